@@ -3,10 +3,10 @@
 
     lab/bench_build.py [--build-dir build] [--real 3] [--rounds 1] [--load-inline 1]
 
-Twenty typical candidates (written here) are built through the compile stage without its cache, on sim and, where nvcc is,
-for cuda. The first --real of them also by g++ on the emulator's rewritten source with torch/extension.h of the Python that
-runs this, both halves side by side as torch's own load_inline does; the first --load-inline of them by load_inline itself
-(needs nvcc, no GPU). Prints milliseconds, medians and the two ratios.
+Twenty typical candidates (written here) are built through the compile stage without its cache, on sim and, where nvcc
+is, for cuda. The first --real of them also by g++ on the emulator's rewritten source with torch/extension.h of the
+Python that runs this, both halves side by side as torch's own load_inline does; the first --load-inline of them by
+load_inline itself (needs nvcc, no GPU). Prints milliseconds, medians and the two ratios.
 """
 import argparse
 import json
@@ -230,7 +230,8 @@ def main():
     tell("sim", [ms for ms, _ in sim], "g++ with PyTorch's headers", real)
     cuda = measure(tool, sources, "cuda", a.rounds)
     if cuda:
-        tell("cuda", [ms for ms, _ in cuda], "load_inline", [build_with_load_inline(s) for s in sources[:a.load_inline]])
+        tell("cuda", [ms for ms, _ in cuda], "load_inline",
+             [build_with_load_inline(s) for s in sources[:a.load_inline]])
     else:
         print("cuda           no nvcc here")
 

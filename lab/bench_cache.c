@@ -2,9 +2,9 @@
  *
  *   bench_cache MUSACODER [BACKEND]
  *
- * A candidate that nobody judged before is judged once by each, then asked for again; the median of the repeats is printed
- * in milliseconds, beside the first time. Uses the user's cache folder ($MUSACODER_CACHE_DIR). Exit code 1 if a repeat was
- * not answered from the cache. */
+ * A candidate that nobody judged before is judged once by each, then asked for again; the median of the repeats is
+ * printed in milliseconds, beside the first time. Uses the user's cache folder ($MUSACODER_CACHE_DIR). Exit code 1 if
+ * a repeat was not answered from the cache. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@
 #define REPEATS 20
 
 static const char task[] =
-    "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def __init__(self):\n"
+    "        super().__init__()\n"
     "    def forward(self, x):\n        return torch.relu(x)\n\ndef get_inputs():\n    return [torch.randn(7, 9)]\n\n"
     "def get_init_inputs():\n    return []\n";
 
@@ -31,7 +32,8 @@ static const char candidate[] =
     "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n"
     "torch::Tensor run(torch::Tensor x) {\n    auto y = torch::empty_like(x);\n    int n = x.numel();\n"
     "    k<<<(n + 31) / 32, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);\n    return y;\n}\n'''\n"
-    "ext = load_inline(name='w', cpp_sources='torch::Tensor run(torch::Tensor x);', cuda_sources=src, functions=['run'])\n\n"
+    "ext = load_inline(name='w', cpp_sources='torch::Tensor run(torch::Tensor x);', cuda_sources=src, "
+    "functions=['run'])\n\n"
     "class ModelNew(nn.Module):\n    def forward(self, x):\n        return ext.run(x)\n";
 
 static int wrong(const char *what, const struct err *e)
@@ -94,8 +96,8 @@ static int time_cli(const char *exe, const char *backend, const char *dir, struc
         all &= cached;
     }
     if (rc == 0)
-        printf("command line: first %.0f ms, known %.1f ms (median of %d)%s\n", first, perf_median(ms, REPEATS), REPEATS,
-               all ? "" : ", NOT from the cache");
+        printf("command line: first %.0f ms, known %.1f ms (median of %d)%s\n", first, perf_median(ms, REPEATS),
+               REPEATS, all ? "" : ", NOT from the cache");
     free(text);
     free(task_file);
     free(file);
@@ -135,8 +137,8 @@ static int time_worker(char *exe, const char *backend, struct err *e)
         all &= cached;
     }
     if (rc == 0)
-        printf("worker:       first %.0f ms, known %.1f ms (median of %d)%s\n", first, perf_median(ms, REPEATS), REPEATS,
-               all ? "" : ", NOT from the cache");
+        printf("worker:       first %.0f ms, known %.1f ms (median of %d)%s\n", first, perf_median(ms, REPEATS),
+               REPEATS, all ? "" : ", NOT from the cache");
     verdict_service_stop(s);
     json_decref(options);
     free(text);

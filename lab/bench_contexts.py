@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How many CUDA contexts a machine makes and ends in a second, by how many processes do it at once, and by how many queues of
-the device each asks for (CUDA_DEVICE_MAX_CONNECTIONS; 8 where nobody does): what a judge with a process for each candidate
-cannot be faster than. Driver API only; needs a GPU and its driver. Standard library only."""
+"""How many CUDA contexts a machine makes and ends in a second, by how many processes do it at once, and by how many
+queues of the device each asks for (CUDA_DEVICE_MAX_CONNECTIONS; 8 where nobody does): what a judge with a process for
+each candidate cannot be faster than. Driver API only; needs a GPU and its driver. Standard library only."""
 import ctypes
 import os
 import time

@@ -1,8 +1,9 @@
 /* bench_nn.c - how fast the engine trains and samples at the size of the demo, against the machine's own limit.
  *
  * Usage: bench_nn [hidden layers ffn head_dim vocab]   ('make bench-nn' also runs bench_nn_torch.py, same shapes)
- * The limit is the matrix product at a size that suits it, measured in the same run; OpenBLAS is shown beside ours. Model
- * FLOPs: 6 per weight and token in training, 2 in sampling, plus attention; embeddings count only as classifier. */
+ * The limit is the matrix product at a size that suits it, measured in the same run; OpenBLAS is shown beside ours.
+ * Model FLOPs: 6 per weight and token in training, 2 in sampling, plus attention; embeddings count only as
+ * classifier. */
 #include <cblas.h>
 #include <omp.h>
 #include <stdio.h>
@@ -70,7 +71,8 @@ static double gflops(int m, int n, int k, void (*f)(void *))
 
 static double bench_gemm(void)
 {
-    static const int sizes[][3] = {{1024, 1024, 512}, {8192, 320, 192}, {8192, 1024, 192}, {64, 1024, 192}, {64, 192, 512}};
+    static const int sizes[][3] = {{1024, 1024, 512}, {8192, 320, 192}, {8192, 1024, 192}, {64, 1024, 192},
+                                   {64, 192, 512}};
     double peak = 0;
 
     printf("matrix product (m n k)          ours   OpenBLAS   GFLOP/s\n");
@@ -133,7 +135,8 @@ static double bench_train(struct model *m, int shared, double peak, const char *
     struct err e = ERR_INIT;
     struct train_ctx c = {m, optim_new(m, &o), {tokens, cu, TOKENS / LENGTH, targets, 0}, logp, dlogp};
     const struct model_config *k = &m->config;
-    double flops = 6.0 * (double)m->n_params * TOKENS + 6.0 * LENGTH * k->num_heads * k->head_dim * k->num_layers * TOKENS, t;
+    double flops = 6.0 * (double)m->n_params * TOKENS + 6.0 * LENGTH * k->num_heads * k->head_dim * k->num_layers *
+        TOKENS, t;
 
     for (int i = 0; i < TOKENS; i++) {
         int in = i % LENGTH, root = i / (8 * LENGTH) * 8 * LENGTH;
@@ -180,8 +183,8 @@ static void bench_sampling(struct model *m, int requests, int each, double peak)
     t = now_s() - t;
     for (size_t i = 0; i < n; i++)
         tokens += (size_t)s[i].n;
-    printf("sampling: %3d prompts of 300 x %2d, 256 new       %8.0f tokens/s  %5.0f GFLOP/s  %3.0f %% of the product's\n",
-           requests, each, (double)tokens / t, 2e-9 * (double)m->n_params * (double)tokens / t,
+    printf("sampling: %3d prompts of 300 x %2d, 256 new       %8.0f tokens/s  %5.0f GFLOP/s  %3.0f %% of the "
+           "product's\n", requests, each, (double)tokens / t, 2e-9 * (double)m->n_params * (double)tokens / t,
            100 * 2e-9 * (double)m->n_params * (double)tokens / t / peak);
     samples_free(s, n);
     free(q);
@@ -199,8 +202,8 @@ int main(int argc, char **argv)
     printf("%d threads, instructions %s\n", omp_get_max_threads(), cpu_ops()->name);
     peak = bench_gemm();
     m = make_model(size);
-    printf("model: hidden %d, layers %d, ffn %d, head %d, vocabulary %d: %.2f million weights\n", size[0], size[1], size[2],
-           size[3], size[4], (double)m->n_params / 1e6);
+    printf("model: hidden %d, layers %d, ffn %d, head %d, vocabulary %d: %.2f million weights\n", size[0], size[1],
+           size[2], size[3], size[4], (double)m->n_params / 1e6);
     alone = bench_train(m, 0, peak, "training: 16 sequences of 512");
     printf("  shared prompts: %.2f times as fast\n",
            bench_train(m, 256, peak, "training: the same, groups of 8, prompt 256") / alone);

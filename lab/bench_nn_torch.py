@@ -1,8 +1,9 @@
-"""bench_nn_torch.py - the training step and sampling of bench_nn.c in PyTorch (eager, fp32, same shapes), for comparison.
+"""bench_nn_torch.py - the training step and sampling of bench_nn.c in PyTorch (eager, fp32, same shapes), for
+comparison.
 
 Usage: bench_nn_torch.py [hidden layers ffn head_dim vocab]
-The model is Qwen3's dense architecture written with torch's own fused operators (scaled_dot_product_attention, rms_norm);
-sampling keeps a static KV cache, 64 rows, one prompt length, so that no step pays for padding.
+The model is Qwen3's dense architecture written with torch's own fused operators (scaled_dot_product_attention,
+rms_norm); sampling keeps a static KV cache, 64 rows, one prompt length, so that no step pays for padding.
 """
 import sys
 import time

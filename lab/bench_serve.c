@@ -177,9 +177,9 @@ static int load(const char *exe, int clients, int workers)
     kill(server, SIGTERM);
     waitpid(server, NULL, 0);
     qsort(b.took, (size_t)b.jobs, sizeof *b.took, by_time);
-    printf("%s: %d jobs, %d clients, %d workers: %.0f requests/s, p50 %.0f ms, p99 %.0f ms, longest %.0f ms, %d failed\n",
-           strncmp(b.queue, "postgres", 8) ? "SQLite" : "PostgreSQL", b.jobs, clients, workers, b.jobs / all,
-           1e3 * b.took[b.jobs / 2], 1e3 * b.took[b.jobs - 1 - b.jobs / 100], 1e3 * b.took[b.jobs - 1],
+    printf("%s: %d jobs, %d clients, %d workers: %.0f requests/s, p50 %.0f ms, p99 %.0f ms, longest %.0f ms, %d "
+           "failed\n", strncmp(b.queue, "postgres", 8) ? "SQLite" : "PostgreSQL", b.jobs, clients, workers,
+           b.jobs / all, 1e3 * b.took[b.jobs / 2], 1e3 * b.took[b.jobs - 1 - b.jobs / 100], 1e3 * b.took[b.jobs - 1],
            atomic_load(&b.failed));
     free(c);
     free(w);

@@ -18,7 +18,8 @@ def models(operators, nodes, seconds):
     while time.process_time() - begin < seconds:
         seed += 1
         try:
-            model_gen(opset=operators, method="symbolic-cinit", seed=seed, max_nodes=nodes, timeout_ms=10000).make_concrete()
+            model_gen(opset=operators, method="symbolic-cinit", seed=seed, max_nodes=nodes,
+                      timeout_ms=10000).make_concrete()
             made += 1
         except Exception:  # pylint: disable=broad-except
             pass  # an invalid model: not counted

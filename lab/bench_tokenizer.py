@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Speed of 'musacoder tokenize' beside Hugging Face's tokenizers, one thread each, on this repository's own sources.
 
-Prints MB/s and the ratio; ids must agree. Needs the Python package 'tokenizers'. Usage: bench_tokenizer.py [TOKENIZER.json]
+Prints MB/s and the ratio; ids must agree. Needs the Python package 'tokenizers'. Usage: bench_tokenizer.py
+[TOKENIZER.json]
 """
 import glob
 import json

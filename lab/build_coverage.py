@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """How many public candidates build for a real GPU, in what time, and what torch's own load_inline says of the same.
 
-    lab/build_coverage.py requests WORK                      what each candidate asks load_inline for -> WORK/requests.json
+    lab/build_coverage.py requests WORK                      what each candidate asks load_inline for ->
+    WORK/requests.json
     lab/build_coverage.py build WORK --out OUT.json [--jobs 16] [--idle 20] [--build-dir build]
     lab/build_coverage.py torch WORK --ours OUT.json --out T.json [--jobs 16] [--sample 16] [--deadline 120]
     lab/build_coverage.py table OUT.json [T.json]
 
 WORK is the folder made by lab/public_candidates.py collect. `requests` imports each program with a stand-in for
-load_inline that only writes down (needs torch, no GPU); one that asks elsewhere than at import is counted apart. `build`
-runs the compile stage's target cuda on each request, without its cache: first --idle of them alone, then all of them
---jobs at a time (needs nvcc, no GPU). `torch` builds with PyTorch: every request that failed here, filled up to --sample with others drawn at
+load_inline that only writes down (needs torch, no GPU); one that asks elsewhere than at import is counted apart.
+`build` runs the compile stage's target cuda on each request, without its cache: first --idle of them alone, then all
+of them
+--jobs at a time (needs nvcc, no GPU). `torch` builds with PyTorch: every request that failed here, filled up to
+--sample with others drawn at
 random, all started together; those not done at the deadline have no verdict.
 """
 import argparse
@@ -73,7 +76,8 @@ def build_one(build_dir, request):
         return {"ok": False, "infra": done.stderr.strip()[-300:], "wall_ms": wall}
     reply = json.loads(done.stdout)
     first = (reply["diagnostics"] or [{}])[0]
-    return {"ok": reply["ok"], "ms": reply["ms"], "wall_ms": wall, "route": reply["route"], "split": reply["split"], "findings": reply["findings"],
+    return {"ok": reply["ok"], "ms": reply["ms"], "wall_ms": wall, "route": reply["route"], "split": reply["split"],
+            "findings": reply["findings"],
             "dropped": reply["dropped"], "where": first.get("file"), "line": first.get("line"),
             "message": first.get("message"), "source": first.get("source")}
 
@@ -82,7 +86,8 @@ def build(args):
     wanted = json.loads((pathlib.Path(args.work) / "requests.json").read_text())
     names = sorted(wanted)
     build_one(args.build_dir, wanted[names[0]])  # the precompiled header
-    alone = {n: build_one(args.build_dir, wanted[n]) for n in random.Random(0).sample(names, min(args.idle, len(names)))}
+    alone = {n: build_one(args.build_dir, wanted[n]) for n in random.Random(0).sample(names,
+                                                                                      min(args.idle, len(names)))}
     started = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         loaded = dict(zip(names, pool.map(lambda n: build_one(args.build_dir, wanted[n]), names)))
@@ -111,7 +116,8 @@ def torch_one(request, folder, name, deadline):
     path.write_text(json.dumps(request))
     (folder / name).mkdir()
     p = subprocess.Popen([sys.executable, "-c", TORCH, str(path), str(folder / name)], stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, text=True, start_new_session=True, env=dict(os.environ, MAX_JOBS="2"))
+                         stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+                         env=dict(os.environ, MAX_JOBS="2"))
     try:
         out = p.communicate(timeout=max(1, deadline - time.monotonic()))[0]
         return json.loads(out.strip().splitlines()[-1])
@@ -145,7 +151,8 @@ def table(args):
     data = json.loads(pathlib.Path(args.files[0]).read_text())
     loaded = data["loaded"]
     good = {n: r for n, r in loaded.items() if r["ok"]}
-    print(f"{len(good)} of {len(loaded)} build, {sum(bool(r.get('split')) for r in good.values())} of them in two halves; {sum('infra' in r for r in loaded.values())} infra; {data['jobs']} at a time: "
+    print(f"{len(good)} of {len(loaded)} build, {sum(bool(r.get('split')) for r in good.values())} of them in two "
+          f"halves; {sum('infra' in r for r in loaded.values())} infra; {data['jobs']} at a time: "
           f"{data['total_s']:.1f} s for all")
     for title, rows in (("alone", data["idle"]), ("all at once", loaded)):
         ms = [r["ms"] for r in rows.values() if r["ok"]]
@@ -156,14 +163,17 @@ def table(args):
     took = [r["s"] for r in theirs.values() if r["ok"]]
     if took:
         print(f"load_inline, {len(theirs)} at once: median {statistics.median(took):.1f} s of {len(took)} good")
-        print(f"ratio of the medians at equal load: {statistics.median(took) * 1e3 / statistics.median(r['ms'] for r in good.values()):.0f}")
+        print(f"ratio of the medians at equal load: "
+              f"{statistics.median(took) * 1e3 / statistics.median(r['ms'] for r in good.values()):.0f}")
     for n, r in theirs.items():
         if r["ok"] is not None and r["ok"] != loaded[n]["ok"]:
-            print(f"differs: {n}: here {loaded[n]['ok']}, torch {r['ok']} ({r.get('message') or loaded[n].get('message')})")
+            print(f"differs: {n}: here {loaded[n]['ok']}, torch {r['ok']} "
+                  f"({r.get('message') or loaded[n].get('message')})")
     for n, r in sorted(loaded.items()):
         if not r["ok"]:
             own = theirs.get(n, {}).get("ok")
-            print(f"- {n} | torch {own} | {r.get('where')}:{r.get('line')} {str(r.get('message') or r.get('infra'))[:160]}")
+            print(f"- {n} | torch {own} | {r.get('where')}:{r.get('line')} "
+                  f"{str(r.get('message') or r.get('infra'))[:160]}")
     for n, r in sorted(loaded.items()):
         for f in r.get("findings") or []:
             print(f"finding {f['kind']} {f['name']} in {n}")

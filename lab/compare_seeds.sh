@@ -1,7 +1,7 @@
 #!/bin/bash
-# compare_seeds.sh - does a stage help? Several seeds of quickstart.yaml on one corpus, side by side, against what has to
-# be beaten: RFT once more with as many verdicts as RL, and SFT on answers to RL's own prompts. Continues where it was
-# stopped.
+# compare_seeds.sh - does a stage help? Several seeds of quickstart.yaml on one corpus, side by side, against what has
+# to be beaten: RFT once more with as many verdicts as RL, and SFT on answers to RL's own prompts. Continues where it
+# was stopped.
 # usage: lab/compare_seeds.sh OUT SEED... [--jobs N] [-- --set KEY=VALUE...]     N runs at once (default 1)
 # For 300 held-out tasks in five splits: -- --set synth.heldout=60
 set -euo pipefail

@@ -10,7 +10,8 @@ CORPUS_FOLDER holds data/*.jsonl (musacoder synth --records). Layers, each per t
   L2  Jaccard of 5-token shingles at least 0.6, names of variables aside
   L3  the same operators with the same attributes and shapes: constants of the class and of get_inputs in order
   L4  the same operators in order, whatever the attributes ("in-registry": allowed, counted; one-operator tasks apart)
-Records found by L0, L2 or L3 are to be dropped (--drop); L1 and L4 are reported. Exit code 1 if anything is to be dropped."""
+Records found by L0, L2 or L3 are to be dropped (--drop); L1 and L4 are reported. Exit code 1 if anything is to be
+dropped."""
 import argparse
 import glob
 import json

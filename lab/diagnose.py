@@ -4,8 +4,8 @@ Runs each reference of the folder once under PyTorch's profiler and files the at
 families (convolution, matmul, reduction, normalisation, softmax, indexing, pooling, elementwise, plumbing); a task
 belongs to its rarest family. --balanced N picks a set with as many tasks of each family as there are, N in all. With
 --bench, a finished run of 'musacoder bench' on these tasks: compile rate, correctness and speed of its samples by
-family, and weights for drawing more of what is weak: (1 - correctness) / mean of it, within 0.25 to 4. Prints tables, writes
-all to FILE. Runs the tasks unjailed: for tasks that you trust. Needs PyTorch.
+family, and weights for drawing more of what is weak: (1 - correctness) / mean of it, within 0.25 to 4. Prints tables,
+writes all to FILE. Runs the tasks unjailed: for tasks that you trust. Needs PyTorch.
 """
 
 import argparse

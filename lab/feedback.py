@@ -1,6 +1,6 @@
-"""feedback.py [--backend sim|cuda] [--into FILE | --out FILE] - ten typical failures through 'musacoder eval', and what its feedback
-says: the part of docs/feedback.md for one backend. --into replaces that part of FILE, --out writes the part alone.
-Exit code 1 if one of them names no place or no reason. Standard library only."""
+"""feedback.py [--backend sim|cuda] [--into FILE | --out FILE] - ten typical failures through 'musacoder eval', and
+what its feedback says: the part of docs/feedback.md for one backend. --into replaces that part of FILE, --out writes
+the part alone. Exit code 1 if one of them names no place or no reason. Standard library only."""
 import argparse
 import json
 import os
@@ -48,7 +48,8 @@ torch::Tensor run(torch::Tensor x) {
     return y;
 }
 """
-ext = load_inline(name="softmax", cpp_sources="torch::Tensor run(torch::Tensor x);", cuda_sources=source, functions=["run"])
+ext = load_inline(name="softmax", cpp_sources="torch::Tensor run(torch::Tensor x);", cuda_sources=source,
+                  functions=["run"])
 
 class ModelNew(nn.Module):
     def forward(self, x):
@@ -62,7 +63,8 @@ def but(old, new):
     return RIGHT.replace(old, new)
 
 
-# What is wrong, what was changed (shown), the program, the category, words that name the place, words that name the reason.
+# What is wrong, what was changed (shown), the program, the category, words that name the place, words that name the
+# reason.
 FAILURES = [
     ("The answer holds no program", "prose instead of code", "One would subtract the maximum of each row first.",
      "extraction_error", "no code", "class ModelNew"),
@@ -73,15 +75,19 @@ FAILURES = [
     ("Part of the result is never written", "the grid is too small", but("(rows + 31) / 32", "rows / 32"),
      "correctness_error", r"\[\d+, ?\d+\]", "never written"),
     ("A kernel leaves its memory", "the guard is missing, and rows are addressed by a wild factor",
-     but("    if (row >= rows) return;\n    const float *r = x + row * n;", "    const float *r = x + (long long)row * n * 1000000;"),
+     but("    if (row >= rows) return;\n    const float *r = x + row * n;", "    const float *r = x + (long long)row * "
+                                                                            "n * 1000000;"),
      "runtime_error", "softmax", r"illegal|out of bounds|outside|not device memory"),
-    ("An assert in a kernel", "assert(n % 64 == 0)", but("    float top =", "    assert(n % 64 == 0);\n    float top ="),
+    ("An assert in a kernel", "assert(n % 64 == 0)", but("    float top =", "    assert(n % 64 == 0);\n"
+                                                                            "    float top ="),
      "runtime_error", r"cuda_source:\d+", r"n % 64 == 0"),
     ("A launch that cannot be", "4096 threads a block", but("(rows + 31) / 32, 32", "1, 4096"),
      "runtime_error", r"softmax|line \d+", "1024"),
-    ("It does not end", "a loop whose counter stands still", but("i = 0; i < n; i++) top", "i = 0; i < n; i += (top > 1e30f)) top"),
+    ("It does not end", "a loop whose counter stands still",
+     but("i = 0; i < n; i++) top", "i = 0; i < n; i += (top > 1e30f)) top"),
      "timeout", r"line \d+|in forward", "still running"),
-    ("PyTorch does the work", "torch.softmax in forward", but("return ext.run(x)", "return torch.softmax(ext.run(x).log(), dim=1)"),
+    ("PyTorch does the work", "torch.softmax in forward",
+     but("return ext.run(x)", "return torch.softmax(ext.run(x).log(), dim=1)"),
      "cheating", r"line \d+|forward runs", "softmax"),
     ("Too much device memory", "a buffer of 200 GB", but("    auto y = torch::empty_like(x);",
      "    auto y = torch::empty_like(x);\n    auto work = torch::empty({50000, 1000, 1000}, x.options());"),
@@ -92,11 +98,13 @@ FAILURES = [
 def judge(backend):
     with tempfile.TemporaryDirectory() as folder:
         paths = []
-        for name, text in [("task.py", TASK)] + [(f"{i}.{'py' if 'import' in f[2] else 'txt'}", f[2]) for i, f in enumerate(FAILURES)]:
+        for name, text in [("task.py", TASK)] + [(f"{i}.{'py' if 'import' in f[2] else 'txt'}", f[2]) for i,
+                                                 f in enumerate(FAILURES)]:
             paths.append(os.path.join(folder, name))
             with open(paths[-1], "w") as f:
                 f.write(text)
-        p = subprocess.run([EXE, "eval", "--task", paths[0], "--backend", backend, "--json", "--no-cache", "--no-perf", "--timeout",
+        p = subprocess.run([EXE, "eval", "--task", paths[0], "--backend", backend, "--json", "--no-cache", "--no-perf",
+                            "--timeout",
                             "10", *paths[1:]], capture_output=True, text=True)
         verdicts = [json.loads(line) for line in p.stdout.splitlines()]
         if len(verdicts) != len(FAILURES):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # first_flight.sh - recipes/first-flight.yaml with the time of each phase: a model from nothing, its data, its judge and
-# its RL on one host. Prints a table; OUT/report.html has the curves, OUT/weights the final model in bf16 (with PyTorch).
-# usage: lab/first_flight.sh OUT [full|short|tiny] [--set KEY=VALUE...]
+# its RL on one host. Prints a table; OUT/report.html has the curves, OUT/weights the final model in bf16 (with
+# PyTorch). usage: lab/first_flight.sh OUT [full|short|tiny] [--set KEY=VALUE...]
 #   full: all GPUs, under ten minutes    short: 1 GPU, about 100 s    tiny: no GPU, the emulator, minutes on two cores
 # 'full' asks for as many verdicts as the host's cores give in that time; made for 16 cores an H100.
 set -uo pipefail

@@ -124,7 +124,8 @@ def main():
         for job in concurrent.futures.as_completed(jobs):
             name, result = job.result()
             results[name] = result
-            print(f"[{len(results)}/{len(names)}] {name[:70]:70} {result['verdict']} {result['detail'][:80]}", flush=True)
+            print(f"[{len(results)}/{len(names)}] {name[:70]:70} {result['verdict']} {result['detail'][:80]}",
+                  flush=True)
             pathlib.Path(args.out).write_text(json.dumps(results, indent=1))
 
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""house.py - what the judge's house weighs at a commit: lines, numeric constants, rings of files, arrows that look back.
+"""house.py - what the judge's house weighs at a commit: lines, numeric constants, rings of files, arrows that look
+back.
 
-python3 lab/house.py REV...   one column a commit (default: HEAD), as a table. Minutes: objects are compiled for the rings.
+python3 lab/house.py REV...   one column a commit (default: HEAD), as a table. Minutes: objects are compiled for the
+rings.
 
-Lines are of all text files. The judge is src/eval, src/lint, src/owner and src/exec; its tests are tests/{eval,exec,owner},
-tests/runner and tests/litetorch. Numeric constants are '#define NAME number' and 'NAME = number' in Python. Rings and
-arrows are as tests/project/rings.py and layers.py have them; arrows by the order of today's src/LAYERS, where src/eval is one
-folder if a commit has no rooms yet."""
+Lines are of all text files. The judge is src/eval, src/lint, src/owner and src/exec; its tests are
+tests/{eval,exec,owner}, tests/runner and tests/litetorch. Numeric constants are '#define NAME number' and 'NAME =
+number' in Python. Rings and arrows are as tests/project/rings.py and layers.py have them; arrows by the order of
+today's src/LAYERS, where src/eval is one folder if a commit has no rooms yet."""
 
 import os
 import re
@@ -74,7 +76,8 @@ def compile_objects(tree):
                 if name.endswith(".c") and name not in ("mcjail.c", "mcexec.c"):
                     target = os.path.join("build/obj", out, os.path.relpath(source, folder))[:-2] + ".o"
                     os.makedirs(os.path.dirname(os.path.join(tree, target)), exist_ok=True)
-                    jobs.append(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", *extra, *flags, "-c", source, "-o", target])
+                    jobs.append(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", *extra, *flags, "-c", source, "-o",
+                                 target])
     failed = [job[-3] for job in jobs if subprocess.run(job, cwd=tree, check=False, capture_output=True).returncode]
     if failed:
         print(f"house: not compiled, so left out of the rings: {' '.join(failed)}", file=sys.stderr)

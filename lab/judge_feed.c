@@ -3,9 +3,10 @@
  *
  *   judge_feed REQUESTS.jsonl RESULTS.jsonl SECONDS WORKERS MUSACODER [OPTION of eval --worker...]
  *
- * A request is {"id","task_name","task_code","candidate","options"}; a result {"id","done_s","verdict"}, done_s counted from
- * the first submission of this run. Ids that RESULTS holds already are left out, so a run that SECONDS cut short goes on
- * where it stopped. All are submitted at once: workers never wait for us. Exit code 0: all are there, 3: time is up. */
+ * A request is {"id","task_name","task_code","candidate","options"}; a result {"id","done_s","verdict"}, done_s
+ * counted from the first submission of this run. Ids that RESULTS holds already are left out, so a run that SECONDS
+ * cut short goes on where it stopped. All are submitted at once: workers never wait for us. Exit code 0: all are
+ * there, 3: time is up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,10 @@ static int submit(struct feed *f, struct err *e)
     size_t i;
 
     json_array_foreach(f->requests, i, r) {
-        struct verdict_request v = {.task_code = json_str(r, "task_code", ""), .task_name = json_str(r, "task_name", "task"),
-                                    .candidate = json_str(r, "candidate", ""), .options = json_object_get(r, "options")};
+        struct verdict_request v = {.task_code = json_str(r, "task_code", ""),
+                                    .task_name = json_str(r, "task_name", "task"),
+                                    .candidate = json_str(r, "candidate", ""),
+                                    .options = json_object_get(r, "options")};
 
         if (json_object_get(f->have, json_str(r, "id", "")))
             continue;
@@ -68,8 +71,8 @@ static int collect(struct feed *f, size_t i, struct err *e)
     f->open[i] = NULL;
     if (verdict_batch_wait(f->service, b, NULL, NULL, &all, e) < 0)
         return -1;
-    row = json_pack("{s:s,s:f,s:O}", "id", json_str(json_array_get(f->requests, i), "id", ""), "done_s", now_s() - f->start,
-                    "verdict", json_array_get(all, 0));
+    row = json_pack("{s:s,s:f,s:O}", "id", json_str(json_array_get(f->requests, i), "id", ""), "done_s",
+                    now_s() - f->start, "verdict", json_array_get(all, 0));
     rc = jsonl_append(f->results, row, e);
     json_decref(row);
     json_decref(all);

@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
 """Ours beside KernelBench's own evaluation: public candidates, their real tasks and sizes, one GPU.
 
-Here, with the clones that lab/public_candidates.py names in CLONES and a clone of ScalingIntelligence/KernelBench (a git
-directory will do); nothing of them is kept here:
-    lab/judge_public.py collect --clones CLONES --kernelbench GITDIR --out WORK [--count 160] [--level2 50] [--level3 30]
-On the machine with the GPU (needs torch with CUDA, nvcc, ninja, make all build/lab/judge_feed), each command within --seconds and
-to be repeated until it says "all":
-    lab/judge_public.py ours WORK OUT --protocol strict --run 1          then --run 2, and --protocol kernelbench --run 1
+Here, with the clones that lab/public_candidates.py names in CLONES and a clone of ScalingIntelligence/KernelBench (a
+git directory will do); nothing of them is kept here:
+    lab/judge_public.py collect --clones CLONES --kernelbench GITDIR --out WORK [--count 160] [--level2 50] [--level3
+    30]
+On the machine with the GPU (needs torch with CUDA, nvcc, ninja, make all build/lab/judge_feed), each command within
+--seconds and to be repeated until it says "all":
+    lab/judge_public.py ours WORK OUT --protocol strict --run 1          then --run 2, and --protocol kernelbench
+    --run 1
     lab/judge_public.py theirs-build WORK OUT                            KernelBench's sample, load_inline 16 at a time
-    lab/judge_public.py theirs-judge WORK OUT                            its eval_kernel_against_ref, one after the other
+    lab/judge_public.py theirs-judge WORK OUT                            its eval_kernel_against_ref, one after the
+    other
 Anywhere:
     lab/judge_public.py table WORK OUT
 
-`collect` prefers tasks for which there are many candidates (as a group of samples of one task); --sample 40 of them are for
-KernelBench. `ours` sends everything through verdict workers; the verdict cache is not read, builds are cached from run to run
-(run 1 wants an empty MUSACODER_CACHE_DIR). Beside it nvidia-smi says five times a second how busy the GPU was and what it held, and
-the memory of each worker's processes is looked at every two seconds. KernelBench's evaluation imports modules that need
-not be there (pydantic, requests, openai, litellm, dotenv): stubs are made when it is imported.
+`collect` prefers tasks for which there are many candidates (as a group of samples of one task); --sample 40 of them
+are for KernelBench. `ours` sends everything through verdict workers; the verdict cache is not read, builds are cached
+from run to run (run 1 wants an empty MUSACODER_CACHE_DIR). Beside it nvidia-smi says five times a second how busy the
+GPU was and what it held, and the memory of each worker's processes is looked at every two seconds. KernelBench's
+evaluation imports modules that need not be there (pydantic, requests, openai, litellm, dotenv): stubs are made when
+it is imported.
 """
 import argparse
 import concurrent.futures
@@ -77,20 +81,24 @@ def collect(args):
         (out / "tasks" / (where + ".py")).write_text(text)
         name = f"{where}__{author}_{digest}"
         (out / "candidates" / (name + ".py")).write_text(code)
-        manifest.append({"name": name, "level": level, "task": where, "title": task, "author": author, "published": fate})
+        manifest.append({"name": name, "level": level, "task": where, "title": task, "author": author,
+                         "published": fate})
     for row in rng.sample(manifest, min(args.sample, len(manifest))):
         row["theirs"] = True
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1))
     take_kernelbench(args.kernelbench, out / "kb" / "kernelbench")
-    print(f"{len(manifest)} candidates, {len({r['task'] for r in manifest})} tasks, {len({r['author'] for r in manifest})} authors, "
-          f"levels {sorted({r['level'] for r in manifest})}, {sum(1 for r in manifest if r.get('theirs'))} for KernelBench")
+    print(f"{len(manifest)} candidates, {len({r['task'] for r in manifest})} tasks, "
+          f"{len({r['author'] for r in manifest})} authors, "
+          f"levels {sorted({r['level'] for r in manifest})}, {sum(1 for r in manifest if r.get('theirs'))} for "
+          f"KernelBench")
 
 
 def take_kernelbench(git_dir, to):
     to.mkdir(parents=True, exist_ok=True)
     (to / "__init__.py").write_text("")
     for name in ("eval", "timing", "dataset", "utils"):
-        done = subprocess.run(["git", f"--git-dir={git_dir}", "show", f"HEAD:src/kernelbench/{name}.py"], capture_output=True)
+        done = subprocess.run(["git", f"--git-dir={git_dir}", "show", f"HEAD:src/kernelbench/{name}.py"],
+                              capture_output=True)
         if done.returncode:
             sys.exit(f"'{git_dir}' has no src/kernelbench/{name}.py: {done.stderr.decode().strip()}")
         (to / (name + ".py")).write_bytes(done.stdout)
@@ -135,7 +143,8 @@ class Watch:
         self.pid, self.stop, self.host, self.gpu = pid, threading.Event(), 0, []
         self.smi = None
         if shutil.which("nvidia-smi"):
-            self.smi = subprocess.Popen(["nvidia-smi", "--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits",
+            self.smi = subprocess.Popen(["nvidia-smi", "--query-gpu=utilization.gpu,memory.used",
+                                         "--format=csv,noheader,nounits",
                                          "-lms", "200", "-i", CARD], stdout=subprocess.PIPE, text=True)
         self.threads = [threading.Thread(target=f, daemon=True) for f in (self.look_at_host, self.look_at_gpu)]
         for t in self.threads:
@@ -176,7 +185,8 @@ def ours(args):
                                        "candidate": (work / "candidates" / (r["name"] + ".py")).read_text()}) + "\n")
         requests.flush()
         had, started = len(read_lines(out / (stem + ".jsonl"))), time.monotonic()
-        command = [FEED, requests.name, str(out / (stem + ".jsonl")), str(args.seconds), str(args.workers), MUSACODER, "--backend",
+        command = [FEED, requests.name, str(out / (stem + ".jsonl")), str(args.seconds), str(args.workers), MUSACODER,
+                   "--backend",
                    args.backend, "--no-cache"] + (["--jobs", str(args.jobs)] if args.jobs else [])
         feed = subprocess.Popen(command)
         watch = Watch(feed.pid)
@@ -193,7 +203,8 @@ def ours(args):
     for r in results:
         c = r["verdict"]["category"] or "passed"
         counts[c] = counts.get(c, 0) + 1
-    print(f"{stem}: {len(results)} of {len(rows)} judged{', all' if len(results) == len(rows) else ''}; {counts}; {json.dumps(usage)}")
+    print(f"{stem}: {len(results)} of {len(rows)} judged{', all' if len(results) == len(rows) else ''}; {counts}; "
+          f"{json.dumps(usage)}")
     sys.exit(code if code in (0, 3) else 1)
 
 
@@ -242,24 +253,29 @@ def theirs_one(args):
         answer = {"ok": ok, "error": (error or "")[-600:], "build_s": time.monotonic() - imported}
     else:
         import torch
-        r = evaluation.eval_kernel_against_ref((work / "tasks" / (row["task"] + ".py")).read_text(), code, num_correct_trials=5,
+        r = evaluation.eval_kernel_against_ref((work / "tasks" / (row["task"] + ".py")).read_text(), code,
+                                               num_correct_trials=5,
                                                num_perf_trials=100, measure_performance=True, build_dir=build,
                                                device=torch.device("cuda:0"))
         answer = {"none": True} if r is None else {
-            "compiled": bool(r.compiled), "correct": bool(r.correctness), "runtime": r.runtime, "ref_runtime": r.ref_runtime,
+            "compiled": bool(r.compiled), "correct": bool(r.correctness), "runtime": r.runtime,
+            "ref_runtime": r.ref_runtime,
             "metadata": {str(k): str(v)[-400:] for k, v in r.metadata.items()}, "judge_s": time.monotonic() - imported,
             "device_peak_bytes": torch.cuda.max_memory_allocated()}
     import resource
-    answer.update(process_s=time.monotonic() - started, host_peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    answer.update(process_s=time.monotonic() - started,
+                  host_peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
     print("\nANSWER " + json.dumps(answer), flush=True)
     os._exit(0)
 
 
 def theirs_spawn(args, name, limit):
-    command = [sys.executable, os.path.abspath(__file__), args.command, args.work, args.out, "--build-dir", args.build_dir, "--one", name]
+    command = [sys.executable, os.path.abspath(__file__), args.command, args.work, args.out, "--build-dir",
+               args.build_dir, "--one", name]
     env = dict(os.environ, TORCH_CUDA_ARCH_LIST=args.arch, MAX_JOBS="2", PYTHONUNBUFFERED="1")
     started = time.monotonic()
-    p = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    p = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         errors="replace",
                          start_new_session=True)
     try:
         text, _ = p.communicate(timeout=limit)
@@ -348,7 +364,8 @@ def ours_summary(out, stem):
                 stages[k] = stages.get(k, 0) + ms / 1e3
     busy = [u["gpu_busy"] * u["wall_s"] for u in usage if u["gpu_busy"] is not None]
     return {"verdicts": verdicts, "wall_s": wall, "stages": stages, "busy_s": sum(busy) if busy else float("nan"),
-            "builds": [ms for v in verdicts.values() for ms in built(v)], "needed_s": sum(map(needed_s, verdicts.values())),
+            "builds": [ms for v in verdicts.values() for ms in built(v)],
+            "needed_s": sum(map(needed_s, verdicts.values())),
             "host_peak": max(u["host_peak_bytes"] for u in usage) / max(u["workers"] for u in usage),
             "device_peak": max((u["device_peak_mib"] or 0 for u in usage))}
 
@@ -364,8 +381,8 @@ def values_right(v):
 
 
 def agreement(ours_v, theirs_v):
-    """None when KernelBench said nothing; else ("same" | "refused" | "differ", ours, theirs). refused: right by KernelBench,
-    and by us not wrong but not the candidate's own work."""
+    """None when KernelBench said nothing; else ("same" | "refused" | "differ", ours, theirs). refused: right by
+    KernelBench, and by us not wrong but not the candidate's own work."""
     if theirs_v is None or theirs_v.get("none") or "timeout" in theirs_v or "died" in theirs_v:
         return None
     said = "passed" if theirs_v["correct"] else "compile_error" if not theirs_v["compiled"] else "wrong"
@@ -407,7 +424,8 @@ def table(args):
     judge_wall = sum(u["wall_s"] for u in judge_usage)
     theirs_median = median([r["build_s"] for r in builds.values() if "build_s" in r])
     theirs_hour = len(judged) / (build_wall + judge_wall) * 3600 if judged and build_wall + judge_wall else float("nan")
-    print("| | candidates | passed | wall s | median build s | candidates/hour | GPU busy | needed/busy | host peak MiB | device peak MiB |")
+    print("| | candidates | passed | wall s | median build s | candidates/hour | GPU busy | needed/busy | host peak "
+          "MiB | device peak MiB |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for protocol in ("strict", "kernelbench"):
         for run in ("1", "2"):
@@ -415,15 +433,19 @@ def table(args):
             if not s:
                 continue
             n, hour = len(s["verdicts"]), len(s["verdicts"]) / s["wall_s"] * 3600
-            print(f"| ours, {protocol}, run {run} | {n} | {sum(category(v) == 'passed' for v in s['verdicts'].values())} | {s['wall_s']:.0f} "
-                  f"| {median(s['builds']) / 1e3:.2f} (x{theirs_median * 1e3 / median(s['builds']):.0f}) | {hour:.0f} (x{hour / theirs_hour:.1f}) "
-                  f"| {s['busy_s'] / s['wall_s']:.0%} | {s['needed_s'] / s['busy_s']:.2f} | {s['host_peak'] / 2**20:.0f} per worker | {s['device_peak']} |")
+            print(f"| ours, {protocol}, run {run} | {n} | "
+                  f"{sum(category(v) == 'passed' for v in s['verdicts'].values())} | {s['wall_s']:.0f} "
+                  f"| {median(s['builds']) / 1e3:.2f} (x{theirs_median * 1e3 / median(s['builds']):.0f}) | {hour:.0f} "
+                  f"(x{hour / theirs_hour:.1f}) "
+                  f"| {s['busy_s'] / s['wall_s']:.0%} | {s['needed_s'] / s['busy_s']:.2f} | "
+                  f"{s['host_peak'] / 2**20:.0f} per worker | {s['device_peak']} |")
     if judged:
         passed = sum(bool(r.get("correct")) for r in judged.values())
         host = max((r.get("host_peak_bytes", 0) for r in judged.values()), default=0)
         device = max((u["device_peak_mib"] or 0 for u in judge_usage), default=0)
         busy = sum((u["gpu_busy"] or 0) * u["wall_s"] for u in judge_usage) / (build_wall + judge_wall)
-        print(f"| KernelBench | {len(judged)} | {passed} | {build_wall + judge_wall:.0f} ({build_wall:.0f} building) | {theirs_median:.1f} | "
+        print(f"| KernelBench | {len(judged)} | {passed} | {build_wall + judge_wall:.0f} ({build_wall:.0f} building) | "
+              f"{theirs_median:.1f} | "
               f"{theirs_hour:.0f} | {busy:.0%} | | {host / 2**20:.0f} | {device} |")
     sizes = {}
     for r in manifest.values():
@@ -454,7 +476,8 @@ def table(args):
         rows = [r for r in rows if r[1]]
         if rows:
             kinds = [r[1][0] for r in rows]
-            print(f"Beside KernelBench, {len(rows)} candidates: {kinds.count('same')} the same, {kinds.count('refused')} right there and "
+            print(f"Beside KernelBench, {len(rows)} candidates: {kinds.count('same')} the same, "
+                  f"{kinds.count('refused')} right there and "
                   f"refused here because PyTorch or a library does the work, {kinds.count('differ')} differ")
             for n, (same, mine, said), v in sorted(rows):
                 if same == "differ":
@@ -494,7 +517,8 @@ def main():
         p.add_argument("--arch", default="9.0")
         p.add_argument("--jobs", type=int, default=0)
         p.add_argument("--reserve", type=float, default=100 if name == "theirs-build" else 60)
-        p.add_argument("--each", type=float, default=300 if name == "theirs-build" else 180, help="seconds for one candidate")
+        p.add_argument("--each", type=float, default=300 if name == "theirs-build" else 180,
+                       help="seconds for one candidate")
         p.add_argument("--one")
         p.set_defaults(call=theirs)
     p = verbs.add_parser("table")

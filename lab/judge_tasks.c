@@ -9,8 +9,8 @@
  * One line a task: {"task","ok","seconds","peak_gib","own_gib","draws","deciding","wrong","missed","truth","why"}.
  * peak_gib: in use on the whole device; own_gib: by this task alone; wrong: unchanged outputs that failed; missed:
  * changed ones that passed. Tasks that RESULTS holds already are left out (--again: those that are not ok are not),
- * so the same command goes on where --seconds or Ctrl-C cut it short. On sim set MUSACODER_VALUES=host. Exit code 0: all
- * are ok, 1: some are not, 3: some are left. */
+ * so the same command goes on where --seconds or Ctrl-C cut it short. On sim set MUSACODER_VALUES=host. Exit code 0:
+ * all are ok, 1: some are not, 3: some are left. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

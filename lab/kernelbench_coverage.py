@@ -7,7 +7,8 @@ KERNELBENCH_FOLDER is a checkout of KernelBench, or its folder with level1/ and 
     every
 call of torch, torch.nn, torch.nn.functional or a tensor's method in the class Model,
     and every arithmetic operator in its
-forward, must have a row of the registry (a table below maps spellings to rows). A task with one unknown call is not covered."""
+forward, must have a row of the registry (a table below maps spellings to rows). A task with one unknown call is not
+covered."""
 import argparse
 import ast
 import collections

@@ -218,7 +218,8 @@ torch::Tensor run(torch::Tensor x, torch::Tensor z)
 TWO = "torch::Tensor run(torch::Tensor x, torch::Tensor z);"
 add(94, PARTS % ("const float *x, const float *z", "double v = x[i] - z[i]; t += v * v;") + LOSS % "", TWO,
     takes="x, z", call="mod.run(x, z)")
-add(96, PARTS % ("const float *x, const float *z", "double v = fabsf(x[i] - z[i]); t += v < 1 ? 0.5 * v * v : v - 0.5;") +
+add(96,
+    PARTS % ("const float *x, const float *z", "double v = fabsf(x[i] - z[i]); t += v < 1 ? 0.5 * v * v : v - 0.5;") +
     LOSS % "", TWO, takes="x, z", call="mod.run(x, z)")
 add(100, PARTS % ("const float *x, const float *z, i64 w", "float v = 1 - x[i] * z[i % w]; t += v > 0 ? v : 0;") +
     LOSS % ", z.numel()", TWO, takes="x, z", call="mod.run(x, z)")
@@ -302,7 +303,8 @@ torch::Tensor run(torch::Tensor x, torch::Tensor w, torch::Tensor b)
     auto y = torch::empty_like(x);
     auto p = torch::empty({2 * 64 * x.size(1)}, x.options().dtype(torch::kFloat64));
     i64 inner = x.size(2) * x.size(3);
-    stats<<<(unsigned)(64 * x.size(1)), THREADS>>>(x.data_ptr<float>(), p.data_ptr<double>(), x.size(0), x.size(1), inner,
+    stats<<<(unsigned)(64 * x.size(1)), THREADS>>>(x.data_ptr<float>(), p.data_ptr<double>(), x.size(0),
+                                                       x.size(1), inner,
                                                        64);
     k<<<(unsigned)(x.size(0) * x.size(1)), THREADS>>>(x.data_ptr<float>(), p.data_ptr<double>(), w.data_ptr<float>(),
                                                       b.data_ptr<float>(), y.data_ptr<float>(), x.size(1), inner, 64);

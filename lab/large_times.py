@@ -1,6 +1,6 @@
-"""large_times.py - are the times of streamed tasks true? Ten kernels of large_kernels.py on tasks of 6 GiB in and 6 GiB out
-are timed by the judge and by a plain CUDA program of their own (as bench_plain.cu: the same kernel and grid, cold L2, a pad,
-events), which must agree within 2 %. Needs a GPU with 24 GB or more, and nvcc.
+"""large_times.py - are the times of streamed tasks true? Ten kernels of large_kernels.py on tasks of 6 GiB in and 6
+GiB out are timed by the judge and by a plain CUDA program of their own (as bench_plain.cu: the same kernel and grid,
+cold L2, a pad, events), which must agree within 2 %. Needs a GPU with 24 GB or more, and nvcc.
 
     large_times.py [--rows 4096] [--seconds N] [--out FILE]     a line a kernel; exit code 1 if one is wrong
 
@@ -22,7 +22,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build", "musacoder"))
 WIDTH = 393216
 FORWARD = {19: "torch.relu(x)", 20: "F.leaky_relu(x, 0.01)", 21: "torch.sigmoid(x)", 22: "torch.tanh(x)",
-           25: "x * torch.sigmoid(x)", 26: "F.gelu(x)", 27: "torch.selu(x)", 28: "F.hardsigmoid(x)", 30: "F.softsign(x)",
+           25: "x * torch.sigmoid(x)", 26: "F.gelu(x)", 27: "torch.selu(x)", 28: "F.hardsigmoid(x)",
+           30: "F.softsign(x)",
            32: "F.hardtanh(x)"}
 TASK = """import torch
 import torch.nn as nn
@@ -117,7 +118,8 @@ def judged(folder, number, rows):
     for path, text in ((task, TASK % (FORWARD[number], rows, WIDTH)), (mine, large_kernels.samples[number])):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-    p = subprocess.run([EXE, "eval", "--task", task, "--backend", "cuda", "--no-cache", "--no-compile-baseline", "--json",
+    p = subprocess.run([EXE, "eval", "--task", task, "--backend", "cuda", "--no-cache", "--no-compile-baseline",
+                        "--json",
                         mine], capture_output=True, text=True, check=False)
     if not p.stdout:
         raise SystemExit(f"eval says: {p.stderr[-1000:]}")

@@ -113,7 +113,8 @@ def collect(args):
             manifest.append({"name": stem, "level": level, "task": task, "group": group, "author": author,
                 "published": fate})
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1))
-    print(f"{len(manifest)} candidates from {len(by_author)} sources of {sum(map(len, by_author.values()))} distinct ones in {out}")
+    print(f"{len(manifest)} candidates from {len(by_author)} sources of {sum(map(len, by_author.values()))} distinct "
+          f"ones in {out}")
 
 
 def module_sizes(code):

@@ -79,7 +79,8 @@ def agentic(clones):
             continue
         task = next(base.glob(f"benchmarks/*/problems-h100/{problem}/reference.py")).read_text()
         author = re.sub(r"^\d+_\d+_", "", path.name)[:40]
-        yield author, problem, f"{task}\n\n{AGENTIC[problem]}  # made small\n", code + "\n\nclass ModelNew(Model):\n    pass\n"
+        small = f"{task}\n\n{AGENTIC[problem]}  # made small\n"
+        yield author, problem, small, code + "\n\nclass ModelNew(Model):\n    pass\n"
 
 
 def collect(args):
@@ -195,7 +196,8 @@ def share(n, of):
 
 
 def table_of_runs(rows, sim, gpu):
-    print("| group | programs | right | wrong values | rule | unsupported | do not build | error at run | slow | infra | builds and "
+    print("| group | programs | right | wrong values | rule | unsupported | do not build | error at run | slow | infra "
+          "| builds and "
           "runs, of those that do on the GPU |\n|---|---|---|---|---|---|---|---|---|---|---|")
     for group in GROUPS:
         mine = [r["name"] for r in rows if r["group"] == group and r["name"] in sim]

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 model=$1 tasks=$2 out=$3
 shift 3
 for f in own shuffled none; do
-    "${MUSACODER:-build/musacoder}" bench --model "$model" --tasks "$tasks" --out "$out/$f" --turns 2 --feedback $f "$@" \
-        > /dev/null
+    "${MUSACODER:-build/musacoder}" bench --model "$model" --tasks "$tasks" --out "$out/$f" --turns 2 \
+        --feedback $f "$@" > /dev/null
 done
 exec python3 lab/repair_reads.py "$out"

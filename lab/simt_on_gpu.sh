@@ -1,7 +1,8 @@
 #!/bin/sh
-# simt_on_gpu.sh - are the emulator's tests true on a GPU? Compiles the checks of tests/simt with nvcc and runs them on the
-# device: the same sources, the same expected values. Needs nvcc and an NVIDIA GPU. Prints one line per check.
-#     lab/simt_on_gpu.sh [NAME...]    default: kernels waits ptx headers plain; BUILD=DIR only compiles into DIR, RUN=DIR only runs
+# simt_on_gpu.sh - are the emulator's tests true on a GPU? Compiles the checks of tests/simt with nvcc and runs them
+# on the device: the same sources, the same expected values. Needs nvcc and an NVIDIA GPU. Prints one line per check.
+# lab/simt_on_gpu.sh [NAME...] default: kernels waits ptx headers plain; BUILD=DIR only compiles into DIR, RUN=DIR
+# only runs
 arch=${ARCH:-sm_90}
 dir=${BUILD:-${RUN:-$(mktemp -d)}}
 bad=0

@@ -10,7 +10,8 @@ py=$MUSACODER_PYTHON
 [ -n "$py" ] || { [ -f "$data/python" ] && py=$(head -n 1 "$data/python"); } || py=$data/venv/bin/python
 here=$(dirname "$0")
 # Asking torch itself would import it (seconds): its folder is enough.
-torch=$("$py" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])' 2>/dev/null) || {
+find_torch='import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])'
+torch=$("$py" -c "$find_torch" 2>/dev/null) || {
     echo "the device inside PyTorch is not built: no PyTorch yet; run 'make setup'" >&2
     exit 0
 }

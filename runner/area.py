@@ -5,7 +5,8 @@ and runner/cuda/area.py maps that. An area has
 
     blob            what values.decode reads a tree's tensors from (offsets of the tree count from its start)
     write(at, t, packer) the elements of t in C order at byte 'at'; packer: how t is read (values.Packer)
-    settle()        what was written is there for other processes too, and what was to be read has been: before an answer,
+    settle()        what was written is there for other processes too, and what was to be read has been: before an
+    answer,
                     because the judge writes to the area again then
     close()         unmaps; nothing that was decoded from blob may still lie in it (decode copies)
 

@@ -1,13 +1,15 @@
 """baseline.py - what a candidate is compared with: the task's own Model on the device, eager and compiled.
 
 Runs jailed in a child of the fork server, one per task while its candidates are timed; no candidate's code comes here,
-and so it may start compilers, for torch.compile (src/eval/perf/baseline.h says why that is safe). timing.py times its calls.
+and so it may start compilers, for torch.compile (src/eval/perf/baseline.h says why that is safe). timing.py times its
+calls.
 
 Requests and replies, in frames; every reply has "op", "error" when something raised:
   load     {"source","init":tree,"seed","mode","device","tf32":bool}   -> ok
   params   {"values":[{"name","value":tree}]} -> ok
   put      {"inputs":tree}                -> ok {"fresh":[leaf index],"facts":{...}}
-  inputs   {"area":spec,"inputs":tree,"kinds","regime"} and a descriptor -> as put: of a streamed task (streamed.py), whose
+  inputs   {"area":spec,"inputs":tree,"kinds","regime"} and a descriptor -> as put: of a streamed task (streamed.py),
+  whose
            inputs are never copied. A draw of that regime lies in the area; calls draw others in its place
   arm      {}                             -> ok: blocks follow
   rest     {}                             -> ok: the device has back what torch keeps for later
@@ -33,15 +35,17 @@ import timing
 import values
 
 # One call into a vendor's library, or torch's own single kernel, does all of it.
-LIBRARY = frozenset("""mm addmm bmm baddbmm mv addmv dot convolution _convolution _softmax _log_softmax native_layer_norm
+LIBRARY = frozenset(
+    """mm addmm bmm baddbmm mv addmv dot convolution _convolution _softmax _log_softmax native_layer_norm
 native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training cudnn_batch_norm native_group_norm
-max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d _adaptive_avg_pool2d sum mean amax amin cumsum cumprod
-sort topk _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
+max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d _adaptive_avg_pool2d sum mean amax amin cumsum
+cumprod sort topk _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
 _scaled_dot_product_cudnn_attention _scaled_dot_product_fused_attention_overrideable""".split())
 # Moves or describes data; does no arithmetic.
-PLUMBING = frozenset("""view _unsafe_view reshape _reshape_alias alias as_strided expand permute transpose t select slice squeeze
-unsqueeze split split_with_sizes unbind unfold detach clone copy_ _to_copy contiguous empty empty_like empty_strided new_empty
-zeros zeros_like ones ones_like full full_like fill_ zero_ arange lift_fresh _local_scalar_dense""".split())
+PLUMBING = frozenset(
+    """view _unsafe_view reshape _reshape_alias alias as_strided expand permute transpose t select slice squeeze
+unsqueeze split split_with_sizes unbind unfold detach clone copy_ _to_copy contiguous empty empty_like empty_strided
+new_empty zeros zeros_like ones ones_like full full_like fill_ zero_ arange lift_fresh _local_scalar_dense""".split())
 
 
 # Single calls that could do what a task spells out, with the operators that it would then use: [(name, needed, call)].
@@ -85,7 +89,8 @@ CONTENDERS = [
     ("log_softmax", {"exp", "log"}, over_dims(torch.log_softmax)),
     ("layer_norm", {"mean", "sub", "div"}, over_last(lambda t, s, p, e: F.layer_norm(t, s, *(p + [None] * 2)[:2], e))),
     ("rms_norm", {"mean", "pow"}, over_last(lambda t, s, p, e: F.rms_norm(t, s, *(p + [None])[:1], e))),
-    ("normalize", {"div"}, lambda x, p: ((lambda t, *_, n=n, d=d: F.normalize(t, n, d)) for n in (2.0, 1.0) for d in range(x[0].dim()))),
+    ("normalize", {"div"}, lambda x,
+     p: ((lambda t, *_, n=n, d=d: F.normalize(t, n, d)) for n in (2.0, 1.0) for d in range(x[0].dim()))),
     ("gelu", {"tanh", "mul"}, pointwise(lambda t: F.gelu(t, approximate="tanh"))),
     ("gelu", {"erf", "mul"}, pointwise(F.gelu)),
     ("silu", {"sigmoid", "mul"}, pointwise(F.silu)),
@@ -131,8 +136,8 @@ def one_library_call(ops):
 
 
 def storage_bytes(tensors):
-    """Bytes that the tensors' layouts span, each storage once: what must be read at least, or written. Inputs that lie in
-    one area are storages of their own."""
+    """Bytes that the tensors' layouts span, each storage once: what must be read at least, or written. Inputs that
+    lie in one area are storages of their own."""
     seen = {}
     for t in tensors:
         key = t.untyped_storage()._cdata if not hasattr(t, "laid_apart") else t.data_ptr()
@@ -206,12 +211,14 @@ class Baseline:
 
     def inputs(self, req, fds):
         """As put, of a streamed task."""
-        self.room = area.open_area(fds[0], req["area"], importlib.import_module(os.environ.get("MUSACODER_DEVICE") or "front"))
+        self.room = area.open_area(fds[0], req["area"],
+                                   importlib.import_module(os.environ.get("MUSACODER_DEVICE") or "front"))
         reference.PLACE = torch.device(self.device)
         self.timer = InPlace(self.device, None)
         self.own = lambda t: t  # the reference does not write to its inputs
         self.pristine = self.model  # no answer is compared with another one's
-        self.timer.take(streamed.views_of(self.room, req["inputs"]), req["kinds"], req["regime"], streamed.hollow(req["inputs"]))
+        self.timer.take(streamed.views_of(self.room, req["inputs"]), req["kinds"], req["regime"],
+                        streamed.hollow(req["inputs"]))
         return {"fresh": self.timer.drawn.leaves(), "facts": self.facts()}, []
 
     def rest(self, req, blob):
@@ -222,7 +229,8 @@ class Baseline:
     def facts(self):
         from torch.utils.flop_counter import FlopCounterMode
 
-        inputs, state = values.map_tensors(self.timer.given, self.own), list(self.model.parameters()) + list(self.model.buffers())
+        inputs, state = values.map_tensors(self.timer.given,
+                                           self.own), list(self.model.parameters()) + list(self.model.buffers())
         m, flops = self.pristine, FlopCounterMode(display=False)
         m = m if m is self.model else copy.deepcopy(m)
         with torch.no_grad(), flops, Trace() as trace:
@@ -230,7 +238,8 @@ class Baseline:
         outs, self.ops = values.leaves(out), trace.ops
         _, dtype = reference.unit(values.leaves(inputs) + list(self.model.parameters()) + outs)
         return {"ops": trace.ops, "one_library_call": one_library_call(trace.ops), "flops": flops.get_total_flops(),
-                "dtype": dtype, "bytes_read": storage_bytes(values.leaves(inputs) + state), "bytes_written": storage_bytes(outs),
+                "dtype": dtype, "bytes_read": storage_bytes(values.leaves(inputs) + state),
+                "bytes_written": storage_bytes(outs),
                 "output_bytes": sum(t.numel() * t.element_size() for t in outs)}
 
     # time -------------------------------------------------------------------------------------------------------------
@@ -245,8 +254,8 @@ class Baseline:
         return {"op": "timed", "host_us": host_us}, []
 
     def compile(self, req, blob):
-        """In this process: compile workers would outlive a block, and the jail counts processes. What is made goes to the
-        jail's own /tmp and ends with this process; the judge keeps the quotient of the times."""
+        """In this process: compile workers would outlive a block, and the jail counts processes. What is made goes to
+        the jail's own /tmp and ends with this process; the judge keeps the quotient of the times."""
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         config = sys.modules.get("torch._inductor.config")
         if config is not None:  # imported with something else, before the variable was there
@@ -311,13 +320,15 @@ def one_line(e):
     text = [line.strip() for line in str(e).splitlines() if line.strip()]
     if text and text[0].endswith(":"):  # "backend='inductor' raised:"
         text[0] += " " + " ".join(text[1:2])
-    return {"op": "error", "type": type(e).__name__, "message": text[0][:300] if text else "", "memory": values.out_of_memory(e)}
+    return {"op": "error", "type": type(e).__name__, "message": text[0][:300] if text else "",
+            "memory": values.out_of_memory(e)}
 
 
 def serve(sock, args):
     torch.set_num_threads(1)
     b = Baseline(sock)
-    steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile, "library": b.library,
+    steps = {"load": b.load, "params": b.params, "put": b.put, "arm": b.arm, "time": b.time, "compile": b.compile,
+             "library": b.library,
              "rest": b.rest}
     for req, blob, fds in frame.requests(sock, frame.recv_fds):
         try:

@@ -51,8 +51,9 @@ IMPORTED = ("torch.utils.flop_counter", "torch._dynamo", "torch._inductor.compil
 
 
 def preload():
-    """In a fork server whose children compile: what that imports takes seconds. Nothing may touch the device here, and no
-    workers may start: children are forked. Where something cannot be imported, children say why when they need it."""
+    """In a fork server whose children compile: what that imports takes seconds. Nothing may touch the device here,
+    and no workers may start: children are forked. Where something cannot be imported, children say why when they need
+    it."""
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     sys.modules.pop("torch.utils.cpp_extension", None)  # ours, for candidates
     asked, torch.cuda.is_available = torch.cuda.is_available, lambda: True  # the driver would begin to work

@@ -1,4 +1,5 @@
-"""defects.py - which known defects of KernelBench's published algorithm touch this task. Only those that apply are named.
+"""defects.py - which known defects of KernelBench's published algorithm touch this task. Only those that apply are
+named.
 
 Each is decided by behaviour where that is possible (two modes, two seeds, the operators that really ran), not by names
 in the source. Sources: eval.py of KernelBench (get_tolerance_for_precision, eval_kernel_against_ref).
@@ -22,7 +23,8 @@ def integer_inputs(task, raw, inputs, eager, cast):
     if ints and cast:
         return f"the published algorithm casts every input to float; inputs {ints} are integers or booleans"
     if ints:
-        return (f"the published cast of inputs {ints} from integers to float makes the reference raise, so no candidate "
+        return (f"the published cast of inputs {ints} from integers to float makes the reference raise, so no "
+                f"candidate "
                 "can pass there; integers are kept here")
     return None
 
@@ -44,7 +46,8 @@ def tf32(task, raw, inputs, eager, cast):
     names = sorted(n for n in ops.record(lambda: task.run(task.model, inputs)) if n in ops.CONVOLUTIONS)
     if not names:
         return None
-    return ("on a GPU the reference runs " + ", ".join(names) + " in TF32 (cuDNN's default), so its own error may exceed "
+    return ("on a GPU the reference runs " + ", ".join(names) + " in TF32 (cuDNN's default), so its own error may "
+                                                                "exceed "
             f"{TOLERANCE:g} and exact candidates fail")
 
 
@@ -71,7 +74,8 @@ def seed_parameters(task, raw, inputs, eager, cast):
              if p.is_floating_point() and n in other and differ(p.detach(), other[n].detach().to(p.dtype))]
     if not names:
         return None
-    return (f"{len(names)} parameters ({names[0]}{' ..' if len(names) > 1 else ''}) match only if ModelNew draws random "
+    return (f"{len(names)} parameters ({names[0]}{' ..' if len(names) > 1 else ''}) match only if ModelNew draws "
+            f"random "
             "numbers in the same order as Model")
 
 
@@ -84,7 +88,8 @@ def constant_parameters(task, raw, inputs, eager, cast):
 def several_outputs(task, raw, inputs, eager, cast):
     if isinstance(eager, torch.Tensor):
         return None
-    return f"the reference returns a {type(eager).__name__}, which the published comparison cannot take: no candidate passes"
+    return (f"the reference returns a {type(eager).__name__}, which the published comparison cannot take: "
+            "no candidate passes")
 
 
 TABLE = {"integer_inputs_cast": integer_inputs, "allclose_scaled_by_candidate": allclose, "zeros_pass": small_outputs,

@@ -126,7 +126,8 @@ NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 def header(head):
-    """Its bytes. A foreign text may hold what JSON's readers in C refuse, NUL and lone surrogates: they become U+FFFD."""
+    """Its bytes. A foreign text may hold what JSON's readers in C refuse, NUL and lone surrogates: they become
+    U+FFFD."""
     text = json.dumps(head, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     if "\\u0000" in text:
         text = NUL.sub("\\1\ufffd", text)

@@ -1,8 +1,9 @@
 """front_role.py - a candidate's process without a device: imports foreign code, constructs it, calls it.
 
 Runs jailed in a child of the fork server. What it wants of a device it asks an executor for (runner/front); the judge
-lays parameters and inputs there itself and looks at outputs there. This process learns addresses, shapes and dtypes. Nothing
-that it says acquits a candidate: the judge replays what was asked for, without it (docs/internals/executor.md).
+lays parameters and inputs there itself and looks at outputs there. This process learns addresses, shapes and dtypes.
+Nothing that it says acquits a candidate: the judge replays what was asked for, without it
+(docs/internals/executor.md).
 
 Requests and replies, in frames; every reply has "op" and "notes" (litetorch/front/front.h):
   attach  {} and two descriptors                    -> ok   the executor's, before load

@@ -8,7 +8,8 @@ import time
 
 
 class _Err(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("msg", ctypes.c_char * 1024), ("lack", ctypes.c_int)]  # struct err of base/err.h
+    # struct err of base/err.h
+    _fields_ = [("kind", ctypes.c_int), ("msg", ctypes.c_char * 1024), ("lack", ctypes.c_int)]
 
 
 class _Cgroup(ctypes.Structure):
@@ -108,8 +109,8 @@ class Box:
                 pass
 
     def end(self):
-        """Kills whatever is left inside and waits for it. Returns how many of it the kernel had killed for memory; None:
-        it does not tell."""
+        """Kills whatever is left inside and waits for it. Returns how many of it the kernel had killed for memory;
+        None: it does not tell."""
         self.kill()
         deadline = time.monotonic() + 5
         while self.pid and os.waitpid(self.pid, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:

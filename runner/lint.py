@@ -110,13 +110,15 @@ def swap_leaf(inputs, index, new):
 
 
 def input_effects(t):
-    """[{"index","shape","effect"}]: the largest effect of redrawing one input alone; null where it is always the same."""
+    """[{"index","shape","effect"}]: the largest effect of redrawing one input alone; null where it is always the
+    same."""
     rows = []
     for i, x in enumerate(values.leaves(t.kept[0][1])):
         rows.append({"index": i, "shape": list(x.shape), "effect": None})
     for regime, inputs, eager in t.kept:
         try:
-            others = values.leaves(reference.draw_inputs(t.task, regime if regime in reference.REGIMES else "task", 1000, t.seed,
+            others = values.leaves(reference.draw_inputs(t.task, regime if regime in reference.REGIMES else "task",
+                                                         1000, t.seed,
                                                          t.variant.form))
         except Exception:
             continue
@@ -175,8 +177,8 @@ def tf32_cost(t):
 
 
 def full_size(source):
-    """Elements and bytes at the task's own sizes, on the meta device; null if it cannot be tried there. needed_bytes: the
-    inputs, parameters and outputs of reference and candidate, and one temporary of the comparison."""
+    """Elements and bytes at the task's own sizes, on the meta device; null if it cannot be tried there. needed_bytes:
+    the inputs, parameters and outputs of reference and candidate, and one temporary of the comparison."""
     rows, state = [], {"bytes": 0}
 
     def add(what, t, copies):
@@ -206,7 +208,8 @@ def full_size(source):
     for i, t in enumerate(values.leaves(out)):
         add(f"output {i}", t, 3)
     named = [r for r in rows if not r[2].startswith("the result")] + [r for r in rows if r[2].startswith("the result")]
-    large, wide = max(named, key=lambda r: r[0]), max(named, key=lambda r: r[1])  # of equals the first: a name, not an operator
+    # of equals the first: a name, not an operator
+    large, wide = max(named, key=lambda r: r[0]), max(named, key=lambda r: r[1])
     return {"elements": large[0], "elements_of": large[2], "bytes": wide[1], "bytes_of": wide[2],
             "needed_bytes": state["bytes"]}
 
@@ -273,7 +276,8 @@ class Lint:
             self.facts.update(defects=kb.defects, tf32=tf32_cost(kb))
         strict = Linted(self.req, self.sock, "strict")
         _, skipped = strict.strict()
-        self.facts.update(skipped=skipped, mode=strict.mode, own_inputs_only=all(r[0] == "task" for r in strict.kept) and
+        self.facts.update(skipped=skipped, mode=strict.mode,
+                          own_inputs_only=all(r[0] == "task" for r in strict.kept) and
                           "task" not in (self.req.get("regimes") or []), inputs=input_effects(strict),
                           parameters=parameter_effects(strict), outputs=output_facts(kb or strict),
                           integer_inputs=integer_inputs(strict), unseeded=unseeded(strict))

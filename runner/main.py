@@ -3,10 +3,11 @@
 This process keeps one thread and never runs a tensor operation: a child would hang in its first parallel one. It
 speaks frames on descriptor 3. Requests: {"op":"spawn","id","role","args","plan","memory","pids"} with the child's
 socket and its output pipe attached; {"op":"kill","id"}. Reports: {"op":"spawned"|"failed"|"exit","id"};
-a child on a device says {"op":"begun"} first, or {"op":"unfit","message","memory"} and ends (memory: the device's ran out).
-A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end on.
-$MUSACODER_DEVICE names the device package ("front", "cuda") of all children: two of them do not fit into one process.
-$MUSACODER_COMPILES: children use torch.compile, so this process imports what it needs, after it has said hello.
+a child on a device says {"op":"begun"} first, or {"op":"unfit","message","memory"} and ends (memory: the device's ran
+out). A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end
+on. $MUSACODER_DEVICE names the device package ("front", "cuda") of all children: two of them do not fit into one
+process. $MUSACODER_COMPILES: children use torch.compile, so this process imports what it needs, after it has said
+hello.
 """
 
 import contextlib
@@ -97,8 +98,8 @@ class Child:
         return self.most
 
     def at_limit(self):
-        """Of a cgroup in which the kernel killed for memory: was it full? The kernel counts it too when it takes somebody
-        because the machine is."""
+        """Of a cgroup in which the kernel killed for memory: was it full? The kernel counts it too when it takes
+        somebody because the machine is."""
         peak = self.box.peak()
         return not peak or peak > 0.9 * self.box.memory
 
@@ -243,7 +244,8 @@ def child_main(request, sock_fd, out_fd, box, parent):
     serve(request["role"], request.get("args"))
 
 
-# In the server ---------------------------------------------------------------------------------------------------------
+# In the server
+# ---------------------------------------------------------------------------------------------------------
 
 
 class Server:
@@ -325,7 +327,8 @@ def main():
     start = time.monotonic()
     jail.load(os.environ["MUSACODER_LIB"])
     info = import_everything()
-    info.update(op="hello", device=DEVICE, python=sys.version.split()[0], paths=python_paths(), import_s=time.monotonic() - start)
+    info.update(op="hello", device=DEVICE, python=sys.version.split()[0], paths=python_paths(),
+                import_s=time.monotonic() - start)
     server = Server(socket.socket(fileno=CONTROL_FD))
     gc.collect()
     gc.freeze()  # children do not touch, so do not copy, the pages of what is there now

@@ -1,4 +1,5 @@
-"""ops.py - watching and changing the operators of a reference run: which ran, what if one were missing, what TF32 costs.
+"""ops.py - watching and changing the operators of a reference run: which ran, what if one were missing, what TF32
+costs.
 
 Watching works on ATen operators (below autograd and composite functions), dropping on the calls that the task's source
 makes (F.relu, torch.add, x.mul, x + y), because those are what a program could leave out.
@@ -14,18 +15,26 @@ CONVOLUTIONS = {"aten::convolution", "aten::_convolution", "aten::convolution_ov
 ROUNDED = {"aten::convolution": (0, 1), "aten::_convolution": (0, 1), "aten::mm": (0, 1), "aten::bmm": (0, 1),
            "aten::addmm": (1, 2), "aten::baddbmm": (1, 2), "aten::mv": (0, 1), "aten::addmv": (1, 2)}
 # Value-preserving by what they are: leaving them out is no saving. Dropout and friends are so in eval mode.
-PLUMBING = {"contiguous", "clone", "detach", "detach_", "to", "type", "float", "double", "half", "bfloat16", "requires_grad_",
-            "cpu", "cuda", "alias", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout",
-            "feature_dropout", "dropout_", "identity", "view", "reshape", "view_as", "expand", "expand_as", "flatten", "squeeze",
-            "unsqueeze", "__get__", "__set__", "data", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like",
-            "randn_like", "new_zeros", "new_ones", "new_empty", "new_full", "permute", "transpose", "t", "movedim", "unflatten"}
+PLUMBING = {"contiguous", "clone", "detach", "detach_", "to", "type", "float", "double", "half", "bfloat16",
+            "requires_grad_",
+            "cpu", "cuda", "alias", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
+            "feature_alpha_dropout",
+            "feature_dropout", "dropout_", "identity", "view", "reshape", "view_as", "expand", "expand_as", "flatten",
+            "squeeze",
+            "unsqueeze", "__get__", "__set__", "data", "empty_like", "zeros_like", "ones_like", "full_like",
+            "rand_like",
+            "randn_like", "new_zeros", "new_ones", "new_empty", "new_full", "permute", "transpose", "t", "movedim",
+            "unflatten"}
 
 # Operators that move values and make none.
 COPIES = {"aten::" + n for n in (
     "alias", "as_strided", "cat", "clone", "constant_pad_nd", "copy_", "detach", "empty", "empty_like", "empty_strided",
-    "expand", "fill_", "flip", "full", "full_like", "lift_fresh", "narrow", "new_empty", "new_empty_strided", "new_zeros",
-    "ones", "permute", "pixel_shuffle", "pixel_unshuffle", "repeat", "reshape", "_reshape_alias", "resize_", "roll", "select",
-    "slice", "split", "split_with_sizes", "squeeze", "stack", "t", "_to_copy", "transpose", "unbind", "unfold", "unsqueeze",
+    "expand", "fill_", "flip", "full", "full_like", "lift_fresh", "narrow", "new_empty", "new_empty_strided",
+    "new_zeros",
+    "ones", "permute", "pixel_shuffle", "pixel_unshuffle", "repeat", "reshape", "_reshape_alias", "resize_", "roll",
+    "select",
+    "slice", "split", "split_with_sizes", "squeeze", "stack", "t", "_to_copy", "transpose", "unbind", "unfold",
+    "unsqueeze",
     "_unsafe_view", "view", "zero_", "zeros", "zeros_like")}
 
 
@@ -119,7 +128,8 @@ def task_line(filename):
 
 def stand_in(args, kwargs, out):
     """What the result would be without the operator: its first tensor argument of the same shape and dtype."""
-    if not isinstance(out, torch.Tensor) or out.dim() == 0 and not out.is_floating_point():  # a counter is no arithmetic
+    # a counter is no arithmetic
+    if not isinstance(out, torch.Tensor) or out.dim() == 0 and not out.is_floating_point():
         return None
     for a in list(args) + list((kwargs or {}).values()):
         if isinstance(a, torch.Tensor) and a.shape == out.shape and a.dtype == out.dtype:

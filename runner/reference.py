@@ -1,17 +1,20 @@
-"""reference.py - the reference side: draws inputs, runs Model in its own precision and in double, says how ill-conditioned
-each draw is. Runs jailed in a child of the fork server; the candidate's process never sees any of this.
+"""reference.py - the reference side: draws inputs, runs Model in its own precision and in double, says how
+ill-conditioned each draw is. Runs jailed in a child of the fork server; the candidate's process never sees any of
+this.
 
 Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":"random"|"seed","trials","seed",
 "max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout"}, "regimes":[..] and
 "effects":[..]; reply
-{"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is {"tree","at","nbytes"}: a value tree
-whose tensors' offsets count from blob[at].
+{"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is {"tree","at","nbytes"}: a value
+tree whose tensors' offsets count from blob[at].
 
 With "area":true draws do not come with the reply but one at a time, as they are needed, through memory that the judge
 shares (area.py), and nothing is on the device before the first next. The reply is {"ok":true,"state_bytes",
 "input_bytes"}: of the model's parameters and buffers, and of one draw's inputs (null: get_inputs needs values).
-    next                     -> {"ok":true,"draw":{..},"size":bytes}, or, after the last, {"ok":true,"end":true,"skipped"}
-    facts {"bytes"}          -> everything but the draws, as above; after the first draw, which settles the mode. Without
+    next                     -> {"ok":true,"draw":{..},"size":bytes}, or, after the last,
+    {"ok":true,"end":true,"skipped"}
+    facts {"bytes"}          -> everything but the draws, as above; after the first draw, which settles the mode.
+    Without
                                 bytes the state's values come with fill, like a draw's
     again {"regime","trial"} -> the same draw once more
     fill  {"area":spec|null} -> {"ok":true}: the last draw's values lie in the area (null: the one of the fill before);
@@ -145,7 +148,8 @@ def new_values(t, name, gen):
 def renew(t, name, gen):
     """t gets new_values, a part at a time."""
     whole, at = t.detach(), 0
-    flat = whole.view(-1) if whole.is_contiguous() else torch.empty(whole.numel(), dtype=whole.dtype, device=whole.device)
+    flat = whole.view(-1) if whole.is_contiguous() else torch.empty(whole.numel(), dtype=whole.dtype,
+                                                                    device=whole.device)
     for new in new_values(t, name, gen):
         flat[at:at + new.numel()] = new.to(flat.dtype)
         at += new.numel()
@@ -207,7 +211,8 @@ def named_state(model):
 
 
 def state_rows(model):
-    """named_state, and what state_dict leaves out as "constant": the candidate may hold the same, by its own construction."""
+    """named_state, and what state_dict leaves out as "constant": the candidate may hold the same, by its own
+    construction."""
     keep = set(model.state_dict().keys())
     return named_state(model) + [(n, "constant", b) for n, b in model.named_buffers() if n not in keep]
 
@@ -303,7 +308,8 @@ def filling(regime, n, gen, trial):
         return torch.rand(n, generator=gen, dtype=torch.float64, device=gen.device) * 6 - 3
     if regime == "large":
         return torch.randn(n, generator=gen, dtype=torch.float64, device=gen.device) * 100
-    i = torch.arange(n, dtype=torch.float64, device=gen.device)  # structured: small whole numbers, so that sums are exact
+    # structured: small whole numbers, so that sums are exact
+    i = torch.arange(n, dtype=torch.float64, device=gen.device)
     step, shift = 3 + 2 * (trial % 4), int(torch.randint(17, (1,), generator=gen, device=gen.device))
     return (i * step + (i / 13).floor() * 5 + shift) % 17 - 8
 
@@ -319,7 +325,8 @@ def refill(t, regime, gen, trial):
 
 
 def position(i, shape):
-    """Element i in C order. torch's own unravel_index imports its compiler, which costs each child a third of a second."""
+    """Element i in C order. torch's own unravel_index imports its compiler, which costs each child a third of a
+    second."""
     out = []
     for n in reversed(shape):
         i, k = divmod(i, n)
@@ -540,7 +547,8 @@ def largest(t):
     return float(t.max()) if t.numel() else 0.0
 
 
-# Does a task only move values? --------------------------------------------------------------------------------------------
+# Does a task only move values?
+# --------------------------------------------------------------------------------------------
 
 
 def numbered(tensors):
@@ -579,8 +587,8 @@ def traced(model, inputs):
 
 
 def moves_only(model, inputs, seen):
-    """Does the task only move values? Then an answer is one for any values in place of its own. A program whose launches
-    write few of them has let torch's copies do its work, whatever operators the task is written with."""
+    """Does the task only move values? Then an answer is one for any values in place of its own. A program whose
+    launches write few of them has let torch's copies do its work, whatever operators the task is written with."""
     if seen <= ops.COPIES:
         return True
     if seen & set(ops.ROUNDED) or max([t.numel() for t in values.leaves(inputs)] + [0]) > HUGE:
@@ -640,9 +648,9 @@ def top_of(t):
 
 
 def noise_again(rows, eager):
-    """noise_of for another draw of the same distribution, whose expected values are the reference's own: their error is n1
-    at most, and a tolerance is many times that (src/eval/check/tolerance.c). Larger answers, as of a spiked draw, have errors
-    that are larger by as much."""
+    """noise_of for another draw of the same distribution, whose expected values are the reference's own: their error
+    is n1 at most, and a tolerance is many times that (src/eval/check/tolerance.c). Larger answers, as of a spiked
+    draw, have errors that are larger by as much."""
     out = []
     for row, e in zip(rows, values.leaves(eager)):
         top, old = top_of(e), float(row["max_abs"])  # numbers may have travelled as text
@@ -654,7 +662,8 @@ def noise_again(rows, eager):
 def shaken(t, u, gen):
     if not t.is_floating_point():
         return t
-    return (t * (1 + u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))).to(t.dtype)
+    return (t * (1 +
+                 u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))).to(t.dtype)
 
 
 def perturbed(model, inputs, u, seed):
@@ -778,9 +787,9 @@ def is_index(t):
 
 
 def by_chance(model, inputs, oracle, seed):
-    """Of each output: which of its whole numbers change where equal values of the inputs are told apart by less than their
-    rounding, as indices among ties do, and the largest that may stand there (a place in an input; -1: anything); None
-    where none can. oracle: of doubles, without that."""
+    """Of each output: which of its whole numbers change where equal values of the inputs are told apart by less than
+    their rounding, as indices among ties do, and the largest that may stand there (a place in an input; -1:
+    anything); None where none can. oracle: of doubles, without that."""
     x64 = values.map_tensors(inputs, to_double)
     outs = values.leaves(oracle)
     if not any(is_index(t) for t in outs) or not any(t.is_floating_point() for t in values.leaves(x64)):
@@ -835,8 +844,8 @@ def doubles():
 
 
 def own_shifts(model, inputs, eager, seed):
-    """Where the task cannot be run in double: how far inputs that are shaken by a few roundings move its outputs, its own
-    rounding included."""
+    """Where the task cannot be run in double: how far inputs that are shaken by a few roundings move its outputs, its
+    own rounding included."""
     u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
     shifts = [0.0 for _ in values.leaves(eager)]
     for i in range(tries_of(eager, inputs)):
@@ -847,8 +856,8 @@ def own_shifts(model, inputs, eager, seed):
 
 
 class Usage:
-    """Bytes of device memory that torch had at most: "eager" in forward, with parameters and inputs, "peak" in all; "kept":
-    that it has now, between two draws."""
+    """Bytes of device memory that torch had at most: "eager" in forward, with parameters and inputs, "peak" in all;
+    "kept": that it has now, between two draws."""
 
     def __init__(self):
         self.peak = self.eager = 0
@@ -875,8 +884,8 @@ def one_line(e):
 
 
 def published_seed(trial, trials, seed):
-    """(regime, seed) of a draw of protocol kernelbench. The published seeds are known, so a program may bring the answers
-    along: behind the last one comes a draw of a seed that nobody knows."""
+    """(regime, seed) of a draw of protocol kernelbench. The published seeds are known, so a program may bring the
+    answers along: behind the last one comes a draw of a seed that nobody knows."""
     if trial >= trials:
         return SECRET, derive(seed, SECRET, trial) % (2**32 - 1)
     torch.manual_seed(KERNELBENCH_SEED)
@@ -1089,7 +1098,8 @@ class Task:
     def record(self, regime, trial, inputs, eager, oracle, noise, given):
         mutates = [i for i, (a, b) in enumerate(zip(values.leaves(inputs), values.leaves(given))) if not same(a, b)]
         self.items, self.room = [], 0
-        head = {"regime": regime, "trial": trial, "inputs": self.draw_section(inputs), "eager": self.draw_section(eager)}
+        head = {"regime": regime, "trial": trial, "inputs": self.draw_section(inputs),
+                "eager": self.draw_section(eager)}
         head["oracle"] = head["eager"] if oracle is eager and self.req.get("area") else self.draw_section(oracle)
         if mutates and not self.req.get("area"):
             head["after"] = self.section([values.leaves(given)[i] for i in mutates])
@@ -1169,7 +1179,8 @@ class Task:
             inputs = self.cast(raw, False)
             eager, given = run(self.model, inputs, s)
         self.check_size("an output", values.leaves(eager))
-        noise = [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]} for t in values.leaves(eager)]
+        noise = [{"n1": 0.0, "n2": 0.0, "fan_in": 1.0, "max_abs": 0.0, "dtype": str(t.dtype)[6:]}
+                 for t in values.leaves(eager)]
         draw = self.record(regime, trial, inputs, eager, eager, noise, given)
         if trial == 0:
             self.look_at(inputs)

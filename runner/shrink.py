@@ -1,10 +1,10 @@
 """shrink.py - makes a big task small: rewrites its module-level sizes until no tensor exceeds a number of elements.
 
 Knobs are the module-level integers (sizes.py), except those whose name says that they are not a size (kernel_size,
-stride, groups, heads, dim ...). The largest knob that makes the largest tensor smaller is halved, as long as constructor
-and forward still accept the sizes; relations such as "groups divide channels" and "the kernel fits the image" hold
-because the task itself refuses otherwise. Shapes are tried on the meta device, so that a task of terabytes can be shrunk
-on a laptop; the result is then run for real.
+stride, groups, heads, dim ...). The largest knob that makes the largest tensor smaller is halved, as long as
+constructor and forward still accept the sizes; relations such as "groups divide channels" and "the kernel fits the
+image" hold because the task itself refuses otherwise. Shapes are tried on the meta device, so that a task of
+terabytes can be shrunk on a laptop; the result is then run for real.
 
 Request {"op":"shrink","source","max_elements"}; reply {"ok":true,"source","changes":[{"name","line","from","to"}],
 "largest","before"} or {"ok":false,"type","message","line","text"}.
@@ -18,8 +18,10 @@ import reference
 import sizes
 import values
 
-NOT_A_SIZE = re.compile(r"kernel|stride|pad|dilat|group|head|(^|_)dims?$|axis|eps|bits|scale|expon|power|seed|num_layers|"
-                        r"(^|_)k$|topk|bias|momentum|iter|steps|window|shift|factor|order|level|block|mode|ratio|value|pool")
+NOT_A_SIZE = re.compile(
+    r"kernel|stride|pad|dilat|group|head|(^|_)dims?$|axis|eps|bits|scale|expon|power|seed|num_layers|"
+                        r"(^|_)k$|topk|bias|momentum|iter|steps|window|shift|factor|order|level|block|mode|"
+                        r"ratio|value|pool")
 SMALLEST = 8  # integers below this are not taken for sizes
 SURELY_A_SIZE = 256  # no kernel, axis or group count is this large: "dim = 393216" and "K = 131072" are sizes
 FLOOR = 2     # and no size is made smaller than this
@@ -105,7 +107,8 @@ class Shrinker:
                 by_value.setdefault(k.value, []).append(k)
         if any(len(g) > 1 and self.attempt(g) for _, g in sorted(by_value.items(), reverse=True)):
             return True
-        pairs = [(a, b) for i, a in enumerate(self.knobs) for b in self.knobs[i + 1:] if a.value > FLOOR and b.value > FLOOR]
+        pairs = [(a, b) for i, a in enumerate(self.knobs) for b in self.knobs[i + 1:] if a.value > FLOOR
+                 and b.value > FLOOR]
         if any(self.attempt([a, b]) for a, b in sorted(pairs, key=lambda p: -p[0].value - p[1].value)):
             return True
         return any(self.attempt([k], 3, 4) for k in sorted(self.knobs, key=lambda k: -k.value) if k.value > FLOOR)

@@ -1,4 +1,5 @@
-"""sizes.py - the module-level integers of a task file: found, changed, written back. Used by shrink and by sidecar variants.
+"""sizes.py - the module-level integers of a task file: found, changed, written back. Used by shrink and by sidecar
+variants.
 
 What counts: integers of module-level assignments (N = 4096, M, K = 1 << 12, 256, shape = (8, 64, 56)); an element of a
 tuple or list is called "shape[1]". Comments and layout of the file stay as they are.

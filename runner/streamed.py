@@ -1,7 +1,7 @@
 """streamed.py - the reference side of tasks whose values would fill a device several times: no value is kept that can
 be made again (docs/internals/memory.md). Inputs lie in one area of the judge's, which the executor maps too; expected
-values are made when the judge asks, leave in tiles through a second area, and are dropped. Values come from reference.py's
-distributions, drawn in place.
+values are made when the judge asks, leave in tiles through a second area, and are dropped. Values come from
+reference.py's distributions, drawn in place.
 
 Requests, beside reference.py's task (with "small", where tests want small tasks to be large) and facts; replies are
 {"ok":true,..} or reference.py's errors:
@@ -12,7 +12,8 @@ Requests, beside reference.py's task (with "small", where tests want small tasks
                                 without values, or {"end":true,"skipped"}. The area's content is lost
     lay {"regime","trial","other"} -> {} the draw's inputs lie in the area; other: some of the same kind, for calls that
                                 are not judged
-    fresh {"seed"}           -> {} inputs of the same kind that no call met before, the same ones for the same seed: after
+    fresh {"seed"}           -> {} inputs of the same kind that no call met before, the same ones for the same seed:
+    after
                                 lay, in place of what can be drawn in place (Fresh)
     expect {"regime","trial","own"} -> {"truth":"double"|"rows"|"own"}: the draw's inputs lie in the area, and expected
                                 values are there until drop. double: in double, whole. rows: in double, made a tile at a

@@ -3,8 +3,8 @@ one, a symmetric matrix symmetric, sorted rows sorted, rows of probabilities sum
 
     like(t, new)   new, of t's shape, with t's structure; new itself where t has none
 
-Structure is looked for in SAMPLES elements where it can be, so that tensors of gigabytes cost little. Masks and labels of
-few whole numbers are not redrawn at all (reference.keeps_distribution)."""
+Structure is looked for in SAMPLES elements where it can be, so that tensors of gigabytes cost little. Masks and
+labels of few whole numbers are not redrawn at all (reference.keeps_distribution)."""
 
 import math
 
@@ -32,7 +32,8 @@ def slack(t):
 def rows_of(t):
     """At most 4096 rows along the last dimension, and no more than SAMPLES * 16 elements."""
     n = max(1, min(4096, SAMPLES * 16 // max(t.shape[-1], 1)))
-    return t.reshape(-1, t.shape[-1])[:n] if t.is_contiguous() else t[(0,) * max(t.dim() - 2, 0)].reshape(-1, t.shape[-1])[:n]
+    return t.reshape(-1, t.shape[-1])[:n] if t.is_contiguous() else t[(0,) * max(t.dim() - 2,
+                                                                                 0)].reshape(-1, t.shape[-1])[:n]
 
 
 def has_pattern(t):

@@ -1,4 +1,5 @@
-"""timing.py - the timed side of a performance measurement: the task's own model, eager, compiled or as a library's call.
+"""timing.py - the timed side of a performance measurement: the task's own model, eager, compiled or as a library's
+call.
 
 The judge asks for n calls, then steps through them by itself over the same socket, 24 bytes each way:
 
@@ -10,8 +11,8 @@ A call's inputs are drawn from the seed, inside the judge's span; event_ms is th
 forward. No code of a candidate runs here: a candidate's calls are replays (src/eval/stage/stage_perf.c).
 
 A block comes as {"op":"time","n","which","pad_us"} and ends with {"op":"timed",...,"host_us"}: how long this side's
-host needed from a call's start until its second event was queued, the median of the block. The judge chooses pad_us by it
-(src/eval/perf/measure.h says how long).
+host needed from a call's start until its second event was queued, the median of the block. The judge chooses pad_us
+by it (src/eval/perf/measure.h says how long).
 
 Inputs of a call: every floating leaf that may change is base * s * u, s in [0.5, 1) per leaf and u in [0.5, 1) per
 element, both from the seed: zeros, signs and ranges stay, and every element differs between calls. base is what the
@@ -177,7 +178,8 @@ class Kernels:
         self.draws, self.spins = {}, ctypes.c_void_p()
         for dtype, name in self.DRAW.items():
             self.draws[dtype] = ctypes.c_void_p()
-            self.ok(driver.cuModuleGetFunction(ctypes.byref(self.draws[dtype]), module, b"timing_draw_" + name.encode()))
+            self.ok(driver.cuModuleGetFunction(ctypes.byref(self.draws[dtype]), module,
+                                               b"timing_draw_" + name.encode()))
         self.ok(driver.cuModuleGetFunction(ctypes.byref(self.spins), module, b"timing_spin"))
 
     @staticmethod

@@ -1,8 +1,8 @@
 """values.py - Python values as trees in frames: what get_inputs returns, what forward returns.
 
 Scalars are JSON scalars; non-finite floats {"t":"float","v":"inf"}; {"t":"list"|"tuple","v":[..]};
-{"t":"dict","v":[[key, value]..]}; {"t":"dtype","v":"float32"}; a configuration of the transformers library, which tasks hand
-to their models, {"t":"config","v":its dict}; tensors
+{"t":"dict","v":[[key, value]..]}; {"t":"dtype","v":"float32"}; a configuration of the transformers library, which
+tasks hand to their models, {"t":"config","v":its dict}; tensors
 {"t":"tensor","dtype","shape","strides","offset","nbytes"} with their values in C order in the blob. 'strides' says how
 they lie in memory; decode() restores that layout. Nothing is ever pickled.
 """
@@ -41,8 +41,8 @@ def _config(fields):
 
 
 class Packer:
-    """Collects the bytes of one section; parts go to frame.send. fetch turns a tensor into one in host memory; raw, where
-    a device has it, gives the elements in C order as bytes, without any operator of torch."""
+    """Collects the bytes of one section; parts go to frame.send. fetch turns a tensor into one in host memory; raw,
+    where a device has it, gives the elements in C order as bytes, without any operator of torch."""
 
     def __init__(self, fetch=None, raw=None):
         self.parts, self.size, self.fetch, self.raw = [], 0, fetch, raw
@@ -185,7 +185,8 @@ def map_tensors(v, f):
     return v
 
 
-_OUT_OF_MEMORY = re.compile(r"(CUDA error|\bError 2): out of memory")  # of torch's CUDA errors; the second while it starts
+# of torch's CUDA errors; the second while it starts
+_OUT_OF_MEMORY = re.compile(r"(CUDA error|\bError 2): out of memory")
 
 
 def out_of_memory(e):
@@ -203,8 +204,8 @@ def out_of_memory(e):
 
 
 def describe_error(e, filename, source):
-    """{"type","message","line","text","memory"}: the last line of 'filename' that the exception went through; memory: the
-    device's memory ran out."""
+    """{"type","message","line","text","memory"}: the last line of 'filename' that the exception went through; memory:
+    the device's memory ran out."""
     line = None
     tb = e.__traceback__
     while tb is not None:

@@ -42,7 +42,8 @@ fi
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"
     elif command -v sudo >/dev/null; then sudo "$@"
-    else die "Debian packages are missing and there is neither root nor sudo; as root run: apt-get install $(echo $PACKAGES)"
+    else die "Debian packages are missing and there is neither root nor sudo;" \
+        "as root run: apt-get install $(echo $PACKAGES)"
     fi
 }
 
@@ -52,7 +53,8 @@ install_packages() {
     for p in $PACKAGES ${TEST_PACKAGES:-}; do
         [ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$p" 2>/dev/null | cut -c 1-2)" = ii ] || missing="$missing $p"
     done
-    [ -n "$missing" ] || die "all Debian packages are installed, yet pkg-config does not find: $MODULES; check PKG_CONFIG_PATH"
+    [ -n "$missing" ] || die "all Debian packages are installed, yet pkg-config does not find:" \
+        "$MODULES; check PKG_CONFIG_PATH"
     say "installing Debian packages:$missing"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update ||
         die "'apt-get update' failed; check the network and /etc/apt/sources.list, then run 'make setup' again"
@@ -83,11 +85,12 @@ choose() {
 find_python() {
     if [ -n "${MUSACODER_PYTHON:-}" ]; then
         v=$(python_serves "$MUSACODER_PYTHON") ||
-            die "MUSACODER_PYTHON names '$MUSACODER_PYTHON', which has no PyTorch >= 2.6 with numpy; unset it or install them"
+            die "MUSACODER_PYTHON names '$MUSACODER_PYTHON', which has no PyTorch >= 2.6 with numpy;" \
+                "unset it or install them"
         return 0
     fi
-    for py in "$DATA/venv/bin/python" "${VIRTUAL_ENV:-/nonexistent}/bin/python" "${CONDA_PREFIX:-/nonexistent}/bin/python" \
-        "$(command -v python3 || true)" "$(command -v python || true)"; do
+    for py in "$DATA/venv/bin/python" "${VIRTUAL_ENV:-/nonexistent}/bin/python" \
+        "${CONDA_PREFIX:-/nonexistent}/bin/python" "$(command -v python3 || true)" "$(command -v python || true)"; do
         [ -x "$py" ] || continue
         if v=$(python_serves "$py"); then
             choose "$py" "$v"
@@ -102,7 +105,8 @@ free_gb() { df -Pk "$1" | awk 'NR == 2 { print int($4 / 1048576) }'; }
 make_venv() {
     mkdir -p "$DATA" || die "cannot create '$DATA'; set MUSACODER_DATA_DIR to a folder that you can write"
     gb=$(free_gb "$DATA")
-    [ "$gb" -ge "$NEED_GB" ] || die "PyTorch needs about $NEED_GB GB while it is installed (5 GB after) and '$DATA' has $gb GB free; free some, or set MUSACODER_DATA_DIR"
+    [ "$gb" -ge "$NEED_GB" ] || die "PyTorch needs about $NEED_GB GB while it is installed (5 GB after)" \
+        "and '$DATA' has $gb GB free; free some, or set MUSACODER_DATA_DIR"
     say "no Python with PyTorch >= 2.6 found: making one in $DATA/venv"
     say "downloading PyTorch $TORCH, numpy and einops from PyPI: about 3 GB, then about 5 GB on disk ($gb GB free)"
     say "interrupt when you like: finished downloads are kept, 'make setup' continues"
@@ -110,9 +114,12 @@ make_venv() {
         die "python3 cannot make a virtual environment; install python3-venv"
     mkdir -p "$DATA/tmp"
     TMPDIR="$DATA/tmp" "$DATA/venv/bin/python" -m pip install --disable-pip-version-check --retries 10 --timeout 60 \
-        --progress-bar on "torch==$TORCH" numpy einops || die "pip failed; check the network and the disk, then run 'make setup' again"
+        --progress-bar on "torch==$TORCH" numpy einops ||
+        die "pip failed; check the network and the disk, then run 'make setup' again"
     rm -rf "$DATA/tmp"
-    v=$(python_serves "$DATA/venv/bin/python") || die "PyTorch was installed but does not import: run '$DATA/venv/bin/python -c \"import torch\"'; remove '$DATA/venv' and run 'make setup' again"
+    v=$(python_serves "$DATA/venv/bin/python") ||
+        die "PyTorch was installed but does not import: run '$DATA/venv/bin/python -c \"import torch\"';" \
+            "remove '$DATA/venv' and run 'make setup' again"
     choose "$DATA/venv/bin/python" "$v"
 }
 

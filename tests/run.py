@@ -99,8 +99,10 @@ def libfuzzer(folder, seconds):
         found = os.path.join(home, "corpus", name)
         os.makedirs(found, exist_ok=True)
         tests.append((f"libfuzzer/fuzz_{name}",
-                      [os.path.abspath(path), f"-max_total_time={seconds}", "-max_len=65536", "-timeout=60", "-rss_limit_mb=2048",
-                       "-verbosity=0", f"-artifact_prefix={home}/{name}-", found, os.path.join(ROOT, "tests/fuzz/corpus", name)]))
+                      [os.path.abspath(path), f"-max_total_time={seconds}", "-max_len=65536", "-timeout=60",
+                       "-rss_limit_mb=2048",
+                       "-verbosity=0", f"-artifact_prefix={home}/{name}-", found,
+                       os.path.join(ROOT, "tests/fuzz/corpus", name)]))
     return tests
 
 

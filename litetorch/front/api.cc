@@ -96,7 +96,8 @@ c10::IValue lower(const lt_value &v, const c10::Argument &a)
     case LT_NONE:
         return c10::IValue();
     case LT_BOOL:
-        return type_is(a.type(), c10::TypeKind::NumberType) ? c10::IValue(at::Scalar(v.u.i != 0)) : c10::IValue(v.u.i != 0);
+        return type_is(a.type(), c10::TypeKind::NumberType) ? c10::IValue(at::Scalar(v.u.i != 0))
+               : c10::IValue(v.u.i != 0);
     case LT_INT:
         // enums of abi.h travel as integers; a device is 1 for cuda
         if (type_is(a.real_type(), c10::TypeKind::DeviceObjType))
@@ -258,13 +259,15 @@ char *lt_findings(void)
     for (auto &f : findings)
         out += (out.size() > 1 ? ",{" : "{") + std::string("\"kind\":") + json_quoted(f.kind) + ",\"message\":" +
                json_quoted(f.message) + ",\"name\":" + json_quoted(f.name) + ",\"file\":" +
-               (f.file.empty() ? "null" : json_quoted(f.file)) + ",\"line\":" + (f.line > 0 ? std::to_string(f.line) : "null") +
+               (f.file.empty() ? "null" : json_quoted(f.file)) + ",\"line\":" + (f.line > 0 ? std::to_string(f.line)
+                                                                                 : "null") +
                ",\"count\":" + std::to_string(f.count) + "}";
     findings.clear();
     return strdup((out + "]").c_str());
 }
 
-/* Calls f(self, args, ret, message, max), a lt_function.invoke. A crash of host code ends the process, which says where. */
+/* Calls f(self, args, ret, message, max), a lt_function.invoke. A crash of host code ends the process, which says
+ * where. */
 int lt_invoke(void *f, void *self, const void *args, void *ret, char *message, size_t max)
 {
     message[0] = 0;

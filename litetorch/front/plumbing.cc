@@ -217,8 +217,10 @@ Tensor &copy_(Tensor &self, const Tensor &from, bool)
 {
     if (!self.numel() || self.is_same(from))
         return self;
-    TORCH_CHECK(at::has_internal_overlap(self) != at::MemOverlap::Yes, "unsupported operation: more than one element of "
-                "the written-to tensor refers to a single memory location. Please clone() the tensor before performing the "
+    TORCH_CHECK(at::has_internal_overlap(self) != at::MemOverlap::Yes, "unsupported operation: more than one element "
+                                                                       "of "
+                "the written-to tensor refers to a single memory location. Please clone() the tensor before performing "
+                "the "
                 "operation.");
     at::inferExpandGeometry_dimvector(from.sizes(), from.strides(), self.sizes()); // or it throws
     if (!plain(self) || !plain(from)) {

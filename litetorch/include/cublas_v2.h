@@ -22,12 +22,14 @@ typedef enum {
 } cublasComputeType_t;
 typedef enum { CUBLAS_GEMM_DEFAULT = -1, CUBLAS_GEMM_DEFAULT_TENSOR_OP = 99 } cublasGemmAlgo_t;
 
-inline cublasStatus_t cublasCreate(cublasHandle_t *h) { *h = reinterpret_cast<cublasHandle_t>(1); return CUBLAS_STATUS_SUCCESS; }
+inline cublasStatus_t cublasCreate(cublasHandle_t *h) { *h = reinterpret_cast<cublasHandle_t>(1);
+                                                        return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasDestroy(cublasHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasGetStream(cublasHandle_t, cudaStream_t *s) { *s = nullptr; return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
-inline cublasStatus_t cublasGetMathMode(cublasHandle_t, cublasMath_t *m) { *m = CUBLAS_DEFAULT_MATH; return CUBLAS_STATUS_SUCCESS; }
+inline cublasStatus_t cublasGetMathMode(cublasHandle_t, cublasMath_t *m) { *m = CUBLAS_DEFAULT_MATH;
+                                                                           return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasSetPointerMode(cublasHandle_t, cublasPointerMode_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t) { return CUBLAS_STATUS_SUCCESS; }
 inline const char *cublasGetStatusString(cublasStatus_t) { return "cuBLAS status"; }

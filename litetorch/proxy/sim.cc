@@ -14,8 +14,8 @@ static bool looks_like_host(uintptr_t word)
     return word >= (uintptr_t)0x5500 << 32 && word < (uintptr_t)1 << 47 && !front_has(reinterpret_cast<void *>(word));
 }
 
-/* What a launch has copied of the host's variables means the same in another process, but for addresses of the host. The
- * first word may be the kernel's: the executor puts its own there. False: there are other addresses. */
+/* What a launch has copied of the host's variables means the same in another process, but for addresses of the host.
+ * The first word may be the kernel's: the executor puts its own there. False: there are other addresses. */
 static bool closure_moves(const struct simt_launch *l, const void **ret_fn)
 {
     uintptr_t word;

@@ -1,5 +1,5 @@
-"""The context of a child. The driver is first called in the child, after the jail is closed: CUDA does not survive a fork,
-and so every thread of CUDA is jailed too.
+"""The context of a child. The driver is first called in the child, after the jail is closed: CUDA does not survive a
+fork, and so every thread of CUDA is jailed too.
 """
 import os
 
@@ -12,7 +12,8 @@ def preload():
     from native import extension
 
     if torch.version.cuda is None:
-        raise native.DeviceError(f"PyTorch {torch.__version__} has no CUDA; install a build with CUDA, or set MUSACODER_PYTHON")
+        raise native.DeviceError(f"PyTorch {torch.__version__} has no CUDA; install a build with CUDA, or set "
+                                 f"MUSACODER_PYTHON")
     extension.put_in_place()
 
 

@@ -295,7 +295,8 @@ def note_compiler(event, args):
     """No process starts here; one that would have compiled is what no executor has: code made at run time."""
     if event != "subprocess.Popen":
         return
-    words = [str(w).rsplit("/", 1)[-1] for w in [args[0], *(args[1] if isinstance(args[1], (list, tuple)) else [args[1]])]]
+    words = [str(w).rsplit("/", 1)[-1]
+             for w in [args[0], *(args[1] if isinstance(args[1], (list, tuple)) else [args[1]])]]
     if COMPILERS & {w for word in words for w in word.split()}:
         core.lib().front_lack(IMAGES)
 

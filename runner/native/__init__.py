@@ -1,5 +1,5 @@
-"""Native extensions in a candidate's process: load_inline and load become build requests (extension.py), the shared object
-that comes back becomes a module (module.py). runner/front sets
+"""Native extensions in a candidate's process: load_inline and load become build requests (extension.py), the shared
+object that comes back becomes a module (module.py). runner/front sets
 
     library                    ctypes.CDLL of libfronttorch.so (litetorch/front/api.cc)
     take_string(pointer)       the text behind a char * of that library, which is then freed

@@ -41,7 +41,8 @@ class Module(ctypes.Structure):
 
 
 class Api(ctypes.Structure):  # the first entries are all that we need
-    _fields_ = [("version", ctypes.c_int32), ("retain", ctypes.c_void_p), ("release", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
+    _fields_ = [("version", ctypes.c_int32), ("retain", ctypes.c_void_p),
+                ("release", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
 
 
 class Mismatch(Exception):
@@ -255,7 +256,8 @@ class Overload:
     def call(self, values):
         ret = Value()
         message = ctypes.create_string_buffer(MAX_MESSAGE)
-        code = native.library.lt_invoke(self.entry.invoke, self.entry.self, values, ctypes.byref(ret), message, MAX_MESSAGE)
+        code = native.library.lt_invoke(self.entry.invoke, self.entry.self, values, ctypes.byref(ret), message,
+                                        MAX_MESSAGE)
         if code != 0:
             text = message.value.decode("utf-8", "replace")
             raise ERRORS.get(code, RuntimeError)(text or "the extension's host code crashed")

@@ -49,8 +49,8 @@ static void *build(const char *dir, const char *lib_dir, const char *name, const
 {
     char *so = xasprintf("%s/%s.so", dir, name);
     /* Linked apart: -fsanitize=thread at the link would bring in the real libtsan. */
-    char *cmd = xasprintf("g++ " FLAGS " %s -c %s/k.cc -o %s.o && g++ -shared %s.o -o %s -L%s -lsimt", flags, dir, so, so,
-                          so, lib_dir);
+    char *cmd = xasprintf("g++ " FLAGS " %s -c %s/k.cc -o %s.o && g++ -shared %s.o -o %s -L%s -lsimt", flags, dir,
+                          so, so, so, lib_dir);
     double best = 1e9;
     void *lib;
 
@@ -90,7 +90,8 @@ static void compare(void *fast, void *check, void (*set_check)(int))
 
     ((void (*)(void))dlsym(fast, "setup"))();
     ((void (*)(void))dlsym(check, "setup"))();
-    printf("\n%-18s %10s %10s %10s %8s %8s\n", "ns per thread", "plain", "check off", "check on", "off/plain", "on/plain");
+    printf("\n%-18s %10s %10s %10s %8s %8s\n", "ns per thread", "plain", "check off", "check on", "off/plain",
+           "on/plain");
     for (; f->name; f++, c++) {
         double plain = ns_per_thread(f), off, on;
 

@@ -136,4 +136,5 @@ extern "C" const struct {
     int threads;
 } cases[] = {{"relu", run_relu, N},           {"tanh gelu", run_gelu, N},       {"naive matmul", run_naive, M * M},
              {"tiled matmul 16", run_tiled16, M * M}, {"tiled matmul 32", run_tiled32, M * M},
-             {"tree reduction", run_tree, N}, {"warp reduction", run_warp, N}, {"softmax rows", run_softmax, 256 * 256}, {nullptr, nullptr, 0}};
+             {"tree reduction", run_tree, N}, {"warp reduction", run_warp, N}, {"softmax rows", run_softmax, 256 * 256},
+             {nullptr, nullptr, 0}};

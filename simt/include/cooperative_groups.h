@@ -32,7 +32,8 @@ struct grid_group {
     }
     static unsigned long long thread_rank()
     {
-        return ((unsigned long long)(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * thread_block::size() +
+        return ((unsigned long long)(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) *
+               thread_block::size() +
                thread_block::thread_rank();
     }
     static unsigned long long block_rank()
@@ -103,7 +104,8 @@ SIMT_INLINE coalesced_group tiled_partition(const coalesced_group &g, unsigned n
 }
 
 template <unsigned Size, class Parent = thread_block> struct thread_block_tile {
-    static_assert(Size > 0 && Size <= SIMT_WARP_SIZE && (Size & (Size - 1)) == 0, "a tile is a power of two within a warp");
+    static_assert(Size > 0 && Size <= SIMT_WARP_SIZE && (Size & (Size - 1)) == 0,
+                  "a tile is a power of two within a warp");
 
     static unsigned lane() { return thread_block::thread_rank() % SIMT_WARP_SIZE; }
     static simt_mask_t mask()

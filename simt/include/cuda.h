@@ -33,10 +33,10 @@ typedef enum { CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_64
                CU_TENSOR_MAP_L2_PROMOTION_L2_256B } CUtensorMapL2promotion;
 typedef enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA }
     CUtensorMapFloatOOBfill;
-static inline CUresult cuTensorMapEncodeTiled(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
-                                              const cuuint64_t *, const cuuint32_t *, const cuuint32_t *,
-                                              CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
-                                              CUtensorMapFloatOOBfill)
+static inline CUresult cuTensorMapEncodeTiled(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
+                                              const cuuint64_t *, const cuuint64_t *, const cuuint32_t *,
+                                              const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
+                                              CUtensorMapL2promotion, CUtensorMapFloatOOBfill)
 {
     simt_launch_unsupported("a tensor map (cuTensorMapEncodeTiled)");
     return CUDA_ERROR_NOT_SUPPORTED;

@@ -9,7 +9,8 @@
  * and either in different blocks (unless one published with a fence and an atomic and the other acquired with an
  * atomic), or in the same interval (unless a __syncwarp of their warp lies between). A write that does not change the
  * value is no race: all threads storing the same result is a usual and harmless idiom. A shuffle or vote of a whole
- * warp orders no memory, but what its lanes read before it has been read: a later write of the warp is too late for it. */
+ * warp orders no memory, but what its lanes read before it has been read: a later write of the warp is too late for
+ * it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

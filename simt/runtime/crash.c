@@ -198,7 +198,8 @@ static void report_address(const char *who, uintptr_t addr, bool kernel_code, co
 
     memory_describe(addr, 1, where, sizeof where);
     if (!kernel_code && memory_is_device(addr))
-        finding("host_access", pc, call, "host code touches device memory (%s); only kernels and cudaMemcpy may", where);
+        finding("host_access", pc, call, "host code touches device memory (%s); only kernels and cudaMemcpy may",
+                where);
     else if (addr < 65536)
         finding("illegal_access", pc, call, "%s follows a null pointer (address 0x%lx)", who, (unsigned long)addr);
     else if (kernel_code && near && !(addr >= r->lo && addr < r->hi))
@@ -232,7 +233,8 @@ static bool report_fault(int sig, const siginfo_t *info, const void *context, bo
     else if (info->si_code == SI_KERNEL)
         finding("misaligned", pc, call, "%s accesses memory at a misaligned or impossible address", who);
     else if (kernel_code && fiber_guards(run.current, info->si_addr))
-        finding("crash", pc, call, "a thread needs more than %u KB of stack: local arrays are too large or recursion too "
+        finding("crash", pc, call, "a thread needs more than %u KB of stack: local arrays are too large or recursion "
+                                   "too "
                 "deep", FIBER_STACK >> 10);
     else
         report_address(who, (uintptr_t)info->si_addr, kernel_code, pc, call);

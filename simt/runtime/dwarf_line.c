@@ -132,7 +132,8 @@ static int read_formats(struct reader *r, struct entry_format *f)
 }
 
 /* One entry: name and directory index (content types 1 and 2). */
-static const char *read_entry(const struct unit *u, struct reader *r, const struct entry_format *f, int n, uint64_t *dir)
+static const char *read_entry(const struct unit *u, struct reader *r, const struct entry_format *f, int n,
+                              uint64_t *dir)
 {
     const char *name = "";
 

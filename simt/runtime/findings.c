@@ -328,7 +328,8 @@ const char *simt_stats_json(void)
     add(&t, "{\"launches\":%llu,\"threads\":%llu,\"failed\":%llu,\"to_host\":%llu,\"to_device\":%llu,"
             "\"found\":%llu,\"check_build\":%s,\"kernels\":{",
         (unsigned long long)n_launches, (unsigned long long)n_threads, (unsigned long long)n_failed,
-        (unsigned long long)n_to_host, (unsigned long long)n_to_device, (unsigned long long)n_ever, check_build ? "true" : "false");
+        (unsigned long long)n_to_host, (unsigned long long)n_to_device, (unsigned long long)n_ever,
+        check_build ? "true" : "false");
     for (int i = 0; i < n_kernels; i++) {
         add(&t, i ? "," : "");
         add_string(&t, kernels[i].name);

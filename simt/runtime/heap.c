@@ -37,7 +37,8 @@ void simt_heap_free(void *p)
         free(p);
         return;
     }
-    finding("crash", __builtin_return_address(0), true, "free of %p, which no kernel allocated, or which is free already", p);
+    finding("crash", __builtin_return_address(0), true, "free of %p, which no kernel allocated, or which is free "
+                                                        "already", p);
     if (in_my_kernel()) {
         device_error_sticky(CUDA_LAUNCH_FAILURE);
         abort_kernel();

@@ -245,7 +245,8 @@ static const char *refuse(const struct simt_launch *l, char *text, size_t n, int
         snprintf(text, n, "grid (%u,%u,%u) is too large; at most (2147483647,%u,%u) blocks are possible",
                  l->grid.x, l->grid.y, l->grid.z, device_grid_yz, device_grid_yz);
     else if ((fixed = static_shared_of(l->fn ? l->fn : (const void *)l->body, l->kernel)) > device_shared_default)
-        snprintf(text, n, "%zu bytes of static shared memory; at most %u are possible, more only as dynamic shared memory",
+        snprintf(text, n, "%zu bytes of static shared memory; at most %u are possible, more only as dynamic shared "
+                          "memory",
                  fixed, device_shared_default);
     else if (l->shared > limit || l->shared + fixed > (limit > device_shared_default ? device_shared_optin : limit)) {
         *code = CUDA_INVALID_VALUE; /* the attribute bounds the dynamic part alone */

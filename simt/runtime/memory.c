@@ -340,7 +340,8 @@ static int guarded_free(void *p)
     return 0;
 }
 
-int simt_malloc(void **p, size_t bytes), simt_malloc_host(void **p, size_t bytes), cudaFree(void *p), cudaFreeHost(void *p);
+int simt_malloc(void **p, size_t bytes), simt_malloc_host(void **p, size_t bytes), cudaFree(void *p),
+    cudaFreeHost(void *p);
 
 int simt_malloc(void **p, size_t bytes)
 {

@@ -65,7 +65,8 @@ static void take_section(struct module *m, const ElfW(Shdr) *all, int n, const E
 
     if (s->sh_type == SHT_NOBITS || !in_file(m, s->sh_offset, s->sh_size))
         return;
-    if (s->sh_type == SHT_SYMTAB && (int)s->sh_link < n && in_file(m, all[s->sh_link].sh_offset, all[s->sh_link].sh_size)) {
+    if (s->sh_type == SHT_SYMTAB && (int)s->sh_link < n &&
+        in_file(m, all[s->sh_link].sh_offset, all[s->sh_link].sh_size)) {
         m->syms = (const ElfW(Sym) *)(const void *)data;
         m->n_syms = s->sh_size / sizeof *m->syms;
         m->names = (const char *)m->file + all[s->sh_link].sh_offset;

@@ -80,7 +80,8 @@ static int make_chat(struct talker *t, const json_t *messages, struct chat *c, s
         const char *text = json_str(m, "content", "");
         const char *role = json_str(m, "role", "user");
         if (rc == 0)
-            rc = !strcmp(role, "assistant") ? chat_past(c, text, strlen(text), e) : chat_message(c, role, text, strlen(text), e);
+            rc = !strcmp(role, "assistant") ? chat_past(c, text, strlen(text), e)
+                : chat_message(c, role, text, strlen(text), e);
     }
     return rc == 0 ? chat_prompt(c, e) : -1;
 }

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum dtype { DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128, DT_COUNT };
+enum dtype { DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128,
+             DT_COUNT };
 
 int dt_parse(const char *name, enum dtype *ret); /* "float32" and so on; -1 if unknown */
 const char *dt_name(enum dtype d);

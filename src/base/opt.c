@@ -186,8 +186,8 @@ static int check_switch(const struct opt *row, int argc, char **argv, int i, str
 
     for (int k = 0; k < 4; k++)
         if (!strcmp(next, off[k]) || !strcmp(next, on[k]))
-            return err_set(e, ERR_INPUT, "'--%s' is on by itself and takes no word '%s'; say --%s%s or --%s=%s", row->name,
-                           next, strcmp(next, off[k]) ? "" : "no-", row->name, row->name,
+            return err_set(e, ERR_INPUT, "'--%s' is on by itself and takes no word '%s'; say --%s%s or --%s=%s",
+                           row->name, next, strcmp(next, off[k]) ? "" : "no-", row->name, row->name,
                            strcmp(next, off[k]) ? "true" : "false");
     return 0;
 }

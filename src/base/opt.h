@@ -13,7 +13,8 @@
 
 #include "base/err.h"
 
-/* OPT_CHOICE: help starts with "a|b|c: ". OPT_LIST: may be given several times; the value is the texts joined by '\n'. */
+/* OPT_CHOICE: help starts with "a|b|c: ". OPT_LIST: may be given several times; the value is the texts joined by
+ * '\n'. */
 enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_CHOICE, OPT_LIST };
 
 struct opt {
@@ -38,7 +39,8 @@ int opts_parse(const struct opt *rows, int argc, char **argv, const json_t *conf
 void opts_free(struct opts *o);
 
 const char *opts_str(const struct opts *o, const char *name); /* NULL when unset */
-int64_t opts_int(const struct opts *o, const char *name);     /* the row must have a default or be checked with opts_has */
+/* the row must have a default or be checked with opts_has */
+int64_t opts_int(const struct opts *o, const char *name);
 double opts_real(const struct opts *o, const char *name);
 bool opts_bool(const struct opts *o, const char *name);
 bool opts_has(const struct opts *o, const char *name);

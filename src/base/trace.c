@@ -64,7 +64,8 @@ void trace_span(double since, const char *category, const char *fmt, ...)
     vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
     plain(name);
-    n = snprintf(line, sizeof line, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.0f,\"dur\":%.0f,\"pid\":%d,\"tid\":%d},\n", name,
+    n = snprintf(line, sizeof line, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.0f,\"dur\":%.0f,\"pid\":%d,"
+                                    "\"tid\":%d},\n", name,
                  category, since * 1e6, (now - since) * 1e6, (int)getpid(), (int)gettid());
     write_line(line, (size_t)n);
 }

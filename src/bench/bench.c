@@ -1,5 +1,5 @@
-/* bench.c - the flow of a benchmark: for each turn sample what is missing, judge while sampling goes on, wait; then sum up.
- * Reading order: bench_run at the end, play_turn, then sampling and judging. */
+/* bench.c - the flow of a benchmark: for each turn sample what is missing, judge while sampling goes on, wait; then
+ * sum up. Reading order: bench_run at the end, play_turn, then sampling and judging. */
 #include "bench/bench.h"
 
 #include <stdlib.h>
@@ -333,7 +333,8 @@ static int make_requests(struct play *p, struct sample_request *reqs, uint64_t *
 static int run_sampler(struct play *p, const struct sample_request *reqs, uint64_t total, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
-    struct sampler_options so = {.temperature = (float)o->temperature, .top_p = (float)o->top_p, .max_batch = o->max_batch,
+    struct sampler_options so = {.temperature = (float)o->temperature, .top_p = (float)o->top_p,
+                                 .max_batch = o->max_batch,
                                  .max_new = o->max_new, .on_sample = on_sample, .progress = on_progress, .ctx = p};
     struct sample *samples = NULL;
     size_t n = 0;
@@ -385,7 +386,8 @@ static json_t *make_messages(const struct play *p, int task, int sample)
 
     free(say);
     for (int k = 0; k < p->turn; k++)
-        prompt_turn(m, o->style, bench_attempt(p->b, task, sample, k)->text, bench_feedback_shown(p->b, task, sample, k));
+        prompt_turn(m, o->style, bench_attempt(p->b, task, sample, k)->text,
+                    bench_feedback_shown(p->b, task, sample, k));
     return m;
 }
 
@@ -529,7 +531,8 @@ static int check_options(struct bench_options *o, struct err *e)
     if (check_source(o, e) < 0)
         return -1;
     if (o->samples < !as_many || o->samples > BENCH_MAX_SAMPLES)
-        return err_set(e, ERR_INPUT, "%d samples per task are not possible; 1 to %d are", o->samples, BENCH_MAX_SAMPLES);
+        return err_set(e, ERR_INPUT, "%d samples per task are not possible; 1 to %d are", o->samples,
+                       BENCH_MAX_SAMPLES);
     if (o->turns < 1 || o->turns > BENCH_MAX_TURNS)
         return err_set(e, ERR_INPUT, "%d turns are not possible; 1 to %d are", o->turns, BENCH_MAX_TURNS);
     if (!(o->temperature >= 0) || !(o->top_p >= 0 && o->top_p <= 1))
@@ -558,7 +561,8 @@ static int scan_samples(struct bench_run *b, struct err *e)
     if (foreign_scan(o->samples_dir, &b->suite, &b->foreign, e) < 0)
         return -1;
     if (o->suite && b->foreign.most == 0)
-        return err_set(e, ERR_INPUT, "'%s' has no sample of a task of the suite; expected level_L_problem_P_sample_S_kernel.py",
+        return err_set(e, ERR_INPUT, "'%s' has no sample of a task of the suite; expected "
+                                     "level_L_problem_P_sample_S_kernel.py",
                        o->samples_dir);
     if (!o->samples)
         o->samples = b->foreign.most < BENCH_MAX_SAMPLES ? b->foreign.most : BENCH_MAX_SAMPLES;

@@ -19,11 +19,12 @@
 #include "task/prompt.h"
 #include "task/task.h"
 
-/* Makes a task smaller: *ret is new, {"source","before","after","changes"}. ERR_INPUT: this task cannot be made smaller; it
- * becomes a named skip. */
+/* Makes a task smaller: *ret is new, {"source","before","after","changes"}. ERR_INPUT: this task cannot be made
+ * smaller; it becomes a named skip. */
 typedef int bench_shrink(const struct task *t, int64_t max_elements, json_t **ret, void *ctx, struct err *e);
 
-/* What a failed sample is told before its next turn. The last two are controls: whoever reads its feedback loses by them. */
+/* What a failed sample is told before its next turn. The last two are controls: whoever reads its feedback loses by
+ * them. */
 enum bench_feedback { BENCH_FEEDBACK_OWN, BENCH_FEEDBACK_SHUFFLED /* another failure's */, BENCH_FEEDBACK_NONE };
 int bench_feedback_parse(const char *name, enum bench_feedback *ret, struct err *e); /* "own" "shuffled" "none" */
 
@@ -63,12 +64,12 @@ struct bench_options {
 /* Runs or continues. *ret: a new object, also written to out/bench.json:
  * {"schema":"musacoder.bench/1","name","model","suite","suite_sha256","backend","tasks","samples","k","turns",
  *  "temperature","top_p","seed","pass_at_1","pass_at_8","avg_at_8","score","faster_eager","faster_compile" (null when
- *  speed was not measured), "best_pass_at_8","best_avg_at_8","turns_to_success":[first, second, ..],"recovery" (share of the samples that failed
- *  in turn 1 and passed later; null without a failure or a second turn),"cut_share","infra",
- *  "categories":{"passed":n,..},"families":{"chain":{"tasks","pass_at_8","avg_at_8"},..},
+ *  speed was not measured), "best_pass_at_8","best_avg_at_8","turns_to_success":[first, second, ..],"recovery" (share
+ *  of the samples that failed in turn 1 and passed later; null without a failure or a second
+ *  turn),"cut_share","infra", "categories":{"passed":n,..},"families":{"chain":{"tasks","pass_at_8","avg_at_8"},..},
  *  "faster_than","per_task":[{"task","family","n","passed","best_passed","pass_at_8"},..],"seconds"}
- * k is min(8, samples); the keys keep their names. On a suite also "levels", "missing", "skipped" and "strays": see levels.h.
- * ERR_STOP after Ctrl-C: call again to go on. */
+ * k is min(8, samples); the keys keep their names. On a suite also "levels", "missing", "skipped" and "strays": see
+ * levels.h. ERR_STOP after Ctrl-C: call again to go on. */
 int bench_run(const struct bench_options *o, json_t **ret, struct err *e);
 
 /* The result as text tables; several results (stages) side by side in one. */

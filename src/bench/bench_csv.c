@@ -42,8 +42,10 @@ static double at(const json_t *obj, const char *key)
 /* ---- samples.csv ---- */
 
 static const char samples_head[] =
-    "suite_task,level,sample,file,status,category,stage,reward,candidate_ms,eager_ms,compile_ms,speedup_eager,speedup_eager_lo,"
-    "speedup_eager_hi,speedup_compile,speedup_compile_lo,speedup_compile_hi,trusted,extract_ms,load_ms,compile_stage_ms,"
+    "suite_task,level,sample,file,status,category,stage,reward,candidate_ms,eager_ms,compile_ms,speedup_eager,"
+    "speedup_eager_lo,"
+    "speedup_eager_hi,speedup_compile,speedup_compile_lo,speedup_compile_hi,trusted,extract_ms,load_ms,"
+    "compile_stage_ms,"
     "correctness_ms,legality_ms,performance_ms\n";
 
 static void speeds(struct buf *out, const json_t *verdict)

@@ -1,5 +1,6 @@
-/* bench_store.c - the run folder of a benchmark: settings.json says what it measures, samples.jsonl and verdicts.jsonl grow
- * line by line. A process that died leaves at worst half a line at the end, which is cut off before we append. */
+/* bench_store.c - the run folder of a benchmark: settings.json says what it measures, samples.jsonl and
+ * verdicts.jsonl grow line by line. A process that died leaves at worst half a line at the end, which is cut off
+ * before we append. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,11 +68,11 @@ static json_t *settings(const struct bench_run *b, struct err *e)
 
     if (o->model && fingerprint_of(o, model, e) < 0)
         return NULL;
-    v = json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:I,s:s,s:O?}", "schema", "musacoder.bench.settings/1", "suite",
-                  b->suite.sha256, "model", model, "samples_dir", o->samples_dir ? o->samples_dir : "", "samples", o->samples,
-                  "turns", o->turns, "max_new", o->max_new, "max_context", o->max_context, "temperature", o->temperature,
-                  "top_p", o->top_p, "seed", (json_int_t)o->seed, "style", prompt_style_name(o->style), "verdict",
-                  (json_t *)o->verdict);
+    v = json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:I,s:s,s:O?}", "schema", "musacoder.bench.settings/1",
+                  "suite", b->suite.sha256, "model", model, "samples_dir", o->samples_dir ? o->samples_dir : "",
+                  "samples", o->samples, "turns", o->turns, "max_new", o->max_new, "max_context", o->max_context,
+                  "temperature", o->temperature, "top_p", o->top_p, "seed", (json_int_t)o->seed, "style",
+                  prompt_style_name(o->style), "verdict", (json_t *)o->verdict);
     if (o->suite) /* not in older folders, which have no suite */
         json_object_set_new(v, "shrink_to", json_integer(o->shrink_to));
     if (o->feedback != BENCH_FEEDBACK_OWN) /* nor did they know controls */
@@ -115,7 +116,8 @@ static int take_lock(struct bench_run *b, struct err *e)
     if (b->lock < 0)
         return err_sys(e, "cannot write into '%s'", b->o.out);
     if (flock(b->lock, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, ERR_INPUT, "another 'musacoder bench' works in '%s'; wait for it or choose another --out", b->o.out);
+        return err_set(e, ERR_INPUT, "another 'musacoder bench' works in '%s'; wait for it or choose another --out",
+                       b->o.out);
     return 0;
 }
 
@@ -162,7 +164,8 @@ static int read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
 
     if (!a || !json_is_object(verdict))
         return err_set(e, ERR_INPUT, "'%s': line %zu is about no sample of this benchmark", b->verdicts_path, line);
-    if (!a->verdict && a->text && (!verdict_infra(verdict) || verdict_is_skip(verdict))) /* other infra is tried again */
+    /* other infra is tried again */
+    if (!a->verdict && a->text && (!verdict_infra(verdict) || verdict_is_skip(verdict)))
         a->verdict = json_incref(verdict);
     return 0;
 }
@@ -215,8 +218,8 @@ void bench_store_close(struct bench_run *b)
 
 static json_t *line_of(const struct bench_run *b, int task, int sample, int turn)
 {
-    return json_pack("{s:s,s:s,s:i,s:i}", "task", b->suite.tasks[task].name, "family", b->suite.families[task], "sample",
-                     sample, "turn", turn + 1);
+    return json_pack("{s:s,s:s,s:i,s:i}", "task", b->suite.tasks[task].name, "family", b->suite.families[task],
+                     "sample", sample, "turn", turn + 1);
 }
 
 int bench_store_sample(struct bench_run *b, int task, int sample, int turn, struct err *e)
@@ -281,13 +284,15 @@ int bench_take_foreign(struct bench_run *b, struct err *e)
     for (int i = 0; i < b->suite.n; i++) {
         const char *name = b->suite.tasks[i].name;
         if (b->n_samples[i] == 0 && !b->o.suite)
-            return err_set(e, ERR_INPUT, "'%s' has no sample for task '%s'; expected %s/FILE, %s_N.py or a samples.jsonl", dir,
+            return err_set(e, ERR_INPUT, "'%s' has no sample for task '%s'; expected %s/FILE, %s_N.py or a "
+                                         "samples.jsonl", dir,
                            name, name, name);
         few += b->n_samples[i] < b->o.samples;
     }
     if (few)
         log_warn("%d of %d tasks have fewer than %d samples", few, b->suite.n, b->o.samples);
     if (b->foreign.n_strays)
-        log_warn("%d samples belong to no task and are left out, the first is '%s'", b->foreign.n_strays, b->foreign.strays[0]);
+        log_warn("%d samples belong to no task and are left out, the first is '%s'", b->foreign.n_strays,
+                 b->foreign.strays[0]);
     return 0;
 }

@@ -102,7 +102,8 @@ static json_t *per_task(const struct bench_run *b, const struct sums *s)
 /* Means over the tasks of each family, in order of first appearance. */
 static json_t *families(const struct bench_run *b, const struct sums *s)
 {
-    struct task_counts *sub = xcalloc((size_t)b->suite.n, sizeof *sub), *best = xcalloc((size_t)b->suite.n, sizeof *best);
+    struct task_counts *sub = xcalloc((size_t)b->suite.n, sizeof *sub),
+        *best = xcalloc((size_t)b->suite.n, sizeof *best);
     json_t *out = json_object();
 
     for (int i = 0; i < b->suite.n; i++) {
@@ -117,7 +118,8 @@ static json_t *families(const struct bench_run *b, const struct sums *s)
             }
         json_object_set_new(out, name, json_pack("{s:i,s:o,s:o,s:o}", "tasks", m, "pass_at_8",
                                                  json_num(suite_pass_at_k(sub, m, 8)), "avg_at_8",
-                                                 json_num(suite_avg(sub, m)), "best_avg_at_8", json_num(suite_avg(best, m))));
+                                                 json_num(suite_avg(sub, m)), "best_avg_at_8",
+                                                 json_num(suite_avg(best, m))));
     }
     free(sub);
     free(best);

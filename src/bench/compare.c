@@ -192,7 +192,8 @@ static json_t *interval(const double *x, int n, double (*f)(double))
 {
     struct interval ci = stats_bootstrap_mean(x, n, 1);
 
-    return isfinite(ci.lo) && isfinite(ci.hi) ? json_pack("[f,f]", f ? f(ci.lo) : ci.lo, f ? f(ci.hi) : ci.hi) : json_null();
+    return isfinite(ci.lo) && isfinite(ci.hi) ? json_pack("[f,f]", f ? f(ci.lo) : ci.lo, f ? f(ci.hi) : ci.hi)
+           : json_null();
 }
 
 static json_t *avg_part(const struct pair *p, int n)
@@ -209,8 +210,8 @@ static json_t *avg_part(const struct pair *p, int n)
         better += d[i] > 0;
         worse += d[i] < 0;
     }
-    v = json_pack("{s:f,s:f,s:f,s:o,s:i,s:i,s:f}", "a", a, "b", b, "difference", stats_mean(d, n), "ci", interval(d, n, NULL),
-                  "better", better, "worse", worse, "p", stats_sign_p(better, worse));
+    v = json_pack("{s:f,s:f,s:f,s:o,s:i,s:i,s:f}", "a", a, "b", b, "difference", stats_mean(d, n), "ci",
+                  interval(d, n, NULL), "better", better, "worse", worse, "p", stats_sign_p(better, worse));
     free(d);
     return v;
 }
@@ -243,8 +244,8 @@ static json_t *speed_part(const struct pair *p, int n, enum baseline k)
         slower += r < 0;
     }
     if (m)
-        v = json_pack("{s:i,s:f,s:o,s:i,s:i,s:f}", "tasks", m, "ratio", exp(stats_mean(d, m)), "ci", interval(d, m, exp),
-                      "faster", faster, "slower", slower, "p", stats_wilcoxon(d, m).p);
+        v = json_pack("{s:i,s:f,s:o,s:i,s:i,s:f}", "tasks", m, "ratio", exp(stats_mean(d, m)), "ci",
+                      interval(d, m, exp), "faster", faster, "slower", slower, "p", stats_wilcoxon(d, m).p);
     free(d);
     return v;
 }
@@ -304,20 +305,24 @@ static json_t *tasks_of(const struct pairs *p)
     json_t *list = json_array();
 
     for (int i = 0; i < p->n; i++)
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:o,s:o,s:o}", "task", p->v[i].a->name, "family", p->v[i].a->family,
-                                              "kind", kind_of(&p->v[i], p->faster_than), "a", side_of(p->v[i].a), "b",
-                                              side_of(p->v[i].b), "ratio", speed_value(log_ratio(&p->v[i], BASE_EAGER))));
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:o,s:o,s:o}", "task", p->v[i].a->name, "family",
+                                              p->v[i].a->family, "kind", kind_of(&p->v[i], p->faster_than), "a",
+                                              side_of(p->v[i].a), "b",
+                                              side_of(p->v[i].b), "ratio",
+                                              speed_value(log_ratio(&p->v[i], BASE_EAGER))));
     return list;
 }
 
 static json_t *head_of(const struct side *s)
 {
-    return json_pack("{s:s,s:o,s:s,s:s,s:I,s:I}", "name", json_str(s->bench, "name", "?"), "dir", json_utf8(s->dir, strlen(s->dir)),
-                     "suite", json_str(s->bench, "suite", "?"), "backend", json_str(s->bench, "backend", "?"), "samples",
+    return json_pack("{s:s,s:o,s:s,s:s,s:I,s:I}", "name", json_str(s->bench, "name", "?"), "dir",
+                     json_utf8(s->dir, strlen(s->dir)), "suite", json_str(s->bench, "suite", "?"), "backend",
+                     json_str(s->bench, "backend", "?"), "samples",
                      (json_int_t)json_i64(s->bench, "samples", 0), "tasks", (json_int_t)json_i64(s->bench, "tasks", 0));
 }
 
-static void note_if_differs(json_t *notes, const struct side *a, const struct side *b, const char *key, const char *text)
+static void note_if_differs(json_t *notes, const struct side *a, const struct side *b, const char *key,
+                            const char *text)
 {
     const json_t *x = json_object_get(a->bench, key), *y = json_object_get(b->bench, key);
 
@@ -341,9 +346,9 @@ static json_t *notes_of(const struct side *a, const struct side *b)
 
 static json_t *record(const struct side *a, const struct side *b, const struct pairs *p)
 {
-    return json_pack("{s:s,s:o,s:o,s:o,s:f,s:i,s:i,s:o,s:o}", "schema", "musacoder.bench.compare/1", "a", head_of(a), "b",
-                     head_of(b), "notes", notes_of(a, b), "faster_than", p->faster_than, "only_a", p->only_a, "only_b",
-                     p->only_b, "groups", groups(p), "tasks", tasks_of(p));
+    return json_pack("{s:s,s:o,s:o,s:o,s:f,s:i,s:i,s:o,s:o}", "schema", "musacoder.bench.compare/1", "a",
+                     head_of(a), "b", head_of(b), "notes", notes_of(a, b), "faster_than", p->faster_than, "only_a",
+                     p->only_a, "only_b", p->only_b, "groups", groups(p), "tasks", tasks_of(p));
 }
 
 int bench_compare(const char *dir_a, const char *dir_b, double faster_than, json_t **ret, struct err *e)

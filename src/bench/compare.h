@@ -1,7 +1,7 @@
 /* compare.h - two finished benchmarks against each other, task by task.
  *
- * {"schema":"musacoder.bench.compare/1","a":{"name","dir","suite","backend","samples","tasks"},"b":{..},"notes":[text,..],
- *  "faster_than","only_a":n,"only_b":n (tasks that the other lacks, or has no judged sample of),
+ * {"schema":"musacoder.bench.compare/1","a":{"name","dir","suite","backend","samples","tasks"},"b":{..},
+ *  "notes":[text,..],"faster_than","only_a":n,"only_b":n (tasks that the other lacks, or has no judged sample of),
  *  "groups":[{"name" (a family or level, in order; last "all"),"tasks",
  *    "avg":{"a","b","difference" (b - a),"ci":[lo,hi]|null,"better","worse","p"},
  *    "first":{"tasks","both","only_a","only_b","neither","p"},
@@ -9,12 +9,12 @@
  *  "tasks":[{"task","family","kind":null|"gained"|"lost"|"better"|"worse"|"faster"|"slower",
  *            "a":{"passed","n","first","eager","compile"},"b":{..},"ratio"},..]}
  *
- * avg: mean over common tasks of the share that passes; ci: bootstrap over the tasks' differences; p: sign test of tasks
- * whose share rose against those whose share fell. first: samples number 0 only, McNemar's exact test. speed: over tasks
- * that both sides solve with a trusted time, ratio = exp(mean of log(b's speedup / a's)), above 1 where b is faster; a task's
- * speedup is the geometric mean over its passed samples; p: Wilcoxon's signed-rank test of the log ratios.
- * kind: of the first samples gained or lost; else the share; else the speed against eager, when the intervals of both sides
- * do not touch, or without intervals when the ratio exceeds faster_than. */
+ * avg: mean over common tasks of the share that passes; ci: bootstrap over the tasks' differences; p: sign test of
+ * tasks whose share rose against those whose share fell. first: samples number 0 only, McNemar's exact test. speed:
+ * over tasks that both sides solve with a trusted time, ratio = exp(mean of log(b's speedup / a's)), above 1 where b
+ * is faster; a task's speedup is the geometric mean over its passed samples; p: Wilcoxon's signed-rank test of the
+ * log ratios. kind: of the first samples gained or lost; else the share; else the speed against eager, when the
+ * intervals of both sides do not touch, or without intervals when the ratio exceeds faster_than. */
 #ifndef MC_BENCH_COMPARE_H
 #define MC_BENCH_COMPARE_H
 

@@ -212,7 +212,8 @@ int foreign_scan(const char *path, const struct suite *s, struct foreign *ret, s
     char *lines = file_is_dir(path) ? path_join(path, "samples.jsonl") : xstrdup(path);
     struct foreign f = {.counts = xcalloc((size_t)s->n + 1, sizeof *f.counts)};
     struct lines l = {&f, s, lines};
-    int rc = file_exists(lines) || !file_is_dir(path) ? jsonl_each(lines, take_line, &l, e) : scan_folder(&f, path, s, e);
+    int rc = file_exists(lines) || !file_is_dir(path) ? jsonl_each(lines, take_line, &l, e)
+        : scan_folder(&f, path, s, e);
 
     free(lines);
     if (rc < 0)

@@ -1,8 +1,8 @@
 /* foreign.h - samples that somebody else made: which file belongs to which task of a suite.
  *
- * Layouts, all may be mixed: KernelBench's runs/RUN/level_L_problem_P_sample_S_kernel.py; TASK/FILE; TASK.py, TASK_N.py,
- * TASK_sample_N.txt; with levels, the same under level1/ ...; or one samples.jsonl of {"task","text"} lines, where "task" is
- * the name with or without its level. *.py are programs, *.txt and *.md are responses. */
+ * Layouts, all may be mixed: KernelBench's runs/RUN/level_L_problem_P_sample_S_kernel.py; TASK/FILE; TASK.py,
+ * TASK_N.py, TASK_sample_N.txt; with levels, the same under level1/ ...; or one samples.jsonl of {"task","text"}
+ * lines, where "task" is the name with or without its level. *.py are programs, *.txt and *.md are responses. */
 #ifndef MC_BENCH_FOREIGN_H
 #define MC_BENCH_FOREIGN_H
 

@@ -60,12 +60,13 @@ static void pass_table(FILE *out, const json_t *result)
     snprintf(avg, sizeof avg, "%s@%s", several ? "Avg" : "Pass", k);
     snprintf(pass, sizeof pass, "Pass@%s", k);
     snprintf(faster, sizeof faster, ">%gx", json_f64(result, "faster_than", 1.1));
-    fprintf(out, "%-9s %6s %6s %7s %7s %7s %5s %8s", "", "tasks", "judged", "samples", "missing", "skipped", "infra", avg);
+    fprintf(out, "%-9s %6s %6s %7s %7s %7s %5s %8s", "", "tasks", "judged", "samples", "missing", "skipped",
+            "infra", avg);
     fprintf(out, several ? " %8s" : "%s", several ? pass : "");
     fprintf(out, " %-17s %8s %8s\n", "  95 % interval", faster, "compile");
     json_array_foreach(list, i, v) {
-        fprintf(out, "%-9s %6.0f %6.0f %7.0f %7.0f %7.0f %5.0f", json_str(v, "name", ""), at(v, "tasks"), at(v, "judged_tasks"),
-                at(v, "samples"), at(v, "missing"), at(v, "skipped"), at(v, "infra"));
+        fprintf(out, "%-9s %6.0f %6.0f %7.0f %7.0f %7.0f %5.0f", json_str(v, "name", ""), at(v, "tasks"),
+                at(v, "judged_tasks"), at(v, "samples"), at(v, "missing"), at(v, "skipped"), at(v, "infra"));
         share(out, at(v, "avg"));
         if (several)
             share(out, at(json_object_get(v, "pass_at"), k));
@@ -197,8 +198,8 @@ static void speed_table(FILE *out, const json_t *v, enum baseline b)
         if (!json_is_object(s))
             continue;
         if (!head)
-            fprintf(out, "\n%-14.14s %5s %8s %-17s %6s %6s %8s   (B's speedup over %s / A's)\n", "speed", "tasks", "ratio",
-                    "  95 % interval", "faster", "slower", "Wilcoxon", baseline_name(b));
+            fprintf(out, "\n%-14.14s %5s %8s %-17s %6s %6s %8s   (B's speedup over %s / A's)\n", "speed", "tasks",
+                    "ratio", "  95 % interval", "faster", "slower", "Wilcoxon", baseline_name(b));
         head = true;
         fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), at(s, "tasks"));
         ratio(out, at(s, "ratio"));
@@ -215,8 +216,8 @@ static void change_line(FILE *out, const json_t *t)
     const json_t *a = json_object_get(t, "a"), *b = json_object_get(t, "b");
     double r = at(t, "ratio");
 
-    fprintf(out, "  %-7s %-44.44s %3.0f/%-3.0f -> %3.0f/%-3.0f", json_str(t, "kind", ""), json_str(t, "task", ""), at(a, "passed"),
-            at(a, "n"), at(b, "passed"), at(b, "n"));
+    fprintf(out, "  %-7s %-44.44s %3.0f/%-3.0f -> %3.0f/%-3.0f", json_str(t, "kind", ""), json_str(t, "task", ""),
+            at(a, "passed"), at(a, "n"), at(b, "passed"), at(b, "n"));
     if (isfinite(r))
         fprintf(out, "  %.3gx", r);
     else
@@ -230,10 +231,11 @@ void bench_compare_table(FILE *out, const json_t *v)
     int changed = 0;
     size_t i;
 
-    fprintf(out, "A: %s (%s)\nB: %s (%s)\n", json_str(a, "name", "?"), json_str(a, "dir", "?"), json_str(b, "name", "?"),
-            json_str(b, "dir", "?"));
+    fprintf(out, "A: %s (%s)\nB: %s (%s)\n", json_str(a, "name", "?"), json_str(a, "dir", "?"),
+            json_str(b, "name", "?"), json_str(b, "dir", "?"));
     if (at(v, "only_a") + at(v, "only_b") > 0)
-        fprintf(out, "judged on one side only: %.0f tasks of A, %.0f of B; they are left out\n", at(v, "only_a"), at(v, "only_b"));
+        fprintf(out, "judged on one side only: %.0f tasks of A, %.0f of B; they are left out\n", at(v, "only_a"),
+                at(v, "only_b"));
     json_array_foreach(json_object_get(v, "notes"), i, t)
         fprintf(out, "note: %s\n", json_string_value(t));
     fputc('\n', out);

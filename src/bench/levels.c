@@ -293,7 +293,8 @@ static json_t *missing(const struct sums *s)
         samples += s->tasks[i].missing;
         tasks += s->tasks[i].missing == s->b->o.samples;
     }
-    return json_pack("{s:s,s:i,s:i}", "policy", s->b->o.missing_fail ? "fail" : "skip", "samples", samples, "tasks", tasks);
+    return json_pack("{s:s,s:i,s:i}", "policy", s->b->o.missing_fail ? "fail" : "skip", "samples", samples, "tasks",
+                     tasks);
 }
 
 static json_t *strays(const struct foreign *f)

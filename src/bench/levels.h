@@ -9,13 +9,13 @@
  * "missing":{"policy":"skip"|"fail","samples","tasks"}, "skipped":[{"task","reason","samples"},..] in order of tasks,
  * "strays":{"n","first":[..]} (sample files of no task), "shrink_to".
  *
- * Means are over tasks that have judged samples; with policy "fail" a missing sample is a judged failure. pass_at is the
- * unbiased estimate, k cut to a task's samples. avg is the mean share of a task's samples that pass, its interval a
- * bootstrap over tasks. "faster" is the share of candidates (all tasks together) that pass and whose speedup's lower bound
- * exceeds faster_than. fast_p is the mean over tasks of the share that passes with a speedup above p, point estimate, as
- * KernelBench defines it (which looks at sample 0 only: the same with one sample per task and policy "fail"). A passed
- * sample without a trusted time is not faster than anything. geomean, median, p10 and p90 are of passed samples with a time.
- * "speed" is null where no sample of the run has a performance section. */
+ * Means are over tasks that have judged samples; with policy "fail" a missing sample is a judged failure. pass_at is
+ * the unbiased estimate, k cut to a task's samples. avg is the mean share of a task's samples that pass, its interval
+ * a bootstrap over tasks. "faster" is the share of candidates (all tasks together) that pass and whose speedup's
+ * lower bound exceeds faster_than. fast_p is the mean over tasks of the share that passes with a speedup above p,
+ * point estimate, as KernelBench defines it (which looks at sample 0 only: the same with one sample per task and
+ * policy "fail"). A passed sample without a trusted time is not faster than anything. geomean, median, p10 and p90
+ * are of passed samples with a time. "speed" is null where no sample of the run has a performance section. */
 #ifndef MC_BENCH_LEVELS_H
 #define MC_BENCH_LEVELS_H
 

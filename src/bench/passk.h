@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Unbiased pass@k of one task from n samples of which c passed: the chance that k samples drawn without replacement hold
- * at least one that passed, 1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374, eq. 1).
+/* Unbiased pass@k of one task from n samples of which c passed: the chance that k samples drawn without replacement
+ * hold at least one that passed, 1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374, eq. 1).
  * NaN unless 0 <= c <= n and 1 <= k <= n. */
 double pass_at_k(int n, int c, int k);
 

@@ -1,5 +1,6 @@
-/* prepare.c - what happens to tasks before anything is judged: they are made small where that is asked for, and tasks that
- * cannot be judged become named skips. shrunk.jsonl in the run folder remembers, so that a continued run does not try again. */
+/* prepare.c - what happens to tasks before anything is judged: they are made small where that is asked for, and tasks
+ * that cannot be judged become named skips. shrunk.jsonl in the run folder remembers, so that a continued run does
+ * not try again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +26,9 @@ static json_t *skip_record(const struct bench_run *b, int task)
     const char *why = b->suite.skips[task];
     json_t *text = json_utf8(why, strlen(why));
 
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:n,s:o}", "schema", "musacoder.verdict/1", "task", task_base(b->suite.tasks[task].name),
-                     "backend", json_str(b->o.verdict, "backend", "sim"), "status", "infra", "category", "infra", "stage",
-                     "task", "reward", "feedback", text);
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:n,s:o}", "schema", "musacoder.verdict/1", "task",
+                     task_base(b->suite.tasks[task].name), "backend", json_str(b->o.verdict, "backend", "sim"),
+                     "status", "infra", "category", "infra", "stage", "task", "reward", "feedback", text);
 }
 
 static int settle_skip(struct bench_run *b, int task, struct err *e)

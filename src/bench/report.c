@@ -18,7 +18,8 @@ void report_open(struct buf *out, const char *title, const char *sub)
     struct tm tm;
 
     strftime(day, sizeof day, "%Y-%m-%d", localtime_r(&now, &tm));
-    buf_adds(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,"
+    buf_adds(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
+                  "content=\"width=device-width,"
                   "initial-scale=1\"><title>");
     html_text(out, title);
     buf_adds(out, " - musacoder</title><style>\n");

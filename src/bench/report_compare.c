@@ -1,4 +1,5 @@
-/* report_compare.c - a comparison (compare.h) as a page: differences of the share that passes, ratios of speed, what changed. */
+/* report_compare.c - a comparison (compare.h) as a page: differences of the share that passes, ratios of speed, what
+ * changed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,8 @@ static void sides(struct buf *out, const json_t *v)
     const json_t *note;
     size_t i;
 
-    buf_adds(out, "<section><h2>Compared</h2><div class=scroll><table class=left><thead><tr><th><th>name<th>run folder<th>backend"
+    buf_adds(out, "<section><h2>Compared</h2><div class=scroll><table class=left><thead><tr><th><th>name<th>run "
+                  "folder<th>backend"
                   "<th>samples of each task<tbody>");
     side(out, "A", json_object_get(v, "a"));
     side(out, "B", json_object_get(v, "b"));
@@ -104,11 +106,14 @@ static void tiles(struct buf *out, const json_t *v)
     double d = at(avg, "difference");
 
     buf_addf(out, "<div class=tiles><div class=tile><div class=label>Avg@k of B</div><div class=big>%.1f&#8239;%% "
-                  "<small>A %.1f</small><small class=%s>%+.1f points", 100 * at(avg, "b"), 100 * at(avg, "a"), d >= 0 ? "up" : "down", 100 * d);
+                  "<small>A %.1f</small><small class=%s>%+.1f points", 100 * at(avg, "b"), 100 * at(avg, "a"),
+                  d >= 0 ? "up" : "down", 100 * d);
     if (isfinite(end_of(avg, "ci", 0)))
         buf_addf(out, ", %+.1f to %+.1f", 100 * end_of(avg, "ci", 0), 100 * end_of(avg, "ci", 1));
-    buf_addf(out, "</small></div></div><div class=tile><div class=label>first samples, only A / only B</div><div class=big>%.0f "
-                  "<small>/</small> %.0f<small class=dim style=\"display:block\">McNemar p ", at(first, "only_a"), at(first, "only_b"));
+    buf_addf(out, "</small></div></div><div class=tile><div class=label>first samples, only A / only B</div><div "
+                  "class=big>%.0f "
+                  "<small>/</small> %.0f<small class=dim style=\"display:block\">McNemar p ", at(first, "only_a"),
+                  at(first, "only_b"));
     p_text(out, at(first, "p"));
     buf_adds(out, "</small></div></div>");
     for (enum baseline b = 0; b < N_BASELINES; b++) {
@@ -154,16 +159,20 @@ static void shares(struct buf *out, const json_t *v)
     json_array_foreach(groups_of(v), i, g) {
         const json_t *a = json_object_get(g, "avg");
         if (n < MAX_ROWS)
-            rows[n++] = (struct svg_difference){json_str(g, "name", ""), at(a, "difference"), end_of(a, "ci", 0), end_of(a, "ci", 1)};
+            rows[n++] = (struct svg_difference){json_str(g, "name", ""), at(a, "difference"), end_of(a, "ci", 0),
+                                                end_of(a, "ci", 1)};
     }
     buf_adds(out, "<section><h2>What passes</h2>");
     svg_differences(out, "Avg@k of B less that of A", rows, n);
-    buf_adds(out, "<div class=scroll><table><thead><tr><th><th>tasks<th>Avg@k A<th>B<th>B &minus; A<th>tasks better / worse<th>sign p"
+    buf_adds(out, "<div class=scroll><table><thead><tr><th><th>tasks<th>Avg@k A<th>B<th>B &minus; A<th>tasks better / "
+                  "worse<th>sign p"
                   "<th>only A / only B<th>McNemar p<tbody>");
     json_array_foreach(groups_of(v), i, g)
         share_row(out, g);
-    buf_adds(out, "</table></div><p class=note>All tests are paired by task and two-sided. Intervals: bootstrap over tasks. Sign test: "
-                  "tasks whose share rose against those whose share fell. McNemar's exact test looks at the first sample of each task. "
+    buf_adds(out, "</table></div><p class=note>All tests are paired by task and two-sided. Intervals: bootstrap over "
+                  "tasks. Sign test: "
+                  "tasks whose share rose against those whose share fell. McNemar's exact test looks at the first "
+                  "sample of each task. "
                   "One row in twenty is below 0.05 by chance alone.</p></section>\n");
 }
 
@@ -203,7 +212,8 @@ static void speed_chart(struct buf *out, const json_t *v)
             rows[n] = (struct svg_dist){json_str(g, "name", ""), x[n], m};
             n++;
         }
-    svg_dists(out, "B's speedup over eager divided by A's, one dot per task that both solve", SVG_RATIO, rows, n, marks, 1);
+    svg_dists(out, "B's speedup over eager divided by A's, one dot per task that both solve", SVG_RATIO, rows, n,
+              marks, 1);
     for (int k = 0; k < n; k++)
         free(x[k]);
 }
@@ -235,11 +245,14 @@ static void speeds(struct buf *out, const json_t *v)
         return;
     }
     speed_chart(out, v);
-    buf_adds(out, "<div class=scroll><table><thead><tr><th><th>against<th>tasks<th>ratio B / A<th>faster / slower<th>Wilcoxon p<tbody>");
+    buf_adds(out, "<div class=scroll><table><thead><tr><th><th>against<th>tasks<th>ratio B / A<th>faster / slower<th>"
+                  "Wilcoxon p<tbody>");
     for (enum baseline b = 0; b < N_BASELINES; b++)
         speed_rows(out, v, b);
-    buf_adds(out, "</table></div><p class=note>Only tasks that both sides solve with a trusted time: what is solved on one side only has no "
-                  "ratio. Above 1&#215;, B is faster. A task's speedup is the geometric mean over its passed programs.</p></section>\n");
+    buf_adds(out, "</table></div><p class=note>Only tasks that both sides solve with a trusted time: what is solved on "
+                  "one side only has no "
+                  "ratio. Above 1&#215;, B is faster. A task's speedup is the geometric mean over its passed "
+                  "programs.</p></section>\n");
 }
 
 /* ---- changed tasks ---- */
@@ -286,11 +299,14 @@ static void changes(struct buf *out, const json_t *v)
     buf_addf(out, "<section><h2>Changed tasks: %d</h2>", n);
     if (n) {
         buf_addf(out, "<details%s><summary>task by task, losses first</summary>", n <= 60 ? " open" : "");
-        buf_adds(out, "<div class=scroll><table class=\"left dense\"><thead><tr><th>task<th><th>A passed<th>A first<th>speedup<th>B passed<th>B "
+        buf_adds(out, "<div class=scroll><table class=\"left dense\"><thead><tr><th>task<th><th>A passed<th>A first<th>"
+                      "speedup<th>B passed<th>B "
                       "first<th>speedup<th>B / A<tbody>");
         buf_add(out, rows.p, rows.n);
-        buf_addf(out, "</table></div><p class=note><b>gained, lost</b>: the first sample. <b>better, worse</b>: the share that passes. "
-                      "<b>faster, slower</b>: the speedup's intervals do not touch or, without intervals, the ratio exceeds %g&#215;.</p></details>",
+        buf_addf(out, "</table></div><p class=note><b>gained, lost</b>: the first sample. <b>better, worse</b>: the "
+                      "share that passes. "
+                      "<b>faster, slower</b>: the speedup's intervals do not touch or, without intervals, the ratio "
+                      "exceeds %g&#215;.</p></details>",
                  at(v, "faster_than"));
     }
     buf_adds(out, "</section>\n");
@@ -302,7 +318,8 @@ void report_compare_build(const json_t *v, struct buf *out)
     struct buf title;
 
     buf_init(&title, 4096);
-    buf_addf(&title, "%s against %s", json_str(json_object_get(v, "b"), "name", "B"), json_str(json_object_get(v, "a"), "name", "A"));
+    buf_addf(&title, "%s against %s", json_str(json_object_get(v, "b"), "name", "B"),
+             json_str(json_object_get(v, "a"), "name", "A"));
     report_open(out, title.p, "Two benchmarks, task by task: B against A.");
     tiles(out, v);
     sides(out, v);
@@ -320,7 +337,8 @@ int report_compare_write(const json_t *v, const char *path, struct err *e)
 
     buf_init(&out, BUF_MAX_TEXT);
     report_compare_build(v, &out);
-    rc = out.cut ? err_set(e, ERR_BUG, "the page '%s' is larger than %zu bytes", path, out.max) : file_write(path, out.p, out.n, e);
+    rc = out.cut ? err_set(e, ERR_BUG, "the page '%s' is larger than %zu bytes", path, out.max)
+        : file_write(path, out.p, out.n, e);
     buf_free(&out);
     return rc;
 }

@@ -16,21 +16,24 @@ static const struct chart {
     enum which which;
     bool percent, from_zero;
 } charts[] = {
-    {"Loss", "nats per token, supervised stages", {"loss", "val_loss"}, {"training", "validation"}, SUPERVISED, false, false},
+    {"Loss", "nats per token, supervised stages", {"loss", "val_loss"}, {"training", "validation"}, SUPERVISED, false,
+     false},
     {"Reward", "mean of a step", {"reward"}, {"reward"}, RL, false, false},
     {"Pass rate", "of rollouts", {"pass_rate", "best_pass_rate"}, {"first turn", "any turn"}, RL, true, true},
     {"Entropy", "nats per token", {"entropy"}, {"entropy"}, RL, false, true},
     {"Turns", "per trajectory", {"turns_mean"}, {"turns"}, RL, false, false},
     {"Masked share", "responses left out by MirrorPop", {"masked_share"}, {"masked"}, RL, true, true},
-    {"Off-policy measure", "mean over tokens", {"off_policy_mirror", "off_policy_signed"}, {"mean |log ratio|", "signed mean"}, RL,
+    {"Off-policy measure", "mean over tokens", {"off_policy_mirror", "off_policy_signed"},
+     {"mean |log ratio|", "signed mean"}, RL,
      false, false},
     {"Response length", "tokens", {"response_length"}, {"length"}, RL, false, true},
     {"Clipped", "share", {"clip_ratio", "length_clip_ratio"}, {"ratio clipped", "length limit"}, RL, true, true},
-    {"Groups", "prompts of a step", {"groups_mixed", "groups_failed"}, {"mixed: give a gradient", "all failed"}, RL, false, true},
+    {"Groups", "prompts of a step", {"groups_mixed", "groups_failed"}, {"mixed: give a gradient", "all failed"}, RL,
+     false, true},
     {"Gradient norm", "before clipping, supervised", {"grad_norm"}, {"norm"}, SUPERVISED, false, true},
     {"Gradient norm", "before clipping, RL", {"grad_norm"}, {"norm"}, RL, false, true},
-    {"Time of a step", "seconds", {"sampling_s", "judging_s", "learning_s"}, {"sampling", "judging alone", "learning"}, RL, false,
-     true},
+    {"Time of a step", "seconds", {"sampling_s", "judging_s", "learning_s"}, {"sampling", "judging alone", "learning"},
+     RL, false, true},
     {"KL", "to the starting model", {"kl"}, {"kl"}, RL, false, true},
 };
 
@@ -130,7 +133,8 @@ void report_curves(struct buf *out, const struct report *r)
         }
     }
     if (drawn) {
-        buf_adds(out, "<section><h2>Training</h2><p class=note>Steps from left to right; each stage starts at its name. Pale: values; "
+        buf_adds(out, "<section><h2>Training</h2><p class=note>Steps from left to right; each stage starts at its "
+                      "name. Pale: values; "
                       "strong: moving mean.</p><div class=charts>");
         buf_add(out, body.p, body.n);
         buf_adds(out, "</div></section>\n");

@@ -1,4 +1,5 @@
-/* report_data.c - reads a run folder for the report. Nothing here is fatal: a run that is half done has a report too. */
+/* report_data.c - reads a run folder for the report. Nothing here is fatal: a run that is half done has a report
+ * too. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,11 +13,13 @@
 /* ---- code ---- */
 
 static const char *const keywords[] = {
-    "and", "as", "assert", "auto", "bool", "break", "case", "char", "class", "const", "continue", "def", "do", "double", "elif",
-    "else", "extern", "False", "float", "for", "from", "half", "if", "import", "in", "inline", "int", "int64_t", "is", "lambda",
-    "long", "namespace", "None", "not", "or", "pass", "raise", "return", "self", "short", "size_t", "static", "struct", "template",
-    "True", "typename", "unsigned", "using", "void", "while", "with", "__global__", "__device__", "__shared__", "__restrict__",
-    "__forceinline__", "__launch_bounds__", "__syncthreads", "__syncwarp", "threadIdx", "blockIdx", "blockDim", "gridDim"};
+    "and", "as", "assert", "auto", "bool", "break", "case", "char", "class", "const", "continue", "def", "do", "double",
+    "elif", "else", "extern", "False", "float", "for", "from", "half", "if", "import", "in", "inline", "int", "int64_t",
+    "is", "lambda", "long", "namespace", "None", "not", "or", "pass", "raise", "return", "self", "short", "size_t",
+    "static", "struct", "template", "True", "typename", "unsigned", "using", "void", "while", "with", "__global__",
+    "__device__", "__shared__", "__restrict__",
+    "__forceinline__", "__launch_bounds__", "__syncthreads", "__syncwarp", "threadIdx", "blockIdx", "blockDim",
+    "gridDim"};
 
 static bool is_keyword(const char *s, size_t n)
 {
@@ -50,11 +52,13 @@ static size_t string_length(const char *s)
 
 static bool is_preprocessor(const char *s)
 {
-    return !strncmp(s, "#include", 8) || !strncmp(s, "#define", 7) || !strncmp(s, "#pragma", 7) || !strncmp(s, "#if", 3) ||
+    return !strncmp(s, "#include", 8) || !strncmp(s, "#define", 7) || !strncmp(s, "#pragma", 7) ||
+           !strncmp(s, "#if", 3) ||
            !strncmp(s, "#endif", 6) || !strncmp(s, "#else", 5) || !strncmp(s, "#undef", 6);
 }
 
-/* The next token's length and class. The text of triple-quoted strings is CUDA: it is coloured as code, not as a string. */
+/* The next token's length and class. The text of triple-quoted strings is CUDA: it is coloured as code, not as a
+ * string. */
 static size_t next_token(const char *s, bool *in_triple, const char **class)
 {
     size_t n = 1;
@@ -117,7 +121,8 @@ static const char *category_of(const json_t *line)
 
 static const char *sample_text(const struct report_stage *s, const json_t *line, int64_t turn)
 {
-    char *key = xasprintf("%s/%lld/%lld", json_str(line, "task", ""), (long long)json_i64(line, "sample", 0), (long long)turn);
+    char *key = xasprintf("%s/%lld/%lld", json_str(line, "task", ""), (long long)json_i64(line, "sample", 0),
+                          (long long)turn);
     const char *text = json_string_value(json_object_get(s->samples, key));
 
     free(key);
@@ -153,7 +158,8 @@ static void task_code(struct buf *out, const struct report_stage *s, const char 
 
 static void verdict_box(struct buf *out, const json_t *line)
 {
-    const json_t *v = json_object_get(line, "verdict"), *c = json_object_get(v, "correctness"), *k = json_object_get(v, "compile");
+    const json_t *v = json_object_get(line, "verdict"), *c = json_object_get(v, "correctness"),
+        *k = json_object_get(v, "compile");
     bool passed = !strcmp(status_of(line), "passed");
     const char *feedback = json_str(v, "feedback", "");
 
@@ -161,7 +167,8 @@ static void verdict_box(struct buf *out, const json_t *line)
     if (json_object_get(k, "ms"))
         buf_addf(out, "compiled in %.0f ms &middot; ", json_f64(k, "ms", 0));
     if (json_object_get(c, "trials"))
-        buf_addf(out, "%lld of %lld trials correct &middot; ", (long long)json_i64(c, "passed", 0), (long long)json_i64(c, "trials", 0));
+        buf_addf(out, "%lld of %lld trials correct &middot; ", (long long)json_i64(c, "passed", 0),
+                 (long long)json_i64(c, "trials", 0));
     if (json_is_number(json_object_get(v, "reward")))
         buf_addf(out, "reward %.2f", json_f64(v, "reward", 0));
     buf_adds(out, "</div>");

@@ -51,7 +51,8 @@ void report_suite_left_out(struct buf *out, const struct report *r);
 void report_open(struct buf *out, const char *title, const char *sub);
 void report_close(struct buf *out, const char *made_from);
 
-/* Half width of the 95 % interval of a mean over tasks (normal approximation over per_task's shares); NaN under 2 tasks. */
+/* Half width of the 95 % interval of a mean over tasks (normal approximation over per_task's shares); NaN under 2
+ * tasks. */
 double report_avg_error(const json_t *bench);
 /* A share as "12.3 %", or an en dash when it is missing or not finite. */
 void report_percent(struct buf *out, const json_t *obj, const char *key);

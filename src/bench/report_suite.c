@@ -1,4 +1,5 @@
-/* report_suite.c - the report's sections about a suite with levels: tiles, results, verdicts, speed, time, what was left out. */
+/* report_suite.c - the report's sections about a suite with levels: tiles, results, verdicts, speed, time, what was
+ * left out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,8 +95,8 @@ void report_suite_tiles(struct buf *out, const struct report *r)
     open_tile(out, label);
     percent(out, at(all, "avg"));
     if (json_is_array(ci))
-        buf_addf(out, "<small style=\"display:block\">95&#8239;%%: %.0f&ndash;%.0f</small>", 100 * json_number_value(json_array_get(ci, 0)),
-                 100 * json_number_value(json_array_get(ci, 1)));
+        buf_addf(out, "<small style=\"display:block\">95&#8239;%%: %.0f&ndash;%.0f</small>",
+                 100 * json_number_value(json_array_get(ci, 0)), 100 * json_number_value(json_array_get(ci, 1)));
     buf_adds(out, "</div></div>");
     if (strcmp(k, "1")) {
         snprintf(label, sizeof label, "Pass@%s", k);
@@ -111,7 +112,8 @@ void report_suite_tiles(struct buf *out, const struct report *r)
             buf_adds(out, "</div></div>");
         }
     open_tile(out, "judged");
-    buf_addf(out, "%.0f<small style=\"display:block\">programs of %.0f tasks</small></div></div>", at(all, "samples"), at(all, "judged_tasks"));
+    buf_addf(out, "%.0f<small style=\"display:block\">programs of %.0f tasks</small></div></div>", at(all, "samples"),
+             at(all, "judged_tasks"));
     buf_adds(out, "</div>\n");
 }
 
@@ -132,8 +134,10 @@ static void results_chart(struct buf *out, const json_t *bench)
     json_array_foreach(list, i, v) {
         const json_t *ci = json_object_get(v, "avg_ci");
         if (n < MAX_LEVELS && at(v, "judged_tasks") > 0)
-            bars[n++] = (struct svg_bar){json_str(v, "name", ""), {at(json_object_get(v, "pass_at"), k), at(v, "avg")}, NAN,
-                                         {json_number_value(json_array_get(ci, 0)), json_number_value(json_array_get(ci, 1))}};
+            bars[n++] = (struct svg_bar){json_str(v, "name", ""),
+                                         {at(json_object_get(v, "pass_at"), k), at(v, "avg")}, NAN,
+                                         {json_number_value(json_array_get(ci, 0)),
+                                          json_number_value(json_array_get(ci, 1))}};
     }
     svg_bars(out, "Solved", names, bars, n);
 }
@@ -164,7 +168,8 @@ static void results_head(struct buf *out, const json_t *bench)
     const json_t *all = all_of(bench);
     const char *k = best_k(all);
 
-    buf_adds(out, "<div class=scroll><table class=dense><thead><tr><th>level<th>tasks<th>judged<th>programs<th>missing<th>skipped<th>infra");
+    buf_adds(out, "<div class=scroll><table class=dense><thead><tr><th>level<th>tasks<th>judged<th>programs<th>"
+                  "missing<th>skipped<th>infra");
     if (strcmp(k, "1"))
         buf_addf(out, "<th>Avg@%s<th>Pass@%s", k, k);
     else
@@ -186,13 +191,15 @@ void report_suite_results(struct buf *out, const struct report *r)
     results_head(out, b);
     json_array_foreach(list, i, v)
         results_row(out, v);
-    buf_addf(out, "</table></div><p class=note>Means over tasks with judged programs; Pass@k is the unbiased estimate, Avg@k is also that of "
+    buf_addf(out, "</table></div><p class=note>Means over tasks with judged programs; Pass@k is the unbiased estimate, "
+                  "Avg@k is also that of "
                   "Pass@1. Small figures: 95&#8239;%% "
                   "interval, a bootstrap over tasks. Missing samples %s. Judged by backend <code>%s</code>.",
-             !strcmp(json_str(json_object_get(b, "missing"), "policy", ""), "fail") ? "count as failures" : "are left out",
-             json_str(b, "backend", "?"));
+             !strcmp(json_str(json_object_get(b, "missing"), "policy", ""), "fail") ? "count as failures"
+             : "are left out", json_str(b, "backend", "?"));
     if (shrunk)
-        buf_addf(out, " Tasks were made small first: no tensor above %lld elements, so a program that hard-codes the published sizes "
+        buf_addf(out, " Tasks were made small first: no tensor above %lld elements, so a program that hard-codes the "
+                      "published sizes "
                       "may fail here.", shrunk);
     buf_adds(out, "</p></section>\n");
 }
@@ -201,13 +208,14 @@ void report_suite_results(struct buf *out, const struct report *r)
 
 void report_suite_verdicts(struct buf *out, const struct report *r)
 {
-    static const char *const keys[] = {"passed", "correctness_error", "runtime_error", "compile_error", "extraction_error",
-                                       "cheating", "timeout", "infra", "skipped"};
-    static const char *const names[] = {"passed", "wrong result", "runtime error", "compile error", "no program", "cheating",
-                                        "timeout", "infra", "task skipped"};
+    static const char *const keys[] = {"passed", "correctness_error", "runtime_error", "compile_error",
+                                       "extraction_error", "cheating", "timeout", "infra", "skipped"};
+    static const char *const names[] = {"passed", "wrong result", "runtime error", "compile error", "no program",
+                                        "cheating", "timeout", "infra", "task skipped"};
     static const char *const classes[] = {"k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"};
     enum { N = sizeof keys / sizeof *keys };
-    const json_t *list = levels_of(r->stages[0].bench), *all = json_object_get(all_of(r->stages[0].bench), "categories"), *v;
+    const json_t *list = levels_of(r->stages[0].bench),
+        *all = json_object_get(all_of(r->stages[0].bench), "categories"), *v;
     const char *shown[N], *shown_class[N];
     double counts[MAX_LEVELS][N];
     struct svg_stack rows[MAX_LEVELS];
@@ -338,8 +346,8 @@ static void fast_table(struct buf *out, const json_t *bench, enum baseline b)
 
 static void speed_charts(struct buf *out, const struct report_stage *s, enum baseline b)
 {
-    static const char *const names[] = {"?", "level 1", "level 2", "level 3", "level 4", "level 5", "level 6", "level 7", "level 8",
-                                        "level 9"};
+    static const char *const names[] = {"?", "level 1", "level 2", "level 3", "level 4", "level 5", "level 6",
+                                        "level 7", "level 8", "level 9"};
     const struct svg_mark marks[] = {{1, "as fast"}, {json_f64(s->bench, "faster_than", 1.1), "faster"}};
     struct column of[MAX_LEVELS] = {{0}};
     struct svg_dist rows[MAX_LEVELS];
@@ -379,11 +387,14 @@ void report_suite_speed(struct buf *out, const struct report *r)
         fast_table(out, s->bench, b);
     }
     if (any)
-        buf_addf(out, "<p class=note>fast<sub>p</sub>: share that passes and is more than p times as fast, by the measured value. Faster "
-                      "Rate (Results) asks more: the lower bound of the speedup's interval must exceed %g&#215;. A time that the judge "
+        buf_addf(out, "<p class=note>fast<sub>p</sub>: share that passes and is more than p times as fast, by the "
+                      "measured value. Faster "
+                      "Rate (Results) asks more: the lower bound of the speedup's interval must exceed %g&#215;. A "
+                      "time that the judge "
                       "does not trust is no speed.</p>", json_f64(s->bench, "faster_than", 1.1));
     else
-        buf_addf(out, "<p class=note>Not measured: on backend <code>%s</code> a time would say nothing about a GPU.</p>",
+        buf_addf(out,
+                 "<p class=note>Not measured: on backend <code>%s</code> a time would say nothing about a GPU.</p>",
                  json_str(s->bench, "backend", "?"));
     buf_adds(out, "</section>\n");
 }
@@ -394,7 +405,8 @@ void report_suite_speed(struct buf *out, const struct report *r)
 
 void report_suite_time(struct buf *out, const struct report *r)
 {
-    static const char *const keys[] = {"load", "compile", "reference", "correctness", "legality", "performance", "waiting"};
+    static const char *const keys[] = {"load", "compile", "reference", "correctness", "legality", "performance",
+                                       "waiting"};
     enum { N = sizeof keys / sizeof *keys };
     const struct report_stage *s = &r->stages[0];
     struct column of[N + 1] = {{0}};
@@ -434,8 +446,10 @@ static void skipped_list(struct buf *out, const json_t *list)
 
     if (json_array_size(list) == 0)
         return;
-    buf_addf(out, "<h3>Tasks skipped: %zu</h3><p class=note>The task itself cannot be judged here; its programs are not counted.</p>"
-                  "<div class=scroll><table class=left><thead><tr><th>task<th>programs<th>why<tbody>", json_array_size(list));
+    buf_addf(out, "<h3>Tasks skipped: %zu</h3><p class=note>The task itself cannot be judged here; its programs are "
+                  "not counted.</p>"
+                  "<div class=scroll><table class=left><thead><tr><th>task<th>programs<th>why<tbody>",
+                  json_array_size(list));
     json_array_foreach(list, i, v) {
         buf_adds(out, "<tr><th>");
         html_text(out, json_str(v, "task", ""));
@@ -447,7 +461,8 @@ static void skipped_list(struct buf *out, const json_t *list)
 
 void report_suite_left_out(struct buf *out, const struct report *r)
 {
-    const json_t *b = r->stages[0].bench, *missing = json_object_get(b, "missing"), *strays = json_object_get(b, "strays"), *v;
+    const json_t *b = r->stages[0].bench, *missing = json_object_get(b, "missing"),
+        *strays = json_object_get(b, "strays"), *v;
     long long n = json_i64(missing, "samples", 0), stray = json_i64(strays, "n", 0);
     size_t i;
 
@@ -459,7 +474,8 @@ void report_suite_left_out(struct buf *out, const struct report *r)
         buf_addf(out, "<h3>Missing samples: %lld</h3><p class=note>%lld tasks have no sample at all. They %s.</p>", n,
                  (long long)json_i64(missing, "tasks", 0),
                  !strcmp(json_str(missing, "policy", ""), "fail") ? "count as failures (<code>--missing fail</code>)"
-                                                                : "are left out; <code>--missing fail</code> counts them as failures");
+                                                                : "are left out; <code>--missing fail</code> counts "
+                                                                  "them as failures");
     if (stray) {
         buf_addf(out, "<h3>Stray files: %lld</h3><p class=note>They belong to no task of the suite:</p><ul>", stray);
         json_array_foreach(json_object_get(strays, "first"), i, v) {

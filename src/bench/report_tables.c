@@ -58,7 +58,8 @@ static void tile(struct buf *out, const char *label, const char *fmt, ...)
 
 static void tile_share(struct buf *out, const char *label, const struct report *r, const char *key)
 {
-    double last = share(r->stages[r->n - 1].bench, key), first = share(r->stages[0].bench, key), d = 100 * (last - first);
+    double last = share(r->stages[r->n - 1].bench, key), first = share(r->stages[0].bench, key),
+        d = 100 * (last - first);
     struct buf delta;
 
     if (!isfinite(last))
@@ -90,8 +91,8 @@ void report_tiles(struct buf *out, const struct report *r)
         tile_share(out, name, r, "avg_at_8");
         snprintf(name, sizeof name, "Pass@%d%s", k_of(r), r->n > 1 ? ", last stage" : "");
         tile_share(out, name, r, "pass_at_8");
-        tile(out, r->summary ? "held-out tasks" : "tasks", "%lld <small>&times; %lld samples</small>", (long long)json_i64(b, "tasks", 0),
-             (long long)json_i64(b, "samples", 0));
+        tile(out, r->summary ? "held-out tasks" : "tasks", "%lld <small>&times; %lld samples</small>",
+             (long long)json_i64(b, "tasks", 0), (long long)json_i64(b, "samples", 0));
     }
     if (r->summary) {
         format_duration(json_f64(r->summary, "seconds", 0), took, sizeof took);
@@ -183,12 +184,14 @@ void report_stage_table(struct buf *out, const struct report *r)
     buf_adds(out, "<th>cut off<th>infra<th>time<tbody>");
     for (int i = 0; i < r->n; i++)
         stage_row(out, &r->stages[i], turns, faster);
-    buf_addf(out, "</table></div><p class=note>Pass@%d: at least one of %d programs passes MooreEval (unbiased estimate). "
-                  "Avg@%d: share that passes; &plusmn; is a 95&#8239;%% interval over tasks. All numbers are of first responses",
+    buf_addf(out, "</table></div><p class=note>Pass@%d: at least one of %d programs passes MooreEval (unbiased "
+                  "estimate). "
+                  "Avg@%d: share that passes; &plusmn; is a 95&#8239;%% interval over tasks. All numbers are of first "
+                  "responses",
              k, k, k);
     buf_adds(out, turns ? "; <i>any turn</i> counts programs repaired after the judge's feedback." : ".");
-    buf_addf(out, " Verdicts by backend <code>%s</code>%s.</p></section>\n", json_str(r->stages[0].bench, "backend", "?"),
-             faster ? "" : ", where speed is not measured");
+    buf_addf(out, " Verdicts by backend <code>%s</code>%s.</p></section>\n",
+             json_str(r->stages[0].bench, "backend", "?"), faster ? "" : ", where speed is not measured");
 }
 
 /* ---- families and tasks ---- */
@@ -276,10 +279,10 @@ void report_tasks(struct buf *out, const struct report *r)
 
 void report_failures(struct buf *out, const struct report *r)
 {
-    static const char *const keys[] = {"passed", "correctness_error", "runtime_error", "compile_error", "extraction_error",
-                                       "cheating", "timeout", "infra"};
-    static const char *const names[] = {"passed", "wrong result", "runtime error", "compile error", "no program", "cheating",
-                                        "timeout", "infra"};
+    static const char *const keys[] = {"passed", "correctness_error", "runtime_error", "compile_error",
+                                       "extraction_error", "cheating", "timeout", "infra"};
+    static const char *const names[] = {"passed", "wrong result", "runtime error", "compile error", "no program",
+                                        "cheating", "timeout", "infra"};
     static const char *const classes[] = {"k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"};
     enum { N = sizeof keys / sizeof *keys };
     struct svg_stack rows[REPORT_MAX_STAGES];

@@ -1,4 +1,5 @@
-/* run.h - the state of one benchmark, shared by bench*.c: tasks x samples x turns, and the run folder that mirrors it. */
+/* run.h - the state of one benchmark, shared by bench*.c: tasks x samples x turns, and the run folder that mirrors
+ * it. */
 #ifndef MC_BENCH_RUN_H
 #define MC_BENCH_RUN_H
 
@@ -55,7 +56,8 @@ int bench_store_sample(struct bench_run *b, int task, int sample, int turn, stru
 int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, struct err *e);
 int bench_take_foreign(struct bench_run *b, struct err *e); /* fills turn 0 from b->foreign */
 
-/* prepare.c: makes tasks small where that is asked for, and gives the samples of tasks that cannot be judged their verdict. */
+/* prepare.c: makes tasks small where that is asked for, and gives the samples of tasks that cannot be judged their
+ * verdict. */
 int bench_prepare(struct bench_run *b, struct err *e);
 
 /* bench_sum.c */

@@ -27,8 +27,9 @@ static bool failed(const struct bench_run *b, int slot, int turn)
            bench_goes_on(b, slot / b->o.samples, slot % b->o.samples, turn);
 }
 
-/* The next failure of the same turn, half the suite away, that was told something else: another task's as a rule. Its own
- * when all were told the same. A function of the verdicts alone, which are all there before the next turn begins. */
+/* The next failure of the same turn, half the suite away, that was told something else: another task's as a rule. Its
+ * own when all were told the same. A function of the verdicts alone, which are all there before the next turn
+ * begins. */
 static const char *of_another(const struct bench_run *b, int slot, int turn)
 {
     int n = b->suite.n * b->o.samples;

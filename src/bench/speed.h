@@ -20,7 +20,8 @@ struct speed {
 /* From performance.speedup_KEY and performance.speedup_KEY_ci ([lo, hi]). All zero and NaN without a measurement. */
 struct speed verdict_speed(const json_t *verdict, enum baseline b);
 
-/* The value that Faster Rate compares: the lower bound where there is an interval, else the point; NaN when not timed. */
+/* The value that Faster Rate compares: the lower bound where there is an interval, else the point; NaN when not
+ * timed. */
 double speed_claim(const struct speed *s);
 
 /* The task itself cannot be judged here (its reference fails, is too large, ...): no candidate is to blame. */

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Exact sign test of 'wins' against 'losses' (ties left out): 2 P(X <= min) with X ~ Binomial(wins + losses, 1/2), at most
- * 1. On the discordant pairs of a 2x2 table this is McNemar's exact test (McNemar 1947; Dixon and Mood 1946). 1 without
- * any. NaN when negative. */
+/* Exact sign test of 'wins' against 'losses' (ties left out): 2 P(X <= min) with X ~ Binomial(wins + losses, 1/2), at
+ * most 1. On the discordant pairs of a 2x2 table this is McNemar's exact test (McNemar 1947; Dixon and Mood 1946). 1
+ * without any. NaN when negative. */
 double stats_sign_p(int wins, int losses);
 
 struct wilcoxon {
@@ -21,8 +21,8 @@ struct wilcoxon {
 #define WILCOXON_EXACT_MAX 400
 
 /* Wilcoxon's signed-rank test (Wilcoxon 1945). Zeros are dropped, as Wilcoxon did, and so is what is not finite. Exact
- * given the ties (the distribution over all 2^n signs, by dynamic programming) up to WILCOXON_EXACT_MAX differences, above
- * that the normal approximation with the ties' own variance and a continuity correction. */
+ * given the ties (the distribution over all 2^n signs, by dynamic programming) up to WILCOXON_EXACT_MAX differences,
+ * above that the normal approximation with the ties' own variance and a continuity correction. */
 struct wilcoxon stats_wilcoxon(const double *d, int n);
 
 struct interval {
@@ -31,9 +31,10 @@ struct interval {
 
 #define BOOTSTRAP_ROUNDS 10000
 
-/* 95 % percentile bootstrap interval of the mean of x (n), x drawn with replacement (Efron 1979). x are tasks, or paired
- * differences of tasks: samples of one task are not independent of each other, tasks are. The same seed gives the same
- * interval. NaN when n < 2 or all x are equal: such data say nothing about the spread, and 0 to 0 would claim too much. */
+/* 95 % percentile bootstrap interval of the mean of x (n), x drawn with replacement (Efron 1979). x are tasks, or
+ * paired differences of tasks: samples of one task are not independent of each other, tasks are. The same seed gives
+ * the same interval. NaN when n < 2 or all x are equal: such data say nothing about the spread, and 0 to 0 would
+ * claim too much. */
 struct interval stats_bootstrap_mean(const double *x, int n, uint64_t seed);
 
 double stats_mean(const double *x, int n); /* NaN when n is 0 */

@@ -170,7 +170,8 @@ static int add_folder(struct rows *r, const char *path, int level, struct err *e
 /* Takes the rows: the first 'limit' of each level. */
 static void finish(struct rows *r, int limit, bool leveled, struct suite *ret)
 {
-    struct suite s = {.tasks = xcalloc((size_t)r->n, sizeof *s.tasks), .families = xcalloc((size_t)r->n, sizeof *s.families),
+    struct suite s = {.tasks = xcalloc((size_t)r->n, sizeof *s.tasks),
+                      .families = xcalloc((size_t)r->n, sizeof *s.families),
                       .skips = xcalloc((size_t)r->n, sizeof *s.skips),
                       .levels = leveled ? xcalloc((size_t)r->n, sizeof *s.levels) : NULL};
     int of_level[SUITE_MAX_LEVEL + 1] = {0};

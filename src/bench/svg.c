@@ -147,8 +147,8 @@ static bool crosses(const struct svg_lines *c, double a, double b)
 }
 
 /* Stages are separate curves: the pen is lifted at a divider. */
-static void path(struct buf *out, const struct svg_lines *c, const struct frame *f, const double *x, const double *y, int n,
-                 const char *class, int k)
+static void path(struct buf *out, const struct svg_lines *c, const struct frame *f, const double *x, const double *y,
+                 int n, const char *class, int k)
 {
     bool pen = false;
 
@@ -307,19 +307,20 @@ static void bar_row(struct buf *out, const struct svg_bar *b, const char *const 
     for (int k = 0; k < 2; k++) {
         one_bar(out, b->value[k], y + 2 + 18 * k, 15, k);
         if (isfinite(b->value[k]))
-            buf_addf(out, "<text class=value x=%.1f y=%.1f>%.1f%%</text>", bx(k && whisker ? fmax(hi, b->value[k]) : b->value[k]) + 7,
-                     y + 14 + 18 * k, 100 * b->value[k]);
+            buf_addf(out, "<text class=value x=%.1f y=%.1f>%.1f%%</text>",
+                     bx(k && whisker ? fmax(hi, b->value[k]) : b->value[k]) + 7, y + 14 + 18 * k, 100 * b->value[k]);
     }
     if (whisker)
-        buf_addf(out, "<path class=whisker d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>", bx(lo), y + 27.5, bx(hi), bx(lo),
-                 y + 23.5, bx(hi), y + 23.5);
+        buf_addf(out, "<path class=whisker d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>", bx(lo), y + 27.5, bx(hi),
+                 bx(lo), y + 23.5, bx(hi), y + 23.5);
     buf_adds(out, "</g>");
 }
 
 static void share_grid(struct buf *out, double bottom)
 {
     for (int p = 0; p <= 100; p += 25)
-        buf_addf(out, "<line class=grid x1=%.1f x2=%.1f y1=22 y2=%.1f /><text class=tick text-anchor=middle x=%.1f y=14>%d%%</text>",
+        buf_addf(out, "<line class=grid x1=%.1f x2=%.1f y1=22 y2=%.1f /><text class=tick text-anchor=middle x=%.1f "
+                      "y=14>%d%%</text>",
                  bx(p / 100.0), bx(p / 100.0), bottom, bx(p / 100.0), p);
 }
 
@@ -327,7 +328,8 @@ void svg_bars(struct buf *out, const char *title, const char *const names[2], co
 {
     buf_adds(out, "<figure class=wide><figcaption><b>");
     html_text(out, title);
-    buf_addf(out, "</b> <span class=key><i class=s0></i>%s</span> <span class=key><i class=s1></i>%s</span></figcaption>", names[0],
+    buf_addf(out, "</b> <span class=key><i class=s0></i>%s</span> <span class=key><i class=s1></i>%s</span></"
+                  "figcaption>", names[0],
              names[1]);
     buf_addf(out, "<svg viewBox=\"0 0 %d %d\" role=img>", BW, 34 + n * ROW);
     share_grid(out, 30 + n * ROW);
@@ -357,11 +359,12 @@ void svg_stacks(struct buf *out, const char *title, const struct svg_stack *rows
             double w = rows[i].parts[k] / total;
             if (w <= 0)
                 continue;
-            buf_addf(out, "<rect class=\"part %s\" x=%.1f y=%.1f width=%.1f height=22><title>%s: %g of %g (%.1f%%)</title></rect>",
+            buf_addf(out, "<rect class=\"part %s\" x=%.1f y=%.1f width=%.1f height=22><title>%s: %g of %g (%.1f%%)</"
+                          "title></rect>",
                      classes[k], bx(at), y, bx(at + w) - bx(at), names[k], rows[i].parts[k], total, 100 * w);
             if (w > 0.08)
-                buf_addf(out, "<text class=inside text-anchor=middle x=%.1f y=%.1f>%.0f%%</text>", (bx(at) + bx(at + w)) / 2, y + 15.5,
-                         100 * w);
+                buf_addf(out, "<text class=inside text-anchor=middle x=%.1f y=%.1f>%.0f%%</text>",
+                         (bx(at) + bx(at + w)) / 2, y + 15.5, 100 * w);
             at += w;
         }
     }

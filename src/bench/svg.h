@@ -1,5 +1,5 @@
-/* svg.h - the report's charts as inline SVG text. Colours are CSS classes (report_style.c), so that one drawing serves the
- * light and the dark page. All functions append to out and never fail; non-finite values are left out. */
+/* svg.h - the report's charts as inline SVG text. Colours are CSS classes (report_style.c), so that one drawing
+ * serves the light and the dark page. All functions append to out and never fail; non-finite values are left out. */
 #ifndef MC_BENCH_SVG_H
 #define MC_BENCH_SVG_H
 
@@ -33,7 +33,8 @@ struct svg_lines {
     const struct svg_divider *dividers;
     int n_dividers;
 };
-/* A line per series: the values faint, their moving mean strong when there are many. With data for the page's script. */
+/* A line per series: the values faint, their moving mean strong when there are many. With data for the page's
+ * script. */
 void svg_lines(struct buf *out, const struct svg_lines *c);
 
 struct svg_bar {

@@ -84,7 +84,8 @@ static void draw_axis(struct buf *out, const struct axis *a, enum svg_unit unit,
 {
     for (int i = 0; i < a->n; i++) {
         double x = axis_px(a, a->ticks[i]);
-        buf_addf(out, "<line class=grid x1=%.1f x2=%.1f y1=%d y2=%.1f /><text class=tick text-anchor=middle x=%.1f y=%.1f>", x, x,
+        buf_addf(out, "<line class=grid x1=%.1f x2=%.1f y1=%d y2=%.1f /><text class=tick text-anchor=middle x=%.1f "
+                      "y=%.1f>", x, x,
                  TOP - 4, bottom, x, bottom + 15);
         value_text(out, a->ticks[i], unit);
         buf_adds(out, "</text>");
@@ -104,7 +105,8 @@ static void draw_marks(struct buf *out, const struct axis *a, const struct svg_m
         bool left = i + 1 < n && axis_px(a, m[i + 1].x) - x < 100, right = i > 0 && x - axis_px(a, m[i - 1].x) < 100;
         if (!on_axis(a, m[i].x))
             continue;
-        buf_addf(out, "<line class=mark x1=%.1f x2=%.1f y1=%d y2=%.1f /><text class=stage text-anchor=%s x=%.1f y=%d>", x, x, TOP - 8,
+        buf_addf(out, "<line class=mark x1=%.1f x2=%.1f y1=%d y2=%.1f /><text class=stage text-anchor=%s x=%.1f y=%d>",
+                 x, x, TOP - 8,
                  bottom, right ? "start" : left ? "end" : "middle", right ? x - 2 : left ? x + 2 : x, TOP - 13);
         html_text(out, m[i].label);
         buf_adds(out, "</text>");
@@ -143,7 +145,8 @@ static void dist_row(struct buf *out, const struct axis *a, const struct svg_dis
     if (d->n >= 4)
         buf_addf(out, "<rect class=box x=%.1f y=%.1f width=%.1f height=26 rx=4 />", q1, y - 13, fmax(q3 - q1, 1));
     dots(out, a, d, y);
-    buf_addf(out, "<path class=median d=\"M%.1f %.1fv30\"/><text class=value x=%d y=%.1f>", m, y - 15, W - RIGHT + 14, y + 4.5);
+    buf_addf(out, "<path class=median d=\"M%.1f %.1fv30\"/><text class=value x=%d y=%.1f>", m, y - 15, W - RIGHT + 14,
+             y + 4.5);
     value_text(out, median, unit);
     buf_addf(out, " <tspan class=count>n&#8239;%d</tspan></text>", d->n);
 }
@@ -199,8 +202,8 @@ static void stairs(struct buf *out, const struct axis *a, const struct svg_excee
     buf_addf(out, "H%d\"/>", W - RIGHT);
 }
 
-void svg_exceeds(struct buf *out, const char *title, const struct svg_exceed *series, int n, const struct svg_mark *marks,
-                 int n_marks)
+void svg_exceeds(struct buf *out, const char *title, const struct svg_exceed *series, int n,
+                 const struct svg_mark *marks, int n_marks)
 {
     double lo = 0.5, hi = 2;
     struct axis a;
@@ -220,7 +223,8 @@ void svg_exceeds(struct buf *out, const char *title, const struct svg_exceed *se
     buf_addf(out, "</figcaption><svg viewBox=\"0 0 %d %d\" role=img>", W, TOP + PLOT + 22);
     draw_axis(out, &a, SVG_RATIO, TOP + PLOT);
     for (int p = 0; p <= 100; p += 25)
-        buf_addf(out, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f /><text class=tick text-anchor=end x=%d y=%.1f>%d%%</text>", LEFT,
+        buf_addf(out, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f /><text class=tick text-anchor=end x=%d y=%.1f>"
+                      "%d%%</text>", LEFT,
                  W - RIGHT, share_py(p / 100.0), share_py(p / 100.0), LEFT - 8, share_py(p / 100.0) + 4, p);
     draw_marks(out, &a, marks, n_marks, TOP + PLOT);
     for (int i = n - 1; i >= 0; i--)
@@ -241,7 +245,8 @@ static void diff_row(struct buf *out, const struct svg_difference *d, const doub
     html_text(out, d->label);
     buf_adds(out, "</text>");
     if (isfinite(d->lo) && isfinite(d->hi))
-        buf_addf(out, "<line class=ci x1=%.1f x2=%.1f y1=%.1f y2=%.1f />", diff_px(ticks, n, d->lo), diff_px(ticks, n, d->hi), y, y);
+        buf_addf(out, "<line class=ci x1=%.1f x2=%.1f y1=%.1f y2=%.1f />", diff_px(ticks, n, d->lo),
+                 diff_px(ticks, n, d->hi), y, y);
     buf_addf(out, "<circle class=point cx=%.1f cy=%.1f r=6 /><text class=value x=%d y=%.1f>%+.1f</text>",
              diff_px(ticks, n, d->point), y, W - RIGHT + 14, y + 4.5, 100 * d->point);
 }
@@ -257,11 +262,13 @@ void svg_differences(struct buf *out, const char *title, const struct svg_differ
     }
     n_ticks = svg_ticks(fmin(lo, -0.05), fmax(hi, 0.05), 8, ticks);
     open_figure(out, title);
-    buf_addf(out, " <span class=key>percentage points; bar: 95 %% interval</span></figcaption><svg viewBox=\"0 0 %d %.0f\" role=img>",
+    buf_addf(out, " <span class=key>percentage points; bar: 95 %% interval</span></figcaption><svg viewBox=\"0 0 %d "
+                  "%.0f\" role=img>",
              W, bottom + 22);
     for (int i = 0; i < n_ticks; i++) {
         double x = diff_px(ticks, n_ticks, ticks[i]);
-        buf_addf(out, "<line class=%s x1=%.1f x2=%.1f y1=%d y2=%.1f /><text class=tick text-anchor=middle x=%.1f y=%.1f>",
+        buf_addf(out, "<line class=%s x1=%.1f x2=%.1f y1=%d y2=%.1f /><text class=tick text-anchor=middle x=%.1f "
+                      "y=%.1f>",
                  fabs(ticks[i]) < 1e-9 ? "zero" : "grid", x, x, TOP - 12, bottom, x, bottom + 15);
         buf_addf(out, fabs(ticks[i]) < 1e-9 ? "0</text>" : "%+.3g</text>", 100 * ticks[i]);
     }

@@ -1,5 +1,5 @@
-/* svg_dist.h - distributions on a logarithmic axis: rows of dots with their quartiles, and shares above a threshold. Rules as
- * in svg.h. */
+/* svg_dist.h - distributions on a logarithmic axis: rows of dots with their quartiles, and shares above a threshold.
+ * Rules as in svg.h. */
 #ifndef MC_BENCH_SVG_DIST_H
 #define MC_BENCH_SVG_DIST_H
 
@@ -7,8 +7,8 @@
 
 enum svg_unit { SVG_RATIO, SVG_MS }; /* "1.5x"; "12 ms", "3 s" */
 
-/* Round values of a logarithmic axis from at most lo to at least hi: 1, 2, 5 x 10^k, over three decades powers of ten only.
- * Returns how many, at most max (>= 4). lo and hi are > 0. */
+/* Round values of a logarithmic axis from at most lo to at least hi: 1, 2, 5 x 10^k, over three decades powers of ten
+ * only. Returns how many, at most max (>= 4). lo and hi are > 0. */
 int svg_log_ticks(double lo, double hi, int max, double *ticks);
 
 struct svg_mark {
@@ -22,9 +22,9 @@ struct svg_dist {
     int n;
 };
 
-/* A row per distribution: every value a dot (evenly thinned above 800), a box from the first to the third quartile, a line
- * at the median, whose value stands at the right. Marks, ascending, are labelled vertical lines. Rows without values are left out;
- * nothing is drawn when none is left. */
+/* A row per distribution: every value a dot (evenly thinned above 800), a box from the first to the third quartile, a
+ * line at the median, whose value stands at the right. Marks, ascending, are labelled vertical lines. Rows without
+ * values are left out; nothing is drawn when none is left. */
 void svg_dists(struct buf *out, const char *title, enum svg_unit unit, const struct svg_dist *rows, int n,
                const struct svg_mark *marks, int n_marks);
 
@@ -35,15 +35,16 @@ struct svg_exceed {
 };
 
 /* A falling staircase per series: which share exceeds p. At most 6 series. */
-void svg_exceeds(struct buf *out, const char *title, const struct svg_exceed *series, int n, const struct svg_mark *marks,
-                 int n_marks);
+void svg_exceeds(struct buf *out, const char *title, const struct svg_exceed *series, int n,
+                 const struct svg_mark *marks, int n_marks);
 
 struct svg_difference {
     const char *label;
     double point, lo, hi; /* shares, -1 to 1; lo and hi NaN: no interval */
 };
 
-/* A row per difference on an axis of percentage points with zero in it: the point, its interval, the value at the right. */
+/* A row per difference on an axis of percentage points with zero in it: the point, its interval, the value at the
+ * right. */
 void svg_differences(struct buf *out, const char *title, const struct svg_difference *rows, int n);
 
 #endif

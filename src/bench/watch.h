@@ -1,7 +1,8 @@
-/* watch.h - a training run while it goes on: curves of its metrics.jsonl as a page that loads itself again, and as text.
+/* watch.h - a training run while it goes on: curves of its metrics.jsonl as a page that loads itself again, and as
+ * text.
  *
- * Both are pure functions of the file's lines and of the time since the last one. A last line that is being written is left
- * out. */
+ * Both are pure functions of the file's lines and of the time since the last one. A last line that is being written
+ * is left out. */
 #ifndef MC_BENCH_WATCH_H
 #define MC_BENCH_WATCH_H
 
@@ -16,7 +17,8 @@ int watch_read(const char *run, json_t **ret_lines, double *ret_idle, struct err
 /* One file that loads nothing but itself, every 'every' seconds. */
 void watch_page(struct buf *out, const char *run, const json_t *lines, double idle, int every);
 
-/* A line for each quantity of the newest stage: name, last value, mean of the last ten (recently), its course in 'width' characters. */
+/* A line for each quantity of the newest stage: name, last value, mean of the last ten (recently), its course in
+ * 'width' characters. */
 void watch_text(struct buf *out, const char *run, const json_t *lines, double idle, int width);
 
 #endif

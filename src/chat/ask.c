@@ -236,7 +236,8 @@ static int add_message(struct reader *r, struct chat *c, const json_t *m)
     buf_init(&text, BUF_MAX_TEXT);
     rc = content_of(r, json_object_get(m, "content"), &text);
     if (rc == 0)
-        rc = !strcmp(role, "assistant") ? chat_past(c, text.p, text.n, r->e) : chat_message(c, role, text.p, text.n, r->e);
+        rc = !strcmp(role, "assistant") ? chat_past(c, text.p, text.n, r->e)
+            : chat_message(c, role, text.p, text.n, r->e);
     buf_free(&text);
     return rc;
 }
@@ -251,7 +252,8 @@ static struct ivec *add_prompt(struct ask *a)
 static int read_messages(struct reader *r)
 {
     const json_t *messages = json_object_get(r->body, "messages"), *m;
-    const json_t *kwargs = json_object_get(r->body, "chat_template_kwargs"), *asked = json_object_get(kwargs, "enable_thinking");
+    const json_t *kwargs = json_object_get(r->body, "chat_template_kwargs"),
+        *asked = json_object_get(kwargs, "enable_thinking");
     struct chat c = {0};
     struct ivec *ids;
     size_t i;
@@ -350,7 +352,8 @@ int ask_read(const json_t *body, bool chat, struct tokenizer *tok, const struct 
 
     if (rc == 0)
         rc = read_types(&r) < 0 || read_model(&r) < 0 || read_not_offered(&r) < 0 || read_choice(&r) < 0 ||
-                     read_seed(&r) < 0 || read_stops(&r) < 0 || read_shape(&r) < 0 || (chat ? read_messages(&r) : read_prompts(&r)) < 0 ||
+                     read_seed(&r) < 0 || read_stops(&r) < 0 || read_shape(&r) < 0 ||
+                         (chat ? read_messages(&r) : read_prompts(&r)) < 0 ||
                      check_prompts(&r) < 0
                  ? -1
                  : 0;

@@ -22,14 +22,17 @@ static const struct opt rows[] = {
     {"bench", "samples-dir", OPT_STR, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), "
                                             "level_L_problem_P_sample_S_kernel.py, or a samples.jsonl"},
     {"bench", "tasks", OPT_STR, NULL, "folder of KernelBench-format task files"},
-    {"bench", "suite", OPT_STR, NULL, "open: dynamic shapes, sparse tensors, chains (suites/); kernelbench:DIR: a KernelBench checkout, by level; "
+    {"bench", "suite", OPT_STR, NULL, "open: dynamic shapes, sparse tensors, chains (suites/); kernelbench:DIR: a "
+                                      "KernelBench checkout, by level; "
                                      "musa-kernelbench:DIR: the same, answered in MUSA"},
     {"bench", "levels", OPT_STR, NULL, "of the suite: 1,3 (default: all)"},
     {"bench", "out", OPT_STR, NULL, "run folder; a stopped benchmark continues from it"},
     {"bench", "name", OPT_STR, NULL, "name in tables (default: the run folder's)"},
-    {"bench", "samples", OPT_STR, NULL, "how many of each task (default: 8; of a suite's folder: all), or a folder as --samples-dir"},
+    {"bench", "samples", OPT_STR, NULL, "how many of each task (default: 8; of a suite's folder: all), or a folder as "
+                                        "--samples-dir"},
     {"bench", "turns", OPT_INT, "1", "responses at most; after a failure MooreEval's feedback is the next request"},
-    {"bench", "feedback", OPT_CHOICE, "own", "own|shuffled|none: what a failed program is told; the last two are controls"},
+    {"bench", "feedback", OPT_CHOICE, "own", "own|shuffled|none: what a failed program is told; the last two are "
+                                             "controls"},
     {"bench", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
     {"bench", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
     {"bench", "max-new", OPT_INT, "1024", "longest response (tokens)"},
@@ -38,8 +41,10 @@ static const struct opt rows[] = {
     {"bench", "limit", OPT_INT, "0", "first so many tasks only (of a suite: of each level); 0: all"},
     {"bench", "seed", OPT_INT, "1", "seed of sampling"},
     {"bench", "style", OPT_CHOICE, "plain", "plain|full: wording of the request, as in training"},
-    {"bench", "missing", OPT_CHOICE, "skip", "skip|fail: samples that a suite's folder lacks are left out, or count as failures"},
-    {"bench", "shrink-to", OPT_INT, "0", "make the suite's tasks small first: no tensor has more elements ('musacoder shrink'); 0: as they are"},
+    {"bench", "missing", OPT_CHOICE, "skip", "skip|fail: samples that a suite's folder lacks are left out, or count as "
+                                             "failures"},
+    {"bench", "shrink-to", OPT_INT, "0", "make the suite's tasks small first: no tensor has more elements ('musacoder "
+                                         "shrink'); 0: as they are"},
     {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this"},
     {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
     {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
@@ -70,7 +75,8 @@ static int take_samples(const struct opts *o, struct bench_options *b, struct er
     n = strtol(text, &end, 10);
     if (*end || end == text) {
         if (b->samples_dir)
-            return err_set(e, ERR_INPUT, "--samples '%s' is no number, and --samples-dir names the folder already", text);
+            return err_set(e, ERR_INPUT, "--samples '%s' is no number, and --samples-dir names the folder already",
+                           text);
         b->samples_dir = text;
         return 0;
     }
@@ -94,18 +100,21 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
 {
     *b = (struct bench_options){
         .name = opts_str(o, "name"), .model = opts_str(o, "model"),
-        .model_name = opts_str(o, "model-name"), .parallel = (int)opts_int(o, "parallel"), .samples_dir = opts_str(o, "samples-dir"),
+        .model_name = opts_str(o, "model-name"), .parallel = (int)opts_int(o, "parallel"),
+            .samples_dir = opts_str(o, "samples-dir"),
         .tasks = opts_str(o, "tasks"), .suite = opts_str(o, "suite"),
         .musa = dialect_is(o, "musa"), .levels = opts_str(o, "levels"),
         .out = opts_str(o, "out"), .missing_fail = !strcmp(opts_str(o, "missing"), "fail"),
         .shrink_to = opts_int(o, "shrink-to"), .faster_than = opts_real(o, "faster-than"),
         .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"), .max_new = (int)opts_int(o, "max-new"),
         .max_context = (int)opts_int(o, "max-context"), .max_batch = (int)opts_int(o, "max-batch"),
-        .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"), .seed = (uint64_t)opts_int(o, "seed"),
+        .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"),
+            .seed = (uint64_t)opts_int(o, "seed"),
         .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .queue = opts_str(o, "queue"),
         .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
     if (o->n_args)
-        return err_set(e, ERR_INPUT, "unexpected argument '%s'; 'bench compare A B' compares two run folders", o->args[0]);
+        return err_set(e, ERR_INPUT, "unexpected argument '%s'; 'bench compare A B' compares two run folders",
+                       o->args[0]);
     if (!b->tasks && !b->suite)
         return err_set(e, ERR_INPUT, "no tasks; say --tasks FOLDER, --suite open or --suite kernelbench:DIR");
     if (!b->out)
@@ -121,8 +130,8 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
     return prompt_style_parse(opts_str(o, "style"), &b->style, e);
 }
 
-/* The judge's own way to make a task small, in one process for all of a suite's; ctx: struct shrinker *, started when the
- * first task asks. */
+/* The judge's own way to make a task small, in one process for all of a suite's; ctx: struct shrinker *, started when
+ * the first task asks. */
 static int shrink(const struct task *t, int64_t max, json_t **ret, void *ctx, struct err *e)
 {
     struct shrinker **s = ctx;
@@ -236,16 +245,24 @@ const struct command cmd_bench = {
     "--model DIR --tasks FOLDER --out RUN\n"
     "       musacoder bench --suite kernelbench:DIR --samples FOLDER --out RUN [--shrink-to N]\n"
     "       musacoder bench compare RUN_A RUN_B [--html FILE]",
-    "Samples programs for every task, has MooreEval judge them, and prints Pass@k (unbiased), Avg@k and the Faster Rate\n"
-    "(the lower bound of the speedup is more than 1.1x; only where speed is measured). The numbers are of first turns; with\n"
-    "--turns 2 or more, a failed program is sent back with the judge's feedback, and 'best' columns count any turn. A task's\n"
+    "Samples programs for every task, has MooreEval judge them, and prints Pass@k (unbiased), Avg@k and the Faster "
+    "Rate\n"
+    "(the lower bound of the speedup is more than 1.1x; only where speed is measured). The numbers are of first turns; "
+    "with\n"
+    "--turns 2 or more, a failed program is sent back with the judge's feedback, and 'best' columns count any turn. A "
+    "task's\n"
     "family is its name without _NUMBER. RUN gets samples.jsonl, verdicts.jsonl, bench.json and report.html.\n\n"
-    "--suite kernelbench:DIR takes the tasks of DIR/KernelBench/level1..4 and reports by level, fast_p too, also as levels.csv\n"
-    "and samples.csv. --suite open has tasks of dynamic shapes, sparse tensors and chains of kernels. It needs no model: --samples FOLDER judges files named as KernelBench names them, such as\n"
-    "runs/NAME/level_1_problem_19_sample_0_kernel.py. A task whose reference cannot run here (level 4 without its models) is\n"
-    "skipped by name, apart from the failures. On the emulator give --shrink-to 65536 or so: the suite's sizes are a GPU's.\n\n"
+    "--suite kernelbench:DIR takes the tasks of DIR/KernelBench/level1..4 and reports by level, fast_p too, also as "
+    "levels.csv\n"
+    "and samples.csv. --suite open has tasks of dynamic shapes, sparse tensors and chains of kernels. It needs no "
+    "model: --samples FOLDER judges files named as KernelBench names them, such as\n"
+    "runs/NAME/level_1_problem_19_sample_0_kernel.py. A task whose reference cannot run here (level 4 without its "
+    "models) is\n"
+    "skipped by name, apart from the failures. On the emulator give --shrink-to 65536 or so: the suite's sizes are a "
+    "GPU's.\n\n"
     "Exit code: 0 the table is complete, 2 usage, 3 the backend cannot be used, some verdict is infra,\n"
     "or nothing was judged.\n\n"
     "compare tests two finished run folders on their common tasks: McNemar's exact test on first samples, a bootstrap\n"
-    "interval of the difference of Avg@k, and of speed the ratio with its interval and Wilcoxon's signed-rank test.\n\n",
+    "interval of the difference of Avg@k, and of speed the ratio with its interval and Wilcoxon's "
+    "signed-rank test.\n\n",
     rows, run, WORDS_ANY};

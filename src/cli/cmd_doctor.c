@@ -91,12 +91,15 @@ static void check_compiler(struct report *r)
 
 static void check_python(struct report *r)
 {
-    static const char code[] = "import sys, torch, numpy; print('python', sys.version.split()[0] + ', torch', torch.__version__ + ', numpy', numpy.__version__)";
+    static const char code[] = "import sys, torch, numpy; print('python', sys.version.split()[0] + ', torch', "
+                               "torch.__version__ + ', numpy', numpy.__version__)";
     struct err e = ERR_INIT;
     char *python = path_python(&e), *line = python ? first_line(python, "-c", code) : NULL, *text;
 
-    text = line ? xasprintf("%s (%s)", line, python) : python ? xasprintf("'%s' has no PyTorch with numpy", python) : xstrdup(e.msg);
-    add(r, "python", line ? GOOD : BAD, text, "run 'make setup', or set MUSACODER_PYTHON to a Python with PyTorch >= 2.6");
+    text = line ? xasprintf("%s (%s)", line, python) : python ? xasprintf("'%s' has no PyTorch with numpy", python)
+        : xstrdup(e.msg);
+    add(r, "python", line ? GOOD : BAD, text, "run 'make setup', or set MUSACODER_PYTHON to a Python with PyTorch >= "
+                                              "2.6");
     free(text);
     free(line);
     free(python);
@@ -192,7 +195,8 @@ static void check_kernels(struct report *r, const struct device_info *i, struct 
     char *text = device_has_kernels(d) ? xasprintf("judge.fatbin loads on device %d", i->index)
                                        : xasprintf("no judge.fatbin in the build folder");
 
-    add(r, "kernels", device_has_kernels(d) ? GOOD : NOTE, text, "'cuda' needs them: install the CUDA toolkit (nvcc), then run 'make'");
+    add(r, "kernels", device_has_kernels(d) ? GOOD : NOTE, text, "'cuda' needs them: install the CUDA toolkit (nvcc), "
+                                                                 "then run 'make'");
     free(text);
 }
 
@@ -203,9 +207,10 @@ static void check_device(struct report *r, const struct device_info *i)
     struct device *d;
     char *text;
 
-    text = xasprintf("%d: %s, cc %d.%d, %.1f GB, %d multiprocessors, %.0f GB/s; driver %s (CUDA %d.%d)", i->index, i->name,
-                     i->cc / 10, i->cc % 10, (double)i->memory / 1e9, i->sm_count, i->memory_gbs,
-                     i->driver_version[0] ? i->driver_version : "of unknown version", i->driver / 1000, i->driver % 1000 / 10);
+    text = xasprintf("%d: %s, cc %d.%d, %.1f GB, %d multiprocessors, %.0f GB/s; driver %s (CUDA %d.%d)", i->index,
+                     i->name, i->cc / 10, i->cc % 10, (double)i->memory / 1e9, i->sm_count, i->memory_gbs,
+                     i->driver_version[0] ? i->driver_version : "of unknown version", i->driver / 1000,
+                     i->driver % 1000 / 10);
     add(r, "gpu", GOOD, text, NULL);
     free(text);
     if (device_open("cuda", i->index, &d, &e) < 0) {
@@ -216,7 +221,8 @@ static void check_device(struct report *r, const struct device_info *i)
     if (try_shared(d, &e) == 0)
         add(r, "shared", GOOD, "device memory travels between processes as file descriptors", NULL);
     else
-        add(r, "shared", NOTE, e.msg, "buffers of candidates go through pinned host memory instead: slower, no less safe");
+        add(r, "shared", NOTE, e.msg, "buffers of candidates go through pinned host memory instead: slower, no less "
+                                      "safe");
     device_close(d);
 }
 

@@ -19,9 +19,11 @@
 
 static const struct opt rows[] = {
     {"eval", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},
-    {"eval", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where candidates run: the CPU emulator, an NVIDIA GPU, a Moore Threads "
+    {"eval", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where candidates run: the CPU emulator, an NVIDIA GPU, a "
+                                           "Moore Threads "
      "card"},
-    {"eval", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: tolerance per task from an fp64 oracle on five input "
+    {"eval", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: tolerance per task from an fp64 oracle on five "
+                                               "input "
                                                "regimes, or the published algorithm"},
     {"eval", "trials", OPT_INT, "5", "draws per input regime (strict), trials (kernelbench)"},
     {"eval", "timeout", OPT_REAL, "30", "seconds one candidate may run; builds have a limit of their own"},
@@ -32,15 +34,21 @@ static const struct opt rows[] = {
     SECRET_ROW("eval"),
     {"eval", "max-elements", OPT_INT, "0",
      "largest tensor of a task; 0 = 4194304 on sim (see 'musacoder shrink'), what fits on a GPU"},
-    {"eval", "perf", OPT_BOOL, "true", "time what passed, where the backend has a clock (not sim); --no-perf leaves it out"},
+    {"eval", "perf", OPT_BOOL, "true", "time what passed, where the backend has a clock (not sim); --no-perf leaves it "
+                                       "out"},
     {"eval", "calls", OPT_INT, "0", "timed calls of each side; 0 = as many as 0.2 s hold, 30 to 60"},
-    {"eval", "compile-baseline", OPT_BOOL, "true", "compare with torch.compile too; --no-compile-baseline saves its compiling"},
+    {"eval", "compile-baseline", OPT_BOOL, "true", "compare with torch.compile too; --no-compile-baseline saves its "
+                                                   "compiling"},
     {"eval", "compile-mode", OPT_CHOICE, "default", "default|max-autotune: torch.compile's mode"},
-    {"eval", "jobs", OPT_INT, "0", "candidates handed over at once; 0 = 3 for each CPU, on a GPU 6. The owner runs 1.5 for each CPU"},
+    {"eval", "jobs", OPT_INT, "0", "candidates handed over at once; 0 = 3 for each CPU, on a GPU 6. The owner runs 1.5 "
+                                   "for each CPU"},
     {"eval", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
-    {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges afresh"},
-    {"eval", "cache-limit", OPT_STR, "10GiB", "size of the cache folder (builds, expected values, verdicts); what was used "
-                                              "longest ago goes first, but nothing of the last hour; 0 = no limit. The caller that starts the owner sets it"},
+    {"eval", "cache", OPT_BOOL, "true", "answer from the verdict cache where it has an answer; --no-cache judges "
+                                        "afresh"},
+    {"eval", "cache-limit", OPT_STR, "10GiB", "size of the cache folder (builds, expected values, verdicts); what was "
+                                              "used "
+                                              "longest ago goes first, but nothing of the last hour; 0 = no limit. The "
+                                              "caller that starts the owner sets it"},
     {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'"},
     {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
     {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},
@@ -95,8 +103,10 @@ static int read_candidates(const struct opts *o, struct texts *t, struct err *e)
         t->n = i + 1;
         if ((in ? read_stdin(&t->text[i], e) : file_read(path, &t->text[i], e)) < 0)
             return -1;
-        t->c[i] = (struct eval_candidate){.name = in ? "(standard input)" : path, .text = t->text[i].p, .n = t->text[i].n,
-                                          .kind = in ? EXTRACT_AUTO : is_python(path) ? EXTRACT_FILE : EXTRACT_RESPONSE};
+        t->c[i] = (struct eval_candidate){.name = in ? "(standard input)" : path, .text = t->text[i].p,
+                                          .n = t->text[i].n,
+                                          .kind = in ? EXTRACT_AUTO : is_python(path) ? EXTRACT_FILE
+                                              : EXTRACT_RESPONSE};
     }
     return 0;
 }
@@ -265,6 +275,7 @@ const struct command cmd_eval = {
     "Judges candidates (Python files that define ModelNew, or model responses with one in a code fence; '-' reads\n"
     "standard input) against a PyTorch task: extraction, compilation, correctness on fresh data, legality, reward.\n"
     "TASK.yaml beside TASK.py adds shapes, dtypes, layouts and tolerances for protocol strict (docs/sidecar.md).\n"
-    "The process that owns the device judges; it is started when needed and leaves after a minute ('musacoder owner').\n"
+    "The process that owns the device judges; it is started when needed and leaves after a minute ('musacoder owner')"
+    ".\n"
     "Exit code: 0 all passed, 1 some failed, 2 usage or broken task, 3 some could not be judged.\n\n",
     rows, eval_run, WORDS_ANY};

@@ -14,7 +14,8 @@ static const struct opt rows[] = {
 static int export_run(const struct opts *o, struct err *e)
 {
     const char *from = opts_str(o, "model"), *to = opts_str(o, "out");
-    struct model_save_options s = {.dtype = opts_str(o, "dtype"), .shard_bytes = (size_t)(opts_real(o, "shard-size") * 1e9)};
+    struct model_save_options s = {.dtype = opts_str(o, "dtype"),
+                                   .shard_bytes = (size_t)(opts_real(o, "shard-size") * 1e9)};
     struct model *m;
     int rc;
 
@@ -33,7 +34,9 @@ static int export_run(const struct opts *o, struct err *e)
 
 const struct command cmd_export = {
     "export", "write a model in bf16 or in shards", "--model DIR --out DIR [--dtype bf16|fp32|same] [--shard-size GB]",
-    "Writes the model folder again as Transformers, vLLM and SGLang read it: weights in bf16 (training keeps fp32), in files\n"
-    "of --shard-size GB with an index where one is not enough. The tokenizer's files and tensors that are not run here\n"
+    "Writes the model folder again as Transformers, vLLM and SGLang read it: weights in bf16 (training keeps fp32), in "
+    "files\n"
+    "of --shard-size GB with an index where one is not enough. The tokenizer's files and tensors that are not run "
+    "here\n"
     "(vision, multi-token prediction) are carried over as they are.\n",
     rows, export_run, 0};

@@ -113,7 +113,8 @@ static void print_samples(const struct tokenizer *tok, const struct sample *s, s
 static int generate(const struct opts *o, struct model *m, struct tokenizer *tok, const struct ivec *ids, struct err *e)
 {
     struct stream stream = {.tok = tok};
-    struct sampler_options so = {.temperature = (float)opts_real(o, "temperature"), .top_p = (float)opts_real(o, "top-p"),
+    struct sampler_options so = {.temperature = (float)opts_real(o, "temperature"),
+                                 .top_p = (float)opts_real(o, "top-p"),
                                  .top_k = (int)opts_int(o, "top-k"), .max_new = (int)opts_int(o, "max-tokens")};
     struct sample_request q = {.prompt = ids->v, .n_prompt = (int)ids->n, .n_samples = (int)opts_int(o, "n"),
                                .seed = (uint64_t)opts_int(o, "seed")};

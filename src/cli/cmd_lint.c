@@ -190,7 +190,8 @@ static int lint_run(const struct opts *o, struct err *e)
 {
     struct lint_options lo = {.max_elements = opts_int(o, "max-elements"), .trials = (int)opts_int(o, "trials"),
                               .seed = opts_int(o, "seed"), .timeout_s = opts_real(o, "timeout"),
-                              .device_gib = opts_real(o, "device-gib"), .no_jail = !strcmp(opts_str(o, "jail"), "none")};
+                              .device_gib = opts_real(o, "device-gib"),
+                              .no_jail = !strcmp(opts_str(o, "jail"), "none")};
     struct paths p = {0};
     struct linter *l = NULL;
     int rc = -1;
@@ -210,11 +211,15 @@ static int lint_run(const struct opts *o, struct err *e)
 
 const struct command cmd_lint = {
     "lint", "which tasks would an answer without work pass?", "TASK.py|FOLDER... [options]",
-    "Runs the reference of each task and asks: would zeros, ones, a constant, the input, the last answer or memory that\n"
-    "was never written pass? Would the result pass without one of its operators? Does every input and parameter matter?\n"
-    "Is the output degenerate, not finite, ill-conditioned, random? Would TF32 in the reference use up the tolerance on\n"
+    "Runs the reference of each task and asks: would zeros, ones, a constant, the input, the last answer or memory "
+    "that\n"
+    "was never written pass? Would the result pass without one of its operators? Does every input and parameter "
+    "matter?\n"
+    "Is the output degenerate, not finite, ill-conditioned, random? Would TF32 in the reference use up the tolerance "
+    "on\n"
     "a GPU? Do sizes overflow 32-bit indices? What passes is decided by the arithmetic that judges candidates, for\n"
     "protocol strict, and for kernelbench at its tolerances of fp32 (1e-4) and of half precision (1e-2).\n"
-    "A finding has a rule, numbers and a remedy; --rules lists the rules, docs/lint.md explains them. No GPU is needed.\n"
-    "Exit code: 0 clean, 1 findings, 2 usage or a file that is no task (the rest is linted), 3 the environment is unfit.\n\n",
-    rows, lint_run, WORDS_ANY};
+    "A finding has a rule, numbers and a remedy; --rules lists the rules, docs/lint.md explains them. No GPU is "
+    "needed.\n"
+    "Exit code: 0 clean, 1 findings, 2 usage or a file that is no task (the rest is linted), 3 the environment is "
+    "unfit.\n\n", rows, lint_run, WORDS_ANY};

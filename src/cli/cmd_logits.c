@@ -73,7 +73,8 @@ static int logits_run(const struct opts *o, struct err *e)
         return -1;
     if ((m = model_load(dir, e))) {
         z = xmalloc((size_t)T * (size_t)m->config.vocab_size * sizeof *z);
-        if (model_to_device(m, opts_str(o, "device"), opts_str(o, "dtype"), e) == 0 && model_logits(m, ids, T, z, e) == 0)
+        if (model_to_device(m, opts_str(o, "device"), opts_str(o, "dtype"), e) == 0 &&
+            model_logits(m, ids, T, z, e) == 0)
             rc = write_logits(out, z, T, m->config.vocab_size, e);
         free(z);
         model_free(m);

@@ -77,7 +77,8 @@ static int collect(const struct opts *o, const json_t *verdict, struct err *e)
         .metrics = opts_str(o, "metrics"), .prompts = opts_int(o, "max-prompts"),
         .samples = (int)opts_int(o, "samples"), .max_new = (int)opts_int(o, "max-new"),
         .chunk = (int)opts_int(o, "chunk"), .max_keep = (int)opts_int(o, "max-keep"),
-        .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"), .verdict = verdict, .claim = o->values,
+        .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"), .verdict = verdict,
+        .claim = o->values,
         .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
         .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
 
@@ -106,7 +107,8 @@ static int learn(const struct opts *o, struct err *e)
 /* What the second half would refuse after hours of sampling. */
 static int check_learning(const struct opts *o, struct err *e)
 {
-    struct schedule s = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"), .floor = opts_real(o, "lr-floor")};
+    struct schedule s = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"),
+                         .floor = opts_real(o, "lr-floor")};
     char *copy = xstrdup(opts_has(o, "data") ? opts_str(o, "data") : ""), *save = NULL;
     int rc = schedule_check(&s, e);
 
@@ -144,7 +146,9 @@ static int rft_command(const struct opts *o, struct err *e)
 
 const struct command cmd_rft = {
     "rft", "rejection fine-tuning that keeps diversity", "--model DIR --prompts FILE --data FILE --out RUN [options]",
-    "Samples several responses for each prompt, keeps what MooreEval passes, clusters the correct programs of a prompt\n"
-    "and draws one of each cluster; then fine-tunes on them together with the records of --data. Writes RUN/rft.jsonl,\n"
+    "Samples several responses for each prompt, keeps what MooreEval passes, clusters the correct programs of a "
+    "prompt\n"
+    "and draws one of each cluster; then fine-tunes on them together with the records of --data. "
+    "Writes RUN/rft.jsonl,\n"
     "RUN/rft_stats.json and RUN/model. Ctrl-C is safe: the same command continues.\n",
     rows, rft_command, 0};

@@ -68,7 +68,8 @@ static const struct opt rows[] = {
     {"rl", "logprobs", OPT_CHOICE, "fast", "fast|strict: behaviour log-probs of the sampler, or the training pass"},
     {"rl", "rollout-engine", OPT_CHOICE, "own",
      "own|openai: this process, or a server that returns token ids and log-probs"},
-    {"rl", "rollout-url", OPT_STR, NULL, "openai: http://HOST:PORT/v1 of vLLM (--logprobs-mode processed_logprobs), SGLang, 'musacoder serve --model'"},
+    {"rl", "rollout-url", OPT_STR, NULL, "openai: http://HOST:PORT/v1 of vLLM (--logprobs-mode processed_logprobs), "
+                                         "SGLang, 'musacoder serve --model'"},
     {"rl", "rollout-model", OPT_STR, NULL, "openai: the model as the server calls it (default: its first)"},
     {"rl", "rollout-parallel", OPT_INT, "64", "openai: requests at a time"},
     {"rl", "rollout-sync", OPT_CHOICE, "none",
@@ -164,7 +165,8 @@ static int rl_command(const struct opts *o, struct err *e)
 
 const struct command cmd_rl = {
     "rl", "reinforcement learning with MooreEval as the reward", "--model DIR --prompts FILE --out RUN [options]",
-    "GRPO on groups of sampled programs; the policy gradient covers the first response only. --turns 1 is the warm-up,\n"
+    "GRPO on groups of sampled programs; the policy gradient covers the first response only. --turns 1 is "
+    "the warm-up,\n"
     "--turns 3 appends MooreEval's feedback after a failure and rewards with PrimeEcho. Writes RUN/model,\n"
-    "RUN/metrics.jsonl, RUN/verdicts.jsonl, RUN/rollouts and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n",
-    rows, rl_command, 0};
+    "RUN/metrics.jsonl, RUN/verdicts.jsonl, RUN/rollouts and checkpoints. Ctrl-C is safe: the same command continues, "
+    "bit for bit.\n", rows, rl_command, 0};

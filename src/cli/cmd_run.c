@@ -123,7 +123,8 @@ static int parse_options(struct run *r, struct run_stage *s, const struct kind *
     }
     rc = opts_parse(s->command->rows, argc, argv, json_is_object(section) ? section : NULL, &s->opts, e);
     if (rc == 0 && opts_has(&s->opts, "lr-floor")) // a stage that learns: now, not after the stages before it
-        rc = schedule_check(&(struct schedule){.peak = opts_real(&s->opts, "lr"), .floor = opts_real(&s->opts, "lr-floor"),
+        rc = schedule_check(&(struct schedule){.peak = opts_real(&s->opts, "lr"),
+                                               .floor = opts_real(&s->opts, "lr-floor"),
                                                .warmup = json_f64(s->opts.values, "warmup", 0)}, e);
     for (int i = 0; i < argc; i++)
         free(argv[i]);
@@ -677,7 +678,8 @@ static int run_command(const struct opts *o, struct err *e)
 
 const struct command cmd_run = {
     "run", "a recipe: from nothing to a trained model and a report", "RECIPE [--out RUN] [--set KEY=VALUE]...",
-    "Runs the stages of a recipe, each in its own folder of RUN, and ends with RUN/summary.json and a table. Ctrl-C at\n"
+    "Runs the stages of a recipe, each in its own folder of RUN, and ends with RUN/summary.json and a table. Ctrl-C "
+    "at\n"
     "any moment is safe: the same command continues where it stopped. A stage whose options changed, and those after\n"
     "it, start anew.\n",
     rows, run_command, 1};

@@ -24,8 +24,8 @@ static void say(const struct shrunk *s)
     if (json_array_size(s->changes) == 0)
         log_info("nothing to change: the largest tensor has %" PRId64 " elements", s->after);
     json_array_foreach(s->changes, i, c)
-        log_info("line %" PRId64 ": %s = %" PRId64 " (was %" PRId64 ")", json_i64(c, "line", 0), json_str(c, "name", ""),
-                 json_i64(c, "to", 0), json_i64(c, "from", 0));
+        log_info("line %" PRId64 ": %s = %" PRId64 " (was %" PRId64 ")", json_i64(c, "line", 0),
+                 json_str(c, "name", ""), json_i64(c, "to", 0), json_i64(c, "from", 0));
     if (json_array_size(s->changes))
         log_info("largest tensor: %" PRId64 " elements (was %" PRId64 ")", s->after, s->before);
 }
@@ -45,7 +45,8 @@ static int shrink_run(const struct opts *o, struct err *e)
         if (opts_has(o, "out"))
             rc = file_write(opts_str(o, "out"), s.source, strlen(s.source), e);
         else
-            rc = fputs(s.source, stdout) < 0 || fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
+            rc = fputs(s.source, stdout) < 0 || fflush(stdout) ||
+                ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
     }
     shrunk_free(&s);
     task_free(&t);

@@ -231,7 +231,8 @@ static int run_corpus(const struct opts *o, struct err *e)
 static int synth_run(const struct opts *o, struct err *e)
 {
     if (o->n_args)
-        return err_set(e, ERR_INPUT, "unexpected '%s'; there are 'synth mine', 'synth teach', 'synth profile', and 'synth' "
+        return err_set(e, ERR_INPUT, "unexpected '%s'; there are 'synth mine', 'synth teach', 'synth profile', and "
+                                     "'synth' "
                        "with options alone", o->args[0]);
     if (opts_bool(o, "list"))
         return list_rows(), EXIT_OK;
@@ -253,7 +254,8 @@ const struct command cmd_synth = {
     "prompts.jsonl, oracle.jsonl, harvest.jsonl, heldout.jsonl, rejected.jsonl, stats.json and tasks/. Held-out tasks\n"
     "come in five splits that no training task enters, whatever the seed (src/synth/heldout.h).\n"
     "With --records N it writes shards of any number of records instead; with --probe, uses of single operators.\n"
-    "'synth mine' makes tasks of a source tree's modules, 'synth teach' records of a teacher's answers, 'synth profile'\n"
+    "'synth mine' makes tasks of a source tree's modules, 'synth teach' records of a teacher's answers, 'synth "
+    "profile'\n"
     "records of ncu's figures; each explains itself with -h.\n"
     "Exit code: 0 done, 1 --probe found a disagreement, 2 usage, 3 --out cannot be written or the judge is unfit.\n",
     rows,

@@ -68,7 +68,8 @@ static int mine(const struct opts *o, struct err *e)
         if (n.classes > n.tasks)
             printf("%s/mined.jsonl names each class and why it was refused\n", m.out);
         if (n.tasks)
-            printf("next: musacoder synth teach --teacher URL --tasks %s/tasks --out FOLDER, or bench --tasks\n", m.out);
+            printf("next: musacoder synth teach --teacher URL --tasks %s/tasks --out FOLDER, or bench --tasks\n",
+                   m.out);
     }
     json_decref(n.reasons);
     return rc ? -1 : EXIT_OK;

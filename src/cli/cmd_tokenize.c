@@ -1,4 +1,5 @@
-/* cmd_tokenize.c - 'musacoder tokenize': a file's token ids as a JSON list, for comparison with other implementations. */
+/* cmd_tokenize.c - 'musacoder tokenize': a file's token ids as a JSON list, for comparison with other
+ * implementations. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,8 @@
 static const struct opt rows[] = {
     {"watch", "html", OPT_STR, NULL, "write a page there that loads itself again; open it in a browser"},
     {"watch", "every", OPT_INT, "5", "seconds between two looks"},
-    {"watch", "once", OPT_BOOL, NULL, "look once and end; so it is where output is no terminal and no page is asked for"},
+    {"watch", "once", OPT_BOOL, NULL, "look once and end; so it is where output is no terminal and no page is asked "
+                                      "for"},
     {0},
 };
 
@@ -75,7 +76,9 @@ static int watch_run(const struct opts *o, struct err *e)
 
 const struct command cmd_watch = {
     "watch", "show a run's curves while it trains", "RUN [--html FILE] [--every S] [--once]",
-    "RUN is the folder of sft, rft, rl or run. In a terminal: a line for each quantity of the newest stage, with its course.\n"
-    "With --html also a page with the curves of all stages, one file that loads itself again. Ctrl-C ends the watching; the\n"
+    "RUN is the folder of sft, rft, rl or run. In a terminal: a line for each quantity of the newest stage, with its "
+    "course.\n"
+    "With --html also a page with the curves of all stages, one file that loads itself again. Ctrl-C ends the watching;"
+    " the\n"
     "run does not notice.\n",
     rows, watch_run, 1};

@@ -74,7 +74,8 @@ static void say(const struct opts *o, const struct eval_worker_config *c, const 
 {
     fprintf(stderr, "worker %s: takes", c->name);
     if (ev)
-        fprintf(stderr, " '%s' from %s, %d candidate%s at once", c->lane, c->queue, eval_jobs(ev), plural(eval_jobs(ev)));
+        fprintf(stderr, " '%s' from %s, %d candidate%s at once", c->lane, c->queue, eval_jobs(ev),
+                plural(eval_jobs(ev)));
     if (c->builds)
         fprintf(stderr, "%s '%s'%s%s, %d build%s at once", ev ? ";" : "", c->build_lane, ev ? "" : " from ",
                 ev ? "" : c->queue, c->builds, plural(c->builds));
@@ -162,8 +163,8 @@ static int open_queue(const char *url, struct queue **ret, struct err *e)
     return 0;
 }
 
-/* The secret of the draws is the queue's: all of its workers judge on the same data. $MUSACODER_SECRET is what the first
- * one proposes; without it, random. */
+/* The secret of the draws is the queue's: all of its workers judge on the same data. $MUSACODER_SECRET is what the
+ * first one proposes; without it, random. */
 static int take_secret(const char *url, struct err *e)
 {
     const char *env = getenv("MUSACODER_SECRET");

@@ -129,7 +129,8 @@ static int help_run(const struct opts *o, struct err *e)
 }
 
 const struct command cmd_help = {"help", "list the commands, or explain one", "[COMMAND]",
-                                 "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, help_run, WORDS_ANY};
+                                 "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, help_run,
+                                 WORDS_ANY};
 
 static int man_run(const struct opts *o, struct err *e)
 {

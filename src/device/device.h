@@ -125,8 +125,8 @@ int64_t device_view_numel(const struct device_view *v);    /* a complex number c
 
 /* ---- kernels: compare, check (all deterministic) ---- */
 
-/* Element by element: is got the expected value? Exactly the arithmetic of eval/check/compare.c, in double. Elements are the
- * real components in row-major order of the shape (a complex number counts as two).
+/* Element by element: is got the expected value? Exactly the arithmetic of eval/check/compare.c, in double. Elements
+ * are the real components in row-major order of the shape (a complex number counts as two).
  * eager: same shape and dtype as got; oracle: same shape, float64/complex128 or eager's dtype, or eager itself.
  * Floating dtypes are judged against oracle alone; integers and booleans may equal eager or, if it has their dtype,
  * oracle. */
@@ -150,7 +150,8 @@ struct device_marks {
     struct device *dev;
     struct device_buf mask;   /* bit i % 32 of word i / 32 */
     struct device_diff diff;  /* of the same pass */
-    /* What all wrong values have in common (compared with the first wrong one, tolerances as in eval/check/compare.c). */
+    /* What all wrong values have in common (compared with the first wrong one, tolerances as in
+     * eval/check/compare.c). */
     bool constant, scaled, shifted; /* got = c; got = oracle * c; got = oracle + c */
 };
 int device_mark(struct device *d, const struct device_view *eager, const struct device_view *oracle,

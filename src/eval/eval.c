@@ -131,7 +131,8 @@ static char *toolchain_of(struct eval *ev, const struct backend *b)
     return name;
 }
 
-/* The server of b, started if it is not. What it is was looked at before: a change while it starts is seen next time. */
+/* The server of b, started if it is not. What it is was looked at before: a change while it starts is seen next
+ * time. */
 static int begin(struct eval *ev, const struct backend *b, struct server **ret, struct err *e)
 {
     struct identity *id = &ev->identities[backend_index(b)];
@@ -371,8 +372,8 @@ static void cache_tend(struct eval *ev)
     if (rc < 0)
         log_warn("the cache's limit: %s", e.msg);
     else if (done.removed)
-        log_info("cache: %zu entries removed, %.1f GiB kept, limit %.1f", done.removed, (double)(done.after + verdicts) / 0x1p30,
-                 (double)l.bytes / 0x1p30);
+        log_info("cache: %zu entries removed, %.1f GiB kept, limit %.1f", done.removed,
+                 (double)(done.after + verdicts) / 0x1p30, (double)l.bytes / 0x1p30);
     free(root);
 }
 
@@ -487,7 +488,8 @@ static int judge(struct eval *ev, struct server *sv, const struct task *task, co
 }
 
 /* The verdict that is known under the key of a toolchain that was not started yet, or NULL. */
-static json_t *known(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o)
+static json_t *known(struct eval *ev, const struct task *task, const struct eval_candidate *c,
+                     const struct eval_options *o)
 {
     char *toolchain = ev->config.no_cache || o->fresh ? NULL : toolchain_of(ev, backend_find(o->backend)), key[65];
     json_t *rec = NULL;
@@ -651,10 +653,12 @@ static int many_report(struct many *m, int (*each)(int, const json_t *, void *, 
     return rc;
 }
 
-int eval_many(struct eval *ev, const struct task *task, const struct eval_candidate *cs, int n, const struct eval_options *o,
-              int (*each)(int i, const json_t *verdict, void *ctx, struct err *e), void *ctx, struct err *e)
+int eval_many(struct eval *ev, const struct task *task, const struct eval_candidate *cs, int n,
+              const struct eval_options *o, int (*each)(int i, const json_t *verdict, void *ctx, struct err *e),
+              void *ctx, struct err *e)
 {
-    struct many m = {.ev = ev, .task = task, .cs = cs, .o = o, .n = n, .verdicts = xcalloc((size_t)n + 1, sizeof(json_t *)),
+    struct many m = {.ev = ev, .task = task, .cs = cs, .o = o, .n = n,
+                     .verdicts = xcalloc((size_t)n + 1, sizeof(json_t *)),
                      .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
     int most = ev->config.jobs * (ev->owned && ev->config.jobs_given ? 1 : 2); /* an owner has slots of its own */
     int n_threads = most < n ? most : n, started = 0, rc;

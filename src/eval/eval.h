@@ -25,16 +25,17 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e);
 void eval_close(struct eval *ev); /* NULL is fine */
 int eval_jobs(const struct eval *ev);
 
-/* Returns 0 and a new verdict record: from the cache ("cached": true; milliseconds, nothing is started), from a thread that
- * is judging the same candidate right now (single flight, the same mark), or judged. An infra verdict has been retried
- * twice. Returns -1 with ERR_INPUT when the task itself is unusable (no verdict about the candidate is possible), ERR_STOP
- * for Ctrl-C. */
+/* Returns 0 and a new verdict record: from the cache ("cached": true; milliseconds, nothing is started), from a
+ * thread that is judging the same candidate right now (single flight, the same mark), or judged. An infra verdict has
+ * been retried twice. Returns -1 with ERR_INPUT when the task itself is unusable (no verdict about the candidate is
+ * possible), ERR_STOP for Ctrl-C. */
 int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
              json_t **ret, struct err *e);
 
 /* Many candidates of one task, several in flight. each() is called in order of the items, from the caller's thread, as
  * soon as an item and all before it are done; verdict is borrowed. Stops at the first -1 (of eval_one or of each). */
-int eval_many(struct eval *ev, const struct task *task, const struct eval_candidate *cs, int n, const struct eval_options *o,
+int eval_many(struct eval *ev, const struct task *task, const struct eval_candidate *cs, int n,
+              const struct eval_options *o,
               int (*each)(int i, const json_t *verdict, void *ctx, struct err *e), void *ctx, struct err *e);
 
 /* What ends an owner (owner/owner.h): nobody asked for so long. $MUSACODER_OWNER_IDLE, for tests, else OWNER_IDLE_S.

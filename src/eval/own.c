@@ -1,4 +1,5 @@
-/* own.c - the process that owns a device: judges what callers (owned.c) hand over, until it has been idle for a while. */
+/* own.c - the process that owns a device: judges what callers (owned.c) hand over, until it has been idle for a
+ * while. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

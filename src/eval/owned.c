@@ -28,9 +28,9 @@ struct owned {
  * travel in the request. */
 static bool is_setting(const char *line)
 {
-    static const char *const names[] = {"MUSACODER_TEST_", "MUSACODER_PROFILE=", "MUSACODER_VALUES=", "MUSACODER_TRACE=",
-                                        "MUSACODER_OWNER_IDLE=", "MUSACODER_LIB", "MUSACODER_CUDA_", "MUSACODER_DATA_DIR=",
-                                        "SIMT_", "CUDA_", "MUSA_", "HOME="};
+    static const char *const names[] = {"MUSACODER_TEST_", "MUSACODER_PROFILE=", "MUSACODER_VALUES=",
+                                        "MUSACODER_TRACE=", "MUSACODER_OWNER_IDLE=", "MUSACODER_LIB", "MUSACODER_CUDA_",
+                                        "MUSACODER_DATA_DIR=", "SIMT_", "CUDA_", "MUSA_", "HOME="};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strncmp(line, names[i], strlen(names[i])))
@@ -226,7 +226,8 @@ int owned_one(const struct owned *w, const struct task *task, const struct eval_
 
     if (o->capsule)
         json_object_set_new(request, "capsule", absolute(o->capsule));
-    if (ask(w, request, &reply, &why) < 0 && why.kind == ERR_BUG) { /* it ends the judge: no other candidate shall suffer */
+    /* it ends the judge: no other candidate shall suffer */
+    if (ask(w, request, &reply, &why) < 0 && why.kind == ERR_BUG) {
         *ret = record_refusal(task->name, o->backend, o->protocol, why.msg);
         json_object_set_new(*ret, "candidate", json_utf8(c->name, strlen(c->name)));
         return 0;

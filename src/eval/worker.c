@@ -177,8 +177,8 @@ static bool goes_on(const struct worker *w)
     return !stop_requested() && !atomic_load(&w->drain) && (!w->c->child || getppid() == w->parent);
 }
 
-/* A queue that fails (its disk is full, its server is away) may be well again: what was claimed comes back when its lease
- * ends. A worker of a process that needs its answers now leaves instead. */
+/* A queue that fails (its disk is full, its server is away) may be well again: what was claimed comes back when its
+ * lease ends. A worker of a process that needs its answers now leaves instead. */
 static bool sit_out(struct worker *w, const struct err *e)
 {
     if (e->kind == ERR_STOP)

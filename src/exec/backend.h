@@ -38,8 +38,9 @@ struct backend_ops {
     /* A block begins or ends to live (bounds checks); nothing has written to a new one. */
     void (*block)(struct backend *b, uint64_t addr, uint64_t bytes, bool lives);
 
-    /* Memory of the judge's that other processes map too, at addr (a multiple of 2 MiB) until unshare, which ends all of
-     * it. push: what others wrote into [addr, + n) is what kernels see; pull: the other way. NULL: it is the same memory. */
+    /* Memory of the judge's that other processes map too, at addr (a multiple of 2 MiB) until unshare, which ends all
+     * of it. push: what others wrote into [addr, + n) is what kernels see; pull: the other way. NULL: it is the same
+     * memory. */
     int (*share)(struct backend *b, int fd, uint64_t addr, uint64_t bytes, struct err *e);
     void (*unshare)(struct backend *b);
     int (*push)(struct backend *b, uint64_t addr, uint64_t n);

@@ -210,7 +210,8 @@ static int sim_open(const struct backend_options *o, struct backend **ret, struc
     else if (b->memory == MAP_FAILED || b->written == MAP_FAILED)
         err_sys(e, "cannot reserve memory for the simulated device");
     else if ((b->folder = dir_temp(name, e)))
-        rc = kernels_source_start(&(struct kernels_place){lib, b->folder, b->memory_fd, b->written_fd, RESERVED, !o->no_check},
+        rc = kernels_source_start(&(struct kernels_place){lib, b->folder, b->memory_fd, b->written_fd, RESERVED,
+                                                          !o->no_check},
                                   &b->source, e);
     free(lib);
     profiled(&device);

@@ -1,8 +1,8 @@
 /* capsule.h - a kernel as it was judged, in one file: log, images, the values that were laid, the outputs expected.
  *
  * The file: "MCCAPS2\n", SHA-256 of all that follows (64 hexadecimal digits), the header's length (8 bytes, little
- * endian), a JSON header, then bytes that the header names by offset and length. A capsule is foreign data: checksum and
- * sizes are checked when it is read, its log when an executor adopts it. */
+ * endian), a JSON header, then bytes that the header names by offset and length. A capsule is foreign data: checksum
+ * and sizes are checked when it is read, its log when an executor adopts it. */
 #ifndef MC_EXEC_CAPSULE_H
 #define MC_EXEC_CAPSULE_H
 

@@ -17,8 +17,9 @@ enum ctl_op {
     CTL_IMAGE,      /* a: bytes; descriptor: the image. The answer's hash says what it is known as */
     CTL_ALLOC,      /* a: bytes. v[0]: address */
     CTL_LAY,        /* a: address, b: bytes here, c: offset of these, d: bytes in all, tag; bulk: the bytes */
-    CTL_SHARE,      /* a: bytes, b: of these so many are a candidate's inputs (0: the judge's alone); descriptor: the memory.
-                       v[0]: address */
+    /* a: bytes, b: of these so many are a candidate's inputs (0: the judge's alone); descriptor: the memory. v[0]:
+     * address */
+    CTL_SHARE,
     CTL_LAID,       /* a: address, d: bytes, tag: the judge has written there by another mapping of shared memory */
     CTL_PULL,       /* a: address, b: bytes: shared memory is as kernels left it, for other mappings too */
     CTL_TILE,       /* bulk: struct wire_strided, a copy into shared memory; a: span of its source */

@@ -101,8 +101,8 @@ EL_FN bool px_kept(const void *to, uint32_t to_dtype, const void *from, uint32_t
     return a == b;
 }
 
-/* One element, cast where the types differ. Returns 1 if the value changed and that is not a rounding of floats. A whole
- * number that does not fit leaves 0x80 in every byte: what is left of it would be arithmetic. */
+/* One element, cast where the types differ. Returns 1 if the value changed and that is not a rounding of floats. A
+ * whole number that does not fit leaves 0x80 in every byte: what is left of it would be arithmetic. */
 EL_FN int px_cast(void *to, uint32_t to_dtype, const void *from, uint32_t from_dtype)
 {
     if (to_dtype == from_dtype) {

@@ -31,8 +31,8 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
 void executor_stop(struct executor *x); /* NULL is fine */
 /* The same, but it may finish by itself: what it runs under writes its files. Its exit code, -1 for a signal. */
 int executor_end(struct executor *x);
-/* Bytes that a front may hold in later lives, the judge's own memory apart: beyond, it is told that it is out of memory. 0,
- * or more than executor_options.memory: as that says. */
+/* Bytes that a front may hold in later lives, the judge's own memory apart: beyond, it is told that it is out of
+ * memory. 0, or more than executor_options.memory: as that says. */
 void executor_limit(struct executor *x, uint64_t bytes);
 void executor_wait(struct executor *x, double timeout_s); /* how long it may take to answer, from now on */
 const struct wire_info *executor_info(const struct executor *x);
@@ -51,8 +51,9 @@ int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struc
 int executor_lay(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e);
 int executor_peek(struct executor *x, uint64_t addr, void *data, uint64_t n, struct err *e); /* waits for the device */
 
-/* Memory of the judge's own device (device_export's descriptor; bytes: its capacity) in this life too, at *ret_addr, until
- * the next life. inputs: so many bytes of it a candidate may be told of; 0: a tile, which it is never told of. */
+/* Memory of the judge's own device (device_export's descriptor; bytes: its capacity) in this life too, at *ret_addr,
+ * until the next life. inputs: so many bytes of it a candidate may be told of; 0: a tile, which it is never told
+ * of. */
 int executor_share(struct executor *x, int fd, uint64_t bytes, uint64_t inputs, uint64_t *ret_addr, struct err *e);
 /* As executor_lay, for values that the judge has written into shared memory by its own mapping. */
 int executor_laid(struct executor *x, uint64_t addr, uint64_t n, uint32_t tag, struct err *e);

@@ -28,7 +28,8 @@
     X(image_function, const void *, (void *, const char *))                                                            \
     X(image_symbol, void *, (void *, const char *, size_t *))                                                          \
     X(image_attribute, int, (const void *, int, int))                                                                  \
-    X(image_launch, int, (const void *, const unsigned *, const unsigned *, size_t, int, const void *, size_t))             \
+    X(image_launch, int, (const void *, const unsigned *, const unsigned *, size_t, int, const void *, \
+                          size_t))             \
     X(mem_register, int, (const void *, size_t, const char *))                                                         \
     X(mem_unregister, int, (const void *))                                                                             \
     X(set_device_arena, void, (const void *, size_t))                                                                  \

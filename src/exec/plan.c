@@ -43,8 +43,8 @@ void memory_plan_make(const struct plan_sizes *s, uint64_t device_memory, struct
 
 void plan_text(const struct plan *p, struct buf *out)
 {
-    buf_addf(out, "a candidate may hold %.1f of %.1f GiB, and needs %.1f", (double)p->life / GIB, (double)p->usable / GIB,
-             (double)p->least / GIB);
+    buf_addf(out, "a candidate may hold %.1f of %.1f GiB, and needs %.1f", (double)p->life / GIB,
+             (double)p->usable / GIB, (double)p->least / GIB);
 }
 
 /* ---- tiles ---- */

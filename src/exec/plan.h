@@ -6,11 +6,11 @@
  *   timing     in the reference's place: its model at rest, and the baseline's (two while it is made) with what forward
  *              has alive
  *   life       what the candidate holds: parameters, outputs, workspace
- * and a context each of judge, executor, reference and baseline. So what a life may hold is what the others leave: a program
- * that wants more is out of memory by itself, whatever is on the device at that time. Candidate and baseline are timed
- * beside each other, always. A reference that takes more than it must (all in double) leaves a life twice what it needs,
- * or makes expected values in smaller parts. Sizes are lab/task_sizes.py's or a reference's own account; of a library's workspaces only what
- * the reference was seen to need is in them. */
+ * and a context each of judge, executor, reference and baseline. So what a life may hold is what the others leave: a
+ * program that wants more is out of memory by itself, whatever is on the device at that time. Candidate and baseline
+ * are timed beside each other, always. A reference that takes more than it must (all in double) leaves a life twice
+ * what it needs, or makes expected values in smaller parts. Sizes are lab/task_sizes.py's or a reference's own
+ * account; of a library's workspaces only what the reference was seen to need is in them. */
 #ifndef MC_EXEC_PLAN_H
 #define MC_EXEC_PLAN_H
 

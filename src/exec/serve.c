@@ -162,8 +162,8 @@ static const struct life_down *echo_of(struct server *s, const struct wire_reque
     return same ? d : NULL;
 }
 
-/* Where entries are played as they come, one that waits for the device (an allocation beside streams of the program's own)
- * would be a clock: it counts as a read, and goes on on the grid. */
+/* Where entries are played as they come, one that waits for the device (an allocation beside streams of the program's
+ * own) would be a clock: it counts as a read, and goes on on the grid. */
 static void count_wait(struct server *s)
 {
     if (s->life.call && s->player.waited) {

@@ -83,8 +83,8 @@ static bool stops(struct replaying *r, const struct log_entry *en, struct ctl_re
     return true;
 }
 
-/* The last call of a whole life, which is to be timed: from here on as where the state before it is kept. Memory that it
- * allocates is there already. */
+/* The last call of a whole life, which is to be timed: from here on as where the state before it is kept. Memory that
+ * it allocates is there already. */
 static void time_from_here(struct server *s)
 {
     if (!s->player.error)

@@ -1,5 +1,5 @@
-/* shuffle.c - see shuffle.h. Each node needs that others have been played; the ones it needs were asked for before it, so
- * one of the queues' heads can always be played. */
+/* shuffle.c - see shuffle.h. Each node needs that others have been played; the ones it needs were asked for before
+ * it, so one of the queues' heads can always be played. */
 #include "exec/shuffle.h"
 
 #include <stdlib.h>

@@ -79,8 +79,8 @@ static struct tolerance tolerance_at(const struct lint_state *s, int level, cons
 }
 
 /* As correct_compare does: an ill-conditioned output decides nothing, so everything passes it. */
-static bool taken(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got, const struct tolerance *tol,
-                  double *max_err)
+static bool taken(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
+                  const struct tolerance *tol, double *max_err)
 {
     struct comparison c;
 
@@ -112,8 +112,8 @@ static bool judge_answer(enum trivial k, const double *v, void *ctx)
     return true;
 }
 
-static void note_output(struct lint_group *g, const struct ref_draw *d, size_t i, const double *want, size_t n, double *top,
-                        bool *constant)
+static void note_output(struct lint_group *g, const struct ref_draw *d, size_t i, const double *want, size_t n,
+                        double *top, bool *constant)
 {
     const json_t *row = json_array_get(d->noise, i);
     double mine = 0;
@@ -154,8 +154,8 @@ static double *matching_input(const struct draw *d, const struct tensor *out)
     return NULL;
 }
 
-static void try_output(struct lint_state *s, int group, const struct ref_draw *r, const struct draw *d, size_t i, double *top,
-                       bool *constant)
+static void try_output(struct lint_state *s, int group, const struct ref_draw *r, const struct draw *d, size_t i,
+                       double *top, bool *constant)
 {
     struct lint_group *g = &s->group[group];
     const struct tensor *eager = &d->eager[i], *oracle = &d->oracle[i];
@@ -314,7 +314,8 @@ static int talk(struct lint_state *s, struct child *c, json_t *findings, struct 
             return rc;
     }
     if (fault == FRAME_LATE || fault == FRAME_CLOSED) {
-        lint_add(s, findings, "not_judged", NULL, fault == FRAME_LATE ? "it does not finish in %.0f s with --max-elements %lld"
+        lint_add(s, findings, "not_judged", NULL, fault == FRAME_LATE ? "it does not finish in %.0f s with "
+                                                                        "--max-elements %lld"
                  : "its process died within %.0f s with --max-elements %lld (out of memory?)", s->o->timeout_s,
                  (long long)s->o->max_elements);
         return 0;
@@ -359,9 +360,9 @@ static int lint_variant(struct linter *l, const struct task *t, int variant, jso
 
 int lint_task(struct linter *l, const struct task *t, json_t **ret_report, struct err *e)
 {
-    json_t *r = json_pack("{s:s,s:o,s:s,s:I,s:[],s:[],s:n}", "schema", LINT_SCHEMA, "task", json_utf8(t->name, strlen(t->name)),
-                          "task_sha256", t->sha256, "max_elements", (json_int_t)l->o.max_elements, "judged_at", "findings",
-                          "facts");
+    json_t *r = json_pack("{s:s,s:o,s:s,s:I,s:[],s:[],s:n}", "schema", LINT_SCHEMA, "task",
+                          json_utf8(t->name, strlen(t->name)), "task_sha256", t->sha256, "max_elements",
+                          (json_int_t)l->o.max_elements, "judged_at", "findings", "facts");
     int rc = 0;
 
     for (int i = 0; i <= task_variants(t) && rc == 0; i++)

@@ -18,7 +18,8 @@ static const char *const specials[] = {"<|endoftext|>", "<|im_start|>", "<|im_en
 #define N_SPECIALS 3
 
 static const char chat_template[] =
-    "{%- for message in messages %}{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
+    "{%- for message in messages %}{{- '<|im_start|>' + message['role'] + '\\n' + "
+    "message['content'] + '<|im_end|>\\n' }}"
     "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}";
 
 struct word {
@@ -373,11 +374,11 @@ static json_t *tokenizer_doc(const struct trainer *t)
     return json_pack("{s:s,s:n,s:n,s:o,s:{s:s},s:{s:s,s:[{s:s,s:{s:s},s:s,s:b},o]},s:o,s:o,"
                      "s:{s:s,s:n,s:n,s:s,s:s,s:b,s:b,s:b,s:o,s:O}}",
                      "version", "1.0", "truncation", "padding", "added_tokens", added, "normalizer", "type", "NFC",
-                     "pre_tokenizer", "type", "Sequence", "pretokenizers", "type", "Split", "pattern", "Regex", t->split,
-                     "behavior", "Isolated", "invert", 0, byte_level(false), "post_processor", byte_level(false), "decoder",
-                     byte_level(false), "model", "type", "BPE", "dropout", "unk_token", "continuing_subword_prefix", "",
-                     "end_of_word_suffix", "", "fuse_unk", 0, "byte_fallback", 0, "ignore_merges", 0, "vocab", vocab,
-                     "merges", t->merges);
+                     "pre_tokenizer", "type", "Sequence", "pretokenizers", "type", "Split", "pattern", "Regex",
+                     t->split, "behavior", "Isolated", "invert", 0, byte_level(false), "post_processor",
+                     byte_level(false), "decoder", byte_level(false), "model", "type", "BPE", "dropout", "unk_token",
+                     "continuing_subword_prefix", "", "end_of_word_suffix", "", "fuse_unk", 0, "byte_fallback", 0,
+                     "ignore_merges", 0, "vocab", vocab, "merges", t->merges);
 }
 
 static json_t *config_doc(const struct trainer *t)
@@ -392,8 +393,8 @@ static json_t *config_doc(const struct trainer *t)
     return json_pack("{s:b,s:b,s:o,s:[s,s],s:n,s:s,s:b,s:s,s:s,s:i,s:s,s:b,s:s,s:n}", "add_bos_token", 0,
                      "add_prefix_space", 0, "added_tokens_decoder", decoder, "additional_special_tokens", specials[1],
                      specials[2], "bos_token", "chat_template", chat_template, "clean_up_tokenization_spaces", 0,
-                     "eos_token", specials[2], "errors", "replace", "model_max_length", 131072, "pad_token", specials[0],
-                     "split_special_tokens", 0, "tokenizer_class", "PreTrainedTokenizerFast", "unk_token");
+                     "eos_token", specials[2], "errors", "replace", "model_max_length", 131072, "pad_token",
+                     specials[0], "split_special_tokens", 0, "tokenizer_class", "PreTrainedTokenizerFast", "unk_token");
 }
 
 static int write_doc(const char *dir, const char *name, json_t *doc, struct err *e)
@@ -438,8 +439,8 @@ static void trainer_free(struct trainer *t)
     json_decref(t->merges);
 }
 
-int bpe_train(const char *const *texts, const size_t *lens, size_t n_texts, const struct bpe_options *o, const char *dir,
-              struct bpe_result *ret, struct err *e)
+int bpe_train(const char *const *texts, const size_t *lens, size_t n_texts, const struct bpe_options *o,
+              const char *dir, struct bpe_result *ret, struct err *e)
 {
     struct trainer t = {.split = o->split ? o->split : qwen3_regex};
     int rc;

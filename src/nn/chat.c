@@ -12,8 +12,8 @@
 static const char *const think_text[] = {[CHAT_THINK_FREE] = "", [CHAT_THINK_OPEN] = OPEN_THINK,
                                          [CHAT_THINK_EMPTY] = EMPTY_THINK};
 
-/* What the template's source holds, not what it means: there are few, and all are Qwen's. Its strings spell a line's end as
- * a backslash and an n. */
+/* What the template's source holds, not what it means: there are few, and all are Qwen's. Its strings spell a line's
+ * end as a backslash and an n. */
 static void read_template(struct chat *c, const char *text)
 {
     const char *tail = text ? strstr(text, "add_generation_prompt") : NULL;
@@ -83,8 +83,8 @@ static const char *find(struct text t, const char *word, bool last)
     return found;
 }
 
-/* As the templates part an assistant's content: what stands before the first </think>, behind its last <think>; and what
- * stands behind the last </think>. */
+/* As the templates part an assistant's content: what stands before the first </think>, behind its last <think>; and
+ * what stands behind the last </think>. */
 static void part_thinking(const struct chat *c, struct text content, struct text *thinking, struct text *answer)
 {
     const char *close = find(content, "</think>", false), *last = find(content, "</think>", true), *open;

@@ -1,11 +1,12 @@
 /* chat.h - ChatML dialogues as token ids, append only: what was sampled or rendered once is never rendered again, so a
  * later turn always extends the ids that the model saw (and the KV cache built from them).
  *
- * A message is "<|im_start|>role\ncontent<|im_end|>\n". Control tokens enter by id only: content is encoded as text, so a
- * "<|im_end|>" inside a kernel or a compiler message cannot end a turn. (<think> markup is recognised in assistant
- * content only.) Prompts, and the last message of a dialogue, have the ids that Hugging Face gets from the Jinja template's
- * text, as long as that text holds no control tokens of its own. One case differs: where the generation prompt opens the
- * block and the thinking is empty, the "\n" that the model has seen and the one it must produce are two ids, as in sampling.
+ * A message is "<|im_start|>role\ncontent<|im_end|>\n". Control tokens enter by id only: content is encoded as text,
+ * so a "<|im_end|>" inside a kernel or a compiler message cannot end a turn. (<think> markup is recognised in
+ * assistant content only.) Prompts, and the last message of a dialogue, have the ids that Hugging Face gets from the
+ * Jinja template's text, as long as that text holds no control tokens of its own. One case differs: where the
+ * generation prompt opens the block and the thinking is empty, the "\n" that the model has seen and the one it must
+ * produce are two ids, as in sampling.
  *
  * Which of Qwen's templates a folder has is read off its text: whether content is trimmed (3.5, 3.6), and what the
  * generation prompt says of thinking. A folder without a template (our small models) has none of their rules. */

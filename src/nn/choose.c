@@ -99,8 +99,8 @@ static float sum_of(int n, const float *p)
     return (float)s;
 }
 
-int32_t choose_token(const struct ops *op, int V, const float *z, const struct choice_rule *rule, struct rng *r, float *scratch,
-                     struct choice_candidate *cand, int *ret_kept, float *ret_logp)
+int32_t choose_token(const struct ops *op, int V, const float *z, const struct choice_rule *rule, struct rng *r,
+                     float *scratch, struct choice_candidate *cand, int *ret_kept, float *ret_logp)
 {
     bool greedy = rule->temperature <= 0, cut = rule->top_p < 1 || (rule->top_k > 0 && rule->top_k < V);
     float inv = greedy ? 1.0f : 1.0f / rule->temperature, max, sum;

@@ -19,7 +19,8 @@ struct choice_candidate {
 
 /* ret_kept: NULL, or set to how many ids could be drawn, the first of cand; 0: all. Then *ret_logp is
  * normalised over those. z (V) is not changed. scratch (V) and cand (V) are the caller's. *ret_logp is
- * log_softmax(z / T)[token] over the whole vocabulary (T = 1 when greedy). One uniform number is drawn per call unless greedy. */
+ * log_softmax(z / T)[token] over the whole vocabulary (T = 1 when greedy). One uniform number is drawn per call
+ * unless greedy. */
 int32_t choose_token(const struct ops *op, int V, const float *z, const struct choice_rule *rule, struct rng *r,
                      float *scratch, struct choice_candidate *cand, int *ret_kept, float *ret_logp);
 

@@ -587,7 +587,8 @@ static bool take_tokens(struct gen *s)
     return k != had;
 }
 
-/* Is there a sample that can have a slot? A step has one temperature and top-p: others wait until the rows have ended. */
+/* Is there a sample that can have a slot? A step has one temperature and top-p: others wait until the rows have
+ * ended. */
 static bool next_request(struct gen *s, bool idle)
 {
     const struct sample_choice *c;

@@ -107,8 +107,8 @@ struct model_save_options {
     size_t shard_bytes; /* of tensors in a file, more only where one tensor is larger; 0: 50 GB */
 };
 int model_save_as(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e);
-/* They belong together: ERR_INPUT where the tokenizer has more ids than the model has rows. Rows that it has beyond them
- * are padding (Qwen3.5: 248,077 of 248,320): they keep their share of every softmax, and no sample holds one. */
+/* They belong together: ERR_INPUT where the tokenizer has more ids than the model has rows. Rows that it has beyond
+ * them are padding (Qwen3.5: 248,077 of 248,320): they keep their share of every softmax, and no sample holds one. */
 int model_use_tokenizer(struct model *m, const struct tokenizer *t, struct err *e);
 struct model_tensor *model_find(const struct model *m, const char *name); /* NULL if there is none */
 
@@ -162,8 +162,9 @@ struct train_batch {
     const int *n_kept;
 };
 
-/* Sequences that begin like an earlier neighbour (samples of one prompt) and have no targets there compute that beginning
- * once, forward and backward; results are the same bits forward. Keep samples of a prompt next to each other.
+/* Sequences that begin like an earlier neighbour (samples of one prompt) and have no targets there compute that
+ * beginning once, forward and backward; results are the same bits forward. Keep samples of a prompt next to each
+ * other.
  *
  * Where a target is set: logp[t] = log_softmax(z_t / T)[target], entropy[t] = -sum p log p in nats; elsewhere 0.
  * entropy may be NULL. Activations stay for one model_backward. ERR_INPUT: ids outside the vocabulary, batch beyond

@@ -130,7 +130,8 @@ void model_embed(const struct model *m, int T, const int32_t *tokens, float *x);
 void model_train_free(struct model *m);
 
 size_t memory_available(void);         /* bytes the machine could give us now */
-float *slab_alloc(size_t floats, struct err *e, const char *what); /* zeroed, 64-byte aligned, huge pages where possible */
+/* zeroed, 64-byte aligned, huge pages where possible */
+float *slab_alloc(size_t floats, struct err *e, const char *what);
 void slab_free(float *p);
 
 int model_tensor_shape(const struct model_tensor *t, int64_t *shape); /* as it is in files; the number of dimensions */

@@ -275,7 +275,8 @@ static int check_dtype(const struct model_save_options *o, struct err *e)
 {
     if (!o->dtype || !strcmp(o->dtype, "fp32") || !strcmp(o->dtype, "bf16") || !strcmp(o->dtype, "same"))
         return 0;
-    return err_set(e, ERR_INPUT, "no type '%s' of weights; it is 'fp32', 'bf16' or 'same' (as they were loaded)", o->dtype);
+    return err_set(e, ERR_INPUT, "no type '%s' of weights; it is 'fp32', 'bf16' or 'same' (as they were loaded)",
+                   o->dtype);
 }
 
 int model_save_as(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e)

@@ -115,18 +115,20 @@ size_t model_train_bytes(const struct model *m, const struct train_limits *l)
         return dev_train_bytes(m, l);
     k = plan_lines(m, l, &t, lines);
 
-    return plan_floats(lines, k) * sizeof(float) + 2 * model_packs_bytes(m) + (m->grads ? 0 : m->n_params * sizeof(float));
+    return plan_floats(lines, k) * sizeof(float) + 2 * model_packs_bytes(m) +
+           (m->grads ? 0 : m->n_params * sizeof(float));
 }
 
-static int refuse_plan(const struct model *m, const struct train_limits *l, const struct plan_line *line, int k, size_t max,
-                       struct err *e)
+static int refuse_plan(const struct model *m, const struct train_limits *l, const struct plan_line *line, int k,
+                       size_t max, struct err *e)
 {
     struct buf b;
 
     buf_init(&b, 900);
     buf_addf(&b, "training needs %.0f MB but %.0f MB are allowed; lower the tokens per micro-batch (%d):",
              (double)model_train_bytes(m, l) / 1e6, (double)max / 1e6, l->max_tokens);
-    buf_addf(&b, " gradients %.0f, packed weights %.0f", (double)m->n_params * 4e-6, 2e-6 * (double)model_packs_bytes(m));
+    buf_addf(&b, " gradients %.0f, packed weights %.0f", (double)m->n_params * 4e-6,
+             2e-6 * (double)model_packs_bytes(m));
     for (int i = 0; i < k; i++)
         if (line[i].floats > 250000)
             buf_addf(&b, ", %s %.0f", line[i].name, (double)line[i].floats * 4e-6);
@@ -248,8 +250,8 @@ static int check_batch(const struct model *m, const struct train_limits *l, cons
     return 0;
 }
 
-/* How many leading positions sequence s need not compute, because sequence 'root' before it has the same tokens there and
- * s predicts nothing at them. */
+/* How many leading positions sequence s need not compute, because sequence 'root' before it has the same tokens there
+ * and s predicts nothing at them. */
 static int shared_prefix(const struct train_batch *b, int root, int s)
 {
     const int32_t *x = b->tokens + b->cu_seqlens[root], *y = b->tokens + b->cu_seqlens[s], *target = b->targets;
@@ -386,7 +388,8 @@ static void classify(struct model *m)
         int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
         logits_chunk(m, i, rows);
         keep_chunk(m, i, rows);
-        m->ops->classifier_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->logp + i, t->entropy + i);
+        m->ops->classifier_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->logp + i,
+                              t->entropy + i);
     }
 }
 

@@ -228,7 +228,8 @@ static int parse_tensor(const struct shard *sh, const char *name, const json_t *
     if (a < 0 || b < a)
         return bad(e, sh, name, "has no valid data_offsets");
     if ((uint64_t)b > room)
-        return err_set(e, ERR_INPUT, "'%s' ends before the data of tensor '%.200s'; the file is cut off", sh->path, name);
+        return err_set(e, ERR_INPUT, "'%s' ends before the data of tensor '%.200s'; the file is cut off", sh->path,
+                       name);
     if ((uint64_t)(b - a) != t->nbytes)
         return bad(e, sh, name, "has data_offsets that do not fit its dtype and shape");
     t->data = sh->map + base + a;
@@ -401,7 +402,8 @@ static int open_path(struct safetensors *s, const char *path, struct err *e)
     else if (file_exists(index))
         rc = load_index(s, index, e);
     else
-        rc = err_set(e, ERR_INPUT, "'%s' has neither model.safetensors nor " INDEX_NAME "; is it a model folder?", path);
+        rc = err_set(e, ERR_INPUT, "'%s' has neither model.safetensors nor " INDEX_NAME "; is it a model folder?",
+                     path);
     free(single);
     free(index);
     return rc;
@@ -511,7 +513,8 @@ void st_set_metadata(struct st_writer *w, const char *key, const char *value)
     json_object_set_new(m, key, json_utf8(value, strlen(value)));
 }
 
-int st_declare(struct st_writer *w, const char *name, enum st_dtype dtype, int n_dims, const int64_t *shape, struct err *e)
+int st_declare(struct st_writer *w, const char *name, enum st_dtype dtype, int n_dims, const int64_t *shape,
+               struct err *e)
 {
     size_t nbytes = dtypes[dtype].size;
     json_t *v, *dims;

@@ -1,5 +1,5 @@
-/* tok_load.c - reads tokenizer.json into a struct tokenizer. Each section of the file has one function; a type or a flag
- * that we do not implement is refused, because ignoring it would give other ids than 'tokenizers' gives. */
+/* tok_load.c - reads tokenizer.json into a struct tokenizer. Each section of the file has one function; a type or a
+ * flag that we do not implement is refused, because ignoring it would give other ids than 'tokenizers' gives. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,7 +154,8 @@ static int load_added_token(struct tokenizer *t, const json_t *v, struct err *e)
     int32_t id = (int32_t)json_integer_value(json_object_get(v, "id")), known;
     struct token *k = &t->tokens[id];
     struct added_token a = {NULL, 0, id, json_flag(v, "special", false), json_flag(v, "single_word", false),
-                            json_flag(v, "lstrip", false), json_flag(v, "rstrip", false), json_flag(v, "normalized", true)};
+                            json_flag(v, "lstrip", false), json_flag(v, "rstrip", false),
+                            json_flag(v, "normalized", true)};
     size_t n;
 
     if (!text)
@@ -394,7 +395,8 @@ static int load_document(struct tokenizer *t, const json_t *doc, struct err *e)
     if (!byte_level)
         return refuse(e, "pre-tokenizer", "without ByteLevel");
     return check_decoder(json_object_get(doc, "decoder"), e) < 0 ? -1
-                                                                 : check_post_processor(json_object_get(doc, "post_processor"), e);
+                                                                 : check_post_processor(
+                                                                     json_object_get(doc, "post_processor"), e);
 }
 
 static struct tokenizer *from_json(json_t *doc, const char *what, struct err *e)

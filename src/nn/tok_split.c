@@ -1,8 +1,8 @@
 /* tok_split.c - the pre-tokenizer: cuts text into pieces with the regex that the file gives.
  *
  * 'tokenizers' runs Oniguruma (Ruby syntax), we run PCRE2 with UTF and UCP. The patterns agree after a small
- * translation: PCRE2's \s also takes U+180E, so \s and \S are spelt out; \p{L}, \p{M} and \p{N} learn the newest characters; ^ and $ are per line in Ruby; set operations
- * inside [...] exist only there and are refused. */
+ * translation: PCRE2's \s also takes U+180E, so \s and \S are spelt out; \p{L}, \p{M} and \p{N} learn the newest
+ * characters; ^ and $ are per line in Ruby; set operations inside [...] exist only there and are refused. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdlib.h>
@@ -128,7 +128,8 @@ static int translate(const char *s, struct buf *out, struct err *e)
             continue;
         }
         if (in_set && (*s == '[' || (*s == '&' && s[1] == '&')))
-            return err_set(e, ERR_INPUT, "pre-tokenizer pattern '%.120s' uses set operations, which we do not support", whole);
+            return err_set(e, ERR_INPUT, "pre-tokenizer pattern '%.120s' uses set operations, which we do not support",
+                           whole);
         if (!in_set && *s == '[') {
             in_set = true;
             buf_addc(out, *s++);
@@ -197,7 +198,8 @@ int splitter_add_literal(struct splitter *p, const char *text, struct err *e)
 
 static int run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e);
 
-static int run_prefix_space(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e)
+static int run_prefix_space(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
+                            struct err *e)
 {
     char *t;
     int rc;

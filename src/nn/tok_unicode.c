@@ -1,4 +1,5 @@
-/* tok_unicode.c - UTF-8, the few Unicode properties that tokenisation needs, canonical composition, the byte alphabet. */
+/* tok_unicode.c - UTF-8, the few Unicode properties that tokenisation needs, canonical composition, the byte
+ * alphabet. */
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -54,7 +55,8 @@ size_t utf8_put(uint32_t cp, char out[4])
 bool is_white_space(uint32_t cp)
 {
     return (cp >= 9 && cp <= 13) || cp == 0x20 || cp == 0x85 || cp == 0xa0 || cp == 0x1680 ||
-           (cp >= 0x2000 && cp <= 0x200a) || cp == 0x2028 || cp == 0x2029 || cp == 0x202f || cp == 0x205f || cp == 0x3000;
+           (cp >= 0x2000 && cp <= 0x200a) || cp == 0x2028 || cp == 0x2029 || cp == 0x202f || cp == 0x205f ||
+               cp == 0x3000;
 }
 
 bool is_word(uint32_t cp)

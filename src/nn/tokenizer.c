@@ -1,5 +1,6 @@
-/* tokenizer.c - text to ids and back. The order is that of 'tokenizers': added tokens that are not 'normalized' cut the raw
- * text; each part is normalised; 'normalized' added tokens cut it again; the rest goes through the pre-tokenizer to BPE. */
+/* tokenizer.c - text to ids and back. The order is that of 'tokenizers': added tokens that are not 'normalized' cut
+ * the raw text; each part is normalised; 'normalized' added tokens cut it again; the rest goes through the
+ * pre-tokenizer to BPE. */
 #include "nn/tokenizer.h"
 
 #include <stdlib.h>
@@ -66,7 +67,8 @@ static int cut(struct run *r, const struct matcher *m, const char *s, size_t n, 
             continue;
         }
         s = to = from + a->n;
-        if (from < done || (r->mode == TOK_MARKUP && a->special) || (a->single_word && !stands_alone(begin, end, from, to)))
+        if (from < done || (r->mode == TOK_MARKUP && a->special) ||
+            (a->single_word && !stands_alone(begin, end, from, to)))
             continue;
         if (a->lstrip)
             from = strip_left(done, from);

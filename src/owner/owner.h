@@ -16,7 +16,8 @@
 
 #define OWNER_IDLE_S 60.0 /* most edits and the next try are within a minute; torch takes seconds to import */
 #define OWNER_ASKED 20    /* so many owners are asked: those that die each time cannot work here */
-#define OWNER_KILLED 2    /* so many died while they judged this request and no other that had seen one die: it is its fault */
+/* so many died while they judged this request and no other that had seen one die: it is its fault */
+#define OWNER_KILLED 2
 
 struct owner_place {
     char digest[65];
@@ -62,8 +63,9 @@ int owner_listen(const struct owner_place *p, struct owner **ret, struct err *e)
 int owner_serve(struct owner *o, const struct owner_work *w, struct err *e);
 void owner_close(struct owner *o); /* NULL is fine */
 
-/* Makes this process the only one of the user's that judges on a device, for as long as the descriptor is open: waits until
- * the one that has it ends, and asks it to leave if it is an owner. socket: ours, or NULL. -1: Ctrl-C, or no folder. */
+/* Makes this process the only one of the user's that judges on a device, for as long as the descriptor is open: waits
+ * until the one that has it ends, and asks it to leave if it is an owner. socket: ours, or NULL. -1: Ctrl-C, or no
+ * folder. */
 int owner_device(const char *uuid, const char *socket, struct err *e);
 
 /* A failure as a reply, and back: -1 with *e if the reply is one. */

@@ -313,7 +313,8 @@ int forkserver_launch(const struct forkserver_spec *s, struct forkserver **ret, 
     pthread_condattr_t mono;
 
     if (!s->no_jail && !jail_probe()->enough)
-        return err_set(e, ERR_ENV, "no jail for foreign code: %s; or accept the risk with --jail none", jail_probe()->missing);
+        return err_set(e, ERR_ENV, "no jail for foreign code: %s; or accept the risk with --jail none",
+                       jail_probe()->missing);
     fs = xcalloc(1, sizeof *fs);
     fs->fd = -1;
     fs->refs = 1;
@@ -560,7 +561,8 @@ static int await_running(struct forkserver *fs, struct entry *x, pid_t *ret_pid,
         rc = err_set(e, ERR_STOP, "stopped");
     else if (x->state == ASKED) {
         last_words(fs, why, sizeof why);
-        rc = err_set(e, ERR_ENV, "the Python fork server %s%s%s", fs->dead ? "died" : "does not answer", why[0] ? ": " : "", why);
+        rc = err_set(e, ERR_ENV, "the Python fork server %s%s%s", fs->dead ? "died" : "does not answer",
+                     why[0] ? ": " : "", why);
     }
     *ret_pid = x->pid;
     pthread_mutex_unlock(&fs->lock);
@@ -597,9 +599,9 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
         return -1;
     }
     x = entry_add(fs, out[0], s->max_output);
-    req = json_pack("{s:s,s:i,s:s,s:O?,s:o,s:I,s:i}", "op", "spawn", "id", x->id, "role", s->role, "args", s->args, "plan", plan,
-                    "memory", (json_int_t)(s->jail.memory_bytes ? s->jail.memory_bytes : JAIL_MEMORY), "pids",
-                    s->jail.pids ? s->jail.pids : 64);
+    req = json_pack("{s:s,s:i,s:s,s:O?,s:o,s:I,s:i}", "op", "spawn", "id", x->id, "role", s->role, "args", s->args,
+                    "plan", plan, "memory", (json_int_t)(s->jail.memory_bytes ? s->jail.memory_bytes : JAIL_MEMORY),
+                    "pids", s->jail.pids ? s->jail.pids : 64);
     fds[0] = sv[1];
     fds[1] = out[1];
     rc = send_request(fs, req, fds, 2, e);

@@ -2,8 +2,8 @@
  *
  * The server (runner/main.py) keeps one thread and never runs a tensor operation. A spawned child serves one socket:
  * the judge's end is child->fd, spoken in frames (proc/frame.h). The child holds that socket, /dev/null and a capped
- * output pipe, nothing else; a local cache of Hugging Face models may be read, for tasks that build their models from it,
- * without network. Roles are rows of a table in runner/main.py: role -> module and function, called with
+ * output pipe, nothing else; a local cache of Hugging Face models may be read, for tasks that build their models from
+ * it, without network. Roles are rows of a table in runner/main.py: role -> module and function, called with
  * the socket and the spawn's args. Thread-safe: any thread may spawn, wait and kill. */
 #ifndef MC_FORKSERVER_H
 #define MC_FORKSERVER_H
@@ -38,7 +38,8 @@ void forkserver_stop(struct forkserver *fs);
 struct forkserver *forkserver_hold(struct forkserver *fs);
 void forkserver_drop(struct forkserver *fs);
 bool forkserver_alive(struct forkserver *fs);
-json_t *forkserver_info(struct forkserver *fs); /* borrowed: {"python","torch","numpy","device","jail":[...],"import_s"} */
+/* borrowed: {"python","torch","numpy","device","jail":[...],"import_s"} */
+json_t *forkserver_info(struct forkserver *fs);
 
 struct child_spec {
     const char *role;      /* "candidate", "reference", "shrink" */
@@ -64,13 +65,14 @@ struct child_end {
     bool outside;
     double cpu_s;
     size_t max_rss;
-    size_t peak;       /* bytes that it had at most: as its cgroup says, else seen resident, less what the server shares; 0: not known */
+    /* bytes that it had at most: as its cgroup says, else seen resident, less what the server shares; 0: not known */
+    size_t peak;
     struct buf output; /* stdout and stderr as they came; freed by the caller */
 };
 
 int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct child **ret, struct err *e);
-/* 0 when the child has ended; -1 if it is still there at the deadline (now_s() value, 0 = for ever), or if the server died and
- * nobody knows (forkserver_alive tells). May be called again; ret (may be NULL) is filled once. */
+/* 0 when the child has ended; -1 if it is still there at the deadline (now_s() value, 0 = for ever), or if the server
+ * died and nobody knows (forkserver_alive tells). May be called again; ret (may be NULL) is filled once. */
 int child_wait(struct child *c, double deadline, struct child_end *ret, struct err *e);
 void child_kill(struct child *c); /* the whole jail; returns at once, child_wait tells */
 void child_free(struct child *c); /* kills if still running, and forgets it; NULL is fine */

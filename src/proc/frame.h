@@ -55,7 +55,8 @@ struct rpc {
     int n_fds;
     double deadline; /* for both ways */
 };
-/* One request and its answer: every conversation of that form. req: reference taken. Errors as frame_send, frame_recv. */
+/* One request and its answer: every conversation of that form. req: reference taken. Errors as frame_send,
+ * frame_recv. */
 int rpc(const struct rpc *r, json_t *req, struct frame *ret, enum frame_fault *ret_fault, struct err *e);
 
 const char *frame_fault_name(enum frame_fault f); /* "closed", "late", ... */

@@ -105,7 +105,8 @@ static int plan_rw(struct buf *b, const char *const *list, unsigned uid, struct 
     return 0;
 }
 
-static int plan_outer(const struct jail_spec *s, const struct jail_layers *l, unsigned uid, struct buf *b, struct err *e)
+static int plan_outer(const struct jail_spec *s, const struct jail_layers *l, unsigned uid, struct buf *b,
+                      struct err *e)
 {
     static const char *const standard[] = {
         "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/ld.so.cache", "/etc/ld.so.conf",
@@ -288,7 +289,8 @@ int jail_enter(pid_t box, struct err *e)
         snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)box, names[i]);
         snprintf(own, sizeof own, "/proc/self/ns/%s", names[i]);
         fds[i] = open(path, O_RDONLY | O_CLOEXEC);
-        if (fds[i] >= 0 && fstat(fds[i], &a) == 0 && stat(own, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev) {
+        if (fds[i] >= 0 && fstat(fds[i], &a) == 0 && stat(own, &b) == 0 && a.st_ino == b.st_ino &&
+            a.st_dev == b.st_dev) {
             close(fds[i]);
             fds[i] = -1; /* already there: joining our own user namespace is an error */
         }

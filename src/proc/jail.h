@@ -46,8 +46,9 @@ const char *jail_layer_name(unsigned bit); /* "seccomp", NULL past the last; bit
 struct jail_spec {
     const char *const *ro; /* extra files and folders shown read-only at their own path; NULL-terminated, may be NULL */
     const char *const *rw; /* folders shown writable; given (chown) to the jail's uid when we are root */
-    const char *const *devices; /* device nodes that may be read, written and asked (ioctl); NULL-terminated, may be NULL.
-                                   Also lets threads name themselves (/proc/self/task), which CUDA insists on */
+    /* device nodes that may be read, written and asked (ioctl); NULL-terminated, may be NULL. Also lets threads name
+     * themselves (/proc/self/task), which CUDA insists on */
+    const char *const *devices;
     const char *cwd;       /* default "/tmp" */
     size_t memory_bytes;   /* 0 = JAIL_MEMORY; resident, all processes together */
     size_t tmp_bytes;      /* 0 = 64 MiB; counts as memory too */
@@ -66,14 +67,16 @@ struct jail_cgroup {
 };
 void jail_cgroup_make(struct jail_cgroup *g, size_t memory_bytes, int pids);
 int jail_cgroup_add(const struct jail_cgroup *g, pid_t pid); /* async-signal-safe */
-size_t jail_cgroup_peak(const struct jail_cgroup *g);        /* bytes that it held at most; 0: the kernel does not tell */
+/* bytes that it held at most; 0: the kernel does not tell */
+size_t jail_cgroup_peak(const struct jail_cgroup *g);
 /* How many of its members the kernel has killed for memory, at its limit or because the machine had none; -1: it does
  * not tell. */
 long jail_cgroup_kills(const struct jail_cgroup *g);
 void jail_cgroup_remove(struct jail_cgroup *g);
 int jail_cgroup_version(void); /* 0, 1 or 2 */
 
-/* The folder of mcjail and libjail.so: lib/ of the build folder that holds the running binary. Owned; NULL if absent. */
+/* The folder of mcjail and libjail.so: lib/ of the build folder that holds the running binary. Owned; NULL if
+ * absent. */
 char *jail_tool_folder(void);
 
 /* Starts mcjail as process 1 of new namespaces. It carries out the plan's outer half, then either runs argv (with the

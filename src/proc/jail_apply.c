@@ -130,7 +130,8 @@ static unsigned long kept_flags(const char *path)
 {
     static const struct {
         unsigned long st, ms;
-    } rows[] = {{ST_NOEXEC, MS_NOEXEC}, {ST_NOATIME, MS_NOATIME}, {ST_NODIRATIME, MS_NODIRATIME}, {ST_RELATIME, MS_RELATIME}};
+    } rows[] = {{ST_NOEXEC, MS_NOEXEC}, {ST_NOATIME, MS_NOATIME}, {ST_NODIRATIME, MS_NODIRATIME},
+                {ST_RELATIME, MS_RELATIME}};
     struct statvfs v;
     unsigned long flags = 0;
 
@@ -147,8 +148,8 @@ static int restrict_mount(const char *path, int rdonly, int nodev, struct err *e
     if (syscall(SYS_mount_setattr, AT_FDCWD, path, 0x8000 /* AT_RECURSIVE */, &a, sizeof a) == 0)
         return 0;
     if (mount(NULL, path, NULL,
-              MS_REMOUNT | MS_BIND | MS_NOSUID | (rdonly ? MS_RDONLY : 0ul) | (nodev ? MS_NODEV : 0ul) | kept_flags(path),
-              NULL) < 0)
+              MS_REMOUNT | MS_BIND | MS_NOSUID | (rdonly ? MS_RDONLY : 0ul) | (nodev ? MS_NODEV : 0ul) |
+              kept_flags(path), NULL) < 0)
         return err_sys(e, "jail: cannot restrict '%s'", path);
     return 0;
 }
@@ -197,7 +198,8 @@ static int op_root(char **a, struct err *e)
     snprintf(opts, sizeof opts, "mode=0755,size=%s,nr_inodes=4096", a[0]);
     if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, opts) < 0)
         return err_sys(e, "jail: cannot mount a root");
-    if (mkdir("/tmp/newroot", 0755) < 0 || mount("/tmp/newroot", "/tmp/newroot", NULL, MS_BIND | MS_REC | MS_SILENT, NULL) < 0 ||
+    if (mkdir("/tmp/newroot", 0755) < 0 || mount("/tmp/newroot", "/tmp/newroot", NULL, MS_BIND | MS_REC | MS_SILENT,
+                                                 NULL) < 0 ||
         mkdir("/tmp/oldroot", 0755) < 0)
         return err_sys(e, "jail: cannot make a new root");
     if (syscall(SYS_pivot_root, "/tmp", "/tmp/oldroot") < 0)
@@ -292,7 +294,8 @@ static int op_seal(char **a, struct err *e)
 {
     (void)a;
     if (chrooted) {
-        if (mount(NULL, NEW, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0 || chdir(NEW) < 0 ||
+        if (mount(NULL, NEW, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0 ||
+            chdir(NEW) < 0 ||
             chroot(".") < 0 || chdir("/") < 0)
             return err_sys(e, "jail: cannot enter the new root");
         return 0;
@@ -422,7 +425,8 @@ static int ll_allow(int ruleset, const char *path, uint64_t access, struct err *
 
 static int op_landlock(char **a, struct err *e)
 {
-    static const uint64_t fs_of_abi[] = {0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1, (1u << 16) - 1};
+    static const uint64_t fs_of_abi[] = {0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1,
+                                         (1u << 16) - 1};
     int abi = atoi(a[0]), top = abi > 5 ? 5 : abi, fd, rc;
     struct ll_ruleset r = {fs_of_abi[top], abi >= 4 ? 3 : 0, abi >= 6 ? 3 : 0};
     size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
@@ -459,7 +463,8 @@ static const char *const denied[] = {
 
 static int seccomp_rules(scmp_filter_ctx f, int no_exec)
 {
-    static const uint64_t ns[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
+    static const uint64_t ns[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID,
+                                  CLONE_NEWNET};
     const uint32_t no = SCMP_ACT_ERRNO(EPERM);
     int rc = 0, nr;
 
@@ -468,7 +473,8 @@ static int seccomp_rules(scmp_filter_ctx f, int no_exec)
             rc |= seccomp_rule_add(f, no, nr, 0);
     for (size_t i = 0; i < sizeof ns / sizeof ns[0]; i++)
         rc |= seccomp_rule_add(f, no, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, ns[i], ns[i]));
-    rc |= seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0); /* flags in memory: libc falls back to clone */
+    /* flags in memory: libc falls back to clone */
+    rc |= seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     rc |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_NE, 1 /* AF_UNIX */));
     rc |= seccomp_rule_add(f, no, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, TIOCSTI));
     if (no_exec) {

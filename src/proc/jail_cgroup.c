@@ -184,7 +184,8 @@ int jail_cgroup_version(void)
 
 static bool make_one(const char *parent, const char *name, char *ret, size_t n)
 {
-    if (!parent[0] || (size_t)snprintf(ret, n, "%s/%s", parent, name) >= n || (mkdir(ret, 0755) < 0 && errno != EEXIST)) {
+    if (!parent[0] || (size_t)snprintf(ret, n, "%s/%s", parent, name) >= n ||
+        (mkdir(ret, 0755) < 0 && errno != EEXIST)) {
         ret[0] = 0;
         return false;
     }

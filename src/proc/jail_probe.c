@@ -115,12 +115,15 @@ static void probe(void)
                  "namespaces cannot be made (%.300s); run as root, allow unprivileged user namespaces "
                  "(sysctl kernel.unprivileged_userns_clone=1), or start the container with SYS_ADMIN", why);
     else if (!(layers.held & JAIL_SECCOMP))
-        snprintf(layers.missing, sizeof layers.missing, "the kernel refuses seccomp filters; build it with CONFIG_SECCOMP_FILTER");
+        snprintf(layers.missing, sizeof layers.missing, "the kernel refuses seccomp filters; build it with "
+                                                        "CONFIG_SECCOMP_FILTER");
     else if (!(layers.held & JAIL_CGROUP_MEMORY))
         snprintf(layers.missing, sizeof layers.missing,
-                 "no writable memory cgroup; resident memory is watched instead (root or a delegated cgroup is better)");
+                 "no writable memory cgroup; resident memory is watched instead (root or a delegated cgroup "
+                 "is better)");
     else if (!(layers.held & JAIL_LANDLOCK))
-        snprintf(layers.missing, sizeof layers.missing, "the kernel has no Landlock; mounts and seccomp hold without it");
+        snprintf(layers.missing, sizeof layers.missing,
+                 "the kernel has no Landlock; mounts and seccomp hold without it");
 }
 
 const struct jail_layers *jail_probe(void)

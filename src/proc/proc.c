@@ -433,7 +433,8 @@ int proc_end(struct proc *p, struct proc_result *ret, struct err *e)
             break;
     }
     p->r.wall_s = now_s() - p->start;
-    p->r.cpu_s = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) + 1e-6 * (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+    p->r.cpu_s = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) + 1e-6 *
+        (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
     p->r.max_rss = (size_t)ru.ru_maxrss * 1024;
     if (p->jailed)
         rc = read_report(p, status, e);

@@ -154,7 +154,8 @@ static int claim_once(struct queue *q, const char *lane, const char *worker, dou
 static int has_work(struct queue *q, const char *lane, struct err *e)
 {
     struct sql_rows r;
-    int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE lane = $1 AND state = 0 ORDER BY priority DESC, rank, id LIMIT 1", "t",
+    int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE lane = $1 AND state = 0 ORDER BY priority DESC, rank, "
+                                      "id LIMIT 1", "t",
                         lane); /* in that order: no plan but the index */
 
     if (n > 0)

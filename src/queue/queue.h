@@ -85,8 +85,9 @@ int queue_find(struct queue *q, const char *key, int64_t *ret_id, struct err *e)
 int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e);
 /* Where queue_ended's cursor stands for "from now on". 0 or -1. */
 int queue_ended_now(struct queue *q, double *ret_cursor, struct err *e);
-/* The newest jobs of an owner (NULL: of all), at most n: new [{"id","state","owner","lane","priority","attempt","worker",
- * "waited_s"}], waited_s: since it was put, until it ended; NULL: error. state: one of enum queue_state, or -1: any. */
+/* The newest jobs of an owner (NULL: of all), at most n: new
+ * [{"id","state","owner","lane","priority","attempt","worker", "waited_s"}], waited_s: since it was put, until it
+ * ended; NULL: error. state: one of enum queue_state, or -1: any. */
 json_t *queue_list(struct queue *q, const char *owner, int state, int n, struct err *e);
 /* Waits until something in the queue may have changed (a write by anybody), at most wait_s. */
 void queue_wait_change(struct queue *q, double wait_s);

@@ -2,8 +2,8 @@
  *
  * Statements are written once for both. Placeholders are $1, $2, ... in the order of their first appearance.
  * Words in braces differ: {now} the database's clock in seconds, {id} a key that counts up, {skip} 'FOR
- * UPDATE SKIP LOCKED', {fill} room for updates in place, {most} the larger of two. A statement's text must live as long as the
- * connection (a string literal): it is prepared once. Each thread opens its own connection. */
+ * UPDATE SKIP LOCKED', {fill} room for updates in place, {most} the larger of two. A statement's text must live as
+ * long as the connection (a string literal): it is prepared once. Each thread opens its own connection. */
 #ifndef MC_SQL_H
 #define MC_SQL_H
 

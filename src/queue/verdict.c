@@ -83,7 +83,8 @@ static int worker_start(struct verdict_service *s, struct worker *w, struct err 
 {
     char **argv, *log = log_path(s);
     pid_t parent = getpid();
-    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
+        null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     size_t n = 0;
 
     snprintf(w->name, sizeof w->name, "%d.%d.%d", (int)parent, (int)(w - s->workers), ++w->starts);
@@ -139,9 +140,11 @@ static int worker_died(struct verdict_service *s, struct worker *w, int status, 
     s->deaths = st.done > s->done_seen ? 1 : s->deaths + 1;
     s->done_seen = st.done;
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0 && st.done == 0 && s->deaths >= 2)
-        return err_set(e, ERR_ENV, "verdict workers cannot start: %s", *why ? why : "no word from them; try 'musacoder doctor'");
+        return err_set(e, ERR_ENV, "verdict workers cannot start: %s",
+                       *why ? why : "no word from them; try 'musacoder doctor'");
     if (s->deaths > DEATHS_MAX * s->n_workers)
-        return err_set(e, ERR_ENV, "verdict workers keep dying: %s", *why ? why : "no word from them; try 'musacoder doctor'");
+        return err_set(e, ERR_ENV, "verdict workers keep dying: %s",
+                       *why ? why : "no word from them; try 'musacoder doctor'");
     log_debug("verdict worker %s ended (status %d): %s", w->name, status, why);
     return worker_start(s, w, e);
 }

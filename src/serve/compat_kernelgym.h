@@ -23,8 +23,8 @@ void kg_request_free(struct kg_request *r);
 /* A program of three sections as one Python file, owned; NULL: the text has no such sections. */
 char *kg_sections(const char *text);
 
-/* A reference for a judge without a GPU, owned: KernelGYM's make their inputs with device="cuda", and our judge lays them on
- * the device itself. Such arguments become device="cpu"; everything else stays as it is. */
+/* A reference for a judge without a GPU, owned: KernelGYM's make their inputs with device="cuda", and our judge lays
+ * them on the device itself. Such arguments become device="cpu"; everything else stays as it is. */
 char *kg_reference_on_host(const char *code);
 
 /* New: every field that their clients read, none of them null but error_message and error_code. state: of enum

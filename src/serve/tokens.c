@@ -27,7 +27,8 @@ static int add(struct tokens *t, const char *path, int line, const char *token, 
     if (!owner || !*owner)
         return err_set(e, ERR_INPUT, "'%s' line %d: a token and its owner's name are needed", path, line);
     if (strchr(owner, ':') || !strcmp(owner, "build"))
-        return err_set(e, ERR_INPUT, "'%s' line %d: '%s' cannot be an owner's name: no ':', and 'build' is the workers'",
+        return err_set(e, ERR_INPUT, "'%s' line %d: '%s' cannot be an owner's name: no ':', and 'build' is the "
+                                     "workers'",
                        path, line, owner);
     if (strlen(token) < TOKEN_MIN)
         return err_set(e, ERR_INPUT,

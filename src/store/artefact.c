@@ -18,7 +18,8 @@
 
 char *artefact_path(const char *folder, const char *key, const char *suffix)
 {
-    char *dir = xasprintf("%s/%.2s", folder, key), *path = xasprintf("%s/%s%s", dir, strlen(key) > 2 ? key + 2 : key, suffix);
+    char *dir = xasprintf("%s/%.2s", folder, key),
+        *path = xasprintf("%s/%s%s", dir, strlen(key) > 2 ? key + 2 : key, suffix);
 
     dir_make(dir, NULL); /* a failure shows when the file is written */
     free(dir);

@@ -29,8 +29,8 @@ int blob_check(const char *place, struct err *e)
     return dir_make(place, e);
 }
 
-/* Hosts and threads may put the same bytes at the same time, and process numbers repeat between containers: each writes a file
- * of its own. What lies there already is replaced: it may be damaged. */
+/* Hosts and threads may put the same bytes at the same time, and process numbers repeat between containers: each
+ * writes a file of its own. What lies there already is replaced: it may be damaged. */
 static int file_put(const char *folder, const void *data, size_t n, const char *sha256, struct err *e)
 {
     char *path = artefact_path(folder, sha256, ""), *own;

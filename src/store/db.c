@@ -25,8 +25,8 @@ static int fail(const char *path, sqlite3 *db, struct err *e)
     return err_set(e, ERR_ENV, "cannot use '%s': %s", path, sqlite3_errmsg(db));
 }
 
-/* Makes a file a WAL one, which reads it and then takes it alone. Of two processes that do so to a new file at once, one
- * would have to go back: SQLite says 'busy' to it and does not wait as elsewhere. So we do. */
+/* Makes a file a WAL one, which reads it and then takes it alone. Of two processes that do so to a new file at once,
+ * one would have to go back: SQLite says 'busy' to it and does not wait as elsewhere. So we do. */
 static int use_wal(sqlite3 *db)
 {
     double until = now_s() + BUSY_MS / 1e3;
@@ -92,7 +92,8 @@ int store_db_open(const char *path, const char *schema, int version, struct sqli
     else if (have == 0)
         rc = make_schema(db, path, schema, version, e);
     else if (have != version)
-        rc = err_set(e, ERR_ENV, "'%s' was written by another version (%d, ours is %d); move it away and run again", path,
+        rc = err_set(e, ERR_ENV,
+                     "'%s' was written by another version (%d, ours is %d); move it away and run again", path,
                      have, version);
     if (rc < 0)
         sqlite3_close(db);

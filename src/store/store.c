@@ -93,8 +93,8 @@ int store_get(struct store *s, const char *key, json_t **ret, struct err *e)
         sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
         rc = sqlite3_step(st);
         if (rc == SQLITE_ROW)
-            v = json_parse((const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0), "verdict cache",
-                           e);
+            v = json_parse((const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0),
+                           "verdict cache", e);
         made = sqlite3_column_int64(st, 1);
         rc = rc == SQLITE_ROW ? (v ? 1 : -1) : rc == SQLITE_DONE ? 0 : broken(s, e);
     } else {
@@ -121,7 +121,8 @@ static bool untimed(const json_t *verdict)
     return false;
 }
 
-/* A time limit says something about this machine at this moment, infra and unsupported about this judge: none sticks. */
+/* A time limit says something about this machine at this moment, infra and unsupported about this judge: none
+ * sticks. */
 static bool keepable(const json_t *verdict)
 {
     const char *category = json_str(verdict, "category", "");
@@ -178,8 +179,9 @@ static int drop_oldest(struct store *s, double share, struct err *e)
     sqlite3_stmt *st = NULL;
     int rc = 0;
 
-    if (sqlite3_prepare_v2(s->db, "DELETE FROM verdict WHERE key IN (SELECT key FROM verdict ORDER BY made, key LIMIT ?)",
-                           -1, &st, NULL) != SQLITE_OK ||
+    if (sqlite3_prepare_v2(s->db,
+                           "DELETE FROM verdict WHERE key IN (SELECT key FROM verdict ORDER BY made, key LIMIT ?)", -1,
+                           &st, NULL) != SQLITE_OK ||
         sqlite3_bind_int64(st, 1, n) != SQLITE_OK || sqlite3_step(st) != SQLITE_DONE)
         rc = broken(s, e);
     sqlite3_finalize(st);

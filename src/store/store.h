@@ -22,7 +22,8 @@ struct store; /* the verdict cache */
 int store_open(const char *path, struct store **ret, struct err *e); /* NULL: path_cache("verdicts.db") */
 void store_close(struct store *s);
 
-/* The key of a verdict: everything it depends on. options: compact JSON text; toolchain: compiler, torch, our version. */
+/* The key of a verdict: everything it depends on. options: compact JSON text; toolchain: compiler, torch, our
+ * version. */
 void store_key(const char *task_sha256, const char *candidate_sha256, const char *options, const char *toolchain,
                char ret_key[65]);
 /* Returns 1 and a new record, 0 if there is none, -1 on error. */

@@ -229,8 +229,9 @@ static void add_prompt(struct corpus *c, const struct problem *p)
     add_line(&c->file[F_PROMPTS],
              json_pack("{s:s, s:o, s:s, s:{s:s, s:s}, s:{s:s, s:i, s:s, s:s, s:s, s:O, s:O}}", "data_source",
                        SYNTH_GENERATOR, "prompt", m, "ability", v->musa ? "musa-kernel" : "cuda-kernel",
-                       "reward_model", "style", "rule", "ground_truth", truth, "extra_info", "split", "train", "index", c->stats.prompts, "name",
-                       p->name, "class", op_class_names[p->class], "task_code", p->code, "families",
+                       "reward_model", "style", "rule", "ground_truth", truth, "extra_info", "split", "train", "index",
+                       c->stats.prompts, "name", p->name, "class", op_class_names[p->class], "task_code", p->code,
+                       "families",
                        json_object_get(p->view, "families"), "graph_hash", json_object_get(p->view, "graph_hash")));
     c->stats.prompts++;
     count(c->classes, op_class_names[p->class]);

@@ -19,7 +19,8 @@
 #define MAX_FILE ((size_t)1 << 20)
 
 const struct mine_reason mine_reasons[] = {
-    {"symbolic_link", "a link is not followed: it may lead out of the tree, or round in a circle; name its target as DIR"},
+    {"symbolic_link", "a link is not followed: it may lead out of the tree, or round in a circle; name its target as "
+                      "DIR"},
     {"unreadable", "the file is no Python that this Python reads, or above 1 MiB"},
     {"no_forward", "the class defines no forward"},
     {"foreign_import", "it needs a module besides torch, the standard library's plain ones and the tree itself"},
@@ -132,8 +133,8 @@ static json_t *try_class(struct miner *m, const json_t *class, struct err *e)
 
 static const char *fault_of(const json_t *report)
 {
-    static const char *const unfit[] = {"broken", "not_judged", "nondeterministic", "ill_conditioned", "wrong_reference",
-                                        "not_finite"};
+    static const char *const unfit[] = {"broken", "not_judged", "nondeterministic", "ill_conditioned",
+                                        "wrong_reference", "not_finite"};
     const json_t *f, *p;
     size_t i, k;
 

@@ -65,7 +65,8 @@ static int take_header(struct reader *r, char *const field[], int n, struct err 
                 r->at[c] = i;
         if (r->at[c] < 0)
             return err_set(e, ERR_INPUT, "'%s' line %d has no column '%s'; write it with "
-                           "'musacoder replay --profile' or 'ncu --csv --page details'", r->what, r->line, column_names[c]);
+                           "'musacoder replay --profile' or 'ncu --csv --page details'", r->what, r->line,
+                           column_names[c]);
     }
     r->columns = n;
     return 0;
@@ -256,8 +257,8 @@ static json_t *record(const char *name, size_t no, const char *program, const js
     prompt_say(m, "assistant", answer);
     v = json_pack("{s:s, s:s, s:o, s:n, s:{s:s, s:s}, s:n, s:{s:s, s:s, s:s}, s:n, s:s}", "id", id, "kind", "profile",
                   "messages", m, "task", "kernel", "lang", "cuda", "code", program, "verdict", "provenance",
-                  "generator", "ncu", "bound", ncu_bound(kernel), "kernel", json_str(kernel, "kernel", ""), "difficulty", "split",
-                  "train");
+                  "generator", "ncu", "bound", ncu_bound(kernel), "kernel", json_str(kernel, "kernel", ""),
+                  "difficulty", "split", "train");
     free(table), free(answer), free(id), free(question);
     return v;
 }

@@ -223,7 +223,8 @@ struct afun *program_cuda(const struct dag *g, const struct kernels *k, const st
     buf_adds(&device, "#include <torch/extension.h>\n#include <cuda_runtime.h>\n");
     for (int i = 0; i < k->n; i++) {
         char kernel[64];
-        struct placing p = {.kernel = kernel, .out = out_name(g, &m, k->k[i].out), .sizes = s->sizes, .terse = s->terse};
+        struct placing p = {.kernel = kernel, .out = out_name(g, &m, k->k[i].out), .sizes = s->sizes,
+                            .terse = s->terse};
         kernel_name(k, i, s->terse, sizeof kernel, kernel);
         for (int j = 0; j < k->k[i].nest.n_in; j++)
             p.name[j] = m.c[k->k[i].nest.in[j].value];

@@ -167,7 +167,7 @@ void extract_code(const char *text, size_t n, enum extract_kind kind, struct ext
 
 json_t *extract_json(const struct extraction *x)
 {
-    return json_pack("{s:b,s:s,s:i,s:i,s:b,s:b,s:b,s:I,s:I}", "found", x->found, "how", x->how, "fence", x->fence, "fences",
-                     x->n_fences, "closed", x->closed, "think_dropped", x->think_dropped, "defines_modelnew",
+    return json_pack("{s:b,s:s,s:i,s:i,s:b,s:b,s:b,s:I,s:I}", "found", x->found, "how", x->how, "fence", x->fence,
+                     "fences", x->n_fences, "closed", x->closed, "think_dropped", x->think_dropped, "defines_modelnew",
                      x->defines_modelnew, "offset", (json_int_t)x->offset, "bytes", (json_int_t)x->n);
 }

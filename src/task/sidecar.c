@@ -67,7 +67,8 @@ static json_t *unknown(const struct where *w, const char *what, const char *word
     return refuse(w, e, "no %s '%.60s'; known: %s", what, word, all);
 }
 
-static json_t *known_word(const json_t *v, const struct where *w, const char *what, const char *const *words, struct err *e)
+static json_t *known_word(const json_t *v, const struct where *w, const char *what, const char *const *words,
+                          struct err *e)
 {
     if (!json_is_string(v))
         return refuse(w, e, "a %s is a word", what);
@@ -217,8 +218,10 @@ static json_t *check_name(const json_t *v, const struct where *w, struct err *e)
 
 /* ---- levels ---- */
 
-static const struct key variant_keys[] = {{"name", check_name},     {"sizes", check_sizes},         {"dtype", check_dtype},
-                                          {"layout", check_layout}, {"tolerance", check_tolerance}, {"regimes", check_regimes},
+static const struct key variant_keys[] = {{"name", check_name},     {"sizes", check_sizes},
+                                          {"dtype", check_dtype},
+                                          {"layout", check_layout}, {"tolerance", check_tolerance},
+                                          {"regimes", check_regimes},
                                           {NULL, NULL}};
 
 /* All keys of the table, null where absent. */

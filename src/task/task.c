@@ -31,11 +31,13 @@ static int check(const char *name, const char *code, struct err *e)
 {
     static const struct {
         const char *line, *what;
-    } need[] = {{"class Model", "class Model"}, {"def get_inputs", "get_inputs()"}, {"def get_init_inputs", "get_init_inputs()"}};
+    } need[] = {{"class Model", "class Model"}, {"def get_inputs", "get_inputs()"},
+                {"def get_init_inputs", "get_init_inputs()"}};
 
     for (size_t i = 0; i < sizeof need / sizeof need[0]; i++)
         if (!has_line(code, need[i].line))
-            return err_set(e, ERR_INPUT, "task '%s' has no %s; a task defines Model, get_inputs and get_init_inputs", name,
+            return err_set(e, ERR_INPUT,
+                           "task '%s' has no %s; a task defines Model, get_inputs and get_init_inputs", name,
                            need[i].what);
     return 0;
 }

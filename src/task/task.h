@@ -23,8 +23,8 @@ struct task {
  * sidecar lies beside it that is not right. */
 int task_read(const char *path, struct task *ret, struct err *e);
 int task_make(const char *name, const char *code, size_t n, struct task *ret, struct err *e); /* same checks, copies */
-/* Gives a task its sidecar (any form that sidecar_check takes, so also another task's t->sidecar; NULL: none) and its new
- * address. what: for messages. */
+/* Gives a task its sidecar (any form that sidecar_check takes, so also another task's t->sidecar; NULL: none) and its
+ * new address. what: for messages. */
 int task_attach(struct task *t, const json_t *sidecar, const char *what, struct err *e);
 void task_free(struct task *t);
 

@@ -51,8 +51,8 @@ bool trivial_answer(enum trivial k, const struct trivial_case *c, double *out)
     return false;
 }
 
-void battery_run(struct battery *b, const struct trivial_case *c, bool (*passes)(enum trivial k, const double *got, void *ctx),
-                 void *ctx)
+void battery_run(struct battery *b, const struct trivial_case *c,
+                 bool (*passes)(enum trivial k, const double *got, void *ctx), void *ctx)
 {
     double *out = xcalloc(c->n + 1, sizeof *out);
 

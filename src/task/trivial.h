@@ -1,7 +1,8 @@
 /* trivial.h - the null battery: answers that need no work. A task that one of them passes asks for nothing.
  *
  * One case is one output of one draw, as doubles in row-major order. An answer counts as passing only if the caller's
- * judge takes it in every case in which it can be given. Synthesis asks it of its own graphs, lint of any task. Pure. */
+ * judge takes it in every case in which it can be given. Synthesis asks it of its own graphs, lint of any task.
+ * Pure. */
 #ifndef MC_TASK_TRIVIAL_H
 #define MC_TASK_TRIVIAL_H
 
@@ -35,8 +36,8 @@ struct battery {
 };
 
 /* Gives the judge every answer that has not failed yet. */
-void battery_run(struct battery *b, const struct trivial_case *c, bool (*passes)(enum trivial k, const double *got, void *ctx),
-                 void *ctx);
+void battery_run(struct battery *b, const struct trivial_case *c,
+                 bool (*passes)(enum trivial k, const double *got, void *ctx), void *ctx);
 bool battery_passed(const struct battery *b, enum trivial k);
 
 #endif

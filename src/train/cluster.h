@@ -1,10 +1,11 @@
 /* cluster.h - which correct programs of one prompt are the same idea (RFT keeps one of each, so that the model does not
  * collapse onto a template before RL).
  *
- * A program becomes a set of hashes of SHINGLE consecutive tokens: comments dropped, numbers all alike, identifiers that
- * are neither language, CUDA nor torch words all alike. Renaming, constants, layout and comments thus change nothing;
- * another loop structure, a shared-memory tree or a shuffle does. Two programs are alike when the Jaccard index of their
- * sets reaches a threshold; a cluster is a connected component of that relation (its content does not depend on order). */
+ * A program becomes a set of hashes of SHINGLE consecutive tokens: comments dropped, numbers all alike, identifiers
+ * that are neither language, CUDA nor torch words all alike. Renaming, constants, layout and comments thus change
+ * nothing; another loop structure, a shared-memory tree or a shuffle does. Two programs are alike when the Jaccard
+ * index of their sets reaches a threshold; a cluster is a connected component of that relation (its content does not
+ * depend on order). */
 #ifndef MC_CLUSTER_H
 #define MC_CLUSTER_H
 

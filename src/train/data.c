@@ -101,7 +101,8 @@ static int to_example(const json_t *rec, struct chat *c, int max_len, struct ent
     return 0;
 }
 
-static int read_entry(struct tokenizer *tok, const struct shard_line *line, int max_len, struct entry *ret, struct err *e)
+static int read_entry(struct tokenizer *tok, const struct shard_line *line, int max_len, struct entry *ret,
+                      struct err *e)
 {
     json_t *rec = json_parse(line->p, line->n, "record", e);
     struct chat c;
@@ -196,7 +197,8 @@ static int add_prompt(json_t *v, size_t line, void *ctx, struct err *e)
     const char *id = json_str(info, "name", NULL), *code = json_str(info, "task_code", NULL);
 
     if (!id || !code || json_array_size(messages) == 0)
-        return err_set(e, ERR_INPUT, "%s: line %zu has no prompt, extra_info.name or extra_info.task_code", a->path, line);
+        return err_set(e, ERR_INPUT, "%s: line %zu has no prompt, extra_info.name or extra_info.task_code", a->path,
+                       line);
     if (a->p->n == a->cap)
         a->p->items = xrealloc(a->p->items, (a->cap = a->cap ? 2 * a->cap : 256) * sizeof *a->p->items);
     a->p->items[a->p->n++] = (struct prompt_item){xstrdup(id), xstrdup(code), json_incref(messages), json_incref(info)};

@@ -33,8 +33,8 @@ struct dataset {
 };
 
 /* Adds the records of a JSON Lines file. A record needs "messages" ending with the assistant; ERR_INPUT names the line
- * otherwise. max_len in tokens, the whole dialogue. tok: (n_tok) the same tokenizer, one for each thread that reads; how
- * many does not change what is added. */
+ * otherwise. max_len in tokens, the whole dialogue. tok: (n_tok) the same tokenizer, one for each thread that reads;
+ * how many does not change what is added. */
 int dataset_add(struct dataset *d, const char *path, struct tokenizer *const *tok, int n_tok, int max_len,
                 struct err *e);
 void dataset_free(struct dataset *d);

@@ -138,9 +138,9 @@ static json_t *record_of(const struct harvest *h, const struct source *s, const 
         prompt_say(m, "assistant", answer);
         snprintf(id, sizeof id, "own-%.80s-%d", s->name, sample);
         v = json_pack("{s:s, s:s, s:o, s:O, s:{s:s, s:s}, s:{s:s, s:I, s:f}, s:s}", "id", id, "kind", "own",
-                      "messages", m, "task", s->view, "broken_verdict", "status", "failed", "category", t->category, "provenance",
-                      "generator", "musacoder-harvest/1", "seed", (json_int_t)h->o->seed, "changed", d, "split",
-                      "train");
+                      "messages", m, "task", s->view, "broken_verdict", "status", "failed", "category", t->category,
+                      "provenance", "generator", "musacoder-harvest/1", "seed", (json_int_t)h->o->seed, "changed", d,
+                      "split", "train");
         free(answer);
     }
     free(program);

@@ -8,7 +8,8 @@
  *
  * 'base: FILE' starts from another recipe in the same folder; what this one says wins, key by key.
  *
- * Keys of a section are the flags of its command; they are checked where the command's rows are known (cli/cmd_run.c). */
+ * Keys of a section are the flags of its command; they are checked where the command's rows are known
+ * (cli/cmd_run.c). */
 #ifndef MC_TRAIN_RECIPE_H
 #define MC_TRAIN_RECIPE_H
 
@@ -17,8 +18,9 @@
 
 #include "base/err.h"
 
-/* sections: NULL-terminated names. New object; NULL on error: not YAML, an unknown key or section (the nearest known one
- * is named), a section that is no mapping, a stage in 'stages' or 'bench-after' that is no section or comes twice. */
+/* sections: NULL-terminated names. New object; NULL on error: not YAML, an unknown key or section (the nearest known
+ * one is named), a section that is no mapping, a stage in 'stages' or 'bench-after' that is no section or comes
+ * twice. */
 json_t *recipe_parse(const char *text, size_t n, const char *what, const char *const *sections, struct err *e);
 json_t *recipe_read(const char *path, const char *const *sections, struct err *e);
 

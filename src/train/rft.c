@@ -264,7 +264,8 @@ static int join(struct rft *s, struct err *e)
     if (rc == 0)
         rc = json_write(stats, st, e);
     if (rc == 0)
-        log_info("rft: %.0f of %.0f samples passed (%.0f%%), %.0f programs kept of %.0f prompts; %.2f strategies a prompt "
+        log_info("rft: %.0f of %.0f samples passed (%.0f%%), %.0f programs kept of %.0f prompts; %.2f strategies a "
+                 "prompt "
                  "before drawing, %.2f after (%.2f if drawn without clusters)", t.passed, t.samples,
                  100 * t.passed / (t.samples > 0 ? t.samples : 1), t.kept,
                  t.solved, json_f64(st, "effective_before", 0), json_f64(st, "effective_after", 0),

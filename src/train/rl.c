@@ -957,7 +957,8 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
         return -1;
     if (o->policy.kl != KL_NONE && o->policy.kl_coef != 0)
         if (!(s->ref = model_load(o->model, e)) ||
-            model_to_device(s->ref, o->device ? o->device : "cpu", o->dtype, e) < 0 || model_train_begin(s->ref, &lim, e) < 0)
+            model_to_device(s->ref, o->device ? o->device : "cpu", o->dtype, e) < 0 ||
+            model_train_begin(s->ref, &lim, e) < 0)
             return -1;
     s->room = rollout_room(s->m->config.max_positions, o->max_new);
     if (o->max_prompt < s->room)

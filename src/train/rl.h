@@ -51,7 +51,8 @@ struct rl_options {
     enum drawer_sync sync;
     int staleness;               /* batches that are drawn ahead: step n's by the weights before step n - staleness */
     bool rollouts;               /* keep out/rollouts/STEP.jsonl (rollout_log.h) */
-    bool strict;                 /* behaviour log-probs by the training pass; differences to the sampler's are counted */
+    /* behaviour log-probs by the training pass; differences to the sampler's are counted */
+    bool strict;
     int bdr_size;                /* 0: off */
     double bdr_probability;
     double bdr_min_pass;         /* BDR is asked less while its repairs pass less often: bdr.h */

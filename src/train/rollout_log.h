@@ -1,7 +1,8 @@
 /* rollout_log.h - what a step of RL saw and made of it: RUN/rollouts/STEP.jsonl, a line for each trajectory.
  *
  * {"step","policy","prompt_id","repair","sample","reward","advantage","minibatch","passed_turn","full",
- *  "prompt_tokens":[ids],"turns":[{"added":[ids],"tokens":[ids],"cut","text","status","category","score","feedback","verdict","logp":[..]}]}
+ *  "prompt_tokens":[ids],"turns":[{"added":[ids],"tokens":[ids],"cut","text","status","category",
+ *  "score","feedback","verdict","logp":[..]}]}
  * With top-p below 1 a turn has "kept" and "kept_to" too: struct sample's.
  * The first sample of a group carries prompt_tokens. The dialogue of turn k is prompt_tokens, then tokens and added of
  * the turns before it, in order. logp is at the rollout temperature. "verdict" is a key of verdicts.jsonl (with

@@ -63,7 +63,8 @@ static json_t *config_json(const struct scratch_options *o, int vocab)
                      o->hidden, "intermediate_size", o->intermediate, "num_hidden_layers", o->layers,
                      "num_attention_heads", o->heads, "num_key_value_heads", o->kv_heads, "head_dim", o->head_dim,
                      "max_position_embeddings", o->positions, "hidden_act", "silu", "rms_norm_eps", 1e-6, "rope_theta",
-                     10000.0, "initializer_range", o->range, "tie_word_embeddings", 1, "attention_bias", 0, "bos_token_id",
+                     10000.0, "initializer_range", o->range, "tie_word_embeddings", 1, "attention_bias", 0,
+                     "bos_token_id",
                      vocab - 3, "pad_token_id", vocab - 3, "eos_token_id", vocab - 1, "torch_dtype", "float32");
 }
 
@@ -88,8 +89,8 @@ int scratch_make(const struct scratch_options *o, struct err *e)
         return -1;
     rc = model_save(m, o->out, e);
     if (rc == 0)
-        log_info("init: %d tokens from %.1f MB of text, %.2f million weights", res.vocab_size, (double)res.n_bytes / 1e6,
-                 (double)m->n_params / 1e6);
+        log_info("init: %d tokens from %.1f MB of text, %.2f million weights", res.vocab_size,
+                 (double)res.n_bytes / 1e6, (double)m->n_params / 1e6);
     model_free(m);
     return rc;
 }

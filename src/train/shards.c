@@ -28,8 +28,10 @@ static bool ends_with(const char *s, const char *end)
 
 static int refuse_parquet(const char *path, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "'%s' is Parquet, which is not read; make JSON Lines of it: python3 -c \"import pandas; "
-                                 "pandas.read_parquet('%s').to_json('data.jsonl', orient='records', lines=True)\"", path, path);
+    return err_set(e, ERR_INPUT, "'%s' is Parquet, which is not read; make JSON Lines of it: python3 -c \"import "
+                                 "pandas; "
+                                 "pandas.read_parquet('%s').to_json('data.jsonl', orient='records', lines=True)\"",
+                                 path, path);
 }
 
 static int add_file(struct files *f, char *path, struct err *e)
@@ -133,8 +135,8 @@ static void cut_tail(struct reader *r, const char *file)
     json_decref(v);
 }
 
-int shards_each(const char *file, int (*f)(void *ctx, const struct shard_line *lines, size_t n, struct err *e), void *ctx,
-                struct err *e)
+int shards_each(const char *file, int (*f)(void *ctx, const struct shard_line *lines, size_t n, struct err *e),
+                void *ctx, struct err *e)
 {
     struct reader r = {.cap = BLOCK, .text = xmalloc(BLOCK + 1)};
     FILE *in = fopen(file, "re");

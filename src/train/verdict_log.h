@@ -1,7 +1,8 @@
 /* verdict_log.h - the verdict log of a run folder: JSON Lines {"key","task","verdict"} on disk, an index in memory.
  *
  * The index holds 16 bytes a verdict (hash of the key, offset of the line), so a run of millions of verdicts keeps none
- * of their texts in memory. One process writes a log. A last line that its writer did not finish is cut off at opening. */
+ * of their texts in memory. One process writes a log. A last line that its writer did not finish is cut off at
+ * opening. */
 #ifndef MC_TRAIN_VERDICT_LOG_H
 #define MC_TRAIN_VERDICT_LOG_H
 

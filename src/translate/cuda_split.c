@@ -282,7 +282,8 @@ static size_t skip_angles(const struct splitter *s, size_t i)
 
 static const char attributes[] =
     "__launch_bounds__\0__attribute__\0__align__\0alignas\0decltype\0__cluster_dims__\0__maxnreg__\0"
-                                 "noexcept\0explicit\0__block_size__\0__builtin_align__\0sizeof\0alignof\0__asm__\0asm\0";
+                                 "noexcept\0explicit\0__block_size__\0__builtin_align__\0sizeof\0alignof\0__asm__\0"
+                                 "asm\0";
 
 static void note_word(struct splitter *s, struct decl *d, size_t i)
 {
@@ -401,7 +402,8 @@ static bool names_host(const struct splitter *s, size_t from, size_t to)
         name = tok_next(t, tok_next(t, i + 1) + 1);
         if (any_of(t, name,
             "vector\0string\0map\0unordered_map\0optional\0tuple\0function\0ostream\0shared_ptr\0unique_ptr\0"
-                            "mutex\0once_flag\0runtime_error\0set\0string_view\0stringstream\0cout\0cerr\0deque\0list\0"))
+                            "mutex\0once_flag\0runtime_error\0set\0string_view\0stringstream\0cout\0cerr\0deque\0"
+                            "list\0"))
             return true;
     }
     return false;

@@ -8,8 +8,8 @@
  * error of the compiler, never another meaning: overloads that device code may call stay in the device half. Templates
  * of kernels are not instantiated in the device half; the caller appends what the host half made of them.
  *
- * Works on tokens, not on a parsed program: what it does not understand it declines, and the caller then gives the whole
- * source to nvcc. Linear in the source. */
+ * Works on tokens, not on a parsed program: what it does not understand it declines, and the caller then gives the
+ * whole source to nvcc. Linear in the source. */
 #ifndef MC_TRANSLATE_CUDA_SPLIT_H
 #define MC_TRANSLATE_CUDA_SPLIT_H
 

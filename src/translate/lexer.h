@@ -40,7 +40,8 @@ void toks_free(struct toks *t);
 
 bool tok_is(const struct toks *t, size_t i, const char *text); /* same bytes? false past the end */
 bool tok_blank(const struct toks *t, size_t i);                /* space, comment or newline */
-/* Nearest token that is not blank, from i on (or down from i): TOK_END's index, respectively SIZE_MAX, if there is none. */
+/* Nearest token that is not blank, from i on (or down from i): TOK_END's index, respectively SIZE_MAX, if there is
+ * none. */
 size_t tok_next(const struct toks *t, size_t i);
 size_t tok_prev(const struct toks *t, size_t i);
 

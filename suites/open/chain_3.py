@@ -1,4 +1,5 @@
-"""Three steps of power iteration with a pull: a product, a norm of the whole, a division and a sum over shared buffers."""
+"""Three steps of power iteration with a pull: a product, a norm of the whole, a division and a sum over shared
+buffers."""
 import torch
 import torch.nn as nn
 

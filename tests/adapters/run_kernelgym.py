@@ -32,7 +32,8 @@ class Config(dict):
 def config(url):
     return Config(server_url=url, timeout=20, task_timeout_in_client=40, max_retries=1, rate_limit=8, max_concurrent=8,
                   acquire_timeout=60, reward_func_name="calculate_reward_like_kernel", init_correct_weight=1,
-                  init_performance_weight=1, speedup_eps=0.1, speedup_reward_upper_bound=3, speedup_reward_lower_bound=0,
+                  init_performance_weight=1, speedup_eps=0.1, speedup_reward_upper_bound=3,
+                  speedup_reward_lower_bound=0,
                   reward_policy=Config(penalties=Config(penalty_score=-1.0)))
 
 
@@ -109,7 +110,8 @@ def main():
         sys.exit(judge.SKIP)
     done = []
     if FORK:
-        lacks = [n for n in ("test_reward.py", "test_cancel.py") if not os.path.exists(os.path.join(FORK, "scripts", n))]
+        lacks = [n for n in ("test_reward.py", "test_cancel.py")
+                 if not os.path.exists(os.path.join(FORK, "scripts", n))]
         assert not lacks, f"KERNELGYM_FORK_DIR has no scripts/{lacks[0]}: some of its branches lack it"
         assert "correctness: True" in check_script("test_reward.py")
         said = check_script("test_cancel.py", "--mode", "both")

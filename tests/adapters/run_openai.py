@@ -45,7 +45,8 @@ def check(client):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         model, _ = make_model(folder)
-        server = subprocess.Popen([os.path.join(judge.BUILD, "musacoder"), "serve", "--queue", folder + "/q.db", "--port",
+        server = subprocess.Popen([os.path.join(judge.BUILD, "musacoder"), "serve", "--queue", folder + "/q.db",
+                                   "--port",
                                    "0", "--workers", "0", "--model", model], stderr=subprocess.PIPE, text=True)
         server.stderr.readline()
         url = server.stderr.readline().split(",")[0].split("serve: ")[1]

@@ -23,7 +23,8 @@ def model(tok):
     torch.manual_seed(1)
     c = transformers.Qwen3Config(vocab_size=len(tok), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
                                  num_attention_heads=2, num_key_value_heads=1, head_dim=16,
-                                 max_position_embeddings=1024, eos_token_id=tok.eos_token_id, pad_token_id=tok.pad_token_id)
+                                 max_position_embeddings=1024, eos_token_id=tok.eos_token_id,
+                                 pad_token_id=tok.pad_token_id)
     return transformers.Qwen3ForCausalLM(c)
 
 

@@ -64,7 +64,8 @@ def main():
                    PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
         got = subprocess.run([os.path.join(os.path.dirname(sys.executable), "vf-eval"), "musacoder_verifiers",
                               "--env.taskset.path", tasks, "--env.agent.harness.id", "null",
-                              "--env.agent.runtime.type", "subprocess", "-m", "m", "-r", "1", "--no-push", "--client.base-url",
+                              "--env.agent.runtime.type", "subprocess", "-m", "m", "-r", "1", "--no-push",
+                              "--client.base-url",
                               f"http://127.0.0.1:{chat.server_port}/v1", "--client.api-key-var", "OPENAI_API_KEY"],
                              cwd=folder, env=env, capture_output=True, text=True, timeout=600)
         print(got.stdout[-3000:], got.stderr[-3000:], file=sys.stderr)

@@ -123,7 +123,8 @@ def main():
             n = check_reward_loop(folder)
         finally:
             ray.shutdown()
-    print(f"ok verl {verl.__version__}: {n} scores by RewardLoopManager on Ray {ray.__version__}, an error for what is not "
+    print(f"ok verl {verl.__version__}: {n} scores by RewardLoopManager on Ray {ray.__version__}, an error for what is "
+          f"not "
           "scored; two turns by the agent loop; MirrorPop")
 
 

@@ -280,9 +280,11 @@ static void sizes_have_units(void **state)
     static const struct {
         const char *text;
         uint64_t want;
-    } good[] = {{"0", 0}, {"4096", 4096}, {"10GiB", 10ull << 30}, {"1.5G", 3ull << 29}, {"500 MB", 500000000}, {"2k", 2048},
+    } good[] = {{"0", 0}, {"4096", 4096}, {"10GiB", 10ull << 30}, {"1.5G", 3ull << 29}, {"500 MB", 500000000},
+                {"2k", 2048},
                 {"7B", 7}, {"1TiB", 1ull << 40}};
-    static const char *const bad[] = {"", "x", "-1", "1e9", "nan", "inf", "0x10", "5 Gib", "5GiBs", "5 5", "99999999T", "G"};
+    static const char *const bad[] = {"", "x", "-1", "1e9", "nan", "inf", "0x10", "5 Gib", "5GiBs", "5 5",
+                                      "99999999T", "G"};
     struct err e = ERR_INIT;
     uint64_t v;
 

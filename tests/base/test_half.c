@@ -1,5 +1,5 @@
-/* test_half.c - half precision and bfloat16 against their definitions, computed anew in double precision: every one of the
- * 65536 values read, every one and every border between two neighbours written, and floats of all sizes. */
+/* test_half.c - half precision and bfloat16 against their definitions, computed anew in double precision: every one
+ * of the 65536 values read, every one and every border between two neighbours written, and floats of all sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -17,7 +17,8 @@ class Whole(unittest.TestCase):
             self.assertEqual(verdicts(folder + "/run"), {t: ["passed"] for t in os.listdir(RIGHT)})
 
     def test_no_task_is_trivial(self):
-        done = subprocess.run([EXE, "lint", "--json", os.path.join(ROOT, "suites/open")], capture_output=True, text=True,
+        done = subprocess.run([EXE, "lint", "--json", os.path.join(ROOT, "suites/open")], capture_output=True,
+                              text=True,
                               check=False)
         for r in map(json.loads, done.stdout.splitlines()):
             for f in r["findings"]:

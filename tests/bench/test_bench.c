@@ -1,5 +1,6 @@
-/* test_bench.c - the whole benchmark with a tiny random model and a judge of our own (see fake_verdict.h): counts against hand-made samples, several turns, resuming after Ctrl-C in
- * the middle of judging gives the result of an undisturbed run, and bad input is refused with one line. */
+/* test_bench.c - the whole benchmark with a tiny random model and a judge of our own (see fake_verdict.h): counts
+ * against hand-made samples, several turns, resuming after Ctrl-C in the middle of judging gives the result of an
+ * undisturbed run, and bad input is refused with one line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,8 +45,10 @@ static json_t *fake_judge(const struct verdict_request *item)
     snprintf(hashed, sizeof hashed, "line %llu",
              (unsigned long long)hash64(item->candidate, strlen(item->candidate), 9) % 1000);
     json_t *v = json_pack("{s:s,s:s?,s:s,s:s,s:b,s:n}", "status", status, "category",
-                          passed ? NULL : !strcmp(status, "infra") ? "infra" : "compile_error", "backend", "sim", "feedback",
-                          passed ? "fine" : hashed_complaints ? hashed : complaint, "response", item->is_response, "performance");
+                          passed ? NULL : !strcmp(status, "infra") ? "infra" : "compile_error", "backend", "sim",
+                          "feedback",
+                          passed ? "fine" : hashed_complaints ? hashed : complaint, "response", item->is_response,
+                          "performance");
 
     if (strcmp(status, "infra"))
         json_object_set_new(v, "reward", json_real(passed ? 1 : -1));
@@ -75,9 +78,12 @@ static void put(const char *name, const char *text)
 static int make_model(struct err *e)
 {
     static const char config[] =
-        "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":912,\"hidden_size\":32,\"intermediate_size\":64,"
-        "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":16,\"max_position_embeddings\":400,"
-        "\"rms_norm_eps\":1e-6,\"rope_theta\":10000,\"initializer_range\":0.2,\"tie_word_embeddings\":true,\"eos_token_id\":902}";
+        "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":912,\"hidden_size\":32,"
+        "\"intermediate_size\":64,"
+        "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":16,"
+        "\"max_position_embeddings\":400,"
+        "\"rms_norm_eps\":1e-6,\"rope_theta\":10000,\"initializer_range\":0.2,\"tie_word_embeddings\":true,"
+        "\"eos_token_id\":902}";
     json_t *json = json_parse(config, strlen(config), "config", e);
     struct model_config c;
     struct model *m;
@@ -126,7 +132,8 @@ static int teardown(void **state)
 
 static struct bench_options options(const char *out)
 {
-    return (struct bench_options){.model = model_dir, .tasks = tasks_dir, .out = out, .samples = 4, .turns = 2, .max_new = 12,
+    return (struct bench_options){.model = model_dir, .tasks = tasks_dir, .out = out, .samples = 4, .turns = 2,
+                                  .max_new = 12,
                                   .temperature = 1, .top_p = 1, .seed = 3};
 }
 

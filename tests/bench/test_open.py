@@ -20,7 +20,8 @@ judges.share_owner()
 
 
 def bench(samples, out, *more):
-    return subprocess.run([EXE, "bench", "--suite", "open", "--samples", samples, "--out", out, "--trials", "1", "--json",
+    return subprocess.run([EXE, "bench", "--suite", "open", "--samples", samples, "--out", out, "--trials", "1",
+                           "--json",
                            *more], capture_output=True, text=True, check=False)
 
 

@@ -98,7 +98,8 @@ static void test_suite(void **state)
 
 static void test_ticks(void **state)
 {
-    static const double cases[][2] = {{0, 1}, {0.13, 0.87}, {-0.4, 1.3}, {0, 3e-6}, {190, 204}, {5, 5}, {0, 0}, {-7, -7}, {0, 1e9}};
+    static const double cases[][2] = {{0, 1}, {0.13, 0.87}, {-0.4, 1.3}, {0, 3e-6}, {190, 204}, {5, 5}, {0, 0},
+                                      {-7, -7}, {0, 1e9}};
     double t[16];
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -144,10 +145,14 @@ static void test_empty_run(void **state)
 }
 
 #define EVIL "<script>alert(1)</script>\\\"'&"
-#define BENCH(avg)                                                                                                          \
-    "{\"schema\":\"musacoder.bench/1\",\"name\":\"x\",\"tasks\":2,\"samples\":8,\"turns\":2,\"backend\":\"sim\",\"pass_at_8\":1," \
-    "\"avg_at_8\":" avg ",\"best_avg_at_8\":0.75,\"faster_eager\":null,\"categories\":{\"passed\":8,\"compile_error\":8},"   \
-    "\"families\":{\"" EVIL "\":{\"tasks\":1,\"avg_at_8\":1},\"b\":{\"tasks\":1,\"avg_at_8\":\"nan\"}},"                  \
+#define BENCH( \
+    avg)                                                                                                          \
+    "{\"schema\":\"musacoder.bench/1\",\"name\":\"x\",\"tasks\":2,\"samples\":8,\"turns\":2,\"backend\":\"sim\"," \
+    "\"pass_at_8\":1," \
+    "\"avg_at_8\":" avg ",\"best_avg_at_8\":0.75,\"faster_eager\":null,\"categories\":{\"passed\":8," \
+                        "\"compile_error\":8},"   \
+    "\"families\":{\"" EVIL "\":{\"tasks\":1,\"avg_at_8\":1},"                                \
+    "\"b\":{\"tasks\":1,\"avg_at_8\":\"nan\"}},"                                                          \
     "\"per_task\":[{\"task\":\"" EVIL "\",\"n\":8,\"passed\":8},{\"task\":\"b_1\",\"n\":0,\"passed\":0}],\"seconds\":3}"
 
 static void put_run(void)
@@ -158,12 +163,15 @@ static void put_run(void)
     put("bench/sft/bench.json", BENCH("0.25"));
     put("bench/sft/verdicts.jsonl", "");
     put("bench/rl/samples.jsonl",
-        "{\"task\":\"" EVIL "\",\"sample\":0,\"turn\":1,\"text\":\"```python\\nclass ModelNew: pass # " EVIL "\\n```\"}\n"
+        "{\"task\":\"" EVIL "\",\"sample\":0,\"turn\":1,"
+        "\"text\":\"```python\\nclass ModelNew: pass # " EVIL "\\n```\"}\n"
         "{\"task\":\"" EVIL "\",\"sample\":1,\"turn\":1,\"text\":\"first try\"}\n"
         "{\"task\":\"" EVIL "\",\"sample\":1,\"turn\":2,\"text\":\"second try\"}\n");
     put("bench/rl/verdicts.jsonl",
-        "{\"task\":\"" EVIL "\",\"family\":\"f\",\"sample\":0,\"turn\":1,\"verdict\":{\"status\":\"passed\",\"feedback\":\"" EVIL "\"}}\n"
-        "{\"task\":\"" EVIL "\",\"family\":\"f\",\"sample\":1,\"turn\":1,\"verdict\":{\"status\":\"failed\",\"category\":\"timeout\"}}\n"
+        "{\"task\":\"" EVIL "\",\"family\":\"f\",\"sample\":0,\"turn\":1,\"verdict\":{\"status\":\"passed\","
+                            "\"feedback\":\"" EVIL "\"}}\n"
+        "{\"task\":\"" EVIL "\",\"family\":\"f\",\"sample\":1,\"turn\":1,\"verdict\":{\"status\":\"failed\","
+                            "\"category\":\"timeout\"}}\n"
         "{\"task\":\"" EVIL "\",\"family\":\"f\",\"sample\":1,\"turn\":2,\"verdict\":{\"status\":\"passed\"}}\n");
     put("metrics.jsonl",
         "{\"stage\":\"sft\",\"step\":1,\"loss\":4,\"val_loss\":\"nan\"}\n{\"stage\":\"sft\",\"step\":2,\"loss\":3}\n"
@@ -213,8 +221,8 @@ static void test_broken_files(void **state)
 
 static void test_error_bar(void **state)
 {
-    json_t *b = json_loads("{\"per_task\":[{\"n\":8,\"passed\":8},{\"n\":8,\"passed\":0},{\"n\":8,\"passed\":4},{\"n\":0,\"passed\":0}]}", 0,
-                           NULL);
+    json_t *b = json_loads("{\"per_task\":[{\"n\":8,\"passed\":8},{\"n\":8,\"passed\":0},{\"n\":8,\"passed\":4},{"
+                           "\"n\":0,\"passed\":0}]}", 0, NULL);
 
     /* shares 1, 0, 0.5: standard deviation 0.5, standard error 0.5 / sqrt(3) */
     assert_true(fabs(report_avg_error(b) - 1.96 * 0.5 / sqrt(3)) < 1e-12);

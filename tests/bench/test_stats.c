@@ -1,4 +1,5 @@
-/* test_stats.c - paired tests against enumerations written the slow way: all coin flips, all sign patterns, all resamples. */
+/* test_stats.c - paired tests against enumerations written the slow way: all coin flips, all sign patterns, all
+ * resamples. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +35,8 @@ static void test_sign(void **state)
     assert_true(stats_sign_p(600, 1200) < 1e-40 && stats_sign_p(600, 1200) > 0); /* no underflow */
 }
 
-/* The mean rank of each |d| by counting, and the share of sign patterns with a rank sum at least as far from the middle. */
+/* The mean rank of each |d| by counting, and the share of sign patterns with a rank sum at least as far from the
+ * middle. */
 static void signed_ranks(const double *d, int n, double *w_plus, double *p)
 {
     double x[16], rank[16], middle = 0, w = 0;
@@ -151,8 +153,9 @@ static void test_quantile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sign),      cmocka_unit_test(test_wilcoxon),         cmocka_unit_test(test_wilcoxon_edges),
-        cmocka_unit_test(test_bootstrap), cmocka_unit_test(test_bootstrap_normal), cmocka_unit_test(test_quantile),
+        cmocka_unit_test(test_sign),      cmocka_unit_test(test_wilcoxon),
+        cmocka_unit_test(test_wilcoxon_edges), cmocka_unit_test(test_bootstrap),
+        cmocka_unit_test(test_bootstrap_normal), cmocka_unit_test(test_quantile),
     };
 
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);

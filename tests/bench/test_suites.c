@@ -1,5 +1,6 @@
-/* test_suites.c - KernelBench suites and comparisons with a judge of our own: what belongs to which task, every number by hand,
- * skips and missing samples counted apart, tasks made small once, and a page that holds what the table holds. */
+/* test_suites.c - KernelBench suites and comparisons with a judge of our own: what belongs to which task, every
+ * number by hand, skips and missing samples counted apart, tasks made small once, and a page that holds what the
+ * table holds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,8 @@
 
 #include "../queue/fake_verdict.h"
 
-/* ---- the judge: a sample's text is what it becomes: "pass", "pass EAGER LO HI COMPILE [untrusted]", "skip WHY", a category ---- */
+/* ---- the judge: a sample's text is what it becomes: "pass", "pass EAGER LO HI COMPILE [untrusted]", "skip WHY", a
+ * category ---- */
 
 static int big_tasks;
 
@@ -34,7 +36,8 @@ static json_t *speed(const char *text)
 
     if (sscanf(text, "pass %lf %lf %lf %lf", &eager, &lo, &hi, &compile) != 4)
         return json_null();
-    v = json_pack("{s:f,s:f,s:b}", "speedup_eager", eager, "speedup_compile", compile, "trusted", !strstr(text, "untrusted"));
+    v = json_pack("{s:f,s:f,s:b}", "speedup_eager", eager, "speedup_compile", compile, "trusted",
+                  !strstr(text, "untrusted"));
     if (lo > 0)
         json_object_set_new(v, "speedup_eager_ci", json_pack("[f,f]", lo, hi));
     return v;
@@ -82,7 +85,8 @@ static char *get(const char *name)
     return buf_detach(&b);
 }
 
-#define TASK(x) "SIZE = 4096\nclass Model:\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n# " x "\n"
+#define TASK(x) "SIZE = 4096\nclass Model:\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n" \
+                "    return []\n# " x "\n"
 
 static int setup(void **state)
 {
@@ -164,7 +168,8 @@ static void near(double a, double b)
 
 static void counts(const json_t *l, int tasks, int done, int samples, int missing, int skipped)
 {
-    if (at(l, "tasks") != tasks || at(l, "judged_tasks") != done || at(l, "samples") != samples || at(l, "missing") != missing ||
+    if (at(l, "tasks") != tasks || at(l, "judged_tasks") != done || at(l, "samples") != samples ||
+        at(l, "missing") != missing ||
         at(l, "skipped") != skipped) {
         char *text = json_text(l);
         fail_msg("counts of %s", text);
@@ -238,8 +243,8 @@ static void test_missing_fail(void **state)
 
 static void test_files(void **state)
 {
-    static const char *const in_page[] = {"level 1", "no model files", "torch.compile", "Avg@2", "Stray files: 1", "level4/1_gpt",
-                                          "are left out", "Missing samples: 3"};
+    static const char *const in_page[] = {"level 1", "no model files", "torch.compile", "Avg@2", "Stray files: 1",
+                                          "level4/1_gpt", "are left out", "Missing samples: 3"};
     json_t *v = run_with("skip", "s", (struct bench_options){0}); /* again: nothing is judged */
     char *csv = get("skip/samples.csv"), *levels = get("skip/levels.csv"), *page = get("skip/report.html");
     int n = fake_judged;
@@ -306,8 +311,10 @@ static void test_layouts(void **state)
     assert_int_equal(json_i64(json_object_get(v, "strays"), "n", 0), 0);
     assert_true(json_is_null(by(level(v, "all"), "eager"))); /* nothing was timed */
     json_decref(v);
-    put("j/samples.jsonl", "{\"task\":\"10_ReLU\",\"text\":\"pass\"}\n{\"task\":\"2_Add\",\"level\":2,\"text\":\"pass\"}\n"
-                           "{\"task\":\"level1/2_Add\",\"text\":\"timeout\"}\n{\"task\":\"nobody\",\"text\":\"pass\"}\n");
+    put("j/samples.jsonl", "{\"task\":\"10_ReLU\",\"text\":\"pass\"}\n{\"task\":\"2_Add\",\"level\":2,"
+                           "\"text\":\"pass\"}\n"
+                           "{\"task\":\"level1/2_Add\",\"text\":\"timeout\"}\n"
+                           "{\"task\":\"nobody\",\"text\":\"pass\"}\n");
     v = run_with("lines", "j", (struct bench_options){0});
     near(at(level(v, "level 1"), "avg"), 0.5);
     near(at(level(v, "level 2"), "avg"), 1);
@@ -327,7 +334,8 @@ static int make_small(const struct task *t, int64_t max, json_t **ret, void *ctx
     assert_null(strchr(t->name, '/'));
     if (strstr(t->code, "# b"))
         return err_set(e, ERR_INPUT, "task '%s': nothing in it is a size", t->name);
-    *ret = json_pack("{s:s,s:i,s:i}", "source", "class Model:\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n"
+    *ret = json_pack("{s:s,s:i,s:i}", "source", "class Model:\n    pass\ndef get_inputs():\n    return []\n"
+                                                "def get_init_inputs():\n"
                                                 "    return []\n", "before", 4096, "after", 64);
     return 0;
 }
@@ -353,7 +361,8 @@ static void test_shrink(void **state)
     assert_int_equal(big_tasks, 0);
     counts(level(v, "level 1"), 3, 1, 2, 2, 1);
     assert_int_equal(json_i64(v, "shrink_to", 0), 64);
-    assert_non_null(strstr(json_str(json_array_get(json_object_get(v, "skipped"), 0), "reason", ""), "nothing in it is a size"));
+    assert_non_null(strstr(json_str(json_array_get(json_object_get(v, "skipped"), 0), "reason", ""),
+                           "nothing in it is a size"));
     json_decref(v);
     o.shrink_to = 0; /* other tasks: not the same benchmark */
     assert_int_equal(bench_run(&o, &v, &e), -1);
@@ -401,7 +410,8 @@ static void test_compare(void **state)
     const json_t *all, *avg, *first, *eager;
     json_t *v;
 
-    put("s2/level_1_problem_2_sample_0_kernel.py", "pass 4 3.8 4.2 2.4");   /* twice as fast as the mean of 2 and 1.15 ... */
+    /* twice as fast as the mean of 2 and 1.15 ... */
+    put("s2/level_1_problem_2_sample_0_kernel.py", "pass 4 3.8 4.2 2.4");
     put("s2/level_1_problem_2_sample_1_kernel.py", "pass 2.3 2.2 2.4 1.8");
     put("s2/level_1_problem_10_sample_0_kernel.py", "pass 1 0.9 1.1 1");
     put("s2/level_1_problem_10_sample_1_kernel.py", "timeout");

@@ -1,4 +1,5 @@
-/* test_watch.c - what 'watch' makes of metrics: numbers of the newest stage, its course, a page that needs nothing else. */
+/* test_watch.c - what 'watch' makes of metrics: numbers of the newest stage, its course, a page that needs nothing
+ * else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +59,9 @@ static void write_two_stages(void)
     for (int i = 1; i <= 2; i++)
         buf_addf(&b, "{\"stage\":\"sft\",\"step\":%d,\"time_s\":1.0,\"loss\":%d}\n", i, 900 + i);
     for (int i = 1; i <= 12; i++)
-        buf_addf(&b, "{\"stage\":\"rl\",\"step\":%d,\"time_s\":%d,\"reward\":%d,\"pass_rate\":0.25,\"entropy\":\"nan\"}\n", i, 100 * i, i);
+        buf_addf(&b,
+                 "{\"stage\":\"rl\",\"step\":%d,\"time_s\":%d,\"reward\":%d,\"pass_rate\":0.25,\"entropy\":\"nan\"}\n",
+                 i, 100 * i, i);
     buf_adds(&b, "{\"stage\":\"rl\",\"step\":13,\"rewa");
     write_metrics(b.p);
     buf_free(&b);
@@ -120,7 +123,8 @@ static void nothing_yet(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(terminal), cmocka_unit_test(page), cmocka_unit_test(nothing_yet)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(terminal), cmocka_unit_test(page),
+                                       cmocka_unit_test(nothing_yet)};
 
     return cmocka_run_group_tests(tests, make, unmake);
 }

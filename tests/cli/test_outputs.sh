@@ -1,4 +1,5 @@
-# test_outputs.sh - what cannot be written is said before work begins, with exit 3; lint goes on after a file that is no task.
+# test_outputs.sh - what cannot be written is said before work begins, with exit 3; lint goes on after a file that is
+# no task.
 exe=${MUSACODER_EXE:-build/musacoder}
 dir=$(mktemp -d)
 bad=0

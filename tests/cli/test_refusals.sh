@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_refusals.sh - what cannot work is refused at once, with code 2 and the word that helps, and leaves nothing behind.
+# test_refusals.sh - what cannot work is refused at once, with code 2 and the word that helps, and leaves nothing
+# behind.
 set -u
 exe=${MUSACODER_EXE:-build/musacoder}
 dir=$(mktemp -d)
@@ -40,7 +41,8 @@ refuses "no file '$dir/no'" rft --model "$dir/no" --prompts "$dir/no" --data "$d
 
 # an ablation typed with a blank would compare a thing with itself
 for switch in mirrorpop bdr primeecho; do
-    refuses "say --no-$switch or --$switch=false" rl --model "$dir/no" --prompts "$dir/no" --out "$dir/o" --$switch false
+    refuses "say --no-$switch or --$switch=false" rl --model "$dir/no" --prompts "$dir/no" \
+        --out "$dir/o" --$switch false
 done
 for command in agent export generate init logits rft rl serve sft version worker doctor owner 'synth teach'; do
     refuses "unexpected 'stray'" $command stray
@@ -81,6 +83,7 @@ code=$?
 [ $code != 0 ] || fail "an interrupted stream ends with 0: $(cat "$dir/text")"
 grep -q 'the same command continues' "$dir/text" || fail "no word of how to go on: $(cat "$dir/text")"
 [ ! -e "$dir/cut/stats/00029.json" ] || fail "the stream was not interrupted"
-"$exe" $big --out "$dir/cut" >/dev/null 2>&1 && "$exe" $big --out "$dir/straight" >/dev/null 2>&1 || fail "it does not continue"
+"$exe" $big --out "$dir/cut" >/dev/null 2>&1 &&
+    "$exe" $big --out "$dir/straight" >/dev/null 2>&1 || fail "it does not continue"
 diff -r "$dir/cut/data" "$dir/straight/data" >/dev/null || fail "a continued stream has other bytes"
 exit $bad

@@ -35,9 +35,10 @@ grep -q "is no file" "$dir/err" || fail "no word of the absent file: $(cat "$dir
 
 "$exe" run recipes/smoke.yaml --plan --secret 00ff00ff00ff00ff > "$dir/plan"
 ! grep -q 00ff "$dir/plan" || fail "the resolved recipe shows the secret"
-"$exe" run recipes/smoke.yaml --set 'stages=synth init' --set synth.tasks=6 --set synth.heldout=1 --set synth.prompts=4 \
-    --set synth.verify=false --out "$dir/start" > /dev/null 2>&1 || fail "no small model to start from"
-"$exe" rft --model "$dir/start/init" --prompts "$dir/start/data/prompts.jsonl" --out "$dir/run" --max-prompts 1 --samples 1 \
-    --max-new 1 --steps 0 --secret 00ff00ff00ff00ff > "$dir/text" 2>&1 || fail "rft: $(cat "$dir/text")"
+"$exe" run recipes/smoke.yaml --set 'stages=synth init' --set synth.tasks=6 --set synth.heldout=1 \
+    --set synth.prompts=4 --set synth.verify=false --out "$dir/start" > /dev/null 2>&1 ||
+    fail "no small model to start from"
+"$exe" rft --model "$dir/start/init" --prompts "$dir/start/data/prompts.jsonl" --out "$dir/run" --max-prompts 1 \
+    --samples 1 --max-new 1 --steps 0 --secret 00ff00ff00ff00ff > "$dir/text" 2>&1 || fail "rft: $(cat "$dir/text")"
 ! grep -q 00ff "$dir/run/options.json" || fail "the run folder shows the secret"
 grep -q 'sha256:' "$dir/run/options.json" || fail "the run folder does not know the secret's fingerprint"

@@ -1,7 +1,7 @@
 /* fake_cuda.c - a CUDA driver without a GPU: libcuda's functions over host memory, the judge's kernels run by their
  * twins (device/host_kernels.h). Built into the test that uses it; with it all of cuda.c runs in 'make test', and a GPU
- * can fall off. fake_fail_after: calls until every further one answers a code; -1 = never. fake_memory: it is so small. It checks what a driver would:
- * contexts, sizes, addresses that are mapped, handles that are alive. */
+ * can fall off. fake_fail_after: calls until every further one answers a code; -1 = never. fake_memory: it is so
+ * small. It checks what a driver would: contexts, sizes, addresses that are mapped, handles that are alive. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,8 @@ FAKE(cuInit, unsigned flags)
     return flags ? INVALID : 0;
 }
 
-/* ---- for the CUDA runtime: the driver of a full GPU, if a file "full" lies beside this library; else there is none ---- */
+/* ---- for the CUDA runtime: the driver of a full GPU, if a file "full" lies beside this library; else there is none
+ * ---- */
 
 static int full(void)
 {

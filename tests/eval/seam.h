@@ -249,7 +249,8 @@ static inline int seam_task(struct seam *r, const struct task *t, json_t **ret)
     ok = rc == 0 && r->deciding > 0 && !r->wrong && !r->missed;
     *ret = json_pack("{s:s,s:b,s:f,s:f,s:f,s:i,s:i,s:i,s:i,s:s,s:s}", "task", t->name, "ok", ok, "seconds",
                      now_s() - t0, "peak_gib", r->s ? (double)r->s->peak / 0x1p30 : 0.0, "own_gib",
-                     r->s ? (double)(r->s->own_peak + r->held) / 0x1p30 : 0.0, "draws", r->draws, "deciding", r->deciding,
+                     r->s ? (double)(r->s->own_peak + r->held) / 0x1p30 : 0.0, "draws", r->draws, "deciding",
+                     r->deciding,
                      "wrong", r->wrong, "missed", r->missed, "truth", r->truth, "why", rc < 0 ? why.msg : r->why);
     streamed_close(r->s);
     r->s = NULL;

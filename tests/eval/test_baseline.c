@@ -1,5 +1,6 @@
-/* test_baseline.c - a candidate is stopped while its task's baseline answers: the process is given up, for nobody may read
- * that answer, and nothing is known of the task that was not known before. One that dies by itself is the task's matter. */
+/* test_baseline.c - a candidate is stopped while its task's baseline answers: the process is given up, for nobody may
+ * read that answer, and nothing is known of the task that was not known before. One that dies by itself is the task's
+ * matter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* test_claim.c - a reference's process says what its task needs, and the job's claim grows to that or the job yields, before
- * anything is made. On the emulator, streamed as large tasks are on a GPU. */
+/* test_claim.c - a reference's process says what its task needs, and the job's claim grows to that or the job yields,
+ * before anything is made. On the emulator, streamed as large tasks are on a GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +65,10 @@ static int stop(void **state)
 }
 
 static const char source[] =
-    "import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-    "        self.w = nn.Parameter(torch.randn(33))\n    def forward(self, x):\n        return torch.stack([x + self.w] * 3)\n"
+    "import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n    def __init__(self):\n"
+    "        super().__init__()\n"
+    "        self.w = nn.Parameter(torch.randn(33))\n    def forward(self, x):\n"
+    "        return torch.stack([x + self.w] * 3)\n"
     "def get_inputs():\n    return [torch.randn(64, 33)]\ndef get_init_inputs():\n    return []\n";
 
 static void enter(const char *task, struct claim *c)

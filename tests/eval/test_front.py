@@ -75,7 +75,8 @@ class Front(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as task:
             task.write(TASK)
             task.flush()
-            p = subprocess.run([EXE, "eval", "--task", task.name, "--backend", "sim", "--json", "--no-cache", "--trials",
+            p = subprocess.run([EXE, "eval", "--task", task.name, "--backend", "sim", "--json", "--no-cache",
+                                "--trials",
                                 "1", "--timeout", f"{60 * SLOWDOWN:g}", os.path.join(HERE, "front_cases.py")],
                                capture_output=True, text=True, timeout=400 * SLOWDOWN)
         self.assertIn(p.returncode, (0, 1), p.stderr)

@@ -1,4 +1,5 @@
-"""test_lint.py - 'musacoder lint': one small task per rule, clean ones beside them, and the parts that lint measures with."""
+"""test_lint.py - 'musacoder lint': one small task per rule, clean ones beside them, and the parts that lint measures
+with."""
 import json
 import os
 import subprocess
@@ -33,7 +34,8 @@ TASKS = {
     "matmul": (task("return x @ rest[0]", "[torch.rand(16, 24), torch.rand(24, 8)]"), [], None),
     "relu": (task("return torch.relu(x)", "[torch.randn(16, 24)]"), [], None),
     "zero": (task("m = self.fc(x).max(1, keepdim=True).values\nreturn F.gelu(m - m.mean(1, keepdim=True))",
-                  init="self.fc = nn.Linear(24, 24)"), [("zero_output", "all outputs are 0")], ["trivial_output", "dropped_operator"]),
+                  init="self.fc = nn.Linear(24, 24)"), [("zero_output", "all outputs are 0")],
+                  ["trivial_output", "dropped_operator"]),
     "constant": (task("return (x * 0 + 3).clamp(0, 2)"), [("constant_output", "same"), ("trivial_output", "a constant"),
                                                           ("input_ignored", "input 0")], ["zero_output"]),
     "small": (task("return F.softmax(x, 1)", "[torch.rand(4, 2000)]"),
@@ -42,16 +44,20 @@ TASKS = {
                                                       ("dropped_operator", "relu")], []),
     "redundant": (task("a = torch.sigmoid(x)\nreturn torch.relu(a)", "[torch.randn(16, 24)]"),
                   [("dropped_operator", "without relu (line 11) the result would pass (strict, kernelbench fp32")], []),
-    "unused": (task("return torch.tanh(x)", "[torch.randn(16, 24), torch.randn(16, 24)]", "self.w = nn.Parameter(torch.randn(3))"),
+    "unused": (task("return torch.tanh(x)", "[torch.randn(16, 24), torch.randn(16, 24)]",
+                    "self.w = nn.Parameter(torch.randn(3))"),
                [("input_ignored", "input 1"), ("parameter_ignored", "'w'")], ["trivial_output"]),
     "bias": (task("return self.bn(self.fc(x))", init="self.fc = nn.Linear(24, 8); self.bn = nn.BatchNorm1d(8)"),
              [("parameter_ignored", "'fc.bias'")], ["input_ignored", "trivial_output"]),
     "infinite": (task("return 1 / torch.relu(x)", "[torch.randn(16, 24)]"), [("not_finite", "infinities")], []),
-    "chaotic": (task("y = x\nfor _ in range(40):\n    y = 3.99 * y * (1 - y)\nreturn y"), [("ill_conditioned", "decide nothing")], []),
+    "chaotic": (task("y = x\nfor _ in range(40):\n    y = 3.99 * y * (1 - y)\nreturn y"),
+                [("ill_conditioned", "decide nothing")], []),
     "library": (task("y = x * 2 + 1\nif x.dtype == torch.bfloat16:\n    y.view(-1)[5] = 8e32\nreturn y",
-                     "[torch.randn(16, 24).bfloat16()]"), [("wrong_reference", "is off by up to")], ["ill_conditioned"]),
+                     "[torch.randn(16, 24).bfloat16()]"), [("wrong_reference", "is off by up to")],
+                     ["ill_conditioned"]),
     "narrow": (task("return torch.log(x - 5)", "[6 + torch.rand(16, 24)]"), [("own_inputs_only", "all five")], []),
-    "dropout": (task("return F.dropout(x, 0.5, self.training) * 2"), [("nondeterministic", "train mode")], ["dropped_operator"]),
+    "dropout": (task("return F.dropout(x, 0.5, self.training) * 2"), [("nondeterministic", "train mode")],
+                ["dropped_operator"]),
     "saturated": (task("return (x * 1000 - 0.5).clamp(0, 1)", "[torch.rand(100, 100)]"),
                   [("nearly_constant_output", "are 1")], ["constant_output"]),
     "conv": (task("return self.c(x)", "[torch.rand(2, 64, 12, 12)]", "self.c = nn.Conv2d(64, 16, 3)"),
@@ -63,10 +69,13 @@ TASKS = {
     "bytes": (task("return x + 1", "[torch.rand(batch_size, 65536)]", sizes="batch_size = 10000\n"),
               [("byte_offset_overflow", "2621440000 bytes")], ["index_overflow", "too_large"]),
     "broken": (task("return x @ x"), [("broken", "RuntimeError")], []),
-    "rigid": (task("return x.cumsum(1)", "[torch.rand(500, 500)]"), [("not_judged", "cannot be made smaller than 250000")], []),
-    "loose": (task("return torch.tanh(x)", "[torch.randn(16, 24)]"), [("trivial_output", "zeros would pass (strict)")], []),
+    "rigid": (task("return x.cumsum(1)", "[torch.rand(500, 500)]"),
+              [("not_judged", "cannot be made smaller than 250000")], []),
+    "loose": (task("return torch.tanh(x)", "[torch.randn(16, 24)]"),
+              [("trivial_output", "zeros would pass (strict)")], []),
 }
-SIDECARS = {"loose": "tolerance: {abs: 2}\nvariants: [{name: half, dtype: float16, tolerance: {abs: 0.001, rel: 0.01}}]\n"}
+SIDECARS = {"loose": "tolerance: {abs: 2}\nvariants: [{name: half, dtype: float16, tolerance: {abs: 0.001, rel: "
+                     "0.01}}]\n"}
 
 
 def run(*args):
@@ -158,12 +167,14 @@ class Command(unittest.TestCase):
 
 class Parts(unittest.TestCase):
     def test_tf32_rounding(self):
-        x = torch.tensor([1.0, 1 + 2.0**-10, 1 + 2.0**-11, 1 + 2.0**-12, -3.14159265, 0.0, float("inf"), float("nan"), 1e-30])
+        x = torch.tensor([1.0, 1 + 2.0**-10, 1 + 2.0**-11, 1 + 2.0**-12, -3.14159265, 0.0, float("inf"), float("nan"),
+                          1e-30])
         y = ops.tf32_round(x)
         self.assertEqual(y[:4].tolist(), [1.0, 1 + 2.0**-10, 1 + 2.0**-10, 1.0])
         self.assertEqual(int((y[:6].view(torch.int32) & 0x1FFF).abs().sum()), 0)
         self.assertTrue(torch.isinf(y[6]) and torch.isnan(y[7]))
-        self.assertTrue(((y[[0, 1, 2, 3, 4, 8]] - x[[0, 1, 2, 3, 4, 8]]).abs() <= x[[0, 1, 2, 3, 4, 8]].abs() * 2.0**-11).all())
+        self.assertTrue(((y[[0, 1, 2, 3, 4, 8]] - x[[0, 1, 2, 3, 4, 8]]).abs() <= x[[0, 1, 2, 3, 4,
+                                                                                     8]].abs() * 2.0**-11).all())
 
     def test_tf32_only_where_asked(self):
         conv, x, w = torch.nn.Conv2d(3, 4, 3), torch.rand(1, 3, 8, 8), torch.rand(8, 8)
@@ -179,11 +190,13 @@ class Parts(unittest.TestCase):
         watch = ops.Calls(reference.FILE)
         reference.run(t.Model(), [torch.randn(3, 4)], 0, watch)
         self.assertEqual([(name, line) for _, name, line in watch.list], [("relu", 10), ("add_", 12)])
-        out, _ = reference.run(t.Model(), [torch.full((2, 2), -1.0)], 0, ops.Calls(reference.FILE, drop=watch.list[0][0]))
+        out, _ = reference.run(t.Model(), [torch.full((2, 2), -1.0)], 0,
+                               ops.Calls(reference.FILE, drop=watch.list[0][0]))
         self.assertTrue(torch.equal(out, torch.zeros(4)))
 
     def test_full_size_on_paper(self):
-        f = lint.full_size(task("return x.expand(4, -1, -1).sum(0) @ rest[0]", "[torch.rand(1, 1000000, 300), torch.rand(300, 7)]"))
+        f = lint.full_size(task("return x.expand(4, -1, -1).sum(0) @ rest[0]", "[torch.rand(1, 1000000, 300), "
+                                                                               "torch.rand(300, 7)]"))
         self.assertEqual((f["elements"], f["elements_of"]), (300000000, "input 0"))
         self.assertEqual(f["needed_bytes"], 4 * (300000000 + 2100 + 3 * 7000000))
         self.assertIsNone(lint.full_size(task("return x.numpy()")))
@@ -191,7 +204,8 @@ class Parts(unittest.TestCase):
     def test_groups_keep_two_channels(self):
         """A group norm over single values is its bias: making a task smaller must not make it trivial."""
         src = task("return self.n(self.fc(x))", "[torch.rand(4, width)]",
-                   "self.fc = nn.Linear(width, width); self.n = nn.GroupNorm(groups, width)", "width = 4096\ngroups = 256\n")
+                   "self.fc = nn.Linear(width, width); self.n = nn.GroupNorm(groups, width)",
+                   "width = 4096\ngroups = 256\n")
         new = {c["name"]: c["to"] for c in shrink.Shrinker(src, 4096).run()["changes"]}
         self.assertLess(new["groups"], new["width"])
         self.assertEqual(new["width"] % new["groups"], 0)
@@ -216,10 +230,13 @@ class Defects(unittest.TestCase):
                 ("return x * 1e-6", "[torch.rand(4, 6)]", "pass", ["zeros_pass"]),
                 ("return self.c(x)", "[torch.rand(1, 3, 6, 6)]", "self.c = nn.Conv2d(3, 2, 3)",
                  ["tf32_reference", "seed_dependent_parameters"]),
-                ("return self.b(x)", "[torch.rand(4, 6)]", "self.b = nn.BatchNorm1d(6)", ["train_mode", "constant_parameters"]),
-                ("return F.dropout(x, 0.5, self.training)", "[torch.rand(4, 6)]", "pass", ["train_mode", "random_forward"]),
+                ("return self.b(x)", "[torch.rand(4, 6)]", "self.b = nn.BatchNorm1d(6)",
+                 ["train_mode", "constant_parameters"]),
+                ("return F.dropout(x, 0.5, self.training)", "[torch.rand(4, 6)]", "pass",
+                 ["train_mode", "random_forward"]),
                 ("return x * rest[0]", "[torch.rand(4), torch.arange(4)]", "pass", ["integer_inputs_cast"]),
-                ("return F.embedding(rest[0], x)", "[torch.rand(9, 2), torch.arange(4)]", "pass", ["integer_inputs_cast"]),
+                ("return F.embedding(rest[0], x)", "[torch.rand(9, 2), torch.arange(4)]", "pass",
+                 ["integer_inputs_cast"]),
                 ("return x, x + 1", "[torch.rand(4)]", "pass", ["several_outputs"])):
             got = self.known(task(forward, inputs, init))
             expected = [] if want is None else sorted(want + [everyone])

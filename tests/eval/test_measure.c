@@ -1,5 +1,5 @@
-/* test_measure.c - two sides timed against each other for real, on the host: the baseline role of the fork server with the
- * CPU as its device. */
+/* test_measure.c - two sides timed against each other for real, on the host: the baseline role of the fork server
+ * with the CPU as its device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,10 +80,11 @@ static struct child *side(const char *source, int n)
         fail_msg("%s", e.msg);
     for (int i = 0; i < n; i++)
         x[i] = (float)(i + 1);
-    json_decref(must_ask(c, json_pack("{s:s,s:s,s:{s:s,s:[]},s:i,s:s,s:s,s:b}", "op", "load", "source", source, "init", "t", "list",
+    json_decref(must_ask(c, json_pack("{s:s,s:s,s:{s:s,s:[]},s:i,s:s,s:s,s:b}", "op", "load", "source", source, "init",
+                                      "t", "list",
                                       "v", "seed", 0, "mode", "eval", "device", "cpu", "tf32", 0), NULL, 0));
-    tree = json_pack("{s:s,s:[{s:s,s:s,s:[i],s:[i],s:i,s:i}]}", "t", "list", "v", "t", "tensor", "dtype", "float32", "shape", n,
-                     "strides", 1, "offset", 0, "nbytes", n * 4);
+    tree = json_pack("{s:s,s:[{s:s,s:s,s:[i],s:[i],s:i,s:i}]}", "t", "list", "v", "t", "tensor", "dtype", "float32",
+                     "shape", n, "strides", 1, "offset", 0, "nbytes", n * 4);
     json_decref(must_ask(c, json_pack("{s:s,s:o}", "op", "put", "inputs", tree), x, (size_t)n * 4));
     free(x);
     return c;
@@ -469,8 +470,8 @@ static void test_patience_ends(void **state)
     }
 }
 
-/* Three that want to be alone, and a sharer that comes before the last of them but after they were kept out: it waits for
- * all three. */
+/* Three that want to be alone, and a sharer that comes before the last of them but after they were kept out: it waits
+ * for all three. */
 static void test_batch(void **state)
 {
     struct hold h = {0};

@@ -1,5 +1,6 @@
-"""test_notes.py - what a verdict of the emulator notes without judging by it: what kernels print, bounded, and the first
-read of device memory that nothing wrote. Such a read explains a wrong value and convicts nobody who got right ones."""
+"""test_notes.py - what a verdict of the emulator notes without judging by it: what kernels print, bounded, and the
+first read of device memory that nothing wrote. Such a read explains a wrong value and convicts nobody who got right
+ones."""
 import json
 import os
 import subprocess

@@ -83,7 +83,8 @@ static void test_interval_covers_a_repeat(void **state)
         ratio_in += r.lo <= r2.value && r2.value <= r.hi;
         m = perf_time(&a.c, 1);
         time_in += m.lo <= perf_median(a2.event, N) && perf_median(a2.event, N) <= m.hi;
-        same = perf_ratio(&a2.c, &a.c, 3); /* drift is not shared here: this interval must be wide enough for that too */
+        /* drift is not shared here: this interval must be wide enough for that too */
+        same = perf_ratio(&a2.c, &a.c, 3);
         one_in += same.lo <= 1 && 1 <= same.hi;
         assert_true(r.lo < r.value && r.value < r.hi);
         assert_true(log(r.hi / r.lo) < most); /* and it is not wide for nothing */
@@ -129,12 +130,14 @@ static void test_roofline(void **state)
 {
     struct perf_device h200 = {.bandwidth = 4.8e12, .peak_flops = 67e12, .peak_any_flops = 494e12, .l2_bytes = 60e6};
     struct perf_work relu = {.bytes_read = 256e6, .bytes_written = 256e6};
-    struct perf_work mm = {.bytes_read = 2 * 64e6, .bytes_written = 64e6, .flops = 2.0 * 4096 * 4096 * 4096, .one_library_call = true};
+    struct perf_work mm = {.bytes_read = 2 * 64e6, .bytes_written = 64e6, .flops = 2.0 * 4096 * 4096 * 4096,
+                           .one_library_call = true};
     struct perf_roofline r = perf_roofline(&relu, &h200, 0.2);
 
     (void)state;
     assert_true(fabs(r.ms - 512e6 / 4.8e12 * 1e3) < 1e-9 && r.memory_bound);
-    assert_true(fabs(r.floor_ms - 0.9 * (256e6 + 196e6) / 4.8e12 * 1e3) < 1e-9); /* 60 MB of the writes may stay in L2 */
+    /* 60 MB of the writes may stay in L2 */
+    assert_true(fabs(r.floor_ms - 0.9 * (256e6 + 196e6) / 4.8e12 * 1e3) < 1e-9);
     r = perf_roofline(&mm, &h200, 3);
     assert_true(fabs(r.ms - mm.flops / 67e12 * 1e3) < 1e-9 && !r.memory_bound);
     assert_true(fabs(r.floor_ms - 0.9 * mm.flops / 2.25 / 494e12 * 1e3) < 1e-9);
@@ -151,7 +154,8 @@ static void test_section(void **state)
     struct rng rng;
     struct made mine, eager, empty;
     struct perf_facts f = {.compile_of_eager = {0.8, 0.79, 0.81}, .checked = 3, .seed = 1,
-                           .work = {.bytes_read = 64e6, .bytes_written = 64e6}, .device = {.bandwidth = 4.8e12, .l2_bytes = 60e6}};
+                           .work = {.bytes_read = 64e6, .bytes_written = 64e6},
+                           .device = {.bandwidth = 4.8e12, .l2_bytes = 60e6}};
     json_t *s;
     const json_t *ci;
 
@@ -185,7 +189,8 @@ static void test_section(void **state)
         mine.event[i] = 0.005, mine.span[i] = 0.205; /* both clocks agree, physics does not */
     s = perf_section(&f);
     assert_false(json_flag(s, "trusted", true));
-    assert_true(json_is_null(json_object_get(s, "speedup_compile")) && json_is_null(json_object_get(s, "speedup_compile_ci")));
+    assert_true(json_is_null(json_object_get(s, "speedup_compile")) &&
+                json_is_null(json_object_get(s, "speedup_compile_ci")));
     assert_true(fabs(json_f64(s, "library_ms", 0) - 0.030) < 0.001);
     assert_true(fabs(json_f64(s, "library_share", 0) - 128e6 / 4.8e12 * 1e3 / 0.030) < 0.02);
     assert_true(fabs(json_f64(s, "speedup_library", 0) - 0.5 * json_f64(s, "speedup_eager", 0)) < 1e-3);

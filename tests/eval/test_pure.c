@@ -86,8 +86,10 @@ static void test_faster(void **state)
     } rows[] = {
         {"{'status':'passed','performance':{'trusted':true,'speedup_eager':1.2,'speedup_eager_ci':[1.11,1.3],"
          "'speedup_compile':1.2,'speedup_compile_ci':[1.09,1.31]}}", true, false},
-        {"{'status':'passed','performance':{'trusted':false,'speedup_eager':9,'speedup_eager_ci':[8,10]}}", false, false},
-        {"{'status':'failed','performance':{'trusted':true,'speedup_eager':9,'speedup_eager_ci':[8,10]}}", false, false},
+        {"{'status':'passed','performance':{'trusted':false,'speedup_eager':9,'speedup_eager_ci':[8,10]}}", false,
+         false},
+        {"{'status':'failed','performance':{'trusted':true,'speedup_eager':9,'speedup_eager_ci':[8,10]}}", false,
+         false},
         {"{'status':'passed','performance':{'trusted':true,'speedup_eager':1.2,'speedup_compile':1.1}}", true, false},
         {"{'status':'passed','performance':{'trusted':true,'speedup_eager':'inf','speedup_eager_ci':null,"
          "'speedup_compile':null,'speedup_compile_ci':null}}", false, false},
@@ -104,7 +106,8 @@ static void test_faster(void **state)
             *p = *p == '\'' ? '"' : *p;
         v = json_parse(text, strlen(text), "test", &e);
         assert_non_null(v);
-        if (reward_is_faster(v, "eager", 1.1) != rows[i].eager || reward_is_faster(v, "compile", 1.1) != rows[i].compile)
+        if (reward_is_faster(v, "eager", 1.1) != rows[i].eager ||
+            reward_is_faster(v, "compile", 1.1) != rows[i].compile)
             fail_msg("row %zu: %g %g", i, reward_speedup_lower(v, "eager"), reward_speedup_lower(v, "compile"));
         json_decref(v);
         free(text);
@@ -185,7 +188,8 @@ static void test_tolerance_cap(void **state)
 
 static struct tensor tensor_f32(const float *v, int64_t rows, int64_t cols)
 {
-    return (struct tensor){.dtype = DT_F32, .ndim = 2, .shape = {rows, cols}, .n = rows * cols, .data = (const uint8_t *)v};
+    return (struct tensor){.dtype = DT_F32, .ndim = 2, .shape = {rows, cols}, .n = rows * cols,
+                           .data = (const uint8_t *)v};
 }
 
 static void test_compare_values(void **state)
@@ -470,13 +474,17 @@ static void test_feedback_is_bounded(void **state)
 static void test_feedback_says(void **state)
 {
     static const char text[] =
-        "{\"status\":\"failed\",\"category\":\"correctness_error\",\"stage\":\"correctness\",\"reasons\":[{\"category\":"
-        "\"correctness_error\",\"stage\":\"correctness\",\"message\":\"2 of 5 trials are wrong\"}],\"correctness\":{\"trials\":5,"
-        "\"passed\":3,\"worst\":{\"regime\":\"normal\",\"trial\":0,\"output\":\"[1]\",\"kind\":\"values\",\"elements\":100,"
-        "\"wrong\":25,\"nan\":3,\"share\":0.25,\"pattern\":\"last 5 of 20 rows\",\"first\":{\"index\":\"[15, 0]\",\"expected\":"
+        "{\"status\":\"failed\",\"category\":\"correctness_error\",\"stage\":\"correctness\",\"reasons\":[{"
+        "\"category\":"
+        "\"correctness_error\",\"stage\":\"correctness\",\"message\":\"2 of 5 trials are wrong\"}],\"correctness\":{"
+        "\"trials\":5,"
+        "\"passed\":3,\"worst\":{\"regime\":\"normal\",\"trial\":0,\"output\":\"[1]\",\"kind\":\"values\","
+        "\"elements\":100,"
+        "\"wrong\":25,\"nan\":3,\"share\":0.25,\"pattern\":\"last 5 of 20 rows\",\"first\":{\"index\":\"[15, 0]\","
+        "\"expected\":"
         "1.5,\"got\":\"nan\"},\"worst\":{\"index\":\"[16, 0]\",\"expected\":2,\"got\":0}}}}";
-    static const char *const must[] = {"3 of 5", "[1]", "25 of 100", "25 %", "last 5 of 20 rows", "[15, 0]", "expected 1.5",
-                                       "got nan", "[16, 0]", "never written"};
+    static const char *const must[] = {"3 of 5", "[1]", "25 of 100", "25 %", "last 5 of 20 rows", "[15, 0]",
+                                       "expected 1.5", "got nan", "[16, 0]", "never written"};
     json_t *v = json_loads(text, 0, NULL);
     struct buf b;
 
@@ -496,7 +504,8 @@ static void test_feedback_names_the_operator(void **state)
 {
     static const char text[] =
         "{\"status\":\"failed\",\"category\":\"cheating\",\"stage\":\"legality\",\"reasons\":["
-        "{\"category\":\"cheating\",\"stage\":\"legality\",\"message\":\"m\"}],\"legality\":{\"ok\":false,\"violations\":[{\"rule\":"
+        "{\"category\":\"cheating\",\"stage\":\"legality\",\"message\":\"m\"}],\"legality\":{\"ok\":false,"
+        "\"violations\":[{\"rule\":"
         "\"forbidden_op\",\"op\":\"aten::softmax\",\"count\":3,\"line\":12,\"text\":\"y = x.softmax(-1)\"}]}}";
     static const char *const must[] = {"aten::softmax", "3 calls", "line 12", "y = x.softmax(-1)", "own CUDA kernels"};
     json_t *v = json_loads(text, 0, NULL);
@@ -521,22 +530,28 @@ static void test_feedback_speed(void **state)
         const char *want[4];
         const char *not;
     } rows[] = {
-        {"{'trusted':true,'candidate_ms':0.121,'speedup_eager':1.312,'speedup_eager_ci':[1.27,1.34],'speedup_compile':0.82,"
-         "'speedup_compile_ci':[0.8,0.84],'roofline_share':0.44,'bound':'memory','bandwidth':2.1e12,'bandwidth_peak':4.8e12,"
+        {"{'trusted':true,'candidate_ms':0.121,'speedup_eager':1.312,'speedup_eager_ci':[1.27,1.34],"
+         "'speedup_compile':0.82,"
+         "'speedup_compile_ci':[0.8,0.84],'roofline_share':0.44,'bound':'memory','bandwidth':2.1e12,"
+         "'bandwidth_peak':4.8e12,"
          "'reasons':[]}",
-         {"0.121 ms", "1.31x of eager (95 % CI 1.27-1.34)", "0.82x of torch.compile", "44 % of the roofline: memory-bound, 2.11 of "
+         {"0.121 ms", "1.31x of eager (95 % CI 1.27-1.34)", "0.82x of torch.compile",
+          "44 % of the roofline: memory-bound, 2.11 of "
           "4.8 TB/s"}, "not accepted"},
-        {"{'trusted':true,'candidate_ms':2,'speedup_eager':1,'speedup_eager_ci':null,'speedup_compile':null,'roofline_share':null,"
+        {"{'trusted':true,'candidate_ms':2,'speedup_eager':1,'speedup_eager_ci':null,'speedup_compile':null,"
+         "'roofline_share':null,"
          "'bound':null,'compile_error':'Unsupported','reasons':[]}",
          {"2 ms", "1x of eager", "torch.compile fails on this task (Unsupported)"}, "roofline"},
         {"{'trusted':true,'candidate_ms':2,'speedup_eager':1,'library_ms':1.25,'library_call':'mm','library_share':0.8,"
          "'reasons':[]}",
          {"the library's mm takes 1.25 ms, 80 % of the roofline."}, "compile"},
-        {"{'trusted':false,'candidate_ms':0.004,'speedup_eager':20,'roofline_share':4,'bound':'memory','bandwidth':9e13,"
+        {"{'trusted':false,'candidate_ms':0.004,'speedup_eager':20,'roofline_share':4,'bound':'memory',"
+         "'bandwidth':9e13,"
          "'bandwidth_peak':4.8e12,'floor_ms':0.02,'clocks':{'gap_ms':0.08,'margin_ms':0.006},"
          "'reasons':['clock_disagree','below_roofline']}",
          {"not accepted", "0.08 ms", "0.02 ms"}, "20x"},
-        {"{'trusted':false,'reasons':['not_measured'],'error':'no baseline'}", {"Speed: not measured (no baseline)"}, "nan"},
+        {"{'trusted':false,'reasons':['not_measured'],'error':'no baseline'}", {"Speed: not measured (no baseline)"},
+         "nan"},
     };
     char text[1024];
 
@@ -546,7 +561,8 @@ static void test_feedback_speed(void **state)
         struct buf b;
         json_t *v;
 
-        snprintf(text, sizeof text, "{'status':'passed','category':null,'correctness':{'trials':5,'passed':5},'performance':%s}",
+        snprintf(text, sizeof text, "{'status':'passed','category':null,'correctness':{'trials':5,'passed':5},"
+                                    "'performance':%s}",
                  rows[i].perf);
         for (char *p = text; *p; p++)
             *p = *p == '\'' ? '"' : *p;
@@ -572,11 +588,11 @@ int main(void)
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_compare_number), cmocka_unit_test(test_compare_tiles),
-        cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns), cmocka_unit_test(test_half_values),
-        cmocka_unit_test(test_tensor_put), cmocka_unit_test(test_tensor_parse_hostile),
-        cmocka_unit_test(test_operator_line), cmocka_unit_test(test_precedence),
-        cmocka_unit_test(test_feedback_is_bounded), cmocka_unit_test(test_feedback_says),
-        cmocka_unit_test(test_feedback_names_the_operator),
+        cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_half_values), cmocka_unit_test(test_tensor_put),
+        cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_operator_line),
+        cmocka_unit_test(test_precedence), cmocka_unit_test(test_feedback_is_bounded),
+        cmocka_unit_test(test_feedback_says), cmocka_unit_test(test_feedback_names_the_operator),
         cmocka_unit_test(test_feedback_speed),
     };
 

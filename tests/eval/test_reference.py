@@ -17,7 +17,8 @@ HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
 
 def task(forward, inputs="[torch.randn(4, 6)]", init="pass", sizes=""):
-    return (HEAD + sizes + "\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        " + init +
+    return (HEAD + sizes + "\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        " +
+            init +
             "\n    def forward(self, x, *rest):\n        return " + forward +
             f"\n\ndef get_inputs():\n    return {inputs}\n\ndef get_init_inputs():\n    return []\n")
 
@@ -79,7 +80,8 @@ class Draws(unittest.TestCase):
         self.assertEqual(len(large.unique()), reference.SPIKES)  # the others lie anywhere, and none ties with another
 
     def test_zeros_of_the_default_type(self):
-        head, blob = run(task("torch.zeros(9).index_add(0, rest[0], x)", "[torch.randn(60), torch.randint(0, 9, (60,))]"))
+        head, blob = run(task("torch.zeros(9).index_add(0, rest[0], x)",
+                              "[torch.randn(60), torch.randint(0, 9, (60,))]"))
         self.assertEqual({d["regime"] for d in head["draws"]}, set(reference.REGIMES))
         self.assertEqual(torch.get_default_dtype(), torch.float32)
 
@@ -198,7 +200,8 @@ class Draws(unittest.TestCase):
                 f = max(1.0, r["max_abs"] / r1["max_abs"])
                 self.assertEqual((r["n1"], r["n2"]), (r1["n1"] * f, r1["n2"] * f))
             self.assertGreater(b["noise"][0]["n2"], 0)
-            self.assertAlmostEqual(b["noise"][0]["max_abs"], float(eager.abs().max()), delta=1e-5 * float(eager.abs().max()))
+            self.assertAlmostEqual(b["noise"][0]["max_abs"], float(eager.abs().max()),
+                                   delta=1e-5 * float(eager.abs().max()))
 
     def test_what_is_not_finite_is_no_largest_value(self):
         nan, inf = float("nan"), float("inf")
@@ -223,7 +226,8 @@ class Draws(unittest.TestCase):
                              [(r, t) for r in reference.REGIMES for t in range(trials)])
 
     def test_a_large_parameter_is_drawn_in_parts(self):
-        src = task("x @ self.w.t() + self.b", init="self.w = nn.Parameter(torch.randn(5, 6) * 3 + 1); self.b = nn.Parameter(torch.zeros(5))")
+        src = task("x @ self.w.t() + self.b", init="self.w = nn.Parameter(torch.randn(5, 6) * 3 + 1); self.b = "
+                                                   "nn.Parameter(torch.zeros(5))")
         with unittest.mock.patch.object(reference, "PART", 7):
             head, blob = run(src)
         w, b = value(head["state_values"], blob)
@@ -328,7 +332,8 @@ class KernelBench(unittest.TestCase):
     def test_one_draw_depends_on_the_secret(self):
         x = []
         for seed in (1, 2):
-            head, blob = run(task("torch.relu(x)", "[torch.rand(3, 5)]"), protocol="kernelbench", params="seed", seed=seed)
+            head, blob = run(task("torch.relu(x)", "[torch.rand(3, 5)]"), protocol="kernelbench", params="seed",
+                             seed=seed)
             x.append([value(d["inputs"], blob)[0] for d in head["draws"]])
         same = [torch.equal(a, b) for a, b in zip(*x)]
         self.assertEqual(same, [True] * (len(same) - 1) + [False])
@@ -344,7 +349,8 @@ class KernelBench(unittest.TestCase):
 
 class Values(unittest.TestCase):
     def test_round_trip(self):
-        for v in (None, True, 3, 2.5, float("inf"), "text", (1, [2, {"a": torch.ones(2, 3).t(), 4: None}]), torch.float16,
+        for v in (None, True, 3, 2.5, float("inf"), "text", (1, [2, {"a": torch.ones(2, 3).t(), 4: None}]),
+                  torch.float16,
                   torch.tensor(7), torch.zeros(0, 3), torch.randn(3).bfloat16(), torch.tensor([True, False]),
                   torch.randn(2, dtype=torch.complex64), torch.randn(4, 4)[::2, 1:3], 2**70):
             p = values.Packer()
@@ -396,7 +402,8 @@ class InSharedMemory(unittest.TestCase):
                              {k: want[k] for k in ("skipped", "mode", "state", "init_seed")})
             self.assertEqual(len(draws), len(want["draws"]))
             for (draw, mine), w in zip(draws, want["draws"]):
-                self.assertEqual([draw[k] for k in ("regime", "trial", "mutates")], [w[k] for k in ("regime", "trial", "mutates")])
+                self.assertEqual([draw[k] for k in ("regime", "trial", "mutates")],
+                                 [w[k] for k in ("regime", "trial", "mutates")])
                 for k in "inputs", "eager", "oracle":
                     self.assertEqual(str(value(draw[k], mine)), str(value(w[k], blob)))
 
@@ -457,7 +464,8 @@ class InSharedMemory(unittest.TestCase):
         self.assertTrue(torch.equal(server.task.model.w, w))
 
     def test_parameters_in_shared_memory(self):
-        source = task("x @ self.w", init="self.w = nn.Parameter(torch.randn(6, 3)); self.v = nn.Parameter(torch.randn(2))")
+        source = task("x @ self.w", init="self.w = nn.Parameter(torch.randn(6, 3)); self.v = "
+                                         "nn.Parameter(torch.randn(2))")
         server, _, head, blob = self.all(source=source)
         want = value(head["state_values"], blob)
         facts, rest = self.ask(server, op="facts", bytes=False)
@@ -476,7 +484,8 @@ class InSharedMemory(unittest.TestCase):
             self.ask(server, op="fill", area=None)
             for k in "inputs", "eager", "oracle":
                 at, n = draw[k]["at"], draw[k]["nbytes"]
-                self.assertEqual(str(value(draw[k], os.pread(self.fd, head["size"], 0))), str(value(draw[k], want)), (k, at, n))
+                self.assertEqual(str(value(draw[k], os.pread(self.fd, head["size"], 0))), str(value(draw[k], want)),
+                                 (k, at, n))
 
     def test_what_does_not_fit_is_left_out(self):
         p = values.Collector()

@@ -33,7 +33,8 @@ static void a_fault_of_ours_is_tried_three_times(void **state)
 {
     (void)state;
     assert_int_equal(next(1, RETRY_AGAIN, TRY_INFRA, LACK_NONE), RETRY_AGAIN);
-    assert_int_equal(next(2, RETRY_AGAIN, TRY_INFRA, LACK_NONE), RETRY_ALONE); /* the last one: it may have been others */
+    /* the last one: it may have been others */
+    assert_int_equal(next(2, RETRY_AGAIN, TRY_INFRA, LACK_NONE), RETRY_ALONE);
     assert_int_equal(next(3, RETRY_ALONE, TRY_INFRA, LACK_NONE), RETRY_STOP);
 }
 

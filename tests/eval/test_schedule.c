@@ -1,4 +1,5 @@
-/* test_schedule.c - a device's memory and its use, in one process: in order, without work, and every wait ends on Ctrl-C. */
+/* test_schedule.c - a device's memory and its use, in one process: in order, without work, and every wait ends on
+ * Ctrl-C. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -295,7 +296,8 @@ static void *judge(void *arg)
     return NULL;
 }
 
-/* Nobody knows that they are large, and they run into each other; or they say so, and wait for as much. All get a verdict. */
+/* Nobody knows that they are large, and they run into each other; or they say so, and wait for as much. All get a
+ * verdict. */
 static void large_jobs_find_room(void **state)
 {
     for (int says = 0; says < 2; says++) {
@@ -426,7 +428,8 @@ static void shared_or_alone(void **state)
     schedule_free(&s);
 }
 
-/* While a call of seconds runs nobody is kept out for the sake of a timing, but not for ever; a batch of timings ends. */
+/* While a call of seconds runs nobody is kept out for the sake of a timing, but not for ever; a batch of timings
+ * ends. */
 static void what_lasts(void **state)
 {
     struct schedule s;

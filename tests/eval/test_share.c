@@ -66,7 +66,8 @@ static void test_like_slices(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone_it_is_wall_time), cmocka_unit_test(test_like_slices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone_it_is_wall_time),
+                                       cmocka_unit_test(test_like_slices)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

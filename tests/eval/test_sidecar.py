@@ -1,4 +1,5 @@
-"""test_sidecar.py - NAME.yaml beside a task: variants are run by strict, named in record and feedback, ignored by kernelbench."""
+"""test_sidecar.py - NAME.yaml beside a task: variants are run by strict, named in record and feedback, ignored by
+kernelbench."""
 import json
 import os
 import subprocess
@@ -62,11 +63,11 @@ torch::Tensor run(torch::Tensor x, torch::Tensor w, torch::Tensor b) {
     auto y = torch::empty({m, n}, x.options());
     dim3 grid((n + 31) / 32, m);
     if (x.scalar_type() == torch::kFloat32)
-        fc<float><<<grid, 32>>>(x.data_ptr<float>(), w.data_ptr<float>(), b.data_ptr<float>(), y.data_ptr<float>(), m, k, n,
-                                x.stride(0), x.stride(1));
+        fc<float><<<grid, 32>>>(x.data_ptr<float>(), w.data_ptr<float>(), b.data_ptr<float>(), y.data_ptr<float>(),
+                                m, k, n, x.stride(0), x.stride(1));
     else
-        fc<double><<<grid, 32>>>(x.data_ptr<double>(), w.data_ptr<double>(), b.data_ptr<double>(), y.data_ptr<double>(), m, k,
-                                 n, x.stride(0), x.stride(1));
+        fc<double><<<grid, 32>>>(x.data_ptr<double>(), w.data_ptr<double>(), b.data_ptr<double>(), y.data_ptr<double>(),
+                                 m, k, n, x.stride(0), x.stride(1));
     return y;
 }
 """
@@ -106,7 +107,8 @@ class Sidecar(unittest.TestCase):
 
     def eval(self, program, yaml, *options):
         self.write("t.yaml", yaml)
-        return subprocess.run([EXE, "eval", "--task", os.path.join(self.dir.name, "t.py"), "--json", "--trials", "1", *options,
+        return subprocess.run([EXE, "eval", "--task", os.path.join(self.dir.name, "t.py"), "--json", "--trials", "1",
+                               *options,
                                self.write("c.py", program)], capture_output=True, text=True, timeout=280 * SLOWDOWN)
 
     def verdict(self, program, yaml, *options):
@@ -126,7 +128,8 @@ class Sidecar(unittest.TestCase):
 
     def test_hard_coded_rows(self):
         v = self.verdict(ROWS, ODD)
-        self.assertEqual((v["category"], v["correctness"]["passed"], v["correctness"]["trials"]), ("correctness_error", 5, 10))
+        self.assertEqual((v["category"], v["correctness"]["passed"], v["correctness"]["trials"]),
+                         ("correctness_error", 5, 10))
         w = v["correctness"]["worst"]
         self.assertEqual((w["variant"], w["variant_is"]), ("odd", "batch_size = 13, n_out = 5"))
         self.assertIn("variant 'odd' of the task (batch_size = 13, n_out = 5)", v["feedback"])
@@ -165,8 +168,10 @@ class Sidecar(unittest.TestCase):
         self.assertEqual((first["status"], other["status"]), ("failed", "passed"))
 
     def test_what_the_task_cannot_do(self):
-        for yaml, words in ((ODD.replace("batch_size", "batchsize"), "variant 'odd': no module-level size 'batchsize'; did you mean 'batch_size'?"),
-                            ("variants: [{name: a, layout: channels_last}]", "no input can have the layout 'channels_last'"),
+        for yaml, words in ((ODD.replace("batch_size", "batchsize"), "variant 'odd': no module-level size 'batchsize'; "
+                                                                     "did you mean 'batch_size'?"),
+                            ("variants: [{name: a, layout: channels_last}]", "no input can have the layout "
+                                                                             "'channels_last'"),
                             ("variants: [{name: a, layout: {3: strided}}]", "get_inputs returns 1 values"),
                             ("variants: [{name: a, sizes: {batch_size: 9999999}}]", "the limit is"),
                             ("variants: [{name: a, dtypes: float16}]", "did you mean 'dtype'?")):
@@ -192,7 +197,8 @@ class Layouts(unittest.TestCase):
     def test_strides_and_values(self):
         import torch
         want = torch.arange(24.0).reshape(2, 3, 2, 2)
-        for layout, strides in (("contiguous", (12, 4, 2, 1)), ("transposed", (12, 4, 1, 2)), ("strided", (24, 8, 4, 2)),
+        for layout, strides in (("contiguous", (12, 4, 2, 1)), ("transposed", (12, 4, 1, 2)),
+                                ("strided", (24, 8, 4, 2)),
                                 ("channels_last", (12, 1, 6, 3))):
             x = self.form(layout=[layout])[0]
             self.assertEqual(x.stride(), strides, layout)

@@ -38,7 +38,8 @@ static const struct kind kinds[] = {
     {"double", "", "x.sigmoid()", "torch.rand(96, 300, dtype=torch.float64)", "rows"},
     {"dropout", "self.n = nn.Dropout(0.5)", "self.n(x)", "torch.rand(96, 300)", "rows"},
     {"makes_zeros", "self.n = nn.Linear(300, 70)", "self.n(x) @ torch.ones(70, 70)", "torch.rand(96, 300)", "rows"},
-    /* What a function of its own has captured stays as it is in a copy of the model: the task itself is drawn, no other. */
+    /* What a function of its own has captured stays as it is in a copy of the model: the task itself is drawn, no
+     * other. */
     {"not_in_double", "n = self.n = nn.Linear(300, 70); self.f = lambda v: n(v)", "self.f(x)", "torch.rand(96, 300)",
      "own"},
 };

@@ -1,5 +1,5 @@
-"""test_streamed_front.py - candidates of streamed tasks, judged by replay: what lies astray, in other layouts, or in the
-inputs is found where outputs are compared in tiles and inputs are nobody's copy."""
+"""test_streamed_front.py - candidates of streamed tasks, judged by replay: what lies astray, in other layouts, or in
+the inputs is found where outputs are compared in tiles and inputs are nobody's copy."""
 import json
 import os
 import subprocess
@@ -57,12 +57,13 @@ std::vector<torch::Tensor> run(torch::Tensor x, torch::Tensor y, torch::Tensor w
 {
     auto a = OUT;
     auto b = torch::empty({x.size(0)}, x.options());
-    k<<<1, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), w.data_ptr<float>(), a.data_ptr<float>(), b.data_ptr<float>(),
-                 x.size(0), x.size(1));
+    k<<<1, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), w.data_ptr<float>(), a.data_ptr<float>(),
+                 b.data_ptr<float>(), x.size(0), x.size(1));
     return {RETURN, b};
 }
 """
-mod = load_inline("streamed", cpp_sources="std::vector<torch::Tensor> run(torch::Tensor x, torch::Tensor y, torch::Tensor w);",
+mod = load_inline("streamed",
+                  cpp_sources="std::vector<torch::Tensor> run(torch::Tensor x, torch::Tensor y, torch::Tensor w);",
                   cuda_sources=source, functions=["run"])
 
 
@@ -122,7 +123,8 @@ class Streamed(unittest.TestCase):
 
     def test_many_at_once(self):
         wrong = {"MORE": "t += i == 0;"}
-        all_of = self.judge_all([{"MORE": f"if (i < 0) t += {i};"} if i % 2 else dict(wrong, AT=f"row * d + i + {i} - {i}")
+        all_of = self.judge_all([{"MORE": f"if (i < 0) t += {i};"} if i % 2
+                                 else dict(wrong, AT=f"row * d + i + {i} - {i}")
                                  for i in range(6)], "--jobs", "4")
         self.assertEqual([v["status"] for v in all_of], ["failed", "passed"] * 3)
 
@@ -131,8 +133,8 @@ class Streamed(unittest.TestCase):
         self.assertEqual((v["category"], v["correctness"]["worst"]["kind"]), ("correctness_error", "shape"), v)
 
     def test_the_published_protocol(self):
-        """Parameters are those of the construction, from one seed: who draws something else first has others. strict lays
-        its own."""
+        """Parameters are those of the construction, from one seed: who draws something else first has others. strict
+        lays its own."""
         other = {"self.w = nn.Parameter": "torch.rand(1); self.w = nn.Parameter"}
         same, others = self.judge_all([{}, other], "--protocol", "kernelbench")
         self.assertEqual((same["status"], same["correctness"]["params"]), ("passed", "seed"), same)

@@ -1,4 +1,5 @@
-"""test_structure.py - redrawn inputs keep what can be seen of the task's own: triangles, symmetry, order, probabilities."""
+"""test_structure.py - redrawn inputs keep what can be seen of the task's own: triangles, symmetry, order,
+probabilities."""
 import os
 import sys
 import unittest

@@ -1,6 +1,6 @@
 """test_timed_replay.py - times by replay, with the machine's clock in place of a GPU's ($MUSACODER_TEST_TIMED): small
-tasks, and streamed ones, whose inputs are drawn in place for each call and whose outputs are looked at in random places.
-The figures mean nothing here; who is timed, how often, and what is found wrong do."""
+tasks, and streamed ones, whose inputs are drawn in place for each call and whose outputs are looked at in random
+places. The figures mean nothing here; who is timed, how often, and what is found wrong do."""
 import json
 import os
 import subprocess
@@ -97,7 +97,8 @@ class Timed(unittest.TestCase):
     def test_as_published(self):
         for streamed in True, False:
             v = self.judge({}, options=["--protocol", "kernelbench"], streamed=streamed)[0]
-            self.assertEqual(v["correctness"]["regimes"]["secret"]["passed"], 3)  # and its weights are those that are timed
+            # and its weights are those that are timed
+            self.assertEqual(v["correctness"]["regimes"]["secret"]["passed"], 3)
             calls = self.timed(v)
             self.assertEqual(calls["cold"], 100)
             self.assertGreaterEqual(calls["checked"], 2)

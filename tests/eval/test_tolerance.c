@@ -264,8 +264,8 @@ static const char *const order_names[] = {"exact", "8 lanes", "serial", "backwar
 
 static void name_it(const struct problem *p, enum regime g, const char *what)
 {
-    fail_msg("%s %s %lld x %lld, regime %d: %s", op_names[p->op], dt_name(p->dtype), (long long)p->rows, (long long)p->k,
-             (int)g, what);
+    fail_msg("%s %s %lld x %lld, regime %d: %s", op_names[p->op], dt_name(p->dtype), (long long)p->rows,
+             (long long)p->k, (int)g, what);
 }
 
 /* Of one draw: 1 if it decides; *caught: it finds the dropped term. */

@@ -1,5 +1,6 @@
-"""test_values.py - values in the judge's shared memory, streamed: the same verdicts as with values in frames. The draws are
-others, so numbers of elements and values differ. $MUSACODER_VALUES streams small tasks too, on the emulator."""
+"""test_values.py - values in the judge's shared memory, streamed: the same verdicts as with values in frames. The
+draws are others, so numbers of elements and values differ. $MUSACODER_VALUES streams small tasks too, on the
+emulator."""
 import json
 import os
 import subprocess
@@ -24,11 +25,14 @@ def judged(how, task, sources, *options, trace=""):
         for path, text in [(os.path.join(folder, "task.py"), task), *zip(paths, sources)]:
             with open(path, "w") as f:
                 f.write(text)
-        p = subprocess.run([EXE, "eval", "--task", os.path.join(folder, "task.py"), "--json", "--no-cache", *options, *paths],
-                           capture_output=True, text=True, timeout=280 * SLOWDOWN, env=dict(os.environ, MUSACODER_VALUES=how, MUSACODER_TRACE=trace))
+        p = subprocess.run([EXE, "eval", "--task", os.path.join(folder, "task.py"), "--json", "--no-cache", *options,
+                            *paths],
+                           capture_output=True, text=True, timeout=280 * SLOWDOWN,
+                           env=dict(os.environ, MUSACODER_VALUES=how, MUSACODER_TRACE=trace))
     verdicts = [json.loads(line) for line in p.stdout.splitlines()]
     assert len(verdicts) == len(sources), p.stderr
-    return [{k: v[k] for k in ("status", "category", "correctness", "legality", "reward", "feedback")} for v in verdicts]
+    return [{k: v[k] for k in ("status", "category", "correctness", "legality", "reward", "feedback")}
+            for v in verdicts]
 
 
 def outline(v):
@@ -96,7 +100,8 @@ class Values(unittest.TestCase):
         for name, category, _, source in corpus.RELU:
             if category in (None, "correctness_error", "cheating") and "class" in source and "```" not in source:
                 kinds.setdefault(category, []).append(name)
-        want = self.same(corpus.RELU_TASK, some(corpus.RELU, *(n for names in kinds.values() for n in names[:2])), "--trials", "2")
+        want = self.same(corpus.RELU_TASK, some(corpus.RELU, *(n for names in kinds.values() for n in names[:2])),
+                         "--trials", "2")
         self.assertEqual({v["category"] for v in want}, set(kinds))
 
     def test_what_is_convicted_runs_no_further(self):
@@ -112,7 +117,8 @@ class Values(unittest.TestCase):
 
     def test_large_parameters(self):
         """Of 68 MB: they are asked for in parts, and lie in no frame."""
-        [v] = self.same(LARGE, [LARGE_KERNEL], "--trials", "1", "--protocol", "kernelbench", "--max-elements", str(1 << 25))
+        [v] = self.same(LARGE, [LARGE_KERNEL], "--trials", "1", "--protocol", "kernelbench", "--max-elements",
+                        str(1 << 25))
         self.assertEqual(v["correctness"]["passed"], 1)
 
     def test_published_protocol(self):

@@ -110,7 +110,8 @@ class Verdicts(Judge):
         free, _ = self.judge(corpus.RELU_TASK, rows[:1], "--trials", "1", "--jail", "none", cache="--cache")
         self.assertNotIn("cached", free[0])  # what ran without a jail is no answer for who asks for one
         self.assertEqual(first[0], again[0])
-        for key in ("schema", "task", "task_sha256", "candidate_sha256", "backend", "protocol", "status", "category", "stage",
+        for key in ("schema", "task", "task_sha256", "candidate_sha256", "backend", "protocol", "status", "category",
+                    "stage",
                     "extraction", "compile", "correctness", "legality", "performance", "reward", "feedback", "stage_ms",
                     "environment"):
             self.assertIn(key, first[0])
@@ -170,12 +171,14 @@ class BadInput(unittest.TestCase):
         self.expect_line(p, 2, "the same for all inputs")
 
     def test_one_answer_within_the_tolerance_is_one(self):
-        """The mean of a softmax is 1/n: rounding alone tells its draws apart. Numbers that differ are answers that do."""
+        """The mean of a softmax is 1/n: rounding alone tells its draws apart. Numbers that differ are answers that
+        do."""
         ok = self.write("ok.py", corpus.GOOD)
         for op, words in (("torch.softmax(x, 1).mean(1)", "same for all inputs"), ("float(x.sum())", "")):
             task = self.write("t.py", corpus.RELU_TASK.replace("torch.relu(x)", op))
             p = musacoder("eval", "--task", task, "--no-cache", "--trials", "1", ok)
-            self.assertEqual((p.returncode, "same for all inputs" in p.stderr), (2, True) if words else (1, False), p.stderr)
+            self.assertEqual((p.returncode, "same for all inputs" in p.stderr), (2, True) if words else (1, False),
+                             p.stderr)
 
     def test_broken_tasks(self):
         ok = self.write("ok.py", corpus.GOOD)
@@ -192,7 +195,8 @@ class BadInput(unittest.TestCase):
 
 
 class Shrink(unittest.TestCase):
-    TASK = corpus.LINEAR_TASK.replace("import torch.nn as nn\n", "import torch.nn as nn\n\nbatch, n_in, n_out = 1 << 14, 4096, "
+    TASK = corpus.LINEAR_TASK.replace("import torch.nn as nn\n", "import torch.nn as nn\n\nbatch, n_in, n_out = 1 << "
+                                                                 "14, 4096, "
                                      "8192\n").replace("5, 19", "batch, n_in").replace("[19, 11]", "[n_in, n_out]")
 
     def test_shrink(self):

@@ -16,7 +16,8 @@
 #include "queue/verdict.h"
 
 static const char task[] =
-    "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def __init__(self):\n"
+    "        super().__init__()\n"
     "    def forward(self, x):\n        return torch.relu(x)\n\ndef get_inputs():\n    return [torch.randn(7, 9)]\n\n"
     "def get_init_inputs():\n    return []\n";
 
@@ -26,7 +27,8 @@ static const char good[] =
     "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n"
     "torch::Tensor run(torch::Tensor x) {\n    auto y = torch::empty_like(x);\n    int n = x.numel();\n"
     "    k<<<(n + 31) / 32, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);\n    return y;\n}\n'''\n"
-    "ext = load_inline(name='w', cpp_sources='torch::Tensor run(torch::Tensor x);', cuda_sources=src, functions=['run'])\n\n"
+    "ext = load_inline(name='w', cpp_sources='torch::Tensor run(torch::Tensor x);', cuda_sources=src, "
+    "functions=['run'])\n\n"
     "class ModelNew(nn.Module):\n    def forward(self, x):\n        return ext.run(x)\n```\n";
 
 static char exe[PATH_MAX];

@@ -269,7 +269,8 @@ static float *share(uint64_t inputs, uint64_t *ret_addr)
 
 static int tile_at(uint64_t from, int64_t n, int64_t stride, uint64_t span, struct err *e)
 {
-    const struct wire_strided m = {.to = shared.at_tile, .from = from, .to_dtype = DT_F32, .from_dtype = DT_F32, .dims = 1,
+    const struct wire_strided m = {.to = shared.at_tile, .from = from, .to_dtype = DT_F32, .from_dtype = DT_F32,
+                                   .dims = 1,
                                    .size = {n}, .to_stride = {1}, .from_stride = {stride}};
 
     return executor_tile(x, &m, span, e);
@@ -443,7 +444,8 @@ static void test_an_echo_is_a_device_copy(void **state)
     front_step(&f);
     must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
     one_call(1, 1, out, &call);
-    assert_int_equal(call.reads, 2); /* looking for an echo waits for the device: what is answered next would tell when */
+    /* looking for an echo waits for the device: what is answered next would tell when */
+    assert_int_equal(call.reads, 2);
     must(executor_log(x, &log, &e), &e);
     assert_int_equal(log.counts.echoes, 1);
     assert_true(log.counts.bytes_up <= 1024); /* what every library holds */

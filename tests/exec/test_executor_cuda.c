@@ -197,7 +197,8 @@ static int lay_shared(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct
 static int look_at_tile(void *ctx, uint32_t round, struct err *e)
 {
     const struct wire_strided m = {.to = shared.at_tile + 64, .from = f.notes->out + (N - 100) * 4, .to_dtype = DT_F32,
-                                   .from_dtype = DT_F32, .dims = 1, .size = {100}, .to_stride = {1}, .from_stride = {1}};
+                                   .from_dtype = DT_F32, .dims = 1, .size = {100}, .to_stride = {1},
+                                   .from_stride = {1}};
 
     (void)ctx, (void)round;
     memset(shared.tile, 0, 4096);

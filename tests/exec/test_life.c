@@ -189,7 +189,8 @@ static void test_what_was_asked_for_in_vain(void **state)
 static void cast_of(uint64_t to, uint32_t to_dtype, uint64_t from, uint32_t from_dtype, int64_t from_stride)
 {
     const struct wire_strided m = {.to = block + to, .from = block + from, .to_dtype = to_dtype,
-                                   .from_dtype = from_dtype, .dims = 1, .size = {16}, .to_stride = {1}, .from_stride = {from_stride}};
+                                   .from_dtype = from_dtype, .dims = 1, .size = {16}, .to_stride = {1},
+                                   .from_stride = {from_stride}};
 
     assert_int_equal(ask(WIRE_STRIDED, &m, NULL, 0), 0);
 }

@@ -682,7 +682,8 @@ class Experiment:
             print(f"not judged to the end: {self.cut} of {len(jobs)}")
         seconds = ", ".join(f"{name} {s:.0f} s" for name, s in self.phases.items())
         print(f"{self.a.backend}: {self.a.hostile} hostile and {self.a.honest} honest candidates, "
-              f"{self.a.workers} workers of {self.a.jobs} jobs; {seconds}; killed: {dict(self.killed)}; attempts: {queue.attempts()}; put again "
+              f"{self.a.workers} workers of {self.a.jobs} jobs; {seconds}; killed: {dict(self.killed)}; attempts: "
+              f"{queue.attempts()}; put again "
               f"after infra: {sum(self.infra.values())}; problems: {len(self.problems)}", flush=True)
 
 

@@ -1,5 +1,5 @@
-"""honest.py - candidates that mean well: right ones in many shapes, and wrong ones whose error has a size. Each is a function
-of a number, so that as many as needed can be made; those with the same 'kind' have the same verdict."""
+"""honest.py - candidates that mean well: right ones in many shapes, and wrong ones whose error has a size. Each is a
+function of a number, so that as many as needed can be made; those with the same 'kind' have the same verdict."""
 import os
 import sys
 
@@ -47,7 +47,8 @@ from torch.utils.cpp_extension import load_inline
 
 
 def program(decl, kernel, model):
-    return HEAD + f'ext = load_inline(name="honest", cpp_sources="{decl};", cuda_sources=r"""{kernel}""", functions=["run"])\n' + model
+    return (HEAD + f'ext = load_inline(name="honest", cpp_sources="{decl};", cuda_sources=r"""{kernel}""", '
+            'functions=["run"])\n' + model)
 
 
 def relu(block, value="x[i] > 0.0f ? x[i] : 0.0f", grid="(n + {b} - 1) / {b}"):

@@ -1,5 +1,5 @@
-"""hostile.py - candidates that attack whoever runs them. Rows: name, the verdicts that are right for it (None: passed: the
-attack failed and what it computes is right), source. All of them answer the ReLU task of tests/eval."""
+"""hostile.py - candidates that attack whoever runs them. Rows: name, the verdicts that are right for it (None:
+passed: the attack failed and what it computes is right), source. All of them answer the ReLU task of tests/eval."""
 import os
 import sys
 
@@ -50,7 +50,8 @@ CRASHES = [
     ("recursion in C++", RUNTIME, host(
         "volatile char c = 1; n += deep(&c) * 0;",
         "static int deep(volatile char *p) { volatile char big[65536]; big[0] = *p; return deep(big) + big[0]; }\n")),
-    ("recursion in Python", (RUNTIME, TIMEOUT), forward("import sys\nsys.setrecursionlimit(1 << 30)\nf = lambda: f()\nf()")),
+    ("recursion in Python", (RUNTIME, TIMEOUT), forward("import sys\nsys.setrecursionlimit(1 << 30)\nf = lambda: f()\n"
+                                                        "f()")),
     ("raises SystemExit", RUNTIME, forward("raise SystemExit(0)")),
     ("raises KeyboardInterrupt", RUNTIME, init("raise KeyboardInterrupt")),
     ("an exception of 100 MB", RUNTIME, forward("raise ValueError('x' * 100_000_000)")),
@@ -66,7 +67,8 @@ HANGS = [
     ("loops in C++", TIMEOUT, host("for (volatile int k = 0;; k++) ;")),
     ("loops in a constructor of the library", (TIMEOUT, CHEATING), source(
         "__attribute__((constructor)) static void first() { for (volatile int k = 0;; k++) ; }")),
-    ("loops in a destructor", TIMEOUT, forward("class D:\n    def __del__(self):\n        while True: pass\nd = D()\ndel d")),
+    ("loops in a destructor", TIMEOUT, forward("class D:\n    def __del__(self):\n        while True: pass\nd = D()\n"
+                                               "del d")),
     ("hangs when the process exits", (None, TIMEOUT), at_import(
         "import atexit, time\natexit.register(time.sleep, 1e6)")),
     ("loops in a kernel", TIMEOUT, kernel("for (volatile int k = 1; k; k = 1) ;")),
@@ -94,13 +96,16 @@ BOMBS = [
     ("descriptors", ENDED, forward("import os\nwhile True: os.dup(1)")),
     ("fills /tmp", ENDED, forward("f = open('/tmp/fill', 'wb', 0)\nwhile True: f.write(b'x' * (1 << 22))")),
     ("fills /tmp with names", ENDED, forward("import os\nfor i in range(10**9): os.mkdir(f'/tmp/{i}')")),
-    ("1 GB of stderr", (None, TIMEOUT), forward("import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(2, b)")),
+    ("1 GB of stderr", (None, TIMEOUT),
+     forward("import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(2, b)")),
     ("endless output", TIMEOUT, forward("while True: print('all work and no play')")),
     ("output without end from C++", TIMEOUT, host('for (;;) printf("%0999d\\n", n);')),
-    ("an endless result", ENDED + ("correctness_error",), with_forward("return ext.relu(x)[:1, :1].expand(1 << 20, 1 << 20)")),
+    ("an endless result", ENDED + ("correctness_error",), with_forward("return ext.relu(x)[:1, :1].expand(1 << 20, 1 "
+                                                                       "<< 20)")),
     ("a result that holds itself", RUNTIME, with_forward("r = [ext.relu(x)]\nr.append(r)\nreturn r")),
     ("device memory", (RUNTIME, TIMEOUT), host(
-        'for (;;) { void *p; if (cudaMalloc(&p, (size_t)1 << 30) != cudaSuccess) throw std::runtime_error("no more"); }')),
+        'for (;;) { void *p; if (cudaMalloc(&p, (size_t)1 << 30) != cudaSuccess) '
+        'throw std::runtime_error("no more"); }')),
     ("device memory, through torch", (RUNTIME, TIMEOUT), forward(
         "keep = []\nwhile True: keep.append(torch.empty(1 << 28, dtype=torch.uint8, device=x.device))")),
 ]
@@ -120,12 +125,14 @@ ESCAPES = [
     ("kills everybody", ENDED + (None,), forward("import os\ntry: os.kill(-1, 9)\nexcept OSError: pass")),
     ("garbage for the judge", CHEATING, forward("import os\nos.write(3, b'\\xff' * 4096)")),
     ("a frame without an end", (CHEATING, TIMEOUT), forward(
-        "import os, struct, time\nos.write(3, b'MCF1' + struct.pack('<IQ', 1 << 20, 1 << 29) + b'{')\ntime.sleep(1e6)")),
-    ("a frame larger than all", CHEATING, forward("import os, struct\nos.write(3, b'MCF1' + struct.pack('<IQ', 1 << 31, 1 << 62))")),
+        "import os, struct, time\nos.write(3, b'MCF1' + struct.pack('<IQ', 1 << 20, 1 << 29) + b'{')\n"
+        "time.sleep(1e6)")),
+    ("a frame larger than all", CHEATING, forward("import os, struct\nos.write(3, b'MCF1' + struct.pack('<IQ', 1 << 31,"
+                                                  " 1 << 62))")),
     ("hangs up and lives on", ENDED, forward("import os, time\nos.close(3)\ntime.sleep(1e6)")),
     ("builds without end", ENDED + (COMPILE,), forward(
-        "for i in range(10**6): load_inline(name=f'e{i}', cpp_sources='int f();', cuda_sources='int f() { return 1; }', "
-        "functions=['f'])")),
+        "for i in range(10**6): load_inline(name=f'e{i}', cpp_sources='int f();', "
+        "cuda_sources='int f() { return 1; }', functions=['f'])")),
 ]
 
 BUILDS = [
@@ -135,7 +142,8 @@ BUILDS = [
     ("constexpr without end", (COMPILE, TIMEOUT), source(
         "constexpr long spin(long k) { while (true) k = k * 3 + 1; return k; }\nstatic_assert(spin(1), \"\");")),
     ("macro bomb", (COMPILE, TIMEOUT), source(
-        "#define A0 1,1,1,1,1,1,1,1,1,1\n" + "".join(f"#define A{k} " + ",".join([f"A{k - 1}"] * 10) + "\n" for k in range(1, 9)) +
+        "#define A0 1,1,1,1,1,1,1,1,1,1\n" + "".join(f"#define A{k} " + ",".join([f"A{k - 1}"] * 10) + "\n"
+                                                     for k in range(1, 9)) +
         "static const char bomb[] = {A8};")),
     ("includes itself", (COMPILE, TIMEOUT), source("#include __FILE__")),
     ("#include \"/dev/zero\"", (COMPILE, TIMEOUT), source('#include "/dev/zero"')),
@@ -154,22 +162,27 @@ GPU = [  # a real device only
     ("leaves a kernel running", TIMEOUT, build(KERNEL.replace("__global__", '''
 __global__ void forever(float *y) { for (;;) { y[0] = y[0] + 1; __nanosleep(1000); } }
 __global__''', 1).replace("    return y;", "    cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);\n"
-                          "    auto z = torch::empty_like(x); forever<<<1, 1, 0, s>>>(z.data_ptr<float>());\n    return y;")) + MODEL),
+                          "    auto z = torch::empty_like(x); forever<<<1, 1, 0, s>>>(z.data_ptr<float>());\n"
+                          "    return y;")) + MODEL),
     ("misaligned", RUNTIME, kernel("*(float4 *)((char *)y + 4) = make_float4(1, 2, 3, 4);")),
     ("trap", RUNTIME, kernel("__trap();")),
     ("recursion in a kernel", RUNTIME, build(KERNEL.replace("__global__", '''
-__device__ __noinline__ int deep(volatile int *p, int k) { volatile int a[64]; a[k & 63] = *p; return deep(a, k + 1) + a[3]; }
+__device__ __noinline__ int deep(volatile int *p, int k) {
+    volatile int a[64]; a[k & 63] = *p; return deep(a, k + 1) + a[3]; }
 __global__''', 1).replace("if (i < n)", "volatile int s = 1; if (deep(&s, n) == 1) y[0] = 2; if (i < n)")) + MODEL),
-    ("device memory, a heap for kernels", (RUNTIME, None), host("cudaDeviceSetLimit(cudaLimitMallocHeapSize, (size_t)120 << 30);")),
+    ("device memory, a heap for kernels", (RUNTIME, None), host("cudaDeviceSetLimit(cudaLimitMallocHeapSize, (size_t)"
+                                                                "120 << 30);")),
     ("device memory, stacks", (RUNTIME, None), host("cudaDeviceSetLimit(cudaLimitStackSize, 500 << 10);")),
     ("device memory, in order of the stream", (RUNTIME, TIMEOUT), host(
-        'for (;;) { void *p; if (cudaMallocAsync(&p, (size_t)1 << 30, 0) != cudaSuccess) throw std::runtime_error("no more"); }')),
+        'for (;;) { void *p; if (cudaMallocAsync(&p, (size_t)1 << 30, 0) != cudaSuccess) throw std::runtime_error("no '
+        'more"); }')),
     ("device memory, around the wrappers", ENDED, forward(
         "import ctypes, glob\nlib = ctypes.CDLL('libcuda.so.1')\np = ctypes.c_void_p()\n"
         "while lib.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 30)) == 0: pass\n"
         "import time\ntime.sleep(1)\nraise MemoryError('all taken')")),
     ("pinned memory", (RUNTIME, TIMEOUT), host(
-        'for (;;) { void *p; if (cudaMallocHost(&p, (size_t)1 << 30) != cudaSuccess) throw std::runtime_error("no more"); }')),
+        'for (;;) { void *p; if (cudaMallocHost(&p, (size_t)1 << 30) != cudaSuccess) throw std::runtime_error("no '
+        'more"); }')),
     ("prints from every thread", (None, TIMEOUT), kernel('for (int k = 0; k < 1000; k++) printf("%d %d\\n", i, k);')),
     ("resets the device", (None, CHEATING, RUNTIME), host("cudaDeviceReset();")),  # its process has none to reset
 ]

@@ -1,6 +1,6 @@
-"""test_lost_device.py - a GPU that falls off, and one that is full. A driver that finds a device which then answers nobody
-(tests/device/fake_cuda.c) stands for it: a candidate is not judged, never scored; and which errors of a device are taken
-as its loss."""
+"""test_lost_device.py - a GPU that falls off, and one that is full. A driver that finds a device which then answers
+nobody (tests/device/fake_cuda.c) stands for it: a candidate is not judged, never scored; and which errors of a device
+are taken as its loss."""
 import json
 import os
 import shutil
@@ -34,7 +34,8 @@ class NoDevice(unittest.TestCase):
 
     def start(self, *names):
         task, *good = (os.path.join(self.folder, n) for n in ("task.py", *names))
-        argv = [EXE, "eval", "--task", task, "--backend", "cuda", "--trials", "1", "--no-perf", "--no-cache", "--json", *good]
+        argv = [EXE, "eval", "--task", task, "--backend", "cuda", "--trials", "1", "--no-perf", "--no-cache", "--json",
+                *good]
         return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=dict(os.environ, LD_LIBRARY_PATH=self.folder, MUSACODER_CACHE_DIR=self.folder))
 
@@ -70,7 +71,8 @@ class NoDevice(unittest.TestCase):
 
 class Errors(unittest.TestCase):
     def test_out_of_memory(self):
-        """Of which exceptions the harness says that the device's memory ran out: by class or code, and CUDA's own words."""
+        """Of which exceptions the harness says that the device's memory ran out: by class or code, and CUDA's own
+        words."""
         code = """
 import torch, values
 def chained(e, cause):
@@ -85,7 +87,9 @@ ring = RuntimeError("a")
 ring.__cause__ = chained(RuntimeError("b"), ring)
 short = torch.OutOfMemoryError("CUDA out of memory")
 print([values.out_of_memory(e) for e in (short, driver, chained(ValueError("x"), short),
-       RuntimeError("CUDA error: out of memory\\nadvice"), RuntimeError("Unexpected. Error 2: out of memory"), other, ring, Odd(), ValueError("CUDA error: out of memory"),
+       RuntimeError("CUDA error: out of memory\\nadvice"), RuntimeError("Unexpected. Error 2: out of memory"),
+       other, ring, Odd(),
+       ValueError("CUDA error: out of memory"),
        RuntimeError("boom\\nCUDA error: out of memory"), MemoryError())])
 """
         p = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,

@@ -34,7 +34,8 @@ static void encode_all(struct tokenizer *t, const char *s, size_t n)
 
 static struct tokenizer *byte_tokenizer(void)
 {
-    static const char head[] = "{\"model\":{\"vocab\":{", tail[] = "},\"merges\":[\"a b\"]},\"pre_tokenizer\":{\"type\":"
+    static const char head[] = "{\"model\":{\"vocab\":{",
+        tail[] = "},\"merges\":[\"a b\"]},\"pre_tokenizer\":{\"type\":"
         "\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}}";
     struct err e = ERR_INIT;
     struct buf b;

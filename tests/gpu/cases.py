@@ -26,20 +26,23 @@ torch::Tensor relu(torch::Tensor x) {
 
 LAUNCH = "relu_kernel<<<grid, block>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);"
 
-STREAM = build(KERNEL.replace("<<<(n + 255) / 256, 256>>>", "<<<(n + 255) / 256, 256, 0, at::cuda::getCurrentCUDAStream()>>>")
+STREAM = build(KERNEL.replace("<<<(n + 255) / 256, 256>>>", "<<<(n + 255) / 256, 256, 0, "
+                                                            "at::cuda::getCurrentCUDAStream()>>>")
                .replace("__global__", "#include <ATen/cuda/CUDAContext.h>\n__global__", 1)) + MODEL
 
 DEVICE = [
     ("honest", None, [], GOOD),
     ("honest, torch's stream", None, [], STREAM),
     ("honest, through views and copies", None, [], with_forward(
-        "y = torch.empty_like(x)\ny[:8].copy_(ext.relu(x[:8].contiguous()))\ny[8:].copy_(ext.relu(x[8:].contiguous()))\nreturn y")),
+        "y = torch.empty_like(x)\ny[:8].copy_(ext.relu(x[:8].contiguous()))\n"
+        "y[8:].copy_(ext.relu(x[8:].contiguous()))\nreturn y")),
     ("wrong values", "correctness_error", ["wrong"], host(LAUNCH, "if (i < n) y[i] = x[i];")),
     ("unwritten tail", "correctness_error", ["nan"], host(LAUNCH, "if (i < n - 5) y[i] = x[i] > 0.0f ? x[i] : 0.0f;")),
     ("stale memory", "correctness_error", [], with_forward(
         "y = ext.relu(x)\nz = torch.empty_like(x)\ndel y\nreturn torch.empty_like(x)")),
     ("illegal address", "runtime_error", ["illegal"], host(LAUNCH, "y[(size_t)i + (1ull << 42)] = x[i];")),
-    ("null pointer", "runtime_error", ["illegal"], host("relu_kernel<<<grid, block>>>(x.data_ptr<float>(), nullptr, n);")),
+    ("null pointer", "runtime_error", ["illegal"],
+     host("relu_kernel<<<grid, block>>>(x.data_ptr<float>(), nullptr, n);")),
     ("host pointer", "runtime_error", ["illegal"], host(
         "float *p = (float *)malloc(n * 4); relu_kernel<<<grid, block>>>(x.data_ptr<float>(), p, n);")),
     ("misaligned", "runtime_error", ["misaligned"], host(LAUNCH,
@@ -49,7 +52,8 @@ DEVICE = [
         "if (i < n + 3) y[i] = i < n ? (x[i] > 0.0f ? x[i] : 0.0f) : 1.0f;")),
     ("writes before the start", None, [], host(LAUNCH,
         "if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f; if (i == 0) y[-1] = 0.0f;")),
-    ("device assert", "runtime_error", ["assert"], host(LAUNCH, "assert(n < 0); if (i < n) y[i] = x[i];", "#include <cassert>\n")),
+    ("device assert", "runtime_error", ["assert"],
+     host(LAUNCH, "assert(n < 0); if (i < n) y[i] = x[i];", "#include <cassert>\n")),
     ("trap", "runtime_error", [], host(LAUNCH, "__trap();")),
     ("block too large", "runtime_error", ["refused"], host(
         "relu_kernel<<<1, 2048>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);")),
@@ -62,23 +66,28 @@ DEVICE = [
     ("memory, piece by piece", "runtime_error", ["out of memory"], with_forward(
         "keep = [torch.empty(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(400)]\nreturn ext.relu(x)")),
     ("memory, cudaMalloc", "runtime_error", [], host(
-        'for (;;) { void *p; if (cudaMalloc(&p, (size_t)4 << 30) != cudaSuccess) throw std::runtime_error("out of memory"); }')),
+        'for (;;) { void *p; if (cudaMalloc(&p, (size_t)4 << 30) != cudaSuccess) throw std::runtime_error("out of '
+        'memory"); }')),
     ("host crash", "runtime_error", ["signal"], host("*(volatile int *)8 = 1; " + LAUNCH)),
     ("exits", "runtime_error", ["exit"], host("_exit(3);", extra="#include <unistd.h>\n")),
     ("torch in forward", "cheating", ["relu"], with_forward("return torch.relu(x)")),
     ("torch beside a kernel", "cheating", ["relu"], with_forward("ext.relu(x)\nreturn torch.relu(x)")),
     ("decoy kernel", "cheating", [], with_forward("ext.relu(x)\nreturn x * (x > 0)")),
-    ("kept from init", "cheating", [], with_forward("return self.y", init="self.y = ext.relu(torch.randn(16, 37).cuda())")),
+    ("kept from init", "cheating", [],
+     with_forward("return self.y", init="self.y = ext.relu(torch.randn(16, 37).cuda())")),
     ("no kernel", ("cheating", "compile_error"), [], with_forward("return x")),
-    ("writes its input", ("correctness_error", "runtime_error"), [], with_forward("y = ext.relu(x)\nx.copy_(y)\nreturn y")),
+    ("writes its input", ("correctness_error", "runtime_error"), [],
+     with_forward("y = ext.relu(x)\nx.copy_(y)\nreturn y")),
     ("side stream", None, [], build(KERNEL.replace(
-        "relu_kernel<<<(n + 255) / 256, 256>>>(", "cudaStream_t s; cudaStreamCreate(&s);\n    relu_kernel<<<(n + 255) / 256, 256, 0, s>>>(")
+        "relu_kernel<<<(n + 255) / 256, 256>>>(",
+        "cudaStream_t s; cudaStreamCreate(&s);\n    relu_kernel<<<(n + 255) / 256, 256, 0, s>>>(")
         .replace("return y;", "cudaStreamSynchronize(s); cudaStreamDestroy(s);\n    return y;")) + MODEL),
     ("again honest", None, [], GOOD + "\n# judged after all of the above\n"),
 ]
 
 SLOW = [
-    ("hanging kernel", "timeout", ["still running"], host(LAUNCH, "while (x[0] == x[0] || n) { if (i < 0) y[0]++; __nanosleep(100); }")),
+    ("hanging kernel", "timeout", ["still running"], host(LAUNCH, "while (x[0] == x[0] || n) { if (i < 0) y[0]++; "
+                                                                  "__nanosleep(100); }")),
     ("hanging host", "timeout", ["still running"], host("for (;;) {} ")),
     ("honest beside them", None, [], GOOD + "\n# judged while others hang\n"),
 ]
@@ -93,7 +102,8 @@ torch::Tensor mm(torch::Tensor a, torch::Tensor b) {
     auto c = torch::empty({a.size(0), b.size(1)}, a.options());
     cublasHandle_t h; cublasCreate(&h);
     float one = 1, zero = 0; int n = b.size(1), m = a.size(0), k = a.size(1);
-    cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b.data_ptr<float>(), n, a.data_ptr<float>(), k, &zero, c.data_ptr<float>(), n);
+    cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b.data_ptr<float>(), n, a.data_ptr<float>(), k,
+                &zero, c.data_ptr<float>(), n);
     cublasDestroy(h);
     return c;
 }
@@ -142,8 +152,10 @@ CONV = ("fp32 convolution", None, [], '''
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
-ext = load_inline(name="conv_ext", cpp_sources="torch::Tensor conv(torch::Tensor x, torch::Tensor w, torch::Tensor b);", cuda_sources=r"""
-__global__ void conv_kernel(const float *x, const float *w, const float *b, float *y, int C, int K, int H, int W, int n) {
+ext = load_inline(name="conv_ext", cpp_sources="torch::Tensor conv(torch::Tensor x, torch::Tensor w, torch::Tensor b);",
+                  cuda_sources=r"""
+__global__ void conv_kernel(const float *x, const float *w, const float *b, float *y, int C, int K, int H,
+                            int W, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     int q = i % W, p = i / W % H, k = i / (W * H) % K, m = i / (W * H * K);
@@ -160,8 +172,8 @@ __global__ void conv_kernel(const float *x, const float *w, const float *b, floa
 torch::Tensor conv(torch::Tensor x, torch::Tensor w, torch::Tensor b) {
     auto y = torch::empty({x.size(0), w.size(0), x.size(2), x.size(3)}, x.options());
     int n = y.numel();
-    conv_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), w.data_ptr<float>(), b.data_ptr<float>(), y.data_ptr<float>(),
-                                          x.size(1), w.size(0), x.size(2), x.size(3), n);
+    conv_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), w.data_ptr<float>(), b.data_ptr<float>(),
+                                          y.data_ptr<float>(), x.size(1), w.size(0), x.size(2), x.size(3), n);
     return y;
 }
 """, functions=["conv"])

@@ -1,4 +1,5 @@
-"""run_gpu.py [--part device|slow|sim|synth|faults] [--out FILE] - the tests of this folder; exit code 1 if one verdict is not as expected.
+"""run_gpu.py [--part device|slow|sim|synth|faults] [--out FILE] - the tests of this folder; exit code 1 if one
+verdict is not as expected.
 
 $MUSACODER_EXE names the binary (default build/musacoder). $SYNTH names a folder made by 'musacoder synth', for the part
 'synth': its tasks and candidates must have the same verdict on cuda as on sim."""
@@ -89,7 +90,8 @@ def sim(report):
 
 
 def synth(report):
-    """What 'musacoder synth' kept has a verdict of sim in its record; repair dialogues hold a broken kernel and its verdict."""
+    """What 'musacoder synth' kept has a verdict of sim in its record; repair dialogues hold a broken kernel and its
+    verdict."""
     folder, tasks = os.environ.get("SYNTH"), {}
     if not folder:
         print("      synth: skipped, $SYNTH names no folder", flush=True)
@@ -103,10 +105,13 @@ def synth(report):
             if r["kind"] == "repair":
                 broken = next(m["content"] for m in r["messages"] if m["role"] == "assistant")
                 found = r["broken_verdict"]["category"]
-                # a race, or a read past the end, is found on sim as such; a GPU shows at most what it does to the result
-                rows[broken] = (r["id"] + " broken", ("runtime_error", "correctness_error") if found == "runtime_error" else found)
+                # a race, or a read past the end, is found on sim as such; a GPU shows at most what it does to the
+                # result
+                rows[broken] = (r["id"] + " broken", ("runtime_error", "correctness_error") if found == "runtime_error"
+                                else found)
     for task, rows in tasks.items():
-        run_rows(report, "synth", task, [(name, want, [], source) for source, (name, want) in rows.items()], "--trials", "1",
+        run_rows(report, "synth", task, [(name, want, [], source) for source, (name, want) in rows.items()],
+                 "--trials", "1",
                  "--no-perf")
 
 

@@ -1,5 +1,5 @@
-/* test_build.c - the compile stage, on sim and (where nvcc is) for a real GPU. Called as 'test_build build' it reads a request from stdin and prints the
- * reply. */
+/* test_build.c - the compile stage, on sim and (where nvcc is) for a real GPU. Called as 'test_build build' it reads
+ * a request from stdin and prints the reply. */
 #include <elf.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -161,7 +161,8 @@ static void fake_compiler(const char *act)
         dir_remove(fake_dir, NULL);
         assert_int_equal(dir_make(fake_dir, &e), 0);
         fake = path_join(fake_dir, "g++");
-        text = xasprintf("#!/bin/sh\nd=%s\nfor unit in main.cpp joined.cu cuda.cu; do case \"$*\" in *\" -c $unit \"*) . $d/act;; esac; "
+        text = xasprintf("#!/bin/sh\nd=%s\nfor unit in main.cpp joined.cu cuda.cu; do case \"$*\" in *\" -c $unit \"*) "
+                         ". $d/act;; esac; "
                          "done\nexec g++ \"$@\"\n", fake_dir);
         assert_int_equal(file_write(fake, text, strlen(text), &e), 0);
         assert_int_equal(chmod(fake, 0755), 0);
@@ -276,7 +277,8 @@ static void a_slow_compile_is_ended(void **s)
     struct build_result r;
 
     opts.timeout_s = 3;
-    r = build(request(RELU "template <int N, int M> struct F { static const int v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v; };\n"
+    r = build(request(RELU "template <int N, int M> struct F { static const int v = F<N - 1, 2 * M>::v + F<N - 1, 2 * "
+                           "M + 1>::v; };\n"
                            "template <int M> struct F<0, M> { static const int v = M; };\n"
                            "int slow() { return F<26, 0>::v; }\n"));
     opts.timeout_s = 0;
@@ -617,15 +619,16 @@ static void cuda_names_what_a_library_refers_to(void **s)
     build_result_free(&r);
 }
 
-/* Templates of kernels, device functions, a class with device code and macros from the flags: the device's half is nvcc's
- * alone. What the host's half cannot be without, nvcc's own front end, brings the whole source back to it. */
+/* Templates of kernels, device functions, a class with device code and macros from the flags: the device's half is
+ * nvcc's alone. What the host's half cannot be without, nvcc's own front end, brings the whole source back to it. */
 #define PARTED                                                                                                 \
     "#include <torch/extension.h>\n#include <cuda_fp16.h>\n"                                                   \
     "struct Op { __device__ float operator()(float a) const { return __expf(a) * FACTOR; } };\n"               \
     "__device__ __forceinline__ float near(float a) { return __shfl_xor_sync(~0u, a, 1); }\n"                  \
     "template <typename T, int N>\nstatic __global__ void __launch_bounds__(256) k(const T *x, T *y, int n) {\n" \
     "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = N > 2 ? Op()(x[i]) : near(x[i]);\n}\n" \
-    "torch::Tensor f(torch::Tensor x) {\n    auto y = torch::empty_like(x);\n    int blocks = min(1024, int(x.numel() + 255) / 256);\n" \
+    "torch::Tensor f(torch::Tensor x) {\n    auto y = torch::empty_like(x);\n" \
+    "    int blocks = min(1024, int(x.numel() + 255) / 256);\n" \
     "    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), \"f\", ([&] {\n"                                            \
     "        k<scalar_t, 3><<<blocks, 256>>>(x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.numel());\n    }));\n" \
     "    return y;\n}\n"
@@ -673,7 +676,8 @@ static void cuda_hostile_sources_end_soon(void **s)
         "__device__ int x;\n__global__ void g() { asm volatile(\".incbin \\\"/etc/shadow\\\"\"); }\n" RELU,
         RELU "template <int N> struct T { static const int v = T<N + 1>::v; };\nint deep() { return T<0>::v; }\n",
         // words that double: what comes out of the preprocessor has no end
-        RELU "#define A0 1 + 1\n#define A1 A0 + A0 + A0 + A0 + A0 + A0 + A0 + A0\n#define A2 A1 + A1 + A1 + A1 + A1 + A1 + A1 + A1\n"
+        RELU "#define A0 1 + 1\n#define A1 A0 + A0 + A0 + A0 + A0 + A0 + A0 + A0\n"
+             "#define A2 A1 + A1 + A1 + A1 + A1 + A1 + A1 + A1\n"
         "#define A3 A2 + A2 + A2 + A2 + A2 + A2 + A2 + A2\n#define A4 A3 + A3 + A3 + A3 + A3 + A3 + A3 + A3\n"
         "#define A5 A4 + A4 + A4 + A4 + A4 + A4 + A4 + A4\n#define A6 A5 + A5 + A5 + A5 + A5 + A5 + A5 + A5\n"
         "#define A7 A6 + A6 + A6 + A6 + A6 + A6 + A6 + A6\n#define A8 A7 + A7 + A7 + A7 + A7 + A7 + A7 + A7\n"
@@ -694,7 +698,8 @@ static void cuda_hostile_sources_end_soon(void **s)
 
 static void logs_of_garbage(void **s)
 {
-    static const char *const logs[] = {"", "\n\n", ":", ":::", "a:", "a:1", "a:1:", "a:99999999999999:1: error: x", "a(1", "a(1)", "a(99999999999999): error: x", "at line 3 of",
+    static const char *const logs[] = {"", "\n\n", ":", ":::", "a:", "a:1", "a:1:", "a:99999999999999:1: error: x",
+                                       "a(1", "a(1)", "a(99999999999999): error: x", "at line 3 of",
                                        "error: error: error:", ": error: ", "undefined reference to"};
     json_t *q = request("x");
 
@@ -779,7 +784,8 @@ int main(int argc, char **argv)
     };
 
     opts.no_jail = !jail_probe || !jail_probe()->enough;
-    opts.no_cache = argc > 2 && !strcmp(argv[2], "--no-cache"); // "build [--no-cache|--cache] [TARGET [--whole]]": a request on stdin
+    // "build [--no-cache|--cache] [TARGET [--whole]]": a request on stdin
+    opts.no_cache = argc > 2 && !strcmp(argv[2], "--no-cache");
     if (argc > 1 && !strcmp(argv[1], "build")) {
         opts.target = argc > 3 ? argv[3] : NULL;
         opts.whole = argc > 4 && !strcmp(argv[4], "--whole");

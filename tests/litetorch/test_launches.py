@@ -1,6 +1,6 @@
-"""A cuda library says the same to what stands for the CUDA runtime whether nvcc compiled its source whole or g++ and nvcc
-one half each: the kernels that it registers, and each launch with its grid, stream and arguments. A libfront.so of our own
-writes down what it is told, so this needs nvcc and no GPU."""
+"""A cuda library says the same to what stands for the CUDA runtime whether nvcc compiled its source whole or g++ and
+nvcc one half each: the kernels that it registers, and each launch with its grid, stream and arguments. A libfront.so
+of our own writes down what it is told, so this needs nvcc and no GPU."""
 import json
 import os
 import shutil

@@ -3,9 +3,9 @@
     same_bits.py [--limit N] [FILE|FOLDER]...     CUDA programs (default: tests/corpus/passed); TASK from their head, or
                                                   FILE.task beside them
 
-Each program is judged twice by 'musacoder eval', as it is and translated to MUSA, on the same secret inputs; the records'
-'outputs_sha256', a hash of all bytes that the replays left, must be equal. The emulator divides exactly, as no MUSA
-card below mp_31 does, so nothing but the translation can make a difference. Exit code 1 on any difference.
+Each program is judged twice by 'musacoder eval', as it is and translated to MUSA, on the same secret inputs; the
+records' 'outputs_sha256', a hash of all bytes that the replays left, must be equal. The emulator divides exactly, as
+no MUSA card below mp_31 does, so nothing but the translation can make a difference. Exit code 1 on any difference.
 """
 import argparse
 import collections

@@ -196,7 +196,8 @@ m("a narrow interval", "bench/stats.c", "BOOTSTRAP_ROUNDS, 0.025)", "BOOTSTRAP_R
 m("a timeout before cheating", "eval/verdict/record.c",
   [("\"cheating\", \"unsupported\"", "\"timeout\", \"unsupported\""),
    ("\"timeout\", \"runtime_error\"", "\"cheating\", \"runtime_error\"")], "eval/test_pure")
-m("the last reason wins", "eval/verdict/record.c", "if (!best || rank_of(r) < rank_of(best))", "if (1)", "eval/test_pure")
+m("the last reason wins", "eval/verdict/record.c", "if (!best || rank_of(r) < rank_of(best))", "if (1)",
+  "eval/test_pure")
 m("trials told the wrong way round", "eval/verdict/feedback.c",
   "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"passed\", 0),",
   "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"trials\", 0),",
@@ -206,10 +207,12 @@ m("expected and got exchanged", "eval/verdict/feedback.c",
    (", got \");\n    add_num(b, json_object_get(s, \"got\"));",
     ", got \");\n    add_num(b, json_object_get(s, \"expected\"));")],
   "eval/test_pure")
-m("the pattern is not told", "eval/verdict/feedback.c", "*pattern ? \": \" : \"\", pattern);", "\"\", \"\");", "eval/test_pure")
+m("the pattern is not told", "eval/verdict/feedback.c", "*pattern ? \": \" : \"\", pattern);", "\"\", \"\");",
+  "eval/test_pure")
 m("the operator is not named", "eval/verdict/feedback.c", "forward runs %s through PyTorch (%lld calls)\", op,",
   "forward runs %s through PyTorch (%lld calls)\", \"it\",", "eval/test_pure")
-m("nan is not explained", "eval/verdict/feedback.c", "if (json_i64(w, \"nan\", 0) > 0 && !strstr(pattern, \"never written\"))",
+m("nan is not explained", "eval/verdict/feedback.c", "if (json_i64(w, \"nan\", 0) > 0 && !strstr(pattern, \"never "
+                                                     "written\"))",
   "if (0)", "eval/test_pure")
 
 m("order of difficulty ignored", "train/mixture.c", "if (easy_first && !p->begun)", "if (0)", "train/test_mixture")
@@ -229,12 +232,14 @@ m("what has no difficulty is repeated", "train/mixture.c", "if (d->ex[p->ids[i]]
   "train/test_mixture")
 m("no pointer to the checkpoint", "train/checkpoint.c", "        rc = file_write(latest, name, strlen(name), e);",
   "        rc = step > 2 ? 0 : file_write(latest, name, strlen(name), e);", "train/test_killed")
-m("padding is drawn", "nn/choose.c", "int ids = rule->ids ? rule->ids : V, kept = 0;", "int ids = V, kept = 0;", "nn/test_model_sampler")
+m("padding is drawn", "nn/choose.c", "int ids = rule->ids ? rule->ids : V, kept = 0;", "int ids = V, kept = 0;",
+  "nn/test_model_sampler")
 m("content is not trimmed", "nn/chat.c", "c->trims = c->known &&", "c->trims = false &&", "nn/test_chat")
 m("thinking of earlier turns stays", "nn/chat.c", "answer.p, answer.n, TOK_MARKUP, e);", "content, n, TOK_MARKUP, e);",
   "nn/test_chat")
 m("former shards stay", "nn/model_save.c", "        if (!keep)\n", "        if (0)\n", "nn/test_model")
-m("lines in the threads' order", "train/data.c", "a->tok[omp_get_thread_num()], &lines[i]", "a->tok[omp_get_thread_num()], &lines[n - 1 - i]",
+m("lines in the threads' order", "train/data.c", "a->tok[omp_get_thread_num()], &lines[i]",
+  "a->tok[omp_get_thread_num()], &lines[n - 1 - i]",
   "train/test_shards")
 
 # ---- synthesis ----
@@ -255,8 +260,10 @@ m("held-out operators in training", "synth/problem.c",
   [("(its == OP_TAUGHT || its == c)", "1"), ("class_of_graph(s, g) != w->class", "0")], "synth/test_synth")
 m("known operators count as taught", "synth/problem.c", "return o->all_taught && c == OP_KNOWN", "return c == OP_KNOWN",
   "synth/test_synth")
-m("prompts of two operators alone", "synth/problem.c", "w->nodes = draw_nodes(s, r);", "w->nodes = 2;", "synth/test_synth")
-m("prompts of taught operators alone", "synth/problem.c", "        w.class = OP_KNOWN;\n", "        ;\n", "synth/test_synth")
+m("prompts of two operators alone", "synth/problem.c", "w->nodes = draw_nodes(s, r);", "w->nodes = 2;",
+  "synth/test_synth")
+m("prompts of taught operators alone", "synth/problem.c", "        w.class = OP_KNOWN;\n", "        ;\n",
+  "synth/test_synth")
 m("learned graphs that prompts have", "synth/problem.c", "(s->prompted, hash) : graph)", "(s->prompted, hash) : 1)",
   "synth/test_synth")
 m("questions of reductions without shapes", "synth/knowledge.c", "return k->class != NEST_MAP || k->n_dims != 1;",

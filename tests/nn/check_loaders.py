@@ -2,12 +2,12 @@
 
     check_loaders.py FOLDER SOURCE...
 
-SOURCE is a project's own file that loads the model (sglang/srt/models/qwen3_5.py, vllm/model_executor/models/qwen3_5.py;
-for Qwen3 qwen2.py of the same folder). Its 'stacked_params_mapping' says which tensors of a checkpoint become which
-parameter; the parameters and the shapes of their parts are computed here from config.json. Every tensor must find its
-place with its shape, every part of every parameter must be filled, and what is left over must be what the loaders skip
-(visual, mtp, a tied classifier). Prints one line a source; exits 1 with the names where one does not fit. Standard
-library only.
+SOURCE is a project's own file that loads the model (sglang/srt/models/qwen3_5.py,
+vllm/model_executor/models/qwen3_5.py; for Qwen3 qwen2.py of the same folder). Its 'stacked_params_mapping' says which
+tensors of a checkpoint become which parameter; the parameters and the shapes of their parts are computed here from
+config.json. Every tensor must find its place with its shape, every part of every parameter must be filled, and what
+is left over must be what the loaders skip (visual, mtp, a tied classifier). Prints one line a source; exits 1 with
+the names where one does not fit. Standard library only.
 """
 import ast
 import glob
@@ -52,7 +52,8 @@ def stacked(source):
 
 def parameters(c):
     """parameter -> {part: shape}; part None: the whole. As the projects lay a layer out: fused where they fuse."""
-    h, f, d = c["hidden_size"], c["intermediate_size"], c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
+    h, f, d = c["hidden_size"], c["intermediate_size"], c.get("head_dim") or c["hidden_size"] // c[
+        "num_attention_heads"]
     q, kv, new = c["num_attention_heads"] * d, c["num_key_value_heads"] * d, c["model_type"] != "qwen3"
     p = {"embed_tokens.weight": {None: [c["vocab_size"], h]}, "norm.weight": {None: [h]}}
     every = c.get("full_attention_interval", 4)
@@ -106,7 +107,8 @@ def check(shapes, config, rows):
             wrong.append(f"{full}: {shape}, wants {params[found[0]][found[1]]}")
         else:
             filled.add(found)
-    wrong += [f"{k} part {part}: nothing fills it" for k, parts in params.items() for part in parts if (k, part) not in filled]
+    wrong += [f"{k} part {part}: nothing fills it" for k, parts in params.items() for part in parts
+              if (k, part) not in filled]
     return wrong, len(filled)
 
 

@@ -17,7 +17,8 @@ NAMES = ["qwen3", "qwen3_5_think", "qwen3_5_nothink", "qwen3_6"]
 USERS = ["hi", "", "\n\nblank lines first", "  spaces  ", "e\u0301 \u6df1\u5ea6\u3000", "x\n", "\r\ncrlf\r\n",
          "\u00a0no\u2003break\u0085", "__global__ void f(float *x)\n{\n    x[0] = 1;\n}\n"]
 ANSWERS = ["done", "  indented\n", "\n\nlines", "<think>\nfirst, then\n\nsecond\n</think>\n\nanswer",
-           "<think>\n\n</think>\n\nanswer", "<think> a </think> b", "x</think>y", "<think>one</think>two</think>\n\nthree",
+           "<think>\n\n</think>\n\nanswer", "<think> a </think> b", "x</think>y",
+           "<think>one</think>two</think>\n\nthree",
            "```python\nclass ModelNew:\n    pass\n```\n"]
 
 
@@ -36,7 +37,8 @@ def dialogues():
         said = asked + [{"role": "assistant", "content": answer}]
         yield said, None, False
         yield said + [{"role": "user", "content": " and now? "}], None, True  # thinking of earlier turns goes
-        yield said + [{"role": "user", "content": "again"}, {"role": "assistant", "content": ANSWERS[i - 1]}], None, False
+        yield said + [{"role": "user", "content": "again"},
+                      {"role": "assistant", "content": ANSWERS[i - 1]}], None, False
 
 
 def main():
@@ -47,7 +49,8 @@ def main():
         for messages, think, generate in dialogues():
             extra = {} if think is None else {"enable_thinking": think}
             text = template.render(messages=messages, add_generation_prompt=generate, **extra)
-            print(json.dumps({"template": name, "messages": messages, "think": think, "generate": generate, "text": text}))
+            print(json.dumps({"template": name, "messages": messages, "think": think, "generate": generate,
+                              "text": text}))
 
 
 main()

@@ -3,19 +3,20 @@
 Writes OUT/CASE/{config.json, model.safetensors} and OUT/CASE/golden.safetensors:
   tokens (T) i32, cu (n+1) i32, targets (T) i32 (-1: none), weight (T) f32, coef (T) f32, temperature (1) f32,
   logits (T, V), logp (T), entropy (T), loss (1), grad.NAME for every parameter,
-  losses (10) of ten AdamW steps on that loss / T (lr 2e-3, betas 0.9 0.98, weight decay 0.1 on matrices, gradients clipped
-  to norm 0.5), norms (10) before clipping, and after.NAME: some tensors after the last step.
-These are Transformers' own PyTorch code run in double, rounded to fp32. Beside them stands how far that code is from it:
-  fp32.KEY: in fp32, the worst of four runs; the largest difference over the largest value, for losses and norms (10) each
-  step's (losses over the first one);
-  bf16.KEY: in bf16; root of the summed squares of the difference over those of the truth; of the ten steps, with weights
-  kept in fp32, as above; bf16.worst (1): the largest difference of a log-prob.
+  losses (10) of ten AdamW steps on that loss / T (lr 2e-3, betas 0.9 0.98, weight decay 0.1 on matrices, gradients
+  clipped to norm 0.5), norms (10) before clipping, and after.NAME: some tensors after the last step.
+These are Transformers' own PyTorch code run in double, rounded to fp32. Beside them stands how far that code is from
+it:
+  fp32.KEY: in fp32, the worst of four runs; the largest difference over the largest value, for losses and norms (10)
+  each step's (losses over the first one);
+  bf16.KEY: in bf16; root of the summed squares of the difference over those of the truth; of the ten steps, with
+  weights kept in fp32, as above; bf16.worst (1): the largest difference of a log-prob.
 Tests derive their limits from these. Each sequence runs alone and unpadded, eager attention; the loss is
   sum_t -weight_t * log_softmax(z_t / T)[target_t] + coef_t * entropy_t.
-Weights are numbers of bf16 and depend on the seed alone. What a folder holds is the same bytes in each run on one machine;
-on another, fp32.* and bf16.* may differ: they are roundings of its matrix library. --check FOLDER compares the rest.
-Transformers gives the row of pad_token_id in the input embedding no gradient. The goldens of 'llama', which has one,
-are computed without that; pad (1) i32 and padded.grad.NAME beside them are what Transformers says by itself.
+Weights are numbers of bf16 and depend on the seed alone. What a folder holds is the same bytes in each run on one
+machine; on another, fp32.* and bf16.* may differ: they are roundings of its matrix library. --check FOLDER compares
+the rest. Transformers gives the row of pad_token_id in the input embedding no gradient. The goldens of 'llama', which
+has one, are computed without that; pad (1) i32 and padded.grad.NAME beside them are what Transformers says by itself.
 'vision' is a checkpoint with a vision tower and tensors of multi-token prediction, in two shards.
 Usage: make_model_golden.py OUT [--seed N] [--big] [--only CASE ...] | FOLDER --same FOLDER | FOLDER --check FOLDER
        make_model_golden.py - --spread RUNS [--only CASE ...]
@@ -71,8 +72,8 @@ LENGTHS35 = [1, 2, 3, 4, 63, 64, 65, 127, 129, 200]
 def make_qwen35(case, seed):
     """Norms, gates and rates are drawn: zeros, or all alike, would hide a missing one.
 
-    Decays are gentle and the convolution's output small: where a head reads almost nothing, its norm magnifies rounding,
-    and then Transformers itself is 5e-4 away from its own arithmetic in double."""
+    Decays are gentle and the convolution's output small: where a head reads almost nothing, its norm magnifies
+    rounding, and then Transformers itself is 5e-4 away from its own arithmetic in double."""
     c = dict(QWEN35[case])
     part = c.pop("rotary")
     tied = c.pop("tie_word_embeddings", False)
@@ -210,8 +211,8 @@ AFTER = ["layers.1.mlp.down_proj.weight", "layers.0.input_layernorm.weight", "la
 
 
 def train(model, t, dtype=None, order=None):
-    """Ten steps of AdamW on the model's weights, which measure() has given gradients; with a dtype, forward and backward
-    run on a copy of them in it. order: of the sequences, whose gradients are summed in that type."""
+    """Ten steps of AdamW on the model's weights, which measure() has given gradients; with a dtype, forward and
+    backward run on a copy of them in it. order: of the sequences, whose gradients are summed in that type."""
     order = order or range(len(t["cu"]) - 1)
     worker = cast(copy.deepcopy(model), dtype) if dtype else model
     used = [(p, w) for p, w in zip(model.parameters(), worker.parameters()) if p.grad is not None]

@@ -53,33 +53,46 @@ PROSE = ("The quick brown fox doesn't jump; it'LL fly, WE'VE seen. 深度学习�
 def nasty_texts():
     """Short texts that have broken tokenizers before."""
     t = [
-        "", " ", "  ", "\n", "\r", "\r\n", "\n\n\n", " \n", "\n ", "\t\t", " \t \n \t x", "a", "ab", " a", "a ", "  a  b  ",
+        "", " ", "  ", "\n", "\r", "\r\n", "\n\n\n", " \n", "\n ", "\t\t", " \t \n \t x", "a", "ab", " a", "a ",
+        "  a  b  ",
         KERNEL, PYTHON, PROSE, KERNEL.replace("\n", "\r\n"), KERNEL.replace("\n", "\r"), PYTHON.replace("    ", "\t"),
         "I'm you're he's we'll they'd I've can't I'M YOU'RE HE'S WE'LL THEY'D I'VE CAN'T 'S'T'RE'VE'M'LL'D '' 'x 's",
         "it'\u017f it'\u017fx '\u017f\u017f \u212a '\u212a K",            # long s under caseless matching, Kelvin sign
-        "a\u00a0b \u00a0c\u00a0 \u00a0\u00a0d", "\u3000全角　空白", "\u2003em\u2009thin\u200bzero\u2028line\u2029para\u0085nel",
+        "a\u00a0b \u00a0c\u00a0 \u00a0\u00a0d", "\u3000全角　空白",
+        "\u2003em\u2009thin\u200bzero\u2028line\u2029para\u0085nel",
         "\u180emongolian\u180e\u180e vowel\ufeffbom", "\x1c\x1d\x1e\x1f\x0b\x0c control \x00 nul \x7f\x80\x9f",
-        "e\u0301 e\u0301\u0301 a\u0323\u0307 a\u0307\u0323 \u1e69 s\u0323\u0307 \u0344 \u0340 \u212b \u2126 \ufb01 \u0958",
-        "\u0301start", "x\u0301\u0302\u0303\u0304y z\u0338 \u0338= =\u0338", "\u1100\u1161\u11a8 \uac00\u11a8 \u1100\u1161 \uac01",
-        "\u0915\u093c \u0928\u093f \u0e01\u0e33 \u0bc6\u0bbe \u0bca", "नमस्ते दुनिया ् ा", "עִבְרִית שָׁלוֹם", "Việt Nam Tiê\u0301ng",
+        "e\u0301 e\u0301\u0301 a\u0323\u0307 a\u0307\u0323 \u1e69 s\u0323\u0307 \u0344 \u0340 \u212b \u2126 \ufb01 "
+        "\u0958",
+        "\u0301start", "x\u0301\u0302\u0303\u0304y z\u0338 \u0338= =\u0338",
+        "\u1100\u1161\u11a8 \uac00\u11a8 \u1100\u1161 \uac01",
+        "\u0915\u093c \u0928\u093f \u0e01\u0e33 \u0bc6\u0bbe \u0bca", "नमस्ते दुनिया ् ा", "עִבְרִית שָׁלוֹם",
+        "Việt Nam Tiê\u0301ng",
         "👍🏽 👩‍👩‍👧‍👦 🏳️‍🌈 🇩🇪🇫🇷 1️⃣ ❤️ 😀😀😀", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝟙𝟚𝟛 𐍈 𠀀𠀁 \U0010ffff \U000e0001",
         "١٢٣ 一二三 ⅣⅤ ①② ½¾ 1,234.56e-10 0xDEADBEEF 1_000", "!!!??? ... --- ===> <<<>>> ++--**//", "a.b,c;d:e!f?g",
-        "\ufffd\ufffd \ufffdx", "x = \"\\u00e9\\n\";", "\n\n  \n\t\n    indented\n\n", "trailing   ", "   \n", " \r \n \r\n\r ",
-        "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", "<|im_end|><|im_end|>", "<|im_end",
+        "\ufffd\ufffd \ufffdx", "x = \"\\u00e9\\n\";", "\n\n  \n\t\n    indented\n\n", "trailing   ", "   \n",
+        " \r \n \r\n\r ",
+        "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", "<|im_end|><|im_end|>",
+        "<|im_end",
         "<|im_start|><|im_start|>  <|endoftext|>x<|endoftext|>", "x<think>y</think>z <think >", "e<|im_end|>\u0301",
-        "<tool_call>\n{\"name\": \"f\"}\n</tool_call>", "a<mask> b  <mask>  c<mask>", "foowordfoo word,word _word wordé",
-        "NORME\u0301 x NORMÉ", "\u01c4\u01c5\u01c6 ß ẞ İ ı ŉ ǰ ﬅ", "\u0378 \U0001fae8 \u0cf3 \U00011f00 \U0001e4d0 unassigned then new",
+        "<tool_call>\n{\"name\": \"f\"}\n</tool_call>", "a<mask> b  <mask>  c<mask>",
+        "foowordfoo word,word _word wordé",
+        "NORME\u0301 x NORMÉ", "\u01c4\u01c5\u01c6 ß ẞ İ ı ŉ ǰ ﬅ",
+        "\u0378 \U0001fae8 \u0cf3 \U00011f00 \U0001e4d0 unassigned then new",
         "_ __init__ _a a_ \u203f\u2040 ª º ʰ ᵃ ⁿ ₙ", "\u00ad soft\u00adhyphen \u200c\u200d joiners \u2066x\u2069",
-        " " * 50, " " * 51 + "x", "x" * 200, "ab" * 300, "中" * 100, "\n" * 70, "\r\n" * 40, "\t" * 45 + "y", "=" * 120, "é" * 60,
+        " " * 50, " " * 51 + "x", "x" * 200, "ab" * 300, "中" * 100, "\n" * 70, "\r\n" * 40, "\t" * 45 + "y", "=" * 120,
+        "é" * 60,
     ]
     return t
 
 
 def random_texts(n, seed):
     rng = random.Random(seed)
-    alphabet = ["a", "b", "S", "s", "'", "'", " ", " ", "  ", "\n", "\r", "\t", "1", "9", ".", "{", "(", "_", "\u00a0", "\u0301", "\u0323",
-                "é", "中", "が", "か\u3099", "\u017f", "👍", "\u200d", "🏽", "\u3000", "\u0915", "\u093c", "\u1100", "\u1161", "\u11a8", "<|im_end|>",
-                "<think>", "<|", "|>", "\u2028", "\x85", "ſ", "İ", "ll", "RE", "float", "int ", "__", "if (", "\u0378", "\U0001d7d9", "\ufffd"]
+    alphabet = ["a", "b", "S", "s", "'", "'", " ", " ", "  ", "\n", "\r", "\t", "1", "9", ".", "{", "(", "_", "\u00a0",
+                "\u0301", "\u0323",
+                "é", "中", "が", "か\u3099", "\u017f", "👍", "\u200d", "🏽", "\u3000", "\u0915", "\u093c", "\u1100",
+                "\u1161", "\u11a8", "<|im_end|>",
+                "<think>", "<|", "|>", "\u2028", "\x85", "ſ", "İ", "ll", "RE", "float", "int ", "__", "if (", "\u0378",
+                "\U0001d7d9", "\ufffd"]
     return ["".join(rng.choice(alphabet) for _ in range(rng.randint(1, 40))) for _ in range(n)]
 
 
@@ -98,16 +111,19 @@ def added(content, special, **more):
 
 LAYOUTS = {
     "qwen3": (QWEN3, [added("<|endoftext|>", True), added("<|im_start|>", True), added("<|im_end|>", True),
-                      added("<tool_call>", False), added("</tool_call>", False), added("<think>", False), added("</think>", False)]),
+                      added("<tool_call>", False), added("</tool_call>", False), added("<think>", False),
+                      added("</think>", False)]),
     "qwen35": (QWEN35, [added("<|endoftext|>", True), added("<|im_start|>", True), added("<|im_end|>", True),
-                        added("<think>", False), added("</think>", False), added("<mask>", True, lstrip=True, rstrip=True),
+                        added("<think>", False), added("</think>", False),
+                        added("<mask>", True, lstrip=True, rstrip=True),
                         added("word", False, single_word=True), added("NORM\u00c9", False, normalized=True)]),
     "gpt2": (None, [added("<|endoftext|>", True)]),
 }
 
 
 def make(name):
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
+    from tokenizers import pre_tokenizers, processors, trainers
     regex, extra = LAYOUTS[name]
     tok = Tokenizer(models.BPE())
     if regex:

@@ -66,8 +66,8 @@ static char *random_words(struct rng *r, size_t n)
 #define MAX_WORDS 400
 #define MAX_LEN 13
 
-/* Independent trainer: words as arrays of strings' ids, all pairs recounted at every step. Bytes have ids by GPT-2's order:
- * '!' is 0, so 'a' is 64; the space is the 33rd of the characters from U+0100 on, 188 + 32. */
+/* Independent trainer: words as arrays of strings' ids, all pairs recounted at every step. Bytes have ids by GPT-2's
+ * order: '!' is 0, so 'a' is 64; the space is the 33rd of the characters from U+0100 on, 188 + 32. */
 static void check_brute_force(const char *text, json_t *merges)
 {
     static int w[MAX_WORDS][MAX_LEN], len[MAX_WORDS];
@@ -143,7 +143,8 @@ static void test_brute_force(void **state)
 static void test_files(void **state)
 {
     static const char *const texts[] = {"__global__ void k(float* x) { x[i] = fmaxf(x[i], 0.f); }\n",
-                                        "__global__ void k2(float* y) { y[i] = x[i]; }\n", "\xe6\xb7\xb1\xe5\xba\xa6 \xff"};
+                                        "__global__ void k2(float* y) { y[i] = x[i]; }\n",
+                                        "\xe6\xb7\xb1\xe5\xba\xa6 \xff"};
     struct err e = ERR_INIT;
     struct bpe_result r;
     json_t *doc = train(texts, 3, 300, 2, &r);
@@ -192,8 +193,10 @@ static void test_edges(void **state)
 /* 2 MB in the style of kernels to 2,000 merges: under 5 seconds, twice the same bytes. */
 static void test_speed_and_determinism(void **state)
 {
-    static const char *const parts[] = {"float ", "int ", "x[", "i", "j", "] = ", "fmaxf(", ");\n", "    ", "row", " * ", "n",
-                                        " + ", "__shared__ ", "threadIdx.x", "blockIdx.x", "<<<", ">>>", "if (", "return "};
+    static const char *const parts[] = {"float ", "int ", "x[", "i", "j", "] = ", "fmaxf(", ");\n", "    ", "row",
+                                        " * ", "n",
+                                        " + ", "__shared__ ", "threadIdx.x", "blockIdx.x", "<<<", ">>>", "if (",
+                                        "return "};
     struct buf text, one, two;
     struct rng r;
     struct err e = ERR_INIT;
@@ -225,7 +228,8 @@ static void test_speed_and_determinism(void **state)
     free(path);
 }
 
-/* With a regex of one's own, here lines, a repeated line is one token, its indent and numbers apart; the regex of the file does the same. */
+/* With a regex of one's own, here lines, a repeated line is one token, its indent and numbers apart; the regex of the
+ * file does the same. */
 static void test_line_pieces(void **state)
 {
     static const char *const texts[] = {"int n = x;\n    v = v * 0.5f;\n        v = v * 0.5f;\nint n = x;\n    "};

@@ -54,7 +54,8 @@ static void say(struct chat *c, const char *role, const char *text)
 
 static void test_prompt(void **state)
 {
-    static const char *const prompts[] = {"hi", "", "\n\nblank lines first", "  spaces", "e\xcc\x81 \xe6\xb7\xb1", "x\n", "\r\ncrlf\r\n"};
+    static const char *const prompts[] = {"hi", "", "\n\nblank lines first", "  spaces", "e\xcc\x81 \xe6\xb7\xb1",
+                                          "x\n", "\r\ncrlf\r\n"};
     static const char *const tails[] = {"", "<think>\n", "<think>\n\n</think>\n\n"};
     struct err e = ERR_INIT;
 
@@ -66,7 +67,8 @@ static void test_prompt(void **state)
             say(&c, "system", "You write CUDA.");
             say(&c, "user", prompts[i]);
             ok(chat_prompt(&c, &e), &e);
-            snprintf(want, sizeof want, "<|im_start|>system\nYou write CUDA.<|im_end|>\n<|im_start|>user\n%s<|im_end|>\n"
+            snprintf(want, sizeof want, "<|im_start|>system\nYou write CUDA.<|im_end|>\n<|im_start|>user\n"
+                                        "%s<|im_end|>\n"
                      "<|im_start|>assistant\n%s", prompts[i], tails[think]);
             check_ids(&c, want);
             chat_free(&c);
@@ -91,7 +93,8 @@ static void test_spans_and_mask(void **state)
     say(&c, "assistant", "first answer");
     say(&c, "user", "two");
     say(&c, "assistant", "<think>\nx\n</think>\n\nsecond");
-    check_ids(&c, "<|im_start|>user\none<|im_end|>\n<|im_start|>assistant\nfirst answer<|im_end|>\n<|im_start|>user\ntwo"
+    check_ids(&c, "<|im_start|>user\none<|im_end|>\n<|im_start|>assistant\nfirst answer<|im_end|>\n<|im_start|>user\n"
+                  "two"
                   "<|im_end|>\n<|im_start|>assistant\n<think>\nx\n</think>\n\nsecond<|im_end|>\n");
     assert_int_equal(c.n_responses, 2);
     text = span_text(&c, 0);
@@ -132,11 +135,13 @@ static void test_injection(void **state)
 
 /* ---- Qwen's templates ---- */
 
-/* Of each, the lines that tell it from the others. With $MUSACODER_CHAT_TEMPLATES, a folder of the published files, those. */
+/* Of each, the lines that tell it from the others. With $MUSACODER_CHAT_TEMPLATES, a folder of the published files,
+ * those. */
 static const struct {
     const char *name, *text;
 } stand_ins[] = {
-    {"qwen3", "'</think>' {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- if enable_thinking is defined and "
+    {"qwen3", "'</think>' {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- if enable_thinking is "
+              "defined and "
               "enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}{%- endif %}"},
     {"qwen3_5_think", "render_content(message.content, true)|trim '</think>' {%- if add_generation_prompt %}{%- if "
                       "enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}"
@@ -144,7 +149,8 @@ static const struct {
     {"qwen3_5_nothink", "render_content(message.content, true)|trim '</think>' {%- if add_generation_prompt %}{%- if "
                         "enable_thinking is defined and enable_thinking is true %}{{- '<think>\\n' }}"
                         "{%- else %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}{%- endif %}"},
-    {"qwen3_6", "preserve_thinking render_content(message.content, true)|trim '</think>' {%- if add_generation_prompt %}{%- "
+    {"qwen3_6", "preserve_thinking render_content(message.content, true)|trim '</think>' {%- if add_generation_prompt "
+                "%}{%- "
                 "if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}"
                 "{%- else %}{{- '<think>\\n' }}{%- endif %}{%- endif %}"},
 };
@@ -154,7 +160,8 @@ static struct tokenizer *with_template(size_t i)
 {
     const char *published = getenv("MUSACODER_CHAT_TEMPLATES");
     struct err e = ERR_INIT;
-    char *dir = dir_temp("chat", &e), *tokens = path_join(dir, "tokenizer.json"), *to = path_join(dir, "chat_template.jinja");
+    char *dir = dir_temp("chat", &e), *tokens = path_join(dir, "tokenizer.json"),
+        *to = path_join(dir, "chat_template.jinja");
     char *from = published ? xasprintf("%s/%s.jinja", published, stand_ins[i].name) : NULL;
 
     ok(file_copy(i ? "tests/nn/data/tok_qwen35.json" : "tests/nn/data/tok_qwen3.json", tokens, &e), &e);

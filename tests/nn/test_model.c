@@ -794,7 +794,8 @@ static void refuse_config(const char *text, const char *word)
     json_decref(o);
 }
 
-#define SIZES "\"vocab_size\":8,\"hidden_size\":8,\"intermediate_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":4"
+#define SIZES "\"vocab_size\":8,\"hidden_size\":8,\"intermediate_size\":8,\"num_hidden_layers\":1," \
+              "\"num_attention_heads\":4"
 
 static void test_bad_config(void **state)
 {

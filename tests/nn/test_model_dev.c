@@ -3,10 +3,10 @@
  * steps of AdamW, the same bits twice.
  *
  * Device: the CPU emulator, or $NN_TEST_DEVICE ("cuda"). Folders: the fixtures, or the arguments. Limits are the golden
- * folder's: in fp32 1e-5 of each tensor's largest value, or 1.2 times Transformers' own distance from double where that is
- * more; in bf16 1.2 times PyTorch's own error (root of summed squares over the truth's). On the emulator one step of
- * four fixtures in fp32 is all that half a minute allows, and of one what follows from it (slow_model_dev.sh: of both);
- * NN_TEST_FULL=1 runs all, NN_TEST_DTYPE=fp32|bf16 one type. */
+ * folder's: in fp32 1e-5 of each tensor's largest value, or 1.2 times Transformers' own distance from double where
+ * that is more; in bf16 1.2 times PyTorch's own error (root of summed squares over the truth's). On the emulator one
+ * step of four fixtures in fp32 is all that half a minute allows, and of one what follows from it (slow_model_dev.sh:
+ * of both); NN_TEST_FULL=1 runs all, NN_TEST_DTYPE=fp32|bf16 one type. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,8 +21,8 @@ static struct model *small_model(int dim, uint64_t seed)
     struct err e = ERR_INIT;
     json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:f,s:f}", "model_type", "qwen3", "vocab_size", V,
                           "hidden_size", 36, "intermediate_size", 50, "num_hidden_layers", 3, "num_attention_heads", 4,
-                          "num_key_value_heads", 2, "head_dim", dim, "tie_word_embeddings", true, "initializer_range", 0.3,
-                          "rope_theta", 10000.0);
+                          "num_key_value_heads", 2, "head_dim", dim, "tie_word_embeddings", true,
+                          "initializer_range", 0.3, "rope_theta", 10000.0);
     struct model_config c;
 
     assert_int_equal(model_config_parse(o, &c, &e), 0);
@@ -42,7 +42,8 @@ static void fill_tokens(int32_t *t, int n, uint64_t seed)
         t[i] = (int32_t)rng_below(&r, V);
 }
 
-static struct sample *draw(struct model *m, struct sampler_options o, const struct sample_request *q, int n, size_t *ret_n)
+static struct sample *draw(struct model *m, struct sampler_options o, const struct sample_request *q, int n,
+                           size_t *ret_n)
 {
     struct err e = ERR_INIT;
     struct sample *s = NULL;

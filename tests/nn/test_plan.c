@@ -1,4 +1,5 @@
-/* test_plan.c - buffers that live together never overlap, those that do not may; what is refused is what would be used. */
+/* test_plan.c - buffers that live together never overlap, those that do not may; what is refused is what would be
+ * used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

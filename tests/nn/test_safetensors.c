@@ -239,7 +239,8 @@ static void test_float8(void **state)
         enum st_dtype t;
         uint8_t bits;
         float v;
-    } cases[] = {{ST_F8_E4M3, 0x7e, 448}, {ST_F8_E4M3, 0x38, 1}, {ST_F8_E4M3, 0x01, 0.001953125f}, {ST_F8_E4M3, 0xb8, -1},
+    } cases[] = {{ST_F8_E4M3, 0x7e, 448}, {ST_F8_E4M3, 0x38, 1}, {ST_F8_E4M3, 0x01, 0.001953125f},
+                 {ST_F8_E4M3, 0xb8, -1},
                  {ST_F8_E5M2, 0x7b, 57344}, {ST_F8_E5M2, 0x3c, 1}, {ST_F8_E5M2, 0x7c, INFINITY}};
     float x;
 

@@ -1,5 +1,5 @@
-/* test_tokenizer.c - ids against golden ids from Hugging Face's tokenizers (make_tokenizer_golden.py), and what the golden
- * file cannot show: sizes, foreign bytes, decoding, refusals. */
+/* test_tokenizer.c - ids against golden ids from Hugging Face's tokenizers (make_tokenizer_golden.py), and what the
+ * golden file cannot show: sizes, foreign bytes, decoding, refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,8 @@ static int check_golden(json_t *v, size_t line, void *ctx, struct err *e)
     }
     encode(g->t, json_string_value(text), json_string_length(text), special ? TOK_SPECIAL : TOK_MARKUP, &got);
     if (got.n != json_array_size(ids))
-        fail_msg("line %zu: %zu ids, expected %zu for '%s'", line, got.n, json_array_size(ids), json_string_value(text));
+        fail_msg("line %zu: %zu ids, expected %zu for '%s'", line, got.n, json_array_size(ids),
+                 json_string_value(text));
     for (size_t i = 0; i < got.n; i++)
         if (got.v[i] != json_integer_value(json_array_get(ids, i)))
             fail_msg("line %zu: id %zu is %d, expected %d", line, i, (int)got.v[i],
@@ -132,7 +133,8 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A megabyte that is one piece must take n log n (well under a second; n squared takes minutes), and the long path must give the ids of the short one. */
+/* A megabyte that is one piece must take n log n (well under a second; n squared takes minutes), and the long path
+ * must give the ids of the short one. */
 static void test_megabyte(void **state)
 {
     static const char *const fill[] = {" ", "\n", "x", "ab", "=", "\xe4\xb8\xad", "\xcc\x81\xcc\xa3"};
@@ -257,16 +259,22 @@ static void test_refusals(void **state)
         {"{\"model\":{\"vocab\":{" BYTES "},\"merges\":[\"b a\"]}}", "not all in the vocabulary"},
         {"{\"model\":{\"vocab\":{" BYTES "},\"merges\":[],\"byte_fallback\":true}}", "byte_fallback"},
         {"{\"model\":{\"vocab\":{" BYTES "},\"merges\":[]}}", "not supported"},
-        {"{\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":{\"type\":\"Whitespace\"}}", "'Whitespace'"},
-        {"{\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
+        {"{\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":{\"type\":\"Whitespace\"}}",
+         "'Whitespace'"},
+        {"{\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":{\"type\":\"Sequence\","
+                                         "\"pretokenizers\":[{\"type\":"
          "\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Isolated\"}," BL "]}}", "not a valid regex"},
-        {"{\"normalizer\":{\"type\":\"Lowercase\"},\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":" BL "}",
+        {"{\"normalizer\":{\"type\":\"Lowercase\"},\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},"
+                                                                                 "\"pre_tokenizer\":" BL "}",
          "normalizer 'Lowercase'"},
-        {"{\"added_tokens\":[{\"id\":0,\"content\":\"zz\"}],\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":" BL "}",
+        {"{\"added_tokens\":[{\"id\":0,\"content\":\"zz\"}],\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},"
+                                                                                          "\"pre_tokenizer\":" BL "}",
          "same id"},
-        {"{\"added_tokens\":[{\"id\":7,\"content\":\"ab\"}],\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":" BL "}",
+        {"{\"added_tokens\":[{\"id\":7,\"content\":\"ab\"}],\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},"
+                                                                                          "\"pre_tokenizer\":" BL "}",
          "two ids"},
-        {"{\"added_tokens\":[3],\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":" BL "}", "no valid id"},
+        {"{\"added_tokens\":[3],\"model\":{\"vocab\":{" BYTES "},\"merges\":[]},\"pre_tokenizer\":" BL "}",
+         "no valid id"},
     };
 
     log_set_level(LOG_ERROR);

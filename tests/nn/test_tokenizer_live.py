@@ -1,5 +1,5 @@
-"""Live comparison of 'musacoder tokenize' with Hugging Face's tokenizers, where that package can be imported: every Unicode
-character, random nasty texts, a tokenizer whose merges make every piece border visible. Skipped otherwise."""
+"""Live comparison of 'musacoder tokenize' with Hugging Face's tokenizers, where that package can be imported: every
+Unicode character, random nasty texts, a tokenizer whose merges make every piece border visible. Skipped otherwise."""
 import json
 import os
 import subprocess
@@ -69,7 +69,8 @@ class Live(unittest.TestCase):
         want = tok.encode(data, add_special_tokens=False).ids
         if got != want:
             at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
-            self.fail(f"ids differ at {at}: {got[at - 3:at + 5]} != {want[at - 3:at + 5]}: {tok.decode(want[at - 3:at + 5])!r}")
+            self.fail(f"ids differ at {at}: {got[at - 3:at + 5]} != {want[at - 3:at + 5]}: "
+                      f"{tok.decode(want[at - 3:at + 5])!r}")
 
     def test_random(self):
         for name in golden.LAYOUTS:

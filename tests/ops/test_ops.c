@@ -26,7 +26,8 @@ static float *random_floats(size_t n, double size)
     return x;
 }
 
-static void expect_near(const char *what, const char *isa, const float *got, const double *want, size_t n, double tolerance)
+static void expect_near(const char *what, const char *isa, const float *got, const double *want, size_t n,
+                        double tolerance)
 {
     double top = 1e-30, diff = 0;
 
@@ -599,7 +600,8 @@ static void test_attention(const struct ops *op)
     for (int i = 0; i < T * H * D; i++)
         loss += (double)r[i] * o[i];
     assert_true(fabs(loss - attn_loss(c.qkv, &c)) < 1e-3);
-    op->attn_backward_mt(&s, &seqs, x, x + H * D, x + (H + KV) * D, o, lse, r, d, d + H * D, d + (H + KV) * D, scratch, per);
+    op->attn_backward_mt(&s, &seqs, x, x + H * D, x + (H + KV) * D, o, lse, r, d, d + H * D, d + (H + KV) * D,
+                         scratch, per);
     check_gradient("attention", op->name, attn_loss, &c, x, T * LD, d);
     free(x), free(r), free(o), free(d), free(scratch), free((void *)c.qkv), free((void *)c.r);
 }

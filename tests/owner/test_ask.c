@@ -1,4 +1,5 @@
-/* test_ask.c - an owner that only echoes: it is started once, is asked again after its death, and ends no other's request. */
+/* test_ask.c - an owner that only echoes: it is started once, is asked again after its death, and ends no other's
+ * request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

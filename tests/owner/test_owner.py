@@ -1,5 +1,5 @@
-"""test_owner.py - one process judges for all callers: it is started once, another secret or jail has another one, and it
-leaves when nobody asks."""
+"""test_owner.py - one process judges for all callers: it is started once, another secret or jail has another one, and
+it leaves when nobody asks."""
 
 import os
 import shutil

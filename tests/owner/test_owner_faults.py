@@ -1,4 +1,5 @@
-"""test_owner_faults.py - an owner, what it started and its callers end at any time: nothing is lost, nothing comes twice."""
+"""test_owner_faults.py - an owner, what it started and its callers end at any time: nothing is lost, nothing comes
+twice."""
 
 import contextlib
 import json

@@ -189,7 +189,8 @@ static void test_ends(void **state)
     child_free(c);
 }
 
-/* What a child has had of the machine's memory is known while it lives and when it is gone, and is not what it has now. */
+/* What a child has had of the machine's memory is known while it lives and when it is gone, and is not what it has
+ * now. */
 static void test_peak(void **state)
 {
     const size_t mib = (size_t)1 << 20;
@@ -200,7 +201,8 @@ static void test_peak(void **state)
 
     (void)state;
     json_decref(ask(idle, json_pack("{s:s}", "do", "echo")));
-    a = ask(c, json_pack("{s:s,s:s}", "do", "exec", "code", "import time\nx = bytearray(b'1') * (300 << 20)\ntime.sleep(0.3)\n"
+    a = ask(c, json_pack("{s:s,s:s}", "do", "exec", "code", "import time\nx = bytearray(b'1') * (300 << 20)\n"
+                                                            "time.sleep(0.3)\n"
                          "del x\nvalue = 0"));
     assert_non_null(a);
     json_decref(a);
@@ -263,16 +265,20 @@ static void test_jail_from_inside(void **state)
     assert_true(raises(c, "import os; os.listdir(os.path.expanduser('~root'))+os.listdir('/home')", NULL, 0));
     assert_true(raises(c, "open('/usr/x', 'w')", NULL, 0));
     assert_true(raises(c, "open('/etc/shadow')", NULL, 0));
-    assert_true(raises(c, "import ctypes\nif ctypes.CDLL(None, use_errno=True).ptrace(16, 1, 0, 0) < 0: raise OSError(ctypes.get_errno())", NULL, 0));
-    assert_true(raises(c, "import ctypes\nif ctypes.CDLL(None, use_errno=True).unshare(0x10000000) < 0: raise OSError(ctypes.get_errno())", NULL, 0));
+    assert_true(raises(c, "import ctypes\nif ctypes.CDLL(None, use_errno=True).ptrace(16, 1, 0, 0) < 0: raise "
+                          "OSError(ctypes.get_errno())", NULL, 0));
+    assert_true(raises(c, "import ctypes\nif ctypes.CDLL(None, use_errno=True).unshare(0x10000000) < 0: raise "
+                          "OSError(ctypes.get_errno())", NULL, 0));
     assert_true(raises(c, "open('/tmp/big','wb').write(b'x' * (100 << 20))", NULL, 0));
     assert_true(raises(c, "open('/proc/1/mem','rb').read(1)", NULL, 0));
     assert_false(raises(c, "open('/tmp/a','w').write('x'); import os; value = os.listdir('/tmp')", v, sizeof v));
-    assert_false(raises(c, "import os; value = [os.getppid(), max(int(p) for p in os.listdir('/proc') if p.isdigit()) < 9]", v, sizeof v));
+    assert_false(raises(c, "import os; value = [os.getppid(), max(int(p) for p in os.listdir('/proc') if p.isdigit()) "
+                           "< 9]", v, sizeof v));
     assert_string_equal(v, "[0, True]");
     assert_false(raises(c, "import os; value = os.environ.get('HOME')", v, sizeof v));
     assert_string_equal(v, "'/tmp'");
-    assert_false(raises(c, "import threading; t = threading.Thread(target=lambda: None); t.start(); t.join()", NULL, 0));
+    assert_false(raises(c, "import threading; t = threading.Thread(target=lambda: None); t.start(); t.join()",
+                        NULL, 0));
     child_free(c);
     c = spawn_child(NULL, 0); /* a private /tmp: nothing is left of the last one's */
     assert_false(raises(c, "import os; value = os.listdir('/tmp')", v, sizeof v));
@@ -293,10 +299,12 @@ static void test_a_role_that_compiles(void **state)
         skip();
     if (forkserver_spawn(fs, &s, &c, &e) < 0)
         fail_msg("%s", e.msg);
-    assert_false(raises(c, "import subprocess; value = subprocess.run(['/bin/sh', '-c', 'echo 5 > /tmp/x; cat /tmp/x'], "
+    assert_false(raises(c,
+                        "import subprocess; value = subprocess.run(['/bin/sh', '-c', 'echo 5 > /tmp/x; cat /tmp/x'], "
                            "capture_output=True, check=True).stdout", v, sizeof v));
     assert_string_equal(v, "b'5\\n'");
-    assert_true(raises(c, "import subprocess; subprocess.run(['/bin/sh', '-c', 'echo 5 > /usr/x'], check=True)", NULL, 0));
+    assert_true(raises(c, "import subprocess; subprocess.run(['/bin/sh', '-c', 'echo 5 > /usr/x'], check=True)",
+                       NULL, 0));
     assert_true(raises(c, "import socket; socket.socket(socket.AF_INET)", NULL, 0));
     child_free(c);
 }
@@ -319,7 +327,8 @@ static void test_bombs(void **state)
     buf_free(&end.output);
     child_free(c);
     c = spawn_child(&j, 0);
-    a = ask(c, json_pack("{s:s,s:s}", "do", "exec", "code", "import os\nwhile True:\n  if os.fork() == 0:\n    import time; time.sleep(1000)"));
+    a = ask(c, json_pack("{s:s,s:s}", "do", "exec", "code", "import os\nwhile True:\n  if os.fork() == 0:\n"
+                                                            "    import time; time.sleep(1000)"));
     if (a) /* the limit is an exception in the child that reached it */
         json_decref(a);
     child_kill(c);
@@ -375,7 +384,8 @@ static void test_threads_and_speed(void **state)
             best = c->spawn_s;
         child_free(c);
     }
-    print_message("spawn %.1f ms (best %.1f), spawn + echo + kill %.1f ms\n", sum / 20 * 1e3, best * 1e3, (now_s() - start_s) / 20 * 1e3);
+    print_message("spawn %.1f ms (best %.1f), spawn + echo + kill %.1f ms\n", sum / 20 * 1e3, best * 1e3,
+                  (now_s() - start_s) / 20 * 1e3);
 }
 
 static void test_bad_role(void **state)
@@ -440,7 +450,8 @@ static void test_bad_python(void **state)
 }
 
 static const char asks_modules[] = "import sys, torch\n"
-                                   "value = [m in sys.modules for m in ('torch._dynamo', 'torch._inductor.compile_fx')], "
+                                   "value = [m in sys.modules for m in ('torch._dynamo', 'torch._inductor.compile_fx')"
+                                   "], "
                                    "'cpp_extension' in str(sys.modules.get('torch.utils.cpp_extension')), "
                                    "torch.cuda.is_initialized(), __import__('threading').active_count()";
 
@@ -473,10 +484,12 @@ static void test_a_server_for_compilers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_echo_and_exit), cmocka_unit_test(test_ends),  cmocka_unit_test(test_peak), cmocka_unit_test(test_output),
-        cmocka_unit_test(test_jail_from_inside), cmocka_unit_test(test_a_role_that_compiles), cmocka_unit_test(test_bombs), cmocka_unit_test(test_threads_and_speed),
-        cmocka_unit_test(test_no_descriptors_left),
-        cmocka_unit_test(test_bad_role),      cmocka_unit_test(test_bad_python), cmocka_unit_test(test_a_server_for_compilers),
+        cmocka_unit_test(test_echo_and_exit), cmocka_unit_test(test_ends),  cmocka_unit_test(test_peak),
+        cmocka_unit_test(test_output), cmocka_unit_test(test_jail_from_inside),
+        cmocka_unit_test(test_a_role_that_compiles), cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_threads_and_speed), cmocka_unit_test(test_no_descriptors_left),
+        cmocka_unit_test(test_bad_role),      cmocka_unit_test(test_bad_python),
+        cmocka_unit_test(test_a_server_for_compilers),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

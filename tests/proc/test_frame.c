@@ -95,7 +95,8 @@ static enum frame_fault feed(const void *bytes, size_t n, int close_after)
 
 static void test_bad_peers(void **state)
 {
-    char big_head[16] = {'M', 'C', 'F', '1', 0x7f, 0, 0, 0x7f}, big_blob[16] = {'M', 'C', 'F', '1', 2, 0, 0, 0, 0, 0, 0, 0, 9};
+    char big_head[16] = {'M', 'C', 'F', '1', 0x7f, 0, 0, 0x7f},
+        big_blob[16] = {'M', 'C', 'F', '1', 2, 0, 0, 0, 0, 0, 0, 0, 9};
     char array[18] = {'M', 'C', 'F', '1', 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '[', ']'};
     char object[18] = {'M', 'C', 'F', '1', 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
     char twice[] = "MCF1\x0d\0\0\0\0\0\0\0\0\0\0\0{\"a\":1,\"a\":2}";

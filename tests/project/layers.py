@@ -1,6 +1,7 @@
 """layers.py - who includes whom: the edges between the folders of src/, beside what src/LAYERS says.
 
-python3 tests/project/layers.py [--write]   compares; --write puts the tree's edges into src/LAYERS. An arrow that looks back,
+python3 tests/project/layers.py [--write]   compares; --write puts the tree's edges into src/LAYERS. An arrow that
+looks back,
 from a folder to one that stands below it there, is an error that --write does not mend."""
 
 import glob
@@ -55,7 +56,8 @@ def back(order, edges):
 
 def text(order, edges):
     width = max(map(len, order)) + 2
-    return HEAD + "".join(f"{(a + ':').ljust(width)}{' '.join(b for b in order if b in edges[a])}".rstrip() + "\n" for a in order)
+    return HEAD + "".join(f"{(a + ':').ljust(width)}{' '.join(b for b in order if b in edges[a])}".rstrip() + "\n"
+                          for a in order)
 
 
 def main():
@@ -65,7 +67,8 @@ def main():
     if "--write" in sys.argv[1:] and not wrong:
         with open(LAYERS, "w", encoding="utf-8") as f:
             f.write(text(order, edges))
-    wrong += [f"{a}: src/LAYERS says {' '.join(seen) or 'nothing'}; the includes say {' '.join(b for b in order if b in edges[a])}"
+    wrong += [f"{a}: src/LAYERS says {' '.join(seen) or 'nothing'}; the includes say "
+              f"{' '.join(b for b in order if b in edges[a])}"
               for a, seen in declared().items() if set(seen) != edges.get(a, set())]
     print("\n".join(wrong) or "src/LAYERS and the includes are equal; no arrow looks back")
     return 1 if wrong else 0

@@ -1,4 +1,5 @@
-"""test_tree.py - the shape of the tree: which folder may include which, what may be committed, what every folder has."""
+"""test_tree.py - the shape of the tree: which folder may include which, what may be committed, what every folder
+has."""
 
 import os
 import re
@@ -39,14 +40,16 @@ class Tree(unittest.TestCase):
         found = layers.found(list(told))
         self.assertEqual(layers.back(list(told), found), [])
         self.assertEqual({a: sorted(b) for a, b in told.items()}, {a: sorted(b) for a, b in found.items()},
-                         "src/LAYERS and the includes differ: python3 tests/project/layers.py --write, if the arrow is meant")
+                         "src/LAYERS and the includes differ: python3 tests/project/layers.py --write, if the arrow is "
+                         "meant")
 
     def test_no_name_is_defined_in_two_modules(self):
         """The linker takes whichever it meets first."""
         at = {}
         for name in {name.split("/")[0] for name in layers.declared()}:
             path = os.path.join(ROOT, os.environ.get("B", "build"), "lib", name + ".a")
-            out = subprocess.run(["nm", "--defined-only", "-g", path], capture_output=True, text=True, check=False).stdout
+            out = subprocess.run(["nm", "--defined-only", "-g", path], capture_output=True, text=True,
+                                 check=False).stdout
             for line in out.split("\n"):
                 if re.match(r"[0-9a-f]+ [TDBRC] \w+$", line):
                     at.setdefault(line.split()[2], set()).add(name)
@@ -80,27 +83,31 @@ class Tree(unittest.TestCase):
     def test_every_source_opens_with_its_role(self):
         wrong = []
         for name in tracked():
-            if re.match(r"(src|simt|litetorch)/.*\.(c|h|cc|cpp|hpp)$", name) and not text_of(name).lstrip().startswith(("/*", "//")):
+            text = (text_of(name) or "").lstrip()
+            if re.match(r"(src|simt|litetorch)/.*\.(c|h|cc|cpp|hpp)$", name) and not text.startswith(("/*", "//")):
                 wrong.append(name)
-            if re.match(r"runner/.*\.py$", name) and text_of(name).strip() and not text_of(name).lstrip().startswith(('"""', "#")):
+            if re.match(r"runner/.*\.py$", name) and text.strip() and not text.startswith(('"""', "#")):
                 wrong.append(name)
         self.assertEqual(wrong, [])
 
     def test_no_paths_or_hosts_of_one_machine(self):
         private = r"\b(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d+\.\d+(?:\.\d+)?\b"
-        here = [re.escape(ROOT)] if len(ROOT.strip("/").split("/")) > 1 else [] # this checkout's own path, wherever it is
+        # this checkout's own path, wherever it is
+        here = [re.escape(ROOT)] if len(ROOT.strip("/").split("/")) > 1 else []
         bad = re.compile("|".join(here + [r"/home/[a-z]", private]))
         wrong = []
         for name in tracked():
             text = text_of(name)
-            if name.startswith("tests/project/") or name.endswith((".json", ".jsonl", ".tsv", ".golden")) or text is None:
+            if name.startswith("tests/project/") or name.endswith((".json", ".jsonl", ".tsv",
+                                                                   ".golden")) or text is None:
                 continue
             wrong += [f"{name}: {m.group(0)}" for m in bad.finditer(text)]
         self.assertEqual(wrong, [])
 
     def test_documents_name_files_that_are_there(self):
         """A command that nobody can run proves no figure. Programs of build/ are named by their source."""
-        named = re.compile(r"(?<![\w./-])((?:lab|tests|docs|src|recipes|deploy|setup|runner|litetorch|simt|python)/[\w./-]*\w|"
+        named = re.compile(
+            r"(?<![\w./-])((?:lab|tests|docs|src|recipes|deploy|setup|runner|litetorch|simt|python)/[\w./-]*\w|"
                            r"build/(?:lab|tests)/\w[\w/-]*)")
         gone = []
         for name in tracked():
@@ -109,8 +116,10 @@ class Tree(unittest.TestCase):
             for at in set(named.findall(text_of(name))):
                 path = re.sub("^build/", "", at)
                 first, rest = path.split("/", 1)
-                places = [path, path + ".c", path + ".py", path + ".cu", f"{first}/include/{path}", f"{first}/include/{rest}"]
-                if "NAME" not in path and path[-1] != "_" and not any(os.path.exists(os.path.join(ROOT, p)) for p in places):
+                places = [path, path + ".c", path + ".py", path + ".cu", f"{first}/include/{path}",
+                          f"{first}/include/{rest}"]
+                if "NAME" not in path and path[-1] != "_" and not any(os.path.exists(os.path.join(ROOT, p))
+                                                                      for p in places):
                     gone.append(f"{name}: {at}")
         self.assertEqual(sorted(gone), [])
 

@@ -1,5 +1,5 @@
-/* fake_verdict.h - a verdict service in the test program itself: the linker prefers it to queue's, so nothing is compiled or
- * run. The test defines fake_judge(), which makes the verdict of one request. */
+/* fake_verdict.h - a verdict service in the test program itself: the linker prefers it to queue's, so nothing is
+ * compiled or run. The test defines fake_judge(), which makes the verdict of one request. */
 #ifndef MC_TEST_FAKE_VERDICT_H
 #define MC_TEST_FAKE_VERDICT_H
 

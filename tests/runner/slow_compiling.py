@@ -1,4 +1,5 @@
-"""slow_compiling.py - test_compiling.py with more models: not compiled, failing, with constants, a mode that measures."""
+"""slow_compiling.py - test_compiling.py with more models: not compiled, failing, with constants, a mode that
+measures."""
 import os
 import sys
 import unittest

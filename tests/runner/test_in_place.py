@@ -1,5 +1,5 @@
-"""test_in_place.py - timed calls of a streamed task's baseline: data drawn where the inputs lie, by a seed, masks put back;
-and nothing is asked of the device's clock before the device is done (here: a device that minds)."""
+"""test_in_place.py - timed calls of a streamed task's baseline: data drawn where the inputs lie, by a seed, masks put
+back; and nothing is asked of the device's clock before the device is done (here: a device that minds)."""
 import os
 import sys
 import unittest
@@ -84,7 +84,8 @@ class Truth(unittest.TestCase):
         t = streamed.Task.__new__(streamed.Task)
         t.in_double, t.req, t.rows = True, {"protocol": "strict"}, object()
         large = torch.empty(streamed.SMALL + 1)
-        for seconds, trial, truth in ((0.1, 0, "rows"), (0.1, 4, "rows"), (1.0, 0, "rows"), (1.0, 4, "own"), (9.0, 0, "own")):
+        for seconds, trial, truth in ((0.1, 0, "rows"), (0.1, 4, "rows"), (1.0, 0, "rows"), (1.0, 4, "own"),
+                                      (9.0, 0, "own")):
             t.double_s, t.laid_trial = seconds, trial
             self.assertEqual(t.truth_of([large], [large]), truth, (seconds, trial))
         t.double_s, t.laid_trial = 0.1, 4

@@ -42,7 +42,8 @@ class Kills(unittest.TestCase):
         self.assertFalse(self.spared(7, None))
 
     def ended(self, own, before, after, peak=1):
-        """Of a child in a cgroup in which the kernel killed 'own', while the machine's count rose from before to after."""
+        """Of a child in a cgroup in which the kernel killed 'own', while the machine's count rose from before to
+        after."""
         main.oom_kills = lambda: before
         child = main.Child(1, os.getpid(), types.SimpleNamespace(end=lambda: own, peak=lambda: peak, memory=100))
         main.oom_kills = lambda: after

@@ -1,5 +1,5 @@
-"""test_models.py - tasks that build a model of a library: its configuration travels to the candidate as plain data, and a local
-model cache is readable in the jail while the folder around it, where a token may lie, is not."""
+"""test_models.py - tasks that build a model of a library: its configuration travels to the candidate as plain data,
+and a local model cache is readable in the jail while the folder around it, where a token may lie, is not."""
 
 import os
 import subprocess
@@ -94,7 +94,8 @@ class Cache(unittest.TestCase):
                     f.write(text)
             env = dict(os.environ, HF_HOME=home)
             env.pop("HF_HUB_CACHE", None)
-            done = subprocess.run([EXE, "shrink", os.path.join(home, "task.py")], env=env, capture_output=True, text=True, timeout=270 * SLOWDOWN)
+            done = subprocess.run([EXE, "shrink", os.path.join(home, "task.py")], env=env, capture_output=True,
+                                  text=True, timeout=270 * SLOWDOWN)
             if "no jail" in done.stderr:
                 self.skipTest("no jail here")
             self.assertEqual(done.returncode, 0, done.stderr)

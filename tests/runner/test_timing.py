@@ -141,7 +141,8 @@ class Loop(unittest.TestCase):
 
     def test_a_block_that_cannot_begin(self):
         j = self.judge("x[0]", [torch.arange(1.0, 5.0)])
-        with unittest.mock.patch.object(timing.HostDevice, "begin", side_effect=torch.OutOfMemoryError("the device is full")):
+        with unittest.mock.patch.object(timing.HostDevice, "begin",
+                                        side_effect=torch.OutOfMemoryError("the device is full")):
             got, head = j.block([1, 2])
         self.assertEqual((got, head["op"], head["type"], head["memory"]), ([], "error", "OutOfMemoryError", True))
         self.assertEqual(len(j.block([1, 2])[0]), 2)

@@ -90,7 +90,8 @@ class Postgres:
 
     def rows(self, query):
         text = self.run("psql", "-h", self.folder, "-U", "postgres", "-At", "-F", "|", "-c", query, "q")
-        return [[int(c) if c.lstrip("-").isdigit() else c for c in line.split("|")] for line in text.split("\n") if line]
+        return [[int(c) if c.lstrip("-").isdigit() else c for c in line.split("|")] for line in text.split("\n")
+                if line]
 
     def stop(self):
         with contextlib.suppress(subprocess.CalledProcessError):

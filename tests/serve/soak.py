@@ -1,5 +1,5 @@
-"""soak.py - a server under a steady load: clients that ask, leave, stream and send nonsense, a worker that answers at once.
-Its memory, descriptors and threads must stay where they are after the first fifth of the time.
+"""soak.py - a server under a steady load: clients that ask, leave, stream and send nonsense, a worker that answers at
+once. Its memory, descriptors and threads must stay where they are after the first fifth of the time.
 
     make build/lab/bench_serve && python3 tests/serve/soak.py --minutes 30 [--queue postgres]"""
 

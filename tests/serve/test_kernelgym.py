@@ -149,7 +149,8 @@ class Compat(test_serve.Serve):
 
     def test_a_reference_makes_its_inputs_on_the_host(self):
         """On 'sim' there is no GPU, and their references ask for one; our judge lays inputs on the device itself."""
-        code = REFERENCE + "def get_inputs():\n    return [torch.randn(4, device=\"cuda\"), torch.ones(1, device='cuda:0')]\n"
+        code = (REFERENCE + "def get_inputs():\n"
+                "    return [torch.randn(4, device=\"cuda\"), torch.ones(1, device='cuda:0')]\n")
         self.post("h", "never", reference_code=code, timeout=10)
         db = sqlite3.connect(self.queue)
         task = json.loads(db.execute("SELECT payload FROM job").fetchone()[0])["task_code"]

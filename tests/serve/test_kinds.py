@@ -124,8 +124,8 @@ class Kinds(unittest.TestCase):
         self.assertEqual([r["status"] for r in got], ["passed"], got)
 
     def test_changed_bytes_are_not_loaded(self):
-        """A builder of the test's own, which answers with another library than it says, with none, and with a name of what
-        is nowhere. None of it is the program's fault."""
+        """A builder of the test's own, which answers with another library than it says, with none, and with a name of
+        what is nowhere. None of it is the program's fault."""
         answered, a = [], {"sha256": hashlib.sha256(b"a").hexdigest(), "size": 1}
         lies = [dict(a, base64=base64.b64encode(b"b").decode()), dict(a, base64="%%%%"), a]
 

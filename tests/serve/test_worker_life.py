@@ -1,6 +1,6 @@
-"""test_worker_life.py - what a worker owes its queue, with the real judge on sim: a job that runs and is cancelled is left
-within 2 s; SIGTERM gives back what the worker has; one that is drained finishes it first. And results are kept for a
-day."""
+"""test_worker_life.py - what a worker owes its queue, with the real judge on sim: a job that runs and is cancelled is
+left within 2 s; SIGTERM gives back what the worker has; one that is drained finishes it first. And results are kept
+for a day."""
 
 import signal
 import tempfile
@@ -71,7 +71,8 @@ class Life(unittest.TestCase):
         keys = []
         for name, age in (("old", 24 * 3600 + 5), ("young", 24 * 3600 - 300)):
             job = self.fleet.ticket(honest.relu(64) + f"# {name}\n")
-            self.fleet.rows(f"UPDATE job SET state = 2, result = '{{\"status\":\"passed\"}}', ended = {fleet.NOW} - {age}"
+            self.fleet.rows(f"UPDATE job SET state = 2, result = '{{\"status\":\"passed\"}}', ended = {fleet.NOW} - "
+                            f"{age}"
                             f" WHERE id = {job}")
             keys += self.fleet.rows(f"SELECT key FROM job WHERE id = {job}")[0]
         looks = [self.fleet.http("GET", "/v1/verdicts/" + k) for k in keys]

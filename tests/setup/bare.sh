@@ -9,7 +9,8 @@ target=${1:-test}
 [ "$(id -u)" = 0 ] || { echo "bare.sh: run as root" >&2; exit 3; }
 [ -n "${ROOT:-}" ] || command -v debootstrap >/dev/null || { echo "bare.sh: install debootstrap" >&2; exit 3; }
 clone=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
-[ -z "${ROOT:-}" ] || [ -x "$ROOT/bin/sh" ] || { echo "bare.sh: '$ROOT' is not a root made by this script" >&2; exit 2; }
+[ -z "${ROOT:-}" ] || [ -x "$ROOT/bin/sh" ] || {
+    echo "bare.sh: '$ROOT' is not a root made by this script" >&2; exit 2; }
 root=${ROOT:-$(mktemp -d "${TMPDIR:-/tmp}/musacoder-bare.XXXXXX")}
 cleanup() {
     local status=$? left=
@@ -20,7 +21,8 @@ cleanup() {
     exit "$status"
 }
 trap cleanup EXIT
-[ -n "${ROOT:-}" ] || debootstrap --variant=minbase --include=ca-certificates,git,make bookworm "$root" ${MIRROR:+"$MIRROR"}
+[ -n "${ROOT:-}" ] ||
+    debootstrap --variant=minbase --include=ca-certificates,git,make bookworm "$root" ${MIRROR:+"$MIRROR"}
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys" && mount --make-rslave "$root/sys"
 mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"

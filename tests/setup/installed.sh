@@ -1,7 +1,7 @@
 #!/bin/bash
 # installed.sh - an installed tree at work: 'make install' into a folder, the checkout hidden behind an empty file
-# system, a user who is not root. version, eval, bench, serve, completion, manual pages, uninstall. Needs root (for the hiding).
-# Not part of 'make test'; 'make test-install' calls it. WORK=FOLDER on a disk with 1 GB.
+# system, a user who is not root. version, eval, bench, serve, completion, manual pages, uninstall. Needs root (for
+# the hiding). Not part of 'make test'; 'make test-install' calls it. WORK=FOLDER on a disk with 1 GB.
 set -eu
 cd "$(dirname "$0")/../.."
 [ "$(id -u)" = 0 ] || { echo "installed.sh: run as root: it hides the checkout from an ordinary user" >&2; exit 3; }

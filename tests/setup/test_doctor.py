@@ -74,7 +74,8 @@ class Setup(unittest.TestCase):
                 with open(os.path.join(fake, name), "w") as f:
                     f.write(f"#!/bin/sh\n{text}\n")
                 os.chmod(f.name, 0o755)
-            p = run(["sh", self.script], PATH=fake + ":" + os.environ["PATH"], MUSACODER_DATA_DIR=data, VIRTUAL_ENV="", CONDA_PREFIX="")
+            p = run(["sh", self.script], PATH=fake + ":" + os.environ["PATH"], MUSACODER_DATA_DIR=data, VIRTUAL_ENV="",
+                    CONDA_PREFIX="")
             self.assertEqual(p.returncode, 3, p.stdout)
             self.assertIn("GB free", p.stderr)
 

@@ -242,7 +242,8 @@ __global__ void divide(int *p, int n)
 static void run_divide() { divide<<<1, 1>>>((int *)device(1), 5); }
 
 /* clang-format off */
-__device__ int deep(int n, volatile int *k) { volatile int pad[64]; pad[n % 64] = n; return n == 0 ? pad[0] : deep(n - 1, k) + pad[n % 64]; } /* expect: crash */
+__device__ int deep(int n, volatile int *k) { volatile int pad[64]; pad[n % 64] = n; return n == 0 ? pad[0]
+                                              : deep(n - 1, k) + pad[n % 64]; } /* expect: crash */
 /* clang-format on */
 __global__ void recurse(int *p) { p[0] = deep(1 << 20, p); }
 static void run_recurse() { recurse<<<1, 1>>>((int *)device(1)); }
@@ -381,9 +382,9 @@ struct fault {
 #define F(name) {#name, run_##name}
 extern "C" const fault faults[] = {
     F(off_by_one), F(before), F(shared_overrun), F(null_pointer), F(host_pointer), F(misaligned), F(no_barrier),
-    F(one_barrier), F(block_copy), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled), F(two_barriers),
-    F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat), F(copy_overrun),
-    F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes), F(cleared),
-    F(in_place), F(returned_lanes), F(half_a_warp), F(never), F(never_unlocked),
+    F(one_barrier), F(block_copy), F(lost_update), F(across_blocks), F(warp_synchronous), F(half_filled),
+    F(two_barriers), F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat),
+    F(copy_overrun), F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes),
+    F(cleared), F(in_place), F(returned_lanes), F(half_a_warp), F(never), F(never_unlocked),
     F(not_cooperative), F(split), F(broadcast), F(broadcast_unsynced), F(copy_inside), F(negative_copy),
     F(many_attributes), {nullptr, nullptr}};

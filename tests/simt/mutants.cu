@@ -418,7 +418,8 @@ template <int BUG> __global__ void matrices(const uint16_t *a, float *out)
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(at));
     float c[4] = {0, 0, 0, 0};
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,"
+                 "%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(r[0]), "r"(BUG == 4 ? r[2] : r[1]), "r"(BUG == 4 ? r[1] : r[2]), "r"(r[3]), "r"(0x3c003c00),
                    "r"(0x3c003c00));

@@ -64,7 +64,8 @@ __device__ void products(results &r, const unsigned *bf, const unsigned *hf, con
     for (int i = 0; i < 4; i++)
         x[i] = bf[l * 4 + i], y[i & 1] = bf[(l * 3 + i + 7) % 128];
     asm
-        volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+        volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,"
+                 "%12,%13};"
                  : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
                  : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]),
                      "f"(c[3]));
@@ -76,7 +77,8 @@ __device__ void products(results &r, const unsigned *bf, const unsigned *hf, con
     for (int i = 0; i < 4; i++)
         x[i] = hf[l * 4 + i], y[i & 1] = hf[(l * 5 + i + 3) % 128];
     asm
-        volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+        volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,"
+                 "%12,%13};"
                  : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
                  : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]),
                      "f"(c[3]));
@@ -90,7 +92,8 @@ __device__ void products(results &r, const unsigned *bf, const unsigned *hf, con
     for (int i = 0; i < 4; i++)
         x[i] = tf[l * 4 + i], y[i & 1] = tf[(l * 7 + i + 1) % 128];
     asm
-        volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+        volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,"
+                 "%12,%13};"
                  : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
                  : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]),
                      "f"(c[3]));

@@ -166,8 +166,10 @@ static void compile(const char *name, const char *flags, const char *cc, const c
         file_write(cc, out.p, out.n, &e) < 0)
         fail_msg("%s", e.msg);
     cmd =
-        xasprintf("g++ -std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall -Wextra "
-                    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include -Ilitetorch/sim -Ilitetorch/include %s %s -c %s -o %s.o && "
+        xasprintf("g++ -std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall "
+                  "-Wextra "
+                    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include -Ilitetorch/sim "
+                    "-Ilitetorch/include %s %s -c %s -o %s.o && "
                     "g++ -shared %s.o -o %s -L%s -lsimt", forward, flags, cc, so, so, so, lib_dir);
     if (system(cmd) != 0)
         fail_msg("does not compile: %s", cmd);

@@ -170,7 +170,8 @@ static void looks_rarely(void **state)
     assert_false(is_there("build/a"));
 }
 
-/* One of many: makes what is missing, one maker at a time (the O_EXCL file says so), and finds it whole when it is there. */
+/* One of many: makes what is missing, one maker at a time (the O_EXCL file says so), and finds it whole when it is
+ * there. */
 static int maker(unsigned seed)
 {
     char *build = path_join(dir, "build");
@@ -178,8 +179,10 @@ static int maker(unsigned seed)
 
     for (int i = 0; i < 150; i++) {
         char *entry = xasprintf("%s/k%u", build, (seed + (unsigned)i * 7) % 5), *lock = xasprintf("%s.lock", entry);
-        char *part = xasprintf("%s/part", entry), *ready = xasprintf("%s/ready", entry), *mine = xasprintf("%s.busy", entry);
-        char *work = xasprintf("%s.%d", entry, (int)getpid()), *w1 = path_join(work, "part"), *w2 = path_join(work, "ready");
+        char *part = xasprintf("%s/part", entry), *ready = xasprintf("%s/ready", entry),
+            *mine = xasprintf("%s.busy", entry);
+        char *work = xasprintf("%s.%d", entry, (int)getpid()), *w1 = path_join(work, "part"),
+            *w2 = path_join(work, "ready");
         int fd = lock_file(lock, 30, &e), one;
 
         if (fd < 0 || (one = open(mine, O_CREAT | O_EXCL, 0600)) < 0)

@@ -81,7 +81,8 @@ class Across(Half):
     def forward(self, x):
         return twice(super().forward(x)).cumsum(-1)
 """, "task", [[4, 32]]),
-    "Renamed": ("\nclass Renamed(nn.Module):\n    def forward(self, x):\n        return x / OTHER\n", "name_clash", None),
+    "Renamed": ("\nclass Renamed(nn.Module):\n    def forward(self, x):\n        return x / OTHER\n", "name_clash",
+                None),
     "Twin": (GATED.replace("NAME", "Twin"), "repeated", None),
     "Patches": ("""
 class Patches(nn.Module):

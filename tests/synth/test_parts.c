@@ -144,7 +144,8 @@ static void random_leaves(const struct dag *g, struct rng *r, double *leaf[])
     leaf[n] = NULL;
 }
 
-/* A node's own loop nest in its place changes nothing, wherever the node stands; a node left out changes what reads it. */
+/* A node's own loop nest in its place changes nothing, wherever the node stands; a node left out changes what reads
+ * it. */
 static void nests_in_place(void **state)
 {
     static const char *const pairs[][2] = {{"linear", "gelu"}, {"softmax", "tanh"}, {"tanh", "rms_norm"},
@@ -293,7 +294,8 @@ static void bounds(void **state)
 
 static int judged;
 
-static int fake_judge(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret, struct err *e)
+static int fake_judge(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret,
+                      struct err *e)
 {
     (void)o, (void)e;
     judged += n;
@@ -344,7 +346,8 @@ static void answers_become_records(void **state)
 {
     static const char *const texts[] = {"```python\nclass ModelNew: good\n```", "<think>so</think>\n```python\nclass "
                                         "ModelNew: bad\n```", "```python\nclass ModelNew: late\n```", "none"};
-    static const char task[] = "import torch\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    return []\n"
+    static const char task[] = "import torch\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n"
+                               "    return []\n"
                                "def get_init_inputs():\n    return []\n";
     struct err e = ERR_INIT;
     char *dir = dir_temp("teach", &e), *path = path_join(dir, "t.py"), *answers = path_join(dir, "answers.jsonl");
@@ -375,7 +378,8 @@ static void answers_become_records(void **state)
     assert_true(s.cached == 5 && s.unasked == 0 && s.cut == 1 && s.without_program == 1);
     assert_true(s.passed == 1 && s.failed == 1 && s.unjudged == 1 && s.tokens == 90);
     assert_int_equal(jsonl_each(data, count_line, kinds, &e), 0);
-    assert_true(json_object_size(kinds) == 2 && json_i64(kinds, "generate", 0) == 1 && json_i64(kinds, "review", 0) == 1);
+    assert_true(json_object_size(kinds) == 2 && json_i64(kinds, "generate", 0) == 1 &&
+                json_i64(kinds, "review", 0) == 1);
     json_decref(kinds);
     assert_int_equal(dir_remove(dir, &e), 0);
     free(dir), free(path), free(answers), free(data);
@@ -384,9 +388,9 @@ static void answers_become_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(costs),        cmocka_unit_test(rewrites),
-                                       cmocka_unit_test(kill_scores), cmocka_unit_test(nests_in_place),  cmocka_unit_test(domains),
-                                       cmocka_unit_test(four_at_once), cmocka_unit_test(four_along_rows),
-                                       cmocka_unit_test(bounds),
+                                       cmocka_unit_test(kill_scores), cmocka_unit_test(nests_in_place),
+                                       cmocka_unit_test(domains), cmocka_unit_test(four_at_once),
+                                       cmocka_unit_test(four_along_rows), cmocka_unit_test(bounds),
                                        cmocka_unit_test(answers_become_records)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

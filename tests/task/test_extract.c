@@ -19,9 +19,10 @@ struct row {
 
 static const struct row rows[] = {
     {"```python\n" NEW "```\n", "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 0, true},
-    {"First:\n```py\nx = 1\n```\nthen\n```python\n" NEW "```", "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 1, true},
-    {"```python\nclass ModelNew: a=1\n```\n```python\n" NEW "```\n```python\nprint(1)\n```", "last fence with ModelNew", NEW,
-     EXTRACT_RESPONSE, 1, true},
+    {"First:\n```py\nx = 1\n```\nthen\n```python\n" NEW "```", "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 1,
+     true},
+    {"```python\nclass ModelNew: a=1\n```\n```python\n" NEW "```\n```python\nprint(1)\n```",
+     "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 1, true},
     {"```python\nx = 1\n```\n```c\nint y;\n```", "first fence", "x = 1\n", EXTRACT_RESPONSE, 0, false},
     {"```\n" NEW "```", "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 0, true},
     {"~~~~python\n" NEW "~~~\n~~~~", "last fence with ModelNew", NEW "~~~\n", EXTRACT_RESPONSE, 0, true},
@@ -29,8 +30,8 @@ static const struct row rows[] = {
     {"```python\n" NEW, "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 0, true}, /* unclosed */
     {"<think>```python\nclass ModelNew: bad\n```</think>```python\n" NEW "```", "last fence with ModelNew", NEW,
      EXTRACT_RESPONSE, 0, true},
-    {"```python\nclass ModelNew: bad\n```</think>\n```python\n" NEW "```", "last fence with ModelNew", NEW, EXTRACT_RESPONSE,
-     0, true},
+    {"```python\nclass ModelNew: bad\n```</think>\n```python\n" NEW "```", "last fence with ModelNew", NEW,
+     EXTRACT_RESPONSE, 0, true},
     {"<think>```python\n" NEW "```", "none", NULL, EXTRACT_RESPONSE, -1, false},
     {"no code at all", "none", NULL, EXTRACT_RESPONSE, -1, false},
     {NEW, "none", NULL, EXTRACT_RESPONSE, -1, false},

@@ -22,7 +22,8 @@ static void full_has_every_part(void **state)
 
     assert_string_equal(inputs, "- input 0: float32, shape (6, 37), stride (37, 1)\n- input 1: int64, shape (4,)");
     for (int i = 0; i < 6; i++)
-        assert_non_null(strstr(p, (const char *[]){"class Model: pass\n```", "Target backend: CUDA", "ModelNew(nn.Module)",
+        assert_non_null(strstr(p,
+                               (const char *[]){"class Model: pass\n```", "Target backend: CUDA", "ModelNew(nn.Module)",
                                                    "Do not fall back", "(6, 37)", "fenced Python block"}[i]));
     free(p);
     p = prompt_task(PROMPT_FULL, code, "musa", NULL);

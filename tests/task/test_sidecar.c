@@ -1,4 +1,5 @@
-/* test_sidecar.c - NAME.yaml beside NAME.py: what is accepted, what is refused with which words, and the task's address. */
+/* test_sidecar.c - NAME.yaml beside NAME.py: what is accepted, what is refused with which words, and the task's
+ * address. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 #include "task/sidecar.h"
 #include "task/task.h"
 
-static const char code[] = "class Model:\n    pass\n\ndef get_inputs():\n    return []\n\ndef get_init_inputs():\n    return []\n";
+static const char code[] = "class Model:\n    pass\n\ndef get_inputs():\n    return []\n\ndef get_init_inputs():\n"
+                           "    return []\n";
 
 static struct task with(const char *yaml)
 {
@@ -32,7 +34,8 @@ static void everything(void **state)
 {
     struct task t = with("tolerance: {abs: 0.001}\nregimes: [normal, task]\nvariants:\n"
                          "  - name: odd\n    sizes: {batch_size: 3, \"shape[1]\": 17}\n    layout: {1: strided}\n"
-                         "  - name: half\n    dtype: float16\n    tolerance: {abs: 1, rel: 1e-2}\n    regimes: [large]\n"
+                         "  - name: half\n    dtype: float16\n    tolerance: {abs: 1, rel: 1e-2}\n"
+                         "    regimes: [large]\n"
                          "  - name: turned\n    layout: transposed\n");
     char text[200];
 
@@ -126,7 +129,8 @@ static void normal_form_is_stable(void **state)
 
 static void address_covers_both(void **state)
 {
-    struct task none, a = with("tolerance: {abs: 1}\n"), b = with("tolerance: {abs: 2}\n"), c = with("tolerance: {abs: 1.0}\n");
+    struct task none, a = with("tolerance: {abs: 1}\n"), b = with("tolerance: {abs: 2}\n"),
+        c = with("tolerance: {abs: 1.0}\n");
     struct err e = ERR_INIT;
 
     (void)state;
@@ -178,8 +182,9 @@ static void beside_the_task(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything),          cmocka_unit_test(refusals),        cmocka_unit_test(normal_form_is_stable),
-        cmocka_unit_test(address_covers_both), cmocka_unit_test(beside_the_task),
+        cmocka_unit_test(everything),          cmocka_unit_test(refusals),
+        cmocka_unit_test(normal_form_is_stable), cmocka_unit_test(address_covers_both),
+        cmocka_unit_test(beside_the_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

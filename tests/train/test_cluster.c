@@ -11,12 +11,15 @@
 #include "train/cluster.h"
 
 static const char serial[] = "__global__ void k(const float* x, float* y, int n) { int r = blockIdx.x * blockDim.x + "
-                             "threadIdx.x; if (r >= n) return; float s = 0.f; for (int j = 0; j < 37; j++) s += x[r * 37"
-                             " + j]; y[r] = s; }";
-static const char renamed[] = "__global__ void rowsum(const float* in, float* out, int rows) {\n  // one thread a row\n  int "
-                              "q = blockIdx.x * blockDim.x + threadIdx.x;\n  if (q >= rows) return;\n  float acc = 0.0f; "
+                             "threadIdx.x; if (r >= n) return; float s = 0.f; for (int j = 0; j < 37; j++) s += "
+                             "x[r * 37 + j]; y[r] = s; }";
+static const char renamed[] = "__global__ void rowsum(const float* in, float* out, int rows) {\n  // one thread a row\n"
+                              "  int "
+                              "q = blockIdx.x * blockDim.x + threadIdx.x;\n  if (q >= rows) return;\n"
+                              "  float acc = 0.0f; "
                               "/* sum */ for (int c = 0; c < 64; c++) acc += in[q * 64 + c];\n  out[q] = acc;\n}";
-static const char warp[] = "__global__ void k(const float* x, float* y, int n) { int r = blockIdx.x; float s = 0.f; for (int j"
+static const char warp[] = "__global__ void k(const float* x, float* y, int n) { int r = blockIdx.x; float s = 0.f; "
+                           "for (int j"
                            " = threadIdx.x; j < 37; j += 32) s += x[r * 37 + j]; for (int o = 16; o; o >>= 1) s += "
                            "__shfl_down_sync(~0u, s, o); if (!threadIdx.x) y[r] = s; }";
 

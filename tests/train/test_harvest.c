@@ -1,4 +1,5 @@
-/* test_harvest.c - failures become repair dialogues with the judge's words and the nearest answer; the judge is a stub. */
+/* test_harvest.c - failures become repair dialogues with the judge's words and the nearest answer; the judge is a
+ * stub. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

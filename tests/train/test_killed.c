@@ -1,9 +1,9 @@
-/* test_killed.c - kill -9 in every phase of a stage that leaves a trace, then the same command again: weights and metrics are
- * those of a run that nobody disturbed, bit for bit.
+/* test_killed.c - kill -9 in every phase of a stage that leaves a trace, then the same command again: weights and
+ * metrics are those of a run that nobody disturbed, bit for bit.
  *
- * What survives a kill is what was written, so phases are the calls that write: every write (cut in half: the rest never
- * comes), fsync, rename and unlink of a run, told apart by the name of their file. A first run lists them; then each is
- * killed in runs of its own, in the middle of the run and at its end. */
+ * What survives a kill is what was written, so phases are the calls that write: every write (cut in half: the rest
+ * never comes), fsync, rename and unlink of a run, told apart by the name of their file. A first run lists them; then
+ * each is killed in runs of its own, in the middle of the run and at its end. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -153,10 +153,12 @@ static int run_rl(const char *out, struct err *e)
     char *model = tiny_path("init"), *data = tiny_path("prompts.jsonl");
     struct rl_options o = {
         .model = model, .data = data, .out = out, .stage = "rl", .steps = 5, .save_every = 2, .prompts = 2, .group = 4,
-        .turns = 2, .max_new = 8, .max_prompt = 200, .micro_tokens = 256, .minibatches = 1, .epochs = 1, .temperature = 1,
+        .turns = 2, .max_new = 8, .max_prompt = 200, .micro_tokens = 256, .minibatches = 1, .epochs = 1,
+        .temperature = 1,
         .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0}, .grad_clip = 1, .negative_weight = 1,
         .advantage = ADV_GRPO, .advantage_eps = 1e-6,
-        .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_NONE, .mirrorpop = true, .delta = 0.1},
+        .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_NONE, .mirrorpop = true,
+                   .delta = 0.1},
         .primeecho = true, .echo = PRIMEECHO_DEFAULT, .rollouts = true, .bdr_size = 8, .bdr_probability = 0.4,
         .style = PROMPT_PLAIN, .seed = 3};
     int rc = rl_run(&o, e);
@@ -228,7 +230,8 @@ static void check_call(const struct stage *s, const char *straight, int victim, 
     if (in_child(s, out, victim, at) != SIGKILL)
         fail_msg("%s: was not killed in call %d of '%s'", s->name, at, shared->phase[victim].name);
     if (in_child(s, out, -1, 0) != 0 || !tiny_same_model(a, b))
-        fail_msg("%s: killed in call %d of '%s', it continues to another model", s->name, at, shared->phase[victim].name);
+        fail_msg("%s: killed in call %d of '%s', it continues to another model", s->name, at,
+                 shared->phase[victim].name);
     struct metrics_of x = metrics_of(out), y = metrics_of(straight);
     if (strcmp(x.text, y.text))
         fail_msg("%s: killed in call %d of '%s', metrics are\n%s and not\n%s", s->name, at, shared->phase[victim].name,

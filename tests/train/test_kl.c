@@ -86,6 +86,7 @@ static void edges(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(unbiased), cmocka_unit_test(gradients), cmocka_unit_test(edges)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(unbiased), cmocka_unit_test(gradients),
+                                       cmocka_unit_test(edges)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,8 @@
 
 static const struct ppo_clip paper = PPO_CLIP_DEFAULT;
 
-/* By cases, as the PPO paper's figure: for A > 0 the surrogate is flat above 1 + eps_high, for A < 0 below 1 - eps_low. */
+/* By cases, as the PPO paper's figure: for A > 0 the surrogate is flat above 1 + eps_high, for A < 0 below 1 -
+ * eps_low. */
 static long double by_cases(long double p, long double q, long double adv)
 {
     long double rho = p / q;

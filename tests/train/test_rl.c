@@ -16,11 +16,14 @@
 static struct rl_options options(const char *out, int turns)
 {
     return (struct rl_options){
-        .model = tiny_path("init"), .data = tiny_path("prompts.jsonl"), .out = tiny_path(out), .stage = "rl", .steps = 12,
+        .model = tiny_path("init"), .data = tiny_path("prompts.jsonl"), .out = tiny_path(out), .stage = "rl",
+            .steps = 12,
         .save_every = 2, .prompts = 4, .group = 8, .turns = turns, .max_new = 12, .max_prompt = 200,
-        .micro_tokens = 256, .minibatches = 2, .epochs = 1, .temperature = 1, .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0},
+        .micro_tokens = 256, .minibatches = 2, .epochs = 1, .temperature = 1,
+            .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0},
         .weight_decay = 0, .grad_clip = 1, .negative_weight = 1, .advantage = ADV_GRPO, .advantage_eps = 1e-6,
-        .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_NONE, .mirrorpop = true, .delta = 0.1},
+        .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_NONE, .mirrorpop = true,
+                   .delta = 0.1},
         .primeecho = true, .echo = PRIMEECHO_DEFAULT, .bdr_size = 8, .bdr_probability = 0.4, .style = PROMPT_PLAIN,
         .seed = 3};
 }

@@ -1,6 +1,6 @@
-/* test_rl_dev.c - the RL stage as a whole on a device, in fp32 and bf16: rollouts of two turns, strict log-probs, a reference
- * model, checkpoints and their continuation. On the CPU emulator, or on $NN_TEST_DEVICE ("cuda"); under the sanitizers it
- * looks for reads and writes beyond the engine's tables. */
+/* test_rl_dev.c - the RL stage as a whole on a device, in fp32 and bf16: rollouts of two turns, strict log-probs, a
+ * reference model, checkpoints and their continuation. On the CPU emulator, or on $NN_TEST_DEVICE ("cuda"); under the
+ * sanitizers it looks for reads and writes beyond the engine's tables. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,12 +18,14 @@ static struct rl_options options(const char *out, const char *dtype)
     const char *device = getenv("NN_TEST_DEVICE");
 
     return (struct rl_options){
-        .model = tiny_path("init"), .data = tiny_path("prompts.jsonl"), .out = tiny_path(out), .stage = "rl", .steps = 1,
+        .model = tiny_path("init"), .data = tiny_path("prompts.jsonl"), .out = tiny_path(out), .stage = "rl",
+            .steps = 1,
         .save_every = 2, .prompts = 2, .group = 3, .turns = 2, .max_new = 6, .max_prompt = 200, .micro_tokens = 256,
         .minibatches = 2, .epochs = 1, .temperature = 0.9, .schedule = {SCHED_CONSTANT, 1e-2, 0, 1, 0}, .grad_clip = 1,
         .negative_weight = 1,
         .advantage = ADV_GRPO, .advantage_eps = 1e-6,
-        .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_K3, .kl_coef = 0.01, .mirrorpop = true,
+        .policy = {.clip = PPO_CLIP_DEFAULT, .aggregate = AGG_TOKEN_MEAN, .kl = KL_K3, .kl_coef = 0.01,
+                   .mirrorpop = true,
                    .delta = 0.1},
         .primeecho = true, .echo = PRIMEECHO_DEFAULT, .rollouts = true, .bdr_size = 8, .bdr_probability = 0.4,
         .style = PROMPT_PLAIN, .seed = 3, .strict = true, .device = device ? device : "sim", .dtype = dtype};

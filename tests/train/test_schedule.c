@@ -62,7 +62,8 @@ static void plateau_of_measured_curves(void **state)
     // 700 steps of the quick start: at the end the loss still falls by 5 % of itself, which is 0.3 % of its way
     double demo[] = {1.2897, .6137, .3774, .2523, .2193, .1594, .1488, .1164, .0863, .0706, .0621, .0600, .0592, .0643};
     // 1400 steps: from the tenth validation on it only rises
-    double longer[] = {.8895, .4949, .3188, .1824, .1356, .1154, .1017, .0884, .0799, .0640, .0667, .0732, .0704, .0654};
+    double longer[] = {.8895, .4949, .3188, .1824, .1356, .1154, .1017, .0884, .0799, .0640, .0667, .0732, .0704,
+                       .0654};
     double smoke[] = {3.5231, 2.2979, 1.8363, 1.5703, 1.4320, 1.3576};   // stopped while it still learns
     double onward[] = {.0635, .0627, .0640, .0626, .0631, .0625};        // starts at its floor
     double exponential[40], nan_curve[] = {NAN, NAN, NAN, NAN, NAN};
@@ -72,7 +73,8 @@ static void plateau_of_measured_curves(void **state)
     assert_int_equal(6, first_flat(smoke, 6));
     assert_int_equal(4, first_flat(onward, 6));
     for (int i = 0; i < 40; i++)
-        exponential[i] = exp(-0.2 * i); // best before - best after = e^(-.2(i-3)) - e^(-.2i) = .01 (1 - e^-.2i): i = 22.1
+        // best before - best after = e^(-.2(i-3)) - e^(-.2i) = .01 (1 - e^-.2i): i = 22.1
+        exponential[i] = exp(-0.2 * i);
     assert_int_equal(23, first_flat(exponential, 40));
     assert_int_equal(5, first_flat(nan_curve, 5));
 }

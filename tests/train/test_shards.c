@@ -1,5 +1,5 @@
-/* test_shards.c - records in shards: a folder is its files in order, however many threads read them; what cannot be read is
- * named. */
+/* test_shards.c - records in shards: a folder is its files in order, however many threads read them; what cannot be
+ * read is named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +121,8 @@ static void named(void **state)
     tiny_must(add_all(&d, torn, 2, &e), &e);
     assert_int_equal(d.n, 2);
     dataset_free(&d);
-    static const char whole[] = GOOD "{\"messages\":[{\"role\":\"assistant\",\"content\":\"z\"}]}"; // no end, but all there
+    // no end, but all there
+    static const char whole[] = GOOD "{\"messages\":[{\"role\":\"assistant\",\"content\":\"z\"}]}";
     tiny_must(file_write(torn, whole, sizeof whole - 1, &e), &e);
     tiny_must(add_all(&d, torn, 2, &e), &e);
     assert_int_equal(d.n, 2);

@@ -144,19 +144,22 @@ static void test_guards(void **state)
 static void test_plain_ptx(void **state)
 {
     static const struct { const char *src, *want; enum musa_lang lang; } rows[] = {
-        {"void f(unsigned *p, unsigned a) {\n asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\\n\" ::\n \"r\"(a), "
+        {"void f(unsigned *p, unsigned a) {\n asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\\n\" ::\n"
+         " \"r\"(a), "
          "\"l\"((nv_bfloat16 *)p));\n}",
-         "void f(unsigned *p, unsigned a) {\n do { const auto simt_0 = (\na); const auto simt_1 = ((mt_bfloat16 *)p); (void)simt_0; "
-         "(void)simt_1; { ::musacoder::ptx::async_copy((::musacoder::ptx::shared(simt_0)), (::musacoder::ptx::global(simt_1)), "
+         "void f(unsigned *p, unsigned a) {\n do { const auto simt_0 = (\na); const auto simt_1 = ((mt_bfloat16 *)p); "
+         "(void)simt_0; "
+         "(void)simt_1; { ::musacoder::ptx::async_copy((::musacoder::ptx::shared(simt_0)), "
+         "(::musacoder::ptx::global(simt_1)), "
          "(16)); } } while (0);\n}", MUSA_CXX},
         {"#include <cuda_pipeline.h>\nvoid f(){__pipeline_memcpy_async(a, b, 16); __nanosleep(20);}",
-         "#include <musa_runtime.h>\nvoid f(){::musacoder::ptx::pipeline_copy(a, b, 16); ::musacoder::ptx::nanosleep(20);}",
-         MUSA_CXX},
+         "#include <musa_runtime.h>\nvoid f(){::musacoder::ptx::pipeline_copy(a, b, 16); "
+         "::musacoder::ptx::nanosleep(20);}", MUSA_CXX},
         {"#define C() \\\n asm(\"cp.async.commit_group;\" \\\n ::)\n",
          "#define C() \\\n do { { ::musacoder::ptx::async_commit(); } } while (0)\\\n\n", MUSA_CXX},
         {"s = r'''\nint g(){asm(\"bar.sync 0;\"); return __cvta_generic_to_shared(0);} // __global__\n'''\n",
-         "\nint g(){do { { ::musacoder::ptx::bar_sync((0)); } } while (0); return ::musacoder::ptx::to_shared(0);} // __global__\n'''\n",
-         MUSA_PYTHON},
+         "\nint g(){do { { ::musacoder::ptx::bar_sync((0)); } } while (0); return ::musacoder::ptx::to_shared(0);} // "
+         "__global__\n'''\n", MUSA_PYTHON},
     };
 
     (void)state;

@@ -37,7 +37,8 @@ static void expect(const char *src, const char *want)
 
 #define K "__global__ void k(float *x) {}\n"
 #define T "template <typename T, int N> __global__ void t(T *x) {}\n"
-#define GEN(name, callee, cfg) "::simt::cfg(SIMT_AT(" name "), " cfg ").gen([=](auto &...simt_a) { " callee "(simt_a...); })"
+#define GEN(name, callee, \
+            cfg) "::simt::cfg(SIMT_AT(" name "), " cfg ").gen([=](auto &...simt_a) { " callee "(simt_a...); })"
 #define OF(name, callee, cfg) "::simt::cfg(SIMT_AT(" name "), " cfg ").of(" callee ")"
 
 static void test_launches(void **state)
@@ -62,7 +63,8 @@ static void test_launches(void **state)
     expect("__global__ void d(int a, int b = 2) {}\nd<<<1, 1>>>(2);",
            "__global__ void d(int a, int b = 2) {}\n" GEN("d", "d", "1, 1") "(2);");
     expect("__global__ void f(int a);\n__global__ void __launch_bounds__(256, 2) f(int a) {}\nf<<<1, 1>>>(2);",
-           "__global__ void f(int a);\n__global__ void __launch_bounds__(256, 2) f(int a) {}\n" OF("f", "f", "1, 1") "(2);");
+           "__global__ void f(int a);\n__global__ void __launch_bounds__(256, 2) f(int a) {}\n" OF("f", "f",
+                                                                                                   "1, 1") "(2);");
 }
 
 static void test_macros(void **state)
@@ -111,7 +113,8 @@ static void test_lines(void **state)
 static void test_dynamic_shared(void **state)
 {
     (void)state;
-    expect("extern __shared__ float s[];", "__attribute__((unused))   float *const s = (  float *)simt_dynamic_shared;");
+    expect("extern __shared__ float s[];",
+           "__attribute__((unused))   float *const s = (  float *)simt_dynamic_shared;");
     expect("extern __shared__ __align__(16) unsigned char raw[];",
            "__attribute__((unused))    unsigned char *const raw = (   unsigned char *)simt_dynamic_shared;");
     expect("extern __shared__ float t[][33];",
@@ -126,9 +129,10 @@ static void test_dynamic_shared(void **state)
 static void test_untouched(void **state)
 {
     static const char *const same[] = {
-        "const char *s = \"k<<<1, 2>>>(x)\";", "// k<<<1, 2>>>(x)\nint a;", "/* k<<<1, 2>>>(x) */", "'\\'' k<<<", "a <<< b;",
-        "R\"x(k<<<1,2>>>(p);)\" )x\"", "k<<<>>>(p);", "k<<<1, 2>>> p;", "k<<<1, 2>>>", "<<<1, 2>>>(x)", "k<<<1, (2>>>(x)",
-        "extern __shared__ float s;", "extern \"C\" { int x; }", "extern int y[];", "x = a << b >> c; v<v<v<int>>> w;",
+        "const char *s = \"k<<<1, 2>>>(x)\";", "// k<<<1, 2>>>(x)\nint a;", "/* k<<<1, 2>>>(x) */", "'\\'' k<<<",
+        "a <<< b;", "R\"x(k<<<1,2>>>(p);)\" )x\"", "k<<<>>>(p);", "k<<<1, 2>>> p;", "k<<<1, 2>>>", "<<<1, 2>>>(x)",
+        "k<<<1, (2>>>(x)", "extern __shared__ float s;", "extern \"C\" { int x; }", "extern int y[];",
+        "x = a << b >> c; v<v<v<int>>> w;",
         "\\\n\\", "\"open\nint b;", "/* open", "R\"(open", "#define", "__global__", "__global__ void", "template <"};
 
     (void)state;
@@ -227,7 +231,8 @@ static uint64_t looks_of_kernels(int n)
 
     buf_init(&text, BUF_MAX_TEXT);
     for (int i = 0; i < n; i++)
-        buf_addf(&text, "template <int N> __global__ void k%d(int *p);\n__global__ void k%d(int *p, int n = 1) {}\n", i, i);
+        buf_addf(&text, "template <int N> __global__ void k%d(int *p);\n__global__ void k%d(int *p, int n = 1) {}\n",
+                 i, i);
     for (int i = 0; i < n; i++)
         buf_addf(&text, "k%d<<<1, 1>>>(p);\n", i);
     buf_init(&out, BUF_MAX_TEXT);
@@ -251,7 +256,8 @@ static void test_many_kernels(void **state)
 static void test_unbalanced_macro(void **state)
 {
     (void)state;
-    expect("#define BEGIN { (\n" K "void g() { k<<<1, 2>>>(a); }", "#define BEGIN { (\n" K "void g() { " OF("k", "k", "1, 2") "(a); }");
+    expect("#define BEGIN { (\n" K "void g() { k<<<1, 2>>>(a); }",
+           "#define BEGIN { (\n" K "void g() { " OF("k", "k", "1, 2") "(a); }");
 }
 
 int main(void)
@@ -259,8 +265,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launches),       cmocka_unit_test(test_macros),          cmocka_unit_test(test_asm),
                   cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_dynamic_shared), cmocka_unit_test(test_untouched),       cmocka_unit_test(test_names_and_bytes),
-        cmocka_unit_test(test_lexer),          cmocka_unit_test(test_hostile),         cmocka_unit_test(test_many_kernels),   cmocka_unit_test(test_unbalanced_macro),
+        cmocka_unit_test(test_dynamic_shared), cmocka_unit_test(test_untouched),
+        cmocka_unit_test(test_names_and_bytes), cmocka_unit_test(test_lexer),          cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_many_kernels),   cmocka_unit_test(test_unbalanced_macro),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

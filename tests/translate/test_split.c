@@ -89,8 +89,10 @@ static void each_half_keeps_its_functions_and_its_lines(void **s)
 
 static void templates_are_named(void **s)
 {
-    assert_null(split("template <typename T, int N = 2, class... A>\nstatic __global__ void __launch_bounds__(256, (1))\n"
-                      "t(std::array<T, 4> a, const T *x = nullptr, A... rest) { }\nnamespace m { template <class T> __global__ void u(T x) {} }\n"));
+    assert_null(
+        split("template <typename T, int N = 2, class... A>\nstatic __global__ void __launch_bounds__(256, (1))\n"
+                      "t(std::array<T, 4> a, const T *x = nullptr, A... rest) { }\n"
+                      "namespace m { template <class T> __global__ void u(T x) {} }\n"));
     host_has("LT_LAUNCH(((const void *)&t<T, N, A...>), (a, x, rest...))");
     host_has("LT_LAUNCH(((const void *)&u<T>), (x))");
     assert_string_equal(halves.templates.p, "t|u");
@@ -102,7 +104,8 @@ static void classes_lose_device_bodies_only(void **s)
 {
     assert_null(split("struct Op {\npublic:\n    float a;\n    __host__ __device__ Op(float b) : a{b} { }\n"
                       "    __device__ Op(int b) : a(b), c{1} { __syncthreads(); }\n"
-                      "    __device__ float operator()(float x) const { return __sinf(x); }\n    float h() const { return 1; }\n};\n"));
+                      "    __device__ float operator()(float x) const { return __sinf(x); }\n"
+                      "    float h() const { return 1; }\n};\n"));
     host_has("Op(float b) : a{b} { }");
     host_has("Op(int b) ;");
     host_has("operator()(float x) const ;");
@@ -114,7 +117,8 @@ static void classes_lose_device_bodies_only(void **s)
 
 static void constants_and_shared_functions_stay_in_both(void **s)
 {
-    assert_null(split("constexpr int twice(int a) { return 2 * a; }\n__host__ __device__ int both(int a) { return a; }\n"
+    assert_null(
+        split("constexpr int twice(int a) { return 2 * a; }\n__host__ __device__ int both(int a) { return a; }\n"
                       "__constant__ float table[4];\nenum Kind { A, B };\nusing acc = float;\n"
                       "std::vector<int> v;\ntorch::Tensor later(torch::Tensor);\nstruct P { int n; };\n"));
     device_has("return 2 * a;");
@@ -168,8 +172,9 @@ static void deep_nesting_is_declined(void **s)
 
 static void garbage_is_survived(void **s)
 {
-    static const char *const words[] = {"template", "<", ">", "(", ")", "{", "}", "[", "]", ";", ":", "=", "operator", "__global__",
-                                        "__device__", "void", "k", ",", "struct", "namespace", "extern", "\"C\"", "#define", "\n",
+    static const char *const words[] = {"template", "<", ">", "(", ")", "{", "}", "[", "]", ";", ":", "=", "operator",
+                                        "__global__", "__device__", "void", "k", ",", "struct", "namespace", "extern",
+                                        "\"C\"", "#define", "\n",
                                         "#if", "#include", "<<<", ">>>", "::", "class", "...", "~", "a"};
     uint32_t seed = 1;
     char src[400];

@@ -65,7 +65,8 @@ struct convert<c10::Scalar> {
     static void type(char *p) { put(p, "S"); }
     static c10::Scalar in(const lt_value &v)
     {
-        return v.tag == LT_DOUBLE ? c10::Scalar(v.u.d) : v.tag == LT_BOOL ? c10::Scalar(v.u.i != 0) : c10::Scalar(v.u.i);
+        return v.tag == LT_DOUBLE ? c10::Scalar(v.u.d) : v.tag == LT_BOOL ? c10::Scalar(v.u.i != 0)
+               : c10::Scalar(v.u.i);
     }
     static lt_value out(c10::Scalar s) { return arg(s).v; }
 };
@@ -289,7 +290,8 @@ struct none {
 struct gil_scoped_release { gil_scoped_release() {} };
 struct gil_scoped_acquire { gil_scoped_acquire() {} };
 template <class... T> struct call_guard {};
-enum class return_value_policy { automatic, automatic_reference, take_ownership, copy, move, reference, reference_internal };
+enum class return_value_policy { automatic, automatic_reference, take_ownership, copy, move, reference,
+                                 reference_internal };
 
 class module_ {
 public:
@@ -328,8 +330,10 @@ namespace py = pybind11;
 
 /* Operators of torch's own registry: the audit of the build's log knows these words. */
 #define TORCH_LIBRARY(space, m) static_assert(sizeof(#space) == 0, "TORCH_LIBRARY"); static void lt_no_library(int &m)
-#define TORCH_LIBRARY_IMPL(space, key, m) static_assert(sizeof(#key) == 0, "TORCH_LIBRARY_IMPL"); static void lt_no_library(char &m)
-#define TORCH_LIBRARY_FRAGMENT(space, m) static_assert(sizeof(#space) == 0, "TORCH_LIBRARY"); static void lt_no_library(long &m)
+#define TORCH_LIBRARY_IMPL(space, key, m) static_assert(sizeof(#key) == 0, "TORCH_LIBRARY_IMPL"); \
+    static void lt_no_library(char &m)
+#define TORCH_LIBRARY_FRAGMENT(space, m) static_assert(sizeof(#space) == 0, "TORCH_LIBRARY"); \
+    static void lt_no_library(long &m)
 
 namespace torch {
 template <class F> auto wrap_pybind_function(F &&f) { return std::forward<F>(f); }

@@ -11,8 +11,8 @@ extern const char lt_split_fatbin[];
 void **__cudaRegisterFatBinary(const void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *stub, char *fun, const char *name, int limit, uint3 *tid, uint3 *bid,
-                            dim3 *bdim, dim3 *gdim, int *wsize);
+void __cudaRegisterFunction(void **handle, const char *stub, char *fun, const char *name, int limit, uint3 *tid,
+                            uint3 *bid, dim3 *bdim, dim3 *gdim, int *wsize);
 }
 
 namespace {
@@ -32,8 +32,8 @@ __attribute__((constructor)) void register_all()
 {
     handle = __cudaRegisterFatBinary(&wrapper);
     for (auto *r = lt_split_rows; r->stub; r++)
-        __cudaRegisterFunction(handle, static_cast<const char *>(r->stub), const_cast<char *>(r->name), r->name, -1, nullptr,
-                               nullptr, nullptr, nullptr, nullptr);
+        __cudaRegisterFunction(handle, static_cast<const char *>(r->stub), const_cast<char *>(r->name), r->name, -1,
+                               nullptr, nullptr, nullptr, nullptr, nullptr);
     __cudaRegisterFatBinaryEnd(handle);
     atexit(unregister);
 }

@@ -10,7 +10,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struc
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 #if CUDART_VERSION >= 13000
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *stub);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
+                               cudaStream_t stream);
 #endif
 }
 
@@ -30,7 +31,8 @@ struct handle {
     const void *kernel;
     explicit handle(const void *stub) : kernel(stub) {}
 };
-inline cudaError_t __cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
+inline cudaError_t __cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared,
+                                      cudaStream_t stream)
 {
     return cudaLaunchKernel(f, grid, block, args, shared, stream);
 }

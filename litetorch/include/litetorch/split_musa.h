@@ -1,7 +1,7 @@
 /* split_musa.h - in front of the host's half of a MUSA source (src/translate/cuda_split.h) on the
- * backend 'musa'. The emulator's headers declare the runtime, under MUSA's names by litetorch/musa.h; the process has no driver, and what it
- * asks for goes to the executor (litetorch/proxy/musa.cc). A kernel's stub packs its arguments here, where their
- * types are known: MUSA's driver is not known to tell their sizes. */
+ * backend 'musa'. The emulator's headers declare the runtime, under MUSA's names by litetorch/musa.h; the process has
+ * no driver, and what it asks for goes to the executor (litetorch/proxy/musa.cc). A kernel's stub packs its arguments
+ * here, where their types are known: MUSA's driver is not known to tell their sizes. */
 #ifndef LITETORCH_SPLIT_MUSA_H
 #define LITETORCH_SPLIT_MUSA_H
 

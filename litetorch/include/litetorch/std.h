@@ -1,8 +1,8 @@
 /* std.h - the standard headers that torch/extension.h brings in and candidates rely on.
  *
  * nvcc reads every header twice and cannot precompile: two thirds of a small build are these. So the compile stage
- * defines LT_LEAN and one LT_USE_x for each group that a name in the candidate's text asks for (src/eval/build/build_cuda.c),
- * and builds once more without LT_LEAN if that does not compile.
+ * defines LT_LEAN and one LT_USE_x for each group that a name in the candidate's text asks for
+ * (src/eval/build/build_cuda.c), and builds once more without LT_LEAN if that does not compile.
  * LT_GPU: a real CUDA toolkit's headers are behind <cuda_runtime.h>, not the emulator's. */
 #ifndef LITETORCH_STD_H
 #define LITETORCH_STD_H

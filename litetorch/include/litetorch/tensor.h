@@ -121,7 +121,8 @@ public:
         for (size_t i = 0; i < N; i++)
             sizes_[i] = I(s[i]), strides_[i] = I(t[i]);
     }
-    C10_HOST_DEVICE decltype(auto) operator[](I i) const { return TensorAccessor<T, N, P, I>(data_, sizes_, strides_)[i]; }
+    C10_HOST_DEVICE decltype(auto) operator[](I i) const { return TensorAccessor<T, N, P,
+                                                           I>(data_, sizes_, strides_)[i]; }
     C10_HOST_DEVICE I size(int i) const { return sizes_[i]; }
     C10_HOST_DEVICE I stride(int i) const { return strides_[i]; }
     C10_HOST_DEVICE T *data() const { return data_; }
@@ -252,7 +253,8 @@ public:
         {
             return a.type == b.type && a.cuda == b.cuda;
         }
-        friend bool operator!=(const DeprecatedTypeProperties &a, const DeprecatedTypeProperties &b) { return !(a == b); }
+        friend bool operator!=(const DeprecatedTypeProperties &a,
+                               const DeprecatedTypeProperties &b) { return !(a == b); }
     };
     DeprecatedTypeProperties type() const { return {scalar_type(), is_cuda()}; }
     TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }

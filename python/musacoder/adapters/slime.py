@@ -19,8 +19,9 @@ async def rm(args, sample, **kw):
 
 
 async def generate(args, sample, sampling_params):
-    """--custom-generate-function-path musacoder.adapters.slime.generate: up to args.musacoder_turns (3) turns of program and
-    feedback. The sample is the first turn, as slime's own generate leaves it; its reward is PrimeEcho of all."""
+    """--custom-generate-function-path musacoder.adapters.slime.generate: up to args.musacoder_turns (3) turns of
+    program and feedback. The sample is the first turn, as slime's own generate leaves it; its reward is PrimeEcho of
+    all."""
     from slime.rollout import sglang_rollout
 
     prompt = sample.prompt

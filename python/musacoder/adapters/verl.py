@@ -29,7 +29,8 @@ def answer_of(record, **reward):
 
 
 async def compute_score(data_source, solution_str, ground_truth, extra_info=None, **ignored):
-    """reward.custom_reward_function: ground_truth is the task's code; extra_info may have task_name, options, sidecar."""
+    """reward.custom_reward_function: ground_truth is the task's code; extra_info may have task_name, options,
+    sidecar."""
     info = extra_info or {}
     it = common.item(ground_truth, solution_str, info.get("task_name"), info.get("options"), info.get("sidecar"))
     return answer_of((await common.client_of(None).ajudge([it]))[0])
@@ -39,8 +40,9 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info=None
 
 
 def agent_loop(turns=3, **primeecho):
-    """An AgentLoopBase class: up to 'turns' turns of program and feedback, PrimeEcho as the reward, the first response in
-    the loss. A trajectory with a verdict that is not scored raises NotScored. See verl.md for how verl finds it."""
+    """An AgentLoopBase class: up to 'turns' turns of program and feedback, PrimeEcho as the reward, the first
+    response in the loss. A trajectory with a verdict that is not scored raises NotScored. See verl.md for how verl
+    finds it."""
     from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
     class KernelAgentLoop(AgentLoopBase):

@@ -49,8 +49,8 @@ struct simt_watch {
 };
 void simt_set_watch(const struct simt_watch *w);
 
-/* A bit for each byte from base on: has anything written it? Checked kernels set bits, and a read of a byte without one is
- * an uninitialised_global finding; who fills memory otherwise sets them too. NULL: nobody looks. */
+/* A bit for each byte from base on: has anything written it? Checked kernels set bits, and a read of a byte without
+ * one is an uninitialised_global finding; who fills memory otherwise sets them too. NULL: nobody looks. */
 void simt_set_written(uint8_t *bits, const void *base, size_t bytes);
 
 /* ---- running host code of a candidate -----------------------------------------------------------------------
@@ -76,7 +76,8 @@ void simt_set_schedule(uint64_t order);
 /* ---- what happened --------------------------------------------------------------------------------------------
  * A JSON list of {"kind","message","kernel","file","line","block":[x,y,z],"thread":[x,y,z]}; "file" and "line" are
  * null when unknown, "block" and "thread" null outside kernels. The first finding of each (kind, file, line) is kept.
- * kind: out_of_bounds race divergence uninitialised_shared uninitialised_global launch_error host_access misaligned illegal_access crash
+ * kind: out_of_bounds race divergence uninitialised_shared uninitialised_global launch_error host_access misaligned
+ * illegal_access crash
  *       assertion unsupported. The last one says what the emulator lacks: the launch ended there, nobody is to blame.
  * */
 const char *simt_findings_json(void);

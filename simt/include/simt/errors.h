@@ -1,5 +1,6 @@
-/* errors.h - the runtime's errors, once: host.h's enum, and what cudaGetErrorName and cudaGetErrorString say of them, on the
- * emulator (simt/runtime/error.c) and in a process without a device (litetorch/front/front.c). Define SIMT_ERROR first. */
+/* errors.h - the runtime's errors, once: host.h's enum, and what cudaGetErrorName and cudaGetErrorString say of them,
+ * on the emulator (simt/runtime/error.c) and in a process without a device (litetorch/front/front.c). Define
+ * SIMT_ERROR first. */
 SIMT_ERROR(0, cudaSuccess, "no error")
 SIMT_ERROR(1, cudaErrorInvalidValue, "invalid argument")
 SIMT_ERROR(2, cudaErrorMemoryAllocation, "out of memory")

@@ -252,7 +252,8 @@ static inline cudaError_t cudaLaunchCooperativeKernel(void (*fn)(P...), dim3 gri
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef struct CUgraphNode_st *cudaGraphNode_t;
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+                             cudaStreamCaptureModeRelaxed };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive,
                                cudaStreamCaptureStatusInvalidated };
 extern "C" {
@@ -263,7 +264,8 @@ cudaError_t simt_graph_copy(cudaGraphExec_t *ret, cudaGraph_t graph);
 cudaError_t simt_graph_launch(cudaGraphExec_t graph, cudaStream_t stream);
 void simt_graph_free(void *graph);
 }
-static inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) { return simt_capture_begin(s); }
+static inline cudaError_t cudaStreamBeginCapture(cudaStream_t s,
+                                                 cudaStreamCaptureMode) { return simt_capture_begin(s); }
 static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g) { return simt_capture_end(g); }
 static inline cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *ret)
 {
@@ -300,8 +302,8 @@ struct cudaHostNodeParams {
     void (*fn)(void *);
     void *userData;
 };
-enum cudaGraphNodeType { cudaGraphNodeTypeKernel, cudaGraphNodeTypeMemcpy, cudaGraphNodeTypeMemset, cudaGraphNodeTypeHost,
-                         cudaGraphNodeTypeGraph, cudaGraphNodeTypeEmpty };
+enum cudaGraphNodeType { cudaGraphNodeTypeKernel, cudaGraphNodeTypeMemcpy, cudaGraphNodeTypeMemset,
+                         cudaGraphNodeTypeHost, cudaGraphNodeTypeGraph, cudaGraphNodeTypeEmpty };
 #define SIMT_NODES(name)                                                                                               \
     template <class... A> static inline cudaError_t name(A...)                                                         \
     {                                                                                                                  \

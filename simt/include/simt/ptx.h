@@ -398,7 +398,8 @@ template <class T, class D, class A, class B> SIMT_INLINE void mul24_lo(D &&d, c
     put<T>(d, (typename T::raw)__mul24((int)get<T>(a), (int)get<T>(b)));
 }
 #define SIMT_PTX_SHF(NAME, EXPR)                                                                                      \
-    template <class T, class D, class A, class B, class C> SIMT_INLINE void NAME(D &&d, const A &a, const B &b, const C &c) \
+    template <class T, class D, class A, class B, \
+        class C> SIMT_INLINE void NAME(D &&d, const A &a, const B &b, const C &c) \
     {                                                                                                                 \
         unsigned long long v = ((unsigned long long)get<u32>(b) << 32) | get<u32>(a);                                 \
         unsigned n = get<u32>(c);                                                                                     \
@@ -552,7 +553,8 @@ template <class To, class From, class How, bool Sat, bool Relu, class D, class A
         typename From::raw v = get<From>(a);
         const int w = 8 * sizeof(typename FH::raw), o = 8 * sizeof(typename TH::raw);
         put<To>(d, (typename To::raw)(calc<TH>::down(calc<FH>::up((typename FH::raw)v)) |
-                                      ((typename To::raw)calc<TH>::down(calc<FH>::up((typename FH::raw)(v >> w))) << o)));
+                                      ((typename To::raw)calc<TH>::down(calc<FH>::up((typename FH::raw)(v >> w))) <<
+                                       o)));
     } else if constexpr (is_float_type<To>::value) {
         double v = (double)calc<From>::up(get<From>(a));
         if constexpr (is_same<To, From>::value)

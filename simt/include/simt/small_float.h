@@ -77,12 +77,15 @@ SIMT_INLINE float simt_sat(float a) { return __saturatef(a); }
     SIMT_INLINE H2 __hadd2_rn(H2 a, H2 b) { return __hadd2(a, b); }                                                   \
     SIMT_INLINE H2 __hsub2_rn(H2 a, H2 b) { return __hsub2(a, b); }                                                   \
     SIMT_INLINE H2 __hmul2_rn(H2 a, H2 b) { return __hmul2(a, b); }                                                   \
-    SIMT_INLINE H __hmax_nan(H a, H b) { return simt_widen(a) != simt_widen(a) ? a : simt_widen(b) != simt_widen(b) ? b : __hmax(a, b); } \
-    SIMT_INLINE H __hmin_nan(H a, H b) { return simt_widen(a) != simt_widen(a) ? a : simt_widen(b) != simt_widen(b) ? b : __hmin(a, b); } \
+    SIMT_INLINE H __hmax_nan(H a, H b) { return simt_widen(a) != simt_widen(a) ? a : simt_widen(b) != simt_widen(b) \
+                                         ? b : __hmax(a, b); } \
+    SIMT_INLINE H __hmin_nan(H a, H b) { return simt_widen(a) != simt_widen(a) ? a : simt_widen(b) != simt_widen(b) \
+                                         ? b : __hmin(a, b); } \
     SIMT_INLINE H2 __hmax2_nan(H2 a, H2 b) { return H2{__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; }                 \
     SIMT_INLINE H2 __hmin2_nan(H2 a, H2 b) { return H2{__hmin_nan(a.x, b.x), __hmin_nan(a.y, b.y)}; }                 \
     SIMT_INLINE H __hfma_relu(H a, H b, H c) { H r = __hfma(a, b, c); return simt_widen(r) > 0 ? r : MAKE(0.0f); }     \
-    SIMT_INLINE H2 __hfma2_relu(H2 a, H2 b, H2 c) { return H2{__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y)}; } \
+    SIMT_INLINE H2 __hfma2_relu(H2 a, H2 b, \
+                                H2 c) { return H2{__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y)}; } \
     SIMT_INLINE H2 __hfma2(H2 a, H2 b, H2 c) { return H2{__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }             \
     SIMT_INLINE H __hneg(H a) { return MAKE(-simt_widen(a)); }                                                        \
     SIMT_INLINE H __habs(H a) { return MAKE(__builtin_fabsf(simt_widen(a))); }                                        \

@@ -6,11 +6,11 @@
  *          (LT_LEAN, litetorch/std.h); nvcc reads headers twice and cannot precompile. g++ makes the bindings beside it
  *   full   the same behind all headers: only this decides what is an error
  *
- * Measured, the smallest kernel, CPU seconds of one 2026 core: lean 1.7 (cudafe++ 0.6, cicc 0.5, g++ 0.45, preprocessors
- * 0.1); nvcc on that kernel without any header 0.6; split 0.45, of which cicc on cuda_runtime.h alone 0.2.
- * Rejected: NVRTC in place of nvcc for the device's half. A fresh process takes 340 ms (load 112, first compile 229), more
- * than nvcc does; a warm one 8 ms, but its headers are not nvcc's, and foreign text would share a process with what is
- * compiled after it. lld in place of ld: saves 30 ms, but is no part of a compiler's installation.
+ * Measured, the smallest kernel, CPU seconds of one 2026 core: lean 1.7 (cudafe++ 0.6, cicc 0.5, g++ 0.45,
+ * preprocessors 0.1); nvcc on that kernel without any header 0.6; split 0.45, of which cicc on cuda_runtime.h alone
+ * 0.2. Rejected: NVRTC in place of nvcc for the device's half. A fresh process takes 340 ms (load 112, first compile
+ * 229), more than nvcc does; a warm one 8 ms, but its headers are not nvcc's, and foreign text would share a process
+ * with what is compiled after it. lld in place of ld: saves 30 ms, but is no part of a compiler's installation.
  * Reading order: script(), add_split(), then use_flags(), then keep_flags() and find(). */
 #include <ctype.h>
 #include <errno.h>
@@ -33,9 +33,12 @@
 
 static const char host_flags[] = "-std=c++17 -O1 -fPIC -w -DLT_GPU -fmax-errors=20 -ftemplate-depth=200 "
                                  "-ftemplate-backtrace-limit=6 -fdiagnostics-color=never -fno-diagnostics-show-caret ";
-/* torch's own, and quiet; NVTX in CUB's headers would bring dlopen into every library. Deep templates end early; ptxas says nothing unless asked. */
-static const char nvcc_flags[] = "-x cu -DLT_GPU -DNVTX_DISABLE -DCCCL_DISABLE_NVTX --expt-relaxed-constexpr -cudart shared -w -allow-unsupported-compiler "
-                                 "-Xcompiler -fPIC,-w,-fmax-errors=20 -ftemplate-depth 200 -ftemplate-backtrace-limit 6 "
+/* torch's own, and quiet; NVTX in CUB's headers would bring dlopen into every library. Deep templates end early;
+ * ptxas says nothing unless asked. */
+static const char nvcc_flags[] = "-x cu -DLT_GPU -DNVTX_DISABLE -DCCCL_DISABLE_NVTX --expt-relaxed-constexpr -cudart "
+                                 "shared -w -allow-unsupported-compiler "
+                                 "-Xcompiler -fPIC,-w,-fmax-errors=20 -ftemplate-depth 200 "
+                                 "-ftemplate-backtrace-limit 6 "
                                  "-Xcudafe --error_limit=20,--no_warnings ";
 /* ---- where the toolkit is ---- */
 
@@ -226,7 +229,8 @@ static bool ptxas_flag(const char *s)
                                         "--warn-on-local-memory-usage", "-warn-double-usage"};
     static const char *const with_value[] = {"-dlcm=", "--def-load-cache=", "-dscm=", "--def-store-cache=",
                                              "-allow-expensive-optimizations=", "--allow-expensive-optimizations=",
-                                             "--maxrregcount=", "-maxrregcount=", "--register-usage-level=", "--opt-level="};
+                                             "--maxrregcount=", "-maxrregcount=", "--register-usage-level=",
+                                             "--opt-level="};
 
     if (strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-=_") != strlen(s))
         return false;
@@ -296,7 +300,8 @@ static const char *takes_value(const char *s)
         {"-arch", "-gencode"}, {"--gpu-architecture", "-gencode"}, {"-code", "-gencode"}, {"--gpu-code", "-gencode"},
         {"-maxrregcount", "-maxrregcount"}, {"--maxrregcount", "-maxrregcount"}, {"-std", "-std"}, {"--std", "-std"},
         {"-Xcudafe", "-Xcudafe"}, {"-diag-suppress", "quiet"}, {"--diag-suppress", "quiet"}, {"-t", "quiet"},
-        {"--threads", "quiet"}, {"-I", "-I"}, {"-L", "-L"}, {"-l", "-l"}, {"-ccbin", "-ccbin"}, {"-include", "-include"},
+        {"--threads", "quiet"}, {"-I", "-I"}, {"-L", "-L"}, {"-l", "-l"}, {"-ccbin", "-ccbin"},
+        {"-include", "-include"},
         {"-D", "-D"}, {"-U", "-U"}};
 
     for (size_t i = 0; i < N_OF(rows); i++) {
@@ -417,18 +422,19 @@ static void keep_flags(struct build_request *r, const json_t *cflags, const json
 
 /* Names behind std:: that the base set of litetorch/std.h declares. */
 static const char *const base_names[] = {
-    "vector", "string", "optional", "nullopt", "tuple", "make_tuple", "get", "tie", "array", "pair", "make_pair", "move",
-    "forward", "swap", "min", "max", "numeric_limits", "initializer_list", "runtime_error", "invalid_argument",
+    "vector", "string", "optional", "nullopt", "tuple", "make_tuple", "get", "tie", "array", "pair", "make_pair",
+    "move", "forward", "swap", "min", "max", "numeric_limits", "initializer_list", "runtime_error", "invalid_argument",
     "logic_error", "out_of_range", "exception", "to_string", "size_t", "ptrdiff_t", "int8_t", "int16_t", "int32_t",
-    "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "sqrt", "exp", "log", "log2", "log1p", "expm1", "pow", "abs",
-    "fabs", "floor", "ceil", "round", "tanh", "sin", "cos", "tan", "erf", "fmod", "isnan", "isinf", "isfinite", "fmax",
-    "fmin", "is_same", "is_same_v", "is_floating_point", "is_integral", "enable_if", "enable_if_t", "conditional",
-    "conditional_t", "decay_t", "remove_const_t", "true_type", "false_type", "integral_constant", "is_floating_point_v",
-    "is_integral_v", "string_view", "memcpy", "memset", "printf", "fprintf", "snprintf", "stoi", "getenv", "equal", "copy",
-    "fill", "fill_n", "swap", "declval", "index_sequence", "make_index_sequence", "bad_alloc", "nullptr_t", "byte",
-    "begin", "end", "distance", "next", "advance", "cbrt", "rsqrt", "hypot", "llround", "lround", "trunc", "abort", "exit",
-    "is_unsigned", "is_signed", "make_unsigned_t", "underlying_type_t", "void_t", "integer_sequence", "get_if", "strlen",
-    "strcmp", "INFINITY", "infinity", "signbit", "log10", "exp2", "atan", "atan2", "asin", "acos", "sinh", "cosh", "lgamma",
+    "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "sqrt", "exp", "log", "log2", "log1p", "expm1", "pow",
+    "abs", "fabs", "floor", "ceil", "round", "tanh", "sin", "cos", "tan", "erf", "fmod", "isnan", "isinf", "isfinite",
+    "fmax", "fmin", "is_same", "is_same_v", "is_floating_point", "is_integral", "enable_if", "enable_if_t",
+    "conditional", "conditional_t", "decay_t", "remove_const_t", "true_type", "false_type", "integral_constant",
+    "is_floating_point_v", "is_integral_v", "string_view", "memcpy", "memset", "printf", "fprintf", "snprintf", "stoi",
+    "getenv", "equal", "copy", "fill", "fill_n", "swap", "declval", "index_sequence", "make_index_sequence",
+    "bad_alloc", "nullptr_t", "byte", "begin", "end", "distance", "next", "advance", "cbrt", "rsqrt", "hypot",
+    "llround", "lround", "trunc", "abort", "exit", "is_unsigned", "is_signed", "make_unsigned_t", "underlying_type_t",
+    "void_t", "integer_sequence", "get_if", "strlen", "strcmp", "INFINITY", "infinity", "signbit", "log10", "exp2",
+    "atan", "atan2", "asin", "acos", "sinh", "cosh", "lgamma",
     "tgamma", "erfc", "nan", "isnormal", "remainder", "fma", "malloc", "free", "rand", "srand", "in_place"};
 
 struct use {
@@ -556,7 +562,8 @@ static void whole_command(struct buf *s, const struct build_job *j, bool driver)
         buf_addf(s, "-include torch/types.h %s", driver ? "-include cuda.h " : "");
 }
 
-/* The whole source by nvcc. A source that did not build in halves is most likely wrong: then at once behind all headers. */
+/* The whole source by nvcc. A source that did not build in halves is most likely wrong: then at once behind all
+ * headers. */
 static void add_kernel_part(struct buf *s, const struct build_job *j, bool was_split)
 {
     struct buf lean;
@@ -590,9 +597,11 @@ static void add_link(struct buf *s, const struct build_job *j, const char *prefi
 /* Kernels by the names that the device compiler gave them, and their code: what litetorch/split.cc registers. A kernel
  * that the host's half does not spell alike is an undefined symbol, and nvcc does all. CUB's own are nobody's here. */
 static const char make_rows[] =
-    "{ printf '.section .nv_fatbin,\"a\"\\n.balign 8\\n.globl lt_split_fatbin\\nlt_split_fatbin: .incbin \"device.fatbin\"\\n"
+    "{ printf '.section .nv_fatbin,\"a\"\\n.balign 8\\n.globl lt_split_fatbin\\nlt_split_fatbin: .incbin "
+    "\"device.fatbin\"\\n"
     ".section .data.rel.ro,\"aw\"\\n.balign 8\\n.globl lt_split_rows\\nlt_split_rows:\\n'\n"
-    "sed -nE '/_ZN(3cub|6thrust)/d;s/^(\\.(visible|weak) )?\\.entry ([A-Za-z0-9_$]+).*/.pushsection .rodata\\n1: .asciz \"\\3\"\\n"
+    "sed -nE '/_ZN(3cub|6thrust)/d;s/^(\\.(visible|weak) )?\\.entry ([A-Za-z0-9_$]+).*/.pushsection .rodata\\n1: "
+    ".asciz \"\\3\"\\n"
     ".popsection\\n.quad \\3, 1b/p' device.ptx\n"
     "printf '.quad 0, 0\\n.section .note.GNU-stack\\n'; } >rows.s";
 
@@ -608,23 +617,27 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
     const char *text = j->r->cuda_cu.p;
 
     if (*templates)
-        buf_addf(s, "nm -C part1.o | sed -nE 's/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ \\1;/p' "
+        buf_addf(s, "nm -C part1.o | sed -nE 's/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ "
+                    "\\1;/p' "
                     "| cat half.cu - >device.cu && ", templates);
     nvcc_command(s, j);
-    buf_addf(s, "-DLT_LEAN %s%s%s%s-include litetorch/split_device.h -fatbin -keep -keep-dir . device.cu -o device.fatbin "
+    buf_addf(s, "-DLT_LEAN %s%s%s%s-include litetorch/split_device.h -fatbin -keep -keep-dir . device.cu -o "
+                "device.fatbin "
                 ">split1.log 2>&1", strstr(text, "half") || strstr(text, "HALF") ? "-DLT_USE_HALF " : "",
              strstr(text, "bf16") || strstr(text, "bfloat16") ? "-DLT_USE_BFLOAT16 " : "",
              names_driver(text) ? "-include cuda.h " : "", j->r->kernel_flags.p);
 }
 
-/* Writes host.cpp and device.cu; half.cu if the templates are still to come behind it. 1 if they are there, 0 if the source cannot be parted, -1. */
+/* Writes host.cpp and device.cu; half.cu if the templates are still to come behind it. 1 if they are there, 0 if the
+ * source cannot be parted, -1. */
 static int write_halves(const struct build_job *j, struct cuda_split *h, struct err *e)
 {
     struct buf text;
     const char *why;
     int rc;
 
-    if (j->o->whole || j->r->kernel_std || !implicit_headers(j) || !cuda_split(j->r->cuda_cu.p, j->r->cuda_cu.n, "cuda_source", h, &why))
+    if (j->o->whole || j->r->kernel_std || !implicit_headers(j) ||
+        !cuda_split(j->r->cuda_cu.p, j->r->cuda_cu.n, "cuda_source", h, &why))
         return 0;
     buf_init(&text, 3 * BUILD_MAX_SOURCE);
     buf_addf(&text, "#include \"litetorch/split.h\"\n%s%s", names_driver(j->r->cuda_cu.p) ? "#include <cuda.h>\n" : "",
@@ -632,7 +645,8 @@ static int write_halves(const struct build_job *j, struct cuda_split *h, struct 
     buf_add(&text, h->host.p, h->host.n);
     if (j->r->joined)
         buf_add(&text, j->r->main_cpp.p, j->r->main_cpp.n);
-    rc = text.cut ? 0 : build_write(j->dir, "host.cpp", &text, e) < 0 || build_write(j->dir, h->templates.n ? "half.cu" : "device.cu", &h->device, e) < 0 ? -1 : 1;
+    rc = text.cut ? 0 : build_write(j->dir, "host.cpp", &text, e) < 0 ||
+        build_write(j->dir, h->templates.n ? "half.cu" : "device.cu", &h->device, e) < 0 ? -1 : 1;
     buf_free(&text);
     return rc;
 }
@@ -643,8 +657,8 @@ static void main_part(struct buf *s, const struct build_job *j, const char *pref
     buf_addf(s, "-include %s/prefix.h %s -c main.cpp -o part0.o >part0.log 2>&1", prefix, j->r->flags.p);
 }
 
-/* Templates wait for the host's half; otherwise both halves, and the bindings, are made at once. 1 if the script now tries
- * this, 0 if the source cannot be parted, -1. */
+/* Templates wait for the host's half; otherwise both halves, and the bindings, are made at once. 1 if the script now
+ * tries this, 0 if the source cannot be parted, -1. */
 static int add_split(struct buf *s, const struct build_job *j, const char *prefix, struct err *e)
 {
     struct cuda_split h;

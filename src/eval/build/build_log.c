@@ -254,7 +254,8 @@ json_t *build_log_parse(const char *log, const json_t *req)
 /* Lines about our own headers explain nothing to the author of a kernel. */
 static bool keep_line(const char *s, size_t n)
 {
-    return !find_in(s, n, "note:") && !find_in(s, n, "In file included from") && !find_in(s, n, "                 from ") &&
+    return !find_in(s, n, "note:") && !find_in(s, n, "In file included from") &&
+           !find_in(s, n, "                 from ") &&
            !find_in(s, n, "collect2:") && !find_in(s, n, "note #") && !find_in(s, n, "detected in the compilation of");
 }
 

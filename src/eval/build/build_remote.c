@@ -83,8 +83,8 @@ static void connection_back(struct build_remote *b, struct queue *q)
 
 static json_t *job_of(const json_t *request, const struct build_opts *o)
 {
-    return json_pack("{s:s,s:s?,s:b,s:b,s:f,s:O?}", "target", o->target ? o->target : "sim", "arch", o->arch, "no_check",
-                     o->no_check, "whole", o->whole, "timeout", ceil(o->timeout_s), "request", request);
+    return json_pack("{s:s,s:s?,s:b,s:b,s:f,s:O?}", "target", o->target ? o->target : "sim", "arch", o->arch,
+                     "no_check", o->no_check, "whole", o->whole, "timeout", ceil(o->timeout_s), "request", request);
 }
 
 /* 1: it is new, 0: it was there, -1. */

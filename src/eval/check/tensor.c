@@ -25,7 +25,8 @@ int tensor_kind(const json_t *node, struct tensor *ret, struct err *e)
         return err_set(e, ERR_INPUT, "tensor without a shape, or of too many dimensions");
     t.ndim = (int)json_array_size(shape);
     for (int i = 0; i < t.ndim; i++) {
-        d = json_is_integer(json_array_get(shape, (size_t)i)) ? json_integer_value(json_array_get(shape, (size_t)i)) : -1;
+        d = json_is_integer(json_array_get(shape, (size_t)i))
+            ? json_integer_value(json_array_get(shape, (size_t)i)) : -1;
         if (d < 0 || (d > 0 && t.n > INT64_MAX / 32 / d))
             return err_set(e, ERR_INPUT, "tensor with an impossible shape");
         t.shape[i] = d;
@@ -107,7 +108,8 @@ static uint16_t half_bits(double v)
 
 static int64_t int_value(enum dtype d, double v)
 {
-    static const double low[] = {0, 0, -0x1p7, -0x1p15, -0x1p31, -0x1p63}, high[] = {1, 255, 0x1p7, 0x1p15, 0x1p31, 0x1p63};
+    static const double low[] = {0, 0, -0x1p7, -0x1p15, -0x1p31, -0x1p63},
+        high[] = {1, 255, 0x1p7, 0x1p15, 0x1p31, 0x1p63};
     bool bits = d == DT_BOOL || d == DT_U8;
 
     if (isnan(v))
@@ -180,7 +182,8 @@ static int walk(struct walk *w, const json_t *node, struct err *e)
         return w->f(node, w->path, w->ctx, e);
     json_array_foreach(v, i, item) {
         key = dict ? json_array_get(item, 0) : NULL;
-        if (dict && step(w, json_array_get(item, 1), e, "['%.40s']", 0, json_is_string(key) ? json_string_value(key) : "?") < 0)
+        if (dict && step(w, json_array_get(item, 1), e, "['%.40s']", 0,
+                         json_is_string(key) ? json_string_value(key) : "?") < 0)
             return -1;
         if (!dict && step(w, item, e, "%s[%zu]", i, NULL) < 0)
             return -1;
@@ -188,7 +191,8 @@ static int walk(struct walk *w, const json_t *node, struct err *e)
     return 0;
 }
 
-int tree_each(const json_t *tree, int (*f)(const json_t *, const char *, void *, struct err *), void *ctx, struct err *e)
+int tree_each(const json_t *tree, int (*f)(const json_t *, const char *, void *, struct err *), void *ctx,
+              struct err *e)
 {
     struct walk w = {.f = f, .ctx = ctx};
 

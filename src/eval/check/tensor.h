@@ -1,5 +1,6 @@
-/* tensor.h - tensors as they travel in frames: raw bytes plus {"t":"tensor","dtype","shape","strides","offset","nbytes"}.
- * A struct tensor borrows its bytes from the frame's blob; nothing here copies. Outputs travel contiguous (row-major). */
+/* tensor.h - tensors as they travel in frames: raw bytes plus
+ * {"t":"tensor","dtype","shape","strides","offset","nbytes"}. A struct tensor borrows its bytes from the frame's
+ * blob; nothing here copies. Outputs travel contiguous (row-major). */
 #ifndef MC_TENSOR_H
 #define MC_TENSOR_H
 
@@ -31,8 +32,9 @@ void tensor_put(enum dtype dtype, uint8_t *data, int64_t i, double v);
 int64_t tensor_int_at(const struct tensor *t, int64_t i); /* integer and boolean dtypes only */
 void tensor_shape_text(const struct tensor *t, char *out, size_t n); /* "(16, 37)" */
 
-/* Values as trees: scalars are JSON scalars; {"t":"list"|"tuple","v":[..]}, {"t":"dict","v":[[k,v]..]}, {"t":"tensor",..}.
- * Calls f for each leaf (tensor or scalar) in order with a path such as "[0]['mean']" ("" for the root). */
+/* Values as trees: scalars are JSON scalars; {"t":"list"|"tuple","v":[..]}, {"t":"dict","v":[[k,v]..]},
+ * {"t":"tensor",..}. Calls f for each leaf (tensor or scalar) in order with a path such as "[0]['mean']" ("" for the
+ * root). */
 int tree_each(const json_t *tree, int (*f)(const json_t *leaf, const char *path, void *ctx, struct err *e), void *ctx,
               struct err *e);
 /* A copy with f's answer in place of each tensor, in order; new reference. */

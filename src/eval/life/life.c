@@ -1107,8 +1107,8 @@ static int copy_part(const uint8_t *from, uint64_t bytes, uint64_t part, void *d
     return 0;
 }
 
-/* Inputs of the calls before the last: other values at the same addresses, or an answer that was kept from the first call
- * would be right in the last one. The draw's own, backwards, and halved where they are
+/* Inputs of the calls before the last: other values at the same addresses, or an answer that was kept from the first
+ * call would be right in the last one. The draw's own, backwards, and halved where they are
  * float32 or float64, so that they stay in the task's domain. Integers stay: they may be indices. */
 static void make_other(uint8_t *bytes, enum dtype d, uint64_t span)
 {
@@ -1246,8 +1246,8 @@ static double reference_time(const struct job *j)
     return j->ref->streamed ? j->ref->streamed->spent_s : 0;
 }
 
-/* What memory holds before it is written: NaN in every second replay. In the others a byte that nobody knows before, or a
- * kernel could see by it that it is judged; as a float it is between 3e-3 and 4e3, so that a sum shows it. */
+/* What memory holds before it is written: NaN in every second replay. In the others a byte that nobody knows before,
+ * or a kernel could see by it that it is judged; as a float it is between 3e-3 and 4e3, so that a sum shows it. */
 static uint8_t poison_of(const struct job *j, int replay)
 {
     struct rng r;

@@ -88,18 +88,20 @@ int life_finish(struct job *j, struct err *e);
 /* The draw once more, as life_replay does it: 1 with *ret, 0: the device reports an error, -1: infra. */
 int life_again(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
 /* Times the last call n times, each from the state before it in the latest life_again. Event times and the judge's own
- * clock without pads, in ms. empty: without launches. long_calls, whole: executor_timing. -1: infra, or a callback's. */
+ * clock without pads, in ms. empty: without launches. long_calls, whole: executor_timing. -1: infra, or a
+ * callback's. */
 struct life_timing {
     uint32_t n;
     bool empty, long_calls, whole;
     double *ret_ms, *ret_span_ms;
     const struct ref_draw *base; /* one of draw's, held: for calls of a life that are not timed */
-    /* A streamed task's calls, last or not: other inputs come into the area; then, of a timed one, what it made of them,
-     * as the executor has it. NULL for other tasks. */
+    /* A streamed task's calls, last or not: other inputs come into the area; then, of a timed one, what it made of
+     * them, as the executor has it. NULL for other tasks. */
     int (*fresh)(void *ctx, struct err *e);
     int (*ended)(void *ctx, const json_t *output, struct err *e);
-    /* Of other tasks: whose inputs (held) the next call takes. *ret_turn 0: as they are, and 'look' gets what the call made of them.
-     * Else they are turned by so many elements and made smaller by a factor: nobody knows the answer. */
+    /* Of other tasks: whose inputs (held) the next call takes. *ret_turn 0: as they are, and 'look' gets what the
+     * call made of them. Else they are turned by so many elements and made smaller by a factor: nobody knows the
+     * answer. */
     const struct ref_draw *(*draw)(void *ctx, uint64_t *ret_turn, double *ret_scale);
     int (*look)(void *ctx, const struct ref_draw *d, const struct frame *got, struct err *e);
     void *ctx;

@@ -225,8 +225,8 @@ int life_streamed_fetch(struct job *j, const json_t *output, struct frame *ret, 
         json_decref(k.on_host);
         return -1;
     }
-    ret->head = json_pack("{s:s,s:O,s:o,s:o}", "op", k.astray ? "error" : "result", "output", output, "changed", changed,
-                          "on_host", k.on_host);
+    ret->head = json_pack("{s:s,s:O,s:o,s:o}", "op", k.astray ? "error" : "result", "output", output, "changed",
+                          changed, "on_host", k.on_host);
     if (k.astray) {
         json_object_set_new(ret->head, "type", json_string("RuntimeError"));
         json_object_set_new(ret->head, "message", json_string("an output does not lie in memory that the "

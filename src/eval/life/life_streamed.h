@@ -8,8 +8,8 @@
 #include "eval/process/streamed.h"
 
 /* Bytes that the front of a streamed task may hold: a program that wants more is out of memory by its own fault, as the
- * judge's inputs, the reference and the baseline have their room besides (exec/plan.h). *ret 0: the task is not streamed, or
- * the device is not shared. ERR_INPUT: no program for it fits onto the device. */
+ * judge's inputs, the reference and the baseline have their room besides (exec/plan.h). *ret 0: the task is not
+ * streamed, or the device is not shared. ERR_INPUT: no program for it fits onto the device. */
 int life_streamed_memory(const struct job *j, uint64_t *ret, struct err *e);
 /* The area of inputs and a tile become memory of the life. -1: infra. */
 int life_streamed_open(struct job *j, struct err *e);

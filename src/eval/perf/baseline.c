@@ -24,7 +24,8 @@ double baseline_compile_s = 180;
 
 /* ---- the conversation ---- */
 
-/* One request that must be answered "ok". -1: refused or broken (then *ret_fault is not FRAME_OK). r: what rides along. */
+/* One request that must be answered "ok". -1: refused or broken (then *ret_fault is not FRAME_OK). r: what rides
+ * along. */
 static int ask_for(struct baseline *b, json_t *req, struct rpc r, double timeout_s, struct frame *ret,
                    enum frame_fault *ret_fault, struct err *e)
 {
@@ -63,8 +64,8 @@ static int ask_bytes(struct baseline *b, json_t *req, const struct section *s, s
 static int load(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:s,s:O,s:I,s:s,s:s,s:b,s:s?}", "op", "load", "source", j->task->code, "init",
-                            j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "device", p->device,
-                            "tf32", p->tf32, "dtype", j->ref->dtype);
+                            j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "device",
+                            p->device, "tf32", p->tf32, "dtype", j->ref->dtype);
 
     return ask_bytes(b, req, &j->ref->init, NULL, e);
 }
@@ -76,7 +77,8 @@ static int params(struct baseline *b, struct job *j, struct err *e)
     size_t i;
 
     json_array_foreach(j->ref->state, i, row)
-        json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(row, "name", ""), "value", json_array_get(list, i)));
+        json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(row, "name", ""), "value",
+                                              json_array_get(list, i)));
     return ask_bytes(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &j->ref->state_values, NULL, e);
 }
 
@@ -426,7 +428,8 @@ static bool cache_load(const struct baseline *b, const char *what, struct perf_e
 static void cache_save(const struct baseline *b, const char *what, const struct perf_estimate *x, const char *text)
 {
     char *path = cache_path(b, what);
-    json_t *v = json_pack("{s:[o,o,o],s:s?}", "of_eager", json_num(x->value), json_num(x->lo), json_num(x->hi), "text", text);
+    json_t *v = json_pack("{s:[o,o,o],s:s?}", "of_eager", json_num(x->value), json_num(x->lo), json_num(x->hi), "text",
+                          text);
     struct err e = ERR_INIT;
 
     if (json_write(path, v, &e) < 0)
@@ -608,7 +611,8 @@ void baseline_library(struct baseline *b)
     enum frame_fault fault = FRAME_OK;
     struct frame f;
 
-    if (b->library_known || b->library_made || (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
+    if (b->library_known || b->library_made ||
+        (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
         return;
     if (ask(b, "library", START_S, &f, &fault, &e) < 0) {
         if (given_up(b, &e))

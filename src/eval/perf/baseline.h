@@ -109,8 +109,8 @@ void baseline_time_library(struct baseline *b, const struct measure_plan *p);
 struct baseline_list *baseline_list_new(void);
 void baseline_list_free(struct eval *ev);
 /* Gives up processes: of all baselines, before the fork server that they are children of goes; or of those that nobody
- * uses, except the 'idle' most recent ones (the caller shares the device, where it has a clock). What is known about them
- * stays. Who talks to one sees it die. */
+ * uses, except the 'idle' most recent ones (the caller shares the device, where it has a clock). What is known about
+ * them stays. Who talks to one sees it die. */
 void baseline_list_stop(struct eval *ev, bool all, int idle);
 
 #endif

@@ -66,8 +66,8 @@ static int arm(struct measure_side *s, struct measure_fault *fault, struct err *
     return 0;
 }
 
-/* n calls that nobody counts, then one more, unless the side is known to crawl, and does. The smaller span of the last two,
- * in seconds; more where what lies around the calls takes more than MEASURE_WALL times as long. */
+/* n calls that nobody counts, then one more, unless the side is known to crawl, and does. The smaller span of the
+ * last two, in seconds; more where what lies around the calls takes more than MEASURE_WALL times as long. */
 static int lap(struct measure_side *s, int n, double *ret_s, struct measure_fault *fault, struct err *e)
 {
     struct timed_calls calls = {0};
@@ -115,7 +115,8 @@ int measure_empty(const struct measure_plan *p)
 /* Cold calls of one side in one round. */
 static int how_many(const struct measure_plan *p, double call_s)
 {
-    int n = p->calls ? p->calls : p->published ? MEASURE_PUBLISHED : clamp(p->seconds / call_s, MEASURE_LEAST, MEASURE_MOST);
+    int n = p->calls ? p->calls : p->published ? MEASURE_PUBLISHED : clamp(p->seconds / call_s, MEASURE_LEAST,
+                                                                           MEASURE_MOST);
 
     n = clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
     return (n + MEASURE_ROUNDS - 1) / MEASURE_ROUNDS;
@@ -129,7 +130,8 @@ int measure_usual(const struct measure_plan *p)
 /* Fewer of them where a call takes so long. */
 static int rounds_for(double call_s)
 {
-    return call_s > MEASURE_CRAWL_S ? MEASURE_CRAWL_ROUNDS : call_s > MEASURE_SLOW_S ? MEASURE_SLOW_ROUNDS : MEASURE_ROUNDS;
+    return call_s > MEASURE_CRAWL_S ? MEASURE_CRAWL_ROUNDS : call_s > MEASURE_SLOW_S ? MEASURE_SLOW_ROUNDS
+           : MEASURE_ROUNDS;
 }
 
 int measure_cold_calls(const struct measure_plan *p, double call_s)

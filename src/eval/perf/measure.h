@@ -1,5 +1,5 @@
-/* measure.h - two sides timed against each other, block by block: A B A B. Both are children that speak runner/timing.py
- * ("put" is done); the device must be held alone (schedule.h). */
+/* measure.h - two sides timed against each other, block by block: A B A B. Both are children that speak
+ * runner/timing.py ("put" is done); the device must be held alone (schedule.h). */
 #ifndef MC_EVAL_MEASURE_H
 #define MC_EVAL_MEASURE_H
 
@@ -50,19 +50,19 @@ struct measure_fault {
 #define MEASURE_EMPTY_BYTES ((size_t)20 << 30)
 
 /* How many empty calls (TIMING_NULL) each round and side makes. What the clocks are compared by is what a span holds
- * beside forward: so an empty call does all that a cold one does but forward. A task of gigabytes has few of them rather
- * than short ones: as many as draw MEASURE_EMPTY_BYTES. Depends on the task alone: not on what a side says or how long it
- * takes. */
+ * beside forward: so an empty call does all that a cold one does but forward. A task of gigabytes has few of them
+ * rather than short ones: as many as draw MEASURE_EMPTY_BYTES. Depends on the task alone: not on what a side says or
+ * how long it takes. */
 int measure_empty(const struct measure_plan *p); /* pure */
 /* Cold calls of one side whose calls take call_s, in all rounds; pure. Fewer than measure_usual: the record says so. */
 int measure_cold_calls(const struct measure_plan *p, double call_s);
 int measure_usual(const struct measure_plan *p); /* cold calls that a measurement has at least if nothing limits it */
 /* How long the device is kept busy before each call, so that the host can queue all of it meanwhile: a fifth more than
- * the slower of the two hosts needs, within bounds, the same for both sides. Not more: the longer a host waits, the slower
- * and the less evenly it goes on (docs/log/benchmarks.md), and then the two clocks can tell less. Event times are
- * the device's then, however busy the machine is: host time of forward is hidden up to MEASURE_PAD_MAX_US (of a model that
- * launches one small operator after the other, some hundred launches), and shows beyond. A side that lies about its
- * host's time chooses a pad within these bounds, for both. */
+ * the slower of the two hosts needs, within bounds, the same for both sides. Not more: the longer a host waits, the
+ * slower and the less evenly it goes on (docs/log/benchmarks.md), and then the two clocks can tell less. Event times
+ * are the device's then, however busy the machine is: host time of forward is hidden up to MEASURE_PAD_MAX_US (of a
+ * model that launches one small operator after the other, some hundred launches), and shows beyond. A side that lies
+ * about its host's time chooses a pad within these bounds, for both. */
 #define MEASURE_PAD_MIN_US 200
 #define MEASURE_PAD_MAX_US 1000
 int measure_pad_us(double host_us_a, double host_us_b);
@@ -70,11 +70,12 @@ int measure_pad_us(double host_us_a, double host_us_b);
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2})
 
 /* Warm-up calls (two where they are slow, one where they are known to crawl), then MEASURE_ROUNDS rounds (of slow calls
- * MEASURE_SLOW_ROUNDS, where they crawl MEASURE_CRAWL_ROUNDS) of cold blocks and measure_empty calls with an empty kernel in place of
- * forward (what a call costs without one, and the least that events measure), of a and b in turn. -1 with *fault and
+ * MEASURE_SLOW_ROUNDS, where they crawl MEASURE_CRAWL_ROUNDS) of cold blocks and measure_empty calls with an empty
+ * kernel in place of forward (what a call costs without one, and the least that events measure), of a and b in turn.
+ * -1 with *fault and
  * *e. Ten milliseconds to a few seconds. */
-int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p, struct measure_fault *fault,
-                 struct err *e);
+int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p,
+                 struct measure_fault *fault, struct err *e);
 
 /* The calls of one mode as perf.h wants them: arrays owned by *ret, freed by measure_calls_free. */
 struct measure_calls {

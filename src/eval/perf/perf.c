@@ -347,7 +347,8 @@ static void add_library(json_t *o, const struct perf_facts *f, const struct perf
     if (known)
         up = perf_product(up, f->library_of_eager);
     set(o, "library_ms", number(ms));
-    set(o, "library_call", known && f->library_call ? json_utf8(f->library_call, strlen(f->library_call)) : json_null());
+    set(o, "library_call", known && f->library_call ? json_utf8(f->library_call, strlen(f->library_call))
+        : json_null());
     set(o, "library_share", number(r->ms / ms));
     set(o, "speedup_library", known ? number(up.value) : json_null());
     set(o, "speedup_library_ci", known ? interval(up) : json_null());

@@ -1,6 +1,7 @@
 /* perf.h - from measured calls to figures: medians, intervals, the two-clock test, the roofline, and whether to trust.
  *
- * Pure functions: numbers in, numbers out; no clock, no device. Times in milliseconds, sizes in bytes, rates per second.
+ * Pure functions: numbers in, numbers out; no clock, no device. Times in milliseconds, sizes in bytes, rates per
+ * second.
  *
  * One timed call gives two times. event_ms: between two device events around forward, taken in the process that ran it.
  * span_ms: the judge's own clock, from the moment it reveals the call's data until it holds a commitment to the output.
@@ -29,7 +30,8 @@ struct perf_estimate {
 };
 
 double perf_median(const double *x, int n);             /* NaN when n is 0; x is not changed */
-double perf_mad(const double *x, int n, double center); /* 1.4826 * median |x - center|: a normal's standard deviation */
+/* 1.4826 * median |x - center|: a normal's standard deviation */
+double perf_mad(const double *x, int n, double center);
 
 /* Marks calls that something outside disturbed: above median + 10 deviations and above 1.05 medians; at most a tenth of
  * the calls, the slowest first. Fast calls are never outliers: they would be the first thing to look at. Returns how
@@ -41,8 +43,10 @@ int perf_outliers(const double *x, int n, bool *ret_out);
  * sides, so drift that both share cancels), widened by sqrt 2 because the other run has an error too, and by
  * PERF_REPEAT and PERF_REPEAT_MS, what is left between two processes on the same idle device. Deterministic in seed. */
 #define PERF_RESAMPLES 1000
-#define PERF_REPEAT 0.015      /* standard deviation of log(time) of one process, and of the time itself: where a process's */
-#define PERF_REPEAT_MS 0.00018 /* memory lies. A quotient has both of each side. Measured: docs/log/benchmarks.md */
+/* Standard deviation of log(time) of one process, and of the time itself: where a process's memory lies. A quotient has
+ * both of each side. Measured: docs/log/benchmarks.md. */
+#define PERF_REPEAT 0.015
+#define PERF_REPEAT_MS 0.00018
 struct perf_estimate perf_time(const struct perf_calls *c, uint64_t seed);
 struct perf_estimate perf_ratio(const struct perf_calls *num, const struct perf_calls *den, uint64_t seed);
 /* Product of two independent estimates, intervals combined in the logarithm. */
@@ -50,8 +54,9 @@ struct perf_estimate perf_product(struct perf_estimate a, struct perf_estimate b
 
 /* What a span holds besides its event: measured over empty calls. */
 struct perf_overhead {
-    double ms;           /* mean without the lowest and the highest fifth: spans have modes some microseconds apart, and a
-                            median jumps between them from run to run (measured) */
+    /* mean without the lowest and the highest fifth: spans have modes some microseconds apart, and a median jumps
+     * between them from run to run (measured) */
+    double ms;
     double noise_ms;     /* deviation of one call */
     double se_ms;        /* standard error of ms, from the winsorised variance (Tukey and McLaughlin 1963) */
     int n;
@@ -68,8 +73,8 @@ struct perf_agreement {
 };
 #define PERF_MARGIN_MS 0.005
 /* Both clocks are the judge's own (replays): what a busy host does to a span only ever makes it longer, so low
- * quantiles of span - event are compared, of the calls and of the fast ones among them, with those of empty calls. The margin
- * grows with the spread of the empty calls. A gap below zero is the host's, never hidden work. */
+ * quantiles of span - event are compared, of the calls and of the fast ones among them, with those of empty calls.
+ * The margin grows with the spread of the empty calls. A gap below zero is the host's, never hidden work. */
 struct perf_agreement perf_agree(const struct perf_calls *c, const struct perf_calls *empty);
 
 /* What the task must do at least, and what the device can do at most. Zeros: unknown. */
@@ -92,9 +97,10 @@ struct perf_roofline {
     double floor_ms; /* no honest call is faster; 0 when nothing binds */
 };
 
-/* The floor is weaker than the roofline: writes may end in L2; flops bind only where the task is one library call, at the
- * fastest unit's peak and with Winograd's saving of 2.25; PERF_FLOOR of the sum is allowed for the data sheet's and the
- * timer's error; and a reference that is itself faster than its floor (an embedding reads part of its table) lifts it. */
+/* The floor is weaker than the roofline: writes may end in L2; flops bind only where the task is one library call, at
+ * the fastest unit's peak and with Winograd's saving of 2.25; PERF_FLOOR of the sum is allowed for the data sheet's
+ * and the timer's error; and a reference that is itself faster than its floor (an embedding reads part of its table)
+ * lifts it. */
 #define PERF_FLOOR 0.9
 struct perf_roofline perf_roofline(const struct perf_work *w, const struct perf_device *d, double eager_ms);
 
@@ -104,7 +110,8 @@ struct perf_facts {
     struct perf_calls empty;            /* an empty kernel in place of the candidate's call */
     struct perf_estimate compile_of_eager; /* compile / eager, measured interleaved, maybe earlier; value NaN: none */
     const char *compile_error;             /* why there is none; may be NULL */
-    struct perf_estimate library_of_eager; /* the same for one call of a vendor's library that does the task; NaN: none */
+    /* the same for one call of a vendor's library that does the task; NaN: none */
+    struct perf_estimate library_of_eager;
     const char *library_call;              /* "mm", "softmax", ...; NULL: none */
     struct perf_work work;
     struct perf_device device;
@@ -120,8 +127,8 @@ struct perf_facts {
  *   roofline_ms roofline_share bound ("memory"|"compute"|null) floor_ms bytes flops bandwidth (achieved) bandwidth_peak
  *   clocks {judge_ms gap_ms fast_gap_ms margin_ms overhead_ms noise_ms se_ms empty_ms}
  *   calls {cold eager checked outliers} trusted reasons
- * reasons: clock_disagree below_roofline throttled device_busy output_wrong inputs_repeat. A time that is not trusted is
- * still reported; it earns nothing. */
+ * reasons: clock_disagree below_roofline throttled device_busy output_wrong inputs_repeat. A time that is not trusted
+ * is still reported; it earns nothing. */
 json_t *perf_section(const struct perf_facts *f);
 
 #endif

@@ -97,7 +97,8 @@ static int one_call(int fd, struct timed_call *c, uint32_t index, double deadlin
     put_u32(go + 20, index);
     start = precise_s();
     if (send(fd, go, MESSAGE, MSG_NOSIGNAL) != MESSAGE)
-        return fail(ret_fault, errno == EPIPE || errno == ECONNRESET ? FRAME_CLOSED : FRAME_BROKEN, e, "cannot start a call");
+        return fail(ret_fault, errno == EPIPE || errno == ECONNRESET ? FRAME_CLOSED : FRAME_BROKEN, e,
+                    "cannot start a call");
     if (read_message(fd, done, deadline, ret_fault, e) < 0)
         return -1;
     c->span_ms = (precise_s() - start) * 1e3;

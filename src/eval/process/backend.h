@@ -1,5 +1,5 @@
-/* backend.h - where candidates run: one row per backend. Stages ask the row and never the name; a new backend is a row here,
- * a target of the compile stage (build_target.h) and a device package in runner/. */
+/* backend.h - where candidates run: one row per backend. Stages ask the row and never the name; a new backend is a
+ * row here, a target of the compile stage (build_target.h) and a device package in runner/. */
 #ifndef MC_EVAL_BACKEND_H
 #define MC_EVAL_BACKEND_H
 

@@ -36,7 +36,8 @@ static void add(char ***list, size_t *n, char *text)
 
 static char **cuda_env(size_t *ret_n)
 {
-    static const char *const passed[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_HOME"};
+    static const char *const passed[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+                                         "CUDA_HOME"};
     char **list = NULL;
 
     *ret_n = 0;

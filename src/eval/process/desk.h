@@ -1,10 +1,10 @@
-/* desk.h - the judge's own device as a place for values: memory that nobody else can reach (DEVICE_PLAIN), and areas, each
- * shared with one child (DEVICE_SHARED, runner/area.py).
+/* desk.h - the judge's own device as a place for values: memory that nobody else can reach (DEVICE_PLAIN), and areas,
+ * each shared with one child (DEVICE_SHARED, runner/area.py).
  *
- * desk_lock: one thread at a time uses a desk; whoever does, has a share of the device where it has a clock (schedule.h). On a
- * device that many share every wait for it takes its turn among their contexts (some 10 ms), so there are several desks,
- * each with a stream of its own in the judge's one context: waits overlap. All of a task use one desk, and a buffer
- * stays with the desk that made it. */
+ * desk_lock: one thread at a time uses a desk; whoever does, has a share of the device where it has a clock
+ * (schedule.h). On a device that many share every wait for it takes its turn among their contexts (some 10 ms), so
+ * there are several desks, each with a stream of its own in the judge's one context: waits overlap. All of a task use
+ * one desk, and a buffer stays with the desk that made it. */
 #ifndef MC_EVAL_DESK_H
 #define MC_EVAL_DESK_H
 

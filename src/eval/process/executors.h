@@ -18,8 +18,8 @@ struct executors {
 };
 
 void executors_init(struct executors *all, bool used_again);
-/* An executor with a life begun, whose descriptors are in fds (the caller's). memory: bytes that its front may hold by a
- * plan of the device's memory, in which no executor waits; 0: a part of what there is. -1: ERR_ENV. */
+/* An executor with a life begun, whose descriptors are in fds (the caller's). memory: bytes that its front may hold
+ * by a plan of the device's memory, in which no executor waits; 0: a part of what there is. -1: ERR_ENV. */
 int executors_take(struct executors *all, const struct executor_options *o, uint64_t memory, struct executor **ret,
                    int fds[2], struct err *e);
 /* sound: no fault, no time limit, nothing of the device's own runtime (executors_harmless) was met. NULL is fine. */

@@ -25,9 +25,9 @@ static void state_of(const char *path, char *ret, size_t n)
         snprintf(ret, n, "absent");
         return;
     }
-    snprintf(ret, n, "%llu %llu %llu %llu %lld.%09ld %lld.%09ld", (unsigned long long)s.st_dev, (unsigned long long)s.st_ino,
-             (unsigned long long)s.st_rdev, (unsigned long long)s.st_size, (long long)s.st_mtim.tv_sec, s.st_mtim.tv_nsec,
-             (long long)s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
+    snprintf(ret, n, "%llu %llu %llu %llu %lld.%09ld %lld.%09ld", (unsigned long long)s.st_dev,
+             (unsigned long long)s.st_ino, (unsigned long long)s.st_rdev, (unsigned long long)s.st_size,
+             (long long)s.st_mtim.tv_sec, s.st_mtim.tv_nsec, (long long)s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }
 
 static void add_state(struct sha256 *h, const char *path)

@@ -2,8 +2,8 @@
  *
  * A verdict's key names the compiler, PyTorch, our own code and the device (server.h, toolchain). To learn these takes
  * seconds: torch is imported, the driver is asked. So who has started a server writes the answer down under
- * path_cache("server"), together with the state (size, times, inode) of all that it was learned from; as long as that is
- * unchanged, the answer holds. Inside src/eval only. */
+ * path_cache("server"), together with the state (size, times, inode) of all that it was learned from; as long as that
+ * is unchanged, the answer holds. Inside src/eval only. */
 #ifndef MC_EVAL_IDENTITY_H
 #define MC_EVAL_IDENTITY_H
 

@@ -1,5 +1,5 @@
-/* job.h - the judge's long-lived state, and one candidate's way through the stages: what the stages share. Inside src/eval
- * only. */
+/* job.h - the judge's long-lived state, and one candidate's way through the stages: what the stages share. Inside
+ * src/eval only. */
 #ifndef MC_EVAL_JOB_H
 #define MC_EVAL_JOB_H
 

@@ -36,8 +36,8 @@ int eval_options_check(const struct eval_options *o, struct err *e)
 
 static const char *option_name(const void *ctx, int i)
 {
-    static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed", "max-elements",
-                                        "perf", "calls", "compile-baseline", "compile-mode", "dialect"};
+    static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed",
+                                        "max-elements", "perf", "calls", "compile-baseline", "compile-mode", "dialect"};
 
     (void)ctx;
     return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;

@@ -11,12 +11,15 @@
 #include "task/extract.h"
 
 struct eval_config {
-    int jobs;      /* candidates that run at once; 0 = 1.5 for each CPU: a third of a run waits (jail, exit); 3 on a GPU */
+    /* candidates that run at once; 0 = 1.5 for each CPU: a third of a run waits (jail, exit); 3 on a GPU */
+    int jobs;
     bool no_jail;  /* --jail none */
     bool no_cache; /* do not read verdicts from the cache (they are still stored) */
     uint64_t cache_limit; /* bytes that the cache folder may take; 0: no limit */
-    const char *backend; /* checked by eval_open (NULL: "sim"), and made ready if 'start'; else when a candidate needs it */
-    bool start;          /* start the backend's fork server in eval_open (seconds): a worker, who would wait for it anyway */
+    /* checked by eval_open (NULL: "sim"), and made ready if 'start'; else when a candidate needs it */
+    const char *backend;
+    /* start the backend's fork server in eval_open (seconds): a worker, who would wait for it anyway */
+    bool start;
     const char *socket;  /* where this process answers others; NULL: nowhere */
     bool owned;          /* hand candidates to the process that owns the device (owned.h) */
     bool jobs_given;     /* set by eval_open: jobs was more than 0, so it is the number of slots on a GPU too */
@@ -41,7 +44,8 @@ struct eval_options {
 };
 
 #define EVAL_OPTIONS_DEFAULT \
-    ((struct eval_options){.backend = "sim", .protocol = "strict", .trials = 5, .timeout_s = 30, .build_timeout_s = 60, \
+    ((struct eval_options){.backend = "sim", .protocol = "strict", .trials = 5, .timeout_s = 30, \
+                           .build_timeout_s = 60, \
                            .seed = 0, .max_elements = 0, .perf = true, .compile_baseline = true, \
                            .compile_mode = "default", .dialect = "any"})
 
@@ -57,9 +61,10 @@ struct eval_candidate {
 int64_t eval_max_elements(const struct eval_options *o);
 
 int options_no_backend(const char *name, struct err *e); /* ERR_INPUT, -1 */
-/* Checks an options record from outside ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend",
- * "perf","calls","compile-baseline","compile-mode","dialect"});
- * strings stay borrowed from o. Unknown keys and bad values are ERR_INPUT. o may be NULL. */
+/* Checks an options record from outside
+ * ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend",
+ * "perf","calls","compile-baseline","compile-mode","dialect"}); strings stay borrowed from o. Unknown keys and bad
+ * values are ERR_INPUT. o may be NULL. */
 int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e);
 json_t *eval_options_json(const struct eval_options *o); /* new: what eval_options_parse reads */
 int eval_options_check(const struct eval_options *o, struct err *e);

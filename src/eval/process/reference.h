@@ -1,6 +1,7 @@
 /* reference.h - expected values of a task: made once by the reference side (runner/reference.py), then shared by all
- * candidates. They are bytes, in memory and in a content-addressed file under path_cache("reference"), which no candidate
- * can see. Draws of large tasks on a device are streamed (streamed.h): made when they are asked for, and never bytes here. */
+ * candidates. They are bytes, in memory and in a content-addressed file under path_cache("reference"), which no
+ * candidate can see. Draws of large tasks on a device are streamed (streamed.h): made when they are asked for, and
+ * never bytes here. */
 #ifndef MC_EVAL_REFERENCE_H
 #define MC_EVAL_REFERENCE_H
 
@@ -29,7 +30,8 @@ struct ref_draw {
     const char *regime;
     int trial;
     struct section inputs, eager, oracle;
-    struct section after;  /* what the reference leaves in the inputs that it changes, in order; bytes NULL: not known */
+    /* what the reference leaves in the inputs that it changes, in order; bytes NULL: not known */
+    struct section after;
     struct section left;   /* what it leaves in buffers; bytes NULL where nobody asks (task/sidecar.h, effects) */
     const json_t *left_rows; /* which: indices of the reference's state */
     const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
@@ -100,8 +102,8 @@ void reference_list_free(struct eval *ev);
  * give theirs back. Did all stay? Where the device has a clock the caller shares it (schedule.h). */
 bool reference_list_fit(struct eval *ev, size_t room);
 
-/* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at fault). The caller
- * has a share of the device, where it has a clock. What it takes to make one is j->reference_s. */
+/* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at
+ * fault). The caller has a share of the device, where it has a clock. What it takes to make one is j->reference_s. */
 int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e);
 /* All draws of j->ref are made: for who looks for one among them. 0, or -1 as reference_draw. */
 int reference_all(struct job *j, struct err *e);

@@ -30,8 +30,8 @@ int reference_start(const struct reference_want *w, const char *role, struct chi
 /* {"op":"task",..}; NULL if the task is no UTF-8 text. */
 json_t *reference_request(const struct reference_want *w);
 /* One request (reference taken; NULL: of reference_request) and its answer; fds: n_fds descriptors that ride along.
- * ERR_INPUT: the task is at fault; LACK_DEVICE, LACK_HOST: memory was short. *ret_lost (may be NULL): there was no answer,
- * and one that comes later would be another request's. */
+ * ERR_INPUT: the task is at fault; LACK_DEVICE, LACK_HOST: memory was short. *ret_lost (may be NULL): there was no
+ * answer, and one that comes later would be another request's. */
 int reference_ask(struct child *c, const struct reference_want *w, json_t *req, const int *fds, int n_fds,
                   double deadline, struct frame *ret, bool *ret_lost, struct err *e);
 

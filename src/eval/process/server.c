@@ -244,7 +244,8 @@ static int take_device(struct eval *ev, struct server *sv, struct err *e)
 
     const char *how = getenv("MUSACODER_OWNER");
 
-    if (!sv->backend->usable || !sv->uuid || (how && !strcmp(how, "none")) || (sv->device_lock = owner_device(sv->uuid, ev->config.socket, &why)) >= 0)
+    if (!sv->backend->usable || !sv->uuid || (how && !strcmp(how, "none")) ||
+        (sv->device_lock = owner_device(sv->uuid, ev->config.socket, &why)) >= 0)
         return 0;
     if (why.kind == ERR_STOP)
         return err_set(e, ERR_STOP, "interrupted");

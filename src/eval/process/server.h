@@ -1,5 +1,5 @@
-/* server.h - one fork server per backend (two device packages do not fit into one Python process), what it was built with,
- * and the slots on its device. Started when first asked for. Inside src/eval only. */
+/* server.h - one fork server per backend (two device packages do not fit into one Python process), what it was built
+ * with, and the slots on its device. Started when first asked for. Inside src/eval only. */
 #ifndef MC_EVAL_SERVER_H
 #define MC_EVAL_SERVER_H
 
@@ -19,7 +19,8 @@ struct server {
     bool started;
     struct forkserver *fs; /* under lock: server_revive replaces it */
     struct forkserver *fronts; /* under lock: of candidates, where their processes have no device; else NULL */
-    struct forkserver *compilers; /* under lock: for children that use torch.compile, NULL until server_expect_baseline */
+    /* under lock: for children that use torch.compile, NULL until server_expect_baseline */
+    struct forkserver *compilers;
     pthread_mutex_t *lock; /* struct eval's server_lock */
     struct executors executors; /* of candidates without a device, between two of them */
     json_t *info;          /* forkserver_info of the first one */
@@ -53,9 +54,10 @@ struct server_child {
     bool front;            /* a candidate that has no device: nothing of one is given to it */
     bool compiles;         /* may start compilers (what torch.compile needs). Never with a candidate's code inside */
     bool published;        /* torch's own TF32 defaults, as KernelBench runs; else TF32 is off */
-    int queues;            /* of the device: CUDA_DEVICE_MAX_CONNECTIONS; 0: as many as the driver makes (8). Each takes time when
-                            * the context is made and when it ends, under a lock that all processes of a machine wait for: one is enough
-                            * for one stream, and twice as many processes start in a second then */
+    /* of the device: CUDA_DEVICE_MAX_CONNECTIONS; 0: as many as the driver makes (8). Each takes time when the
+     * context is made and when it ends, under a lock that all processes of a machine wait for: one is enough for one
+     * stream, and twice as many processes start in a second then */
+    int queues;
 };
 /* Spawns a child and waits until its device is ready, which is nobody's run time. A device that does not answer is
  * ERR_ENV: infra. *ret is freed by child_free. */

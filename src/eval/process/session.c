@@ -50,7 +50,8 @@ static bool shares_device(const struct session *s)
     return s->server->backend->timed && !s->alone;
 }
 
-/* Timing wants the device alone: nobody submits meanwhile. Without the lock (a folder that cannot be written) timing says so. */
+/* Timing wants the device alone: nobody submits meanwhile. Without the lock (a folder that cannot be written) timing
+ * says so. */
 static void share_device(struct session *s)
 {
     struct err e = ERR_INIT;
@@ -285,13 +286,15 @@ static enum call_fault send_timed(struct session *s, const json_t *head, const c
     return rc < 0 ? fault_of(s, f, e) : CALL_OK;
 }
 
-/* Until something comes, or the budget is used up: however many share the device, after SHARE_MOST times as long as alone. */
+/* Until something comes, or the budget is used up: however many share the device, after SHARE_MOST times as long as
+ * alone. */
 static void wait_shared(struct session *s, struct schedule *c, double v0)
 {
     double left, start = now_s(), wall = start + SHARE_MOST * (s->opt->timeout_s - s->used_s);
     bool lasts = s->hold.lasts;
 
-    while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0)) > 0 && now_s() < wall && !stop_requested()) {
+    while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0)) > 0 && now_s() < wall &&
+           !stop_requested()) {
         struct pollfd p = {.fd = s->child->fd, .events = POLLIN};
         double wait = fmin(share_lasts(c, left), 1.0);
 
@@ -315,7 +318,8 @@ static enum call_fault recv_timed(struct session *s, struct frame *ret, struct e
         wait_shared(s, c, v0);
         left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0);
     }
-    rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left, ret, &f, e);
+    rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB,
+                    c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left, ret, &f, e);
     s->used_s += c ? share_time(c, now_s(), -1) - v0 : now_s() - t0;
     return rc < 0 ? fault_of(s, f, e) : CALL_OK;
 }
@@ -354,7 +358,8 @@ enum call_fault session_call(struct session *s, const json_t *head, const char *
     return fault;
 }
 
-enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e)
+enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret,
+                             struct err *e)
 {
     if (frame_send_fds(s->child->fd, head, fds, n, now_s() + s->opt->timeout_s - s->used_s, e) < 0)
         return fault_of(s, stop_requested() ? FRAME_STOPPED : FRAME_CLOSED, e);

@@ -1,7 +1,7 @@
 /* session.h - the judge's conversation with one candidate's jailed process (runner/front_role.py).
  *
- * Clock: only time in which the candidate runs counts against the budget, on a shared device as schedule.h says. While a build request is served the clock
- * stands still and the run slot is free for others. */
+ * Clock: only time in which the candidate runs counts against the budget, on a shared device as schedule.h says.
+ * While a build request is served the clock stands still and the run slot is free for others. */
 #ifndef MC_EVAL_SESSION_H
 #define MC_EVAL_SESSION_H
 
@@ -59,7 +59,8 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e);
 /* As session_call, with descriptors instead of a blob; the caller keeps its own. */
-enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret, struct err *e);
+enum call_fault session_give(struct session *s, const json_t *head, const int *fds, int n, struct frame *ret,
+                             struct err *e);
 /* Line 'line' of the source that findings call 'file', without its indentation; false if there is none. */
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
 /* Ends the process, if it has not ended, and returns what it wrote to its output. Valid until session_close. */
@@ -67,7 +68,8 @@ const char *session_output(struct session *s);
 /* Gives slot and share of the device away, and takes them again (waits): for who wants the device alone. */
 void session_rest(struct session *s);
 void session_wake(struct session *s);
-void session_give_way(struct session *s); /* between two calls: to whoever wants the device alone, and waits until that is done */
+/* between two calls: to whoever wants the device alone, and waits until that is done */
+void session_give_way(struct session *s);
 void session_close(struct session *s); /* kills the process and waits until it is gone; NULL is fine */
 
 #endif

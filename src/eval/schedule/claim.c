@@ -79,7 +79,8 @@ struct need need_estimate(size_t state, size_t in, size_t out)
 
 /* ---- who is next; under the lock ---- */
 
-/* What claim c adds for its task, if it is the first of those in (or 'who') that have it: the most that one of them wants. */
+/* What claim c adds for its task, if it is the first of those in (or 'who') that have it: the most that one of them
+ * wants. */
 static uint64_t shared_part(const struct schedule *s, const struct claim *c, const struct claim *who)
 {
     bool before = true;

@@ -1,5 +1,6 @@
 /* retry.h - what follows a try of one candidate: a verdict stands; a fault of ours is tried again; where memory was
- * short it is tried with as much of it as is known by then to be needed, or with nobody else there. Inside src/eval only. */
+ * short it is tried with as much of it as is known by then to be needed, or with nobody else there. Inside src/eval
+ * only. */
 #ifndef MC_EVAL_RETRY_H
 #define MC_EVAL_RETRY_H
 
@@ -47,8 +48,8 @@ enum err_lack retry_others(const struct try_error *x);
  * again, unless memory was short and it was not alone. Pure. */
 enum retry_step retry_next(int made, enum retry_step had, const struct try_seen *seen);
 
-/* Makes tries as retry_next says: once() makes one and fills *seen, again() (NULL is fine) is called between two. Returns
- * what the last was made with, and *ret_seen what came of it. */
+/* Makes tries as retry_next says: once() makes one and fills *seen, again() (NULL is fine) is called between two.
+ * Returns what the last was made with, and *ret_seen what came of it. */
 enum retry_step retry_run(void (*once)(void *ctx, enum retry_step how, struct try_seen *seen), void (*again)(void *ctx),
                           void *ctx, struct try_seen *ret_seen);
 

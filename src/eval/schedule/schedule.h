@@ -16,8 +16,9 @@
 #include "base/err.h"
 
 #define SCHEDULE_CONTEXT ((size_t)600 << 20) /* bytes of a process on the device, with its libraries: as measured */
-#define SCHEDULE_TURN_S 10.0 /* timings follow each other so long, then come those that share: a change costs, because all
-                              * must have left. As long a call of seconds may keep a timing waiting that keeps others out */
+/* timings follow each other so long, then come those that share: a change costs, because all must have left. As long
+ * a call of seconds may keep a timing waiting that keeps others out */
+#define SCHEDULE_TURN_S 10.0
 #define SCHEDULE_LASTS_S 2.0 /* what takes longer to answer is such a call: most take milliseconds */
 
 struct need { /* bytes of the device; 0: not known */
@@ -58,7 +59,8 @@ void schedule_free(struct schedule *s);
 
 /* ---- memory ---- */
 
-/* Waits until the claim comes in. task: its hash and protocol in one text. caller: whose turn it is. all: with nobody else.
+/* Waits until the claim comes in. task: its hash and protocol in one text. caller: whose turn it is. all: with nobody
+ * else.
  * *ret_fresh: no other claim of this task is in. ERR_STOP: nothing is claimed. */
 int claim_enter(struct schedule *s, const char *task, int64_t caller, bool all, struct claim *c, bool *ret_fresh,
                 struct err *e);
@@ -72,8 +74,8 @@ void claim_leave(struct claim *c); /* claiming nothing is fine */
 /* Bytes that nobody claims: what is kept for later, and claimed by nobody, may have them. SIZE_MAX: claims count for
  * nothing. */
 size_t schedule_room(struct schedule *s);
-/* What a streamed task (streamed.h) needs of the device, as exec/plan.h has it, by the bytes of its model's state, of one
- * draw's inputs and of its outputs. Pure. */
+/* What a streamed task (streamed.h) needs of the device, as exec/plan.h has it, by the bytes of its model's state, of
+ * one draw's inputs and of its outputs. Pure. */
 struct need need_estimate(size_t state, size_t in, size_t out);
 
 /* ---- the device ---- */
@@ -84,8 +86,8 @@ struct hold { /* zeroed: holds nothing */
     double since;
 };
 
-/* Waits. A share taken by a thread that has one already is that share, and the first is dropped last. To be alone a thread
- * must hold nothing. ERR_STOP on Ctrl-C. */
+/* Waits. A share taken by a thread that has one already is that share, and the first is dropped last. To be alone a
+ * thread must hold nothing. ERR_STOP on Ctrl-C. */
 int hold_take(struct schedule *s, bool alone, struct hold *h, struct err *e);
 /* Does somebody keep sharers out? Who shares and is between two things may drop its share and take another one. */
 bool hold_wanted(struct schedule *s);
@@ -98,9 +100,9 @@ void hold_drop(struct hold *h); /* holding nothing is fine */
 
 #define SHARE_MOST 3.0 /* a limit lasts at most so many times as long as alone: all may hang */
 
-/* The virtual time of processor sharing: who runs beside k - 1 others gets about a k-th of the device, so its clock runs at
- * 1 / k, and a limit means about the same on a busy device. From 'now' (now_s()) on so many more run: 1, 0, -1. Returns
- * the virtual time; its difference is what was used. */
+/* The virtual time of processor sharing: who runs beside k - 1 others gets about a k-th of the device, so its clock
+ * runs at 1 / k, and a limit means about the same on a busy device. From 'now' (now_s()) on so many more run: 1, 0,
+ * -1. Returns the virtual time; its difference is what was used. */
 double share_time(struct schedule *s, double now, int more);
 /* How long 'left' seconds of it last if nothing changes. */
 double share_lasts(struct schedule *s, double left);

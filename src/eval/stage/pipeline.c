@@ -17,8 +17,8 @@
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
 
-static const struct stage *const stages[] = {&stage_extract, &stage_load, &stage_compile, &stage_correct, &stage_legality,
-                                             &stage_perf, &stage_reward, &stage_feedback};
+static const struct stage *const stages[] = {&stage_extract, &stage_load, &stage_compile, &stage_correct,
+                                             &stage_legality, &stage_perf, &stage_reward, &stage_feedback};
 
 /* What a stage waited for is not its own time: compiling is the compile stage's, and slots are nobody's. */
 static double built_s(const struct job *j)
@@ -83,8 +83,8 @@ static json_t *environment(const struct job *j)
     return env;
 }
 
-/* Is what went wrong the candidate's doing? Where others share a device or its machine they may have taken all memory, or
- * the device itself is gone. -1 with what it was. */
+/* Is what went wrong the candidate's doing? Where others share a device or its machine they may have taken all
+ * memory, or the device itself is gone. -1 with what it was. */
 static int look_for_others(struct job *j, struct err *e)
 {
     const json_t *r = record_reason(j->rec);
@@ -101,7 +101,8 @@ static int look_for_others(struct job *j, struct err *e)
                            .large = job_was_large(j)};
     if (runtime && (lack = retry_others(&x)) != LACK_NONE) {
         err_set(e, ERR_ENV, lack == LACK_DEVICE ? "the device's memory was used up while others had part of it"
-                : x.alone ? "the candidate's process, which was small, was killed because the machine's memory was used "
+                : x.alone ? "the candidate's process, which was small, was killed because the machine's memory was "
+                            "used "
                           "up, by something else than the judge"
                         : "the candidate's process was killed from outside; was the machine's memory used up?");
         return err_lack(e, lack);

@@ -19,8 +19,8 @@ struct spots {               /* zeroed but for rng, which the caller seeds */
 
 /* Of a call that has just ended, on inputs of that seed (streamed_fresh); output: life.h's tree. -1: infra. */
 int spots_take(struct spots *s, struct job *j, uint64_t seed, const json_t *output, struct err *e);
-/* Compares some calls', at least two, eight at most, within two seconds. base: the draw that their inputs are like. The area
- * then holds other values. -1: infra. */
+/* Compares some calls', at least two, eight at most, within two seconds. base: the draw that their inputs are like.
+ * The area then holds other values. -1: infra. */
 int spots_check(struct spots *s, struct job *j, const struct ref_draw *base, struct err *e);
 void spots_free(struct spots *s);
 

@@ -45,7 +45,8 @@ int legality_judges(struct job *j, struct err *e);
 /* The judge's parameter values into the candidate, as far as they can be matched; sets params. -1 only for infra. */
 int correct_parameters(struct job *j, struct err *e);
 /* The record's "worst": output 'path' of a draw. New reference. */
-json_t *correct_worst(const struct ref_draw *d, const char *path, const struct comparison *c, const struct tolerance *t);
+json_t *correct_worst(const struct ref_draw *d, const char *path, const struct comparison *c,
+                      const struct tolerance *t);
 /* Compares one reply with one draw. Fills the record's worst on the first failure. 1 = passed, 0 = failed. */
 int correct_compare(struct job *j, const struct ref_draw *d, const struct frame *got, json_t **ret_worst,
                     double *max_abs, double *max_rel, struct err *e);

@@ -43,7 +43,8 @@ void compile_judge(struct job *j)
         return;
     first = json_array_get(s->diagnostics, 0);
     if (lacking(s))
-        record_blame(j->rec, "unsupported", "compile", "%.200s; without it the program would have to build", lacking(s));
+        record_blame(j->rec, "unsupported", "compile", "%.200s; without it the program would have to build",
+                     lacking(s));
     else if (s->build_timed_out)
         record_blame(j->rec, "compile_error", "compile", "the compiler exceeded %g s (--build-timeout)",
                      j->opt->build_timeout_s);

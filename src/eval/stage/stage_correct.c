@@ -112,7 +112,8 @@ int correct_parameters(struct job *j, struct err *e)
     if (!j->protocol->lays_params)
         j->params = parameters_of(j->ref->state) ? "seed" : "none";
     if (!strcmp(j->params, "seed") && j->protocol->lays_params) {
-        record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by name and "
+        record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by "
+                                                                 "name and "
                      "shape or in order: what cannot take the weights replaces nothing");
     } else if (strcmp(j->params, "seed")) {
         rc = lay_params(j, pairs, e);
@@ -125,13 +126,15 @@ int correct_parameters(struct job *j, struct err *e)
 
 /* ---- running ---- */
 
-#define SLOW_TRIALS 2 /* draws of each regime that such a candidate gets: one, and the same with a few elements changed */
+/* draws of each regime that such a candidate gets: one, and the same with a few elements changed */
+#define SLOW_TRIALS 2
 #define CRAWL_S 1.0   /* of run time for each call: one draw of each regime, and if its answer is wrong no other one */
 
 struct tally {
     int ran, trials, passed; /* trials: draws that decide, or went wrong */
     int deciding;            /* draws that could tell a right answer from zeros */
-    uint64_t looked_at;      /* bits: outputs that some draw compares; in others it finds nothing wrong, whatever they are */
+    /* bits: outputs that some draw compares; in others it finds nothing wrong, whatever they are */
+    uint64_t looked_at;
     int secret;              /* wrong ones behind the published ones: then those show nothing */
     int raced;               /* wrong ones, in replays that play streams in another order */
     const char *stopped; /* before the last draw, for this; NULL: it was not */
@@ -333,15 +336,16 @@ static json_t *sidecar_json(const struct job *j)
     for (int i = 1; i <= task_variants(j->task); i++)
         json_array_append_new(names, json_string(task_variant_name(j->task, i)));
     return json_pack("{s:b,s:o,s:s?}", "applied", j->protocol->sidecar, "variants", names, "why",
-                     j->protocol->sidecar ? NULL : "the published protocol knows one shape, dtype, layout and tolerance");
+                     j->protocol->sidecar ? NULL : "the published protocol knows one shape, dtype, layout and "
+                                                   "tolerance");
 }
 
 static json_t *correct_section(struct job *j, struct tally *t, const char *params)
 {
     json_t *c = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o?,s:s,s:s,s:o,s:o}", "trials", t->trials, "passed", t->passed, "q",
                           json_num(t->trials ? (double)t->passed / t->trials : 0), "max_abs_err", json_num(t->max_abs),
-                          "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", params, "mode", j->ref->mode,
-                          "regimes", t->regimes, "sidecar", sidecar_json(j));
+                          "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", params, "mode",
+                          j->ref->mode, "regimes", t->regimes, "sidecar", sidecar_json(j));
 
     if (t->stopped)
         json_object_set_new(c, "stopped", json_string(t->stopped));
@@ -354,8 +358,8 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
     return c;
 }
 
-/* On a device that others wait for: does even the fastest call take so long that all trials are not worth it? A program that is
- * slow now and fast when it is timed has gained nothing: stage_perf.c. */
+/* On a device that others wait for: does even the fastest call take so long that all trials are not worth it? A
+ * program that is slow now and fast when it is timed has gained nothing: stage_perf.c. */
 static bool is_slow(const struct job *j, double call_s)
 {
     return call_s > SLOW_S && j->server->backend->timed && j->protocol->stops_early;
@@ -367,9 +371,9 @@ static int trials_if_slow(const struct tally *t)
     return t->fastest_s > CRAWL_S ? 1 : SLOW_TRIALS;
 }
 
-/* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. An output
- * of another kind or shape than expected will be one again. And what is slow and has been wrong every time is not worth the
- * others' waiting. The published protocol counts all of its trials. */
+/* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. An
+ * output of another kind or shape than expected will be one again. And what is slow and has been wrong every time is
+ * not worth the others' waiting. The published protocol counts all of its trials. */
 static const char *enough(const struct job *j, const struct tally *t)
 {
     const char *kind = json_str(t->worst, "kind", "values");
@@ -579,8 +583,8 @@ static int run_variant(struct job *j, int variant, struct tally *t, struct err *
     return rc;
 }
 
-/* Before another life takes its place: is this one convicted, though its answers are right? Then it stays, and the stages
- * behind see it. 1, 0, or -1: infra. */
+/* Before another life takes its place: is this one convicted, though its answers are right? Then it stays, and the
+ * stages behind see it. 1, 0, or -1: infra. */
 static int convicted(struct job *j, const struct tally *t, struct err *e)
 {
     j->all_passed = t->trials > 0 && t->passed == t->trials;
@@ -604,7 +608,8 @@ static int run_variants(struct job *j, struct tally *t, struct err *e)
 static int undecided(const struct tally *t, struct err *e)
 {
     return err_set(e, ERR_INPUT, "the task cannot be judged: none of its %d draws tells a right answer from zeros (the "
-                                 "outputs are 0, rounding moves them as much as they are large, or PyTorch's own answer "
+                                 "outputs are 0, rounding moves them as much as they are large, or PyTorch's own "
+                                 "answer "
                                  "is off as far); 'musacoder lint' shows which", t->ran);
 }
 
@@ -621,7 +626,8 @@ static int never_looked_at(const struct job *j, const struct tally *t)
 
 static int lost_output(int at, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "the task cannot be judged: rounding moves its output %d as much as it is large in every "
+    return err_set(e, ERR_INPUT, "the task cannot be judged: rounding moves its output %d as much as it is large in "
+                                 "every "
                                  "draw, so that anything could stand there; 'musacoder lint' shows which", at);
 }
 
@@ -792,8 +798,9 @@ static int correct_run(struct job *j, struct err *e)
     if (!job_blamed(j) && !j->all_passed && life_blame_launch(j))
         job_blame_error(j, NULL, "correctness");
     if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
-        record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong%s", t.trials - t.passed, t.trials,
-                     t.raced && t.raced == t.trials - t.passed ? ", those in which streams ran in another order that the "
+        record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong%s", t.trials - t.passed,
+                     t.trials, t.raced && t.raced == t.trials - t.passed ? ", those in which streams ran in another "
+                                                                           "order that the "
                      "program allows: one stream reads what another one still writes; let it wait for an event" : "");
     record_set(j->rec, "correctness", correct_section(j, &t, j->params));
     j->slow = t.slow || t.fewer;

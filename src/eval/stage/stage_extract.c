@@ -63,7 +63,8 @@ static int extract_run(struct job *j, struct err *e)
     if (!x->found && x->think_dropped)
         record_blame(j->rec, "extraction_error", "extract", "the response holds no code fence after its thinking");
     else if (!x->found)
-        record_blame(j->rec, "extraction_error", "extract", "the response holds no code; answer with one ```python fence");
+        record_blame(j->rec, "extraction_error", "extract", "the response holds no code; answer with one ```python "
+                                                            "fence");
     else if (blank(code, x->n))
         record_blame(j->rec, "extraction_error", "extract", "the code fence is empty");
     else if (memchr(code, 0, x->n))

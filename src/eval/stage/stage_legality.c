@@ -1,6 +1,7 @@
-/* stage_legality.c - was the arithmetic done by the candidate's own kernels? It has no device (life.h), and what is right
- * by replay was computed by them, so little is left to ask. Did it ask torch, or a library, for arithmetic? Do its
- * launches do the work, or does the plumbing around them? And is what went wrong its own, or does this judge lack it? */
+/* stage_legality.c - was the arithmetic done by the candidate's own kernels? It has no device (life.h), and what is
+ * right by replay was computed by them, so little is left to ask. Did it ask torch, or a library, for arithmetic? Do
+ * its launches do the work, or does the plumbing around them? And is what went wrong its own, or does this judge lack
+ * it? */
 #include <stdio.h>
 #include <string.h>
 
@@ -112,7 +113,8 @@ static uint64_t fixed_bytes(const struct reference *ref)
     return f.bytes;
 }
 
-/* The published protocol lays no parameters: both models draw them from one seed, so their bytes are no secret table. */
+/* The published protocol lays no parameters: both models draw them from one seed, so their bytes are no secret
+ * table. */
 static uint64_t drawn_by_seed(const struct job *j)
 {
     uint64_t up = j->life->counts.bytes_up, n = j->ref->state_values.n;

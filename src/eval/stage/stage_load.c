@@ -1,5 +1,5 @@
-/* stage_load.c - starts the candidate's process, imports the program and constructs ModelNew. Builds happen in here too:
- * the program's load_inline calls block until the compile stage has answered. */
+/* stage_load.c - starts the candidate's process, imports the program and constructs ModelNew. Builds happen in here
+ * too: the program's load_inline calls block until the compile stage has answered. */
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -119,7 +119,8 @@ static void blame_death(struct job *j, const char *stage, const char *during)
 
 static void blame_timeout(struct job *j, const char *stage, const char *during)
 {
-    json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s (--timeout) %s", j->opt->timeout_s, during);
+    json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s (--timeout) %s", j->opt->timeout_s,
+                             during);
 
     set_line(j, r, place_python(session_output(j->session)));
 }

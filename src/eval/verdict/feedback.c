@@ -154,7 +154,8 @@ static void say_timeout(const json_t *v, struct buf *b)
 {
     buf_addf(b, "Time limit: %s.\n", json_str(reason(v), "message", ""));
     at_line(b, reason(v));
-    buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much work per "
+    buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much work "
+                "per "
                 "thread.\n");
     say_variant(reason(v), b);
 }
@@ -241,7 +242,8 @@ static void say_correctness(const json_t *v, struct buf *b)
         buf_addf(b, "Wrong result: %lld of %lld trials pass.\n", (long long)json_i64(c, "passed", 0),
                  (long long)json_i64(c, "trials", 0));
     else
-        buf_addf(b, "Wrong result in a timed call, after %lld trials that passed: is something kept from an earlier call, or is "
+        buf_addf(b, "Wrong result in a timed call, after %lld trials that passed: is something kept from an earlier "
+                    "call, or is "
                     "there a race?\n", (long long)json_i64(c, "passed", 0));
     say_variant(w, b);
     if (!strcmp(json_str(w, "kind", ""), "values"))
@@ -353,7 +355,8 @@ static void say_distrust(const json_t *perf, const char *why, struct buf *b)
     const json_t *clocks = json_object_get(perf, "clocks");
 
     if (!strcmp(why, "clock_disagree"))
-        buf_addf(b, " The device events and the judge's clock differ by %.3g ms a call (margin %.3g ms): do all work on the "
+        buf_addf(b, " The device events and the judge's clock differ by %.3g ms a call (margin %.3g ms): do all work "
+                    "on the "
                     "current stream, inside forward.", fmax(fabs(json_num_value(json_object_get(clocks, "gap_ms"))),
                  json_num_value(json_object_get(clocks, "fast_gap_ms"))),
                  json_num_value(json_object_get(clocks, "margin_ms")));

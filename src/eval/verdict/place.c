@@ -24,7 +24,8 @@ int64_t place_python(const char *output)
 
     if (!from)
         return 0;
-    main_thread = from == crash ? strstr(from, thread) : last_of(from, thread); /* a crash tells of its own thread first */
+    /* a crash tells of its own thread first */
+    main_thread = from == crash ? strstr(from, thread) : last_of(from, thread);
     at = main_thread ? strstr(main_thread, frame) : NULL;
     if (!at && from == late)
         at = strstr(from, frame);

@@ -1,5 +1,5 @@
-/* place.h - where it happened: what a candidate's process wrote about its own end to its output. Only for the feedback: the
- * candidate can write there too, and misleads nobody but itself. Pure functions. */
+/* place.h - where it happened: what a candidate's process wrote about its own end to its output. Only for the
+ * feedback: the candidate can write there too, and misleads nobody but itself. Pure functions. */
 #ifndef MC_EVAL_PLACE_H
 #define MC_EVAL_PLACE_H
 
@@ -11,7 +11,8 @@
  * process crashed or its time was almost up (runner/front_role.py); 0 if there is none. */
 int64_t place_python(const char *output);
 
-/* The first line of Python that mentions an operator ("aten::relu": relu, relu_, F.relu, x.relu()), of forward if it does;
+/* The first line of Python that mentions an operator ("aten::relu": relu, relu_, F.relu, x.relu()), of forward if it
+ * does;
  * -1 if none. */
 int place_operator(const char *source, const char *op, char *ret_text, size_t n_text);
 

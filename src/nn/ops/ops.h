@@ -26,9 +26,9 @@ struct attn_shape {
     int ld_q, ld_k, ld_v, ld_o; /* row strides: token to token; head h is at + h * dim */
 };
 
-/* Packed sequences. Sequence i owns rows [cu[i], cu[i+1]). With shared (NULL: none) its first shared[i] positions are not
- * stored again: they are the first ones of the latest sequence before it that shares nothing (its root), and its own rows
- * continue behind them. */
+/* Packed sequences. Sequence i owns rows [cu[i], cu[i+1]). With shared (NULL: none) its first shared[i] positions are
+ * not stored again: they are the first ones of the latest sequence before it that shares nothing (its root), and its
+ * own rows continue behind them. */
 struct attn_seqs {
     int n;
     const int32_t *cu;     // (n + 1)
@@ -60,8 +60,8 @@ struct ops {
                     enum gemm_mode mode);
 
     /* C (m, n) = A (m, k) B where B was packed with depth packed_k >= k: the first k rows of it. */
-    void (*gemm_part)(int m, int n, int k, int packed_k, const float *a, int lda, const float *packed, float *c, int ldc,
-                      enum gemm_mode mode);
+    void (*gemm_part)(int m, int n, int k, int packed_k, const float *a, int lda, const float *packed, float *c,
+                      int ldc, enum gemm_mode mode);
 
     /* cpu/rmsnorm.c: y = x * rstd * (plus + w), rstd = 1 / sqrt(mean x^2 + eps). rstd (T) is written when not NULL. */
     void (*rmsnorm_mt)(int T, int d, const float *x, const float *w, float plus, double eps, float *y, float *rstd);
@@ -75,8 +75,8 @@ struct ops {
     void (*bias_backward_mt)(int T, int n, const float *dy, int ld, float *db);
 
     /* cpu/rope.c: per head RMSNorm with w (dim), then rotation by position; w NULL: rotation alone, and rstd and dw are
-     * left as they are. in (T, ld_in), out (T, ld_out); rstd (T, heads). table (positions, rot): cos for rot/2, then sin
-     * for rot/2. pos (T). */
+     * left as they are. in (T, ld_in), out (T, ld_out); rstd (T, heads). table (positions, rot): cos for rot/2, then
+     * sin for rot/2. pos (T). */
     void (*qk_norm_rope_mt)(int T, struct nn_heads s, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd);
     /* din (T, ld_din), laid out as in, from dout (T, ld_dout); dw (dim) += */

@@ -719,7 +719,8 @@ double combine_identity(enum combine c)
 
 #define SEEN_NAMES 64 /* a power of 2 */
 
-/* seen: what a name meant when it was last asked for, by where its text lies. To compare texts for each element is slow. */
+/* seen: what a name meant when it was last asked for, by where its text lies. To compare texts for each element is
+ * slow. */
 struct env {
     const struct nest *k;
     const double *const *in;

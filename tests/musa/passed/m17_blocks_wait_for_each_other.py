@@ -1,5 +1,5 @@
-# m17_blocks_wait_for_each_other.py - one cooperative launch through a cast pointer: all blocks put down a part, wait for
-# each other, and take another one's.
+# m17_blocks_wait_for_each_other.py - one cooperative launch through a cast pointer: all blocks put down a part, wait
+# for each other, and take another one's.
 # task: relu
 # profile: s5000
 import torch
@@ -27,7 +27,8 @@ torch::Tensor relu(torch::Tensor x) {
     return y;
 }
 """
-op = load_inline(name="m17", cpp_sources="torch::Tensor relu(torch::Tensor x);", musa_sources=source, functions=["relu"])
+op = load_inline(name="m17", cpp_sources="torch::Tensor relu(torch::Tensor x);", musa_sources=source,
+                 functions=["relu"])
 
 
 class ModelNew(nn.Module):

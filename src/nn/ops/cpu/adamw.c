@@ -2,10 +2,10 @@
 #ifdef ISA_NAME
 #include "nn/ops/ops.h"
 
-/* As torch.optim.AdamW: w -= lr decay w; m, v moving averages; w -= lr / correct1 * m / (sqrt(v) / sqrt(correct2) + eps)
- * with correct = 1 - beta^step. */
-static void adamw_mt(size_t n, float *w, const float *g, float *m, float *v, float lr, float beta1, float beta2, float eps,
-                     float decay, float correct1, float correct2)
+/* As torch.optim.AdamW: w -= lr decay w; m, v moving averages; w -= lr / correct1 * m / (sqrt(v) / sqrt(correct2) +
+ * eps) with correct = 1 - beta^step. */
+static void adamw_mt(size_t n, float *w, const float *g, float *m, float *v, float lr, float beta1, float beta2,
+                     float eps, float decay, float correct1, float correct2)
 {
     float keep = 1.0f - lr * decay, size = lr / correct1, root = 1.0f / sqrtf(correct2);
     float c1 = 1.0f - beta1, c2 = 1.0f - beta2;

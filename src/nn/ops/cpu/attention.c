@@ -50,8 +50,8 @@ static float softmax_row(int n, float scale, float *p, float *ret_max)
     return v_sum(vs);
 }
 
-/* One sequence of n positions of which the first 'shared' lie at the root's rows and the others at its own. Pointers are
- * to row 0, head 0; root and own are first rows, so that position i is row root + i or own + i - shared. */
+/* One sequence of n positions of which the first 'shared' lie at the root's rows and the others at its own. Pointers
+ * are to row 0, head 0; root and own are first rows, so that position i is row root + i or own + i - shared. */
 struct attn_task {
     const struct attn_shape *s;
     int n, shared, first, kv; // queries [first, n)

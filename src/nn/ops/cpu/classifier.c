@@ -4,7 +4,8 @@
 #ifdef ISA_NAME
 #include "nn/ops/ops.h"
 
-static void classifier_row(int V, const float *z, float inv_temp, int32_t target, float *lse, float *logp, float *entropy)
+static void classifier_row(int V, const float *z, float inv_temp, int32_t target, float *lse, float *logp,
+                           float *entropy)
 {
     vf vm = v_splat(-INFINITY), vs = {0}, vx = {0};
     float m = -INFINITY, t[VL], sum, px;

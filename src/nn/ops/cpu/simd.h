@@ -41,7 +41,8 @@ INLINE float v_sum(vf x)
     return t[0];
 }
 
-/* e^x, error below 2 ulp on [-87, 88], clamped outside. Range reduction by Cody and Waite, polynomial of Cephes expf. */
+/* e^x, error below 2 ulp on [-87, 88], clamped outside. Range reduction by Cody and Waite, polynomial of Cephes
+ * expf. */
 INLINE vf v_exp(vf x)
 {
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer

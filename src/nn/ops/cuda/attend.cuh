@@ -99,7 +99,8 @@ __device__ __forceinline__ void attend_to(struct attending<G> &a, const struct e
     }
 }
 
-/* Positions first, first + teams and so on, below 'to', which is above 0; k and v: this lane's elements of position 0. */
+/* Positions first, first + teams and so on, below 'to', which is above 0; k and v: this lane's elements of position
+ * 0. */
 template <class T, int LANES, int G, int N>
 __device__ __forceinline__ void attend_some(struct attending<G> &a, const T *k, const T *v, size_t width, int first,
                                             int teams, int to)

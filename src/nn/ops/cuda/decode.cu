@@ -219,7 +219,8 @@ template <class T> __device__ int first_largest(const T *z, int V, float top)
     return 0;
 }
 
-/* The id at which the weights of the segment, added in order of ids, pass u; else the last one with a weight. One warp. */
+/* The id at which the weights of the segment, added in order of ids, pass u; else the last one with a weight. One
+ * warp. */
 template <class T>
 __device__ int walk(const T *z, int V, int from_id, int segment, float top, float inv, uint32_t from, float u)
 {

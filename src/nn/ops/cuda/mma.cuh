@@ -220,8 +220,8 @@ template <bool GROUP> __device__ __forceinline__ void products_end()
     products_commit<GROUP>();
     products_wait<GROUP, 0>();
 }
-/* Tiles that ordinary copies wrote become visible to wgmma; then a barrier of the block's THREADS. Its warps may wait at
- * it from different places of the code, which __syncthreads does not allow. */
+/* Tiles that ordinary copies wrote become visible to wgmma; then a barrier of the block's THREADS. Its warps may wait
+ * at it from different places of the code, which __syncthreads does not allow. */
 template <bool GROUP, int THREADS> __device__ __forceinline__ void tiles_ready()
 {
 #ifdef HAS_WGMMA

@@ -1,6 +1,7 @@
 /* rope.cu - RMSNorm of each query and key head (w NULL: none), then rotary positions (Su et al., arXiv 2104.09864;
  * half-split as in Hugging Face). A team of dim / 8 lanes a head; a lane owns four pairs. Pair p < rot / 2 is
- * rotated; the elements behind rot pass, in pairs too. WIDE: four pairs lie side by side, which they do where rot is a multiple of 8. */
+ * rotated; the elements behind rot pass, in pairs too. WIDE: four pairs lie side by side, which they do where rot is
+ * a multiple of 8. */
 #include "nn/ops/cuda/ops.cuh"
 
 #define THREADS 256
