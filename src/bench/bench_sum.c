@@ -9,11 +9,13 @@
 #include "bench/passk.h"
 #include "bench/run.h"
 #include "bench/speed.h"
+#include "task/extract.h"
 
 struct sums {
     struct task_counts *first, *best, *compile; /* per task; 'compile' counts faster against torch.compile */
     double score;
     int judged, cut, infra, timed;
+    int whole, whole_passed; /* answers that are not cut off before their program is closed; those of them that passed */
     int success[BENCH_MAX_TURNS]; /* trajectories that passed in turn k */
     json_t *categories;
 };
@@ -59,6 +61,8 @@ static void add_sample(const struct bench_run *b, int task, int sample, struct s
     }
     s->judged++;
     s->cut += a->cut;
+    if (!a->text || extract_is_whole(a->text, !a->cut))
+        s->whole++, s->whole_passed += passed;
     s->score += json_f64(a->verdict, "reward", 0);
     s->timed += !isnan(eager);
     s->first[task].n++;
@@ -211,6 +215,7 @@ json_t *bench_summary(const struct bench_run *b, double seconds)
     set_rates(v, b, &s);
     set(v, "turns_to_success", turn_counts(b, &s));
     set(v, "recovery", recovery(b, &s));
+    set(v, "whole_pass_rate", json_num(s.whole ? (double)s.whole_passed / s.whole : NAN));
     set(v, "cut_share", json_num(s.judged ? (double)s.cut / s.judged : NAN));
     set(v, "infra", json_integer(s.infra));
     set(v, "unsupported", json_integer(json_i64(s.categories, "unsupported", 0)));

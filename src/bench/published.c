@@ -73,6 +73,7 @@ static const char *unlike(const json_t *result)
 void bench_published(FILE *out, const json_t *result)
 {
     const char *suite = json_str(result, "suite", ""), *why = unlike(result);
+    char own[40];
     const struct row *r = !strncmp(suite, "musa-kernelbench", 16) ? musa_kernelbench
                           : !strncmp(suite, "kernelbench", 11)    ? kernelbench
                                                                   : NULL;
@@ -83,7 +84,9 @@ void bench_published(FILE *out, const json_t *result)
     fprintf(out, "%-28s %8s %8s %8s %8s\n", "", "Pass@8", "Avg@8", "faster", "compile");
     for (; r->model; r++)
         print_row(out, r->model, r->pass, r->avg, r->eager, r->compile);
-    print_row(out, json_str(result, "name", "this run"), share(result, "pass_at_8"), share(result, "avg_at_8"),
+    snprintf(own, sizeof own, "%.16s (of %lld)", json_str(result, "name", "this run"),
+             (long long)json_i64(result, "samples", SAMPLES));
+    print_row(out, own, share(result, "pass_at_8"), share(result, "avg_at_8"),
               share(result, "faster_eager"), share(result, "faster_compile"));
     if (*why)
         fprintf(out, "The last row is this run: %s, so it does not compare with the others.\n", why);

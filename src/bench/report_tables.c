@@ -74,10 +74,15 @@ static void tile_share(struct buf *out, const char *label, const struct report *
     buf_free(&delta);
 }
 
-/* What the keys ..._at_8 are of, in every stage of a run. */
+/* What the keys pass_at_8 and avg_at_8 are of, in every stage of a run. */
 static int k_of(const struct report *r)
 {
     return (int)json_i64(r->stages[0].bench, "k", 8);
+}
+
+static int samples_of(const struct report *r)
+{
+    return (int)json_i64(r->stages[0].bench, "samples", k_of(r));
 }
 
 void report_tiles(struct buf *out, const struct report *r)
@@ -87,7 +92,7 @@ void report_tiles(struct buf *out, const struct report *r)
     buf_adds(out, "<div class=tiles>");
     if (r->n) {
         const json_t *b = r->stages[r->n - 1].bench;
-        snprintf(name, sizeof name, "Avg@%d%s", k_of(r), r->n > 1 ? ", last stage" : "");
+        snprintf(name, sizeof name, "Avg@%d%s", samples_of(r), r->n > 1 ? ", last stage" : "");
         tile_share(out, name, r, "avg_at_8");
         snprintf(name, sizeof name, "Pass@%d%s", k_of(r), r->n > 1 ? ", last stage" : "");
         tile_share(out, name, r, "pass_at_8");
@@ -147,6 +152,7 @@ static void stage_row(struct buf *out, const struct report_stage *s, bool turns,
         cell(out, s->bench, "faster_compile");
     }
     cell(out, s->bench, "cut_share");
+    cell(out, s->bench, "whole_pass_rate");
     format_duration(json_f64(s->bench, "seconds", 0), took, sizeof took);
     buf_addf(out, "<td>%lld<td>%s\n", (long long)json_i64(s->bench, "infra", 0), took);
 }
@@ -158,7 +164,7 @@ static void stage_chart(struct buf *out, const struct report *r)
     struct svg_bar bars[REPORT_MAX_STAGES];
 
     snprintf(pass, sizeof pass, "Pass@%d", k_of(r));
-    snprintf(avg, sizeof avg, "Avg@%d", k_of(r));
+    snprintf(avg, sizeof avg, "Avg@%d", samples_of(r));
     for (int i = 0; i < r->n; i++)
         bars[i] = (struct svg_bar){r->stages[i].name,
                                    {share(r->stages[i].bench, "pass_at_8"), share(r->stages[i].bench, "avg_at_8")},
@@ -169,26 +175,26 @@ static void stage_chart(struct buf *out, const struct report *r)
 void report_stage_table(struct buf *out, const struct report *r)
 {
     bool turns = several_turns(r), faster = any(r, "faster_eager");
-    int k;
+    int k, n;
 
     if (r->n == 0)
         return;
-    k = k_of(r);
+    k = k_of(r), n = samples_of(r);
     buf_adds(out, "<section><h2>Results</h2>");
     stage_chart(out, r);
-    buf_addf(out, "<div class=scroll><table><thead><tr><th>stage<th>Pass@1<th>Pass@%d<th>Avg@%d", k, k);
+    buf_addf(out, "<div class=scroll><table><thead><tr><th>stage<th>Pass@1<th>Pass@%d<th>Avg@%d", k, n);
     if (turns)
-        buf_addf(out, "<th>Pass@%d, any turn<th>Avg@%d, any turn", k, k);
+        buf_addf(out, "<th>Pass@%d, any turn<th>Avg@%d, any turn", k, n);
     if (faster)
         buf_adds(out, "<th>faster than eager<th>than compile");
-    buf_adds(out, "<th>cut off<th>infra<th>time<tbody>");
+    buf_adds(out, "<th>cut off<th>given a whole program<th>infra<th>time<tbody>");
     for (int i = 0; i < r->n; i++)
         stage_row(out, &r->stages[i], turns, faster);
     buf_addf(out, "</table></div><p class=note>Pass@%d: at least one of %d programs passes MooreEval (unbiased "
                   "estimate). "
                   "Avg@%d: share that passes; &plusmn; is a 95&#8239;%% interval over tasks. All numbers are of first "
                   "responses",
-             k, k, k);
+             k, k, n);
     buf_adds(out, turns ? "; <i>any turn</i> counts programs repaired after the judge's feedback." : ".");
     buf_addf(out, " Verdicts by backend <code>%s</code>%s.</p></section>\n",
              json_str(r->stages[0].bench, "backend", "?"), faster ? "" : ", where speed is not measured");

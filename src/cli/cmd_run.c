@@ -37,12 +37,13 @@ static const struct kind kinds[] = {
     {"synth", &cmd_synth, "data", "out=out", false},
     {"init", &cmd_scratch, NULL, "data=train out=out", true},
     {"sft", &cmd_sft, NULL, "model=model data=train harvest=harvest out=out metrics=metrics stage=stage", true},
-    {"rft", &cmd_rft, NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
+    {"rft", &cmd_rft, NULL, "model=model prompts=prompts data=train+own out=out metrics=metrics stage=stage", true},
     {"rl_single", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
     {"rl_multi", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
-    {"control", &cmd_sft, NULL, "model=model data=train+rft out=out metrics=metrics stage=stage", true},
-    {"control_rft", &cmd_rft, NULL, "model=model prompts=prompts data=train out=out metrics=metrics stage=stage", true},
-    {"control_oracle", &cmd_sft, NULL, "model=model data=oracle out=out metrics=metrics stage=stage", true},
+    {"control_sft", &cmd_sft, NULL, "model=model data=train+own out=out metrics=metrics stage=stage", true},
+    {"control_permuted", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
+    {"control_rft", &cmd_rft, NULL, "model=model prompts=prompts data=train+own out=out metrics=metrics stage=stage", true},
+    {"control_oracle", &cmd_sft, NULL, "model=model data=train+own+oracle out=out metrics=metrics stage=stage", true},
     {"bench", &cmd_bench, NULL, "model=model tasks=tasks out=out", false},
 };
 
@@ -54,7 +55,7 @@ struct run {
     struct run_stage stages[MAX_STAGES];
     int n;
     char *model;     /* made by the latest planned stage */
-    bool has_rft;
+    bool has_own;    /* sft harvested the model's failures */
     char last_key[65];
     json_t *resolved;
     struct err *e;
@@ -77,17 +78,30 @@ static void section_names(const char **names)
 
 /* ---- planning: every option is resolved and checked before the first stage runs ---- */
 
+/* "train+own": the files that there are, with commas between. */
+static char *data_files(const struct run *r, const char *what)
+{
+    static const struct {
+        const char *word, *path;
+    } files[] = {{"train", "data/train.jsonl"}, {"own", "sft/harvest/own.jsonl"}, {"oracle", "data/oracle.jsonl"}};
+    char *words = xstrdup(what), *save = NULL;
+    struct buf list;
+
+    buf_init(&list, BUF_MAX_TEXT);
+    for (char *w = strtok_r(words, "+", &save); w; w = strtok_r(NULL, "+", &save))
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+            if (!strcmp(w, files[i].word) && (strcmp(w, "own") || r->has_own))
+                buf_addf(&list, "%s%s/%s", list.n ? "," : "", r->out, files[i].path);
+    free(words);
+    return buf_detach(&list);
+}
+
 static char *path_value(const struct run *r, const struct run_stage *s, const char *what)
 {
     if (!strcmp(what, "out"))
         return xstrdup(s->dir);
-    if (!strcmp(what, "train"))
-        return xasprintf("%s/data/train.jsonl", r->out);
-    if (!strcmp(what, "train+rft"))
-        return r->has_rft ? xasprintf("%s/data/train.jsonl,%s/rft/rft.jsonl", r->out, r->out)
-                          : xasprintf("%s/data/train.jsonl", r->out);
-    if (!strcmp(what, "oracle"))
-        return xasprintf("%s/data/train.jsonl,%s/data/oracle.jsonl", r->out, r->out);
+    if (!strncmp(what, "train", 5))
+        return data_files(r, what);
     if (!strcmp(what, "harvest"))
         return xasprintf("%s/data/harvest.jsonl", r->out);
     if (!strcmp(what, "prompts"))
@@ -224,7 +238,8 @@ static int plan_word(const char *word, void *ctx, struct err *e)
     if (plan_stage(r, k, word, k->folder ? k->folder : word, e) < 0)
         return -1;
     memcpy(r->last_key, r->stages[r->n - 1].key, sizeof r->last_key);
-    r->has_rft |= !strcmp(word, "rft");
+    if (!strcmp(word, "sft"))
+        r->has_own = opts_int(&r->stages[r->n - 1].opts, "harvest-tasks") > 0;
     if (k->makes_model) {
         free(r->model);
         r->model = strcmp(word, "init") ? path_join(r->stages[r->n - 1].dir, "model")
@@ -380,6 +395,8 @@ static json_t *summary_of(const struct run *r, struct err *e)
         json_object_set(row, "pass_at_8", json_object_get(b, "pass_at_8"));
         json_object_set(row, "avg_at_8", json_object_get(b, "avg_at_8"));
         json_object_set(row, "k", json_object_get(b, "k"));
+        json_object_set(row, "samples", json_object_get(b, "samples"));
+        json_object_set(row, "whole_pass_rate", json_object_get(b, "whole_pass_rate"));
         json_object_set(row, "families", json_object_get(b, "families"));
         json_array_append_new(list, row);
         json_decref(tasks);
@@ -431,11 +448,11 @@ static void print_table(const struct run *r, const json_t *sum)
     char took[32];
     size_t i;
 
-    printf("\n%-12s   Pass@%d    Avg@%d", "stage", k, k);
+    printf("\n%-16s   Pass@%d    Avg@%d of whole", "stage", k, (int)json_i64(first, "samples", k));
     print_families(first, true);
     json_array_foreach(stages, i, row) {
-        printf("%-12s %7.1f%% %7.1f%%", json_str(row, "name", ""), 100 * json_f64(row, "pass_at_8", 0),
-               100 * json_f64(row, "avg_at_8", 0));
+        printf("%-16s %7.1f%% %7.1f%% %7.1f%%", json_str(row, "name", ""), 100 * json_f64(row, "pass_at_8", 0),
+               100 * json_f64(row, "avg_at_8", 0), 100 * json_f64(row, "whole_pass_rate", 0));
         print_families(row, false);
     }
     format_duration(json_f64(sum, "seconds", 0), took, sizeof took);

@@ -165,6 +165,16 @@ void extract_code(const char *text, size_t n, enum extract_kind kind, struct ext
     *ret = x;
 }
 
+bool extract_is_whole(const char *text, bool ended)
+{
+    struct extraction x;
+
+    if (ended)
+        return true;
+    extract_code(text, strlen(text), EXTRACT_RESPONSE, &x);
+    return x.found && x.closed && x.defines_modelnew;
+}
+
 json_t *extract_json(const struct extraction *x)
 {
     return json_pack("{s:b,s:s,s:i,s:i,s:b,s:b,s:b,s:I,s:I}", "found", x->found, "how", x->how, "fence", x->fence,

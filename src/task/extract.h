@@ -35,6 +35,9 @@ void extract_code(const char *text, size_t n, enum extract_kind kind, struct ext
 /* True if a line of code reads 'class ModelNew' followed by a non-identifier character. */
 bool extract_defines_modelnew(const char *code, size_t n);
 
+/* True for a response that is whole: the model ended it itself, or it holds a closed program all the same. */
+bool extract_is_whole(const char *text, bool ended);
+
 json_t *extract_json(const struct extraction *x); /* new; the record's "extraction" section */
 
 #endif

@@ -53,6 +53,12 @@ static json_t *record_of(const struct rft *s, const struct prompt_item *p, const
     return rec;
 }
 
+/* What every sample solves is known, and what one in many solves may have passed by luck. */
+static bool teaches(const struct rft_options *o, size_t passed)
+{
+    return (int)passed >= o->keep_min && (!o->keep_max || (int)passed <= o->keep_max);
+}
+
 /* One prompt: its correct programs, one drawn of each cluster. Result: {"name","families","samples","passed",
  * "infra","unsupported","too_long" (samples not drawn: their prompt leaves no room),"effective" (strategies among what
  * passed),"uniform" (among as many as are kept, drawn without clusters),"kept":[record..]}. */
@@ -78,7 +84,7 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
     clusters = cluster_assign(sk, n, s->o->threshold, label);
     pick = xcalloc(clusters + 1, sizeof *pick);
     cluster_draw(label, n, clusters, rng, pick);
-    for (size_t c = 0; c < clusters && (int)c < s->o->max_keep; c++)
+    for (size_t c = 0; c < clusters && (int)c < s->o->max_keep && teaches(s->o, n); c++)
         json_array_append_new(kept, record_of(s, p, &g->r[who[pick[c]]], (int)c));
     rng_seed(&apart, g->seed, UNIFORM_ROUNDS);
     uniform = cluster_uniform(label, n, json_array_size(kept), &apart);
@@ -164,7 +170,7 @@ static int collect(struct rft *s, struct err *e)
 /* ---- joining ---- */
 
 struct sums {
-    double samples, passed, prompts, solved, effective, uniform, kept, infra, unsupported, too_long;
+    double samples, passed, prompts, solved, taught, effective, uniform, kept, infra, unsupported, too_long;
     json_t *families; /* name -> {"samples","passed"} */
 };
 
@@ -193,6 +199,7 @@ static int join_group(struct sums *t, const json_t *g, struct buf *lines)
     t->unsupported += json_f64(g, "unsupported", 0);
     t->too_long += json_f64(g, "too_long", 0);
     t->solved += passed > 0;
+    t->taught += json_array_size(json_object_get(g, "kept")) > 0;
     t->effective += json_f64(g, "effective", 0);
     t->uniform += json_f64(g, "uniform", 0);
     json_array_foreach(json_object_get(g, "families"), i, v)
@@ -210,7 +217,7 @@ static int join_group(struct sums *t, const json_t *g, struct buf *lines)
 
 static json_t *stats_of(const struct sums *t)
 {
-    double solved = t->solved > 0 ? t->solved : 1, judged = t->samples - t->infra - t->too_long;
+    double solved = t->solved > 0 ? t->solved : 1, taught = t->taught > 0 ? t->taught : 1, judged = t->samples - t->infra - t->too_long;
     json_t *v = json_object();
 
     metrics_set(v, "prompts", t->prompts);
@@ -221,10 +228,11 @@ static json_t *stats_of(const struct sums *t)
     metrics_set(v, "too_long", t->too_long);
     metrics_set(v, "acceptance", judged > 0 ? t->passed / judged : 0);
     metrics_set(v, "prompts_solved", t->solved);
+    metrics_set(v, "prompts_kept", t->taught);
     metrics_set(v, "kept", t->kept);
     metrics_set(v, "effective_before", t->effective / solved);
-    metrics_set(v, "effective_after", t->kept / solved); // one of each cluster: as many strategies as programs
-    metrics_set(v, "effective_uniform", t->uniform / solved);
+    metrics_set(v, "effective_after", t->kept / taught); // one of each cluster: as many strategies as programs
+    metrics_set(v, "effective_uniform", t->uniform / taught);
     return v;
 }
 
@@ -314,6 +322,9 @@ int rft_collect(const struct rft_options *o, struct err *e)
     struct rft s = {.o = o};
     int rc;
 
+    if (o->keep_max && o->keep_max < o->keep_min)
+        return err_set(e, ERR_INPUT, "keep-max (%d) is below keep-min (%d): no prompt would be kept", o->keep_max,
+                       o->keep_min);
     if (o->samples < 1 || o->chunk < 1 || o->max_keep < 1 || o->max_new < 1)
         return err_set(e, ERR_INPUT, "samples, chunk, max-keep and max-new want at least 1");
     if (o->claim && run_open(o->out, o->claim, may_change, &s.folder, e) < 0)

@@ -17,6 +17,7 @@ struct rft_options {
     int samples;          /* of each prompt */
     int max_new, chunk;   /* prompts sampled together; a chunk is the unit of resuming */
     int max_keep;         /* programs kept of one prompt at most */
+    int keep_min, keep_max; /* prompts with so many passes are kept; 0: at least 1; no upper limit */
     double temperature, threshold; /* cluster.h */
     const json_t *verdict;
     int workers, jobs;

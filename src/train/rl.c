@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "nn/optim.h"
 #include "objective/bdr.h"
+#include "task/extract.h"
 #include "train/asker.h"
 #include "train/average.h"
 #include "train/checkpoint.h"
@@ -475,7 +476,7 @@ struct tally {
     double n, infra, unsupported, cut, full, nll, tokens, reward, n_reward;
     double first_pass, best_pass, first_score, best_score;
     double turn_share[ROLLOUT_MAX_TURNS + 1]; /* [k]: passed in turn k; [0]: never */
-    double turns, mixed, repair, repair_pass, n_repair, none, left_out, complete;
+    double turns, mixed, repair, repair_pass, n_repair, none, left_out, whole;
 };
 
 static void tally_scored(struct tally *t, const struct rollout *r)
@@ -488,7 +489,7 @@ static void tally_scored(struct tally *t, const struct rollout *r)
     t->first_score += r->turn[0].score;
     t->best_score += best;
     t->first_pass += r->passed_turn == 1;
-    t->complete += !r->turn[0].cut;
+    t->whole += extract_is_whole(r->turn[0].text, !r->turn[0].cut);
     t->best_pass += r->passed_turn > 0;
     t->turn_share[r->passed_turn]++;
     t->turns += r->turns;
@@ -569,7 +570,7 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
     struct judge_counts c = judge_counts(s->judge);
     const struct { const char *name; double value; } rows[] = {
         {"reward", share(t->reward, t->n_reward)}, {"pass_rate", share(t->first_pass, t->n_reward)},
-        {"pass_rate_complete", ratio(t->first_pass, t->complete)},
+        {"pass_rate_whole", ratio(t->first_pass, t->whole)},
         {"score", share(t->first_score, t->n_reward)}, {"entropy", share(t->nll, t->tokens)},
         {"entropy_learned", ratio(l->entropy, l->tokens)}, {"grad_norm", made(l, l->grad_norm)},
         {"loss", made(l, l->loss)}, {"lr", l->lr},

@@ -195,6 +195,42 @@ static void test_model(void **state)
     free(out);
 }
 
+struct wholes {
+    int all, cut, passed;
+};
+
+static int count_whole(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    struct wholes *w = ctx;
+    bool cut = json_flag(v, "cut", false);
+
+    (void)line, (void)e;
+    w->all++;
+    w->cut += cut;
+    w->passed += !cut && !strcmp(status_of(json_str(v, "text", "")), "passed");
+    return 0;
+}
+
+/* What the limit cut off is told apart from what is wrong. */
+static void test_whole_answers(void **state)
+{
+    char *out = path_join(dir, "whole"), *path = path_join(out, "samples.jsonl");
+    struct bench_options o = options(out);
+    struct wholes w = {0};
+    struct err e = ERR_INIT;
+    json_t *v;
+
+    (void)state;
+    o.samples = 16, o.turns = 1, o.max_new = 300;
+    v = run(&o);
+    assert_int_equal(jsonl_each(path, count_whole, &w, &e), 0);
+    assert_true(w.all == 48 && w.cut > 0 && w.cut < 48 && w.passed > 0);
+    assert_true(fabs(json_f64(v, "cut_share", 0) - w.cut / 48.0) < 1e-9);
+    assert_true(fabs(json_f64(v, "whole_pass_rate", 0) - (double)w.passed / (w.all - w.cut)) < 1e-9);
+    json_decref(v);
+    free(out), free(path);
+}
+
 static int compare_lines(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -403,10 +439,10 @@ static void test_bad_options(void **state)
     free(out);
 }
 
-/* Four samples are headed by 4: the keys keep their names. */
+/* Pass@k is headed by its k, an average by the samples it is of: the keys keep their names. */
 static void test_heading(void **state)
 {
-    json_t *v = json_pack("{s:s,s:i,s:i,s:i,s:f,s:f}", "name", "m", "tasks", 2, "samples", 4, "k", 4, "pass_at_1", 0.25,
+    json_t *v = json_pack("{s:s,s:i,s:i,s:i,s:f,s:f}", "name", "m", "tasks", 2, "samples", 16, "k", 8, "pass_at_1", 0.25,
                           "pass_at_8", 0.5);
     const json_t *list[] = {v};
     char *text = NULL;
@@ -416,7 +452,7 @@ static void test_heading(void **state)
     (void)state;
     bench_table(out, list, 1);
     fclose(out);
-    if (!strstr(text, "    Pass@1    Pass@4     Avg@4  best P@4  best A@4    faster   cut off  infra") ||
+    if (!strstr(text, "    Pass@1    Pass@8    Avg@16  best P@8 best A@16    faster   cut off  of whole  infra") ||
         !strstr(text, "     25.0%     50.0%         -"))
         fail_msg("the table is:\n%s", text);
     free(text);
@@ -444,7 +480,7 @@ static void test_published(void **state)
 
     assert_non_null(strstr(whole, "published by the MusaCoder paper, not measured here"));
     assert_non_null(strstr(whole, "MusaCoder-27B-RL                93.2%    88.6%    15.0%     9.2%\n"));
-    assert_non_null(strstr(whole, "mine                            50.0%    25.0%        -        -\n"));
+    assert_non_null(strstr(whole, "mine (of 8)                     50.0%    25.0%        -        -\n"));
     assert_null(strstr(whole, "does not compare"));
     assert_non_null(strstr(part, "of other tasks than levels 1 to 3, so it does not compare"));
     musa = published("musa-kernelbench:x", 250);
@@ -464,7 +500,7 @@ int main(void)
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
         cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_feedback_controls),
-        cmocka_unit_test(test_foreign), cmocka_unit_test(test_heading), cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_foreign), cmocka_unit_test(test_whole_answers), cmocka_unit_test(test_heading), cmocka_unit_test(test_bad_options),
     };
 
     return cmocka_run_group_tests_name("bench", tests, setup, teardown);

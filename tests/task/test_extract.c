@@ -78,9 +78,19 @@ static void test_flags(void **state)
     assert_false(x.found);
 }
 
+static void whole(void **state)
+{
+    (void)state;
+    assert_true(extract_is_whole("no program at all", true));
+    assert_true(extract_is_whole("```python\nclass ModelNew(x):\n  pass\n```\nand then", false));
+    assert_false(extract_is_whole("```python\nclass ModelNew(x):\n  pas", false));
+    assert_false(extract_is_whole("```python\nx = 1\n```\nclass", false));
+    assert_false(extract_is_whole("", false));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules), cmocka_unit_test(test_flags)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules), cmocka_unit_test(test_flags), cmocka_unit_test(whole)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -328,6 +328,7 @@ static void rft(void **state)
     assert_int_equal(json_f64(s, "kept", 0), n);
     assert_true(n > 0 && n <= 18 && n <= json_f64(s, "passed", 0));
     assert_true(json_f64(s, "effective_before", 0) >= 1);
+    assert_true(json_f64(s, "prompts_kept", 0) == json_f64(s, "prompts_solved", -1));
     assert_true(json_f64(json_object_get(json_object_get(s, "families"), "toy"), "samples", 0) == 48);
     json_decref(s);
     tiny_must(rft_collect(&o, &e), &e);
@@ -340,12 +341,51 @@ static void rft(void **state)
     free(stats);
 }
 
+static int chunk_prompts(const char *out, int least, int most)
+{
+    struct err e = ERR_INIT;
+    char *path = path_join(out, "chunks/00000.json");
+    json_t *list = json_read(path, &e), *g;
+    size_t i;
+    int other = 0;
+
+    assert_int_equal(json_array_size(list), 6);
+    json_array_foreach(list, i, g) {
+        int passed = (int)json_i64(g, "passed", -1);
+        bool kept = json_array_size(json_object_get(g, "kept")) > 0;
+
+        assert_int_equal(kept, passed >= least && passed <= most);
+        other += passed > 0 && !kept;
+    }
+    json_decref(list);
+    free(path);
+    return other;
+}
+
+/* Prompts that nearly all samples solve, or one of many, are left out. */
+static void rft_keeps_between(void **state)
+{
+    (void)state;
+    char *learned = tiny_path("learn/model"), *out = tiny_path("rft_between"), *prompts = tiny_path("prompts.jsonl");
+    struct rft_options o = {.model = learned, .data = prompts, .out = out, .samples = 8, .max_new = 12, .chunk = 6,
+                            .max_keep = 2, .temperature = 1, .threshold = 0.85, .seed = 1, .keep_min = 3, .keep_max = 6};
+    struct err e = ERR_INIT;
+
+    tiny_must(rft_collect(&o, &e), &e);
+    assert_true(chunk_prompts(out, 3, 6) > 0);
+    o.keep_max = 2;
+    assert_int_equal(rft_collect(&o, &e), -1);
+    assert_non_null(strstr(e.msg, "keep-max"));
+    free(learned), free(out), free(prompts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(books),
                                        cmocka_unit_test(killed_while_ahead), cmocka_unit_test(goes_on_with_more),
                                        cmocka_unit_test(learns_behind),
-                                       cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(strict),
+                                       cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(rft_keeps_between),
+                                       cmocka_unit_test(strict),
                                        cmocka_unit_test(kept_sets),
                                        cmocka_unit_test(nonsense)};
     int rc;
