@@ -15,7 +15,7 @@ struct sums {
     struct task_counts *first, *best, *compile; /* per task; 'compile' counts faster against torch.compile */
     double score;
     int judged, cut, infra, timed;
-    int whole, whole_passed; /* answers that are not cut off before their program is closed; those of them that passed */
+    int whole, whole_passed; /* answers that are not cut off before their program is closed; those that passed */
     int success[BENCH_MAX_TURNS]; /* trajectories that passed in turn k */
     json_t *categories;
 };

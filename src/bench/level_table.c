@@ -79,8 +79,8 @@ static void pass_table(FILE *out, const json_t *result)
     if (several)
         fprintf(out, "%s is also the unbiased Pass@1\n", avg);
     if (at(result, "cut_share") > 0)
-        fprintf(out, "%.1f %% of the answers are cut off; of the whole ones %.1f %% pass\n", 100 * at(result, "cut_share"),
-                100 * at(result, "whole_pass_rate"));
+        fprintf(out, "%.1f %% of the answers are cut off; of the whole ones %.1f %% pass\n",
+                100 * at(result, "cut_share"), 100 * at(result, "whole_pass_rate"));
 }
 
 static void fast_table(FILE *out, const json_t *result, enum baseline b)

@@ -42,7 +42,8 @@ static const struct kind kinds[] = {
     {"rl_multi", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
     {"control_sft", &cmd_sft, NULL, "model=model data=train+own out=out metrics=metrics stage=stage", true},
     {"control_permuted", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
-    {"control_rft", &cmd_rft, NULL, "model=model prompts=prompts data=train+own out=out metrics=metrics stage=stage", true},
+    {"control_rft", &cmd_rft, NULL,
+        "model=model prompts=prompts data=train+own out=out metrics=metrics stage=stage", true},
     {"control_oracle", &cmd_sft, NULL, "model=model data=train+own+oracle out=out metrics=metrics stage=stage", true},
     {"bench", &cmd_bench, NULL, "model=model tasks=tasks out=out", false},
 };

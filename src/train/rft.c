@@ -217,7 +217,8 @@ static int join_group(struct sums *t, const json_t *g, struct buf *lines)
 
 static json_t *stats_of(const struct sums *t)
 {
-    double solved = t->solved > 0 ? t->solved : 1, taught = t->taught > 0 ? t->taught : 1, judged = t->samples - t->infra - t->too_long;
+    double solved = t->solved > 0 ? t->solved : 1, taught = t->taught > 0 ? t->taught : 1;
+    double judged = t->samples - t->infra - t->too_long;
     json_t *v = json_object();
 
     metrics_set(v, "prompts", t->prompts);

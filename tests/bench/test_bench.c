@@ -442,8 +442,8 @@ static void test_bad_options(void **state)
 /* Pass@k is headed by its k, an average by the samples it is of: the keys keep their names. */
 static void test_heading(void **state)
 {
-    json_t *v = json_pack("{s:s,s:i,s:i,s:i,s:f,s:f}", "name", "m", "tasks", 2, "samples", 16, "k", 8, "pass_at_1", 0.25,
-                          "pass_at_8", 0.5);
+    json_t *v = json_pack("{s:s,s:i,s:i,s:i,s:f,s:f}", "name", "m", "tasks", 2, "samples", 16, "k", 8,
+                          "pass_at_1", 0.25, "pass_at_8", 0.5);
     const json_t *list[] = {v};
     char *text = NULL;
     size_t n;
@@ -500,7 +500,8 @@ int main(void)
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
         cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_feedback_controls),
-        cmocka_unit_test(test_foreign), cmocka_unit_test(test_whole_answers), cmocka_unit_test(test_heading), cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_foreign), cmocka_unit_test(test_whole_answers), cmocka_unit_test(test_heading),
+        cmocka_unit_test(test_bad_options),
     };
 
     return cmocka_run_group_tests_name("bench", tests, setup, teardown);

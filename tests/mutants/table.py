@@ -88,8 +88,8 @@ m("resume forgets the retry buffer", "train/rl.c",
   RL)
 m("max-keep ignored", "train/rft.c", "c < clusters && (int)c < s->o->max_keep", "c < clusters", WIRING, RL)
 m("RFT keeps what teaches nothing", "train/rft.c", " && teaches(s->o, n)", "", RL)
-m("cut answers count as whole", "task/extract.c", "return x.found && x.closed && x.defines_modelnew;", "return x.found;",
-  "task/test_extract")
+m("cut answers count as whole", "task/extract.c", "return x.found && x.closed && x.defines_modelnew;",
+  "return x.found;", "task/test_extract")
 m("RFT counts infra as failures", "train/rft.c", "judged = t->samples - t->infra - t->too_long", "judged = t->samples",
   WIRING)
 m("SFT does not learn", "train/sft.c", "return optim_step(s->opt, s->m, *ret_lr, e);", "return 0;", WIRING)

@@ -90,7 +90,8 @@ static void whole(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules), cmocka_unit_test(test_flags), cmocka_unit_test(whole)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules), cmocka_unit_test(test_flags),
+                                       cmocka_unit_test(whole)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -368,7 +368,8 @@ static void rft_keeps_between(void **state)
     (void)state;
     char *learned = tiny_path("learn/model"), *out = tiny_path("rft_between"), *prompts = tiny_path("prompts.jsonl");
     struct rft_options o = {.model = learned, .data = prompts, .out = out, .samples = 8, .max_new = 12, .chunk = 6,
-                            .max_keep = 2, .temperature = 1, .threshold = 0.85, .seed = 1, .keep_min = 3, .keep_max = 6};
+                            .max_keep = 2, .temperature = 1, .threshold = 0.85, .seed = 1,
+                            .keep_min = 3, .keep_max = 6};
     struct err e = ERR_INIT;
 
     tiny_must(rft_collect(&o, &e), &e);
@@ -384,7 +385,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(books),
                                        cmocka_unit_test(killed_while_ahead), cmocka_unit_test(goes_on_with_more),
                                        cmocka_unit_test(learns_behind),
-                                       cmocka_unit_test(learns), cmocka_unit_test(rft), cmocka_unit_test(rft_keeps_between),
+                                       cmocka_unit_test(learns), cmocka_unit_test(rft),
+                                       cmocka_unit_test(rft_keeps_between),
                                        cmocka_unit_test(strict),
                                        cmocka_unit_test(kept_sets),
                                        cmocka_unit_test(nonsense)};
