@@ -13,6 +13,7 @@
 #include "synth/probe.h"
 #include "synth/sched/sched.h"
 #include "synth/stream.h"
+#include "synth/wording.h"
 
 static const struct opt rows[] = {
     {"synth", "out", OPT_STR, NULL, "folder to write; needed"},
@@ -36,6 +37,10 @@ static const struct opt rows[] = {
     {"synth", "max-elements", OPT_INT, "4096", "largest tensor, in elements"},
     {"synth", "max-program", OPT_INT, "0", "longest program, in bytes; 0: no limit"},
     {"synth", "style", OPT_CHOICE, "plain", "plain|full: terse and canonical, or varied names, comments and sizes"},
+    {"synth", "wordings", OPT_INT, "8",
+        "ways to write requests, questions, names and layouts, 1 to 8; 1: the plain one"},
+    {"synth", "formulas", OPT_BOOL, "false",
+        "say above the first kernel what each operator computes: // hardswish(x) = x * min(max(x + 3, 0), 6) / 6"},
     {"synth", "dtypes", OPT_STR, "float32", "float32, float16, bfloat16, int64; comma-separated"},
     {"synth", "seed", OPT_INT, "1", "same seed, same bytes"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
@@ -73,7 +78,7 @@ static int check_ranges(const struct opts *o, struct err *e)
         {"tasks", 1, 1000000}, {"heldout", 0, 10000}, {"prompts", 0, 1000000}, {"per-task", 1, PROBLEM_SOLUTIONS},
         {"answers", 1, PROBLEM_SOLUTIONS}, {"harvest", 0, 1000000}, {"max-ops", 1, 10}, {"jobs", 0, 1024},
         {"trials", 1, 1000}, {"knowledge", 0, 1000000}, {"max-elements", 64, 1 << 20}, {"seed", 0, INT64_MAX},
-        {"max-program", 0, 1 << 20}, {"records", 0, INT64_MAX}, {"shard-size", 1, 100000},
+        {"max-program", 0, 1 << 20}, {"records", 0, INT64_MAX}, {"wordings", 1, WORDINGS}, {"shard-size", 1, 100000},
     };
     static const char *const shares[] = {"verify-share", "mutant-share"};
 
@@ -118,6 +123,7 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
         .judge = opts_bool(o, "verify") ? verify_all : NULL,
     };
     c->problem.all_taught = !opts_bool(o, "known");
+    c->problem.voice.wordings = (int)opts_int(o, "wordings"), c->problem.voice.formulas = opts_bool(o, "formulas");
     c->problem.voice.musa = !strcmp(opts_str(o, "dialect"), "musa");
     if (prompt_style_parse(opts_str(o, "style"), &c->problem.voice.style, e) < 0 ||
         parse_dtypes(opts_str(o, "dtypes"), &c->problem.dtypes, e) < 0)
@@ -187,6 +193,7 @@ static int run_stream(const struct opts *o, struct err *e)
     struct stream_stats n;
     int rc = 0;
 
+    s.wordings = (int)opts_int(o, "wordings"), s.formulas = opts_bool(o, "formulas");
     s.musa = !strcmp(opts_str(o, "dialect"), "musa"), s.max_program = (int)opts_int(o, "max-program");
     s.ops_text = opts_str(o, "ops");
     if (sscanf(opts_str(o, "part"), "%d/%d", &s.process, &s.processes) != 2 || s.processes < 1 || s.process < 0 ||

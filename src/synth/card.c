@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "synth/entropy.h"
 
 /* What of a shard's statistics is summed: counters by name, and plain numbers. */
 static const char *const tables[] = {"kinds", "difficulty", "operators", "schedules", "refused"};
@@ -201,6 +202,36 @@ static void add_verification(struct buf *b, const json_t *sum)
         buf_adds(b, "No bug was put in.\n");
 }
 
+static int read_record(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    (void)line, (void)e;
+    entropy_add_messages(ctx, json_object_get(v, "messages"));
+    return 0;
+}
+
+/* Of as many shards as the estimate reads. */
+static void add_entropy(struct buf *b, const char *out, long shards)
+{
+    struct entropy *x = entropy_new();
+    struct err ignored = ERR_INIT;
+    json_t *v;
+
+    for (long i = 0; i < shards && !entropy_is_full(x); i++) {
+        char *path = xasprintf("%s/data/train-%05ld.jsonl", out, i);
+        if (file_exists(path))
+            jsonl_each(path, read_record, x, &ignored);
+        free(path);
+    }
+    v = entropy_json(x);
+    buf_addf(b, "\n## Entropy\nOf the first %lld records %lld requests and %lld answers are texts of their own. An "
+             "answer costs %.0f nats, %.3f a byte, by an estimate from the 12 bytes in front of each (src/synth/entropy.h).\n",
+             (long long)json_i64(v, "records", 0), (long long)json_i64(v, "distinct_requests", 0),
+             (long long)json_i64(v, "distinct_answers", 0), json_f64(v, "nats_per_answer", 0),
+             json_f64(v, "nats_per_byte", 0));
+    json_decref(v);
+    entropy_free(x);
+}
+
 int card_write(const char *out, long shards, struct err *e)
 {
     char *path = path_join(out, "README.md"), *options_path = path_join(out, "options.json");
@@ -212,6 +243,7 @@ int card_write(const char *out, long shards, struct err *e)
     if (!rc) {
         add_head(&b, options, json_i64(sum, "records", 0));
         add_verification(&b, sum);
+        add_entropy(&b, out, shards);
         add_table(&b, "Records", "split and kind", json_object_get(sum, "kinds"), 40);
         buf_adds(&b, "\n![difficulty](plots/difficulty.svg)\n\n![schedules](plots/schedules.svg)\n");
         add_table(&b, "Operators", "operator", json_object_get(sum, "operators"), 30);

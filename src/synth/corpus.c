@@ -12,6 +12,7 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "synth/entropy.h"
 #include "synth/ir/ast_mutate.h"
 #include "synth/knowledge.h"
 
@@ -27,6 +28,7 @@ struct corpus {
     json_t *verdicts;
     struct buf file[N_FILES];
     json_t *families, *strategies, *reasons, *bugs, *classes; /* counters; classes: of prompts */
+    struct entropy *entropy; /* of train.jsonl */
     struct corpus_stats stats;
 };
 
@@ -185,6 +187,8 @@ static void add_generate(struct corpus *c, const struct problem *p, int k, enum 
 {
     json_t *m = record_generate(&c->o->problem.voice, json_object_get(p->view, "inputs"), p->code, NULL, p->s[k].code);
 
+    if (f == F_TRAIN)
+        entropy_add_messages(c->entropy, m);
     add_line(&c->file[f], record_of(c, p, k, f == F_ORACLE ? "oracle" : "generate", m, provenance(c, NULL, NULL)));
     count(c->strategies, p->s[k].strategy);
 }
@@ -269,6 +273,7 @@ static void add_knowledge(struct corpus *c)
         json_t *v = knowledge_record(&c->source, i);
         if (!v)
             break;
+        entropy_add_messages(c->entropy, json_object_get(v, "messages"));
         add_line(&c->file[F_TRAIN], v);
         c->stats.train++, c->stats.knowledge++;
     }
@@ -343,11 +348,12 @@ static json_t *stats_of(const struct corpus *c)
 {
     const struct corpus_stats *n = &c->stats;
 
-    return json_pack("{s:s, s:I, s:b, s:s, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:O, s:O, s:O, s:O, s:O, s:o}",
+    return json_pack("{s:s, s:I, s:b, s:s, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:o, s:O, s:O, s:O, s:O, s:O, s:o}",
                      "generator", SYNTH_GENERATOR, "seed", (json_int_t)c->o->problem.seed, "verified",
                      c->o->judge != NULL, "style", prompt_style_name(c->o->problem.voice.style), "records", "train",
                      n->train, "repairs", n->repairs, "knowledge", n->knowledge, "heldout", n->heldout, "prompts",
-                     n->prompts, "harvest", n->harvest, "rejected", n->rejected, "prompt_classes", c->classes,
+                     n->prompts, "harvest", n->harvest, "rejected", n->rejected, "entropy",
+                     entropy_json(c->entropy), "prompt_classes", c->classes,
                      "draws_refused", c->source.refused,
                      "families", c->families, "strategies", c->strategies, "rejected", c->reasons, "mutations",
                      mutation_stats(c));
@@ -375,6 +381,7 @@ static void corpus_init(struct corpus *c, const struct corpus_options *o)
         buf_init(&c->file[f], (size_t)4 << 30);
     c->families = json_object(), c->strategies = json_object();
     c->reasons = json_object(), c->bugs = json_object(), c->classes = json_object();
+    c->entropy = entropy_new();
     problem_source_init(&c->source, &o->problem);
 }
 
@@ -388,6 +395,7 @@ static void corpus_free(struct corpus *c)
     json_decref(c->verdicts);
     json_decref(c->families), json_decref(c->strategies), json_decref(c->reasons), json_decref(c->bugs);
     json_decref(c->classes);
+    entropy_free(c->entropy);
     problem_source_free(&c->source);
 }
 

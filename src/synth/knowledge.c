@@ -1,4 +1,5 @@
-/* knowledge.c - see knowledge.h. */
+/* knowledge.c - see knowledge.h. Reading order: knowledge_record at the end; a graph is drawn, and asked about in one
+ * of the forms of the table. */
 #include "synth/knowledge.h"
 
 #include <inttypes.h>
@@ -8,20 +9,21 @@
 
 #include "base/hash.h"
 #include "synth/program.h"
+#include "synth/wording.h"
 
 #define MAX_ANSWER 500     /* bytes: an answer is shorter than a program */
 #define BROADCAST_ONE_IN 4 /* of maps with a broadcast operand: what they teach is mostly about shapes */
 
-/* The statements of one output: what stands behind the kernel's own guard, or in it. */
-static void add_statements(const struct as *x, struct buf *out)
-{
-    static const struct ast_style plain;
-
-    while (x && !(x->role && !strcmp(x->role, "guard")))
-        x = x->next;
-    for (x = x && x->body && x->body->kind == AS_RETURN ? x->next : x ? x->body : NULL; x; x = x->next)
-        as_print(x, 0, &plain, out);
-}
+/* A graph that one kernel computes, and that kernel; its answer so far. */
+struct question {
+    const struct problem_source *s;
+    const struct dag *g;
+    struct kernels *k;
+    struct afun *f; /* the program; 'kernel' is in it */
+    struct afun *kernel;
+    struct arena a;
+    struct buf ask, answer;
+};
 
 /* The question says all that the answer needs: no number stands in a module alone. */
 static bool is_said(const struct dag *g)
@@ -34,26 +36,28 @@ static bool is_said(const struct dag *g)
     return true;
 }
 
+/* Of a map over all elements alike no shape is needed. */
+static bool needs_shapes(const struct nest *k)
+{
+    return k->class != NEST_MAP || k->n_dims != 1;
+}
+
+/* ---- what is asked about ---- */
+
 /* The lines of forward() between "def forward" and its end. */
-static void add_question(const struct dag *g, struct buf *out)
+static void add_torch(const struct question *q, struct buf *out)
 {
     struct program_style style = {0};
     struct buf task;
     const char *p;
 
     buf_init(&task, BUF_MAX_TEXT);
-    program_task(g, &style, &task);
+    program_task(q->g, &style, &task);
     for (p = strstr(task.p, "def forward"); p && (p = strchr(p, '\n')) && !strncmp(p + 1, "        ", 8);) {
         p++;
         buf_addf(out, "%.*s\n", (int)(strcspn(p, "\n") - 8), p + 8);
     }
     buf_free(&task);
-}
-
-/* Of a map over all elements alike no shape is needed. */
-static bool needs_shapes(const struct nest *k)
-{
-    return k->class != NEST_MAP || k->n_dims != 1;
 }
 
 static void add_shapes(const struct dag *g, struct buf *out)
@@ -71,53 +75,238 @@ static void add_shapes(const struct dag *g, struct buf *out)
         }
 }
 
-/* One kernel, of which one thread makes one output; its first schedule. */
-static bool add_answer(const struct dag *g, struct rng *r, struct arena *a, struct buf *ask, struct buf *out)
+static const char *language(const struct question *q, bool fence)
 {
-    struct kernels *k = arena_alloc(a, sizeof *k);
-    struct program_style style = {.sizes = SIZES_PARAMS, .terse = true};
-    struct err e = ERR_INIT;
-    struct afun *f;
-
-    fuse(g, FUSE_ALL, a, k);
-    if (k->n != 1 || fuse_schedule(k, NULL) < 0)
-        return false;
-    if (needs_shapes(&k->k[0].nest)) {
-        add_shapes(g, ask);
-        if (k->k[0].nest.class == NEST_MAP && draw_below(r, BROADCAST_ONE_IN))
-            return false;
-    }
-    f = program_cuda(g, k, &style, a, &e);
-    for (; f; f = f->next)
-        if (f->name && strstr(f->type, "__global__"))
-            add_statements(f->body, out);
-    return out->n > 0 && out->n < MAX_ANSWER;
+    return q->s->o->voice.musa ? (fence ? "musa" : "MUSA") : fence ? "cuda" : "CUDA";
 }
 
-static json_t *record_of(const struct problem_source *s, const struct dag *g, struct rng *r, int index)
-{
-    const char *language = s->o->voice.musa ? "musa" : "cuda";
-    struct arena a = {0};
-    struct buf lines, ask, answer;
-    json_t *m, *v = NULL;
-    char id[64], hash[17];
+/* ---- answers ---- */
 
-    buf_init(&lines, BUF_MAX_TEXT), buf_init(&ask, BUF_MAX_TEXT), buf_init(&answer, BUF_MAX_TEXT);
-    buf_addf(&ask, "Write these statements in %s.\n```python\n", s->o->voice.musa ? "MUSA" : "CUDA");
-    add_question(g, &ask);
-    buf_adds(&ask, "```");
-    if (add_answer(g, r, &a, &ask, &lines) && graph_set_add(s->asked, hash64(ask.p, ask.n, 1))) {
-        buf_addf(&answer, "```%s\n%s```", language, lines.p);
-        m = prompt_start(ask.p);
-        prompt_say(m, "assistant", answer.p);
-        snprintf(hash, sizeof hash, "%016" PRIx64, dag_hash(g, false));
-        snprintf(id, sizeof id, "knowledge-%d-%s", index, hash);
-        v = json_pack("{s:s, s:s, s:o, s:o, s:n, s:{s:s, s:I, s:s}, s:s}", "id", id, "kind", "knowledge", "messages",
-                      m, "task", record_task(g, NULL, "", hash), "verdict", "provenance", "generator",
-                      SYNTH_GENERATOR, "seed", (json_int_t)s->o->seed, "evidence", "registry", "split", "train");
+static void add_fenced(const struct question *q, const char *text, struct buf *out)
+{
+    buf_addf(out, "```%s\n%s```", language(q, true), text);
+}
+
+static struct as *guard_of(const struct question *q)
+{
+    struct as *x = q->kernel->body;
+
+    while (x && !(x->role && !strcmp(x->role, "guard")))
+        x = x->next;
+    return x;
+}
+
+/* Where the list starts that makes one output: behind the kernel's own guard, or in it. NULL: there is no guard. */
+static struct as **element_of(const struct question *q)
+{
+    struct as *x = guard_of(q);
+
+    return !x ? NULL : x->body && x->body->kind == AS_RETURN ? &x->next : &x->body;
+}
+
+static bool add_statements(const struct question *q, struct buf *out)
+{
+    static const struct ast_style plain;
+    struct as **x = element_of(q);
+
+    for (const struct as *p = x ? *x : NULL; p; p = p->next)
+        as_print(p, 0, &plain, out);
+    return out->n > 0;
+}
+
+static bool answer_statements(struct question *q)
+{
+    struct buf b;
+    bool good;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    good = add_statements(q, &b);
+    if (good)
+        add_fenced(q, b.p, &q->answer);
+    buf_free(&b);
+    return good;
+}
+
+/* The kernel without its statements goes into the question. */
+static bool answer_frame(struct question *q)
+{
+    static const struct ast_style plain;
+    struct as **x = element_of(q), *all = x ? *x : NULL, gap = {.kind = AS_COMMENT, .s = "..."};
+    struct afun alone = *q->kernel;
+    struct buf b;
+
+    if (!answer_statements(q))
+        return false;
+    buf_init(&b, BUF_MAX_TEXT);
+    *x = &gap, alone.next = NULL;
+    ast_print(&alone, &plain, &b);
+    *x = all;
+    buf_addc(&q->ask, '\n');
+    add_fenced(q, b.p, &q->ask);
+    buf_free(&b);
+    return true;
+}
+
+static bool expr_is_scalar(const struct ax *x)
+{
+    bool all = !x || x->kind != AX_INDEX || ax_is_id(x->kid[1], "i");
+
+    for (int i = 0; all && x && i < x->n; i++)
+        all = expr_is_scalar(x->kid[i]);
+    return all;
+}
+
+/* Every tensor is read and written at i alone. */
+static bool is_scalar(const struct as *x)
+{
+    for (; x; x = x->next)
+        if (!expr_is_scalar(x->e) || !expr_is_scalar(x->e2) || !is_scalar(x->body) || !is_scalar(x->other))
+            return false;
+    return true;
+}
+
+/* x[i] is x. */
+static struct ax *scalar_of(struct ax *x)
+{
+    if (x && x->kind == AX_INDEX)
+        return x->kid[0];
+    for (int i = 0; x && i < x->n; i++)
+        x->kid[i] = scalar_of(x->kid[i]);
+    return x;
+}
+
+/* "out[i] = e" is "return e". */
+static void scalar_statements(struct as *x)
+{
+    for (; x; x = x->next) {
+        if (x->kind == AS_EXPR && x->e->kind == AX_BINARY && !strcmp(x->e->s, "=") && x->e->kid[0]->kind == AX_INDEX) {
+            x->kind = AS_RETURN;
+            x->e = x->e->kid[1];
+        }
+        x->e = scalar_of(x->e), x->e2 = scalar_of(x->e2);
+        scalar_statements(x->body), scalar_statements(x->other);
     }
-    buf_free(&lines), buf_free(&ask), buf_free(&answer);
-    arena_free(&a);
+}
+
+static bool answer_function(struct question *q)
+{
+    static const struct ast_style plain;
+    struct as **x = element_of(q);
+    struct buf b;
+    bool first = true;
+
+    if (needs_shapes(&q->k->k[0].nest) || !x || !is_scalar(*x))
+        return false;
+    scalar_statements(*x);
+    buf_init(&b, BUF_MAX_TEXT);
+    buf_adds(&b, "__device__ float f(");
+    for (int i = 0; i < q->kernel->n_param; i++)
+        if (strstr(q->kernel->param[i].type, "const float")) {
+            buf_addf(&b, "%sfloat %s", first ? "" : ", ", q->kernel->param[i].name);
+            first = false;
+        }
+    buf_adds(&b, ") {\n");
+    for (const struct as *p = *x; p; p = p->next)
+        as_print(p, 1, &plain, &b);
+    buf_adds(&b, "}\n");
+    add_fenced(q, b.p, &q->answer);
+    buf_free(&b);
+    return true;
+}
+
+/* Where one statement does it. */
+static bool answer_expression(struct question *q)
+{
+    struct as **x = element_of(q);
+
+    if (needs_shapes(&q->k->k[0].nest) || !x || !*x || (*x)->next || (*x)->kind != AS_EXPR || !is_scalar(*x))
+        return false;
+    scalar_statements(*x);
+    ax_print((*x)->e, NULL, &q->answer);
+    return true;
+}
+
+static bool answer_formula(struct question *q)
+{
+    return q->g->n_nodes == 1 && q->g->node[0].c.op->expr && wording_formula(&q->g->node[0].c, &q->answer);
+}
+
+/* ---- forms ---- */
+
+static const struct form {
+    const char *before, *behind; /* the language's name: "Write these statements in CUDA." */
+    bool (*answer)(struct question *q);
+} forms[WORDINGS] = {
+    {"Write these statements in ", ".", answer_statements},
+    {"What does one thread do for one output? Answer in ", ".", answer_statements},
+    {"Translate to ", ", for a single output.", answer_statements},
+    {"Fill in the body of the ", " kernel.", answer_frame},
+    {"Which statements are missing in the ", " kernel below?", answer_frame},
+    {"As a __device__ function of one element, in ", ":", answer_function},
+    {"As one expression of ", ":", answer_expression},
+    {"What is computed here? A formula, not ", ".", answer_formula},
+};
+
+/* The question stands in front of what its answer may add to it. */
+static bool ask(struct question *q, int form)
+{
+    buf_clear(&q->ask), buf_clear(&q->answer);
+    buf_addf(&q->ask, "%s%s%s\n```python\n", forms[form].before, language(q, false), forms[form].behind);
+    add_torch(q, &q->ask);
+    buf_adds(&q->ask, "```");
+    if (needs_shapes(&q->k->k[0].nest))
+        add_shapes(q->g, &q->ask);
+    return forms[form].answer(q);
+}
+
+/* One kernel, of which one thread makes one output; its first schedule. */
+static bool make_kernel(struct question *q, struct rng *r)
+{
+    struct program_style style = {.sizes = SIZES_PARAMS, .terse = true};
+    struct err e = ERR_INIT;
+
+    q->k = arena_alloc(&q->a, sizeof *q->k);
+    fuse(q->g, FUSE_ALL, &q->a, q->k);
+    if (q->k->n != 1 || fuse_schedule(q->k, NULL) < 0)
+        return false;
+    if (needs_shapes(&q->k->k[0].nest) && q->k->k[0].nest.class == NEST_MAP && draw_below(r, BROADCAST_ONE_IN))
+        return false;
+    q->f = program_cuda(q->g, q->k, &style, &q->a, &e);
+    for (q->kernel = q->f; q->kernel && !(q->kernel->name && strstr(q->kernel->type, "__global__"));)
+        q->kernel = q->kernel->next;
+    return q->kernel != NULL;
+}
+
+static json_t *record_of(const struct question *q, int index)
+{
+    char id[64], hash[17];
+    json_t *m = prompt_start(q->ask.p);
+
+    prompt_say(m, "assistant", q->answer.p);
+    snprintf(hash, sizeof hash, "%016" PRIx64, dag_hash(q->g, false));
+    snprintf(id, sizeof id, "knowledge-%d-%s", index, hash);
+    return json_pack("{s:s, s:s, s:o, s:o, s:n, s:{s:s, s:I, s:s}, s:s}", "id", id, "kind", "knowledge", "messages", m,
+                     "task", record_task(q->g, NULL, "", hash), "verdict", "provenance", "generator", SYNTH_GENERATOR,
+                     "seed", (json_int_t)q->s->o->seed, "evidence", "registry", "split", "train");
+}
+
+/* In the form that is drawn, or where that does not suit as statements. */
+static json_t *ask_about(const struct problem_source *s, const struct dag *g, struct rng *r, int index)
+{
+    struct question q = {.s = s, .g = g};
+    int form = wording_draw(r, s->o->voice.wordings);
+    json_t *v = NULL;
+
+    buf_init(&q.ask, BUF_MAX_TEXT), buf_init(&q.answer, BUF_MAX_TEXT);
+    if (make_kernel(&q, r)) {
+        if (forms[form].answer == answer_frame)
+            wording_names(q.f, wording_draw(r, s->o->voice.wordings));
+        if ((ask(&q, form) || ask(&q, 0)) && q.answer.n < MAX_ANSWER &&
+            graph_set_add(s->asked, hash64(q.ask.p, q.ask.n, 1)))
+            v = record_of(&q, index);
+    }
+    buf_free(&q.ask), buf_free(&q.answer);
+    arena_free(&q.a);
     return v;
 }
 
@@ -134,7 +323,7 @@ json_t *knowledge_record(const struct problem_source *s, int index)
         dag_draw(s->table[OP_KNOWN], &r, &l, g);
         if (!heldout_graph(dag_hash(g, false)) && heldout_spell(g, false, &r) && is_said(g) &&
             !heldout_has_attribute(g))
-            v = record_of(s, g, &r, index);
+            v = ask_about(s, g, &r, index);
     }
     free(g);
     return v;

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "synth/ir/ast_mutate.h"
 #include "synth/program.h"
+#include "synth/wording.h"
 #include "synth/worth.h"
 
 #define MAX_DRAWS 20000 /* for one problem */
@@ -291,6 +292,15 @@ static void break_one(const struct problem_source *s, const struct dag *g, const
     arena_free(&a);
 }
 
+/* Other names than the plain ones; formulas. */
+static void reword(const struct problem_source *s, const struct dag *g, struct rng *r, struct arena *a, struct afun *f)
+{
+    if (s->o->voice.style == PROMPT_PLAIN)
+        wording_names(f, wording_draw(r, s->o->voice.wordings));
+    if (s->o->voice.formulas)
+        wording_explain(g, a, f);
+}
+
 /* One more program, if what is drawn is new and short enough. */
 static int add_solution(struct problem_source *s, const struct dag *g, const struct program_style *style,
                         struct rng *r, bool mutant, struct problem *p, struct err *e)
@@ -311,6 +321,7 @@ static int add_solution(struct problem_source *s, const struct dag *g, const str
         arena_free(&a);
         return e->kind ? -1 : 0;
     }
+    reword(s, g, r, &a, f);
     x.strategy = record_strategy(k);
     x.kernels = k->n;
     x.code = file_text(s, g, k, f, style);
@@ -331,8 +342,9 @@ static void draw_style(const struct problem_options *o, const struct problem *p,
     bool held = p->side == SIDE_HELD && p->split == HELD_STYLE, full = o->voice.style == PROMPT_FULL;
 
     *ret = (struct program_style){.sizes = full ? (enum size_style)rng_below(r, 3) : SIZES_PARAMS, .terse = !full};
-    if (full)
+    if (full || wording_draw(r, o->voice.wordings))
         ast_style_draw(r, &ret->c);
+    ret->c.bare &= !o->voice.formulas;
     ret->docstring = held || (full && draw_below(r, 3) == 0);
     ret->reuse = held || (full && draw_below(r, 2));
 }

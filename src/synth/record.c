@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "task/mend.h"
 #include "translate/musa.h"
@@ -76,9 +77,12 @@ json_t *record_kernel(const struct kernels *k, enum fusion level, const char *co
     return j;
 }
 
+/* A task is asked in the same words whenever it is asked. */
 static json_t *asked(const struct voice *v, enum prompt_style style, const json_t *inputs, const char *task)
 {
-    char *lines = inputs ? prompt_inputs(inputs) : NULL, *prompt = prompt_task(style, task, language(v), lines);
+    int wording = v->wordings > 1 ? (int)(hash64(task, strlen(task), 44) % (unsigned)v->wordings) : 0;
+    char *lines = inputs ? prompt_inputs(inputs) : NULL;
+    char *prompt = prompt_task_worded(style, wording, task, language(v), lines);
     json_t *m = prompt_start(prompt);
 
     free(lines), free(prompt);

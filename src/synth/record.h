@@ -35,6 +35,8 @@
 struct voice {
     enum prompt_style style;
     bool musa;
+    int wordings;  /* requests, questions, names and layouts come in so many ways (wording.h); 0: one */
+    bool formulas; /* a program's first kernel stands below what each operator computes, as comments */
 };
 
 /* All return new values. hash: 16 hexadecimal digits; name may be NULL. */

@@ -18,6 +18,7 @@
 #include "synth/record.h"
 #include "synth/rewrite.h"
 #include "synth/verify.h"
+#include "synth/wording.h"
 #include "synth/worth.h"
 
 #define MAX_DRAWS 20000
@@ -154,6 +155,7 @@ static void draw_style(const struct shard *s, struct rng *r, struct program_styl
     if (s->o->style != PROMPT_FULL)
         return;
     ast_style_draw(r, &ret->c);
+    ret->c.bare &= !s->voice.formulas;
     ret->docstring = draw_below(r, 3) == 0;
     ret->reuse = draw_below(r, 2);
 }
@@ -179,6 +181,8 @@ static int draw_program(struct shard *s, struct rng *r, bool pair, struct drawn 
         d->f = program_cuda(&d->g, &d->k, &d->style, &d->a, e);
         if (!d->f)
             return -1;
+        if (s->voice.formulas)
+            wording_explain(&d->g, &d->a, d->f);
         d->program = file_of(s, &d->g, &d->k, d->f, &d->style);
         if (!d->program)
             free(d->slow_program), d->slow_program = NULL;
@@ -521,7 +525,7 @@ static int make_shard(const struct stream_options *o, const struct dag_table *t,
 {
     long first = (long)index * o->shard_size, last = first + o->shard_size < o->records ? first + o->shard_size :
         o->records;
-    struct shard s = {.o = o, .t = t, .voice = {o->style, o->musa}, .index = index, .refused = json_object(),
+    struct shard s = {.o = o, .t = t, .voice = {o->style, o->musa, o->wordings, o->formulas}, .index = index, .refused = json_object(),
                       .strategies = json_object(), .ops = json_object(), .bugs = json_object()};
     int rc = 0;
 
@@ -563,14 +567,14 @@ static int make_folders(const struct stream_options *o, struct err *e)
 /* What shapes the records; which process makes them, and how many at once, does not. */
 static json_t *claim_of(const struct stream_options *o)
 {
-    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i}", "generator",
+    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "generator",
                      SYNTH_GENERATOR,
                      "records", (json_int_t)o->records, "shard-size", o->shard_size, "seed", (json_int_t)o->seed,
                      "max-elements", o->max_numel, "max-ops", o->max_ops, "dtypes", (int)o->dtypes, "verify-share",
                      o->verify, "mutant-share", o->mutants, "trials", o->trials, "backend",
                      o->backend ? o->backend : "sim", "style", prompt_style_name(o->style), "ops",
                      o->ops_text ? o->ops_text : "all", "dialect", o->musa ? "musa" : "cuda", "max-program",
-                     o->max_program);
+                     o->max_program, "wordings", o->wordings, "formulas", o->formulas);
 }
 
 /* The folder holds shards of these options or none: others would be kept silently. */

@@ -37,6 +37,8 @@ struct stream_options {
     const char *backend;
     enum prompt_style style;
     bool musa;              /* programs in MUSA */
+    int wordings;           /* of struct voice (record.h) */
+    bool formulas;
     int max_program;        /* bytes of a program at most; 0: no limit */
     const uint8_t *ops;     /* one byte for each row of op_rows(): what may occur; NULL: all */
     const char *ops_text;   /* the same as it was asked for */

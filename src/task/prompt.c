@@ -1,4 +1,4 @@
-/* prompt.c - see prompt.h. Wording lives in the two tables below and nowhere else. */
+/* prompt.c - see prompt.h. Wording lives in the tables below and nowhere else. */
 #include "task/prompt.h"
 
 #include <string.h>
@@ -49,9 +49,33 @@ static void add_fenced(struct buf *b, const char *code)
     buf_adds(b, "\n```");
 }
 
-static void add_full(struct buf *b, const char *code, const struct backend_words *w, const char *inputs)
+/* The plain request; %s is the language. */
+static const char *const plain_words[PROMPT_WORDINGS] = {
+    "Write ModelNew in native %s, no torch fallback.",
+    "Write native %s kernels for this model as ModelNew; torch computes nothing.",
+    "Port Model to hand-written %s. Call the class ModelNew, no fallback.",
+    "ModelNew in %s: own kernels, no torch operators.",
+    "Replace forward by a %s kernel, in a class ModelNew without fallback.",
+    "Answer with ModelNew, whose forward runs in native %s.",
+    "A program with ModelNew, please; its work is done by %s kernels of its own.",
+    "Implement this in %s as ModelNew, with the same interface and no torch computation.",
+};
+
+/* How the full request begins; the constraints behind the code are the same for all. */
+static const char *const full_words[PROMPT_WORDINGS] = {
+    "You are given a PyTorch reference:",
+    "Here is a PyTorch module that runs too slowly:",
+    "Below is the reference implementation, in PyTorch:",
+    "Rewrite the following PyTorch model with kernels of your own:",
+    "This model has to run without PyTorch's operators:",
+    "Consider this PyTorch code:",
+    "The reference to match:",
+    "Your task is to replace the computation of this module:",
+};
+
+static void add_full(struct buf *b, int wording, const char *code, const struct backend_words *w, const char *inputs)
 {
-    buf_adds(b, "You are given a PyTorch reference:\n\n");
+    buf_addf(b, "%s\n\n", full_words[wording]);
     add_fenced(b, code);
     if (inputs && *inputs)
         buf_addf(b, "\n\nInputs of forward (others keep shape and dtype, not values):\n%s", inputs);
@@ -67,17 +91,30 @@ static void add_full(struct buf *b, const char *code, const struct backend_words
              w->name, w->name, w->loader);
 }
 
+static void add_plain_words(struct buf *b, const char *words, const char *language)
+{
+    const char *hole = strstr(words, "%s");
+
+    buf_addf(b, "%.*s%s%s\n", (int)(hole - words), words, language, hole + 2);
+}
+
 char *prompt_task(enum prompt_style style, const char *code, const char *backend, const char *inputs)
+{
+    return prompt_task_worded(style, 0, code, backend, inputs);
+}
+
+char *prompt_task_worded(enum prompt_style style, int wording, const char *code, const char *backend,
+                         const char *inputs)
 {
     const struct backend_words *w = backend_find(backend);
     struct buf b;
 
     buf_init(&b, BUF_MAX_TEXT);
     if (style == PROMPT_PLAIN) {
-        buf_addf(&b, "Write ModelNew in native %s, no torch fallback.\n", w->name);
+        add_plain_words(&b, plain_words[wording], w->name);
         add_fenced(&b, code);
     } else {
-        add_full(&b, code, w, inputs);
+        add_full(&b, wording, code, w, inputs);
     }
     return buf_detach(&b);
 }

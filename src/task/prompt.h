@@ -21,6 +21,10 @@ const char *prompt_style_name(enum prompt_style style);
 /* The request of turn 1. code is the task file; backend "cuda" or "musa" (NULL: cuda; "sim" is asked as cuda).
  * inputs is text such as prompt_inputs makes, or NULL when shapes are only known from the code; plain ignores it. */
 char *prompt_task(enum prompt_style style, const char *code, const char *backend, const char *inputs);
+/* The same request in other words, of PROMPT_WORDINGS; 0 is prompt_task's. A corpus may be asked in all of them. */
+#define PROMPT_WORDINGS 8
+char *prompt_task_worded(enum prompt_style style, int wording, const char *code, const char *backend,
+                         const char *inputs);
 
 /* inputs: [{"shape":[6,37],"dtype":"float32","stride":[37,1]},..] -> "- input 0: float32, shape (6, 37), ..." lines. */
 char *prompt_inputs(const json_t *inputs);

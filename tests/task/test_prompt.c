@@ -41,6 +41,25 @@ static void plain_is_one_line_and_the_code(void **state)
     free(p);
 }
 
+/* Every wording is another text that asks for the same. */
+static void wordings_ask_for_the_same(void **state)
+{
+    json_t *texts = json_object();
+
+    for (int full = 0; full < 2; full++)
+        for (int w = 0; w < PROMPT_WORDINGS; w++) {
+            char *p = prompt_task_worded(full ? PROMPT_FULL : PROMPT_PLAIN, w, code, "musa", NULL);
+            assert_non_null(strstr(p, "ModelNew"));
+            assert_non_null(strstr(p, "MUSA"));
+            assert_non_null(strstr(p, "class Model: pass\n```"));
+            assert_true(!full || strstr(p, "Do not fall back"));
+            json_object_set_new(texts, p, json_true());
+            free(p);
+        }
+    assert_int_equal(json_object_size(texts), 2 * PROMPT_WORDINGS);
+    json_decref(texts);
+}
+
 static void feedback_is_cut_at_boundaries(void **state)
 {
     char text[1200], *p;
@@ -94,7 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_has_every_part),       cmocka_unit_test(plain_is_one_line_and_the_code),
         cmocka_unit_test(feedback_is_cut_at_boundaries), cmocka_unit_test(conversation_grows_in_order),
-        cmocka_unit_test(style_names),
+        cmocka_unit_test(style_names),               cmocka_unit_test(wordings_ask_for_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
