@@ -224,7 +224,7 @@ static void add_entropy(struct buf *b, const char *out, long shards)
     }
     v = entropy_json(x);
     buf_addf(b, "\n## Entropy\nOf the first %lld records %lld requests and %lld answers are texts of their own. An "
-             "answer costs %.0f nats, %.3f a byte, by an estimate from the 12 bytes in front of each (src/synth/entropy.h).\n",
+             "answer costs %.0f nats, %.3f a byte, estimated from the 12 bytes in front of each.\n",
              (long long)json_i64(v, "records", 0), (long long)json_i64(v, "distinct_requests", 0),
              (long long)json_i64(v, "distinct_answers", 0), json_f64(v, "nats_per_answer", 0),
              json_f64(v, "nats_per_byte", 0));

@@ -525,7 +525,8 @@ static int make_shard(const struct stream_options *o, const struct dag_table *t,
 {
     long first = (long)index * o->shard_size, last = first + o->shard_size < o->records ? first + o->shard_size :
         o->records;
-    struct shard s = {.o = o, .t = t, .voice = {o->style, o->musa, o->wordings, o->formulas}, .index = index, .refused = json_object(),
+    struct shard s = {.o = o, .t = t, .index = index,
+                      .voice = {o->style, o->musa, o->wordings, o->formulas}, .refused = json_object(),
                       .strategies = json_object(), .ops = json_object(), .bugs = json_object()};
     int rc = 0;
 
@@ -567,7 +568,8 @@ static int make_folders(const struct stream_options *o, struct err *e)
 /* What shapes the records; which process makes them, and how many at once, does not. */
 static json_t *claim_of(const struct stream_options *o)
 {
-    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "generator",
+    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b}",
+                     "generator",
                      SYNTH_GENERATOR,
                      "records", (json_int_t)o->records, "shard-size", o->shard_size, "seed", (json_int_t)o->seed,
                      "max-elements", o->max_numel, "max-ops", o->max_ops, "dtypes", (int)o->dtypes, "verify-share",
