@@ -274,7 +274,8 @@ m("questions of reductions without shapes", "synth/knowledge.c", "return k->clas
 m("a name that is taken is given", "synth/wording.c", "w->used[i] ? *name : to", "to", "synth/test_wording")
 m("functions of one element read others", "synth/knowledge.c", "ax_is_id(x->kid[1], \"i\")", "true",
   "synth/test_wording")
-m("questions of unseen operators", "synth/knowledge.c", "s->table[OP_KNOWN]", "s->table[OP_UNSEEN]", "synth/test_wording")
+m("questions of unseen operators", "synth/knowledge.c", "s->table[OP_KNOWN]", "s->table[OP_UNSEEN]",
+  "synth/test_wording")
 m("every answer costs the same", "synth/entropy.c", "p = (had + c->distinct * p) / (c->n + c->distinct);", "p = 0.5;",
   "synth/test_wording")
 m("common graphs fill training", "synth/problem.c", "draw_below(r, KNOWN_ONE_IN))", "0)", "synth/test_synth")
@@ -285,7 +286,8 @@ m("plain programs are tuned", "synth/problem.c",
 m("questions without their numbers", "synth/knowledge.c", "strchr(init, '$') || ", "", "synth/test_synth")
 m("parents of mutants are answered", "synth/corpus.c", "        } else if (p->side == SIDE_PARENT) {",
   "        } else if (p->side == SIDE_PARENT && (add_generate(c, p, k, F_TRAIN), 1)) {", "synth/test_synth")
-m("prompts that training answers", "synth/problem.c", "if (graph_set_has(s->texts, dag_hash(g, true)))", "if (0)", "synth/test_synth")
+m("prompts that training answers", "synth/problem.c", "if (graph_set_has(s->texts, dag_hash(g, true)))", "if (0)",
+  "synth/test_synth")
 m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b, words);\n", "    (void)name_place;\n",
   "synth/test_synth")
 m("the judge's words choose no line", "task/mend.c", "heard(said ? said", "heard(0 ? said", "synth/test_synth")
