@@ -1,10 +1,10 @@
 """compare_seeds.py OUT SEED... - the tables of compare_seeds.sh.
 
-1. each stage: Avg@k and Pass@k, mean and standard deviation over seeds, and Avg@k by held-out split;
-2. pairs of stages of the same seed on the same tasks: difference in points of Avg@k, its 95 % interval (bootstrap over
-   seeds and tasks at once), and the sign test's p over seeds and tasks that differ. That p takes each task of each seed
-   for a draw of its own, though a seed's tasks share its weights: where the two disagree, the interval is right.
-Seeds whose stage is not there yet are left out and counted.
+1. each stage: Avg@n, Pass@k and one greedy answer, means and standard deviations over seeds, and Avg@n by held-out split;
+2. pairs of stages of the same seed on the same tasks: points of Avg@n, the 95 % interval of a hierarchical bootstrap
+   (seeds, and tasks within them), p of the t test over seeds, and for the first four, which were chosen beforehand, Holm's
+   correction; the same difference on each split.
+Seeds whose stage is not there yet are left out and counted: a seed that was started belongs into the command.
 """
 
 import json
@@ -14,25 +14,39 @@ import random
 import statistics
 import sys
 
-STAGES = [("sft", "seed", "SFT, repairs included"), ("rft", "seed", "RFT"), ("rl_single", "rl", "RL, one turn"),
-          ("rl_multi", "rl", "RL, up to three turns"),
-          ("control_rft", "more_rft", "control: RFT with as many verdicts"),
-          ("control_oracle", "oracle", "control: SFT on answers to RL's prompts")]
-PAIRS = [("rft", "sft"), ("rl_single", "sft"), ("rl_single", "rft"), ("rl_multi", "rft"), ("rl_multi", "control_rft"),
-         ("rl_multi", "control_oracle")]
+# stage, folder, benchmark, title
+STAGES = [("sft", "seed", "sft", "SFT"), ("rft", "seed", "rft", "RFT"), ("rl", "rl", "rl_single", "RL after RFT"),
+          ("only", "only", "rl_single", "RL after SFT"),
+          ("more_sft", "more_sft", "control_sft", "control: SFT continued"),
+          ("more_rft", "more_rft", "control_rft", "control: RFT with all verdicts"),
+          ("permuted", "permuted", "control_permuted", "control: RL after RFT, permuted rewards"),
+          ("oracle", "oracle", "control_oracle", "bound: SFT on answers to RL's prompts")]
+CHOSEN = [("rft", "more_sft"), ("rl", "more_sft"), ("rl", "more_rft"), ("rl", "permuted")]
+PAIRS = CHOSEN + [("only", "more_sft"), ("rl", "rft"), ("rft", "sft"), ("rl", "sft"), ("more_sft", "sft"),
+                  ("permuted", "rft"), ("oracle", "rl")]
 ROUNDS = 2000
 
 
-def load(out, folder, stage, seed):
+def rows_of(path):
     """task -> (family, share that passed, any passed); None when it is not there."""
-    path = os.path.join(out, f"{folder}{seed}", "bench", stage, "bench.json")
     if not os.path.exists(path):
         return None
-    rows = json.load(open(path, encoding="utf-8"))["per_task"]
+    with open(path, encoding="utf-8") as f:
+        rows = json.load(f)["per_task"]
     return {r["task"]: (r["family"], r["passed"] / r["n"] if r["n"] else 0.0, r["passed"] > 0) for r in rows}
 
 
+def load(out, folder, bench, seed):
+    return rows_of(os.path.join(out, f"{folder}{seed}", "bench", bench, "bench.json"))
+
+
+def load_greedy(out, folder, bench, seed):
+    return rows_of(os.path.join(out, "greedy", f"{folder}{seed}_{bench}", "bench.json"))
+
+
 def mean_sd(values):
+    if not values:
+        return ""
     return f"{100 * statistics.mean(values):.1f} ± {100 * (statistics.stdev(values) if len(values) > 1 else 0):.1f}"
 
 
@@ -41,46 +55,84 @@ def average(tasks, at=1, family=None):
     return sum(picked) / len(picked) if picked else math.nan
 
 
-def sign_test(diffs):
-    up, down = sum(d > 0 for d in diffs), sum(d < 0 for d in diffs)
-    n = up + down
-    return min(1.0, 2 * sum(math.comb(n, i) for i in range(min(up, down) + 1)) / 2**n) if n else 1.0
+def t_test(values):
+    """Two-sided p that the mean is 0: the density of Student's t, integrated by Simpson's rule."""
+    n = len(values)
+    if n < 2:
+        return math.nan
+    sd = statistics.stdev(values)
+    if sd == 0:
+        return 1.0 if statistics.fmean(values) == 0 else 0.0
+    t, df, steps = abs(statistics.fmean(values)) / (sd / math.sqrt(n)), n - 1, 2000
+    scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+    if t > 1e3:
+        return 0.0
+    x = [scale * (1 + (i * t / steps) ** 2 / df) ** (-(df + 1) / 2) for i in range(steps + 1)]
+    inside = t / steps / 3 * (x[0] + x[-1] + 4 * sum(x[1:-1:2]) + 2 * sum(x[2:-1:2]))
+    return max(0.0, 1 - 2 * inside)
 
 
-def difference(a, b):
-    """a, b: seed -> tasks. Points that a is above b."""
+def holm(ps):
+    """Holm's corrected p values, in the order given; nan where there was no test."""
+    order = sorted((p, i) for i, p in enumerate(ps) if not math.isnan(p))
+    fixed, worst = [math.nan] * len(ps), 0.0
+    for rank, (p, i) in enumerate(order):
+        worst = max(worst, min(1.0, (len(order) - rank) * p))
+        fixed[i] = worst
+    return fixed
+
+
+def difference(a, b, family=None):
+    """a, b: seed -> tasks. (points that a is above b, low, high, p, seeds), or None."""
     seeds = sorted(a.keys() & b.keys())
-    names = sorted(set.intersection(*(set(a[s]) & set(b[s]) for s in seeds))) if seeds else []
+    shared = set.intersection(*(set(a[s]) & set(b[s]) for s in seeds)) if seeds else set()
+    names = sorted(n for n in shared if family in (None, a[seeds[0]][n][0]))
     if not names:
         return None
     diff = {s: [a[s][n][1] - b[s][n][1] for n in names] for s in seeds}
     rng, means = random.Random(1), []
     for _ in range(ROUNDS):
-        tasks = rng.choices(range(len(names)), k=len(names))
-        drawn = [statistics.fmean(diff[s][t] for t in tasks) for s in rng.choices(seeds, k=len(seeds))]
+        drawn = [statistics.fmean(rng.choices(diff[s], k=len(names))) for s in rng.choices(seeds, k=len(seeds))]
         means.append(statistics.fmean(drawn))
     means.sort()
-    flat = [d for s in seeds for d in diff[s]]
-    return statistics.fmean(flat), means[int(0.025 * ROUNDS)], means[int(0.975 * ROUNDS)], sign_test(flat), len(flat)
+    by_seed = [statistics.fmean(diff[s]) for s in seeds]
+    return (statistics.fmean(by_seed), means[int(0.025 * ROUNDS)], means[int(0.975 * ROUNDS)], t_test(by_seed), len(seeds))
+
+
+def stage_table(runs, greedy, families):
+    print(f"| stage | seeds | Avg@n (%) | Pass@k (%) | greedy (%) | {' | '.join(families)} |")
+    print(f"|{'---|' * (5 + len(families))}")
+    for stage, _, _, title in STAGES:
+        r, g = runs[stage], greedy[stage]
+        cells = [mean_sd([average(t, 1, f) for t in r.values()]) for f in families]
+        print(f"| {title} | {len(r)} | {mean_sd([average(t) for t in r.values()])} | "
+              f"{mean_sd([average(t, 2) for t in r.values()])} | {mean_sd([average(t) for t in g.values()])} | "
+              f"{' | '.join(cells)} |")
+
+
+def pair_table(runs, families):
+    found = {p: difference(runs[p[0]], runs[p[1]]) for p in PAIRS}
+    fixed = dict(zip(CHOSEN, holm([found[p][3] if found[p] else math.nan for p in CHOSEN])))
+    print(f"\n| compared | points | 95 % | p (t over seeds) | p (Holm) | seeds | {' | '.join(families)} |")
+    print(f"|{'---|' * (6 + len(families))}")
+    for p in PAIRS:
+        d = found[p]
+        if not d:
+            print(f"| {p[0]} above {p[1]} | not there |{' |' * (4 + len(families))}")
+            continue
+        splits = [difference(runs[p[0]], runs[p[1]], f) for f in families]
+        cells = [f"{100 * s[0]:+.1f} ({100 * s[1]:+.1f} to {100 * s[2]:+.1f})" if s else "" for s in splits]
+        corrected = f"{fixed[p]:.3g}" if p in fixed and not math.isnan(fixed[p]) else ""
+        print(f"| {p[0]} above {p[1]} | {100 * d[0]:+.1f} | {100 * d[1]:+.1f} to {100 * d[2]:+.1f} | {d[3]:.3g} | "
+              f"{corrected} | {d[4]} | {' | '.join(cells)} |")
 
 
 def main(out, seeds):
-    runs = {stage: {s: t for s in seeds if (t := load(out, folder, stage, s))} for stage, folder, _ in STAGES}
+    runs = {s: {n: t for n in seeds if (t := load(out, folder, b, n))} for s, folder, b, _ in STAGES}
+    greedy = {s: {n: t for n in seeds if (t := load_greedy(out, folder, b, n))} for s, folder, b, _ in STAGES}
     families = sorted({t[0] for r in runs.values() for tasks in r.values() for t in tasks.values()})
-    print(f"| stage | seeds | Avg@k (%) | Pass@k (%) | {' | '.join(families)} |\n|{'---|' * (4 + len(families))}")
-    for stage, _, title in STAGES:
-        r = runs[stage]
-        if not r:
-            print(f"| {title} | 0 | | |{' |' * len(families)}")
-            continue
-        cells = [mean_sd([average(t, 1, f) for t in r.values()]) for f in families]
-        print(f"| {title} | {len(r)} | {mean_sd([average(t) for t in r.values()])} | "
-              f"{mean_sd([average(t, 2) for t in r.values()])} | {' | '.join(cells)} |")
-    print("\n| compared | points of Avg@k | 95 % | p (signs) | pairs |\n|---|---|---|---|---|")
-    for a, b in PAIRS:
-        d = difference(runs[a], runs[b])
-        print(f"| {a} above {b} | " + ("not there | | | |" if not d else
-              f"{100 * d[0]:+.1f} | {100 * d[1]:+.1f} to {100 * d[2]:+.1f} | {d[3]:.3g} | {d[4]} |"))
+    stage_table(runs, greedy, families)
+    pair_table(runs, families)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 #!/bin/bash
-# compare_seeds.sh - does a stage help? Several seeds of quickstart.yaml on one corpus, side by side, against what has
-# to be beaten: RFT once more with as many verdicts as RL, and SFT on answers to RL's own prompts. Continues where it
-# was stopped.
+# compare_seeds.sh - does a stage help? Several seeds of quickstart.yaml on one corpus, side by side, against what has to
+# be beaten (recipes/control.yaml): SFT continued as long, RFT with all the verdicts of RFT and RL, RL whose rewards go to
+# other samples, and SFT on answers to RL's own prompts as an upper bound. 300 held-out tasks, four answers each, and one
+# greedy. Continues where it was stopped; every seed that was started counts.
 # usage: lab/compare_seeds.sh OUT SEED... [--jobs N] [-- --set KEY=VALUE...]     N runs at once (default 1)
-# For 300 held-out tasks in five splits: -- --set synth.heldout=60
+# On 16 cores, five seeds: lab/compare_seeds.sh runs/seeds 1 2 3 4 5 --jobs 8
 set -euo pipefail
 cd "$(dirname "$0")/.."
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
@@ -22,14 +23,16 @@ done
 cores=$(nproc)
 each=$(( cores / jobs > 0 ? cores / jobs : 1 ))
 export OMP_NUM_THREADS=$each
-sets=(--set synth.seed=1 "$@")
-for s in sft rft rl_single rl_multi control_rft bench; do sets+=(--set "$s.jobs=$(( each * 3 / 2 ))"); done
+musacoder=${MUSACODER:-build/musacoder}
+sets=(--set synth.seed=1 --set synth.heldout=60 --set bench.samples=4)
+for s in sft rft rl_single control_rft control_permuted bench; do sets+=(--set "$s.jobs=$(( each * 3 / 2 ))"); done
+sets+=("$@")
 mkdir -p "$out"
 
 # step FOLDER SEED RECIPE STAGES BENCHED: one run, its words in FOLDER.log
 step() {
     local to=$out/$1 seed=$2 recipe=$3
-    "${MUSACODER:-build/musacoder}" run "recipes/$recipe.yaml" --out "$to" --set seed="$seed" --set stages="$4" \
+    "$musacoder" run "recipes/$recipe.yaml" --out "$to" --set seed="$seed" --set stages="$4" \
         --set bench-after="$5" "${sets[@]}" > "$to.log" 2>&1 || { echo "$1: failed, see $to.log" >&2; return 1; }
     echo "$(date +%T) $1: $4"
 }
@@ -40,6 +43,7 @@ start() {
     [ ! -d "$to" ] || return 0
     shift 2
     mkdir -p "$to.part/stages" "$to.part/bench"
+    cp "$from/.musacoder" "$to.part/" 2> /dev/null || true
     for s in "$@"; do
         cp -r "$from/$([ "$s" = synth ] && echo data || echo "$s")" "$to.part/"
         cp "$from/stages/"{,bench_}"$s.json" "$to.part/stages/" 2> /dev/null || true
@@ -60,15 +64,34 @@ pool() {
     return $failed
 }
 
-front() { start corpus "seed$1" synth && step "seed$1" "$1" quickstart "synth init sft rft" "sft rft"; }
-arm_rl() { start "seed$1" "rl$1" synth init sft rft &&
-    step "rl$1" "$1" quickstart "synth init sft rft rl_single rl_multi" "sft rft rl_single rl_multi"; }
-arm_rft() { start "seed$1" "more_rft$1" synth init sft rft &&
-    step "more_rft$1" "$1" control "synth init sft rft control_rft" "sft rft control_rft"; }
-arm_oracle() { start "seed$1" "oracle$1" synth init sft rft &&
-    step "oracle$1" "$1" control "synth init sft rft control_oracle" "sft rft control_oracle"; }
+# greedy FOLDER STAGE: one answer at temperature 0 to each held-out task
+greedy() {
+    local run=$out/$1 to=$out/greedy/$1_$2
+    [ ! -s "$to/bench.json" ] || return 0
+    "$musacoder" bench --model "$run/$2/model" --tasks "$run/data/tasks/heldout" --out "$to" --samples 1 --temperature 0 \
+        --max-new 420 --trials 1 --jobs $(( each * 3 / 2 )) > "$to.log" 2>&1 || { echo "greedy $1 $2: $to.log" >&2; return 1; }
+}
 
+# arm FOLDER SEED RECIPE "STAGES THAT SFT'S RUN HAS" STAGE
+arm() {
+    local head=$4
+    start "seed$2" "$1" $head && step "$1" "$2" "$3" "$head $5" "$5" && greedy "$1" "$5"
+}
+
+front() {
+    start corpus "seed$1" synth && step "seed$1" "$1" quickstart "synth init sft rft" "sft rft" &&
+        greedy "seed$1" sft && greedy "seed$1" rft
+}
+arm_rl() { arm "rl$1" "$1" quickstart "synth init sft rft" rl_single; }
+arm_permuted() { arm "permuted$1" "$1" control "synth init sft rft" control_permuted; }
+arm_only() { arm "only$1" "$1" quickstart "synth init sft" rl_single; }
+arm_sft() { arm "more_sft$1" "$1" control "synth init sft" control_sft; }
+arm_rft() { arm "more_rft$1" "$1" control "synth init sft" control_rft; }
+arm_oracle() { arm "oracle$1" "$1" control "synth init sft" control_oracle; }
+
+mkdir -p "$out/greedy"
 step corpus "${seeds[0]}" quickstart synth ""
 pool "${seeds[@]/#/front }"
-pool "${seeds[@]/#/arm_rl }" "${seeds[@]/#/arm_rft }" "${seeds[@]/#/arm_oracle }"
+pool "${seeds[@]/#/arm_rft }" "${seeds[@]/#/arm_rl }" "${seeds[@]/#/arm_only }" "${seeds[@]/#/arm_permuted }" \
+    "${seeds[@]/#/arm_oracle }" "${seeds[@]/#/arm_sft }"
 exec python3 lab/compare_seeds.py "$out" "${seeds[@]}"
