@@ -1,9 +1,9 @@
 """compare_seeds.py OUT SEED... - the tables of compare_seeds.sh.
 
-1. each stage: Avg@n, Pass@k and one greedy answer, means and standard deviations over seeds, and Avg@n by held-out split;
+1. each stage: Avg@n, Pass@k and one greedy answer, means and standard deviations over seeds; Avg@n by held-out split;
 2. pairs of stages of the same seed on the same tasks: points of Avg@n, the 95 % interval of a hierarchical bootstrap
-   (seeds, and tasks within them), p of the t test over seeds, and for the first four, which were chosen beforehand, Holm's
-   correction; the same difference on each split.
+   (seeds, and tasks within them), p of the t test over seeds, and for the first four, which were chosen beforehand,
+   Holm's correction; the same difference on each split.
 Seeds whose stage is not there yet are left out and counted: a seed that was started belongs into the command.
 """
 
@@ -96,7 +96,8 @@ def difference(a, b, family=None):
         means.append(statistics.fmean(drawn))
     means.sort()
     by_seed = [statistics.fmean(diff[s]) for s in seeds]
-    return (statistics.fmean(by_seed), means[int(0.025 * ROUNDS)], means[int(0.975 * ROUNDS)], t_test(by_seed), len(seeds))
+    return (statistics.fmean(by_seed), means[int(0.025 * ROUNDS)], means[int(0.975 * ROUNDS)], t_test(by_seed),
+            len(seeds))
 
 
 def stage_table(runs, greedy, families):

@@ -1,8 +1,8 @@
 #!/bin/bash
-# compare_seeds.sh - does a stage help? Several seeds of quickstart.yaml on one corpus, side by side, against what has to
-# be beaten (recipes/control.yaml): SFT continued as long, RFT with all the verdicts of RFT and RL, RL whose rewards go to
-# other samples, and SFT on answers to RL's own prompts as an upper bound. 300 held-out tasks, four answers each, and one
-# greedy. Continues where it was stopped; every seed that was started counts.
+# compare_seeds.sh - does a stage help? Several seeds of quickstart.yaml on one corpus, side by side, against what has
+# to be beaten (recipes/control.yaml): SFT continued as long, RFT with all the verdicts of RFT and RL, RL whose
+# rewards go to other samples, and SFT on answers to RL's own prompts as an upper bound. 300 held-out tasks, four
+# answers each, and one greedy. Continues where it was stopped; every seed that was started counts.
 # usage: lab/compare_seeds.sh OUT SEED... [--jobs N] [-- --set KEY=VALUE...]     N runs at once (default 1)
 # On 16 cores, five seeds: lab/compare_seeds.sh runs/seeds 1 2 3 4 5 --jobs 8
 set -euo pipefail
@@ -68,8 +68,9 @@ pool() {
 greedy() {
     local run=$out/$1 to=$out/greedy/$1_$2
     [ ! -s "$to/bench.json" ] || return 0
-    "$musacoder" bench --model "$run/$2/model" --tasks "$run/data/tasks/heldout" --out "$to" --samples 1 --temperature 0 \
-        --max-new 420 --trials 1 --jobs $(( each * 3 / 2 )) > "$to.log" 2>&1 || { echo "greedy $1 $2: $to.log" >&2; return 1; }
+    "$musacoder" bench --model "$run/$2/model" --tasks "$run/data/tasks/heldout" --out "$to" --samples 1 \
+        --temperature 0 --max-new 420 --trials 1 --jobs $(( each * 3 / 2 )) > "$to.log" 2>&1 ||
+        { echo "greedy $1 $2: failed, see $to.log" >&2; return 1; }
 }
 
 # arm FOLDER SEED RECIPE "STAGES THAT SFT'S RUN HAS" STAGE

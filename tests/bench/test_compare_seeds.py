@@ -1,4 +1,4 @@
-"""test_compare_seeds.py - the statistics of lab/compare_seeds.py: known p values, Holm, and a difference that is known."""
+"""test_compare_seeds.py - the statistics of lab/compare_seeds.py: known p values, Holm, a known difference."""
 
 import io
 import json
