@@ -41,6 +41,8 @@ static const struct opt rows[] = {
         "ways to write requests, questions, names and layouts, 1 to 8; 1: the plain one"},
     {"synth", "formulas", OPT_BOOL, "false",
         "say above the first kernel what each operator computes: // hardswish(x) = x * min(max(x + 3, 0), 6) / 6"},
+    {"synth", "surface", OPT_CHOICE, "graph",
+        "graph|public: of --records: operator graphs, or modules as people write them with plain generic kernels"},
     {"synth", "dtypes", OPT_STR, "float32", "float32, float16, bfloat16, int64; comma-separated"},
     {"synth", "seed", OPT_INT, "1", "same seed, same bytes"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
@@ -195,7 +197,7 @@ static int run_stream(const struct opts *o, struct err *e)
 
     s.wordings = (int)opts_int(o, "wordings"), s.formulas = opts_bool(o, "formulas");
     s.musa = !strcmp(opts_str(o, "dialect"), "musa"), s.max_program = (int)opts_int(o, "max-program");
-    s.ops_text = opts_str(o, "ops");
+    s.ops_text = opts_str(o, "ops"), s.public = !strcmp(opts_str(o, "surface"), "public");
     if (sscanf(opts_str(o, "part"), "%d/%d", &s.process, &s.processes) != 2 || s.processes < 1 || s.process < 0 ||
         s.process >= s.processes)
         return err_set(e, ERR_INPUT, "--part is '%s'; use K/N with K from 0 to N - 1, such as 0/4", opts_str(o,

@@ -17,6 +17,7 @@
 #include "synth/reason.h"
 #include "synth/record.h"
 #include "synth/rewrite.h"
+#include "synth/surface/surface.h"
 #include "synth/verify.h"
 #include "synth/wording.h"
 #include "synth/worth.h"
@@ -244,6 +245,75 @@ static void make_record(struct shard *s, const struct drawn *d, struct item *x, 
                           x->held ? "heldout" : "train");
     if (!program)
         free(x->program), x->program = NULL;
+}
+
+/* ---- tasks as people write them ---- */
+
+static json_t *names_json(const char *const name[], int n)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new(a, json_string(name[i]));
+    return a;
+}
+
+/* A list of operators has a hash as a graph has; one task in fifty of a single operator is held out by its text. */
+static uint64_t surface_hash(const struct surface *p)
+{
+    uint64_t h = 14695981039346656037u;
+
+    for (int i = 0; i < p->n_ops; i++)
+        for (const char *c = p->op[i]; *c; c++)
+            h = (h ^ (unsigned char)*c) * 1099511628211u;
+    return h;
+}
+
+static json_t *surface_record(struct shard *s, const struct surface *p, const struct item *x, const char *hash)
+{
+    json_t *task = json_pack("{s:s, s:o, s:o, s:s, s:[]}", "code", x->task, "ops", names_json(p->op, p->n_ops),
+                             "families", names_json(p->family, p->n_ops), "graph_hash", hash, "inputs");
+    json_t *kernel = json_pack("{s:s, s:s, s:s, s:s, s:i}", "lang", s->o->musa ? "musa" : "cuda", "code",
+                               x->program, "strategy", "generic", "fusion", "maps", "kernels", p->n_kernels);
+
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:n, s:o, s:i, s:n, s:n, s:s}", "id", x->name, "kind", "generate",
+                     "messages", record_generate(&s->voice, NULL, x->task, NULL, x->program), "task", task,
+                     "kernel", kernel, "verdict", "provenance", provenance(s->o->seed, x->index, NULL, NULL),
+                     "difficulty", p->n_ops + 2 * p->n_kernels, "speed", "kill", "split",
+                     x->held ? "heldout" : "train");
+}
+
+static int draw_surface_item(struct shard *s, long index, struct item *ret, struct err *e)
+{
+    const struct surface_limits l = {.chains = s->o->max_ops > 1 ? 0.25 : 0};
+    struct surface p;
+    char hash[17];
+    struct rng r;
+
+    for (uint64_t i = 0;; i++) {
+        surface_draw(s->o->seed, (uint64_t)index + (i << 40), &l, &p);
+        p.program = record_in_dialect(&s->voice, p.program);
+        if (p.program && (!s->o->max_program || (int)strlen(p.program) <= s->o->max_program))
+            break;
+        count(s->refused, "program too long, or not to be said in the dialect");
+        surface_free(&p);
+        if (i == MAX_DRAWS / 20)
+            return err_set(e, ERR_INPUT, "no program of --max-program %d bytes after %d tries; raise it",
+                           s->o->max_program, (int)i);
+    }
+    rng_seed(&r, s->o->seed ^ 0x5eed, (uint64_t)index);
+    snprintf(hash, sizeof hash, "%016" PRIx64, surface_hash(&p));
+    *ret = (struct item){.index = index,
+                         .name = xasprintf("public-%ld-%s", index, hash),
+                         .task = xstrdup(p.task),
+                         .program = xstrdup(p.program),
+                         .held = p.n_ops > 1 ? heldout_graph(surface_hash(&p)) : rng_below(&r, 50) == 0};
+    ret->verify = (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
+    for (int i = 0; i < p.n_ops; i++)
+        count(s->ops, p.op[i]);
+    ret->record = surface_record(s, &p, ret, hash);
+    surface_free(&p);
+    return 0;
 }
 
 static int draw_item(struct shard *s, long index, struct item *ret, struct err *e)
@@ -532,7 +602,7 @@ static int make_shard(const struct stream_options *o, const struct dag_table *t,
 
     s.item = xcalloc((size_t)(last - first), sizeof *s.item);
     for (long i = first; i < last && !rc; i++) {
-        rc = stop_requested() ? -1 : draw_item(&s, i, &s.item[s.n], e);
+        rc = stop_requested() ? -1 : (o->public ? draw_surface_item : draw_item)(&s, i, &s.item[s.n], e);
         s.n += rc == 0;
     }
     if (!rc)
@@ -568,7 +638,7 @@ static int make_folders(const struct stream_options *o, struct err *e)
 /* What shapes the records; which process makes them, and how many at once, does not. */
 static json_t *claim_of(const struct stream_options *o)
 {
-    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b}",
+    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b}",
                      "generator",
                      SYNTH_GENERATOR,
                      "records", (json_int_t)o->records, "shard-size", o->shard_size, "seed", (json_int_t)o->seed,
@@ -576,7 +646,7 @@ static json_t *claim_of(const struct stream_options *o)
                      o->verify, "mutant-share", o->mutants, "trials", o->trials, "backend",
                      o->backend ? o->backend : "sim", "style", prompt_style_name(o->style), "ops",
                      o->ops_text ? o->ops_text : "all", "dialect", o->musa ? "musa" : "cuda", "max-program",
-                     o->max_program, "wordings", o->wordings, "formulas", o->formulas);
+                     o->max_program, "wordings", o->wordings, "formulas", o->formulas, "public", o->public);
 }
 
 /* The folder holds shards of these options or none: others would be kept silently. */

@@ -36,6 +36,7 @@ struct stream_options {
     int jobs, trials;
     const char *backend;
     enum prompt_style style;
+    bool public;            /* tasks as people write them (surface/surface.h), not operator graphs */
     bool musa;              /* programs in MUSA */
     int wordings;           /* of struct voice (record.h) */
     bool formulas;

@@ -1,0 +1,149 @@
+/* surface.c - see surface.h: which layers a task has. write.c says how the files look. */
+#include "synth/surface/surface.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "synth/surface/layer.h"
+#include "synth/surface/write.h"
+
+static const struct kind *const tables[] = {map_kinds,  reduce_kinds, loss_kinds,
+                                            norm_kinds, window_kinds, product_kinds};
+
+/* How often a form is asked for, by itself and in chains. */
+static const int alone[N_FORMS] = {[FORM_MAP] = 17,  [FORM_REDUCE] = 10, [FORM_ROW] = 11,    [FORM_SCAN] = 8,
+                                   [FORM_LOSS] = 8,  [FORM_ROWLOSS] = 5, [FORM_NORM] = 11,   [FORM_POOL] = 10,
+                                   [FORM_CONV] = 19, [FORM_LINEAR] = 1,  [FORM_MATMUL] = 14, [FORM_SPATIAL] = 1};
+static const int behind[N_FORMS] = {[FORM_MAP] = 52, [FORM_REDUCE] = 9, [FORM_ROW] = 5,    [FORM_NORM] = 10,
+                                    [FORM_POOL] = 8, [FORM_PARAM] = 13, [FORM_SPATIAL] = 5};
+
+static enum form draw_form(struct making *m, const int weights[N_FORMS])
+{
+    int total = 0, at, f = 0;
+
+    for (int i = 0; i < N_FORMS; i++)
+        total += weights[i];
+    at = making_draw(m, 0, total - 1);
+    while (at >= weights[f])
+        at -= weights[f++];
+    return (enum form)f;
+}
+
+static const struct kind *draw_kind(struct making *m, enum form form, unsigned flags)
+{
+    const struct kind *fit[128];
+    int n = 0;
+
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct kind *k = tables[t]; k->name; k++)
+            if (k->form == form && (k->flags & flags) == flags && n < 128)
+                fit[n++] = k;
+    return fit[making_draw(m, 0, n - 1)];
+}
+
+static const struct kind *find_kind(const char *name)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct kind *k = tables[t]; k->name; k++)
+            if (!strcmp(k->name, name))
+                return k;
+    return NULL;
+}
+
+const char *surface_kind(int i)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct kind *k = tables[t]; k->name; k++)
+            if (!i--)
+                return k->name;
+    return NULL;
+}
+
+static void draw_style(struct making *m)
+{
+    m->style = (struct making_style){.annotate = making_chance(m, 0.5),
+                                     .class_doc = making_chance(m, 0.7),
+                                     .class_args = making_chance(m, 0.35),
+                                     .init_doc = making_chance(m, 0.25),
+                                     .forward_doc = making_chance(m, 0.4),
+                                     .constants = making_chance(m, 0.92),
+                                     .literal_dims = making_chance(m, 0.12),
+                                     .shape_tuple = making_chance(m, 0.12),
+                                     .comments = making_chance(m, 0.25),
+                                     .newer_super = making_chance(m, 0.3),
+                                     .constants_first = making_chance(m, 0.12),
+                                     .maker = making_chance(m, 0.6) ? 0 : making_draw(m, 1, 4)};
+}
+
+static void draw_chain(struct making *m)
+{
+    static const char *const first[] = {
+        "conv2d",           "conv2d",           "conv2d", "conv2d", "conv3d", "conv3d", "conv_transpose2d",
+        "conv_transpose2d", "conv_transpose3d", "linear", "linear", "linear", "linear"};
+    int length = making_draw(m, 1, 4);
+
+    m->chain = true;
+    if (making_chance(m, 0.12)) { /* maps alone */
+        for (int i = making_draw(m, 2, 4); i; i--)
+            layer_add(m, draw_kind(m, FORM_MAP, 0));
+        return;
+    }
+    while (!layer_add(m, find_kind(first[making_draw(m, 0, 12)])))
+        continue;
+    for (int tries = 0; m->n_kinds <= length && tries < 40 && m->rank > 1; tries++)
+        layer_add(m, making_chance(m, 0.04) && m->rank == 2 ? find_kind("linear")
+                                                            : draw_kind(m, draw_form(m, behind), KIND_CHAIN));
+}
+
+static void start(struct making *m, struct rng *r)
+{
+    *m = (struct making){.r = r, .rank = -1};
+    buf_init(&m->init, BUF_MAX_TEXT), buf_init(&m->forward, BUF_MAX_TEXT), buf_init(&m->answer, BUF_MAX_TEXT);
+    buf_init(&m->map.code, BUF_MAX_TEXT), buf_init(&m->map.params, BUF_MAX_TEXT),
+        buf_init(&m->map.args, BUF_MAX_TEXT);
+    buf_init(&m->map.call, BUF_MAX_TEXT), buf_init(&m->map.hosts, BUF_MAX_TEXT);
+}
+
+static void finish(struct making *m)
+{
+    buf_free(&m->init), buf_free(&m->forward), buf_free(&m->answer);
+    buf_free(&m->map.code), buf_free(&m->map.params), buf_free(&m->map.args), buf_free(&m->map.call),
+        buf_free(&m->map.hosts);
+    arena_free(&m->a);
+}
+
+/* false if the first layer could not be drawn: another try. */
+static bool draw_layers(struct making *m, const struct surface_limits *l)
+{
+    draw_style(m);
+    if (l->only)
+        return layer_add(m, find_kind(l->only));
+    if (making_chance(m, l->chains)) {
+        draw_chain(m);
+        return m->n_kinds > 1;
+    }
+    return layer_add(m, draw_kind(m, draw_form(m, alone), 0));
+}
+
+void surface_draw(uint64_t seed, uint64_t index, const struct surface_limits *l, struct surface *ret)
+{
+    struct rng r;
+    struct making m;
+
+    rng_seed(&r, seed, index);
+    start(&m, &r);
+    while (!draw_layers(&m, l))
+        finish(&m), start(&m, &r);
+    layer_flush(&m);
+    *ret = (struct surface){
+        .task = write_task(&m), .program = write_program(&m), .n_ops = m.n_kinds, .n_kernels = m.n_functions};
+    for (int i = 0; i < m.n_kinds; i++)
+        ret->op[i] = m.kind[i]->name, ret->family[i] = m.kind[i]->family;
+    finish(&m);
+}
+
+void surface_free(struct surface *s)
+{
+    free(s->task), free(s->program);
+    *s = (struct surface){0};
+}

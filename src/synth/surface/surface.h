@@ -1,0 +1,28 @@
+/* surface.h - tasks as people write them: modules with constructors, docstrings and sizes by name, of one layer or
+ * a chain, and for each a program of plain generic kernels that reads every size when it runs. */
+#ifndef MC_SYNTH_SURFACE_SURFACE_H
+#define MC_SYNTH_SURFACE_SURFACE_H
+
+#include <stdint.h>
+
+#define SURFACE_OPS 12
+
+/* A task and its program, both Python files; ops and families name what the task is made of. */
+struct surface {
+    char *task, *program;
+    const char *op[SURFACE_OPS], *family[SURFACE_OPS];
+    int n_ops, n_kernels;
+};
+
+struct surface_limits {
+    double chains;    /* share of tasks that are chains of a convolution or product and what follows */
+    const char *only; /* a kind's name; NULL: any */
+};
+
+/* The task of this seed and index; the same bytes for the same arguments. */
+void surface_draw(uint64_t seed, uint64_t index, const struct surface_limits *l, struct surface *ret);
+void surface_free(struct surface *s);
+/* The name of the i-th kind; NULL behind the last. */
+const char *surface_kind(int i);
+
+#endif

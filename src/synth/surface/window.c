@@ -1,0 +1,228 @@
+/* window.c - see window.h. Text is written axis by axis: d, h, w; an axis has an output index o, a kernel index k,
+ * and an input index i. */
+#include "synth/surface/window.h"
+
+struct writer {
+    struct buf *out;
+    const char *name;
+    int axes;
+    const char *axis; /* "w", "hw" or "dhw" */
+};
+
+static struct writer writer_of(struct buf *out, const char *name, int axes)
+{
+    return (struct writer){out, name, axes, &"dhw"[3 - axes]};
+}
+
+/* Adds fmt once for each axis, $ replaced by the axis' letter and # by its position in a tensor's shape. */
+static void each(const struct writer *w, const char *fmt, const char *between)
+{
+    for (int i = 0; i < w->axes; i++) {
+        buf_adds(w->out, i ? between : "");
+        for (const char *p = fmt; *p; p++)
+            if (*p == '$')
+                buf_addc(w->out, w->axis[i]);
+            else if (*p == '#')
+                buf_addc(w->out, (char)('2' + i));
+            else if (*p == '@')
+                buf_addc(w->out, (char)('0' + i));
+            else
+                buf_addc(w->out, *p);
+    }
+}
+
+/* "int ow = i % out.size(3);" from the fastest axis to the batch. */
+static void add_indices(const struct writer *w)
+{
+    buf_adds(w->out, "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < n) {\nint rest = i;\n");
+    for (int i = w->axes - 1; i >= 0; i--)
+        buf_addf(w->out, "int o%c = rest %% out.size(%d);\nrest /= out.size(%d);\n", w->axis[i], i + 2, i + 2);
+    buf_adds(w->out, "int c = rest % out.size(1);\nint b = rest / out.size(1);\n");
+}
+
+static void add_accessors(const struct writer *w, const char *names, const char *end)
+{
+    for (const char *p = names; *p; p++)
+        if (*p == 'b')
+            buf_adds(w->out, "const float* bias, ");
+        else
+            buf_addf(w->out, "T %s, ", *p == 'x' ? "x" : *p == 'w' ? "w" : "out");
+    buf_adds(w->out, end);
+}
+
+static void add_launch(const struct writer *w, const char *names)
+{
+    buf_addf(w->out, "int n = out.numel();\n%s_kernel<<<(n + 255) / 256, 256>>>(", w->name);
+    for (const char *p = names; *p; p++)
+        if (*p == 'b')
+            buf_adds(w->out, "bias ? bias->data_ptr<float>() : nullptr, ");
+        else
+            buf_addf(w->out, "%s.packed_accessor32<float, %d>(), ",
+                     *p == 'x'   ? "x"
+                     : *p == 'w' ? "w"
+                                 : "out",
+                     w->axes + 2);
+    buf_adds(w->out, "n, ");
+}
+
+static void add_loops(const struct writer *w, const char *size)
+{
+    each(w, size, "");
+}
+
+static void conv_body(const struct writer *w)
+{
+    buf_adds(
+        w->out,
+        "int first = c * (x.size(1) / w.size(1)) / out.size(1) * w.size(1);\nfloat acc = bias ? bias[c] : 0.0f;\n"
+        "for (int j = 0; j < w.size(1); j++) {\n");
+    add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
+    each(w, "int i$ = o$ * s$ - p$ + k$ * d$;\n", "");
+    buf_adds(w->out, "if (");
+    each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
+    buf_adds(w->out, ") {\nacc += x[b][first + j]");
+    each(w, "[i$]", "");
+    buf_adds(w->out, " * w[c][j]");
+    each(w, "[k$]", "");
+    buf_adds(w->out, ";\n}\n}\n");
+    each(w, "}\n", "");
+}
+
+static void transposed_body(const struct writer *w)
+{
+    buf_adds(w->out, "int per = x.size(1) * w.size(1) / out.size(1);\nint first = c / w.size(1) * per;\nfloat acc "
+                     "= bias ? bias[c] : 0.0f;\n"
+                     "for (int j = first; j < first + per; j++) {\n");
+    add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
+    each(w, "int i$ = o$ + p$ - k$ * d$;\n", "");
+    buf_adds(w->out, "if (");
+    each(w, "i$ >= 0 && i$ % s$ == 0 && i$ / s$ < x.size(#)", " && ");
+    buf_adds(w->out, ") {\nacc += x[b][j]");
+    each(w, "[i$ / s$]", "");
+    buf_adds(w->out, " * w[j][c % w.size(1)]");
+    each(w, "[k$]", "");
+    buf_adds(w->out, ";\n}\n}\n");
+    each(w, "}\n", "");
+}
+
+static void conv_kernel(const struct writer *w, bool transposed)
+{
+    buf_addf(w->out, "template <typename T>\n__global__ void %s_kernel(", w->name);
+    add_accessors(w, "xwbo", "int n, ");
+    each(w, "int s$, ", "");
+    each(w, "int p$, ", "");
+    each(w, "int d$", ", ");
+    buf_adds(w->out, ") {\n");
+    add_indices(w);
+    transposed ? transposed_body(w) : conv_body(w);
+    buf_adds(w->out, "out[b][c]");
+    each(w, "[o$]", "");
+    buf_adds(w->out, " = acc;\n}\n}\n\n");
+}
+
+#define VECTOR "at::IntArrayRef "
+
+static void conv_host(const struct writer *w, bool transposed)
+{
+    buf_addf(
+        w->out,
+        "torch::Tensor %s_forward(torch::Tensor x, torch::Tensor w, torch::optional<torch::Tensor> bias, " VECTOR
+        "stride, " VECTOR "padding, " VECTOR "dilation%s) {\n",
+        w->name, transposed ? ", " VECTOR "extra, int groups" : "");
+    each(w,
+         transposed
+             ? "int n$ = (x.size(#) - 1) * stride[@] - 2 * padding[@] + dilation[@] * (w.size(#) - 1) + extra[@] + "
+               "1;\n"
+             : "int n$ = (x.size(#) + 2 * padding[@] - dilation[@] * (w.size(#) - 1) - 1) / stride[@] + 1;\n",
+         "");
+    buf_addf(w->out, "auto out = torch::empty({x.size(0), %s, ", transposed ? "w.size(1) * groups" : "w.size(0)");
+    each(w, "n$", ", ");
+    buf_adds(w->out, "}, x.options());\n");
+    add_launch(w, "xwbo");
+    each(w, "stride[@], ", "");
+    each(w, "padding[@], ", "");
+    each(w, "dilation[@]", ", ");
+    buf_adds(w->out, ");\nreturn out;\n}\n");
+}
+
+void window_conv(struct buf *out, const char *name, int axes, bool transposed)
+{
+    struct writer w = writer_of(out, name, axes);
+
+    conv_kernel(&w, transposed);
+    conv_host(&w, transposed);
+}
+
+static void pool_kernel(const struct writer *w, bool max, bool tuples)
+{
+    const char *parts = max ? "ksp"
+                              "d"
+                            : "ksp";
+
+    buf_addf(w->out, "template <typename T>\n__global__ void %s_kernel(", w->name);
+    add_accessors(w, "xo", "int n");
+    for (const char *p = parts; *p; p++)
+        for (int i = 0; i < (tuples ? w->axes : 1); i++)
+            buf_addf(w->out, tuples ? ", int %c%c" : ", int %c", tuples && *p == 'k' ? 'n' : *p, w->axis[i]);
+    buf_adds(w->out, ") {\n");
+    add_indices(w);
+    buf_addf(w->out, "float acc = %s;\n", max ? "-INFINITY" : "0.0f");
+    add_loops(w, tuples ? "for (int k$ = 0; k$ < n$; k$++) {\n" : "for (int k$ = 0; k$ < k; k$++) {\n");
+    if (tuples)
+        each(w, max ? "int i$ = o$ * s$ - p$ + k$ * d$;\n" : "int i$ = o$ * s$ - p$ + k$;\n", "");
+    else
+        each(w, max ? "int i$ = o$ * s - p + k$ * d;\n" : "int i$ = o$ * s - p + k$;\n", "");
+    buf_adds(w->out, "if (");
+    each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
+    buf_adds(w->out, max ? ") {\nacc = fmaxf(acc, x[b][c]" : ") {\nacc += x[b][c]");
+    each(w, "[i$]", "");
+    buf_adds(w->out, max ? ");\n}\n" : ";\n}\n");
+    each(w, "}\n", "");
+    buf_adds(w->out, "out[b][c]");
+    each(w, "[o$]", "");
+    buf_adds(w->out, " = acc");
+    if (!max && tuples)
+        each(w, " / n$", "");
+    else if (!max)
+        buf_adds(w->out, w->axes == 1 ? " / k" : w->axes == 2 ? " / (k * k)" : " / (k * k * k)");
+    buf_adds(w->out, ";\n}\n}\n\n");
+}
+
+static void pool_host(const struct writer *w, bool max, bool tuples)
+{
+    const char *type = tuples ? VECTOR : "int ";
+
+    buf_addf(w->out, "torch::Tensor %s_forward(torch::Tensor x, %skernel, %sstride, %spadding%s%s) {\n", w->name,
+             type, type, type, max ? tuples ? ", " VECTOR : ", int " : "", max ? "dilation" : "");
+    if (tuples)
+        each(w,
+             max ? "int m$ = (x.size(#) + 2 * padding[@] - dilation[@] * (kernel[@] - 1) - 1) / stride[@] + 1;\n"
+                 : "int m$ = (x.size(#) + 2 * padding[@] - kernel[@]) / stride[@] + 1;\n",
+             "");
+    else
+        each(w,
+             max ? "int m$ = (x.size(#) + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;\n"
+                 : "int m$ = (x.size(#) + 2 * padding - kernel) / stride + 1;\n",
+             "");
+    buf_adds(w->out, "auto out = torch::empty({x.size(0), x.size(1), ");
+    each(w, "m$", ", ");
+    buf_adds(w->out, "}, x.options());\n");
+    add_launch(w, "xo");
+    if (tuples) {
+        each(w, "kernel[@], ", ""), each(w, "stride[@], ", "");
+        each(w, "padding[@]", ", ");
+        if (max)
+            buf_adds(w->out, ", "), each(w, "dilation[@]", ", ");
+    } else {
+        buf_adds(w->out, max ? "kernel, stride, padding, dilation" : "kernel, stride, padding");
+    }
+    buf_adds(w->out, ");\nreturn out;\n}\n");
+}
+
+void window_pool(struct buf *out, const char *name, int axes, bool max, bool tuples)
+{
+    struct writer w = writer_of(out, name, axes);
+
+    pool_kernel(&w, max, tuples);
+    pool_host(&w, max, tuples);
+}

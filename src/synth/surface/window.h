@@ -1,0 +1,14 @@
+/* window.h - the CUDA text of convolutions and poolings over one to three axes: one thread an output element. */
+#ifndef MC_SYNTH_SURFACE_WINDOW_H
+#define MC_SYNTH_SURFACE_WINDOW_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+
+/* Appends kernel and host function; both are called after name. The code is not indented. */
+void window_conv(struct buf *out, const char *name, int axes, bool transposed);
+/* tuples: the host takes vectors, not numbers. */
+void window_pool(struct buf *out, const char *name, int axes, bool max, bool tuples);
+
+#endif

@@ -1,0 +1,400 @@
+/* write.c - see write.h. */
+#include "synth/surface/write.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- signatures ---- */
+
+/* Arguments without a default come first. */
+static void order_args(struct making *m)
+{
+    struct making_arg sorted[MAKING_ARGS];
+    int n = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < m->n_args; i++)
+            if ((m->arg[i].def != NULL) == pass)
+                sorted[n++] = m->arg[i];
+    memcpy(m->arg, sorted, sizeof *sorted * (size_t)n);
+}
+
+static const char *annotation(const char *type)
+{
+    return !strcmp(type, "Tuple") ? "Tuple[int, ...]" : type;
+}
+
+static void add_init_head(struct making *m, struct buf *out)
+{
+    buf_adds(out, "    def __init__(self");
+    for (int i = 0; i < m->n_args; i++) {
+        const struct making_arg *a = &m->arg[i];
+        buf_addf(out, ", %s", a->name);
+        if (m->style.annotate)
+            buf_addf(out, ": %s", annotation(a->type));
+        if (a->def)
+            buf_addf(out, m->style.annotate ? " = %s" : "=%s", a->def);
+    }
+    buf_adds(out, "):\n");
+}
+
+static void add_forward_head(struct making *m, struct buf *out)
+{
+    buf_adds(out, "    def forward(self");
+    for (int i = 0; i < m->n_inputs; i++)
+        buf_addf(out, m->style.annotate ? m->input[i].rank < 0 ? ", %s: float" : ", %s: torch.Tensor" : ", %s",
+                 m->input[i].name);
+    buf_adds(out, m->style.annotate ? ") -> torch.Tensor:\n" : "):\n");
+}
+
+static bool has_init(const struct making *m)
+{
+    return m->n_args || m->init.n || m->style.empty_init;
+}
+
+/* ---- docstrings ---- */
+
+static const char *shape_words(struct making *m, const struct making_input *in)
+{
+    const char *s = "";
+
+    for (int i = 0; i < in->rank; i++)
+        s = making_format(m, "%s%s%s", s, i ? ", " : "", in->dim[i]);
+    return making_format(m, "(%s%s)", s, in->rank == 1 ? "," : "");
+}
+
+static const char *capital(struct making *m, const char *s)
+{
+    char *t = arena_strdup(&m->a, s);
+
+    t[0] = (char)toupper((unsigned char)t[0]);
+    return t;
+}
+
+static const char *phrase(struct making *m, int i)
+{
+    const struct kind *k = m->kind[i];
+
+    return k->form == FORM_PARAM
+               ? making_pick(m, "a learned parameter for each channel|a per-channel parameter", '|')
+               : making_pick(m, k->say, '|');
+}
+
+static const char *summary(struct making *m)
+{
+    const char *s;
+
+    if (m->n_kinds == 1) {
+        s = phrase(m, 0);
+        return making_format(m,
+                             making_pick(m,
+                                         "Computes %s.|Applies %s to its input.|A module for %s.|Wraps %s in a "
+                                         "module.|Small model: %s.|Model with %s.|"
+                                         "This module performs %s.|Implements %s.",
+                                         '|'),
+                             s);
+    }
+    s = capital(m, phrase(m, 0));
+    for (int i = 1; i < m->n_kinds; i++)
+        s = making_format(m, "%s%s%s", s,
+                          i == 1                ? making_pick(m, ", then |, followed by | and ", '|')
+                          : i == m->n_kinds - 1 ? " and "
+                                                : ", ",
+                          phrase(m, i));
+    return making_format(m, "%s.", s);
+}
+
+static void add_arg_docs(struct making *m, const char *indent, struct buf *out)
+{
+    static const char *const forms[] = {"%s    %s (%s): %s.\n", "%s    %s (%s): %s\n", "%s:param %s: (%s) %s.\n"};
+    int form = making_draw(m, 0, 9);
+
+    form = form < 6 ? 0 : form < 9 ? 1 : 2;
+    if (!m->n_args)
+        return;
+    buf_addf(out, "\n");
+    if (form < 2)
+        buf_addf(out, "%s%s:\n", indent, making_pick(m, "Args|Args|Parameters", '|'));
+    for (int i = 0; i < m->n_args; i++)
+        buf_addf(out, forms[form], indent, m->arg[i].name,
+                 m->arg[i].def ? making_format(m, "%s, optional", m->arg[i].type) : m->arg[i].type,
+                 form == 1 ? m->arg[i].doc : capital(m, m->arg[i].doc));
+}
+
+static void add_class_doc(struct making *m, struct buf *out)
+{
+    if (!m->style.class_doc)
+        return;
+    if (!m->style.class_args && making_chance(m, 0.4)) {
+        buf_addf(out, "    \"\"\"%s\"\"\"\n\n", summary(m));
+        return;
+    }
+    buf_addf(out, "    \"\"\"\n    %s\n", summary(m));
+    if (m->style.class_args)
+        add_arg_docs(m, "    ", out);
+    buf_adds(out, making_chance(m, 0.5) ? "    \"\"\"\n" : "    \"\"\"\n\n");
+}
+
+static void add_init_doc(struct making *m, struct buf *out)
+{
+    if (!m->style.init_doc || !m->n_args)
+        return;
+    buf_addf(
+        out, "        \"\"\"\n        %s\n",
+        making_pick(m, "Sets the layer up.|Initialises the module.|Creates the layers.|Builds the model.", '|'));
+    add_arg_docs(m, "        ", out);
+    buf_adds(out, "        \"\"\"\n");
+}
+
+static void add_forward_doc(struct making *m, struct buf *out)
+{
+    if (!m->style.forward_doc)
+        return;
+    buf_addf(out, "        \"\"\"\n        %s\n\n        Args:\n",
+             making_pick(m, "Runs the module.|Forward pass.|Computes the result.|Evaluates the model.", '|'));
+    for (int i = 0; i < m->n_inputs; i++)
+        if (m->input[i].rank >= 0)
+            buf_addf(out, "            %s (torch.Tensor): %s of shape %s.\n", m->input[i].name,
+                     capital(m, m->input[i].what), shape_words(m, &m->input[i]));
+    buf_addf(out, "\n        Returns:\n            torch.Tensor: %s.\n        \"\"\"\n",
+             making_pick(m, "The result|Output tensor|Result of the operation|The output", '|'));
+}
+
+/* ---- the reference ---- */
+
+static void add_body(struct making *m, struct buf *out)
+{
+    if (m->n_kinds > 1)
+        buf_addf(out, "%s        return x\n", m->forward.p);
+    else if (making_chance(m, 0.8))
+        buf_addf(out, "        return %s\n", m->expression);
+    else {
+        const char *name = making_pick(m, "out|output|result|y", '|');
+        buf_addf(out, "        %s = %s\n        return %s\n", name, m->expression, name);
+    }
+}
+
+static void add_class(struct making *m, struct buf *out)
+{
+    buf_adds(out, "class Model(nn.Module):\n");
+    add_class_doc(m, out);
+    if (has_init(m)) {
+        add_init_head(m, out);
+        add_init_doc(m, out);
+        buf_addf(out, "        %s\n%s\n",
+                 m->style.newer_super ? "super().__init__()" : "super(Model, self).__init__()", m->init.p);
+    }
+    add_forward_head(m, out);
+    add_forward_doc(m, out);
+    add_body(m, out);
+}
+
+static const char *input_shape(struct making *m, const struct making_input *in)
+{
+    const char *s = "";
+
+    for (int i = 0; i < in->rank; i++)
+        s = making_format(m, "%s%s%s", s, i ? ", " : "", in->dim[i]);
+    return in->rank == 1 && strstr(in->maker, "(%s)") && strstr(in->maker, "randint") ? making_format(m, "%s,", s)
+                                                                                      : s;
+}
+
+static const char *input_text(struct making *m, const struct making_input *in)
+{
+    const char *at = strstr(in->maker, "%s");
+
+    if (in->rank < 0 || !at)
+        return in->maker;
+    return making_format(m, "%.*s%s%s", (int)(at - in->maker), in->maker, input_shape(m, in), at + 2);
+}
+
+static void add_get_inputs(struct making *m, struct buf *out)
+{
+    bool lines = making_chance(m, m->n_inputs > 1 ? 0.6 : 0.5);
+
+    buf_adds(out, "def get_inputs():\n");
+    for (int i = 0; i < m->n_inputs && lines; i++)
+        if (m->input[i].rank >= 0)
+            buf_addf(out, "    %s = %s\n", m->input[i].name, input_text(m, &m->input[i]));
+    buf_adds(out, "    return [");
+    for (int i = 0; i < m->n_inputs; i++)
+        buf_addf(out, "%s%s", i ? ", " : "",
+                 lines && m->input[i].rank >= 0 ? m->input[i].name : input_text(m, &m->input[i]));
+    buf_adds(out, "]\n");
+}
+
+static const char *value_of(const struct making *m, const char *name)
+{
+    for (int i = 0; i < m->n_constants; i++)
+        if (!strcmp(m->constant[i].name, name))
+            return m->constant[i].value;
+    return name;
+}
+
+/* Arguments at the end whose value is their default may be left out. */
+static int said_args(struct making *m)
+{
+    int n = m->n_args;
+
+    while (n && m->arg[n - 1].def && !strcmp(m->arg[n - 1].def, value_of(m, m->arg[n - 1].value)) &&
+           making_chance(m, 0.6))
+        n--;
+    return n;
+}
+
+static void add_get_init_inputs(struct making *m, struct buf *out)
+{
+    int n = said_args(m);
+
+    buf_adds(out, "def get_init_inputs():\n    return [");
+    for (int i = 0; i < n; i++)
+        buf_addf(out, "%s%s", i ? ", " : "", m->arg[i].value);
+    buf_addf(out, "]%s\n", m->style.comments ? n ? "  # constructor arguments" : "  # nothing to set up" : "");
+}
+
+static bool mentioned(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *p = text; (p = strstr(p, word)); p += n)
+        if ((p == text || (!isalnum((unsigned char)p[-1]) && p[-1] != '_')) && !isalnum((unsigned char)p[n]) &&
+            p[n] != '_')
+            return true;
+    return false;
+}
+
+static void add_constants(struct making *m, const char *used, struct buf *out)
+{
+    if (m->style.comments && m->n_constants)
+        buf_addf(out, "# %s\n", making_pick(m, "sizes|problem sizes|configuration|Hyperparameters|shapes", '|'));
+    for (int i = 0; i < m->n_constants; i++) {
+        const char *name = m->constant[i].name, *value = m->constant[i].value;
+        if (!mentioned(used, name))
+            continue;
+        if (i + 1 < m->n_constants && mentioned(used, m->constant[i + 1].name) && making_chance(m, 0.08)) {
+            const char *next = m->constant[i + 1].value;
+            if (!strcmp(value, next))
+                buf_addf(out, "%s = %s = %s\n", name, m->constant[i + 1].name, value);
+            else
+                buf_addf(out, "%s, %s = %s, %s\n", name, m->constant[i + 1].name, value, next);
+            i++;
+        } else {
+            buf_addf(out, "%s = %s\n", name, value);
+        }
+    }
+}
+
+/* "input_shape = (16, 8)": all but the first size of an input in one constant. */
+static void fold_shape(struct making *m)
+{
+    const char *tail = "", *name;
+    int rank = m->input[0].rank;
+
+    if (!m->style.shape_tuple || rank < 2 || m->chain || m->n_args > 1 || !m->style.constants ||
+        m->kind[0]->form > FORM_LOSS)
+        return;
+    for (int i = 1; i < m->n_inputs; i++)
+        if (m->input[i].rank != rank)
+            return;
+    for (int i = 1; i < rank; i++)
+        tail = making_format(m, "%s%s%s", tail, i > 1 ? ", " : "", value_of(m, m->input[0].dim[i]));
+    name = making_constant(m, making_pick(m, "input_shape|input_shape|feature_shape|shape", '|'),
+                           making_format(m, rank == 2 ? "(%s,)" : "(%s)", tail));
+    for (int i = 0; i < m->n_inputs; i++)
+        m->input[i].dim[1] = making_format(m, "*%s", name), m->input[i].rank = 2;
+}
+
+static void add_imports(struct making *m, const char *text, bool program, struct buf *out)
+{
+    if (strstr(text, "math."))
+        buf_adds(out, "import math\n");
+    buf_adds(out, "import torch\nimport torch.nn as nn\n");
+    if (strstr(text, " F.") || strstr(text, "(F.") || (!program && making_chance(m, 0.12)))
+        buf_adds(out, "import torch.nn.functional as F\n");
+    if (strstr(text, "Tuple["))
+        buf_adds(out, "from typing import Tuple\n");
+}
+
+char *write_task(struct making *m)
+{
+    struct buf class, inputs, out;
+
+    order_args(m);
+    m->style.empty_init = making_chance(m, 0.75);
+    buf_init(&class, BUF_MAX_TEXT), buf_init(&inputs, BUF_MAX_TEXT), buf_init(&out, BUF_MAX_TEXT);
+    add_class(m, &class);
+    fold_shape(m);
+    add_get_inputs(m, &inputs);
+    buf_adds(&inputs, making_chance(m, 0.7) ? "\n" : "\n\n");
+    add_get_init_inputs(m, &inputs);
+    add_imports(m, making_format(m, "%s%s", class.p, inputs.p), false, &out);
+    buf_adds(&out, making_chance(m, 0.7) ? "\n" : "\n\n");
+    if (m->style.constants_first) {
+        add_constants(m, inputs.p, &out);
+        buf_addf(&out, "\n\n%s\n", class.p);
+    } else {
+        buf_addf(&out, "%s\n", class.p);
+        add_constants(m, inputs.p, &out);
+    }
+    buf_addf(&out, "\n%s", inputs.p);
+    buf_free(&class), buf_free(&inputs);
+    return buf_detach(&out);
+}
+
+/* ---- the program ---- */
+
+/* Four blanks for each open brace. */
+static void add_indented(const char *text, struct buf *out)
+{
+    int depth = 0;
+
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, "\n");
+        int change = 0, lead = *p == '}';
+        for (size_t i = 0; i < n; i++)
+            change += p[i] == '{' ? 1 : p[i] == '}' ? -1 : 0;
+        if (n)
+            buf_addf(out, "%*s%.*s", 4 * (depth - lead), "", (int)n, p);
+        buf_addc(out, '\n');
+        depth += change;
+        p += n + (p[n] == '\n');
+    }
+}
+
+static void add_source(const struct making *m, struct buf *out)
+{
+    buf_adds(out, "source = r\"\"\"\n#include <torch/extension.h>\n#include <cuda_runtime.h>\n\n");
+    for (int i = 0; i < m->n_functions; i++) {
+        add_indented(m->function[i].text, out);
+        buf_addc(out, '\n');
+    }
+    buf_adds(out, "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n");
+    for (int i = 0; i < m->n_functions; i++)
+        buf_addf(out, "    m.def(\"%s_forward\", &%s_forward);\n", m->function[i].name, m->function[i].name);
+    buf_adds(out, "}\n\"\"\"\n\nops = load_inline(name=\"ops\", cpp_sources=\"\", cuda_sources=source)\n\n\n");
+}
+
+char *write_program(struct making *m)
+{
+    struct buf class, out;
+
+    buf_init(&class, BUF_MAX_TEXT), buf_init(&out, BUF_MAX_TEXT);
+    buf_adds(&class, "class ModelNew(nn.Module):\n");
+    if (has_init(m)) {
+        add_init_head(m, &class);
+        buf_addf(&class, "        super().__init__()\n%s\n", m->init.p);
+    }
+    add_forward_head(m, &class);
+    if (m->n_kinds > 1)
+        buf_addf(&class, "%s        return x\n", m->answer.p);
+    else
+        buf_addf(&class, "        return %s\n", m->call);
+    add_imports(m, class.p, true, &out);
+    buf_adds(&out, "from torch.utils.cpp_extension import load_inline\n\n");
+    add_source(m, &out);
+    buf_adds(&out, class.p);
+    buf_free(&class);
+    return buf_detach(&out);
+}
