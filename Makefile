@@ -411,4 +411,4 @@ $(B)/libfuzzer/%: tests/fuzz/%.c $(ARCHIVES)
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -type f -name '*.d' 2>/dev/null)
