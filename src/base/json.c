@@ -47,24 +47,26 @@ char *json_text(const json_t *v)
 int json_write(const char *path, const json_t *v, struct err *e)
 {
     char *s = json_dumps(v, JSON_INDENT(2) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
-    struct buf b;
+    size_t n = s ? strlen(s) : 0;
     int rc;
 
-    buf_init(&b, BUF_MAX_TEXT * 4);
-    buf_adds(&b, s ? s : "null");
-    buf_addc(&b, '\n');
-    rc = file_write(path, b.p, b.n, e);
-    buf_free(&b);
+    if (!s) /* json_pack of bytes that are not UTF-8 is NULL */
+        return err_set(e, ERR_BUG, "what shall be written to '%s' is no JSON", path);
+    s = xrealloc(s, n + 2);
+    s[n] = '\n';
+    rc = file_write(path, s, n + 1, e);
     free(s);
     return rc;
 }
 
 int jsonl_append(const char *path, const json_t *v, struct err *e)
 {
-    char *s = json_text(v);
-    size_t n = strlen(s);
+    char *s = json_dumps(v, DUMP_FLAGS);
+    size_t n = s ? strlen(s) : 0;
     int rc;
 
+    if (!s)
+        return err_set(e, ERR_BUG, "what shall be added to '%s' is no JSON", path);
     s = xrealloc(s, n + 2);
     s[n] = '\n';
     rc = file_append(path, s, n + 1, e);

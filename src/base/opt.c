@@ -86,6 +86,17 @@ static bool choice_ok(const char *help, const char *v)
     return false;
 }
 
+/* A path whose bytes were mended would name another file. */
+static json_t *convert_text(const struct opt *row, const char *text, struct err *e)
+{
+    size_t n = strlen(text);
+
+    if (utf8_bad_at(text, n) == n)
+        return json_stringn(text, n);
+    err_set(e, ERR_INPUT, "'%s' wants UTF-8 text, not '%s'; rename the file", row->name, text);
+    return NULL;
+}
+
 /* Text to a typed value; new reference, or NULL with *e set. */
 static json_t *convert(const struct opt *row, const char *text, struct err *e)
 {
@@ -125,7 +136,7 @@ static json_t *convert(const struct opt *row, const char *text, struct err *e)
     case OPT_LIST:
         break;
     }
-    return json_utf8(text, strlen(text));
+    return convert_text(row, text, e);
 }
 
 static int set_text(struct opts *o, const struct opt *row, const char *text, struct err *e)

@@ -4,10 +4,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -107,18 +107,14 @@ static int check_settings(const struct bench_run *b, struct err *e)
     return rc;
 }
 
-static int take_lock(struct bench_run *b, struct err *e)
+/* Ours by its stamp, or by the settings that older versions left. */
+static int take_folder(struct bench_run *b, struct err *e)
 {
-    char *path = path_join(b->o.out, "lock");
+    char *path = path_join(b->o.out, "settings.json");
+    int rc = file_exists(path) ? folder_adopt(b->o.out, e) : folder_claim(b->o.out, "this benchmark", e);
 
-    b->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     free(path);
-    if (b->lock < 0)
-        return err_sys(e, "cannot write into '%s'", b->o.out);
-    if (flock(b->lock, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, ERR_INPUT, "another 'musacoder bench' works in '%s'; wait for it or choose another --out",
-                       b->o.out);
-    return 0;
+    return rc < 0 ? -1 : folder_lock(b->o.out, "musacoder bench", &b->lock, e);
 }
 
 /* ---- reading back ---- */
@@ -187,7 +183,7 @@ int bench_store_open(struct bench_run *b, struct err *e)
         b->n_samples[i] = b->o.samples;
     b->samples_path = path_join(b->o.out, "samples.jsonl");
     b->verdicts_path = path_join(b->o.out, "verdicts.jsonl");
-    if (dir_make(b->o.out, e) < 0 || take_lock(b, e) < 0 || check_settings(b, e) < 0)
+    if (take_folder(b, e) < 0 || check_settings(b, e) < 0)
         return -1;
     return read_back(b, e);
 }
@@ -254,19 +250,37 @@ int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, str
 
 /* ---- samples made elsewhere ---- */
 
+/* What was judged is what lies there now, byte for byte as far as JSON keeps bytes. */
+static int check_same(const struct bench_run *b, const struct attempt *a, const char *text, const char *file,
+                      struct err *e)
+{
+    json_t *kept = json_utf8(text, strlen(text));
+    bool same = !strcmp(json_string_value(kept), a->text) || !strcmp(text, a->text);
+
+    json_decref(kept);
+    return same ? 0 : err_set(e, ERR_INPUT, "'%s' is not the sample that '%s' holds; choose another --out or remove it",
+                              file, b->o.out);
+}
+
 static int take_item(struct bench_run *b, const struct foreign_item *it, struct err *e)
 {
     int k = b->n_samples[it->task];
     struct attempt *a;
+    char *text;
 
     if (k >= b->o.samples)
         return 0; /* more than we want */
     a = bench_attempt(b, it->task, k, 0);
     b->n_samples[it->task]++;
-    if (a->text)
-        return 0; /* read back from the run folder */
-    if (foreign_text(it, &a->text, e) < 0)
+    if (foreign_text(it, &text, e) < 0)
         return -1;
+    if (a->text) { /* read back from the run folder */
+        int rc = check_same(b, a, text, it->file, e);
+
+        free(text);
+        return rc;
+    }
+    a->text = text;
     a->is_response = it->is_response;
     a->file = xstrdup(it->file);
     return bench_store_sample(b, it->task, k, 0, e);

@@ -45,6 +45,19 @@ static bool belongs(const char *file, const char *task, int in_level)
     return *file == '_' && file[1 + strspn(file + 1, "0123456789")] == '.' && isdigit((unsigned char)file[1]);
 }
 
+/* Two names may claim a file: relu_2.py is task relu_2, and sample 2 of relu. The longer name has it. */
+static bool belongs_to_longer(const char *file, const char *task, int in_level, const struct suite *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        const char *other = s->levels ? task_base(s->tasks[i].name) : s->tasks[i].name;
+
+        if (strlen(other) > strlen(task) && (!s->levels || !in_level || s->levels[i] == in_level) &&
+            belongs(file, other, in_level))
+            return true;
+    }
+    return false;
+}
+
 /* ---- folders ---- */
 
 struct listing { /* the sample files of one folder, in natural order */
@@ -90,11 +103,12 @@ static struct foreign_item *add_item(struct foreign *f, int task)
 }
 
 /* base NULL: every sample file of the folder is the task's. */
-static void take(struct foreign *f, struct listing *l, int task, const char *base, int level)
+static void take(struct foreign *f, struct listing *l, int task, const char *base, int level, const struct suite *s)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct foreign_item *it;
-        if (!is_sample_file(l->names[i]) || (base && !belongs(l->names[i], base, level)))
+        if (!is_sample_file(l->names[i]) || (base && (!belongs(l->names[i], base, level) ||
+                                                       belongs_to_longer(l->names[i], base, level, s))))
             continue;
         l->used[i] = true;
         it = add_item(f, task);
@@ -113,16 +127,17 @@ static void add_strays(struct foreign *f, const struct listing *l)
 }
 
 /* Of one task in one folder: its own subfolder, or the files named after it. */
-static int take_in(struct foreign *f, struct listing *l, int task, const char *base, int level, struct err *e)
+static int take_in(struct foreign *f, struct listing *l, int task, const char *base, int level, const struct suite *s,
+                   struct err *e)
 {
     char *sub = path_join(l->dir, base);
     struct listing own;
     int rc = 0;
 
     if (!file_is_dir(sub))
-        take(f, l, task, base, level);
+        take(f, l, task, base, level, s);
     else if ((rc = list(sub, &own, e)) == 0) {
-        take(f, &own, task, NULL, level);
+        take(f, &own, task, NULL, level, s);
         listing_free(&own);
     }
     free(sub);
@@ -154,9 +169,9 @@ static int scan_folder(struct foreign *f, const char *path, const struct suite *
             rc = open_level(path, level = here, &sub, e);
         }
         if (rc == 0 && sub.dir)
-            rc = take_in(f, &sub, i, base, here, e);
+            rc = take_in(f, &sub, i, base, here, s, e);
         if (rc == 0)
-            rc = take_in(f, &root, i, base, here, e);
+            rc = take_in(f, &root, i, base, here, s, e);
     }
     add_strays(f, &sub);
     add_strays(f, &root);

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -154,7 +155,9 @@ static int add_folder(struct rows *r, const char *path, int level, struct err *e
         size_t k = strlen(names[i]);
         char *file = path_join(path, names[i]);
         if (k > 3 && !strcmp(names[i] + k - 3, ".py") && !file_is_dir(file)) {
-            if (!level)
+            if (utf8_bad_at(names[i], k) < k)
+                rc = err_set(e, ERR_INPUT, "the name of task '%s' is no UTF-8 text; rename the file", file);
+            else if (!level)
                 rc = add_task(r, file, e);
             else if (is_level_task(names[i]))
                 rc = add_level_task(r, file, level, e);

@@ -20,6 +20,7 @@
 #define PAUSE_MIN_S 1.0
 #define PAUSE_MAX_S 30.0
 #define BODY_MAX ((size_t)64 << 20)
+#define TORN_MAX 3 /* answers that arrive broken: a server that sends one each time will not send a whole one */
 
 #define CURL_CALLS(X)                                                                                                \
     X(curl_global_init)                                                                                              \
@@ -47,6 +48,9 @@ struct exchange {    /* one request and what comes back */
     struct buf line; /* of the stream, so far */
     struct buf text, thought;
     bool streamed, ended, cut;
+    char broken[320]; /* what went wrong by the server's own words, or what is wrong with what it sent; "": nothing */
+    bool torn;        /* it is no JSON, or too large */
+    json_t *whole;    /* an answer that was not streamed; owned */
     int prompt_tokens, completion_tokens;
     double heard, silence_s; /* when the server last sent anything */
     const struct openai_ask *ask;
@@ -65,6 +69,30 @@ static void take_text(struct exchange *x, const char *s)
     buf_adds(&x->text, s);
     if (x->ask && x->ask->on_text && *s)
         x->ask->on_text(s, strlen(s), x->ask->ctx);
+}
+
+static void break_off(struct exchange *x, bool torn, const char *why)
+{
+    if (!*x->broken)
+        snprintf(x->broken, sizeof x->broken, "%.300s", why);
+    x->torn |= torn;
+}
+
+/* Servers that fail behind their header say so inside the answer, and end it as if it were whole. */
+static void take_failure(struct exchange *x, const json_t *v)
+{
+    const json_t *error = json_object_get(v, "error"), *choice;
+    size_t i;
+
+    if (error && !json_is_null(error) && !json_is_false(error))
+        break_off(x, false, json_str(error, "message", json_is_string(error) ? json_string_value(error)
+                                                                             : "it failed while it answered"));
+    json_array_foreach(json_object_get(v, "choices"), i, choice) {
+        const char *why = json_str(choice, "finish_reason", "");
+
+        if (!strcmp(why, "abort") || !strcmp(why, "error"))
+            break_off(x, false, "it gave its answer up");
+    }
 }
 
 static void take_choice(struct exchange *x, const json_t *choice, const char *part)
@@ -92,6 +120,31 @@ static void take_usage(struct exchange *x, const json_t *v)
     x->completion_tokens = (int)json_i64(u, "completion_tokens", 0);
 }
 
+/* JSON knows a NUL and our strings do not: its escape becomes that of U+FFFD, which is as long. */
+static void hide_nul(char *s)
+{
+    while ((s = strchr(s, '\\'))) {
+        if (!strncmp(s, "\\u0000", 6))
+            memcpy(s, "\\ufffd", 6);
+        s += s[1] ? 2 : 1;
+    }
+}
+
+/* New; NULL with x broken off. Bytes that are not UTF-8 become U+FFFD. */
+static json_t *parse(struct exchange *x, const char *s, size_t n)
+{
+    struct buf clean;
+    json_t *v;
+
+    buf_init(&clean, 4 * BODY_MAX);
+    utf8_sanitize(&clean, s, n);
+    hide_nul(clean.p);
+    if (!(v = json_parse(clean.p, clean.n, "the server's answer", NULL)))
+        break_off(x, true, "it sent what is no JSON");
+    buf_free(&clean);
+    return v;
+}
+
 /* A line of the stream: "data: {...}" or "data: [DONE]"; others are comments and names. */
 static void take_line(struct exchange *x)
 {
@@ -103,14 +156,25 @@ static void take_line(struct exchange *x)
     s += 5 + strspn(s + 5, " ");
     x->streamed = true;
     if (!strncmp(s, "[DONE]", 6)) {
+        if (!x->ended && !x->text.n && !x->thought.n)
+            break_off(x, false, "it ended its answer before it began");
         x->ended = true;
         return;
     }
-    if (!(v = json_parse(s, strlen(s), "the server's answer", NULL)))
+    if (!(v = parse(x, s, strlen(s))))
         return;
+    take_failure(x, v);
     take_choice(x, json_array_get(json_object_get(v, "choices"), 0), "delta");
     take_usage(x, v);
     json_decref(v);
+}
+
+static void end_line(struct exchange *x)
+{
+    while (x->line.n && x->line.p[x->line.n - 1] == '\r')
+        x->line.p[--x->line.n] = 0;
+    take_line(x);
+    buf_clear(&x->line);
 }
 
 static size_t on_data(char *data, size_t size, size_t n, void *ctx)
@@ -119,18 +183,26 @@ static size_t on_data(char *data, size_t size, size_t n, void *ctx)
 
     n *= size;
     x->heard = now_s();
-    buf_add(&x->body, data, n);
-    for (size_t i = 0; i < n; i++) {
-        if (data[i] != '\n') {
+    if (!x->streamed)
+        buf_add(&x->body, data, n);
+    for (size_t i = 0; i < n; i++)
+        if (data[i] == '\n')
+            end_line(x);
+        else
             buf_addc(&x->line, data[i]);
-            continue;
-        }
-        while (x->line.n && x->line.p[x->line.n - 1] == '\r')
-            x->line.p[--x->line.n] = 0;
-        take_line(x);
-        buf_clear(&x->line);
-    }
-    return x->body.cut || x->line.cut ? 0 : n;
+    if (x->body.cut || x->line.cut || x->text.cut || x->thought.cut)
+        break_off(x, true, "its answer is larger than 64 MiB");
+    return *x->broken ? 0 : n;
+}
+
+/* After the last byte: a last line without its end, or, where one is expected, the one object of an answer that
+ * was not streamed. */
+static void take_rest(struct exchange *x, bool object)
+{
+    if (x->line.n)
+        end_line(x);
+    if (object && !x->streamed && !*x->broken && (x->whole = parse(x, x->body.p, x->body.n)))
+        take_failure(x, x->whole);
 }
 
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
@@ -168,6 +240,7 @@ static void exchange_end(struct exchange *x)
     buf_free(&x->line);
     buf_free(&x->text);
     buf_free(&x->thought);
+    json_decref(x->whole);
 }
 
 /* ---- one try ---- */
@@ -239,42 +312,63 @@ static void pause_for(double s)
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 }
 
-/* Asks until there is an answer of status 200; x holds it. An answer that breaks off is asked for again, unless
- * somebody has read along: what was streamed is not taken back. */
+/* Why there is no answer in x. Returns whether it is worth to ask again. */
+static bool refused(const struct openai *a, const struct exchange *x, long status, const char *why, struct err *e)
+{
+    char said[320];
+
+    reason(x, said, sizeof said);
+    if (stop_requested())
+        err_set(e, ERR_STOP, "interrupted");
+    else if (*x->broken)
+        err_set(e, ERR_ENV, "'%s' broke its answer off: %s", a->url, x->broken);
+    else if (status == 200)
+        err_set(e, ERR_ENV, "'%s' does not answer: it broke its answer off", a->url);
+    else if (status)
+        err_set(e, worth_retrying(status) ? ERR_ENV : ERR_INPUT, "'%s' answers %ld: %s", a->url, status, said);
+    else
+        err_set(e, ERR_ENV, "'%s' does not answer: %s", a->url, why);
+    return !stop_requested() && (*x->broken || status == 200 || worth_retrying(status));
+}
+
+/* What the server asks for counts as far as our patience goes. */
+static void pause_before(double asked_for, double *wait, double until)
+{
+    double left = until - now_s(), s = asked_for > 0 ? asked_for : *wait;
+
+    pause_for(s < left ? s : left);
+    *wait = 2 * *wait < PAUSE_MAX_S ? 2 * *wait : PAUSE_MAX_S;
+}
+
+/* Asks until there is a whole answer of status 200; x holds it. What failed or was torn on the way is asked for
+ * again, unless somebody has read along: what was streamed is not taken back. */
 static int exchange_run(const struct openai *a, const char *path, const char *post, const struct openai_ask *ask,
                         struct exchange *x, struct err *e)
 {
     double until = now_s() + a->retry_s, wait = PAUSE_MIN_S;
-    bool warned = false;
+    struct err own = ERR_INIT;
 
-    for (;;) {
+    e = e ? e : &own;
+    for (int torn = 0, warned = 0;; warned = 1) {
         const char *why;
-        char said[320];
         long status;
+
         exchange_begin(x, a, ask);
         status = try_once(a, path, post, x, &why);
-        if (status == 200 && (!x->streamed || x->ended))
+        if (status == 200)
+            take_rest(x, ask || !post);
+        if (status == 200 && !*x->broken && (!x->streamed || x->ended))
             return 0;
-        if (status == 200) /* a stream without its end */
-            status = 0, why = "it broke its answer off";
-        reason(x, said, sizeof said);
-        if (stop_requested())
-            err_set(e, ERR_STOP, "interrupted");
-        else if (status)
-            err_set(e, worth_retrying(status) ? ERR_ENV : ERR_INPUT, "'%s' answers %ld: %s", a->url, status, said);
-        else
-            err_set(e, ERR_ENV, "'%s' does not answer: %s", a->url, why);
-        bool again =
-            worth_retrying(status) && !stop_requested() && now_s() < until && !(ask && ask->on_text && x->text.n);
+        torn += x->torn;
+        bool again = refused(a, x, status, why, e) && now_s() < until && torn < TORN_MAX &&
+                     !(ask && ask->on_text && x->text.n);
         double asked_for = x->retry_after_s;
         exchange_end(x);
         if (!again)
             return -1;
         if (!warned)
-            log_warn("%s; asking again for up to %.0f s", e ? e->msg : "the server is busy", a->retry_s);
-        warned = true;
-        pause_for(asked_for > 0 && asked_for < PAUSE_MAX_S ? asked_for : wait);
-        wait = 2 * wait < PAUSE_MAX_S ? 2 * wait : PAUSE_MAX_S;
+            log_warn("%s; asking again for up to %.0f s", e->msg, a->retry_s);
+        pause_before(asked_for, &wait, until);
     }
 }
 
@@ -298,11 +392,11 @@ static int first_model(struct openai *a, struct err *e)
 
     if (exchange_run(a, "/models", NULL, NULL, &x, e) < 0)
         return -1;
-    v = json_parse(x.body.p, x.body.n, "the list of models", e);
+    v = json_incref(x.whole);
     id = json_str(json_array_get(json_object_get(v, "data"), 0), "id", NULL);
     if (id)
         a->model = xstrdup(id);
-    else if (v)
+    else
         err_set(e, ERR_ENV, "'%s' names no model; say which with --model-name", a->url);
     json_decref(v);
     exchange_end(&x);
@@ -399,14 +493,10 @@ static char *body_of(const struct openai *a, const struct openai_ask *ask)
 /* An answer that was not streamed is one object. */
 static int take_whole(struct exchange *x, struct err *e)
 {
-    json_t *v = json_parse(x->body.p, x->body.n, "the server's answer", e);
-    const json_t *choice = json_array_get(json_object_get(v, "choices"), 0);
+    const json_t *choice = json_array_get(json_object_get(x->whole, "choices"), 0);
 
-    if (!v)
-        return -1;
     take_choice(x, choice, "message");
-    take_usage(x, v);
-    json_decref(v);
+    take_usage(x, x->whole);
     return choice ? 0 : err_set(e, ERR_ENV, "the server's answer has no 'choices'");
 }
 
@@ -432,20 +522,18 @@ static void take_ids(struct openai_sample *s, const json_t *choice)
 
 static int take_samples(struct exchange *x, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
-    json_t *v = json_parse(x->body.p, x->body.n, "the server's answer", e);
-    const json_t *choices = json_object_get(v, "choices"), *choice;
+    const json_t *choices = json_object_get(x->whole, "choices"), *choice;
     size_t i;
 
-    if (!v)
-        return -1;
+    if (!choices)
+        return err_set(e, ERR_ENV, "the server's answer has no 'choices'");
     *ret = (struct openai_reply){.samples = xcalloc((size_t)ask->n, sizeof *ret->samples), .n_samples = ask->n};
     json_array_foreach(choices, i, choice)
         if (json_i64(choice, "index", -1) >= 0 && json_i64(choice, "index", -1) < ask->n)
             take_ids(&ret->samples[json_i64(choice, "index", 0)], choice);
-    take_usage(x, v);
+    take_usage(x, x->whole);
     ret->prompt_tokens = x->prompt_tokens;
     ret->completion_tokens = x->completion_tokens;
-    json_decref(v);
     return 0;
 }
 

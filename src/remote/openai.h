@@ -1,10 +1,11 @@
 /* openai.h - chat completions, and completions of prompts given as ids, from an OpenAI-compatible server, as vLLM,
  * SGLang and hosted ones answer them.
  *
- * One struct openai may be used by many threads; each call has a connection of its own while it lasts. A server that
- * is busy (429), restarting (5xx) or unreachable is asked again with growing pauses, as long as retry_s allows; a
- * refusal (other 4xx) is final. The key is read from the variable OPENAI_API_KEY, is sent to this server alone, and
- * is never printed. */
+ * One struct openai may be used by many threads; each call has a connection of its own while it lasts. A server
+ * that is busy (429), restarting (5xx), unreachable, or fails while it answers (an "error" in its stream, an
+ * aborted or torn answer) is asked again with growing pauses, as long as retry_s allows; a refusal (other 4xx) is
+ * final, and so is the third answer that is no JSON. Nothing incomplete is ever returned. The key is read from the
+ * variable OPENAI_API_KEY, is sent to this server alone, and is never printed. */
 #ifndef MC_REMOTE_OPENAI_H
 #define MC_REMOTE_OPENAI_H
 

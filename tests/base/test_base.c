@@ -262,6 +262,33 @@ static void refuses(char *flag, char *value, const char *want)
         fail_msg("'%s' does not say '%s'", e.msg, want);
 }
 
+static void paths_are_text_or_refused(void **state)
+{
+    static const struct opt rows[] = {{"x", "task", OPT_STR, NULL, "a file"}, {0}};
+    char *bad[] = {"--task", "t\xFF.py"}, *good[] = {"--task", "t\xC3\xA4.py"};
+    struct err e = ERR_INIT;
+    struct opts o;
+
+    assert_int_equal(opts_parse(rows, 2, bad, NULL, &o, &e), -1);
+    assert_non_null(strstr(e.msg, "rename"));
+    assert_int_equal(opts_parse(rows, 2, good, NULL, &o, &e), 0);
+    assert_string_equal(opts_str(&o, "task"), good[1]);
+    opts_free(&o);
+}
+
+/* json_pack of bytes that are no text is NULL: a line "null" would be read back as about nothing. */
+static void nothing_is_not_written_as_null(void **state)
+{
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("null", &e), *file = path_join(dir, "x");
+
+    assert_int_equal(jsonl_append(file, NULL, &e), -1);
+    assert_int_equal(json_write(file, NULL, &e), -1);
+    assert_false(file_exists(file));
+    dir_remove(dir, NULL);
+    free(dir), free(file);
+}
+
 static void options_refuse_with_a_remedy(void **state)
 {
     refuses("--step", "3", "did you mean 'steps'");
@@ -372,6 +399,8 @@ int main(void)
         cmocka_unit_test(errors_know_what_was_short),
         cmocka_unit_test(options_take_flag_over_recipe_over_environment),
         cmocka_unit_test(options_refuse_with_a_remedy),
+        cmocka_unit_test(paths_are_text_or_refused),
+        cmocka_unit_test(nothing_is_not_written_as_null),
         cmocka_unit_test(sizes_have_units),
         cmocka_unit_test(rng_is_uniform_and_reproducible),
         cmocka_unit_test(sha256_matches_the_standard),

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/bench.h"
+#include "bench/suite.h"
 #include "nn/model.h"
 #include "nn/tokenizer.h"
 
@@ -410,6 +411,73 @@ static void test_foreign(void **state)
     free(samples);
 }
 
+/* The same folder with other programs is another benchmark, whatever its name. */
+static void test_changed_samples(void **state)
+{
+    char *out = path_join(dir, "changed"), *samples = path_join(dir, "changing");
+    struct bench_options o = {.samples_dir = samples, .tasks = tasks_dir, .out = out, .samples = 1, .turns = 1};
+    struct err e = ERR_INIT;
+    json_t *v = NULL;
+
+    put("changing/chain_2.py", "PASS");
+    put("changing/chain_10.py", "PASS \xFF");
+    put("changing/scan_1.py", "PASS");
+    json_decref(run(&o));
+    json_decref(run(&o));
+    put("changing/scan_1.py", "FAIL");
+    assert_int_equal(bench_run(&o, &v, &e), -1);
+    assert_non_null(strstr(e.msg, "scan_1.py' is not the sample"));
+    free(out), free(samples);
+}
+
+static void test_names_that_meet(void **state)
+{
+    char *out = path_join(dir, "meet"), *samples = path_join(dir, "meeting"), *tasks = path_join(dir, "meeting_tasks");
+    struct bench_options o = {.samples_dir = samples, .tasks = tasks, .out = out, .samples = 8, .turns = 1};
+    const json_t *rows;
+    json_t *v;
+
+    put("meeting_tasks/relu.py", TASK);
+    put("meeting_tasks/relu_2.py", TASK "# two\n");
+    put("meeting/relu_0.py", "PASS");
+    put("meeting/relu_2.py", "FAIL");
+    v = run(&o);
+    rows = json_object_get(v, "per_task");
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(json_i64(json_array_get(rows, i), "n", 0), 1);
+        assert_int_equal(json_i64(json_array_get(rows, i), "passed", 9), i == 0);
+    }
+    json_decref(v);
+    free(out), free(samples), free(tasks);
+}
+
+static void test_names_that_are_no_text(void **state)
+{
+    char *tasks = path_join(dir, "odd");
+    struct err e = ERR_INIT;
+    struct suite s;
+
+    put("odd/t\xFF.py", TASK);
+    assert_int_equal(suite_load(tasks, 0, &s, &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+    assert_non_null(strstr(e.msg, "rename the file"));
+    free(tasks);
+}
+
+/* A folder that somebody else fills is no place for a benchmark. */
+static void test_foreign_out(void **state)
+{
+    char *out = path_join(dir, "theirs"), *samples = path_join(dir, "theirs");
+    struct bench_options o = {.samples_dir = samples, .tasks = tasks_dir, .out = out, .samples = 1, .turns = 1};
+    struct err e = ERR_INIT;
+    json_t *v = NULL;
+
+    put("theirs/chain_2.py", "PASS");
+    assert_int_equal(bench_run(&o, &v, &e), -1);
+    assert_non_null(strstr(e.msg, "are not of this benchmark"));
+    free(out), free(samples);
+}
+
 static void test_bad_options(void **state)
 {
     char *out = path_join(dir, "bad");
@@ -500,8 +568,11 @@ int main(void)
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
         cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_feedback_controls),
-        cmocka_unit_test(test_foreign), cmocka_unit_test(test_whole_answers), cmocka_unit_test(test_heading),
-        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_foreign), cmocka_unit_test(test_whole_answers),
+        cmocka_unit_test(test_changed_samples),
+        cmocka_unit_test(test_names_that_meet),
+        cmocka_unit_test(test_names_that_are_no_text),
+        cmocka_unit_test(test_foreign_out), cmocka_unit_test(test_heading), cmocka_unit_test(test_bad_options),
     };
 
     return cmocka_run_group_tests_name("bench", tests, setup, teardown);

@@ -1,0 +1,232 @@
+/* test_openai.c - a server that fails in the middle of its answer, tears it, or sends what is no JSON: what comes
+ * back is the answer of a later try, or an error, and never a part. The server is a thread here that plays a
+ * script. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "remote/openai.h"
+
+#define SAYS(text) "data: {\"choices\":[{\"delta\":{\"content\":\"" text "\"}}]}\n\n"
+#define ENDS(why) "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"" why "\"}]}\n\n"
+#define DONE "data: [DONE]\n\n"
+#define WHOLE SAYS("whole") ENDS("stop") DONE
+
+/* One string an exchange; the last is played for ever. */
+static const char *const *script;
+static int played, listener;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void read_request(int fd)
+{
+    char text[65536];
+    size_t n = 0, body = 0;
+    char *end = NULL;
+    ssize_t k;
+
+    while ((!end || n < body) && (k = read(fd, text + n, sizeof text - 1 - n)) > 0) {
+        text[n += (size_t)k] = 0;
+        if (!end && (end = strstr(text, "\r\n\r\n"))) {
+            char *length = strcasestr(text, "content-length:");
+            body = (size_t)(end + 4 - text) + (length ? strtoul(length + 15, NULL, 10) : 0);
+        }
+    }
+}
+
+static void answer(int fd, const char *text)
+{
+    bool stream = !strncmp(text, "data:", 5);
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    buf_addf(&b, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n\r\n%s",
+             stream ? "text/event-stream" : "application/json", text);
+    for (size_t at = 0; at < b.n;) {
+        ssize_t k = send(fd, b.p + at, b.n - at, MSG_NOSIGNAL);
+        if (k <= 0)
+            break;
+        at += (size_t)k;
+    }
+    buf_free(&b);
+}
+
+static void *serve(void *arg)
+{
+    int fd;
+
+    (void)arg;
+    while ((fd = accept(listener, NULL, NULL)) >= 0) {
+        const char *text;
+
+        read_request(fd);
+        pthread_mutex_lock(&lock);
+        text = script[played];
+        played += script[played + 1] != NULL;
+        pthread_mutex_unlock(&lock);
+        answer(fd, text);
+        shutdown(fd, SHUT_WR);
+        close(fd);
+    }
+    return NULL;
+}
+
+static char *start(pthread_t *thread)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &n), 0);
+    assert_int_equal(pthread_create(thread, NULL, serve, NULL), 0);
+    return xasprintf("http://127.0.0.1:%d/v1", ntohs(at.sin_port));
+}
+
+static char *url;
+
+static int chat_for(const char *const *s, double retry_s, struct openai_reply *r, struct err *e)
+{
+    json_t *messages = json_pack("[{s:s,s:s}]", "role", "user", "content", "hello");
+    struct openai_config c = {.url = url, .model = "m", .retry_s = retry_s};
+    struct openai_ask ask = {.messages = messages, .seed = -1};
+    struct openai *a = NULL;
+    int rc;
+
+    script = s, played = 0;
+    assert_int_equal(openai_open(&c, &a, e), 0);
+    rc = openai_chat(a, &ask, r, e);
+    openai_close(a);
+    json_decref(messages);
+    return rc;
+}
+
+/* The first exchange fails in some way, the second is whole. */
+static void again(const char *first, const char *want)
+{
+    const char *const s[] = {first, WHOLE, NULL};
+    struct openai_reply r = {0};
+    struct err e = ERR_INIT;
+
+    if (chat_for(s, 30, &r, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_string_equal(r.text, want);
+    assert_int_equal(played, 1);
+    openai_reply_free(&r);
+}
+
+static void errors_in_a_stream_are_asked_again(void **state)
+{
+    (void)state;
+    again("data: {\"error\":{\"message\":\"CUDA out of memory\"}}\n\n" DONE, "whole");
+}
+
+static void aborted_and_empty_answers_are_asked_again(void **state)
+{
+    (void)state;
+    again(SAYS("ha") ENDS("abort") DONE, "whole");
+    again(DONE, "whole");
+}
+
+static void torn_streams_are_asked_again(void **state)
+{
+    (void)state;
+    again(SAYS("half"), "whole");
+    again(SAYS("AAA") "data: {\"choices\":[{\"delta\":{\"con\n\n" SAYS("CCC") ENDS("stop") DONE, "whole");
+}
+
+static void whole_answers_with_an_error_are_asked_again(void **state)
+{
+    (void)state;
+    again("{\"error\":{\"message\":\"engine died\"},\"choices\":[]}", "whole");
+}
+
+/* What is odd and whole is taken as it is: in one exchange. */
+static void once(const char *text, const char *want)
+{
+    const char *const s[] = {text, "data: unused\n\n", NULL};
+    struct openai_reply r = {0};
+    struct err e = ERR_INIT;
+
+    if (chat_for(s, 30, &r, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_string_equal(r.text, want);
+    openai_reply_free(&r);
+}
+
+static void odd_answers_are_whole(void **state)
+{
+    (void)state;
+    once(SAYS("AAA") SAYS("B\\u0000B") SAYS("CCC") ENDS("stop") DONE, "AAAB\xEF\xBF\xBD" "BCCC");
+    once(SAYS("a\\\\u0000") ENDS("stop") DONE, "a\\u0000");
+    once(SAYS("b\xFF") ENDS("stop") DONE, "b\xEF\xBF\xBD");
+    once(SAYS("no line end") "data: [DONE]", "no line end");
+    once(ENDS("stop") DONE, "");
+    once("{\"choices\":[{\"message\":{\"content\":\"one\"},\"finish_reason\":\"stop\"}]}", "one");
+    once("{\"error\":null,\"choices\":[{\"message\":{\"content\":\"one\"},\"finish_reason\":\"stop\"}]}", "one");
+}
+
+/* A server that sends no JSON each time is not asked for ten minutes. */
+static void what_is_never_json_is_an_error_soon(void **state)
+{
+    static const char *const s[] = {"no JSON", "no JSON", "no JSON", "no JSON", "no JSON", NULL};
+    struct openai_reply r = {0};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(chat_for(s, 600, &r, &e), -1);
+    assert_int_equal(e.kind, ERR_ENV);
+    assert_non_null(strstr(e.msg, "no JSON"));
+    assert_int_equal(played, 3);
+}
+
+static void patience_ends(void **state)
+{
+    static const char *const s[] = {"data: {\"error\":{\"message\":\"still out of memory\"}}\n\n" DONE, NULL};
+    struct openai_reply r = {0};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(chat_for(s, 0.1, &r, &e), -1);
+    assert_int_equal(e.kind, ERR_ENV);
+    assert_non_null(strstr(e.msg, "still out of memory"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_in_a_stream_are_asked_again),
+        cmocka_unit_test(aborted_and_empty_answers_are_asked_again),
+        cmocka_unit_test(torn_streams_are_asked_again),
+        cmocka_unit_test(whole_answers_with_an_error_are_asked_again),
+        cmocka_unit_test(odd_answers_are_whole),
+        cmocka_unit_test(what_is_never_json_is_an_error_soon),
+        cmocka_unit_test(patience_ends),
+    };
+    pthread_t thread;
+    int rc;
+
+    log_set_level(LOG_ERROR);
+    url = start(&thread);
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    shutdown(listener, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(listener);
+    free(url);
+    return rc;
+}
