@@ -24,6 +24,7 @@
 #include "eval/perf/baseline.h"
 #include "eval/process/job.h"
 #include "eval/process/server.h"
+#include "eval/process/settings.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/pipeline.h"
 #include "eval/verdict/record.h"
@@ -169,6 +170,7 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
     const struct backend *first = backend_find(c->backend ? c->backend : "sim");
     struct eval *ev = xcalloc(1, sizeof *ev);
     struct server *sv;
+    struct sha256 h;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
     if (!first) {
@@ -176,6 +178,9 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
         return options_no_backend(c->backend, e);
     }
     ev->config = *c;
+    sha256_start(&h);
+    settings_add(&h, SETTINGS_ANSWER);
+    sha256_end(&h, ev->settings);
     ev->config.jobs_given = ev->config.jobs > 0;
     if (ev->config.jobs <= 0)
         ev->config.jobs = jobs_for(first, cpus);
@@ -238,10 +243,10 @@ static void cache_key(const struct eval *ev, const char *toolchain, const struct
 
     sha256_hex(c->text, c->n, sha);
     snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
-             "perf=%d calls=%d compile=%s dialect=%s jail=%d",
+             "perf=%d calls=%d compile=%s dialect=%s jail=%d settings=%.32s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s,
              (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls,
-             o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any", !ev->config.no_jail);
+             o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any", !ev->config.no_jail, ev->settings);
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/process/job.h"
+#include "eval/process/settings.h"
 #include "eval/verdict/record.h"
 
 struct owned {
@@ -23,20 +24,6 @@ struct owned {
 };
 
 /* ---- which owner ---- */
-
-/* What is read from the environment by judge, builds, emulator or drivers, and is not in 'facts'. Options as variables
- * travel in the request. */
-static bool is_setting(const char *line)
-{
-    static const char *const names[] = {"MUSACODER_TEST_", "MUSACODER_PROFILE=", "MUSACODER_VALUES=",
-                                        "MUSACODER_TRACE=", "MUSACODER_OWNER_IDLE=", "MUSACODER_LIB", "MUSACODER_CUDA_",
-                                        "MUSACODER_DATA_DIR=", "SIMT_", "CUDA_", "MUSA_", "HOME="};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strncmp(line, names[i], strlen(names[i])))
-            return true;
-    return false;
-}
 
 /* What a process inherits: times under another priority or on other cores are other times. */
 static void add_limits(struct sha256 *h)
@@ -54,28 +41,6 @@ static void add_limits(struct sha256 *h)
             sha256_add(h, &r, sizeof r);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void add_settings(struct sha256 *h)
-{
-    const char **lines;
-    size_t n = 0, k = 0;
-
-    while (environ[n])
-        n++;
-    lines = xcalloc(n + 1, sizeof *lines);
-    for (size_t i = 0; i < n; i++)
-        if (is_setting(environ[i]))
-            lines[k++] = environ[i];
-    qsort(lines, k, sizeof *lines, by_text);
-    for (size_t i = 0; i < k; i++)
-        sha256_adds(h, lines[i]);
-    free(lines);
-}
-
 static void digest_of(const struct eval_config *c, const char *facts, const char *secret, char ret[65])
 {
     char *cache = path_cache(""), real[PATH_MAX];
@@ -86,7 +51,7 @@ static void digest_of(const struct eval_config *c, const char *facts, const char
     sha256_adds(&h, secret);
     sha256_adds(&h, c->no_jail ? "no jail" : "jail");
     sha256_adds(&h, realpath(cache, real) ? real : cache);
-    add_settings(&h);
+    settings_add(&h, SETTINGS_PROCESS);
     add_limits(&h);
     sha256_end(&h, ret);
     free(cache);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/build/build.h"
+#include "eval/process/settings.h"
 
 /* ---- states ---- */
 
@@ -113,18 +114,6 @@ static void add_text(struct sha256 *h, const char *path)
 
 /* ---- facts ---- */
 
-static void add_environment(struct sha256 *h)
-{
-    static const char *const names[] = {
-        "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "CPATH", "CPLUS_INCLUDE_PATH", "CUDA_HOME",
-        "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "MUSACODER_CXX", "MUSACODER_NVCC",
-        "MUSACODER_CUDA_ARCH", "MUSACODER_MCC", "MUSACODER_LIBMUSA", "MUSACODER_EXEC_MUBIN", "MUSA_HOME",
-        "MUSA_VISIBLE_DEVICES", "SIMT_PROFILE", "MUSACODER_PYTHON", "MUSACODER_SHARE", "MUSACODER_LIB_DIR"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        sha256_adds(h, getenv(names[i]) ? getenv(names[i]) : "");
-}
-
 static void add_compilers(struct sha256 *h, const struct backend *b)
 {
     const char *cxx = getenv("MUSACODER_CXX"), *nvcc = getenv("MUSACODER_NVCC"), *home = getenv("CUDA_HOME");
@@ -184,7 +173,7 @@ static void facts_of(const struct backend *b, char ret[65])
     sha256_start(&h);
     sha256_adds(&h, b->name);
     add_state(&h, "/proc/self/exe");
-    add_environment(&h);
+    settings_add(&h, SETTINGS_PROCESS);
     add_python(&h);
     add_compilers(&h, b);
     add_device(&h, b);

@@ -33,6 +33,7 @@ struct eval {
     const struct backend *owned_backend;
     struct reference_list refs;
     char secret[65];             /* goes into every seed; see reference_seed */
+    char settings[65];           /* hash of settings.h's SETTINGS_ANSWER: goes into every key of a verdict */
     struct baseline_list *baselines;
     void (*baselines_stop)(struct eval *ev, bool all, int idle); /* baseline_list_stop; NULL: there are no baselines */
     struct device *timer; /* opened by who first times, used while holding the device alone; NULL: not yet */
