@@ -189,13 +189,18 @@ static int replace(const char *work, const char *path)
     return rc;
 }
 
+int folder_flush(const char *path, struct err *e)
+{
+    return flush_tree(path) < 0 ? err_sys(e, "cannot flush '%s' to the disk", path) : 0;
+}
+
 int folder_commit(const char *work, const char *path, struct err *e)
 {
     struct stat st;
     int rc;
 
-    if (flush_tree(work) < 0)
-        return err_sys(e, "cannot flush '%s' to the disk", work);
+    if (folder_flush(work, e) < 0)
+        return -1;
     rc = lstat(path, &st) == 0 ? replace(work, path) : rename(work, path);
     if (rc < 0)
         return err_sys(e, "cannot rename '%s' to '%s'", work, path);

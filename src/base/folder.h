@@ -29,6 +29,9 @@ int folder_empty(const char *path, struct err *e);
  * removed. */
 int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e);
 
+/* Flushes every file below the folder, and the folders, to the disk. */
+int folder_flush(const char *path, struct err *e);
+
 /* Puts the finished folder 'work' in the place of 'path': every file in it is flushed to the disk, then the names
  * change at once, then the parent is flushed. What was at 'path' is removed afterwards. Killed at any point,
  * 'path' is the whole old folder or the whole new one. Both lie in one file system. */

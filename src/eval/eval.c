@@ -71,8 +71,7 @@ static int secret_make(const char *path, struct err *e)
         return err_sys(e, "no random numbers");
     for (size_t i = 0; i < sizeof raw; i++)
         snprintf(hex + 2 * i, 3, "%02x", raw[i]);
-    tmp = xmalloc(strlen(path) + 16);
-    sprintf(tmp, "%s.%d", path, (int)getpid());
+    tmp = file_temporary(path);
     if (file_write(tmp, hex, 64, e) < 0)
         rc = -1;
     else if (chmod(tmp, 0600) < 0 || (link(tmp, path) < 0 && errno != EEXIST))
@@ -100,6 +99,30 @@ static const char *secret_taken(void)
     return kept;
 }
 
+/* Ours is 64 hexadecimal digits. Anything else was damaged: draws that others could foretell are worse than new
+ * ones. */
+static bool secret_holds(const char *path)
+{
+    struct buf b;
+    bool holds;
+
+    buf_init(&b, 128);
+    holds = file_read(path, &b, NULL) == 0 && strspn(b.p, "0123456789abcdef") == 64 && strlen(b.p) <= 65;
+    buf_free(&b);
+    return holds;
+}
+
+static int secret_file(const char *path, struct buf *out, struct err *e)
+{
+    if (file_exists(path) && !secret_holds(path)) {
+        log_warn("'%s' is damaged and is made again: draws change", path);
+        unlink(path);
+    }
+    if (!file_exists(path) && secret_make(path, e) < 0)
+        return -1;
+    return file_read(path, out, e);
+}
+
 static int secret_load(struct eval *ev, struct err *e)
 {
     const char *env = secret_taken();
@@ -110,8 +133,8 @@ static int secret_load(struct eval *ev, struct err *e)
     buf_init(&b, 128);
     if (*env)
         buf_adds(&b, env);
-    else if (dir_make(folder, e) < 0 || (!file_exists(path) && secret_make(path, e) < 0) || file_read(path, &b, e) < 0)
-        rc = -1;
+    else
+        rc = dir_make(folder, e) < 0 ? -1 : secret_file(path, &b, e);
     snprintf(ev->secret, sizeof ev->secret, "%.64s", b.n ? b.p : "");
     buf_free(&b);
     free(path);

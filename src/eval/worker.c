@@ -1,12 +1,13 @@
 /* worker.c - 'worker' and 'eval --worker': claims jobs from a queue, several in flight, until the queue's owner goes
  * away: verdicts (queue/verdict.h), and builds for workers that only run (build_remote.h). Every thread holds its own
  * connection and renews its own leases. */
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -250,16 +251,33 @@ static void *announce_thread(void *arg)
     return NULL;
 }
 
+/* Standard input is a pipe that the parent holds open (queue/verdict.c): its end is the parent's. */
+static void *lifeline_thread(void *arg)
+{
+    struct worker *w = arg;
+    struct pollfd p = {.fd = 0};
+    struct stat st;
+
+    if (fstat(0, &st) < 0 || !S_ISFIFO(st.st_mode))
+        return NULL;
+    while (!atomic_load(&w->ended))
+        if (poll(&p, 1, 200) > 0 && (p.revents & (POLLHUP | POLLERR))) {
+            kill(getpid(), SIGTERM);
+            break;
+        }
+    return NULL;
+}
+
 int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err *e)
 {
     struct worker w = {.ev = ev, .c = c, .parent = getppid()};
     struct trade run = {&w, c->lane, answer_run}, build = {&w, c->build_lane, answer_build};
     int n_run = ev ? eval_jobs(ev) * 2 : 0, n = n_run + c->builds, started = 0;
-    pthread_t *threads = xcalloc((size_t)n, sizeof *threads), announcer;
-    bool announced = false;
+    pthread_t *threads = xcalloc((size_t)n, sizeof *threads), announcer, watcher;
+    bool announced = false, watched = false;
 
     if (c->child)
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        watched = pthread_create(&watcher, NULL, lifeline_thread, &w) == 0;
     else
         announced = pthread_create(&announcer, NULL, announce_thread, &w) == 0;
     while (started < n && pthread_create(&threads[started], NULL, worker_thread, started < n_run ? &run : &build) == 0)
@@ -269,6 +287,8 @@ int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err 
     atomic_store(&w.ended, true);
     if (announced)
         pthread_join(announcer, NULL);
+    if (watched)
+        pthread_join(watcher, NULL);
     free(threads);
     return started ? 0 : err_set(e, ERR_ENV, "cannot start a worker thread");
 }

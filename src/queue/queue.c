@@ -18,6 +18,9 @@
 #define OVERLAP_S 0.25 /* of queue_ended: how long a commit may take */
 #define TICK_S 0.002   /* the clock's, in which several jobs end, and more than a printed time is off */
 
+/* When a job ends: now, and later than all that ended before it, as clocks step back and cursors do not. */
+#define LATER "{most}({now}, (SELECT COALESCE(max(ended), 0) FROM job WHERE state > 1) + 0.0001)"
+
 static const char schema[] =
     "CREATE TABLE job(id {id}, key TEXT UNIQUE NOT NULL, lane TEXT NOT NULL, owner TEXT NOT NULL,"
     " priority INTEGER NOT NULL, rank BIGINT NOT NULL, payload TEXT NOT NULL, state INTEGER NOT NULL DEFAULT "
@@ -108,7 +111,7 @@ int queue_put(struct queue *q, const struct queue_item *it, int64_t *ret_id, str
 /* What becomes of a job whose attempt ended without a result: X is the reason. */
 #define ATTEMPT_OVER(X)                                                                                      \
     " state = CASE WHEN cancel = 1 THEN 4 WHEN attempt >= attempts THEN 3 ELSE 0 END,"                       \
-    " result = " X ", ended = CASE WHEN cancel = 1 OR attempt >= attempts THEN {now} ELSE 0 END"
+    " result = " X ", ended = CASE WHEN cancel = 1 OR attempt >= attempts THEN " LATER " ELSE 0 END"
 
 static int reap(struct queue *q, struct err *e)
 {
@@ -209,7 +212,7 @@ static int finished_by(struct queue *q, const struct queue_job *j, struct err *e
 
 int queue_finish(struct queue *q, const struct queue_job *j, const char *result, struct err *e)
 {
-    static const char text[] = "UPDATE job SET state = 2, result = $1, payload = '', ended = {now} WHERE id "
+    static const char text[] = "UPDATE job SET state = 2, result = $1, payload = '', ended = " LATER " WHERE id "
                                "= $2 AND lease = $3 AND state = 1";
     int64_t n = sql_run(q->db, NULL, e, text, "tii", result, j->id, j->lease);
 
@@ -231,7 +234,7 @@ int queue_give_back(struct queue *q, const struct queue_job *j, struct err *e)
 {
     static const char text[] =
         "UPDATE job SET attempt = attempt - 1, state = CASE WHEN cancel = 1 THEN 4 ELSE 0 END,"
-        " ended = CASE WHEN cancel = 1 THEN {now} ELSE 0 END WHERE id = $1 AND lease = $2 AND state = 1";
+        " ended = CASE WHEN cancel = 1 THEN " LATER " ELSE 0 END WHERE id = $1 AND lease = $2 AND state = 1";
 
     return sql_run(q->db, NULL, e, text, "ii", j->id, j->lease) < 0 || sql_notify(q->db, e) < 0 ? -1 : 0;
 }
@@ -247,7 +250,7 @@ int queue_release_worker(struct queue *q, const char *worker, const char *reason
 int queue_cancel(struct queue *q, int64_t id, struct err *e)
 {
     static const char text[] =
-        "UPDATE job SET cancel = 1, state = 4, ended = {now} WHERE id = $1 AND state < 2";
+        "UPDATE job SET cancel = 1, state = 4, ended = " LATER " WHERE id = $1 AND state < 2";
 
     if (sql_run(q->db, NULL, e, text, "i", id) < 0 || sql_notify(q->db, e) < 0)
         return -1;
@@ -311,7 +314,7 @@ int queue_ended_now(struct queue *q, double *ret_cursor, struct err *e)
 {
     struct sql_rows r;
 
-    if (sql_run(q->db, &r, e, "SELECT {now}", "") < 0)
+    if (sql_run(q->db, &r, e, "SELECT COALESCE(max(ended), 0) + 0.00005 FROM job WHERE state > 1", "") < 0)
         return -1;
     *ret_cursor = strtod(sql_cell(&r, 0, 0), NULL);
     sql_rows_free(&r);

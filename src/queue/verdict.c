@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +32,7 @@ struct verdict_service {
     char *folder, *file; /* of the queue that is ours; folder NULL: it is another's */
     bool own_folder;
     struct worker *workers;
+    int lifeline[2];    /* a pipe that nobody writes to: the workers read its end when we are gone; 0: none */
     int n_workers, jobs, max_attempts;
     char *const *argv;
     int deaths;         /* in a row */
@@ -83,8 +83,7 @@ static int worker_start(struct verdict_service *s, struct worker *w, struct err 
 {
     char **argv, *log = log_path(s);
     pid_t parent = getpid();
-    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
-        null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     size_t n = 0;
 
     snprintf(w->name, sizeof w->name, "%d.%d.%d", (int)parent, (int)(w - s->workers), ++w->starts);
@@ -94,8 +93,7 @@ static int worker_start(struct verdict_service *s, struct worker *w, struct err 
     w->pid = fork();
     if (w->pid == 0) {
         setpgid(0, 0); /* Ctrl-C is ours: we decide what becomes of the workers */
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        dup2(null, 0);
+        dup2(s->lifeline[0], 0); /* ends with this process, whichever thread forked: PDEATHSIG is a thread's */
         dup2(out, 1);
         dup2(out, 2);
         if (getppid() == parent)
@@ -107,7 +105,6 @@ static int worker_start(struct verdict_service *s, struct worker *w, struct err 
     names_free(argv, n);
     free(log);
     close(out);
-    close(null);
     return w->pid < 0 ? (w->pid = 0, -1) : 0;
 }
 
@@ -177,6 +174,8 @@ static int begin_own(struct verdict_service *s, const struct verdict_config *c, 
     s->workers = xcalloc((size_t)s->n_workers, sizeof *s->workers);
     if (!s->folder || dir_make(s->folder, e) < 0)
         return -1;
+    if (pipe2(s->lifeline, O_CLOEXEC) < 0)
+        return err_sys(e, "cannot start a verdict worker");
     s->file = path_join(s->folder, "queue.db");
     return queue_open(s->file, &s->q, e) < 0 ? -1 : look_after(s, e);
 }
@@ -225,6 +224,8 @@ void verdict_service_stop(struct verdict_service *s)
     queue_close(s->q);
     if (s->own_folder && s->folder)
         dir_remove(s->folder, NULL);
+    for (int i = 0; i < 2 && s->lifeline[1]; i++)
+        close(s->lifeline[i]);
     free(s->workers);
     free(s->folder);
     free(s->file);
@@ -291,8 +292,9 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
 
 static json_t *infra_record(const struct asked *a, const char *why)
 {
-    json_t *v = json_pack("{s:s,s:s,s:s,s:s,s:s,s:n,s:s}", "schema", "musacoder.verdict/1", "task", a->task, "status",
-                          "infra", "category", "infra", "stage", "queue", "reward", "feedback", why);
+    json_t *v = json_pack("{s:s,s:o,s:s,s:s,s:s,s:n,s:o}", "schema", "musacoder.verdict/1", "task",
+                          json_utf8(a->task, strlen(a->task)), "status", "infra", "category", "infra", "stage", "queue",
+                          "reward", "feedback", json_utf8(why, strlen(why))); /* it may be cut inside a character */
 
     if (a->backend)
         json_object_set_new(v, "backend", json_string(a->backend));

@@ -1,6 +1,7 @@
 /* test_queue.c - leases, idempotence, lost workers; and the verdict service with a worker of the test's own,
  * which is this program run again with "--queue": it answers with the candidate's text, and dies where the
  * text says so. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "queue/queue.h"
+#include "queue/sql.h"
 #include "queue/verdict.h"
 #include "postgres.h"
 
@@ -322,6 +324,34 @@ static int64_t finish_one(struct queue *q, int *serial)
     return id;
 }
 
+/* The clock steps back by an hour after a job has ended: the next one is told all the same, by a cursor that was
+ * there and by one that begins now. */
+static void a_clock_that_steps_back_loses_nothing(void **state)
+{
+    char *url = url_of("steps");
+    struct queue *q = open_url(url);
+    struct err e = ERR_INIT;
+    double cursor = 0, now;
+    int64_t ids[4], id;
+    struct sql *db;
+    int serial = 0;
+
+    (void)state;
+    id = finish_one(q, &serial);
+    assert_int_equal(sql_open(url, "", QUEUE_VERSION, &db, &e), 0);
+    assert_int_equal(sql_run(db, NULL, &e, "UPDATE job SET ended = ended + 3600", ""), 1);
+    sql_close(db);
+    assert_int_equal(queue_ended(q, &cursor, ids, 4, &e), 1);
+    assert_int_equal(queue_ended_now(q, &now, &e), 0);
+    id = finish_one(q, &serial);
+    assert_int_equal(queue_ended(q, &now, ids, 4, &e), 1);
+    assert_int_equal(ids[0], id);
+    assert_int_equal(queue_ended(q, &cursor, ids, 4, &e), 2); /* what ended lately comes again */
+    assert_int_equal(ids[1], id);
+    queue_close(q);
+    free(url);
+}
+
 /* Jobs that end within one tick of the clock, where the first of them fill what one call returns. */
 static void none_is_missed_between_two_full_answers(void **state)
 {
@@ -558,7 +588,13 @@ static void fake_worker(const char *path, const char *name)
             raise(SIGKILL);
         if (!strcmp(text, "slow"))
             usleep(300000);
-        v = json_pack("{s:s,s:s,s:i}", "status", "passed", "text", text, "attempt", j.attempt);
+        if (!strcmp(text, "cut")) { /* messages are cut at a length, maybe inside a character */
+            queue_fail(q, &j, "no memory for \xC3", &e);
+            json_decref(p);
+            queue_job_free(&j);
+            continue;
+        }
+        v = json_pack("{s:s,s:s,s:i,s:s}", "status", "passed", "text", text, "attempt", j.attempt, "worker", name);
         char *s = json_text(v);
         queue_finish(q, &j, s, &e);
         free(s);
@@ -615,6 +651,37 @@ static void a_worker_that_cannot_start_is_an_error(void **state)
     verdict_service_stop(s);
 }
 
+static void *start_in_thread(void *arg)
+{
+    struct verdict_config c = {.workers = 1, .worker_argv = self_argv};
+    struct err e = ERR_INIT;
+
+    assert_int_equal(verdict_service_start(&c, arg, &e), 0);
+    return NULL;
+}
+
+/* The thread that started them ends, and the workers go on: their names count their starts. */
+static void workers_outlive_the_thread_that_started_them(void **state)
+{
+    struct verdict_request r[2] = {{.task_code = "t", .task_name = "n", .candidate = "one"},
+                                   {.task_code = "t", .task_name = "n", .candidate = "cut"}};
+    struct verdict_service *s = NULL;
+    struct err e = ERR_INIT;
+    const char *worker;
+    pthread_t thread;
+    json_t *v;
+
+    assert_int_equal(pthread_create(&thread, NULL, start_in_thread, &s), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(verdict_many(s, r, 2, &v, &e), 0);
+    worker = json_str(json_array_get(v, 0), "worker", "");
+    assert_string_equal(worker + strlen(worker) - 4, ".0.1");
+    assert_string_equal(json_str(json_array_get(v, 1), "status", ""), "infra");
+    assert_string_equal(json_str(json_array_get(v, 1), "feedback", ""), "no memory for \xEF\xBF\xBD");
+    json_decref(v);
+    verdict_service_stop(s);
+}
+
 #define ON_BOTH(f)                                                                                           \
     {#f " (sqlite)", f, use_sqlite, NULL, NULL},                                                             \
     {                                                                                                        \
@@ -631,6 +698,7 @@ int main(int argc, char **argv)
         ON_BOTH(cancelled_jobs_end),
         ON_BOTH(owners_take_turns_and_lanes_are_apart),
         ON_BOTH(what_ended_is_told_and_swept),
+        ON_BOTH(a_clock_that_steps_back_loses_nothing),
         ON_BOTH(none_is_missed_between_two_full_answers),
         ON_BOTH(workers_are_leased_rows),
         ON_BOTH(the_first_to_ask_makes_the_secret),
@@ -641,6 +709,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_wrong_url_is_one_clear_error),
         cmocka_unit_test(verdicts_come_in_order_and_survive_dying_workers),
         cmocka_unit_test(a_worker_that_cannot_start_is_an_error),
+        cmocka_unit_test(workers_outlive_the_thread_that_started_them),
     };
 
     if (argc == 5 && !strcmp(argv[1], "--queue"))

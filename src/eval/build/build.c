@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -21,9 +23,10 @@
 #include "eval/build/dialect.h"
 #include "proc/proc.h"
 #include "store/limit.h"
+#include "store/seal.h"
 #include "store/store.h"
 
-#define BUILD_SALT "musacoder.build/3"
+#define BUILD_SALT "musacoder.build/4" /* 4: sealed folders */
 #define DEFAULT_TIMEOUT 60.0
 
 static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda, &build_target_musa};
@@ -425,7 +428,7 @@ static void explain(const struct build_job *j, const struct proc_result *p, doub
 
 enum ending {
     ENDED,       /* by itself, or by a limit of ours */
-    PART_KILLED, /* its driver says that a part of it was killed; text of the candidate can read the same */
+    PART_KILLED, /* its driver says that a part was killed or lacked something; the candidate can write the same */
     KILLED       /* the driver or the shell was killed: nothing of the candidate's does that */
 };
 
@@ -434,20 +437,77 @@ static bool from_outside(int signal)
     return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 
-static bool says_killed(const char *dir)
+static bool logs_hold(const char *dir, const char *const *words, size_t n)
 {
-    static const char *const words[] = {"Killed signal terminated program", "Terminated signal terminated program",
-                                        "terminated with signal 9 [", "terminated with signal 15 [",
-                                        "died due to signal 9", "died due to signal 15"};
     struct buf log;
     bool found = false;
 
     buf_init(&log, 4 * BUILD_MAX_LOG);
     read_logs(&log, dir);
-    for (size_t i = 0; i < sizeof words / sizeof *words && !found; i++)
+    for (size_t i = 0; i < n && !found; i++)
         found = strstr(log.p, words[i]) != NULL;
     buf_free(&log);
     return found;
+}
+
+static bool says_killed(const char *dir)
+{
+    static const char *const words[] = {"Killed signal terminated program", "Terminated signal terminated program",
+                                        "terminated with signal 9 [", "terminated with signal 15 [",
+                                        "died due to signal 9", "died due to signal 15"};
+
+    return logs_hold(dir, words, sizeof words / sizeof *words);
+}
+
+/* ---- a disk that gave out ---- */
+
+#define DISK_MIN ((uint64_t)8 << 20) /* free bytes below which a failed compiler may have lacked them */
+
+/* Writes as a compiler would, to see what quotas and broken disks say. */
+static bool disk_refuses(const char *dir)
+{
+    char *path = path_join(dir, "probe"), *zeros = xcalloc(1, 1 << 20);
+    struct err e = ERR_INIT;
+    bool refused = file_write(path, zeros, 1 << 20, &e) < 0;
+
+    unlink(path);
+    free(zeros);
+    free(path);
+    return refused;
+}
+
+static bool disk_is_full(const char *dir)
+{
+    struct statvfs v;
+
+    if (statvfs(dir, &v) < 0)
+        return false;
+    return (uint64_t)v.f_bavail * v.f_frsize < DISK_MIN || (v.f_files > 0 && v.f_favail == 0);
+}
+
+/* Do the logs speak of the machine? Text of a candidate can read the same, so that alone convicts nobody. */
+static bool says_lack(const char *dir)
+{
+    static const char *const words[] = {"No space left on device", "Disk quota exceeded", "Input/output error",
+                                        "Read-only file system", "Cannot allocate memory"};
+
+    return logs_hold(dir, words, sizeof words / sizeof *words);
+}
+
+/* What a second run on a good machine would not repeat. 'failed': the compiler said no; else its library must be
+ * there. */
+static int check_machine(const char *dir, bool failed, struct err *e)
+{
+    char *so = path_join(dir, "module.so");
+    bool gone = !failed && !file_exists(so);
+
+    free(so);
+    if (!failed && !gone)
+        return 0;
+    if (disk_is_full(dir) || ((gone || says_lack(dir)) && disk_refuses(dir)))
+        return err_set(e, ERR_ENV, "the disk that holds '%s' is full or refuses to be written; free some of it, or set "
+                       "MUSACODER_CACHE_DIR", dir);
+    return gone ? err_set(e, ERR_ENV, "the compiler ended well and left no library in '%s'", dir) : 0;
 }
 
 static enum ending ending_of(const struct proc_result *p, const char *dir)
@@ -458,7 +518,7 @@ static enum ending ending_of(const struct proc_result *p, const char *dir)
         return ENDED;
     if (p->code > 128 && from_outside(p->code - 128))
         return KILLED;
-    return says_killed(dir) ? PART_KILLED : ENDED;
+    return says_killed(dir) || says_lack(dir) ? PART_KILLED : ENDED;
 }
 
 static int compile(const struct build_job *j, struct build_result *ret, enum ending *ret_end, struct err *e)
@@ -494,7 +554,7 @@ static int compile(const struct build_job *j, struct build_result *ret, enum end
         *ret_end = ending_of(&p, j->dir);
         if (p.why == PROC_STOPPED)
             rc = err_set(e, stop_requested() ? ERR_STOP : ERR_ENV, "interrupted while a compiler ran");
-        else
+        else if (p.why != PROC_EXITED || (rc = check_machine(j->dir, p.code != 0, e)) == 0)
             explain(j, &p, limit, ret);
         proc_result_free(&p);
     }
@@ -577,8 +637,10 @@ bool build_cache_get(const char *dir, struct build_result *ret)
 {
     char *path = path_join(dir, "result.json"), *so = path_join(dir, "module.so");
     json_t *j = file_exists(path) ? json_read(path, NULL) : NULL;
-    bool hit = j && (!json_flag(j, "ok", false) || file_exists(so));
+    bool hit = j && seal_folder_holds(dir) && (!json_flag(j, "ok", false) || file_exists(so));
 
+    if (j && !hit)
+        log_warn("the build in '%s' is damaged and is made again", dir);
     if (hit) {
         cache_touch(dir);
         build_result_read(ret, j, dir);
@@ -645,27 +707,35 @@ static void key_of(const struct build_request *r, const struct toolchain *t, con
     sha256_end(&h, key);
 }
 
-/* The .so must be readable by the candidate's dropped uid, and the folder ours again. */
+/* What was compiled belongs to whoever compiled: candidates may read it, and nobody else may change it. */
+static int own(const char *path, struct err *e)
+{
+    return chown(path, geteuid(), getegid()) < 0 || chmod(path, 0755) < 0 ? err_sys(e, "cannot own '%s'", path) : 0;
+}
+
+int build_publish(const char *work, const char *dir, struct err *e)
+{
+    static const char *const sealed[] = {"result.json", "module.so", "device.so", "device.cubin", "device.mubin", NULL};
+    char *so = path_join(work, "module.so");
+    int rc = own(work, e);
+
+    if (rc == 0 && file_exists(so))
+        rc = own(so, e);
+    if (rc == 0)
+        rc = seal_folder(work, sealed, e);
+    if (rc == 0)
+        rc = folder_commit(work, dir, e);
+    free(so);
+    return rc;
+}
+
 static int publish(const char *work, const char *dir, struct build_result *ret, struct err *e)
 {
-    char *so;
-
     tidy(work);
-    if (cache_put(work, ret, e) < 0)
+    if (cache_put(work, ret, e) < 0 || build_publish(work, dir, e) < 0)
         return -1;
-    dir_remove(dir, NULL);
-    if (rename(work, dir) < 0)
-        return err_sys(e, "cannot rename '%s'", work);
-    if (chown(dir, geteuid(), getegid()) < 0 || chmod(dir, 0755) < 0)
-        return err_sys(e, "cannot own '%s'", dir);
-    if (ret->ok) {
-        so = path_join(dir, "module.so");
-        if (chown(so, geteuid(), getegid()) < 0 || chmod(so, 0755) < 0) {
-            free(so);
-            return err_sys(e, "cannot own the built module in '%s'", dir);
-        }
-        ret->so = so;
-    }
+    if (ret->ok)
+        ret->so = path_join(dir, "module.so");
     take_image(ret, dir);
     return 0;
 }

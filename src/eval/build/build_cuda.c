@@ -502,7 +502,9 @@ static void host_command(struct buf *s, const struct toolchain *t)
 {
     build_quote(s, t->compiler);
     buf_addf(s, "-x c++ %s", host_flags);
-    buf_addf(s, "-I%s -I%s/lite -I%s/include ", t->lite, t->forward, t->home);
+    build_word(s, "-I", t->lite, "");
+    build_word(s, "-I", t->forward, "/lite");
+    build_word(s, "-I", t->home, "/include");
 }
 
 static void precompile(struct buf *s, const struct toolchain *t, int arg)
@@ -513,16 +515,22 @@ static void precompile(struct buf *s, const struct toolchain *t, int arg)
     host_command(s, t);
     buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
     host_command(s, t);
-    buf_addf(s, "-O2 -c %s/litetorch/module.cc -o module.o\n", t->lite);
+    build_word(s, "-O2 -c ", t->lite, "/litetorch/module.cc");
+    buf_adds(s, "-o module.o\n");
     /* the proxies are weak: a candidate may define one of these names */
     host_command(s, t);
-    buf_addf(s, "-O2 -c %s/litetorch/split.cc -o split.o\n", t->lite);
+    build_word(s, "-O2 -c ", t->lite, "/litetorch/split.cc");
+    buf_adds(s, "-o split.o\n");
     host_command(s, t);
-    buf_addf(s, "-O2 -I%s/.. -I%s/../../src -c %s/../proxy/cuda.cc -o proxy.o\n", t->lite, t->lite, t->lite);
+    build_word(s, "-O2 -I", t->lite, "/..");
+    build_word(s, "-I", t->lite, "/../../src");
+    build_word(s, "-c ", t->lite, "/../proxy/cuda.cc");
+    buf_adds(s, "-o proxy.o\n");
     build_quote(s, t->compiler);
-    buf_addf(s, "-x c -std=c11 -O2 -fPIC -I%s/.. -c %s/../proxy/cuda_lacking.c -o lacking.o\n"
-                "objcopy --weaken proxy.o; objcopy --weaken lacking.o\nwait $p\nmv prefix.tmp prefix.h.gch", t->lite,
-             t->lite);
+    build_word(s, "-x c -std=c11 -O2 -fPIC -I", t->lite, "/..");
+    build_word(s, "-c ", t->lite, "/../proxy/cuda_lacking.c");
+    buf_adds(s, "-o lacking.o\nobjcopy --weaken proxy.o; objcopy --weaken lacking.o\nwait $p\n"
+                "mv prefix.tmp prefix.h.gch");
 }
 
 /* cuLaunchKernel, CUdeviceptr, ...: names of cuda.h, which torch includes and hardly anyone uses. */
@@ -541,9 +549,11 @@ static void nvcc_command(struct buf *s, const struct build_job *j)
     char letter[2] = {isdigit((unsigned char)arch[strlen(arch) - 1]) ? j->r->arch_letter : 0, 0};
 
     build_quote(s, j->t->nvcc);
-    buf_addf(s, "-ccbin %s %s %s ", j->t->compiler, nvcc_flags, build_torch_macros);
-    buf_addf(s, "-gencode=arch=compute_%s%s,code=sm_%s%s -I%s -I%s/lite ", arch, letter, arch, letter, j->t->lite,
-             j->t->forward);
+    build_word(s, "-ccbin ", j->t->compiler, "");
+    buf_addf(s, "%s %s ", nvcc_flags, build_torch_macros);
+    buf_addf(s, "-gencode=arch=compute_%s%s,code=sm_%s%s ", arch, letter, arch, letter);
+    build_word(s, "-I", j->t->lite, "");
+    build_word(s, "-I", j->t->forward, "/lite");
     if (!strstr(j->r->kernel_flags.p, "-std="))
         buf_adds(s, "-std=c++17 ");
 }
@@ -586,9 +596,12 @@ static void add_link(struct buf *s, const struct build_job *j, const char *prefi
     if (slash)
         *slash = 0;
     build_quote(s, j->t->compiler);
-    buf_addf(s, "-shared -o module.so %s %s/module.o %s/proxy.o %s/lacking.o -L%s -lfront "
-                "-Wl,-z,defs,-Bsymbolic,--build-id=none,--version-script=%s/exports.map ", objects, prefix, prefix,
-             prefix, lib ? lib : ".", prefix);
+    buf_addf(s, "-shared -o module.so %s ", objects);
+    build_word(s, "", prefix, "/module.o");
+    build_word(s, "", prefix, "/proxy.o");
+    build_word(s, "", prefix, "/lacking.o");
+    build_word(s, "-L", lib ? lib : ".", "");
+    build_word(s, "-lfront -Wl,-z,defs,-Bsymbolic,--build-id=none -Xlinker --version-script=", prefix, "/exports.map");
     free(lib);
 }
 
@@ -608,7 +621,8 @@ static const char make_rows[] =
 static void host_half(struct buf *s, const struct build_job *j, const char *prefix)
 {
     host_command(s, j->t);
-    buf_addf(s, "-include %s/prefix.h -c host.cpp -o part1.o >split0.log 2>&1", prefix);
+    build_word(s, "-include ", prefix, "/prefix.h");
+    buf_adds(s, "-c host.cpp -o part1.o >split0.log 2>&1");
 }
 
 /* What the host's half made of kernel templates is what the device's must instantiate. */
@@ -654,7 +668,8 @@ static int write_halves(const struct build_job *j, struct cuda_split *h, struct 
 static void main_part(struct buf *s, const struct build_job *j, const char *prefix)
 {
     host_command(s, j->t);
-    buf_addf(s, "-include %s/prefix.h %s -c main.cpp -o part0.o >part0.log 2>&1", prefix, j->r->flags.p);
+    build_word(s, "-include ", prefix, "/prefix.h");
+    buf_addf(s, "%s -c main.cpp -o part0.o >part0.log 2>&1", j->r->flags.p);
 }
 
 /* Templates wait for the host's half; otherwise both halves, and the bindings, are made at once. 1 if the script now
@@ -671,7 +686,8 @@ static int add_split(struct buf *s, const struct build_job *j, const char *prefi
     rc = write_halves(j, &h, e);
     if (rc > 0) {
         buf_init(&objects, 8192);
-        buf_addf(&objects, "%spart1.o rows.s %s/split.o", j->r->joined ? "" : "part0.o ", prefix);
+        buf_adds(&objects, j->r->joined ? "part1.o rows.s " : "part0.o part1.o rows.s ");
+        build_word(&objects, "", prefix, "/split.o");
         if (!j->r->joined) {
             main_part(s, j, prefix);
             buf_adds(s, " & p0=$!\n");

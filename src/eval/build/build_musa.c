@@ -129,23 +129,30 @@ static void host_command(struct buf *s, const struct toolchain *t)
     build_quote(s, t->compiler);
     buf_adds(s, host_flags);
     buf_adds(s, build_torch_macros);
-    buf_addf(s, " -I%s -I%s/lite -I%s/../sim -I%s/sim -I%s ", t->lite, t->forward, t->lite, t->forward, t->extra);
+    build_word(s, " -I", t->lite, "");
+    build_word(s, "-I", t->forward, "/lite");
+    build_word(s, "-I", t->lite, "/../sim");
+    build_word(s, "-I", t->forward, "/sim");
+    build_word(s, "-I", t->extra, "");
 }
 
 static void precompile(struct buf *s, const struct toolchain *t, int arg)
 {
-    static const char *const proxies[] = {"sim", "musa"};
+    static const char *const proxies[] = {"/../proxy/sim.cc", "/../proxy/musa.cc"};
 
     (void)arg;
     buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n");
     host_command(s, t);
     buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
     host_command(s, t);
-    buf_addf(s, "-c %s/litetorch/module.cc -o module.o\n", t->lite);
+    build_word(s, "-c ", t->lite, "/litetorch/module.cc");
+    buf_adds(s, "-o module.o\n");
     for (size_t i = 0; i < N_OF(proxies); i++) {
         host_command(s, t);
-        buf_addf(s, "-I%s/.. -I%s/../../src -c %s/../proxy/%s.cc -o proxy%zu.o\n", t->lite, t->lite, t->lite,
-                 proxies[i], i);
+        build_word(s, "-I", t->lite, "/..");
+        build_word(s, "-I", t->lite, "/../../src");
+        build_word(s, "-c ", t->lite, proxies[i]);
+        buf_addf(s, "-o proxy%zu.o\n", i);
     }
     buf_adds(s, "wait $p\nmv prefix.tmp prefix.h.gch");
 }
@@ -165,8 +172,9 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
                     "'s/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ \\1;/p' "
                     "| cat half.mu - >device.mu && ", templates);
     build_quote(s, j->t->nvcc);
-    buf_addf(s, "-x musa -mtgpu --offload-arch=%s -O2 -std=c++17 --cuda-device-only -I%s/../musa %s%s", j->t->arch,
-             j->t->lite, mentions(text, "half", "HALF") ? "-DLT_USE_HALF " : "",
+    buf_addf(s, "-x musa -mtgpu --offload-arch=%s -O2 -std=c++17 --cuda-device-only ", j->t->arch);
+    build_word(s, "-I", j->t->lite, "/../musa");
+    buf_addf(s, "%s%s", mentions(text, "half", "HALF") ? "-DLT_USE_HALF " : "",
              mentions(text, "bf16", "bfloat16") ? "-DLT_USE_BFLOAT16 " : "");
     buf_addf(s, "%s-o device.mubin device.mu >device.log 2>&1", j->r->kernel_flags.p);
 }
@@ -174,14 +182,18 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
 static void main_part(struct buf *s, const struct build_job *j, const char *pre)
 {
     host_command(s, j->t);
-    buf_addf(s, "-include %s/prefix.h %s -c main.cpp -o part0.o >part0.log 2>&1", pre, j->r->flags.p);
+    build_word(s, "-include ", pre, "/prefix.h");
+    buf_addf(s, "%s -c main.cpp -o part0.o >part0.log 2>&1", j->r->flags.p);
 }
 
 static void add_link(struct buf *s, const struct build_job *j, const char *pre, const char *lib)
 {
     build_quote(s, j->t->compiler);
-    buf_addf(s, "-shared -o module.so part*.o %s/module.o %s/proxy0.o %s/proxy1.o -L%s -lfront -lsimt "
-                "-Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", pre, pre, pre, lib);
+    build_word(s, "-shared -o module.so part*.o ", pre, "/module.o");
+    build_word(s, "", pre, "/proxy0.o");
+    build_word(s, "", pre, "/proxy1.o");
+    build_word(s, "-L", lib, "");
+    buf_adds(s, "-lfront -lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n");
 }
 
 /* host.cpp and the device's half. 1, or 0 with *ret_why where the source cannot be parted, or -1. */
@@ -215,7 +227,8 @@ static int add_halves(struct buf *s, const struct build_job *j, const char *pre,
     rc = write_halves(j, &h, &why, e);
     if (rc > 0) {
         host_command(s, j->t);
-        buf_addf(s, "-include %s/prefix.h %s -c host.cpp -o part1.o >part1.log 2>&1 && ", pre, j->r->kernel_macros.p);
+        build_word(s, "-include ", pre, "/prefix.h");
+        buf_addf(s, "%s -c host.cpp -o part1.o >part1.log 2>&1 && ", j->r->kernel_macros.p);
         device_half(s, j, h.templates.p);
         buf_adds(s, "; r1=$?; cat device.log >>part1.log 2>/dev/null\n");
     } else if (rc == 0) {

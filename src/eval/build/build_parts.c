@@ -8,6 +8,7 @@
 #include <utime.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/mem.h"
 #include "eval/build/build_target.h"
 #include "proc/proc.h"
@@ -19,15 +20,21 @@ const char build_torch_macros[] =
     "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
     "-D__CUDA_NO_HALF2_OPERATORS__";
 
-void build_quote(struct buf *out, const char *s)
+void build_word(struct buf *out, const char *before, const char *s, const char *after)
 {
+    buf_adds(out, before);
     buf_addc(out, '\'');
     for (; *s; s++)
         if (*s == '\'')
             buf_adds(out, "'\\''");
         else
             buf_addc(out, *s);
-    buf_adds(out, "' ");
+    buf_addf(out, "'%s ", after);
+}
+
+void build_quote(struct buf *out, const char *s)
+{
+    build_word(out, "", s, "");
 }
 
 void build_hash_file(struct sha256 *h, const char *path)
@@ -118,8 +125,9 @@ static void drop_old_prefixes(const char *root)
     names_free(names, n);
 }
 
-/* Our own code, compiled unjailed. */
-static int prefix_make(const struct toolchain *t, const char *dir, const struct buf *script, struct err *e)
+/* Our own code, compiled unjailed. What is 'ready' lies on the disk as a whole. */
+static int prefix_make(const struct toolchain *t, const char *dir, const char *ready, const struct buf *script,
+                       struct err *e)
 {
     struct proc_result r;
     int rc = build_shell(script->p, MAX_PREPARE, NULL, &r, e);
@@ -130,7 +138,7 @@ static int prefix_make(const struct toolchain *t, const char *dir, const struct 
         rc = err_set(e, ERR_ENV, "our own headers do not compile for %s with '%s': %.600s", t->target->name,
                      t->nvcc ? t->nvcc : t->compiler, r.err.p);
     proc_result_free(&r);
-    return rc;
+    return rc == 0 && folder_flush(dir, e) == 0 ? file_write(ready, "", 0, e) : -1;
 }
 
 static char *prefix_root(void)
@@ -158,10 +166,10 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         build_quote(&script, dir);
         buf_adds(&script, "\n");
         make(&script, t, arg);
-        buf_adds(&script, "\ntouch ready\n");
+        buf_addc(&script, '\n');
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_file(lock, BUILD_LOCK_WAIT_S, e);
-        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : prefix_make(t, dir, &script, e);
+        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : prefix_make(t, dir, ready, &script, e);
         if (fd >= 0)
             close(fd);
         buf_free(&script);
@@ -181,7 +189,8 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
 static void forward(struct buf *s, const struct toolchain *t, int arg)
 {
     (void)arg;
-    buf_addf(s, "sh %s/litetorch/forward.sh .", t->lite);
+    build_word(s, "sh ", t->lite, "/litetorch/forward.sh");
+    buf_adds(s, ".");
 }
 
 char *build_forward_dir(const struct toolchain *t, struct err *e)

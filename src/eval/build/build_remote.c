@@ -288,11 +288,8 @@ static int unpack_all(struct build_remote *b, const json_t *v, const char *dir, 
             rc = unpack_file(b, work, file_names[i], file, e);
     if (rc == 0)
         rc = json_write(result, json_object_get(v, "build"), e);
-    if (rc == 0) {
-        dir_remove(dir, NULL);
-        if (chmod(work, 0755) < 0 || rename(work, dir) < 0)
-            rc = err_sys(e, "cannot rename '%s'", work);
-    }
+    if (rc == 0)
+        rc = build_publish(work, dir, e);
     dir_remove(work, NULL);
     free(result);
     free(work);

@@ -59,7 +59,7 @@ static int system_includes(const char *cxx, struct buf *out, struct err *e)
     for (line = at ? strtok_r(strchr(at, '\n'), "\n", &save) : NULL; line && *line == ' ';
          line = strtok_r(NULL, "\n", &save))
         if (strncmp(line, " /usr/local/", 12))
-            buf_addf(out, "-isystem%s ", line);
+            build_word(out, "-isystem", line + 1, "");
     if (out->n)
         buf_adds(out, "-nostdinc ");
     proc_result_free(&r);
@@ -114,21 +114,33 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
 static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
 {
     buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], build_torch_macros);
-    buf_addf(out, "-I%s -I%s/lite -I%s/../sim -I%s/sim -I%s %s ", t->lite, t->forward, t->lite, t->forward, t->extra,
-             t->system);
+    build_word(out, "-I", t->lite, "");
+    build_word(out, "-I", t->forward, "/lite");
+    build_word(out, "-I", t->lite, "/../sim");
+    build_word(out, "-I", t->forward, "/sim");
+    build_word(out, "-I", t->extra, "");
+    buf_addf(out, "%s ", t->system);
 }
 
-/* The prefix header, and module.o. */
+static void compiler_command(struct buf *s, const struct toolchain *t, enum mode m)
+{
+    build_quote(s, t->compiler);
+    mode_flags(s, t, m);
+}
+
+/* The prefix header, module.o and proxy.o. */
 static void precompile(struct buf *s, const struct toolchain *t, int m)
 {
-    buf_addf(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h; %s ", t->compiler);
-    mode_flags(s, t, (enum mode)m);
-    buf_addf(s, "-c -x c++-header prefix.h -o prefix.tmp & %s ", t->compiler);
-    mode_flags(s, t, (enum mode)m);
-    buf_addf(s, "-fno-sanitize=all -O1 -g0 -c %s/litetorch/module.cc -o module.o; %s ", t->lite, t->compiler);
-    mode_flags(s, t, (enum mode)m);
-    buf_addf(s, "-fno-sanitize=all -O1 -g0 -I%s/.. -c %s/../proxy/sim.cc -o proxy.o; wait; mv prefix.tmp prefix.h.gch",
-             t->lite, t->lite);
+    buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h; ");
+    compiler_command(s, t, (enum mode)m);
+    buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
+    compiler_command(s, t, (enum mode)m);
+    build_word(s, "-fno-sanitize=all -O1 -g0 -c ", t->lite, "/litetorch/module.cc");
+    buf_adds(s, "-o module.o; ");
+    compiler_command(s, t, (enum mode)m);
+    build_word(s, "-fno-sanitize=all -O1 -g0 -I", t->lite, "/..");
+    build_word(s, "-c ", t->lite, "/../proxy/sim.cc");
+    buf_adds(s, "-o proxy.o; wait $p; mv prefix.tmp prefix.h.gch");
 }
 
 static enum mode kernels_mode(const struct build_opts *o)
@@ -163,9 +175,9 @@ static int prepare(const struct toolchain *t, const struct build_opts *o, struct
 static void add_compile(struct buf *s, const struct toolchain *t, const struct build_request *r, const char *prefix,
                         enum mode m, const char *source, int part)
 {
-    buf_addf(s, "%s ", t->compiler);
-    mode_flags(s, t, m);
-    buf_addf(s, "-include %s/prefix.h %s -c %s -o part%d.o >part%d.log 2>&1", prefix, r->flags.p, source, part, part);
+    compiler_command(s, t, m);
+    build_word(s, "-include ", prefix, "/prefix.h");
+    buf_addf(s, "%s -c %s -o part%d.o >part%d.log 2>&1", r->flags.p, source, part, part);
 }
 
 /* Both halves at once, each with its own log, then the link: one jail for all of it. Where they can be one unit, that
@@ -191,9 +203,11 @@ static void write_compiles(struct buf *s, const struct toolchain *t, const struc
 /* The library: what the host calls of the runtime is linked into it; kernels stay in it unused. */
 static void write_link(struct buf *s, const struct toolchain *t, const char *prefix)
 {
-    buf_addf(s, "%s -shared -o module.so part*.o %s/module.o %s/proxy.o -L%s -lfront -lsimt "
-                "-Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n", t->compiler, prefix,
-             prefix, t->libdir);
+    build_quote(s, t->compiler);
+    build_word(s, "-shared -o module.so part*.o ", prefix, "/module.o");
+    build_word(s, "", prefix, "/proxy.o");
+    build_word(s, "-L", t->libdir, "");
+    buf_adds(s, "-lfront -lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n");
 }
 
 /* The image: kernels and what they reach, from the same objects without what runs when a library is opened. */
@@ -213,10 +227,11 @@ static void write_image(struct buf *s, const struct toolchain *t)
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         buf_addf(s, " -w -R '%s' -R '%s.*' -R '.rela%s' -R '.rela%s.*'", sections[i], sections[i], sections[i],
                  sections[i]);
-    buf_addf(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n"
-                "%s -shared -nostartfiles -o device.so image/*.o -L%s -lsimt -lm "
-                "-Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
-                "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || failed $?\n", t->compiler, t->libdir);
+    buf_adds(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n");
+    build_quote(s, t->compiler);
+    build_word(s, "-shared -nostartfiles -o device.so image/*.o -L", t->libdir, "");
+    buf_adds(s, "-lsimt -lm -Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
+                "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || failed $?\n");
 }
 
 static int write_joined(const struct build_job *j, struct err *e)

@@ -89,6 +89,9 @@ extern const struct build_target build_target_sim, build_target_cuda, build_targ
 
 /* build_parts.c: what targets are made of. */
 void build_quote(struct buf *out, const char *s); /* one shell word and a space */
+/* One shell word with a path or another foreign text in it, and a space: "-I", path, "/lite". 'before' and 'after'
+ * are shell text of ours. No path enters a script in another way. */
+void build_word(struct buf *out, const char *before, const char *s, const char *after);
 void build_hash_tree(struct sha256 *h, const char *dir); /* names and contents of all files under dir */
 void build_hash_file(struct sha256 *h, const char *path);
 /* One line of what argv prints, spaces for line breaks; -1 if it cannot be run or says no. */
@@ -112,7 +115,9 @@ void build_plan_ro(struct build_plan *p, const char *path); /* copies; NULL and 
 json_t *build_result_json(const struct build_result *r);
 /* The other way round; its files are in dir. ret->findings is there already. */
 void build_result_read(struct build_result *ret, const json_t *j, const char *dir);
-/* Fills ret from a folder of the cache, if that is one. */
+/* Seals the folder of a build that is complete and gives it its name in the cache: whole on the disk or not there. */
+int build_publish(const char *work, const char *dir, struct err *e);
+/* Fills ret from a folder of the cache, if that is one and nothing in it has changed since it was sealed. */
 bool build_cache_get(const char *dir, struct build_result *ret);
 
 #endif

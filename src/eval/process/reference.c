@@ -16,8 +16,8 @@
 #include "eval/process/streamed.h"
 #include "eval/schedule/schedule.h"
 #include "store/limit.h"
+#include "store/seal.h"
 
-#define MAGIC "MCREF1\n"
 #define REGIMES 6 /* at most, of a draw: those of runner/reference.py, and the task's own */
 #define REFERENCE_MAX_FILE ((size_t)2 << 30)
 
@@ -74,26 +74,33 @@ static void reference_free(struct reference *r)
 
 /* ---- on disk ---- */
 
+/* The payload is the head's length, the head, the blob. */
+static int frame_of(const char *p, size_t n, const char *path, struct frame *ret)
+{
+    uint64_t n_head;
+
+    if (n < 8)
+        return -1;
+    memcpy(&n_head, p, 8);
+    if (n_head > n - 8 || !(ret->head = json_parse(p + 8, n_head, path, NULL)))
+        return -1;
+    ret->n_blob = n - 8 - n_head;
+    ret->blob = xmalloc(ret->n_blob + 1);
+    memcpy(ret->blob, p + 8 + n_head, ret->n_blob);
+    return 0;
+}
+
 static int file_load(const char *path, struct frame *ret)
 {
-    struct err e = ERR_INIT;
     struct buf b;
-    uint64_t n_head;
     int rc = -1;
 
     if (!file_exists(path))
         return -1;
     buf_init(&b, REFERENCE_MAX_FILE);
     cache_touch(path);
-    if (file_read(path, &b, &e) == 0 && b.n >= 16 && !memcmp(b.p, MAGIC, 8)) {
-        memcpy(&n_head, b.p + 8, 8);
-        if (n_head <= b.n - 16 && (ret->head = json_parse(b.p + 16, n_head, path, &e))) {
-            ret->n_blob = b.n - 16 - n_head;
-            ret->blob = xmalloc(ret->n_blob + 1);
-            memcpy(ret->blob, b.p + 16 + n_head, ret->n_blob);
-            rc = 0;
-        }
-    }
+    if (seal_read(path, &b))
+        rc = frame_of(b.p + SEAL_HEAD, b.n - SEAL_HEAD, path, ret);
     buf_free(&b);
     return rc;
 }
@@ -102,18 +109,12 @@ static int file_load(const char *path, struct frame *ret)
 static void file_save(const char *path, const struct frame *f)
 {
     struct err e = ERR_INIT;
-    struct buf b;
     char *head = json_text(f->head);
     uint64_t n = strlen(head);
+    const struct seal_part parts[] = {{&n, 8}, {head, n}, {f->blob, f->n_blob}};
 
-    buf_init(&b, REFERENCE_MAX_FILE);
-    buf_add(&b, MAGIC, 8);
-    buf_add(&b, &n, 8);
-    buf_add(&b, head, n);
-    buf_add(&b, f->blob, f->n_blob);
-    if (!b.cut && file_write(path, b.p, b.n, &e) < 0)
+    if (n + f->n_blob < REFERENCE_MAX_FILE - SEAL_HEAD - 8 && seal_write(path, parts, 3, &e) < 0)
         log_debug("reference cache: %s", e.msg);
-    buf_free(&b);
     free(head);
 }
 

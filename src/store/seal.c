@@ -1,0 +1,135 @@
+/* seal.c - see seal.h. A sealed file is a line of 79 characters, "musacoder/1 HASH   " and its end, then the
+ * payload. */
+#include "store/seal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define MAGIC "musacoder/1 "
+#define SUMS "SHA256SUMS"
+
+static void head_of(const char hash[65], char ret[SEAL_HEAD + 1])
+{
+    snprintf(ret, SEAL_HEAD + 1, "%s%-67s\n", MAGIC, hash);
+}
+
+int seal_write(const char *path, const struct seal_part *parts, int n_parts, struct err *e)
+{
+    char hash[65], head[SEAL_HEAD + 1];
+    struct sha256 h;
+    struct buf b;
+    int rc;
+
+    sha256_start(&h);
+    for (int i = 0; i < n_parts; i++)
+        sha256_add(&h, parts[i].p, parts[i].n);
+    sha256_end(&h, hash);
+    head_of(hash, head);
+    buf_init(&b, (size_t)1 << 40);
+    buf_add(&b, head, SEAL_HEAD);
+    for (int i = 0; i < n_parts; i++)
+        buf_add(&b, parts[i].p, parts[i].n);
+    rc = file_write(path, b.p, b.n, e);
+    buf_free(&b);
+    return rc;
+}
+
+static bool matches(const struct buf *b)
+{
+    char hash[65], head[SEAL_HEAD + 1];
+
+    if (b->n < SEAL_HEAD)
+        return false;
+    sha256_hex(b->p + SEAL_HEAD, b->n - SEAL_HEAD, hash);
+    head_of(hash, head);
+    return !memcmp(b->p, head, SEAL_HEAD);
+}
+
+bool seal_read(const char *path, struct buf *out)
+{
+    if (!file_exists(path) || file_read(path, out, NULL) < 0)
+        return false;
+    if (matches(out))
+        return true;
+    if (!strncmp(out->p, MAGIC, strlen(MAGIC))) // else it is of an older version, and no damage
+        log_warn("'%s' is damaged and is made again", path);
+    unlink(path);
+    return false;
+}
+
+/* ---- folders ---- */
+
+static int hash_file(const char *path, char ret[65])
+{
+    char chunk[65536], hex[65];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct sha256 h;
+    ssize_t n;
+
+    if (fd < 0)
+        return -1;
+    sha256_start(&h);
+    while ((n = read(fd, chunk, sizeof chunk)) > 0)
+        sha256_add(&h, chunk, (size_t)n);
+    sha256_end(&h, hex);
+    close(fd);
+    if (n == 0)
+        memcpy(ret, hex, sizeof hex);
+    return n == 0 ? 0 : -1;
+}
+
+int seal_folder(const char *dir, const char *const *names, struct err *e)
+{
+    char *sums = path_join(dir, SUMS), hash[65];
+    struct buf b;
+    int rc = 0;
+
+    buf_init(&b, 1 << 16);
+    for (; *names && rc == 0; names++) {
+        char *path = path_join(dir, *names);
+
+        if (file_exists(path) && (rc = hash_file(path, hash)) == 0)
+            buf_addf(&b, "%s  %s\n", hash, *names);
+        else if (rc < 0)
+            err_sys(e, "cannot read '%s'", path);
+        free(path);
+    }
+    if (rc == 0)
+        rc = file_write(sums, b.p, b.n, e);
+    buf_free(&b);
+    free(sums);
+    return rc;
+}
+
+static bool line_holds(const char *dir, const char *line)
+{
+    char *path = strlen(line) > 66 && name_is_part(line + 66) ? path_join(dir, line + 66) : NULL, hash[65] = "";
+    bool holds = path && hash_file(path, hash) == 0 && !strncmp(line, hash, 64);
+
+    free(path);
+    return holds;
+}
+
+bool seal_folder_holds(const char *dir)
+{
+    char *sums = path_join(dir, SUMS), *save = NULL;
+    struct buf b;
+    bool holds;
+
+    buf_init(&b, 1 << 16);
+    holds = file_exists(sums) && file_read(sums, &b, NULL) == 0 && b.n > 0;
+    for (char *line = strtok_r(b.p, "\n", &save); holds && line; line = strtok_r(NULL, "\n", &save))
+        holds = line_holds(dir, line);
+    buf_free(&b);
+    free(sums);
+    return holds;
+}

@@ -1,0 +1,82 @@
+"""test_stored.py - what is stored is believed only where it still answers the question: another device profile is
+another verdict; references and secrets that were damaged are made again."""
+
+import glob
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+TASK, KERNEL = (os.path.join(ROOT, "docs/example", n) for n in ("task.py", "kernel.py"))
+SHARED = "    __shared__ float room[10000];\n    room[threadIdx.x] = 0.5f;\n    int i ="
+
+
+class Stored(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tmp = tempfile.TemporaryDirectory()
+        cls.cache = os.path.join(cls.tmp.name, "cache")
+        os.makedirs(cls.cache)
+        shared = os.path.abspath(os.environ.get("MUSACODER_CACHE_DIR", "/none"))
+        if os.path.isdir(os.path.join(shared, "build")):  # compiled headers and builds are no verdicts
+            os.symlink(os.path.join(shared, "build"), os.path.join(cls.cache, "build"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.tmp.cleanup()
+
+    def judge(self, path, *more):
+        env = dict(os.environ, MUSACODER_CACHE_DIR=self.cache, MUSACODER_OWNER="none")
+        p = subprocess.run([EXE, "eval", "--json", "--trials", "1", "--task", TASK, *more, path], capture_output=True,
+                           text=True, env=env, timeout=280 * SLOWDOWN)
+        self.assertIn(p.returncode, (0, 1), p.stderr)
+        v = json.loads(p.stdout)
+        return v["status"], v.get("cached", False), p.stderr
+
+    def test_a_profile_is_another_verdict(self):
+        with open(KERNEL) as f:
+            text = f.read().replace("    int i =", SHARED).replace("x[i] * 0.5f", "x[i] * room[threadIdx.x]")
+        path = os.path.join(self.tmp.name, "shared.py")
+        with open(path, "w") as f:
+            f.write(text)
+        self.assertEqual(self.judge(path)[:2], ("passed", False))
+        self.assertEqual(self.judge(path, "--profile", "s80")[:2], ("failed", False))
+        self.assertEqual(self.judge(path)[:2], ("passed", True))
+        self.assertEqual(self.judge(path, "--profile", "s80")[:2], ("failed", True))
+
+    def damage(self, change):
+        paths = glob.glob(os.path.join(self.cache, "reference", "**", "*.ref"), recursive=True)
+        self.assertTrue(paths)
+        for path in paths:
+            with open(path, "rb") as f:
+                data = bytearray(f.read())
+            with open(path, "wb") as f:
+                f.write(change(data))
+
+    def test_damaged_references_are_made_again(self):
+        self.assertEqual(self.judge(KERNEL, "--no-cache")[0], "passed")
+        half = lambda d: d[:len(d) // 2]  # noqa: E731
+        flip = lambda d: d[:-1000] + bytes(255 - b for b in d[-1000:])  # noqa: E731
+        for change in half, flip:
+            self.damage(change)
+            status, _, said = self.judge(KERNEL, "--no-cache")
+            self.assertEqual(status, "passed", said)
+            self.assertIn("damaged", said)
+        self.assertNotIn("damaged", self.judge(KERNEL, "--no-cache")[2])
+
+    def test_an_empty_secret_is_made_again(self):
+        path = os.path.join(self.cache, "judge-secret")
+        for text in "", "abc":
+            with open(path, "w") as f:
+                f.write(text)
+            self.assertIn("judge-secret' is damaged", self.judge(KERNEL)[2])
+            with open(path) as f:
+                self.assertEqual(len(f.read()), 64)
+
+
+if __name__ == "__main__":
+    unittest.main()
