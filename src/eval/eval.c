@@ -269,7 +269,8 @@ static void cache_key(const struct eval *ev, const char *toolchain, const struct
              "perf=%d calls=%d compile=%s dialect=%s jail=%d settings=%.32s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s,
              (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls,
-             o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any", !ev->config.no_jail, ev->settings);
+             o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any",
+             !ev->config.no_jail, ev->settings);
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 

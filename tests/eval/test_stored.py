@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 TASK, KERNEL = (os.path.join(ROOT, "docs/example", n) for n in ("task.py", "kernel.py"))
-SHARED = "    __shared__ float room[10000];\n    room[threadIdx.x] = 0.5f;\n    int i ="
+SHARED = "    __shared__ float room[10000];\n    room[threadIdx.x] = 0.5f;\n    __syncthreads();\n    int i ="
 
 
 class Stored(unittest.TestCase):
@@ -39,7 +39,7 @@ class Stored(unittest.TestCase):
 
     def test_a_profile_is_another_verdict(self):
         with open(KERNEL) as f:
-            text = f.read().replace("    int i =", SHARED).replace("x[i] * 0.5f", "x[i] * room[threadIdx.x]")
+            text = f.read().replace("    int i =", SHARED).replace("x[i] * 0.5f", "x[i] * room[255 - threadIdx.x]")
         path = os.path.join(self.tmp.name, "shared.py")
         with open(path, "w") as f:
             f.write(text)

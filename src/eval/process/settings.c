@@ -7,9 +7,9 @@
 
 #include "base/mem.h"
 
-/* A name, or with '*' the beginning of names; the first row that fits counts. What selects compilers, PyTorch, our own
- * files and devices is known to a verdict's key by what it selects (server.h, toolchain), so it makes another process and
- * no other answer. */
+/* A name, or with '*' the beginning of names; the first row that fits counts. What selects compilers, PyTorch, our
+ * own files and devices is known to a verdict's key by what it selects (server.h, toolchain), so it makes another
+ * process and no other answer. */
 static const struct {
     const char *name;
     enum settings_of what;
