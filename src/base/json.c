@@ -25,17 +25,51 @@ json_t *json_parse(const char *text, size_t n, const char *what, struct err *e)
     return v;
 }
 
-json_t *json_read(const char *path, struct err *e)
+/* Integers of more digits than 64 bits hold get an exponent, which makes them doubles; strings stay as they are. */
+static void widen_integers(const struct buf *in, struct buf *out)
 {
-    struct buf b;
+    bool in_string = false;
+
+    for (size_t i = 0; i < in->n;) {
+        size_t n = in_string ? 0 : strspn(in->p + i, "0123456789");
+        char next = in->p[i + n], before = i ? in->p[i - 1] : ' ';
+
+        if (n > 18 && next != '.' && next != 'e' && next != 'E' && !strchr(".eE+", before)) {
+            buf_add(out, in->p + i, n);
+            buf_adds(out, "e0");
+        } else if (n == 0) {
+            if (in_string && in->p[i] == '\\' && i + 1 < in->n)
+                buf_addc(out, in->p[i++]);
+            else if (in->p[i] == '"')
+                in_string = !in_string;
+            buf_addc(out, in->p[i]);
+            n = 1;
+        } else {
+            buf_add(out, in->p + i, n);
+        }
+        i += n;
+    }
+}
+
+static json_t *read_json(const char *path, bool foreign, struct err *e)
+{
+    struct buf b, wide;
     json_t *v = NULL;
 
     buf_init(&b, (size_t)1 << 30);
-    if (file_read(path, &b, e) == 0)
-        v = json_parse(b.p, b.n, path, e);
+    buf_init(&wide, (size_t)1 << 30);
+    if (file_read(path, &b, e) == 0) {
+        if (foreign)
+            widen_integers(&b, &wide);
+        v = foreign ? json_parse(wide.p ? wide.p : "", wide.n, path, e) : json_parse(b.p, b.n, path, e);
+    }
     buf_free(&b);
+    buf_free(&wide);
     return v;
 }
+
+json_t *json_read(const char *path, struct err *e) { return read_json(path, false, e); }
+json_t *json_read_foreign(const char *path, struct err *e) { return read_json(path, true, e); }
 
 char *json_text(const json_t *v)
 {

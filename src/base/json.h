@@ -15,6 +15,8 @@
  * anchors, aliases, tags and further documents. */
 json_t *json_parse(const char *text, size_t n, const char *what, struct err *e); /* new; NULL on error */
 json_t *json_read(const char *path, struct err *e);                              /* new; NULL on error */
+/* The same for a file that others wrote: an integer beyond 64 bits (10^30 says "no limit" in many) is a double. */
+json_t *json_read_foreign(const char *path, struct err *e);                      /* new; NULL on error */
 json_t *yaml_read(const char *path, struct err *e);                              /* new; one document, NULL on error */
 json_t *yaml_parse(const char *text, size_t n, const char *what, struct err *e);
 char *json_text(const json_t *v);                            /* compact, key order kept; caller frees */

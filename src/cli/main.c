@@ -18,6 +18,7 @@ static const struct command *const commands[] = {
     &cmd_export,
     &cmd_generate,
     &cmd_help,
+    &cmd_import,
     &cmd_init,
     &cmd_launch,
     &cmd_lint,

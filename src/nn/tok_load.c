@@ -13,7 +13,8 @@
 
 static int refuse(struct err *e, const char *what, const char *type)
 {
-    return err_set(e, ERR_INPUT, "tokenizer.json: %s '%.80s' is not supported; Qwen and GPT-2 layouts are", what,
+    return err_set(e, ERR_INPUT, "tokenizer.json: %s '%.80s' is not supported; the byte-level layouts of Qwen, Llama 3, "
+                                 "SmolLM2 and GPT-2 are", what,
                    type ? type : "(no type)");
 }
 
@@ -336,6 +337,12 @@ static int load_byte_level(struct tokenizer *t, const json_t *v, struct err *e)
     return json_flag(v, "use_regex", true) ? splitter_add_regex(t->split, gpt2_regex, e) : 0;
 }
 
+/* Numbers apart from the rest: each digit a piece, or each run of them. */
+static int load_digits(struct tokenizer *t, const json_t *v, struct err *e)
+{
+    return splitter_add_regex(t->split, json_flag(v, "individual_digits", false) ? "\\p{N}" : "\\p{N}+", e);
+}
+
 static int load_pre_tokenizer(struct tokenizer *t, const json_t *v, bool *byte_level, struct err *e)
 {
     const char *type = json_str(v, "type", NULL);
@@ -346,6 +353,8 @@ static int load_pre_tokenizer(struct tokenizer *t, const json_t *v, bool *byte_l
         return refuse(e, "a pre-tokenizer behind ByteLevel,", type);
     if (type && !strcmp(type, "Split"))
         return load_split(t, v, e);
+    if (type && !strcmp(type, "Digits"))
+        return load_digits(t, v, e);
     if (type && !strcmp(type, "ByteLevel")) {
         *byte_level = true;
         return load_byte_level(t, v, e);
@@ -364,7 +373,8 @@ static int check_post_processor(const json_t *v, struct err *e)
     json_t *list = json_object_get(v, "processors"), *item;
     size_t i;
 
-    if (!v || json_is_null(v) || (type && !strcmp(type, "ByteLevel"))) /* ByteLevel changes offsets only */
+    /* ByteLevel changes offsets only; TemplateProcessing puts ids around a whole text, and dialogues are parts of one */
+    if (!v || json_is_null(v) || (type && (!strcmp(type, "ByteLevel") || !strcmp(type, "TemplateProcessing"))))
         return 0;
     if (!type || strcmp(type, "Sequence") || !json_is_array(list))
         return refuse(e, "post-processor", type);
@@ -426,7 +436,7 @@ struct tokenizer *tokenizer_parse(const char *json, size_t n, const char *what, 
 
 static int template_in_json(struct tokenizer *t, const char *file, struct err *e)
 {
-    json_t *o = json_read(file, e);
+    json_t *o = json_read_foreign(file, e);
     const char *text = json_str(o, "chat_template", NULL);
 
     if (text)

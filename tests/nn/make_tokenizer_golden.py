@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the tokenizer fixtures: small tokenizer.json files in the Qwen3, Qwen3.5 and GPT-2 layouts, and golden ids.
+"""Makes the tokenizer fixtures: small tokenizer.json files in the Qwen3, Qwen3.5, GPT-2 and SmolLM2 layouts,
+and golden ids.
 
 The ids come from Hugging Face's 'tokenizers', which our C code must equal. Run it in an environment that has that
 package:  python3 tests/nn/make_tokenizer_golden.py   (writes tests/nn/data/). nasty_texts() also feeds the live
@@ -118,6 +119,7 @@ LAYOUTS = {
                         added("<mask>", True, lstrip=True, rstrip=True),
                         added("word", False, single_word=True), added("NORM\u00c9", False, normalized=True)]),
     "gpt2": (None, [added("<|endoftext|>", True)]),
+    "smollm": ("digits", [added("<|endoftext|>", True), added("<|im_start|>", True), added("<|im_end|>", True)]),
 }
 
 
@@ -126,7 +128,10 @@ def make(name):
     from tokenizers import pre_tokenizers, processors, trainers
     regex, extra = LAYOUTS[name]
     tok = Tokenizer(models.BPE())
-    if regex:
+    if regex == "digits":
+        tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+                                                     pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    elif regex:
         tok.normalizer = normalizers.NFC()
         tok.pre_tokenizer = pre_tokenizers.Sequence([
             pre_tokenizers.Split(Regex(regex), behavior="isolated"),
