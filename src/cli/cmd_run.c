@@ -19,6 +19,7 @@
 #include "cli/run.h"
 #include "cli/secret.h"
 #include "nn/budget.h"
+#include "nn/model.h"
 #include "train/recipe.h"
 #include "train/schedule.h"
 
@@ -596,6 +597,7 @@ static int tell_budgets(struct run *r, struct err *e)
 
 static int run_all(struct run *r, bool plan_only, struct err *e)
 {
+    const char *base = json_str(r->recipe, "model", NULL);
     char *log;
 
     if (base_model(r, e) < 0 || recipe_each_word(r->recipe, "stages", plan_word, r, e) < 0)
@@ -609,7 +611,7 @@ static int run_all(struct run *r, bool plan_only, struct err *e)
         puts("");
         return tell_budgets(r, e);
     }
-    if (claim_folder(r, e) < 0 || write_resolved(r, e) < 0)
+    if ((base && model_check_folder(base, e) < 0) || claim_folder(r, e) < 0 || write_resolved(r, e) < 0)
         return -1;
     log = path_join(r->out, "run.log");
     log_tee(log);

@@ -12,15 +12,11 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "nn/chat.h"
 #include "nn/tok_internal.h"
 
 static const char *const specials[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
 #define N_SPECIALS 3
-
-static const char chat_template[] =
-    "{%- for message in messages %}{{- '<|im_start|>' + message['role'] + '\\n' + "
-    "message['content'] + '<|im_end|>\\n' }}"
-    "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}";
 
 struct word {
     int32_t *ids;
@@ -392,7 +388,7 @@ static json_t *config_doc(const struct trainer *t)
     }
     return json_pack("{s:b,s:b,s:o,s:[s,s],s:n,s:s,s:b,s:s,s:s,s:i,s:s,s:b,s:s,s:n}", "add_bos_token", 0,
                      "add_prefix_space", 0, "added_tokens_decoder", decoder, "additional_special_tokens", specials[1],
-                     specials[2], "bos_token", "chat_template", chat_template, "clean_up_tokenization_spaces", 0,
+                     specials[2], "bos_token", "chat_template", chat_template_plain, "clean_up_tokenization_spaces", 0,
                      "eos_token", specials[2], "errors", "replace", "model_max_length", 131072, "pad_token",
                      specials[0], "split_special_tokens", 0, "tokenizer_class", "PreTrainedTokenizerFast", "unk_token");
 }

@@ -9,6 +9,11 @@
 #define OPEN_THINK "<think>\n"
 #define EMPTY_THINK "<think>\n\n</think>\n\n"
 
+const char chat_template_plain[] =
+    "{%- for message in messages %}{{- '<|im_start|>' + message['role'] + '\\n' + "
+    "message['content'] + '<|im_end|>\\n' }}"
+    "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}";
+
 static const char *const think_text[] = {[CHAT_THINK_FREE] = "", [CHAT_THINK_OPEN] = OPEN_THINK,
                                          [CHAT_THINK_EMPTY] = EMPTY_THINK};
 
@@ -103,6 +108,18 @@ static void part_thinking(const struct chat *c, struct text content, struct text
         *thinking = trimmed(*thinking);
     last += strlen("</think>");
     *answer = without_newlines((struct text){last, (size_t)(content.p + content.n - last)}, true, false);
+}
+
+const char *chat_template_trained(const struct tokenizer *tok)
+{
+    const char *own = tokenizer_chat_template(tok);
+    struct chat c = {.think = CHAT_THINK_DEFAULT};
+
+    read_template(&c, own);
+    if (c.known || (own && !strcmp(own, chat_template_plain)) || tokenizer_id(tok, "<|im_start|>") < 0 ||
+        tokenizer_id(tok, "<|im_end|>") < 0)
+        return NULL;
+    return chat_template_plain;
 }
 
 int chat_begin(struct chat *c, struct tokenizer *tok, enum chat_think think, struct err *e)

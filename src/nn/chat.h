@@ -44,6 +44,12 @@ struct chat {
     bool open; /* a generation prompt waits for chat_response */
 };
 
+/* The template of folders that are trained here: a message as above, and no system message that nobody wrote. */
+extern const char chat_template_plain[];
+/* That, where the tokenizer's own template renders other prompts than this file does (a default system message, or none at
+ * all); NULL where its own is right, or it has no ChatML. */
+const char *chat_template_trained(const struct tokenizer *tok);
+
 /* Fails when the tokenizer lacks <|im_start|> or <|im_end|>. */
 int chat_begin(struct chat *c, struct tokenizer *tok, enum chat_think think, struct err *e);
 void chat_free(struct chat *c);

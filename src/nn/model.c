@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "nn/chat.h"
 #include "nn/dev_model.h"
 #include "nn/model_private.h"
 #include "nn/tokenizer.h"
@@ -223,6 +224,7 @@ struct model *model_clone(const struct model *m)
         memcpy(c->tensors[i].dtype, m->tensors[i].dtype, sizeof m->tensors[i].dtype);
     c->dir = m->dir ? xstrdup(m->dir) : NULL;
     c->n_ids = m->n_ids;
+    c->chat_template = m->chat_template;
     return c;
 }
 
@@ -235,11 +237,23 @@ int model_copy(struct model *to, const struct model *from, struct err *e)
     return 0;
 }
 
+/* A folder that was never asked anything ends texts, not turns; what is trained here ends turns. */
+static void end_turns_with(struct model_config *c, int32_t id)
+{
+    for (int i = 0; i < c->n_eos; i++)
+        if (c->eos[i] == id)
+            return;
+    if (id >= 0 && c->n_eos < (int)(sizeof c->eos / sizeof *c->eos))
+        c->eos[c->n_eos++] = id;
+}
+
 int model_use_tokenizer(struct model *m, const struct tokenizer *t, struct err *e)
 {
     if (tokenizer_check_rows(t, m->config.vocab_size, e) < 0)
         return -1;
     m->n_ids = tokenizer_size(t);
+    m->chat_template = chat_template_trained(t);
+    end_turns_with(&m->config, tokenizer_id(t, "<|im_end|>"));
     return 0;
 }
 

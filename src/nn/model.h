@@ -90,16 +90,20 @@ struct model {
     const struct ops *ops;               /* operators for this machine */
     struct dev_model *dev;               /* where the model lives when it is not the host; NULL: here. Private */
     char *dir;          /* folder it was loaded from, or NULL: tokenizer files and unused tensors come from there */
+    const char *chat_template; /* what a saved folder shall ask; NULL: its own. Static; model_use_tokenizer sets it */
 };
 
 struct model *model_init(const struct model_config *c, uint64_t seed, struct err *e); /* copies c; NULL on error */
 struct model *model_load(const char *dir, struct err *e); /* needs config.json and safetensors only */
+/* All that could refuse a folder to train from, without its weights: configuration, names and shapes of tensors, tokenizer,
+ * chat. 0 or ERR_INPUT. */
+int model_check_folder(const char *dir, struct err *e);
 struct model *model_clone(const struct model *m);         /* weights only, e.g. a frozen reference policy */
 int model_copy(struct model *to, const struct model *from, struct err *e); /* to: a clone of from, on its device */
 void model_free(struct model *m);
 /* Writes config.json, generation_config.json, model.safetensors into dir (made if missing), each atomically; tensors
  * of m->dir that we do not use and tokenizer files (tokenizer*.json, vocab.json, merges.txt, chat_template*) are
- * carried over when dir is another folder. The result loads in Transformers. */
+ * carried over when dir is another folder, the chat template as chat.h renders it. The result loads in Transformers. */
 int model_save(const struct model *m, const char *dir, struct err *e);
 struct model_save_options {
     const char *dtype;  /* "fp32" (NULL too), "bf16" (A_log and the delta layers' norms in fp32), or "same": each

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "nn/chat.h"
 #include "nn/model.h"
 #include "nn/model_private.h"
 #include "nn/safetensors.h"
@@ -20,33 +21,37 @@ int model_tensor_shape(const struct model_tensor *t, int64_t *shape)
     return t->is_vector ? 1 : t->is_conv ? 3 : 2;
 }
 
-static int load_tensor(struct model *m, struct model_tensor *t, const struct safetensors *s, struct err *e)
+static const struct st_tensor *source_of(const struct model_tensor *t, const struct safetensors *s, struct err *e)
 {
     const struct st_tensor *src = st_find(s, t->name);
     int64_t shape[3];
     int dims = model_tensor_shape(t, shape);
 
     if (!src)
-        return err_set(e, ERR_INPUT, "tensor '%s' is missing; the weights do not belong to this config.json", t->name);
-    if (src->n_dims != dims || memcmp(src->shape, shape, (size_t)dims * sizeof *shape))
-        return err_set(e, ERR_INPUT, "tensor '%s' has another shape than config.json says (%d x %d)", t->name, t->rows,
-                       t->cols);
-    if (src->dtype != ST_F32 && src->dtype != ST_F16 && src->dtype != ST_BF16 && src->dtype != ST_F64)
-        return err_set(e, ERR_INPUT, "tensor '%s' is %s; weights must be floating point", t->name,
-                       st_dtype_name(src->dtype));
-    st_to_f32(src, m->weights + t->offset);
-    snprintf(t->dtype, sizeof t->dtype, "%s", st_dtype_name(src->dtype));
-    return 0;
+        err_set(e, ERR_INPUT, "tensor '%s' is missing; the weights do not belong to this config.json", t->name);
+    else if (src->n_dims != dims || memcmp(src->shape, shape, (size_t)dims * sizeof *shape))
+        err_set(e, ERR_INPUT, "tensor '%s' has another shape than config.json says (%d x %d)", t->name, t->rows,
+                t->cols);
+    else if (src->dtype != ST_F32 && src->dtype != ST_F16 && src->dtype != ST_BF16 && src->dtype != ST_F64)
+        err_set(e, ERR_INPUT, "tensor '%s' is %s; weights must be floating point", t->name, st_dtype_name(src->dtype));
+    else
+        return src;
+    return NULL;
 }
 
 /* A file saved with tied weights may carry a copy of them; a file saved without needs its own. */
-static int load_weights(struct model *m, const struct safetensors *s, struct err *e)
+static int load_weights(struct model *m, const struct safetensors *s, bool read, struct err *e)
 {
-    int rc = 0;
-
-    for (int i = 0; i < m->n_tensors && rc == 0; i++)
-        rc = load_tensor(m, &m->tensors[i], s, e);
-    return rc;
+    for (int i = 0; i < m->n_tensors; i++) {
+        struct model_tensor *t = &m->tensors[i];
+        const struct st_tensor *src = source_of(t, s, e);
+        if (!src)
+            return -1;
+        if (read)
+            st_to_f32(src, m->weights + t->offset);
+        snprintf(t->dtype, sizeof t->dtype, "%s", st_dtype_name(src->dtype));
+    }
+    return 0;
 }
 
 /* generation_config.json, when there is one, knows the ids that end a turn better than config.json. */
@@ -81,7 +86,8 @@ static void find_prefix(struct model_config *c, const struct safetensors *s)
     }
 }
 
-static struct model *load_from(const char *dir, struct model_config *c, struct err *e)
+/* read: the weights too, not their names and shapes alone. */
+static struct model *load_from(const char *dir, struct model_config *c, bool read, struct err *e)
 {
     struct safetensors *s = st_open(dir, e);
     struct model *m;
@@ -90,7 +96,7 @@ static struct model *load_from(const char *dir, struct model_config *c, struct e
         return NULL;
     find_prefix(c, s);
     m = model_new_empty(c, e);
-    if (m && load_weights(m, s, e) < 0) {
+    if (m && load_weights(m, s, read, e) < 0) {
         model_free(m);
         m = NULL;
     }
@@ -98,7 +104,7 @@ static struct model *load_from(const char *dir, struct model_config *c, struct e
     return m;
 }
 
-struct model *model_load(const char *dir, struct err *e)
+static struct model *load(const char *dir, bool read, struct err *e)
 {
     char *path = path_join(dir, "config.json");
     struct model_config c;
@@ -108,7 +114,7 @@ struct model *model_load(const char *dir, struct err *e)
     free(path);
     if (rc < 0)
         return NULL;
-    m = load_from(dir, &c, e);
+    m = load_from(dir, &c, read, e);
     model_config_free(&c);
     if (!m) {
         err_prefix(e, "model '%s'", dir);
@@ -120,4 +126,22 @@ struct model *model_load(const char *dir, struct err *e)
     }
     m->dir = xstrdup(dir);
     return m;
+}
+
+struct model *model_load(const char *dir, struct err *e) { return load(dir, true, e); }
+
+int model_check_folder(const char *dir, struct err *e)
+{
+    struct tokenizer *tok = tokenizer_load(dir, e);
+    struct model *m = tok ? load(dir, false, e) : NULL;
+    struct chat chat;
+    int rc = m ? model_use_tokenizer(m, tok, e) : -1;
+
+    if (rc == 0) {
+        rc = chat_begin(&chat, tok, CHAT_THINK_DEFAULT, e);
+        chat_free(&chat);
+    }
+    model_free(m);
+    tokenizer_free(tok);
+    return rc < 0 ? err_prefix(e, "'%s' cannot be trained from", dir) : 0;
 }

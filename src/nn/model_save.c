@@ -271,6 +271,28 @@ static int carry_tokenizer(const struct model *m, const char *dir, struct err *e
     return rc;
 }
 
+/* What was trained is what the folder asks. Transformers looks into both files, old versions into the second alone. */
+static int write_template(const struct model *m, const char *dir, struct err *e)
+{
+    char *jinja = path_join(dir, "chat_template.jinja"), *config = path_join(dir, "tokenizer_config.json");
+    char *old = path_join(dir, "chat_template.json");
+    const char *text = m->chat_template;
+    json_t *o = text && file_exists(config) ? json_read_foreign(config, e) : json_object();
+    int rc = o ? 0 : -1;
+
+    if (text && rc == 0)
+        rc = file_write(jinja, text, strlen(text), e);
+    if (text && rc == 0 && file_exists(config)) {
+        json_object_set_new(o, "chat_template", json_string(text));
+        rc = json_write(config, o, e);
+    }
+    if (text && rc == 0)
+        remove(old);
+    json_decref(o);
+    free(jinja), free(config), free(old);
+    return rc;
+}
+
 static int check_dtype(const struct model_save_options *o, struct err *e)
 {
     if (!o->dtype || !strcmp(o->dtype, "fp32") || !strcmp(o->dtype, "bf16") || !strcmp(o->dtype, "same"))
@@ -283,7 +305,7 @@ int model_save_as(const struct model *m, const char *dir, const struct model_sav
 {
     if (check_dtype(o, e) < 0 || model_fetch(m, e) < 0 || dir_make(dir, e) < 0 || save_weights(m, dir, o, e) < 0 ||
         save_config(m, dir, dtype_of(&m->tensors[0], o), e) < 0 || save_generation_config(m, dir, e) < 0 ||
-        carry_tokenizer(m, dir, e) < 0)
+        carry_tokenizer(m, dir, e) < 0 || write_template(m, dir, e) < 0)
         return err_prefix(e, "saving model to '%s'", dir);
     return 0;
 }

@@ -55,6 +55,30 @@ static void utf8_replaces_maximal_subparts(void **state)
     sanitised("\xF4\x90\x80\x80", 4, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
+/* A file of others: an integer that 64 bits do not hold is a double, all else is as ever, strings above all. */
+static void json_of_others_may_have_huge_integers(void **state)
+{
+    static const char text[] = "{\"n\": 1000000000000000019884624838656, \"m\": -100000000000000000000, \"i\": 42, "
+                               "\"s\": \"\\\"1000000000000000019884624838656\", \"x\": 1.00000000000000000000000001}";
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("json", &e), *path = path_join(dir, "a.json");
+    json_t *o;
+
+    (void)state;
+    assert_int_equal(file_write(path, text, strlen(text), &e), 0);
+    assert_null(json_read(path, &e));
+    o = json_read_foreign(path, &e);
+    assert_non_null(o);
+    assert_true(json_f64(o, "n", 0) == 1e30 && json_f64(o, "m", 0) == -1e20 && json_f64(o, "x", 0) == 1);
+    assert_true(json_is_integer(json_object_get(o, "i")));
+    assert_string_equal(json_str(o, "s", ""), "\"1000000000000000019884624838656");
+    json_decref(o);
+    assert_int_equal(file_write(path, "", 0, &e), 0);
+    assert_null(json_read_foreign(path, &e));
+    dir_remove(dir, &e);
+    free(dir), free(path);
+}
+
 static void json_refuses_duplicates_and_keeps_non_finite(void **state)
 {
     struct err e = ERR_INIT;
@@ -390,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buf_keeps_its_maximum),
         cmocka_unit_test(utf8_replaces_maximal_subparts),
+        cmocka_unit_test(json_of_others_may_have_huge_integers),
         cmocka_unit_test(json_refuses_duplicates_and_keeps_non_finite),
         cmocka_unit_test(a_torn_last_line_is_mended),
         cmocka_unit_test(yaml_maps_onto_json),
