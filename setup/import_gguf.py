@@ -1,10 +1,11 @@
-"""import_gguf.py - a GGUF file of a llama, qwen2 or qwen3 model as a Hugging Face folder: weights in bf16, configuration,
-tokenizer and a model card. Called by import.sh ('musacoder import', 'make base').
+"""import_gguf.py - a GGUF file of a llama, qwen2 or qwen3 model as a Hugging Face folder: weights in bf16,
+configuration, tokenizer and a model card. Called by import.sh ('musacoder import', 'make base').
 
     import_gguf.py FILE.gguf FOLDER [--source TEXT]
 
 llama.cpp keeps the q and k rows of the llama family in the order of its own rotation; here they get back the order of
-Transformers. Quantised weights become the numbers that they stand for, rounded to bf16: what quantising lost stays lost.
+Transformers. Quantised weights become the numbers that they stand for, rounded to bf16: what quantising lost stays
+lost.
 The chat template is the one that musacoder trains: ChatML without a system message that nobody wrote.
 What is not understood (another family, another tokenizer, tensors of experts) is refused before anything is written.
 Needs numpy and gguf.
@@ -33,7 +34,8 @@ LLAMA3_SPLIT = QWEN2_SPLIT.replace(r"\p{N}|", r"\p{N}{1,3}|", 1)
 NORMAL, CONTROL, USER = 1, 3, 4  # types of tokens in the file
 SHARD = 4 << 30  # bytes
 TEMPLATE = ("{%- for message in messages %}{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
-            "'<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}")
+            "'<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}"
+            "{%- endif %}")
 
 
 def refuse(why):
@@ -74,7 +76,7 @@ def name_of(tensor):
 
 
 def unpermuted(x, heads):
-    """Rows (heads, half, 2) of llama.cpp to (heads, 2, half) of Transformers: both rotate pairs, here half a head apart."""
+    """Rows (heads, half, 2) of llama.cpp to (heads, 2, half) of Transformers, whose pairs are half a head apart."""
     return x.reshape(heads, x.shape[0] // heads // 2, 2, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
 
 
@@ -121,7 +123,7 @@ def config_of(source, shapes):
               "num_attention_heads": heads, "num_key_value_heads": source.own("attention.head_count_kv", heads),
               "head_dim": source.own("attention.key_length", width // heads), "hidden_act": "silu",
               "max_position_embeddings": source.own("context_length"), "initializer_range": 0.02,
-              "rms_norm_eps": float(f"{source.own('attention.layer_norm_rms_epsilon'):.6g}"),  # 1e-5, not its nearest fp32
+              "rms_norm_eps": float(f"{source.own('attention.layer_norm_rms_epsilon'):.6g}"),  # not the nearest fp32
               "rope_theta": float(f"{source.own('rope.freq_base', 10000.0):.9g}"), "rope_scaling": None,
               "tie_word_embeddings": "lm_head.weight" not in shapes}
     if source.own("attention.value_length", config["head_dim"]) != config["head_dim"]:
@@ -151,7 +153,8 @@ def pre_tokenizer_of(kind):
         return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": regex}
 
     known = {"smollm": ([{"type": "Digits", "individual_digits": True}, level(True)], None, False),
-             "gpt-2": ([level(True)], None, False), "qwen2": ([split(QWEN2_SPLIT), level(False)], {"type": "NFC"}, False),
+             "gpt-2": ([level(True)], None, False),
+             "qwen2": ([split(QWEN2_SPLIT), level(False)], {"type": "NFC"}, False),
              "llama-bpe": ([split(LLAMA3_SPLIT), level(False)], None, True)}
     if kind not in known:
         refuse(f"pre-tokenizer '{kind}' is not supported; {', '.join(known)} are")
@@ -176,7 +179,8 @@ def tokenizer_of(source):
 
 
 def tokenizer_config_of(source, config, tokens):
-    special = {f"{k}_token": tokens[config[f"{k}_token_id"]] for k in ("bos", "eos", "pad") if f"{k}_token_id" in config}
+    special = {f"{k}_token": tokens[config[f"{k}_token_id"]] for k in ("bos", "eos", "pad")
+               if f"{k}_token_id" in config}
     return {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False,
             "model_max_length": config["max_position_embeddings"], "add_bos_token": False, "chat_template": TEMPLATE,
             **special}
@@ -190,7 +194,8 @@ def card_of(source, path, where):
     kinds = sorted({t.tensor_type.name for t in source.reader.tensors})
     licence = str(source.get("general.license", "unknown"))
     return (f"---\nlicense: {licence}\n---\n# {source.get('general.name', os.path.basename(path))}\n\n"
-            f"Imported by musacoder from a GGUF file, weights of {', '.join(kinds)} as bf16: what quantising lost is lost.\n\n"
+            f"Imported by musacoder from a GGUF file, weights of {', '.join(kinds)} as bf16: "
+            "what quantising lost is lost.\n\n"
             f"- file: {os.path.basename(path)}, sha256 {digest.hexdigest()}\n- from: {where}\n"
             f"- made by: {source.get('general.organization', 'unknown')}\n- licence, as the file says: {licence}\n"
             "- chat template: ChatML without a default system message, as musacoder asks it\n")
@@ -207,7 +212,8 @@ def write_shard(source, names, shard, path):
     head, at = {"__metadata__": {"format": "pt"}}, 0
     for t in shard:
         n = 2 * int(t.n_elements)
-        head[names[t.name]] = {"dtype": "BF16", "shape": [int(x) for x in reversed(t.shape)], "data_offsets": [at, at + n]}
+        head[names[t.name]] = {"dtype": "BF16", "shape": [int(x) for x in reversed(t.shape)],
+                               "data_offsets": [at, at + n]}
         at += n
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)

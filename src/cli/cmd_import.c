@@ -26,8 +26,8 @@ static int import(const struct opts *o, struct err *e)
 
 const struct command cmd_import = {
     "import", "a GGUF file of llama, qwen2 or qwen3 as a model folder", "FILE.gguf --out FOLDER",
-    "Writes a Hugging Face folder: weights in bf16 (quantised ones as the numbers that they stand for), configuration,\n"
-    "tokenizer, and a model card that says where they come from. The first call makes a small Python environment in the\n"
-    "data folder (network). 'make base' fetches and imports a small model, SmolLM2-135M-Instruct. Other families,\n"
-    "SentencePiece tokenizers and scaled rotations other than Llama 3's are refused by name.\n\n",
+    "Writes a Hugging Face folder: weights in bf16 (quantised ones as the numbers that they stand for),\n"
+    "configuration, tokenizer, and a model card that says where they come from. The first call makes a small Python\n"
+    "environment in the data folder (network). 'make base' fetches and imports a small model,\n"
+    "SmolLM2-135M-Instruct. Other families, SentencePiece tokenizers and scaled rotations other than Llama 3's are refused by name.\n\n",
     rows, import, 1};

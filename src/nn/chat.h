@@ -46,8 +46,8 @@ struct chat {
 
 /* The template of folders that are trained here: a message as above, and no system message that nobody wrote. */
 extern const char chat_template_plain[];
-/* That, where the tokenizer's own template renders other prompts than this file does (a default system message, or none at
- * all); NULL where its own is right, or it has no ChatML. */
+/* That, where the tokenizer's own template renders other prompts than this file does (a default system message), or
+ * where there is none; NULL where its own is right, or it has no ChatML. */
 const char *chat_template_trained(const struct tokenizer *tok);
 
 /* Fails when the tokenizer lacks <|im_start|> or <|im_end|>. */

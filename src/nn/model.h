@@ -95,8 +95,8 @@ struct model {
 
 struct model *model_init(const struct model_config *c, uint64_t seed, struct err *e); /* copies c; NULL on error */
 struct model *model_load(const char *dir, struct err *e); /* needs config.json and safetensors only */
-/* All that could refuse a folder to train from, without its weights: configuration, names and shapes of tensors, tokenizer,
- * chat. 0 or ERR_INPUT. */
+/* All that could refuse a folder to train from, without its weights: configuration, names and shapes of tensors,
+ * tokenizer, chat. 0 or ERR_INPUT. */
 int model_check_folder(const char *dir, struct err *e);
 struct model *model_clone(const struct model *m);         /* weights only, e.g. a frozen reference policy */
 int model_copy(struct model *to, const struct model *from, struct err *e); /* to: a clone of from, on its device */

@@ -13,8 +13,8 @@
 
 static int refuse(struct err *e, const char *what, const char *type)
 {
-    return err_set(e, ERR_INPUT, "tokenizer.json: %s '%.80s' is not supported; the byte-level layouts of Qwen, Llama 3, "
-                                 "SmolLM2 and GPT-2 are", what,
+    return err_set(e, ERR_INPUT, "tokenizer.json: %s '%.80s' is not supported; the byte-level layouts of Qwen, "
+                                 "Llama 3, SmolLM2 and GPT-2 are", what,
                    type ? type : "(no type)");
 }
 
@@ -373,7 +373,7 @@ static int check_post_processor(const json_t *v, struct err *e)
     json_t *list = json_object_get(v, "processors"), *item;
     size_t i;
 
-    /* ByteLevel changes offsets only; TemplateProcessing puts ids around a whole text, and dialogues are parts of one */
+    /* ByteLevel changes offsets only; TemplateProcessing puts ids around a text, and dialogues are parts of one */
     if (!v || json_is_null(v) || (type && (!strcmp(type, "ByteLevel") || !strcmp(type, "TemplateProcessing"))))
         return 0;
     if (!type || strcmp(type, "Sequence") || !json_is_array(list))

@@ -1,7 +1,7 @@
 /* tokenizer.h - byte-level BPE as Hugging Face's tokenizer.json describes it (Qwen, Llama 3, SmolLM2, GPT-2 layouts):
  * added tokens cut the raw text, NFC, pre-tokenizer regex from the file (PCRE2), bytes to ids by ranked merges.
- * Ids equal those of the 'tokenizers' library without what it puts around a text (add_special_tokens=False). What we do not
- * understand in the file is refused, never ignored.
+ * Ids equal those of the 'tokenizers' library without what it puts around a text (add_special_tokens=False). What we do
+ * not understand in the file is refused, never ignored.
  *
  * A tokenizer caches words and owns scratch memory: one thread uses one tokenizer at a time. */
 #ifndef MC_NN_TOKENIZER_H

@@ -15,10 +15,10 @@
 #include "nn/model.h"
 
 #define DATA "tests/nn/data/"
-#define DEFAULT_SYSTEM                                                                                                 \
-    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nYou " \
-    "help<|im_end|>\\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + "               \
-    "'<|im_end|>' + '\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+static const char default_system[] =
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\n"
+    "You help<|im_end|>\\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + "
+    "'<|im_end|>' + '\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
 static void put(const char *dir, const char *name, const char *text)
 {
@@ -57,8 +57,9 @@ static char *make_folder(int rows)
     model_config_free(&c);
     model_free(m);
     drop(dir, "generation_config.json");
-    json_t *config = json_pack("{s:s}", "chat_template", DEFAULT_SYSTEM);
-    char *text = json_text(config), *all = xasprintf("{\"model_max_length\": 1000000000000000019884624838656, %s", text + 1);
+    json_t *config = json_pack("{s:s}", "chat_template", default_system);
+    char *text = json_text(config), *all;
+    all = xasprintf("{\"model_max_length\": 1000000000000000019884624838656, %s", text + 1);
     put(dir, "tokenizer_config.json", all);
     json_decref(config);
     free(text), free(all), free(tok);
@@ -161,7 +162,7 @@ static void test_export_carries(void **state)
     (void)state;
     if (!m || model_save(m, to, &e) < 0 || !(tok = tokenizer_load(to, &e)))
         fail_msg("%s", e.msg);
-    assert_string_equal(tokenizer_chat_template(tok), DEFAULT_SYSTEM);
+    assert_string_equal(tokenizer_chat_template(tok), default_system);
     tokenizer_free(tok);
     model_free(m);
     remove_folder(from), remove_folder(to);
