@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "eval/verdict/feedback.h"
 #include "task/extract.h"
+#include "task/mend.h"
 
 static bool passed(const json_t *verdict)
 {
@@ -16,7 +17,7 @@ static bool passed(const json_t *verdict)
 }
 
 /* What the model is told of its answer. */
-static char *words(const struct agent_options *o, const json_t *verdict)
+static char *words(const struct agent_options *o, const json_t *verdict, const char *shown)
 {
     struct buf b;
     char *said;
@@ -24,7 +25,7 @@ static char *words(const struct agent_options *o, const json_t *verdict)
     buf_init(&b, 1 << 16);
     feedback_text(verdict, &b);
     if (!passed(verdict)) {
-        said = prompt_feedback(o->style, b.p);
+        said = prompt_feedback(o->style, b.p, o->edits ? shown : NULL);
         buf_free(&b);
         return said;
     }
@@ -77,27 +78,36 @@ static int play(struct talker *t, struct eval *ev, const struct task *task, cons
 {
     struct talk_answer a = {0};
     json_t *verdict = NULL;
+    char *written = NULL;
+    const char *whole;
     int rc = talker_say(t, messages, l->on_text, l->ctx, &a, e);
     bool ends;
     char *next;
 
+    if (rc == 0 && r->last)
+        written = mend_apply(r->last, a.text);
+    whole = written ? written : a.text;
     if (rc == 0)
-        rc = judge(ev, task, a.text, o, &verdict, e);
+        rc = judge(ev, task, whole, o, &verdict, e);
     if (rc < 0) {
+        free(written);
         talk_answer_free(&a);
         return -1;
     }
     r->turns = turn;
-    keep_best(r, turn, a.text, verdict);
+    keep_best(r, turn, whole, verdict);
     json_array_append_new(r->turns_json, json_pack("{s:i,s:o,s:O}", "turn", turn, "response",
                                                    json_utf8(a.text, strlen(a.text)), "verdict", verdict));
     if (l->on_verdict)
         l->on_verdict(turn, &a, verdict, l->ctx);
     ends = !strcmp(json_str(verdict, "status", ""), "infra") || (passed(verdict) && o->stop_at_pass);
-    next = words(o, verdict);
+    next = words(o, verdict, whole);
     prompt_say(messages, "assistant", a.text);
     prompt_say(messages, "user", next);
     free(next);
+    free(r->last);
+    r->last = xstrdup(whole);
+    free(written);
     json_decref(verdict);
     talk_answer_free(&a);
     return !ends;
@@ -128,5 +138,6 @@ void agent_result_free(struct agent_result *r)
     json_decref(r->best);
     json_decref(r->turns_json);
     free(r->program);
+    free(r->last);
     memset(r, 0, sizeof *r);
 }

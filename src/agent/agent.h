@@ -15,6 +15,7 @@ struct agent_options {
     int turns; /* answers at most */
     enum prompt_style style;
     const char *target; /* "cuda" or "musa": what is asked for */
+    bool edits;         /* what failed is shown with numbered lines (task/mend.h) */
     bool stop_at_pass;  /* else turns that are left ask for speed */
     struct eval_options eval;
 };
@@ -29,6 +30,7 @@ struct agent_result {
     json_t *best;       /* verdict record, owned; NULL: no answer was judged */
     char *program;      /* Python text of the best, owned */
     int turn, turns;    /* of the best (from 1); how many there were */
+    char *last;         /* the response judged last, which the next answer's edits may change; owned */
     json_t *turns_json; /* [{"turn","response","verdict"}], owned */
 };
 

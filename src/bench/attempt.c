@@ -3,10 +3,20 @@
 
 #include "base/json.h"
 #include "bench/run.h"
+#include "task/mend.h"
 
 struct attempt *bench_attempt(const struct bench_run *b, int task, int sample, int turn)
 {
     return &b->slots[task * b->o.samples + sample].turn[turn];
+}
+
+const char *bench_program(const struct bench_run *b, int task, int sample, int turn)
+{
+    struct attempt *a = bench_attempt(b, task, sample, turn);
+
+    if (turn > 0 && a->text && !a->written)
+        a->written = mend_apply(bench_program(b, task, sample, turn - 1), a->text);
+    return a->written ? a->written : a->text;
 }
 
 bool bench_goes_on(const struct bench_run *b, int task, int sample, int turn)

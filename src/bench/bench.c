@@ -48,7 +48,7 @@ static int same_job(const struct play *p, int task, const char *text)
 {
     for (int i = p->n_jobs - 1; i >= 0 && p->jobs[i].task == task; i--) {
         const struct job *j = &p->jobs[i];
-        if (j->batch && !strcmp(bench_attempt(p->b, task, j->sample, j->turn)->text, text))
+        if (j->batch && !strcmp(bench_program(p->b, task, j->sample, j->turn), text))
             return i;
     }
     return -1;
@@ -58,10 +58,11 @@ static int submit(struct play *p, int task, int sample, struct err *e)
 {
     const struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
     const struct task *t = &p->b->suite.tasks[task];
-    struct verdict_request r = {t->code, task_base(t->name), a->text, a->is_response, p->b->o.verdict, t->sidecar};
+    const char *text = bench_program(p->b, task, sample, p->turn);
+    struct verdict_request r = {t->code, task_base(t->name), text, a->is_response, p->b->o.verdict, t->sidecar};
     struct verdict_config c = {.workers = p->b->o.workers, .jobs = p->b->o.jobs, .queue = p->b->o.queue,
                                .worker_argv = p->b->o.worker_argv};
-    struct job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = same_job(p, task, a->text)};
+    struct job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = same_job(p, task, text)};
 
     if (!p->service && verdict_service_start(&c, &p->service, e) < 0)
         return -1;
@@ -187,7 +188,8 @@ static int make_chat(struct play *p, int task, int sample, struct chat *c, struc
     free(say);
     for (int k = 0; k < p->turn && rc == 0; k++) {
         const struct attempt *a = bench_attempt(p->b, task, sample, k);
-        say = prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k));
+        say = prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k),
+                              o->edits ? bench_program(p->b, task, sample, k) : NULL);
         if ((rc = chat_prompt(c, e)) == 0 && (rc = chat_response(c, a->ids, (size_t)a->n_ids, e)) == 0)
             rc = chat_message(c, "user", say, strlen(say), e);
         free(say);
@@ -387,7 +389,8 @@ static json_t *make_messages(const struct play *p, int task, int sample)
     free(say);
     for (int k = 0; k < p->turn; k++)
         prompt_turn(m, o->style, bench_attempt(p->b, task, sample, k)->text,
-                    bench_feedback_shown(p->b, task, sample, k));
+                    bench_feedback_shown(p->b, task, sample, k),
+                    o->edits ? bench_program(p->b, task, sample, k) : NULL);
     return m;
 }
 

@@ -77,6 +77,8 @@ static json_t *settings(const struct bench_run *b, struct err *e)
         json_object_set_new(v, "shrink_to", json_integer(o->shrink_to));
     if (o->feedback != BENCH_FEEDBACK_OWN) /* nor did they know controls */
         json_object_set_new(v, "feedback", json_string(o->feedback == BENCH_FEEDBACK_NONE ? "none" : "shuffled"));
+    if (o->edits)
+        json_object_set_new(v, "edits", json_true());
     return v;
 }
 
@@ -196,6 +198,7 @@ void bench_store_close(struct bench_run *b)
         for (int k = 0; k < BENCH_MAX_TURNS; k++) {
             struct attempt *a = &b->slots[i].turn[k];
             free(a->text);
+            free(a->written);
             free(a->ids);
             free(a->file);
             json_decref(a->verdict);

@@ -17,6 +17,7 @@
 
 struct attempt {
     char *text;       /* NULL: not sampled yet */
+    char *written;    /* of bench_program; NULL: text itself, or not asked for yet */
     bool is_response; /* false: a Python file */
     bool cut;         /* hit the length limit */
     char *file;       /* where a foreign sample came from, or NULL */
@@ -45,6 +46,9 @@ bool verdict_passed(const json_t *verdict);
 bool verdict_infra(const json_t *verdict);
 /* The trajectory goes on behind this turn: judged, not passed, not infra. */
 bool bench_goes_on(const struct bench_run *b, int task, int sample, int turn);
+
+/* The response that is judged: an answer of edits stands for the whole program (task/mend.h). Borrowed. */
+const char *bench_program(const struct bench_run *b, int task, int sample, int turn);
 
 /* shown.c: the feedback that turn + 1 of this sample reads; borrowed from the verdicts. */
 const char *bench_feedback_shown(const struct bench_run *b, int task, int sample, int turn);

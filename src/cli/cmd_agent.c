@@ -21,6 +21,8 @@ static const struct opt rows[] = {
     {"agent", "backend", OPT_STR, "sim", "where candidates run: sim, cuda"},
     {"agent", "target", OPT_CHOICE, "cuda", "cuda|musa: what the model is asked to write"},
     {"agent", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: rules of the verdict"},
+    {"agent", "edits", OPT_BOOL, "false",
+     "what failed is shown with numbered lines, and the answer may be the lines that change"},
     {"agent", "style", OPT_CHOICE, "full", "plain|full: wording of the request"},
     {"agent", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
     {"agent", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
@@ -101,7 +103,7 @@ static int options_of(const struct opts *o, struct agent_options *a, struct talk
                               .retry_s = opts_real(o, "retry")};
     *a = (struct agent_options){.turns = (int)opts_int(o, "turns"),
                                 .target = opts_str(o, "target"),
-                                .stop_at_pass = !opts_bool(o, "faster"),
+                                .edits = opts_bool(o, "edits"), .stop_at_pass = !opts_bool(o, "faster"),
                                 .eval = EVAL_OPTIONS_DEFAULT};
     a->eval.backend = opts_str(o, "backend");
     a->eval.protocol = opts_str(o, "protocol");

@@ -33,6 +33,8 @@ static const struct opt rows[] = {
     {"bench", "turns", OPT_INT, "1", "responses at most; after a failure MooreEval's feedback is the next request"},
     {"bench", "feedback", OPT_CHOICE, "own", "own|shuffled|none: what a failed program is told; the last two are "
                                              "controls"},
+    {"bench", "edits", OPT_BOOL, "false",
+     "what failed is shown with numbered lines, and the answer may be the lines that change"},
     {"bench", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
     {"bench", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
     {"bench", "max-new", OPT_INT, "1024", "longest response (tokens)"},
@@ -106,7 +108,8 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
         .musa = dialect_is(o, "musa"), .levels = opts_str(o, "levels"),
         .out = opts_str(o, "out"), .missing_fail = !strcmp(opts_str(o, "missing"), "fail"),
         .shrink_to = opts_int(o, "shrink-to"), .faster_than = opts_real(o, "faster-than"),
-        .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"), .max_new = (int)opts_int(o, "max-new"),
+        .edits = opts_bool(o, "edits"), .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"),
+            .max_new = (int)opts_int(o, "max-new"),
         .max_context = (int)opts_int(o, "max-context"), .max_batch = (int)opts_int(o, "max-batch"),
         .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"),
             .seed = (uint64_t)opts_int(o, "seed"),

@@ -11,6 +11,7 @@
 #include "cli/secret.h"
 #include "cli/train_opts.h"
 #include "eval/eval.h"
+#include "task/mend.h"
 #include "train/harvest.h"
 #include "train/judge.h"
 #include "train/ranks.h"
@@ -60,6 +61,8 @@ static const struct opt sft_rows[] = {
     {"sft", "harvest-device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the harvest's samples are drawn"},
     {"sft", "temperature", OPT_REAL, "0.7", "of the harvest's samples"},
     {"sft", "max-new", OPT_INT, "512", "longest answer of the harvest (tokens)"},
+    {"sft", "edits", OPT_BOOL, "false",
+     "the harvest's failures are shown with numbered lines and mended by lines, where few have to change"},
     {"sft", "style", OPT_CHOICE, "plain", "plain|full: how the judge's words are told, as in the prompts"},
     {"sft", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
     {"sft", "backend", OPT_CHOICE, NULL, "sim|cuda: where the harvest's programs run (default: the judge's)"},
@@ -157,7 +160,8 @@ static int harvest(const struct opts *o, const char *model, const char *out, str
         .samples = (int)opts_int(o, "harvest-samples"), .max_new = (int)opts_int(o, "max-new"), .chunk = 64,
         .temperature = opts_real(o, "temperature"), .verdict = verdict, .workers = (int)opts_int(o, "workers"),
         .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
-        .device = opts_str(o, "harvest-device"), .dtype = opts_str(o, "dtype")};
+        .edits = opts_bool(o, "edits") ? MEND_LINES : 0, .device = opts_str(o, "harvest-device"),
+        .dtype = opts_str(o, "dtype")};
     int rc = prompt_style_parse(opts_str(o, "style"), &h.style, e);
 
     if (!rc)

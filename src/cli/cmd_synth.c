@@ -28,6 +28,8 @@ static const struct opt rows[] = {
     {"synth", "harvest", OPT_INT, "0",
         "tasks with several answers each, on which 'sft' collects a model's own failures"},
     {"synth", "answers", OPT_INT, "4", "programs for each prompt (oracle.jsonl) and each harvest task"},
+    {"synth", "edits", OPT_BOOL, "false",
+     "repairs show numbered lines and answer with those that change, where few do"},
     {"synth", "repairs", OPT_REAL, "0.25",
         "repair dialogues per training task, on tasks of their own: a bug, the judge's words, the mended program"},
     {"synth", "knowledge", OPT_INT, "400", "short questions: PyTorch statements to CUDA statements, from the registry"},
@@ -126,6 +128,7 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
     };
     c->problem.all_taught = !opts_bool(o, "known");
     c->problem.voice.wordings = (int)opts_int(o, "wordings"), c->problem.voice.formulas = opts_bool(o, "formulas");
+    c->problem.voice.edits = opts_bool(o, "edits");
     c->problem.voice.musa = !strcmp(opts_str(o, "dialect"), "musa");
     if (prompt_style_parse(opts_str(o, "style"), &c->problem.voice.style, e) < 0 ||
         parse_dtypes(opts_str(o, "dtypes"), &c->problem.dtypes, e) < 0)

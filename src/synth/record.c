@@ -104,9 +104,13 @@ json_t *record_repair(const struct voice *v, const char *task, const char *broke
                       const char *why, const char *program)
 {
     json_t *m = asked(v, v->style, NULL, task);
-    char *shown = xasprintf("```python\n%s```", broken), *answer = mend_answer(broken, program, why, feedback);
+    char *shown = xasprintf("```python\n%s```", broken), *answer = NULL;
 
-    prompt_turn(m, v->style, shown, feedback);
+    if (v->edits)
+        answer = mend_edits(broken, program, MEND_LINES);
+    if (!answer)
+        answer = mend_answer(broken, program, why, feedback);
+    prompt_turn(m, v->style, shown, feedback, v->edits ? shown : NULL);
     prompt_say(m, "assistant", answer);
     free(shown), free(answer);
     return m;

@@ -36,6 +36,7 @@ struct voice {
     enum prompt_style style;
     bool musa;
     int wordings;  /* requests, questions, names and layouts come in so many ways (wording.h); 0: one */
+    bool edits;    /* repairs show numbered lines and answer with those that change, where few do (task/mend.h) */
     bool formulas; /* a program's first kernel stands below what each operator computes, as comments */
 };
 

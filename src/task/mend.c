@@ -1,12 +1,14 @@
 /* mend.c - see mend.h. */
 #include "task/mend.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "task/extract.h"
 
 /* A line without its end. */
 struct line {
@@ -217,4 +219,240 @@ char *mend_answer(const char *broken, const char *fixed, const char *why, const 
     buf_addf(&out, "%s%s.\n\n```python\n%s```", why ? ": " : "", why ? why : "", fixed);
     free(a.v), free(b.v);
     return buf_detach(&out);
+}
+
+/* ---- edits ---- */
+
+/* The kernel's source in a Python file: text[from, to). */
+struct source {
+    const char *text;
+    size_t from, to;
+};
+
+static bool source_find(const char *program, struct source *ret)
+{
+    static const char *const quotes[] = {"\"\"\"", "'''"};
+    const char *p = program;
+
+    for (;;) {
+        const char *a = strstr(p, quotes[0]), *b = strstr(p, quotes[1]), *end, *at;
+        int q = !a || (b && b < a);
+
+        if (!(p = q ? b : a) || !(end = strstr(p + 3, quotes[q])))
+            return false;
+        at = strstr(p + 3, "__global__");
+        if (at && at < end) {
+            *ret = (struct source){program, (size_t)(p + 3 - program), (size_t)(end - program)};
+            return true;
+        }
+        p = end + 3;
+    }
+}
+
+/* Line 1 is what stands behind the opening quotes. Borrowed from the program. */
+static struct lines source_lines(const struct source *s)
+{
+    struct lines l = {0};
+    size_t most = 2;
+
+    for (size_t i = s->from; i < s->to; i++)
+        most += s->text[i] == '\n';
+    l.v = xcalloc(most, sizeof *l.v);
+    for (size_t at = s->from; at <= s->to;) {
+        const char *nl = memchr(s->text + at, '\n', s->to - at);
+        size_t n = (nl ? (size_t)(nl - s->text) : s->to) - at;
+
+        l.v[l.n++] = (struct line){s->text + at, n};
+        at += n + 1;
+    }
+    return l;
+}
+
+/* The program of a response, as a string of its own; NULL: none. */
+static char *program_of(const char *response)
+{
+    struct extraction x;
+
+    extract_code(response, strlen(response), EXTRACT_RESPONSE, &x);
+    return x.found ? xstrndup(response + x.offset, x.n) : NULL;
+}
+
+static void add_numbered(struct buf *out, size_t number, struct line l)
+{
+    buf_addf(out, "%zu | %.*s\n", number, (int)l.n, l.s);
+}
+
+char *mend_listing(const char *response)
+{
+    char *program = program_of(response);
+    struct source s;
+    struct lines l;
+    struct buf out;
+
+    if (!program || !source_find(program, &s)) {
+        free(program);
+        return NULL;
+    }
+    l = source_lines(&s);
+    buf_init(&out, BUF_MAX_TEXT);
+    for (size_t i = 0; i < l.n; i++)
+        if (bare(l.v[i]).n && strncmp(bare(l.v[i]).s, "#include", 8))
+            add_numbered(&out, i + 1, l.v[i]);
+    free(l.v);
+    free(program);
+    return buf_detach(&out);
+}
+
+static size_t hunk_size(const struct hunk *h)
+{
+    size_t old = h->to - h->from, new = h->b_to - h->b_from;
+
+    return old > new ? old : new;
+}
+
+/* Lines of b that are more than those of a stand under a's last number; what is put between lines goes in front of the
+ * line behind, which is said again, or behind the last one. */
+static void add_hunk(struct buf *out, const struct lines *a, const struct lines *b, const struct hunk *h)
+{
+    size_t old = h->to - h->from, new = h->b_to - h->b_from, last = old ? h->to : h->from + 1;
+
+    if (!old && h->from == a->n)
+        add_numbered(out, last = a->n, a->v[a->n - 1]);
+    for (size_t i = 0; i < new; i++)
+        add_numbered(out, h->from + 1 + i < last ? h->from + 1 + i : last, b->v[h->b_from + i]);
+    for (size_t i = new; i < old; i++)
+        buf_addf(out, "%zu |\n", h->from + 1 + i);
+    if (!old && h->from < a->n)
+        add_numbered(out, last, a->v[h->from]);
+}
+
+static bool same_outside(const struct source *a, const struct source *b)
+{
+    return a->from == b->from && !memcmp(a->text, b->text, a->from) && !strcmp(a->text + a->to, b->text + b->to);
+}
+
+char *mend_edits(const char *broken, const char *fixed, int most)
+{
+    struct source sa, sb;
+    struct lines a, b;
+    struct hunks h;
+    struct buf out;
+    size_t changed = 0;
+
+    if (!source_find(broken, &sa) || !source_find(fixed, &sb) || !same_outside(&sa, &sb))
+        return NULL;
+    a = source_lines(&sa), b = source_lines(&sb);
+    h = compare(&a, &b, true);
+    buf_init(&out, BUF_MAX_TEXT);
+    for (size_t i = 0; i < h.n; i++) {
+        changed += hunk_size(&h.v[i]);
+        add_hunk(&out, &a, &b, &h.v[i]);
+    }
+    free(a.v), free(b.v), free(h.v);
+    if (changed && changed <= (size_t)most)
+        return buf_detach(&out);
+    buf_free(&out);
+    return NULL;
+}
+
+/* "9 | text": its number and text, which is empty where the line goes. */
+static bool read_edit(struct line l, size_t *number, struct line *text)
+{
+    size_t n = 0;
+
+    l = bare(l);
+    for (*number = 0; n < l.n && n < 7 && isdigit((unsigned char)l.s[n]); n++)
+        *number = *number * 10 + (size_t)(l.s[n] - '0');
+    if (!n)
+        return false;
+    while (n < l.n && l.s[n] == ' ')
+        n++;
+    if (n == l.n || l.s[n++] != '|')
+        return false;
+    n += n < l.n && l.s[n] == ' ';
+    *text = (struct line){l.s + n, l.n - n};
+    return true;
+}
+
+/* A line may not end the string that it stands in. */
+static bool fits(struct line text)
+{
+    for (size_t i = 0; i + 2 < text.n; i++)
+        if (!strncmp(text.s + i, "\"\"\"", 3) || !strncmp(text.s + i, "'''", 3))
+            return false;
+    return true;
+}
+
+/* new: (n lines) NULL: as it was; else what takes its place. False where an edit is impossible. */
+static bool read_edits(const char *answer, char **new, size_t n, int *found)
+{
+    struct lines l = split(answer);
+    bool ok = true;
+
+    for (size_t i = 0; i < l.n && ok; i++) {
+        struct line text;
+        size_t number;
+
+        if (!read_edit(l.v[i], &number, &text))
+            continue;
+        ++*found;
+        if (!(ok = number >= 1 && number <= n && fits(text)))
+            break;
+        char *old = new[number - 1];
+        new[number - 1] = xasprintf("%s%.*s%s", old ? old : "", (int)text.n, text.s, text.n ? "\n" : "");
+        free(old);
+    }
+    free(l.v);
+    return ok;
+}
+
+static char *put_together(const struct source *s, const struct lines *l, char *const *new)
+{
+    struct buf out;
+
+    buf_init(&out, BUF_MAX_TEXT);
+    buf_adds(&out, "```python\n");
+    buf_add(&out, s->text, s->from);
+    for (size_t i = 0; i < l->n; i++) {
+        if (new[i])
+            buf_adds(&out, new[i]);
+        else
+            buf_addf(&out, "%.*s%s", (int)l->v[i].n, l->v[i].s, i + 1 < l->n ? "\n" : "");
+    }
+    buf_addf(&out, "%s```", s->text + s->to);
+    return buf_detach(&out);
+}
+
+static char *apply_to(const char *program, const char *answer)
+{
+    struct source s;
+    struct lines l;
+    char **new, *out = NULL;
+    int found = 0;
+
+    if (!source_find(program, &s))
+        return NULL;
+    l = source_lines(&s);
+    new = xcalloc(l.n + 1, sizeof *new);
+    if (read_edits(answer, new, l.n, &found) && found)
+        out = put_together(&s, &l, new);
+    for (size_t i = 0; i < l.n; i++)
+        free(new[i]);
+    free(new), free(l.v);
+    return out;
+}
+
+char *mend_apply(const char *before, const char *answer)
+{
+    struct extraction x;
+    char *program, *out;
+
+    extract_code(answer, strlen(answer), EXTRACT_RESPONSE, &x);
+    if (x.found && x.defines_modelnew)
+        return NULL;
+    if (!(program = program_of(before)))
+        return NULL;
+    out = apply_to(program, answer);
+    free(program);
+    return out;
 }

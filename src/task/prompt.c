@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "task/mend.h"
 #include "base/mem.h"
 
 static const char *const style_names[] = {"plain", "full"};
@@ -166,18 +167,29 @@ static size_t cut_length(const char *s, size_t max)
     return max;
 }
 
-char *prompt_feedback(enum prompt_style style, const char *feedback)
+/* What is asked for behind the feedback. */
+static const char *const plain_end[2] = {"\nFix ModelNew.", "Fix the lines."};
+static const char *const full_end[2] = {
+    "\n\nFind the cause, then answer with the complete corrected program in one fenced Python block. All earlier rules "
+    "hold.",
+    "\nFind the cause, then answer with the lines that change, each as 'NUMBER | line': one number several times puts "
+    "several lines in its place, a number alone takes its line away. Or answer with the complete corrected program in "
+    "one fenced Python block. All earlier rules hold."};
+
+char *prompt_feedback(enum prompt_style style, const char *feedback, const char *shown)
 {
     size_t n = style == PROMPT_PLAIN ? cut_length(feedback, PROMPT_PLAIN_FEEDBACK) : strlen(feedback);
+    char *lines = shown ? mend_listing(shown) : NULL;
     struct buf b;
 
     buf_init(&b, BUF_MAX_TEXT);
     if (style == PROMPT_FULL)
         buf_adds(&b, "Your program was compiled, run and compared with the reference. The verdict:\n\n");
     buf_add(&b, feedback, n);
-    buf_adds(&b, style == PROMPT_FULL ? "\n\nFind the cause, then answer with the complete corrected program in one "
-                                        "fenced Python block. All earlier rules hold."
-                                      : "\nFix ModelNew.");
+    if (lines)
+        buf_addf(&b, "%s%s", style == PROMPT_FULL ? "\n\nYour kernel's lines:\n" : "\n", lines);
+    buf_adds(&b, (style == PROMPT_FULL ? full_end : plain_end)[lines != NULL]);
+    free(lines);
     return buf_detach(&b);
 }
 
@@ -198,9 +210,10 @@ json_t *prompt_start(const char *task_prompt)
     return messages;
 }
 
-void prompt_turn(json_t *messages, enum prompt_style style, const char *response, const char *feedback)
+void prompt_turn(json_t *messages, enum prompt_style style, const char *response, const char *feedback,
+                 const char *shown)
 {
-    char *text = prompt_feedback(style, feedback);
+    char *text = prompt_feedback(style, feedback, shown);
 
     prompt_say(messages, "assistant", response);
     prompt_say(messages, "user", text);

@@ -30,14 +30,18 @@ char *prompt_task_worded(enum prompt_style style, int wording, const char *code,
 char *prompt_inputs(const json_t *inputs);
 
 /* The request of turn 2 and later: the verdict's feedback, verbatim, and what to do. plain keeps the first
- * PROMPT_PLAIN_FEEDBACK bytes (cut at a line or word end, never inside a UTF-8 sequence). */
+ * PROMPT_PLAIN_FEEDBACK bytes (cut at a line or word end, never inside a UTF-8 sequence). shown: the response that is
+ * talked of, whose kernel's lines follow with their numbers, as mend.h has them, so that an answer may be the lines
+ * that change; NULL, or a response without a kernel: the answer is a whole program. */
 #define PROMPT_PLAIN_FEEDBACK 400
-char *prompt_feedback(enum prompt_style style, const char *feedback);
+char *prompt_feedback(enum prompt_style style, const char *feedback, const char *shown);
 
 /* Conversations: [{"role":"user","content":..}, {"role":"assistant",..}, {"role":"user",..}..].
- * prompt_start makes turn 1 (new array); prompt_turn appends a response and what the judge said about it. */
+ * prompt_start makes turn 1 (new array); prompt_turn appends a response and what the judge said about it. shown: as
+ * in prompt_feedback; the response itself unless it is edits. */
 json_t *prompt_start(const char *task_prompt);
-void prompt_turn(json_t *messages, enum prompt_style style, const char *response, const char *feedback);
+void prompt_turn(json_t *messages, enum prompt_style style, const char *response, const char *feedback,
+                 const char *shown);
 void prompt_say(json_t *messages, const char *role, const char *content);
 
 #endif

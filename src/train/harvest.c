@@ -123,28 +123,56 @@ static const char *why(const char *category)
     return NULL;
 }
 
-/* New record; NULL if the failure is one of the answers (a verdict that depends on luck). */
+/* The shortest edits that turn the program into one of the task's answers; NULL: all are further off. New. */
+static char *nearest_edits(const struct harvest *h, const struct source *s, const char *program)
+{
+    char *best = NULL;
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach(s->answers, i, v) {
+        char *edits = mend_edits(program, json_string_value(v), h->o->edits);
+        bool shorter = edits && (!best || strlen(edits) < strlen(best));
+
+        free(shorter ? best : edits);
+        if (shorter)
+            best = edits;
+    }
+    return best;
+}
+
+/* New; NULL if the failure is one of the answers (a verdict that depends on luck), or too far from all of them. */
+static char *answer_of(const struct harvest *h, const struct source *s, const struct rollout_turn *t, double *changed)
+{
+    char *program = program_of(t->text), *answer = NULL;
+    const char *mended = nearest_answer(h, s, program, changed);
+
+    if (h->o->edits)
+        answer = nearest_edits(h, s, program);
+    else if (mended && strcmp(mended, program))
+        answer = mend_answer(program, mended, why(t->category), t->feedback);
+    free(program);
+    return answer;
+}
+
+/* New record, or NULL. */
 static json_t *record_of(const struct harvest *h, const struct source *s, const struct rollout_turn *t, int sample)
 {
-    char *program = program_of(t->text), *answer, id[128];
-    double d;
-    const char *mended = nearest_answer(h, s, program, &d);
-    json_t *m, *v = NULL;
+    double changed;
+    char *answer = answer_of(h, s, t, &changed), id[128];
+    json_t *m;
 
-    if (mended && strcmp(mended, program)) {
-        answer = mend_answer(program, mended, why(t->category), t->feedback);
-        m = json_deep_copy(s->asked);
-        prompt_turn(m, h->o->style, t->text, t->feedback);
-        prompt_say(m, "assistant", answer);
-        snprintf(id, sizeof id, "own-%.80s-%d", s->name, sample);
-        v = json_pack("{s:s, s:s, s:o, s:O, s:{s:s, s:s}, s:{s:s, s:I, s:f}, s:s}", "id", id, "kind", "own",
-                      "messages", m, "task", s->view, "broken_verdict", "status", "failed", "category", t->category,
-                      "provenance", "generator", "musacoder-harvest/1", "seed", (json_int_t)h->o->seed, "changed", d,
-                      "split", "train");
-        free(answer);
-    }
-    free(program);
-    return v;
+    if (!answer)
+        return NULL;
+    m = json_deep_copy(s->asked);
+    prompt_turn(m, h->o->style, t->text, t->feedback, h->o->edits ? t->text : NULL);
+    prompt_say(m, "assistant", answer);
+    free(answer);
+    snprintf(id, sizeof id, "own-%.80s-%d", s->name, sample);
+    return json_pack("{s:s, s:s, s:o, s:O, s:{s:s, s:s}, s:{s:s, s:I, s:f}, s:s}", "id", id, "kind", "own", "messages",
+                     m, "task", s->view, "broken_verdict", "status", "failed", "category", t->category, "provenance",
+                     "generator", "musacoder-harvest/1", "seed", (json_int_t)h->o->seed, "changed", changed, "split",
+                     "train");
 }
 
 /* ---- chunks ---- */

@@ -22,6 +22,8 @@ struct harvest_options {
     int max_new, chunk;             /* tasks sampled together; a chunk is the unit of resuming */
     double temperature;
     enum prompt_style style;
+    /* above 0: answers are edits of at most so many lines; what is further off is left out */
+    int edits;
     const json_t *verdict;
     int workers, jobs;
     uint64_t seed;

@@ -81,7 +81,7 @@ static json_t *repair_messages(const struct rl *s, const struct prompt_item *p, 
 {
     json_t *messages = json_deep_copy(p->messages);
 
-    prompt_turn(messages, s->o->style, it->response, it->feedback);
+    prompt_turn(messages, s->o->style, it->response, it->feedback, s->o->edits ? it->response : NULL);
     return messages;
 }
 
@@ -105,6 +105,8 @@ static bool open_repair(struct rl *s, struct batch *b, struct rng *r, struct rol
         messages = repair_messages(s, p, &it);
         *rc = rollout_group_init(g, s->tok, messages, s->o->group, e);
         json_decref(messages);
+        if (*rc == 0)
+            g->before = xstrdup(it.response);
     }
     bdr_item_free(&it);
     if (!p || *rc < 0)
@@ -379,7 +381,7 @@ static void feed_buffer(struct rl *s, const struct batch *b)
         const struct rollout_turn *t = group_failed(&b->g[i]) ? best_failure(&b->g[i]) : NULL;
 
         if (t)
-            bdr_push(&s->bdr, b->item[i]->id, t->text, t->feedback);
+            bdr_push(&s->bdr, b->item[i]->id, rollout_program(t), t->feedback);
         note_group(s, b, i);
     }
 }
@@ -659,7 +661,8 @@ static int batch_play(struct rl *s, struct batch *b, struct err *e)
 {
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
                                  .top_p = s->o->top_p,
-                                 .positions = s->m->config.max_positions, .style = s->o->style, .times = &b->times};
+                                 .positions = s->m->config.max_positions, .style = s->o->style, .edits = s->o->edits,
+                                 .times = &b->times};
 
     judge_step(s->judge, b->step);
     if (rollout_run(s->drawer, s->tok, s->judge, &ro, b->g, b->n, e) < 0 || score_batch(s, b, e) < 0)

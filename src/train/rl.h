@@ -57,6 +57,8 @@ struct rl_options {
     double bdr_probability;
     double bdr_min_pass;         /* BDR is asked less while its repairs pass less often: bdr.h */
     enum prompt_style style;
+    /* feedback shows the kernel's numbered lines, and answers may be lines (task/mend.h) */
+    bool edits;
     const json_t *verdict;       /* eval's flags; NULL: defaults */
     int workers, jobs;
     uint64_t seed;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "task/mend.h"
 
 int rollout_group_init(struct rollout_group *g, struct tokenizer *tok, const json_t *messages, int n, struct err *e)
 {
@@ -51,6 +52,7 @@ static void turn_free(struct rollout_turn *t)
     free(t->kept);
     free(t->kept_to);
     free(t->text);
+    free(t->written);
     free(t->feedback);
 }
 
@@ -63,6 +65,7 @@ void rollout_group_free(struct rollout_group *g)
             chat_free(&g->r[i].chat);
     }
     free(g->r);
+    free(g->before);
     if (g->prompt.tok)
         chat_free(&g->prompt);
     *g = (struct rollout_group){0};
@@ -116,15 +119,16 @@ static void on_sample(void *ctx, const struct sample *sm)
     struct turn *t = ctx;
     struct slot *s = &t->slots[t->first[sm->request] + sm->index];
     const struct rollout_group *g = &t->g[s->group];
-    char *text;
+    struct rollout_turn *u = &of(t, s)->turn[t->k];
+    const char *before = t->k ? rollout_program(u - 1) : g->before;
 
     if (t->failed || sm->finish == FINISH_CANCELLED)
         return;
-    text = tokenizer_text(t->tok, sm->tokens, (size_t)sm->n, true);
-    s->ticket = judge_submit(t->j, g->task_code, g->task_name, text, t->e);
+    u->text = tokenizer_text(t->tok, sm->tokens, (size_t)sm->n, true);
+    u->written = before ? mend_apply(before, u->text) : NULL;
+    s->ticket = judge_submit(t->j, g->task_code, g->task_name, rollout_program(u), t->e);
     if (s->ticket < 0)
         t->failed = true;
-    of(t, s)->turn[t->k].text = text;
 }
 
 static void on_progress(void *ctx, uint64_t tokens, int done, int total)
@@ -166,11 +170,11 @@ static void keep_verdict(struct turn *t, const struct slot *s)
 }
 
 /* The dialogue grows by the sampled ids and the feedback. Without room for an answer it ends. */
-static int extend(struct turn *t, const struct slot *s, enum prompt_style style, struct err *e)
+static int extend(struct turn *t, const struct slot *s, const struct rollout_options *o, struct err *e)
 {
     struct rollout *r = of(t, s);
     struct rollout_turn *u = &r->turn[t->k], *next = &r->turn[t->k + 1];
-    char *say = prompt_feedback(style, u->feedback);
+    char *say = prompt_feedback(o->style, u->feedback, o->edits ? rollout_program(u) : NULL);
     size_t from = 0;
     int rc = 0;
 
@@ -234,7 +238,7 @@ static int play_turn(struct drawer *d, const struct rollout_options *o, struct t
         keep_sample(&r->turn[t->k], &sm[i]);
         keep_verdict(t, s);
         if (r->turn[t->k].kind == OUTCOME_FAILED && r->turns < o->turns)
-            rc = extend(t, s, o->style, e);
+            rc = extend(t, s, o, e);
     }
     samples_free(sm, n);
     judge_forget(t->j);

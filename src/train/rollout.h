@@ -34,6 +34,7 @@ struct rollout_turn {
     enum outcome_kind kind;
     double score;   /* 0 when it is not scored */
     char *text, *feedback; /* the response as text, and what the judge said of it */
+    char *written;         /* the whole program that an answer of edits stands for (task/mend.h); NULL: text itself */
     char category[24];     /* "" when passed */
     char key[65];          /* of the verdict in the verdict log */
 };
@@ -47,6 +48,11 @@ struct rollout {
     struct chat chat;  /* the dialogue so far; private to rollout_run */
 };
 
+static inline const char *rollout_program(const struct rollout_turn *t) /* the response that was judged */
+{
+    return t->written ? t->written : t->text;
+}
+
 /* Whether all its turns are scored: a trajectory that is not leaves its group. */
 bool rollout_scored(const struct rollout *r);
 bool rollout_has(const struct rollout *r, enum outcome_kind kind); /* some turn ended so */
@@ -56,6 +62,7 @@ struct rollout_group {
     struct chat prompt;                /* ends with the generation prompt; owned */
     struct rollout *r;                 /* (n), owned */
     int n;
+    char *before;                      /* of a repair task: the response that failed, which edits may change. Owned */
     uint64_t seed;
 };
 
@@ -69,6 +76,7 @@ struct rollout_options {
     int max_batch;                   /* rows decoded together; 0: the sampler's default */
     double temperature, top_p;       /* top_p: 0 means 1; below it turns hold their kept sets */
     enum prompt_style style;
+    bool edits;                      /* feedback shows the kernel's lines with their numbers */
     const char *name;                /* progress line; NULL: silent */
     struct rollout_times *times;     /* added to; may be NULL */
 };

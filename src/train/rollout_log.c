@@ -62,6 +62,8 @@ static void add_turn(struct buf *out, const struct rollout_turn *t)
     json_object_set_new(v, "tokens", ids_json(t->ids, (size_t)t->n));
     json_object_set_new(v, "cut", json_boolean(t->cut));
     json_object_set_new(v, "text", text_json(t->text));
+    if (t->written)
+        json_object_set_new(v, "written", text_json(t->written));
     json_object_set_new(v, "status", json_string(names[t->kind]));
     json_object_set_new(v, "category", text_json(t->category));
     json_object_set_new(v, "score", scored ? json_num(t->score) : json_null());
@@ -140,6 +142,8 @@ static int take_turn(const json_t *v, struct tokenizer *tok, struct rollout_turn
     t->kind = (enum outcome_kind)kind;
     t->score = json_f64(v, "score", 0);
     t->text = tokenizer_text(tok, t->ids, (size_t)t->n, true);
+    if (json_str(v, "written", NULL))
+        t->written = xstrdup(json_str(v, "written", ""));
     t->feedback = xstrdup(json_str(v, "feedback", ""));
     snprintf(t->category, sizeof t->category, "%s", json_str(v, "category", ""));
     snprintf(t->key, sizeof t->key, "%s", json_str(v, "verdict", ""));

@@ -27,6 +27,8 @@ def read(path):
 
 RIGHT = read(os.path.join(ROOT, "docs/example/kernel.py"))
 WRONG = RIGHT.replace("0.5f", "0.25f")
+SOURCE = RIGHT.split('"""')[1].split("\n")
+LINE = next(f"{i} | {line}\n" for i, line in enumerate(SOURCE, 1) if "0.5f" in line)
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -107,6 +109,23 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(server.asked), 4, "a finished benchmark asks nothing again")
         self.assertEqual(again.returncode, 0)
 
+    def test_an_answer_of_lines_is_judged_as_a_program(self):
+        server = Server([(fenced(WRONG), True), (LINE, True)])
+        with tempfile.TemporaryDirectory() as folder:
+            tasks, out = os.path.join(folder, "tasks"), os.path.join(folder, "run")
+            os.mkdir(tasks)
+            with open(os.path.join(tasks, "tanh.py"), "w") as f:
+                f.write(read(TASK))
+            r = subprocess.run([EXE, "bench", "--model", server.url(), "--tasks", tasks, "--samples", "1",
+                                "--turns", "2",
+                                "--edits", "--out", out, "--trials", "1", "--json"], capture_output=True, text=True,
+                               timeout=240)
+        server.shutdown()
+        server.server_close()
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(json.loads(r.stdout)["turns_to_success"], [0, 1])
+        self.assertIn(LINE.replace("0.5f", "0.25f"), server.asked[1]["messages"][2]["content"])
+
     def test_a_server_is_asked_in_the_dialect_that_is_judged(self):
         """The queue has no worker: what the server was asked is all that is looked at."""
         env = {k: v for k, v in os.environ.items() if k not in ("MUSACODER_SECRET", "MUSACODER_PROFILE")}
@@ -161,6 +180,13 @@ class Agent(unittest.TestCase):
         self.assertEqual({a["key"] for a in asked}, {"Bearer secret-key"})
         self.assertEqual((asked[0]["temperature"], asked[0]["top_p"], asked[0]["max_tokens"]), (0.7, 0.95, 32000))
         self.assertNotIn("secret-key", r.stderr + r.stdout)
+
+    def test_it_may_answer_with_the_lines_that_change(self):
+        r, asked, turns, best = self.run_agent([(fenced(WRONG), True), (LINE, True)], "--no-faster", "--edits")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(best, RIGHT)
+        self.assertEqual([t["verdict"]["status"] for t in turns], ["failed", "passed"])
+        self.assertIn(LINE.replace("0.5f", "0.25f"), asked[1]["messages"][2]["content"])
 
     def test_after_a_pass_it_asks_for_speed_and_keeps_the_best(self):
         r, asked, turns, best = self.run_agent([(fenced(RIGHT), True), (fenced(WRONG), True)], "--turns", "2")

@@ -17,7 +17,7 @@ def m(name, file, *rest):
 
 
 WIRING, RL, JUDGE = "train/test_wiring", "train/test_rl", "train/test_judge"
-SWITCHES = "train/test_rl_switches"
+SWITCHES, EDITS = "train/test_rl_switches", "train/test_edits"
 
 # ---- the loops of training: is every part connected? ----
 
@@ -37,10 +37,28 @@ m("retry takes groups that did not fail", "train/rl.c",
   "        if (g->r[k].passed_turn)\n            return false;\n", "", WIRING)
 m("retry counts samples without a verdict", "train/rl.c", "return scored >= 2;", "return true;", WIRING)
 m("repair prompt without program and feedback", "train/rl.c",
-  "    prompt_turn(messages, s->o->style, it->response, it->feedback);\n", "", WIRING)
-m("retry forgets the feedback", "train/rl.c", "t->text, t->feedback);", "t->text, \"x\");", WIRING)
-m("feedback replaced by x", "train/rollout.c", "prompt_feedback(style, u->feedback)", "prompt_feedback(style, \"x\")",
+  "    prompt_turn(messages, s->o->style, it->response, it->feedback, s->o->edits ? it->response : NULL);\n", "",
   WIRING)
+m("retry forgets the feedback", "train/rl.c", "rollout_program(t), t->feedback);",
+  "rollout_program(t), \"x\");", WIRING)
+m("feedback replaced by x", "train/rollout.c", "prompt_feedback(o->style, u->feedback,",
+  "prompt_feedback(o->style, \"x\",", WIRING)
+m("no numbered lines in rollouts", "train/rollout.c", "o->edits ? rollout_program(u) : NULL", "NULL", EDITS)
+m("lines are judged as they are", "train/rollout.c", "u->written = before ? mend_apply(before, u->text) : NULL;", "",
+  EDITS)
+m("repair tasks forget what failed", "train/rollout.c", "t->k ? rollout_program(u - 1) : g->before",
+  "t->k ? rollout_program(u - 1) : NULL",
+  EDITS)
+m("the log forgets what lines stand for", "train/rollout_log.c",
+  "        t->written = xstrdup(json_str(v, \"written\", \"\"));\n", "        ;\n", EDITS)
+m("edits of lines that are not there", "task/mend.c", "number >= 1 && number <= n && fits(text)", "fits(text)",
+  "task/test_mend")
+m("an edit ends the string", "task/mend.c", "number <= n && fits(text)", "number <= n", "task/test_mend")
+m("lines numbered from the first kernel", "task/mend.c", "add_numbered(&out, i + 1, l.v[i]);",
+  "add_numbered(&out, i, l.v[i]);",
+  "task/test_mend")
+m("harvested failures are written out", "train/harvest.c", "    if (h->o->edits)\n        answer",
+  "    if (0)\n        answer", EDITS)
 m("epochs ignored", "train/rl.c", "u < parts * s->o->epochs", "u < parts", WIRING)
 m("KL to the policy itself", "train/rl.c",
   "policy_gradient(s->m, s->ref, ", "policy_gradient(s->m, s->ref ? s->m : NULL, ",
@@ -183,8 +201,8 @@ m("best turns are first turns", "bench/bench_sum.c",
   "bench/test_bench")
 m("missing samples left out", "bench/bench_sum.c", "    if (b->o.missing_fail)\n", "    if (0)\n", "bench/test_suites")
 m("the bench shows no feedback", "bench/bench.c",
-  "prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k))",
-  "prompt_feedback(o->style, \"x\")", "bench/test_bench")
+  "prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k),", "prompt_feedback(o->style, \"x\",",
+  "bench/test_bench")
 m("shuffled feedback is one's own", "bench/shown.c", "case BENCH_FEEDBACK_SHUFFLED: return of_another(b, slot, turn);",
   "case BENCH_FEEDBACK_SHUFFLED: return own(b, slot, turn);", "bench/test_bench")
 m("recovery counts first passes", "bench/bench_sum.c", "for (int k = 1; k < b->o.turns; k++)\n        later",
@@ -253,8 +271,8 @@ m("undetected bugs become repairs", "synth/corpus.c", "    if (!is_detected(x->m
   "synth/test_synth")
 m("repairs of cheating and timeouts", "synth/corpus.c", "!strcmp(category, \"correctness_error\"));",
   "!strcmp(category, \"correctness_error\") || *category);", "synth/test_synth")
-m("a repair without its feedback", "synth/record.c", "prompt_turn(m, v->style, shown, feedback);",
-  "prompt_turn(m, v->style, shown, \"x\");", "synth/test_synth")
+m("a repair without its feedback", "synth/record.c", "prompt_turn(m, v->style, shown, feedback,",
+  "prompt_turn(m, v->style, shown, \"x\",", "synth/test_synth")
 m("held-out graphs in training", "synth/problem.c", "SIDE_HELD)\n        return !graph && !attribute;",
   "SIDE_HELD)\n        return !attribute;", "synth/test_synth")
 m("held-out sizes in training", "synth/problem.c", "SIDE_HELD)\n        return !graph && !attribute;",

@@ -68,16 +68,16 @@ static void feedback_is_cut_at_boundaries(void **state)
     while (n + 3 < sizeof text) /* three-byte characters, no spaces: only character boundaries are left */
         memcpy(text + n, "\xe2\x82\xac", 3), n += 3;
     text[n] = 0;
-    p = prompt_feedback(PROMPT_PLAIN, text);
+    p = prompt_feedback(PROMPT_PLAIN, text, NULL);
     assert_int_equal((strchr(p, '\n') - p) % 3, 0);
     assert_in_range(strchr(p, '\n') - p, PROMPT_PLAIN_FEEDBACK - 3, PROMPT_PLAIN_FEEDBACK);
     free(p);
-    p = prompt_feedback(PROMPT_FULL, text);
+    p = prompt_feedback(PROMPT_FULL, text, NULL);
     assert_non_null(strstr(p, text));
     free(p);
     memset(text, 'a', sizeof text);
     text[300] = '\n', text[sizeof text - 1] = 0;
-    p = prompt_feedback(PROMPT_PLAIN, text);
+    p = prompt_feedback(PROMPT_PLAIN, text, NULL);
     assert_int_equal(strchr(p, '\n') - p, 300);
     assert_string_equal(p + 300, "\nFix ModelNew.");
     free(p);
@@ -88,7 +88,7 @@ static void conversation_grows_in_order(void **state)
     json_t *m = prompt_start("do");
     static const char *const roles[] = {"user", "assistant", "user"};
 
-    prompt_turn(m, PROMPT_PLAIN, "bad \xff", "compile_error");
+    prompt_turn(m, PROMPT_PLAIN, "bad \xff", "compile_error", NULL);
     assert_int_equal(json_array_size(m), 3);
     for (int i = 0; i < 3; i++)
         assert_string_equal(json_str(json_array_get(m, i), "role", ""), roles[i]);

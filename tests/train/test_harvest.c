@@ -117,9 +117,36 @@ static void nothing_to_mend(void **state)
     free(init), free(data), free(out), free(own);
 }
 
+/* Failures that few lines mend become edits; those that are further off are left out. */
+static void failures_become_edits(void **state)
+{
+    char *init = tiny_path("init"), *data = tiny_path("edits.jsonl"), *out = tiny_path("h4");
+    char *own = path_join(out, "own.jsonl");
+    struct harvest_options o = options(init, data, out);
+    json_t *lines = json_array();
+    struct err e = ERR_INIT;
+    struct buf b;
+    (void)state;
+
+    all_pass = false;
+    buf_init(&b, BUF_MAX_TEXT);
+    buf_adds(&b,
+             "{\"messages\":[{\"role\":\"user\",\"content\":\"make 1\"},{\"role\":\"assistant\",\"content\":\"x\"}],"
+                 "\"task\":{\"name\":\"t1\",\"code\":\"task 1\"},\"kernel\":{\"code\":\"no kernel\"}}\n");
+    tiny_must(file_write(data, b.p, b.n, &e), &e);
+    o.edits = 3, o.samples = 8;
+    tiny_must(harvest_collect(&o, &e), &e);
+    assert_int_equal(jsonl_each(own, read_line, lines, &e), 0);
+    assert_int_equal(json_array_size(lines), 0); // the tiny model writes no kernel at all
+    json_decref(lines);
+    buf_free(&b);
+    free(init), free(data), free(out), free(own);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(failures_become_repairs), cmocka_unit_test(nothing_to_mend)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(failures_become_repairs), cmocka_unit_test(nothing_to_mend),
+                                       cmocka_unit_test(failures_become_edits)};
     int rc;
 
     log_set_level(LOG_ERROR);
