@@ -11,7 +11,6 @@
 #include "cli/secret.h"
 #include "cli/train_opts.h"
 #include "eval/eval.h"
-#include "task/mend.h"
 #include "train/harvest.h"
 #include "train/judge.h"
 #include "train/ranks.h"
@@ -160,7 +159,7 @@ static int harvest(const struct opts *o, const char *model, const char *out, str
         .samples = (int)opts_int(o, "harvest-samples"), .max_new = (int)opts_int(o, "max-new"), .chunk = 64,
         .temperature = opts_real(o, "temperature"), .verdict = verdict, .workers = (int)opts_int(o, "workers"),
         .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
-        .edits = opts_bool(o, "edits") ? MEND_LINES : 0, .device = opts_str(o, "harvest-device"),
+        .edits = opts_bool(o, "edits"), .device = opts_str(o, "harvest-device"),
         .dtype = opts_str(o, "dtype")};
     int rc = prompt_style_parse(opts_str(o, "style"), &h.style, e);
 

@@ -131,7 +131,7 @@ static char *nearest_edits(const struct harvest *h, const struct source *s, cons
     size_t i;
 
     json_array_foreach(s->answers, i, v) {
-        char *edits = mend_edits(program, json_string_value(v), h->o->edits);
+        char *edits = mend_edits(program, json_string_value(v), MEND_LINES);
         bool shorter = edits && (!best || strlen(edits) < strlen(best));
 
         free(shorter ? best : edits);

@@ -10,6 +10,7 @@
 #define MC_TRAIN_HARVEST_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -23,7 +24,7 @@ struct harvest_options {
     double temperature;
     enum prompt_style style;
     /* above 0: answers are edits of at most so many lines; what is further off is left out */
-    int edits;
+    bool edits;                     /* answers are lines (mend_edits); what MEND_LINES lines do not mend is left out */
     const json_t *verdict;
     int workers, jobs;
     uint64_t seed;

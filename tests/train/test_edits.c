@@ -146,7 +146,7 @@ static void check_harvest(const char *run)
     char *model = path_join(run, "model"), *data = tiny_path("harvest.jsonl"), *out = tiny_path("harvest");
     char *own = path_join(out, "own.jsonl"), *text;
     struct harvest_options o = {.model = model, .data = data, .out = out, .samples = 1, .max_new = 100, .chunk = 1,
-                                .temperature = 0.05, .seed = 3, .edits = MEND_LINES};
+                                .temperature = 0.05, .seed = 3, .edits = true};
     json_t *lines = json_array(), *messages;
     struct err e = ERR_INIT;
     json_t *v = json_pack("{s:[{s:s,s:s},{s:s,s:s}], s:{s:s,s:s}, s:{s:s}}", "messages", "role", "user", "content",

@@ -134,7 +134,7 @@ static void failures_become_edits(void **state)
              "{\"messages\":[{\"role\":\"user\",\"content\":\"make 1\"},{\"role\":\"assistant\",\"content\":\"x\"}],"
                  "\"task\":{\"name\":\"t1\",\"code\":\"task 1\"},\"kernel\":{\"code\":\"no kernel\"}}\n");
     tiny_must(file_write(data, b.p, b.n, &e), &e);
-    o.edits = 3, o.samples = 8;
+    o.edits = true, o.samples = 8;
     tiny_must(harvest_collect(&o, &e), &e);
     assert_int_equal(jsonl_each(own, read_line, lines, &e), 0);
     assert_int_equal(json_array_size(lines), 0); // the tiny model writes no kernel at all
