@@ -460,3 +460,29 @@ json_t *yaml_read(const char *path, struct err *e)
     buf_free(&b);
     return v;
 }
+
+/* C0 but tab and line end, DEL, and C1, which UTF-8 spells C2 80 to C2 9F. Length of what stands at s, or 0. */
+static size_t control_at(const unsigned char *s, size_t n)
+{
+    if ((s[0] < 0x20 && s[0] != '\n' && s[0] != '\t') || s[0] == 0x7f)
+        return 1;
+    return n > 1 && s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+}
+
+void utf8_show(struct buf *out, const char *s, size_t n)
+{
+    struct buf clean;
+
+    buf_init(&clean, out->max);
+    utf8_sanitize(&clean, s, n);
+    for (size_t i = 0; i < clean.n;) {
+        size_t k = control_at((const unsigned char *)clean.p + i, clean.n - i);
+
+        if (k)
+            buf_adds(out, "\xEF\xBF\xBD");
+        else
+            buf_addc(out, clean.p[i]);
+        i += k ? k : 1;
+    }
+    buf_free(&clean);
+}

@@ -44,5 +44,8 @@ int jsonl_continue(const char *path, int (*f)(json_t *v, size_t line, void *ctx,
 size_t utf8_bad_at(const char *s, size_t n);
 /* Appends s with invalid UTF-8 sequences replaced by U+FFFD, per the WHATWG "maximal subpart" practice. */
 void utf8_sanitize(struct buf *out, const char *s, size_t n);
+/* The same, and control characters but for tabs and line ends become U+FFFD too: for what is foreign and reaches a
+ * terminal, a dialogue or a page. */
+void utf8_show(struct buf *out, const char *s, size_t n);
 
 #endif

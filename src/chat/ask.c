@@ -11,6 +11,7 @@
 #include "nn/chat.h"
 
 #define TEMPERATURE_MIN 0.01 /* below, logits over it have no digits left for a log-probability */
+#define TOP_P_MIN 1e-9
 
 struct reader {
     const json_t *body;
@@ -117,6 +118,7 @@ static int read_choice(struct reader *r)
     if (best_of != n)
         return BAD(r, "best_of", "'best_of' is not offered by this engine but as 'n'; leave it out");
     temperature = temperature != 0 ? temperature : 0; /* -0.0 too */
+    top_p = top_p > 0 ? top_p : TOP_P_MIN; /* 0 asks for the likeliest id; in a struct sample_choice it means 1 */
     r->a->choice = (struct sample_choice){(float)temperature, (float)top_p, top_k > 0 ? (int)top_k : 0};
     r->a->n = (int)n;
     return 0;

@@ -214,7 +214,7 @@ const struct http_route *endpoint_routes(void)
 {
     static const struct http_route routes[] = {
         {"GET", "/v1/models", route_models, false},
-        {"GET", "/v1/models/{id}", route_model, false},
+        {"GET", "/v1/models/{id+}", route_model, false},
         {"POST", "/v1/chat/completions", route_chat, false},
         {"POST", "/v1/completions", route_plain, false},
         {0},

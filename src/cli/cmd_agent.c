@@ -38,7 +38,11 @@ static const struct opt rows[] = {
 
 static void show_text(const char *text, size_t n, void *ctx)
 {
-    fwrite(text, 1, n, stderr);
+    for (size_t i = 0; i < n; i++) { // a model may write what steers terminals
+        unsigned char c = (unsigned char)text[i];
+
+        fputc((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c, stderr);
+    }
 }
 
 /* How fast a verdict's program is, in words. */

@@ -137,6 +137,22 @@ static void print_indented(const char *text)
     }
 }
 
+/* Foreign text of a verdict, without what steers terminals. */
+static void print_shown(const char *text, void (*print)(const char *text))
+{
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    utf8_show(&b, text, strlen(text));
+    print(b.p);
+    buf_free(&b);
+}
+
+static void print_plain(const char *text)
+{
+    fputs(text, stdout);
+}
+
 static void print_human(const json_t *v)
 {
     const char *status = json_str(v, "status", "?"), *category = json_str(v, "category", NULL);
@@ -145,7 +161,8 @@ static void print_human(const json_t *v)
 
     buf_init(&line, 400);
     feedback_line(v, &line);
-    printf("%s: %s%s%s%s", json_str(v, "candidate", "?"), status, category ? ", " : "", category ? category : "",
+    print_shown(json_str(v, "candidate", "?"), print_plain);
+    printf(": %s%s%s%s", status, category ? ", " : "", category ? category : "",
            category ? " in " : "");
     printf("%s", category ? json_str(v, "stage", "") : "");
     if (json_is_number(reward))
@@ -153,7 +170,7 @@ static void print_human(const json_t *v)
     printf(" - %s\n", line.p);
     print_stages(v);
     if (category)
-        print_indented(json_str(v, "feedback", ""));
+        print_shown(json_str(v, "feedback", ""), print_indented);
     buf_free(&line);
 }
 

@@ -124,6 +124,9 @@ static int generate(const struct opts *o, struct model *m, struct tokenizer *tok
     double start = now_s();
     int rc;
 
+    if (!(so.top_p > 0)) // in the struct it means 1: everything
+        return err_set(e, ERR_INPUT, "top-p wants more than 0 and at most 1; for the likeliest answer say "
+                       "--temperature 0");
     if (!m->config.n_eos && end >= 0) {
         so.stop_ids = &end;
         so.n_stop = 1;

@@ -464,7 +464,7 @@ static bool path_fits(const char *path, const char *pattern, char **ret_part)
         return !strcmp(path, pattern);
     if (strncmp(path, pattern, before))
         return false;
-    n = strcspn(path + before, "/");
+    n = close[-1] == '+' ? strlen(path + before) : strcspn(path + before, "/"); /* {id+}: names with slashes, too */
     if (n == 0 || strcmp(path + before + n, close + 1))
         return false;
     *ret_part = xstrndup(path + before, n);
@@ -580,6 +580,16 @@ static size_t body_max(const struct http_call *c)
     return c->owner ? c->h->c.body_max : 0;
 }
 
+/* Does a page of another site ask? Where tokens are needed it has none; where none are, a visited page could ask
+ * for work. */
+static bool cross_site(const struct http_call *c)
+{
+    const char *origin = http_header(c, "Origin"), *host = http_header(c, "Host");
+    const char *site = origin ? strstr(origin, "://") : NULL;
+
+    return origin && !bearer(c) && (!site || !host || strcasecmp(site + 3, host));
+}
+
 /* Before the body is read: who, where, how large. Sets an answer to refuse. */
 static void admit(struct http_call *c, const char *method)
 {
@@ -597,6 +607,9 @@ static void admit(struct http_call *c, const char *method)
     if (!c->owner && !c->route->open) {
         http_header_add(c, "WWW-Authenticate", "Bearer");
         http_refuse(c, 401, "unauthorized", "a known token is needed: 'Authorization: Bearer TOKEN'");
+    } else if (cross_site(c)) {
+        http_refuse(c, 403, "cross_site", "a page of another site asks; give the server tokens, or ask without "
+                    "'Origin'");
     } else if (length && strtoull(length, NULL, 10) > body_max(c)) {
         http_refuse(c, 413, "too_large", "the body may have %zu bytes", body_max(c));
     } else if (!may) {

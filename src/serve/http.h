@@ -23,7 +23,7 @@ struct http_call;
 
 struct http_route {
     const char *method; /* "GET" */
-    const char *path;   /* "/v1/jobs/{id}": a part in braces matches one part of a path */
+    const char *path;   /* "/v1/jobs/{id}": braces match one part of a path; "{id+}", at the end, all of them */
     void (*handle)(struct http_call *c, void *ctx);
     bool open; /* needs no token */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -17,6 +18,8 @@
 #define SETTING "retry-buffer"
 #define GROUPS_MAX 4096               /* not complete; who has most of them, or of their bytes, loses its oldest */
 #define BYTES_MAX ((size_t)256 << 20) /* of their programs */
+
+#define CLOSED_MAX 4096               /* complete groups that are known again when their request comes again */
 
 struct shelf { /* an owner's buffer */
     char *owner; /* NULL: everybody's */
@@ -49,6 +52,8 @@ struct retry {
     struct group *first;
     int n_groups;
     size_t bytes;
+    uint64_t closed[CLOSED_MAX]; /* digests of groups that were complete, the newest at (n_closed - 1) % CLOSED_MAX */
+    size_t n_closed;
     struct queue *q;
 };
 
@@ -247,6 +252,29 @@ void retry_join(struct retry *r, const char *owner, const char *group, int size,
     pthread_mutex_unlock(&r->lock);
 }
 
+/* Owner, name and programs, in whatever order they came. */
+static uint64_t digest_of(const struct group *g)
+{
+    const char *owner = g->shelf->owner ? g->shelf->owner : "";
+    uint64_t h = hash64(g->name, strlen(g->name), hash64(owner, strlen(owner), 1)), programs = 0;
+
+    for (int i = 0; i < g->n; i++)
+        programs += hash64(g->v[i].key, strlen(g->v[i].key), h);
+    return h ^ programs;
+}
+
+/* Notes that the group is complete. False where it was before: asking again is safe and adds nothing. */
+static bool closes(struct retry *r, const struct group *g)
+{
+    uint64_t digest = digest_of(g);
+
+    for (size_t i = 0; i < r->n_closed && i < CLOSED_MAX; i++)
+        if (r->closed[i] == digest)
+            return false;
+    r->closed[r->n_closed++ % CLOSED_MAX] = digest;
+    return true;
+}
+
 /* Counts a member's end; the group is full when all have ended. */
 static void member_ended(struct retry *r, struct group *g, struct member *m, const json_t *v)
 {
@@ -264,7 +292,7 @@ static void member_ended(struct retry *r, struct group *g, struct member *m, con
     }
     if (g->failed + g->out < g->n || g->n < g->size)
         return;
-    if (g->out == 0) {
+    if (g->out == 0 && closes(r, g)) {
         struct err e = ERR_INIT;
         bdr_push(&g->shelf->b, g->prompt_id, g->response, g->feedback);
         if (save(r, g->shelf, &e) < 0)

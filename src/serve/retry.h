@@ -19,9 +19,10 @@ struct retry *retry_new(void);
 void retry_free(struct retry *r); /* NULL is fine */
 int retry_open(struct retry *r, const char *queue_url, struct err *e);
 
-/* Job id is a member of this group, which has 'size' in all; response is copied. A member that comes again under its
- * key (queue/ask.h) is the same one, with its new id; had it ended without a score, it has not ended now. Where too
- * much is kept of groups that are not complete, the oldest group of whoever has most of it is forgotten. */
+/* Job id is a member of this group, which has 'size' in all; response is copied. A member that comes again under
+ * its key (queue/ask.h) is the same one, with its new id; had it ended without a score, it has not ended now.
+ * Where too much is kept of groups that are not complete, the oldest group of whoever has most of it is forgotten.
+ * A complete group whose members all come again adds nothing. */
 void retry_join(struct retry *r, const char *owner, const char *group, int size, const char *prompt_id,
                 const char *key, int64_t id, const char *response);
 /* A job ended; v: its verdict, NULL: it has none. A job that is in no group is nothing to it. */

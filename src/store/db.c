@@ -1,8 +1,10 @@
 /* db.c - opening a SQLite file the way all of ours are opened. */
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -70,7 +72,7 @@ int store_db_open(const char *path, const char *schema, int version, struct sqli
 {
     sqlite3 *db = NULL;
     char *dir = xstrdup(path), *slash = strrchr(dir, '/');
-    int have = 0, rc = 0;
+    int have = 0, rc = 0, fd;
 
     if (slash && slash > dir) {
         *slash = 0;
@@ -79,6 +81,8 @@ int store_db_open(const char *path, const char *schema, int version, struct sqli
     free(dir);
     if (rc < 0)
         return -1;
+    if ((fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) >= 0) /* programs of tenants: not everybody's */
+        close(fd);
     if (sqlite3_open(path, &db) != SQLITE_OK) {
         rc = fail(path, db, e);
         sqlite3_close(db);

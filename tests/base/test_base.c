@@ -79,6 +79,24 @@ static void json_of_others_may_have_huge_integers(void **state)
     free(dir), free(path);
 }
 
+static void shown(const char *in, const char *want)
+{
+    struct buf b;
+
+    buf_init(&b, 1000);
+    utf8_show(&b, in, strlen(in));
+    assert_string_equal(b.p, want);
+    buf_free(&b);
+}
+
+static void no_escape_sequence_is_shown(void **state)
+{
+    shown("a\tb\nc \xC3\xA4", "a\tb\nc \xC3\xA4");
+    shown("\x1b]0;x\x07", "\xEF\xBF\xBD]0;x\xEF\xBF\xBD");
+    shown("\xC2\x9B" "2J\x7f\r", "\xEF\xBF\xBD" "2J\xEF\xBF\xBD\xEF\xBF\xBD");
+    shown("\xFF\x08", "\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
 static void json_refuses_duplicates_and_keeps_non_finite(void **state)
 {
     struct err e = ERR_INIT;
@@ -415,6 +433,7 @@ int main(void)
         cmocka_unit_test(buf_keeps_its_maximum),
         cmocka_unit_test(utf8_replaces_maximal_subparts),
         cmocka_unit_test(json_of_others_may_have_huge_integers),
+        cmocka_unit_test(no_escape_sequence_is_shown),
         cmocka_unit_test(json_refuses_duplicates_and_keeps_non_finite),
         cmocka_unit_test(a_torn_last_line_is_mended),
         cmocka_unit_test(yaml_maps_onto_json),

@@ -104,6 +104,15 @@ class Chat(unittest.TestCase):
             schema = said["content"]["application/json"]["schema"]
             self.assertIsNone(test_openapi.wrong(v, schema), f"{path}: {v}")
 
+    def test_top_p_0_is_the_likeliest(self):
+        greedy = self.chat(temperature=0)["choices"][0]["message"]
+        for seed in range(3):
+            self.assertEqual(self.chat(top_p=0, seed=seed)["choices"][0]["message"], greedy)
+        p = subprocess.run([EXE, "generate", "--model", self.model, "--top-p", "0", "--prompt", "hi"], text=True,
+                           capture_output=True)
+        self.assertEqual(p.returncode, 2, p.stdout + p.stderr)
+        self.assertIn("--temperature 0", p.stderr)
+
     def test_the_same_seed_is_the_same_answer(self):
         a, b = self.chat(seed=7), self.chat(seed=7)
         self.assertEqual(a["choices"], b["choices"])

@@ -500,6 +500,23 @@ static void test_feedback_says(void **state)
 }
 
 /* What is forbidden is named, with its line. */
+static void test_feedback_steers_no_terminal(void **state)
+{
+    json_t *v = record_new("t", "", "c", "", "sim", "strict");
+    struct buf text, line;
+
+    (void)state;
+    record_blame(v, "runtime_error", "load", "%s", "boo \x1b]0;PWNED\x07 \x1b[2J");
+    record_settle(v);
+    buf_init(&text, FEEDBACK_MAX), buf_init(&line, 400);
+    feedback_text(v, &text), feedback_line(v, &line);
+    assert_non_null(strstr(text.p, "PWNED"));
+    assert_non_null(strstr(line.p, "PWNED"));
+    assert_true(!strpbrk(text.p, "\x1b\x07") && !strpbrk(line.p, "\x1b\x07"));
+    buf_free(&text), buf_free(&line);
+    json_decref(v);
+}
+
 static void test_feedback_names_the_operator(void **state)
 {
     static const char text[] =
@@ -592,7 +609,8 @@ int main(void)
         cmocka_unit_test(test_half_values), cmocka_unit_test(test_tensor_put),
         cmocka_unit_test(test_tensor_parse_hostile), cmocka_unit_test(test_operator_line),
         cmocka_unit_test(test_precedence), cmocka_unit_test(test_feedback_is_bounded),
-        cmocka_unit_test(test_feedback_says), cmocka_unit_test(test_feedback_names_the_operator),
+        cmocka_unit_test(test_feedback_says), cmocka_unit_test(test_feedback_steers_no_terminal),
+        cmocka_unit_test(test_feedback_names_the_operator),
         cmocka_unit_test(test_feedback_speed),
     };
 

@@ -48,6 +48,13 @@ static void route_size(struct http_call *c, void *ctx)
     http_reply_json(c, 200, json_pack("{s:I}", "n", (json_int_t)n));
 }
 
+static void route_named(struct http_call *c, void *ctx)
+{
+    bool whole = !strcmp(http_part(c), "org/tiny");
+
+    http_refuse(c, whole ? 418 : 404, "named", "named");
+}
+
 static const char *who(const char *token, void *ctx)
 {
     return token && !strcmp(token, "a") ? "alice" : token && !strcmp(token, "b") ? "bob" : NULL;
@@ -55,7 +62,7 @@ static const char *who(const char *token, void *ctx)
 
 static const struct http_route routes[] = {
     {"GET", "/park", route_park, false}, {"POST", "/park", route_park, false}, {"POST", "/size", route_size, false},
-    {"POST", "/open", route_size, true}, {0}};
+    {"POST", "/open", route_size, true}, {"GET", "/named/{id+}", route_named, true}, {0}};
 
 static int start(void **state)
 {
@@ -254,6 +261,37 @@ static void test_who_is_nobody_sends_nothing(void **state)
     assert_int_equal(post("none", "/open", 0), 200);
 }
 
+static int ask_from(const char *origin)
+{
+    int fd = dial(), status;
+    char *text = xasprintf("POST /open HTTP/1.1\r\nHost: here:80\r\n%sContent-Length: 0\r\n\r\n", origin);
+
+    say(fd, text);
+    status = hear(fd, 3);
+    free(text);
+    close(fd);
+    return status;
+}
+
+/* A page that somebody visits must not ask in the name of the machine it is shown on. */
+static void test_pages_of_other_sites_are_refused(void **state)
+{
+    assert_int_equal(ask_from(""), 200);
+    assert_int_equal(ask_from("Origin: http://here:80\r\n"), 200);
+    assert_int_equal(ask_from("Origin: http://evil.example\r\n"), 403);
+    assert_int_equal(ask_from("Origin: null\r\n"), 403);
+    assert_int_equal(ask_from("Origin: http://here:80\r\nAuthorization: Bearer a\r\n"), 200);
+}
+
+static void test_a_name_may_have_slashes(void **state)
+{
+    int fd = dial();
+
+    assert_int_equal(ask(fd, "a", "/named/org/tiny"), 418);
+    assert_int_equal(ask(fd, "a", "/named/tiny"), 404);
+    close(fd);
+}
+
 /* More silent connections than there may be: the oldest of them make room. Whoever is answered, or was, stays. */
 static void test_silent_connections_make_room(void **state)
 {
@@ -321,6 +359,8 @@ int main(void)
         cmocka_unit_test(test_bodies_of_all_owners_have_a_limit),
         cmocka_unit_test(test_a_parked_call_keeps_no_body),
         cmocka_unit_test(test_who_is_nobody_sends_nothing),
+        cmocka_unit_test(test_pages_of_other_sites_are_refused),
+        cmocka_unit_test(test_a_name_may_have_slashes),
         cmocka_unit_test(test_silent_connections_make_room),
         cmocka_unit_test(test_an_ambiguous_length_is_refused),
     };

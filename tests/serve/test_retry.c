@@ -110,6 +110,26 @@ static void one_owners_bytes_forget_its_own(void **state)
 }
 
 /* A job without a score is asked for again, and has another id then: it is the same member. */
+static void group_of_two(const char *second)
+{
+    join("carol", "again", 2, 40001, "first");
+    join("carol", "again", 2, 40002, second);
+    fails(40001);
+    fails(40002);
+}
+
+/* A request that comes again after its group was complete adds nothing; the same name with another program does. */
+static void a_complete_group_counts_once(void **state)
+{
+    for (int i = 0; i < 4; i++)
+        group_of_two("second");
+    expect("carol", "first");
+    expect("carol", "");
+    group_of_two("third");
+    expect("carol", "first");
+    expect("carol", "");
+}
+
 static void asked_again_is_the_same_member(void **state)
 {
     join("carol", "g", 2, 30001, "one");
@@ -130,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_owners_flood_forgets_its_own),
         cmocka_unit_test(one_owners_bytes_forget_its_own),
+        cmocka_unit_test(a_complete_group_counts_once),
         cmocka_unit_test(asked_again_is_the_same_member),
     };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,11 +39,15 @@ static void keeps_verdicts_but_never_timeouts_or_infra(void **state)
     json_t *infra = json_pack("{s:s,s:s}", "status", "infra", "category", "infra");
     struct err e = ERR_INIT;
     struct store *s;
+    struct stat st;
 
     store_key("t", "c", "{}", "gcc", key);
     store_key("tc", "", "{}", "gcc", other); /* fields must not run into each other */
     assert_string_not_equal(key, other);
+    umask(022);
     assert_int_equal(store_open(path, &s, &e), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600); /* programs of tenants are not everybody's to read */
     assert_int_equal(store_get(s, key, &got, &e), 0);
     assert_int_equal(store_put(s, key, late, &e), 0);
     assert_int_equal(store_put(s, key, infra, &e), 0);

@@ -401,6 +401,19 @@ static void say_speed(const json_t *perf, struct buf *b)
         buf_addf(b, " torch.compile fails on this task (%.80s).", json_str(perf, "compile_error", ""));
 }
 
+/* What a program raises, prints or is called may steer terminals: no such byte gets into a dialogue or onto a
+ * screen. */
+static void show(struct buf *out)
+{
+    struct buf clean;
+
+    buf_init(&clean, out->max);
+    utf8_show(&clean, out->p, out->n);
+    buf_clear(out);
+    buf_add(out, clean.p, clean.n);
+    buf_free(&clean);
+}
+
 void feedback_text(const json_t *verdict, struct buf *out)
 {
     const char *category = json_str(verdict, "category", "");
@@ -417,6 +430,7 @@ void feedback_text(const json_t *verdict, struct buf *out)
     while (out->n && out->p[out->n - 1] == '\n')
         out->p[--out->n] = 0;
     plain_quotes(out);
+    show(out);
 }
 
 static void line_speed(const json_t *perf, struct buf *out)
@@ -435,7 +449,7 @@ static void line_speed(const json_t *perf, struct buf *out)
     }
 }
 
-void feedback_line(const json_t *verdict, struct buf *out)
+static void line_of(const json_t *verdict, struct buf *out)
 {
     const json_t *w = json_object_get(json_object_get(verdict, "correctness"), "worst"), *r = record_reason(verdict);
     const char *pattern = json_str(w, "pattern", "");
@@ -461,4 +475,10 @@ void feedback_line(const json_t *verdict, struct buf *out)
         buf_addf(out, " (%s)", pattern);
     else if (!strcmp(json_str(r, "category", ""), "correctness_error") && *json_str(w, "detail", ""))
         buf_addf(out, " (%s)", json_str(w, "detail", ""));
+}
+
+void feedback_line(const json_t *verdict, struct buf *out)
+{
+    line_of(verdict, out);
+    show(out);
 }
