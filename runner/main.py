@@ -38,6 +38,7 @@ ROLES = {  # role -> (module, function called with the child's socket and the sp
     "shrink": ("shrink", "serve", None),
     "lint": ("lint", "serve", None),
     "mine": ("mine", "serve", None),
+    "diagnose": ("diagnose", "serve", None),
     "selftest": ("selftest", "serve", None),
 }
 

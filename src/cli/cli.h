@@ -32,7 +32,8 @@ extern const struct command
     cmd_rl, cmd_run, cmd_serve, cmd_sft, cmd_shrink, cmd_synth,
     cmd_tokenize, cmd_translate, cmd_version, cmd_watch, cmd_worker;
 extern const struct command cmd_completion, cmd_man, cmd_setup, cmd_warm;
-extern const struct command cmd_launch, cmd_owner, cmd_synth_mine, cmd_synth_profile, cmd_synth_teach;
+extern const struct command cmd_launch, cmd_owner, cmd_synth_diagnose, cmd_synth_mine,
+    cmd_synth_profile, cmd_synth_teach;
 
 const struct command *command_find(const char *name);
 int exit_code_of(const struct err *e);

@@ -38,6 +38,7 @@ static const struct kind kinds[] = {
     {"synth", &cmd_synth, "data", "out=out", false},
     {"init", &cmd_scratch, NULL, "data=train out=out", true},
     {"sft", &cmd_sft, NULL, "model=model data=train harvest=harvest out=out metrics=metrics stage=stage", true},
+    {"diagnose", &cmd_synth_diagnose, NULL, "model=model prompts=prompts out=out", false},
     {"rft", &cmd_rft, NULL, "model=model prompts=prompts data=train+own out=out metrics=metrics stage=stage", true},
     {"rl_single", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
     {"rl_multi", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
@@ -58,6 +59,7 @@ struct run {
     int n;
     char *model;     /* made by the latest planned stage */
     bool has_own;    /* sft harvested the model's failures */
+    bool diagnosed;  /* prompts are those of the stage 'diagnose' */
     char last_key[65];
     json_t *resolved;
     struct err *e;
@@ -107,7 +109,7 @@ static char *path_value(const struct run *r, const struct run_stage *s, const ch
     if (!strcmp(what, "harvest"))
         return xasprintf("%s/data/harvest.jsonl", r->out);
     if (!strcmp(what, "prompts"))
-        return xasprintf("%s/data/prompts.jsonl", r->out);
+        return xasprintf("%s/%s/prompts.jsonl", r->out, r->diagnosed ? "diagnose" : "data");
     if (!strcmp(what, "tasks"))
         return xasprintf("%s/data/tasks/heldout", r->out);
     if (!strcmp(what, "metrics"))
@@ -242,6 +244,7 @@ static int plan_word(const char *word, void *ctx, struct err *e)
     memcpy(r->last_key, r->stages[r->n - 1].key, sizeof r->last_key);
     if (!strcmp(word, "sft"))
         r->has_own = opts_int(&r->stages[r->n - 1].opts, "harvest-tasks") > 0;
+    r->diagnosed |= !strcmp(word, "diagnose");
     if (k->makes_model) {
         free(r->model);
         r->model = strcmp(word, "init") ? path_join(r->stages[r->n - 1].dir, "model")

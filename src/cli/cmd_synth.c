@@ -9,6 +9,7 @@
 #include "cli/secret.h"
 #include "eval/eval.h"
 #include "synth/corpus.h"
+#include "synth/diagnose.h"
 #include "synth/op.h"
 #include "synth/probe.h"
 #include "synth/sched/sched.h"
@@ -35,6 +36,8 @@ static const struct opt rows[] = {
     {"synth", "knowledge", OPT_INT, "400", "short questions: PyTorch statements to CUDA statements, from the registry"},
     {"synth", "ops", OPT_STR, "all",
         "operators or families that may occur, comma-separated; 'synth --list' names them"},
+    {"synth", "family-weights", OPT_STR, NULL,
+        "JSON of family and weight, as 'synth diagnose' writes it: families are drawn so many times as often"},
     {"synth", "max-ops", OPT_INT, "4", "operators of a graph, 1 to 10"},
     {"synth", "max-elements", OPT_INT, "4096", "largest tensor, in elements"},
     {"synth", "max-program", OPT_INT, "0", "longest program, in bytes; 0: no limit"},
@@ -107,6 +110,14 @@ static int needs_out(const struct opts *o, struct err *e)
 
 static int parse_dtypes(const char *list, unsigned *ret, struct err *e);
 
+/* *ret stays NULL where no weights are given. */
+static int read_weights(const struct opts *o, const json_t **ret, struct err *e)
+{
+    if (opts_has(o, "family-weights"))
+        *ret = diagnose_weights_read(opts_str(o, "family-weights"), e);
+    return opts_has(o, "family-weights") && !*ret ? -1 : 0;
+}
+
 static int fill_options(const struct opts *o, struct corpus_options *c, struct err *e)
 {
     *c = (struct corpus_options){
@@ -131,7 +142,7 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
     c->problem.voice.edits = opts_bool(o, "edits");
     c->problem.voice.musa = !strcmp(opts_str(o, "dialect"), "musa");
     if (prompt_style_parse(opts_str(o, "style"), &c->problem.voice.style, e) < 0 ||
-        parse_dtypes(opts_str(o, "dtypes"), &c->problem.dtypes, e) < 0)
+        parse_dtypes(opts_str(o, "dtypes"), &c->problem.dtypes, e) < 0 || read_weights(o, &c->problem.weights, e) < 0)
         return -1;
     c->problem.ops = op_select(opts_str(o, "ops"), e);
     return c->problem.ops ? 0 : -1;
@@ -208,10 +219,13 @@ static int run_stream(const struct opts *o, struct err *e)
     if (prompt_style_parse(opts_str(o, "style"), &s.style, e) < 0 ||
         parse_dtypes(opts_str(o, "dtypes"), &s.dtypes, e) < 0 || !(s.ops = op_select(s.ops_text, e)))
         return -1;
-    if (s.verify > 0 && (eval_backend_check(s.backend, e) < 0 || secret_use(o, e) < 0))
+    if (read_weights(o, &s.weights, e) < 0)
+        rc = -1;
+    if (!rc && s.verify > 0 && (eval_backend_check(s.backend, e) < 0 || secret_use(o, e) < 0))
         rc = -1;
     rc = rc ? rc : stream_make(&s, &n, e);
     free((void *)(uintptr_t)s.ops);
+    json_decref((json_t *)(uintptr_t)s.weights);
     if (rc)
         return -1;
     printf("%s: %ld record%s in %ld shard%s (%ld %s there), %ld draw%s refused, %ld program%s verified, "
@@ -233,6 +247,7 @@ static int run_corpus(const struct opts *o, struct err *e)
     if (!rc)
         rc = corpus_make(&c, &n, e);
     free((void *)(uintptr_t)c.problem.ops);
+    json_decref((json_t *)(uintptr_t)c.problem.weights);
     if (rc)
         return -1;
     printf("%s: %d training records (%d repairs, %d knowledge), %d held-out tasks, %d prompts, %d harvest tasks, "

@@ -35,6 +35,7 @@ static const struct command *const commands[] = {
     &cmd_sft,
     &cmd_shrink,
     &cmd_synth,
+    &cmd_synth_diagnose,
     &cmd_synth_mine,
     &cmd_synth_profile,
     &cmd_synth_teach,

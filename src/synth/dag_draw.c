@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 
-#define WEIGHTED 4096
+#define WEIGHTED 8192
+#define WEIGHT_STEPS 4 /* copies of a row of weight 1, where weights are given: the least weight is a quarter */
 
 /* Rows by rank of the operand and whether it is int64, repeated by weight. */
 struct dag_table {
@@ -48,7 +50,19 @@ static void add_row(struct dag_table *t, const struct opdef *op, int weight)
                     t->row[rank][ints][t->n[rank][ints]++] = op;
 }
 
+static int copies_of(const struct opdef *op, int weight, const json_t *weights)
+{
+    int n = weights ? (int)lround(WEIGHT_STEPS * weight * json_f64(weights, op->family, 1)) : weight;
+
+    return n > 0 ? n : 1;
+}
+
 struct dag_table *dag_table_new(const uint8_t *allowed)
+{
+    return dag_table_weighted(allowed, NULL);
+}
+
+struct dag_table *dag_table_weighted(const uint8_t *allowed, const json_t *weights)
 {
     struct dag_table *t = xcalloc(1, sizeof *t);
     int n;
@@ -56,7 +70,7 @@ struct dag_table *dag_table_new(const uint8_t *allowed)
 
     for (int i = 0; i < n; i++)
         if (!allowed || allowed[i])
-            add_row(t, row[i], weight_of(row[i], count_family(row, n, row[i]->family)));
+            add_row(t, row[i], copies_of(row[i], weight_of(row[i], count_family(row, n, row[i]->family)), weights));
     t->clamp = op_find_row("clamp");
     return t;
 }

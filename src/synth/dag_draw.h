@@ -7,6 +7,8 @@
 #ifndef MC_SYNTH_DAG_DRAW_H
 #define MC_SYNTH_DAG_DRAW_H
 
+#include <jansson.h>
+
 #include "synth/dag.h"
 
 struct dag_limits {
@@ -19,6 +21,8 @@ struct dag_limits {
 /* The table that rows are drawn from; build once, read by any number of threads. */
 struct dag_table;
 struct dag_table *dag_table_new(const uint8_t *allowed);
+/* The same, with weights of families: {"convolution":1.8,..}; 1 for those that are not named. weights may be NULL. */
+struct dag_table *dag_table_weighted(const uint8_t *allowed, const json_t *weights);
 void dag_table_free(struct dag_table *t);
 
 /* Always succeeds: at least min_ops nodes unless the registry offers nothing more for the shapes drawn. */

@@ -101,7 +101,7 @@ static struct dag_table *table_of(const struct problem_options *o, enum op_class
         enum op_class its = class_of(o, row[i]);
         allowed[i] = (!o->ops || o->ops[i]) && (its == OP_TAUGHT || its == c);
     }
-    t = dag_table_new(allowed);
+    t = dag_table_weighted(allowed, o->weights);
     free(allowed);
     return t;
 }

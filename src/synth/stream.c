@@ -638,7 +638,7 @@ static int make_folders(const struct stream_options *o, struct err *e)
 /* What shapes the records; which process makes them, and how many at once, does not. */
 static json_t *claim_of(const struct stream_options *o)
 {
-    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b}",
+    return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b, s:O?}",
                      "generator",
                      SYNTH_GENERATOR,
                      "records", (json_int_t)o->records, "shard-size", o->shard_size, "seed", (json_int_t)o->seed,
@@ -646,7 +646,8 @@ static json_t *claim_of(const struct stream_options *o)
                      o->verify, "mutant-share", o->mutants, "trials", o->trials, "backend",
                      o->backend ? o->backend : "sim", "style", prompt_style_name(o->style), "ops",
                      o->ops_text ? o->ops_text : "all", "dialect", o->musa ? "musa" : "cuda", "max-program",
-                     o->max_program, "wordings", o->wordings, "formulas", o->formulas, "public", o->public);
+                     o->max_program, "wordings", o->wordings, "formulas", o->formulas, "public", o->public,
+                     "family-weights", o->weights);
 }
 
 /* The folder holds shards of these options or none: others would be kept silently. */
@@ -676,7 +677,7 @@ static int claim(const struct stream_options *o, struct err *e)
 
 int stream_make(const struct stream_options *o, struct stream_stats *ret, struct err *e)
 {
-    struct dag_table *t = dag_table_new(o->ops);
+    struct dag_table *t = dag_table_weighted(o->ops, o->weights);
     long shards = (o->records + o->shard_size - 1) / o->shard_size;
     struct stream_stats n = {0};
     struct progress p;

@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "base/err.h"
 #include "task/prompt.h"
 
@@ -38,6 +40,7 @@ struct stream_options {
     enum prompt_style style;
     bool public;            /* tasks as people write them (surface/surface.h), not operator graphs */
     bool musa;              /* programs in MUSA */
+    const json_t *weights;  /* of families (dag_draw.h); NULL: all 1 */
     int wordings;           /* of struct voice (record.h) */
     bool formulas;
     int max_program;        /* bytes of a program at most; 0: no limit */

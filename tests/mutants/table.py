@@ -289,6 +289,12 @@ m("learned graphs that prompts have", "synth/problem.c", "(s->prompted, hash) : 
   "synth/test_synth")
 m("questions of reductions without shapes", "synth/knowledge.c", "return k->class != NEST_MAP || k->n_dims != 1;",
   "return k->n_dims > 9;", "synth/test_synth")
+m("strong families weigh more", "synth/diagnose.c", "return 1 - (t->passed + 1.0) / (t->samples + 2.0);",
+  "return (t->passed + 1.0) / (t->samples + 2.0);", "synth/test_diagnose")
+m("second turns are rated", "synth/diagnose.c", "json_i64(line, \"turn\", 1) != 1", "0", "synth/test_diagnose")
+m("prompts in any order", "synth/diagnose.c", "log(u > 0 ? u : 0x1p-53) / w}", "log(u > 0 ? u : 0x1p-53)}",
+  "synth/test_diagnose")
+m("weights are not drawn by", "synth/dag_draw.c", "json_f64(weights, op->family, 1)", "1", "synth/test_diagnose")
 m("a name that is taken is given", "synth/wording.c", "w->used[i] ? *name : to", "to", "synth/test_wording")
 m("functions of one element read others", "synth/knowledge.c", "ax_is_id(x->kid[1], \"i\")", "true",
   "synth/test_wording")

@@ -1,0 +1,206 @@
+/* cmd_synth_diagnose.c - 'musacoder synth diagnose': where a model is weak, by what its tasks compute, and weights that
+ * follow from it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "bench/bench.h"
+#include "cli/cli.h"
+#include "cli/secret.h"
+#include "eval/eval.h"
+#include "synth/diagnose.h"
+#include "train/judge.h"
+
+static const struct opt rows[] = {
+    {"diagnose", "tasks", OPT_STR, NULL, "folder of task files"},
+    {"diagnose", "prompts", OPT_STR, NULL,
+        "prompts.jsonl of 'synth': its tasks, where --tasks names none; OUT/prompts.jsonl has them, weak families first"},
+    {"diagnose", "out", OPT_STR, NULL, "folder to write; needed. A stopped run continues there"},
+    {"diagnose", "model", OPT_STR, NULL, "model folder, or a server: it answers the tasks that are picked"},
+    {"diagnose", "bench", OPT_STR, NULL, "run folder of 'bench' on these tasks, instead of --model"},
+    {"diagnose", "balanced", OPT_INT, "64", "tasks that the model is asked, families in turn; 0: all"},
+    {"diagnose", "samples", OPT_INT, "2", "answers to each"},
+    {"diagnose", "keep", OPT_INT, "0", "prompts that are written; 0: all of them, in another order"},
+    {"diagnose", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
+    {"diagnose", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
+    {"diagnose", "max-new", OPT_INT, "1024", "longest answer (tokens)"},
+    {"diagnose", "style", OPT_CHOICE, "plain", "plain|full: wording of the request, as in training"},
+    {"diagnose", "seed", OPT_INT, "1", "seed of sampling, and of the prompts' order"},
+    {"diagnose", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's); a reference has 60"},
+    {"diagnose", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
+    {"diagnose", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
+    {"diagnose", "dialect", OPT_CHOICE, "cuda", "cuda|musa: what is asked for and judged"},
+    SECRET_ROW("diagnose"),
+    {"diagnose", "workers", OPT_INT, "1", "verifier processes"},
+    {"diagnose", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
+    {"diagnose", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
+    {"diagnose", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
+    {"diagnose", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run references unjailed, or run them so"},
+    {0},
+};
+
+static int check(const struct opts *o, struct err *e)
+{
+    if (!opts_has(o, "out"))
+        return err_set(e, ERR_INPUT, "no output folder; give --out DIR");
+    if (!opts_has(o, "tasks") && !opts_has(o, "prompts"))
+        return err_set(e, ERR_INPUT, "no tasks; give --tasks FOLDER or --prompts FILE");
+    if (opts_has(o, "model") && opts_has(o, "bench"))
+        return err_set(e, ERR_INPUT, "--model is asked, --bench was asked: give one of them");
+    if (opts_int(o, "balanced") < 0 || opts_int(o, "keep") < 0 || opts_int(o, "samples") < 1 ||
+        opts_int(o, "max-new") < 1)
+        return err_set(e, ERR_INPUT, "--balanced and --keep start at 0, --samples and --max-new at 1");
+    return 0;
+}
+
+/* The tasks that the model is asked, as files. */
+static int write_picked(const json_t *tasks, const json_t *found, int n, const char *folder, struct err *e)
+{
+    json_t *picked = diagnose_balanced(found, n ? n : (int)json_object_size(found)), *name;
+    int rc = file_is_dir(folder) && dir_remove(folder, e) < 0 ? -1 : dir_make(folder, e);
+    size_t i;
+
+    json_array_foreach(picked, i, name) {
+        const char *code = json_str(tasks, json_string_value(name), "");
+        char *path = xasprintf("%s/%s.py", folder, json_string_value(name));
+        if (!rc)
+            rc = file_write(path, code, strlen(code), e);
+        free(path);
+    }
+    json_decref(picked);
+    return rc;
+}
+
+static int run_bench(const struct opts *o, const char *folder, const char *out, struct err *e)
+{
+    struct bench_options b = {.model = opts_str(o, "model"), .tasks = folder, .out = out,
+                              .samples = (int)opts_int(o, "samples"), .max_new = (int)opts_int(o, "max-new"),
+                              .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"), .turns = 1,
+                              .seed = (uint64_t)opts_int(o, "seed"), .workers = (int)opts_int(o, "workers"),
+                              .jobs = (int)opts_int(o, "jobs"), .device = opts_str(o, "device"),
+                              .dtype = opts_str(o, "dtype"), .musa = !strcmp(opts_str(o, "dialect"), "musa")};
+    json_t *verdict = NULL, *result = NULL;
+    int rc = prompt_style_parse(opts_str(o, "style"), &b.style, e);
+
+    if (!rc)
+        rc = eval_backend_check(opts_has(o, "backend") ? opts_str(o, "backend") : EVAL_OPTIONS_DEFAULT.backend, e);
+    if (!rc)
+        rc = secret_use(o, e);
+    if (!rc) {
+        b.verdict = verdict = judge_options_of(o);
+        rc = bench_run(&b, &result, e);
+    }
+    json_decref(verdict), json_decref(result);
+    return rc;
+}
+
+static void print_tables(const json_t *found, const json_t *broken, const json_t *rates)
+{
+    const char *name, *family;
+    json_t *count = json_object(), *v;
+
+    json_object_foreach((json_t *)(uintptr_t)found, name, v) {
+        family = json_string_value(v);
+        json_object_set_new(count, family, json_integer(json_i64(count, family, 0) + 1));
+    }
+    printf("%zu references, %zu that do not run\n", json_object_size(found), json_object_size(broken));
+    json_object_foreach(count, family, v) {
+        const json_t *r = json_object_get(rates, family), *speed = json_object_get(r, "speedup");
+        printf("  %-14s %6" PRId64, family, (int64_t)json_integer_value(v));
+        if (r)
+            printf("  %5" PRId64 " samples  compile %5.1f %%  correct %5.1f %%  weight %.2f",
+                   (int64_t)json_i64(r, "samples", 0), 100 * json_f64(r, "compile_rate", 0),
+                   100 * json_f64(r, "correct", 0), json_f64(r, "weight", 1));
+        if (json_is_real(speed))
+            printf("  speedup %.2f", json_real_value(speed));
+        putchar('\n');
+    }
+    json_decref(count);
+}
+
+static int write_json(const char *out, const char *name, json_t *v, struct err *e)
+{
+    char *path = path_join(out, name);
+    int rc = json_write(path, v, e);
+
+    free(path);
+    json_decref(v);
+    return rc;
+}
+
+/* diagnosis.json, family-weights.json, prompts.jsonl */
+static int write_all(const struct opts *o, json_t *found, json_t *broken, json_t *rates, struct err *e)
+{
+    const char *out = opts_str(o, "out");
+    char *prompts = path_join(out, "prompts.jsonl");
+    int rc = write_json(out, "diagnosis.json", json_pack("{s:O, s:O, s:O*}", "families", found, "broken", broken, "rates",
+                                                         rates), e);
+
+    if (!rc && rates)
+        rc = write_json(out, "family-weights.json", diagnose_weights(rates), e);
+    if (!rc && rates && opts_has(o, "prompts"))
+        rc = diagnose_prompts(opts_str(o, "prompts"), found, rates, (uint64_t)opts_int(o, "seed"),
+                              (int)opts_int(o, "keep"), prompts, e);
+    free(prompts);
+    return rc;
+}
+
+/* The rates of --bench, or of a benchmark of --model under OUT; none without both. */
+static int find_rates(const struct opts *o, const json_t *tasks, const json_t *found, json_t **ret, struct err *e)
+{
+    const char *out = opts_str(o, "out");
+    char *folder = path_join(out, "tasks"), *own = path_join(out, "bench");
+    const char *run = opts_has(o, "bench") ? opts_str(o, "bench") : own;
+    int rc = 0;
+
+    if (opts_has(o, "model") && (write_picked(tasks, found, (int)opts_int(o, "balanced"), folder, e) < 0 ||
+                                 run_bench(o, folder, own, e) < 0))
+        rc = -1;
+    if (!rc && (opts_has(o, "model") || opts_has(o, "bench"))) {
+        *ret = diagnose_rates(found, run, e);
+        rc = *ret ? 0 : -1;
+    }
+    free(folder), free(own);
+    return rc;
+}
+
+static int run(const struct opts *o, struct err *e)
+{
+    json_t *tasks = NULL, *found = NULL, *broken = NULL, *rates = NULL;
+    int rc = check(o, e);
+
+    if (!rc) {
+        tasks = diagnose_tasks(opts_has(o, "tasks") ? opts_str(o, "tasks") : opts_str(o, "prompts"), e);
+        rc = tasks ? 0 : -1;
+    }
+    if (!rc) {
+        found = diagnose_trace(tasks, opts_str(o, "out"), 60, !strcmp(opts_str(o, "jail"), "none"), &broken, e);
+        rc = found ? find_rates(o, tasks, found, &rates, e) : -1;
+    }
+    if (!rc)
+        rc = write_all(o, found, broken, rates, e);
+    if (!rc) {
+        print_tables(found, broken, rates);
+        if (rates)
+            printf("next: musacoder synth --family-weights %s/family-weights.json --out DIR\n", opts_str(o, "out"));
+    }
+    json_decref(tasks), json_decref(found), json_decref(broken), json_decref(rates);
+    return rc ? -1 : EXIT_OK;
+}
+
+const struct command cmd_synth_diagnose = {
+    "synth diagnose", "families of operators in which a model is weak, and weights for them",
+    "--tasks DIR | --prompts FILE --out OUT [--model DIR | --bench RUN]",
+    "Runs each reference once, in the jail, and files the aten operators that it calls under families (convolution,\n"
+    "matmul, reduction, ..): a task is of the rarest family that it calls. Then the model answers as many tasks of each\n"
+    "family as there are (--balanced N in all), or verdicts of a run of 'bench' are read: compile rate, correctness and\n"
+    "speed by family. A family's weight is its share of failures over the mean, within 1/4 to 4.\n"
+    "OUT/diagnosis.json has families and rates, OUT/family-weights.json the weights for 'synth --family-weights', and\n"
+    "with --prompts OUT/prompts.jsonl the prompts in an order in which weak families come first. In a recipe the\n"
+    "stage 'diagnose' does so, and stages behind it ask these prompts.\n"
+    "Exit code: 0 done, 2 usage, 3 no Python or no jail.\n\n",
+    rows, run, 0};
