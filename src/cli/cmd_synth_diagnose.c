@@ -18,7 +18,7 @@
 static const struct opt rows[] = {
     {"diagnose", "tasks", OPT_STR, NULL, "folder of task files"},
     {"diagnose", "prompts", OPT_STR, NULL,
-        "prompts.jsonl of 'synth': its tasks, where --tasks names none; OUT/prompts.jsonl has them, weak families first"},
+        "prompts.jsonl of 'synth': its tasks, where --tasks names none; OUT/prompts.jsonl has weak families first"},
     {"diagnose", "out", OPT_STR, NULL, "folder to write; needed. A stopped run continues there"},
     {"diagnose", "model", OPT_STR, NULL, "model folder, or a server: it answers the tasks that are picked"},
     {"diagnose", "bench", OPT_STR, NULL, "run folder of 'bench' on these tasks, instead of --model"},
@@ -137,8 +137,8 @@ static int write_all(const struct opts *o, json_t *found, json_t *broken, json_t
 {
     const char *out = opts_str(o, "out");
     char *prompts = path_join(out, "prompts.jsonl");
-    int rc = write_json(out, "diagnosis.json", json_pack("{s:O, s:O, s:O*}", "families", found, "broken", broken, "rates",
-                                                         rates), e);
+    json_t *all = json_pack("{s:O, s:O, s:O*}", "families", found, "broken", broken, "rates", rates);
+    int rc = write_json(out, "diagnosis.json", all, e);
 
     if (!rc && rates)
         rc = write_json(out, "family-weights.json", diagnose_weights(rates), e);
@@ -196,9 +196,9 @@ const struct command cmd_synth_diagnose = {
     "synth diagnose", "families of operators in which a model is weak, and weights for them",
     "--tasks DIR | --prompts FILE --out OUT [--model DIR | --bench RUN]",
     "Runs each reference once, in the jail, and files the aten operators that it calls under families (convolution,\n"
-    "matmul, reduction, ..): a task is of the rarest family that it calls. Then the model answers as many tasks of each\n"
-    "family as there are (--balanced N in all), or verdicts of a run of 'bench' are read: compile rate, correctness and\n"
-    "speed by family. A family's weight is its share of failures over the mean, within 1/4 to 4.\n"
+    "matmul, reduction, ..): a task is of the rarest family that it calls. Then the model answers as many tasks of\n"
+    "each family as there are (--balanced N in all), or verdicts of a run of 'bench' are read: compile rate,\n"
+    "correctness and speed by family. A family's weight is its share of failures over the mean, within 1/4 to 4.\n"
     "OUT/diagnosis.json has families and rates, OUT/family-weights.json the weights for 'synth --family-weights', and\n"
     "with --prompts OUT/prompts.jsonl the prompts in an order in which weak families come first. In a recipe the\n"
     "stage 'diagnose' does so, and stages behind it ask these prompts.\n"

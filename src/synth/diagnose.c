@@ -446,7 +446,7 @@ json_t *diagnose_weights_read(const char *path, struct err *e)
     int rc = weights ? 0 : -1;
 
     if (weights && !json_is_object(weights))
-        rc = err_set(e, ERR_INPUT, "'%s' is no object of family and weight; 'musacoder synth diagnose' writes one", path);
+        rc = err_set(e, ERR_INPUT, "'%s' is no object of family and weight; 'synth diagnose' writes one", path);
     json_object_foreach(weights, name, w)
         rc = rc ? rc : check_weight(path, name, w, e);
     if (!rc)

@@ -70,7 +70,8 @@ def check_rates(folder, out):
     with open(os.path.join(out, "verdicts.jsonl"), "w", encoding="utf-8") as f:
         for name in FAMILIES:
             status = "failed" if name == "c_conv" else "passed"
-            f.write(json.dumps({"task": name, "turn": 1, "verdict": {"status": status, "compile": {"ok": True}}}) + "\n")
+            verdict = {"status": status, "compile": {"ok": True}}
+            f.write(json.dumps({"task": name, "turn": 1, "verdict": verdict}) + "\n")
     done = diagnose("--tasks", folder, "--out", out, "--bench", out)
     check(done.returncode == 0 and "correct   0.0 %" in done.stdout, done.stdout + done.stderr)
     weights = read(out, "family-weights.json")
