@@ -13,6 +13,7 @@
 #include "cli/secret.h"
 #include "eval/eval.h"
 #include "lint/shrink.h"
+#include "nn/model.h"
 #include "train/judge.h"
 
 static const struct opt rows[] = {
@@ -37,7 +38,7 @@ static const struct opt rows[] = {
      "what failed is shown with numbered lines, and the answer may be the lines that change"},
     {"bench", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
     {"bench", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
-    {"bench", "max-new", OPT_INT, "1024", "longest response (tokens)"},
+    {"bench", "max-new", OPT_INT, "1024", "longest response (tokens); 0: as the model's folder says (SFT: the longest it saw)"},
     {"bench", "max-context", OPT_INT, "0", "longest dialogue (tokens); 0: what the model has"},
     {"bench", "max-batch", OPT_INT, "0", "rows decoded together; 0: the sampler's choice"},
     {"bench", "limit", OPT_INT, "0", "first so many tasks only (of a suite: of each level); 0: all"},
@@ -109,7 +110,6 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
         .out = opts_str(o, "out"), .missing_fail = !strcmp(opts_str(o, "missing"), "fail"),
         .shrink_to = opts_int(o, "shrink-to"), .faster_than = opts_real(o, "faster-than"),
         .edits = opts_bool(o, "edits"), .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"),
-            .max_new = (int)opts_int(o, "max-new"),
         .max_context = (int)opts_int(o, "max-context"), .max_batch = (int)opts_int(o, "max-batch"),
         .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"),
             .seed = (uint64_t)opts_int(o, "seed"),
@@ -124,7 +124,9 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
         return err_set(e, ERR_INPUT, "no run folder; say --out RUN");
     if (b->queue && (opts_has(o, "secret") || opts_has(o, "profile")))
         return err_set(e, ERR_INPUT, "--secret and --profile are matters of the workers of --queue; give them there");
-    if (b->turns < 1 || b->max_new < 1)
+    if (model_folder_max_new(b->model, opts_int(o, "max-new"), &b->max_new, e) < 0)
+        return -1;
+    if (b->turns < 1 || (b->model && b->max_new < 1))
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
     if (!(b->faster_than > 0))
         return err_set(e, ERR_INPUT, "--faster-than %g is not possible; 1.1 means ten percent faster", b->faster_than);

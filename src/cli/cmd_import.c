@@ -29,5 +29,6 @@ const struct command cmd_import = {
     "Writes a Hugging Face folder: weights in bf16 (quantised ones as the numbers that they stand for),\n"
     "configuration, tokenizer, and a model card that says where they come from. The first call makes a small Python\n"
     "environment in the data folder (network). 'make base' fetches and imports a small model,\n"
-    "SmolLM2-135M-Instruct. Other families, SentencePiece tokenizers and scaled rotations other than Llama 3's are refused by name.\n\n",
+    "SmolLM2-135M-Instruct. Other families, SentencePiece tokenizers and scaled rotations other than Llama 3's are\n"
+    "refused by name.\n\n",
     rows, import, 1};

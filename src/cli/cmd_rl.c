@@ -6,6 +6,7 @@
 #include "cli/secret.h"
 #include "cli/train_opts.h"
 #include "eval/eval.h"
+#include "nn/model.h"
 #include "train/judge.h"
 #include "train/rl.h"
 
@@ -25,7 +26,7 @@ static const struct opt rows[] = {
      "a prompt whose group passed whole, or failed whole twice, is left out for a pass"},
     {"rl", "temperature", OPT_REAL, "0.9", "sampling temperature; the trainer divides logits by it too"},
     {"rl", "top-p", OPT_REAL, "1", "below 1: draw from the likeliest ids; training's softmax runs over the same"},
-    {"rl", "max-new", OPT_INT, "512", "longest response (tokens)"},
+    {"rl", "max-new", OPT_INT, "512", "longest response (tokens); 0: as the model's folder says (SFT: the longest it saw)"},
     {"rl", "max-prompt", OPT_INT, "2048", "longest prompt, repair dialogues included (tokens)"},
     {"rl", "micro-tokens", OPT_INT, "4096", "tokens forwarded together"},
     {"rl", "minibatches", OPT_INT, "1", "optimiser steps that share a rollout batch"},
@@ -113,7 +114,7 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
         .metrics = opts_str(o, "metrics"), .stage = opts_str(o, "stage"), .claim = o->values,
         .steps = opts_int(o, "steps"), .save_every = opts_int(o, "save-every"),
         .prompts = (int)opts_int(o, "batch-prompts"), .group = (int)opts_int(o, "group"),
-        .turns = (int)opts_int(o, "turns"), .max_new = (int)opts_int(o, "max-new"),
+        .turns = (int)opts_int(o, "turns"),
         .max_prompt = (int)opts_int(o, "max-prompt"), .micro_tokens = (int)opts_int(o, "micro-tokens"),
         .minibatches = (int)opts_int(o, "minibatches"), .epochs = (int)opts_int(o, "epochs"),
         .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"),
@@ -136,7 +137,8 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
         .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
     if (!r->model || !r->data || !r->out)
         return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
-    if (schedule_check(&r->schedule, e) < 0 ||
+    if (model_folder_max_new(r->model, opts_int(o, "max-new"), &r->max_new, e) < 0 ||
+        schedule_check(&r->schedule, e) < 0 ||
         schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || policy_of(o, &r->policy, e) < 0 ||
         prompt_style_parse(opts_str(o, "style"), &r->style, e) < 0)
         return -1;

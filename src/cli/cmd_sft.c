@@ -11,6 +11,7 @@
 #include "cli/secret.h"
 #include "cli/train_opts.h"
 #include "eval/eval.h"
+#include "nn/model.h"
 #include "train/harvest.h"
 #include "train/judge.h"
 #include "train/ranks.h"
@@ -59,7 +60,7 @@ static const struct opt sft_rows[] = {
         "mix after the harvest, whose records are of kind 'own' (default: that of mix)"},
     {"sft", "harvest-device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the harvest's samples are drawn"},
     {"sft", "temperature", OPT_REAL, "0.7", "of the harvest's samples"},
-    {"sft", "max-new", OPT_INT, "512", "longest answer of the harvest (tokens)"},
+    {"sft", "max-new", OPT_INT, "512", "longest answer of the harvest (tokens); 0: the longest of the data"},
     {"sft", "edits", OPT_BOOL, "false",
      "the harvest's failures are shown with numbered lines and mended by lines, where few have to change"},
     {"sft", "style", OPT_CHOICE, "plain", "plain|full: how the judge's words are told, as in the prompts"},
@@ -156,13 +157,15 @@ static int harvest(const struct opts *o, const char *model, const char *out, str
     json_t *verdict = judge_options_of(o);
     struct harvest_options h = {
         .model = model, .data = opts_str(o, "harvest"), .out = out, .tasks = opts_int(o, "harvest-tasks"),
-        .samples = (int)opts_int(o, "harvest-samples"), .max_new = (int)opts_int(o, "max-new"), .chunk = 64,
+        .samples = (int)opts_int(o, "harvest-samples"), .chunk = 64,
         .temperature = opts_real(o, "temperature"), .verdict = verdict, .workers = (int)opts_int(o, "workers"),
         .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
         .edits = opts_bool(o, "edits"), .device = opts_str(o, "harvest-device"),
         .dtype = opts_str(o, "dtype")};
     int rc = prompt_style_parse(opts_str(o, "style"), &h.style, e);
 
+    if (!rc)
+        rc = model_folder_max_new(model, opts_int(o, "max-new"), &h.max_new, e);
     if (!rc)
         rc = harvest_collect(&h, e);
     json_decref(verdict);

@@ -46,6 +46,7 @@ struct model_config {
     char prefix[24];    /* of tensor names: "model." or, in a checkpoint with vision, "model.language_model." */
     int32_t eos[8];     /* eos_token_id of generation_config.json if there, else of config.json */
     int n_eos;
+    int max_new;        /* max_new_tokens of generation_config.json; SFT sets the longest answer it has seen. 0: none */
     json_t *source;     /* config.json as read; model_save writes it back with unknown keys kept */
 };
 
@@ -59,6 +60,8 @@ int model_config_parse(const json_t *json, struct model_config *ret, struct err 
 int model_eos_parse(const json_t *v, struct model_config *c, struct err *e);
 int model_config_read(const char *path, struct model_config *ret, struct err *e);
 void model_config_free(struct model_config *c);
+/* *ret = asked; 0 asks the folder: max_new_tokens of its generation_config.json, ERR_INPUT where it has none. */
+int model_folder_max_new(const char *dir, int64_t asked, int *ret, struct err *e);
 const char *model_architecture(const json_t *config); /* Transformers' class; NULL where it is not ours */
 size_t model_config_params(const struct model_config *c); /* weights, tied ones counted once */
 

@@ -55,17 +55,33 @@ static int load_weights(struct model *m, const struct safetensors *s, bool read,
 }
 
 /* generation_config.json, when there is one, knows the ids that end a turn better than config.json. */
-static int read_generation_config(struct model *m, const char *dir, struct err *e)
+static int read_generation_config(struct model_config *c, const char *dir, struct err *e)
 {
     char *path = path_join(dir, "generation_config.json");
     json_t *o = file_exists(path) ? json_read(path, e) : json_object();
+    int64_t most = json_i64(o, "max_new_tokens", 0);
     int rc = o ? 0 : -1;
 
-    if (rc == 0 && model_eos_parse(json_object_get(o, "eos_token_id"), &m->config, e) < 0)
+    if (rc == 0 && model_eos_parse(json_object_get(o, "eos_token_id"), c, e) < 0)
         rc = err_prefix(e, "'%s'", path);
+    c->max_new = most > 0 && most < INT32_MAX ? (int)most : 0;
     json_decref(o);
     free(path);
     return rc;
+}
+
+int model_folder_max_new(const char *dir, int64_t asked, int *ret, struct err *e)
+{
+    struct model_config c = {0};
+
+    *ret = (int)asked;
+    if (asked || !dir)
+        return 0;
+    if (read_generation_config(&c, dir, e) < 0)
+        return -1;
+    *ret = c.max_new;
+    return c.max_new ? 0 : err_set(e, ERR_INPUT, "--max-new 0 takes the longest answer from generation_config.json of "
+                                                 "'%s', which has no max_new_tokens; name a number", dir);
 }
 
 /* Some text-only checkpoints keep the names of the model with vision that they were cut from, and the other way
@@ -120,7 +136,7 @@ static struct model *load(const char *dir, bool read, struct err *e)
         err_prefix(e, "model '%s'", dir);
         return NULL;
     }
-    if (read_generation_config(m, dir, e) < 0) {
+    if (read_generation_config(&m->config, dir, e) < 0) {
         model_free(m);
         return NULL;
     }

@@ -246,6 +246,8 @@ static int save_generation_config(const struct model *m, const char *dir, struct
         json_array_append_new(ids, json_integer(m->config.eos[i]));
     if (m->config.n_eos)
         json_object_set(o, "eos_token_id", ids);
+    if (m->config.max_new)
+        json_object_set_new(o, "max_new_tokens", json_integer(m->config.max_new));
     rc = json_write(path, o, e);
     json_decref(ids);
     json_decref(o);

@@ -333,6 +333,19 @@ static int restore(struct sft *s, const char *folder, struct err *e)
     return 0;
 }
 
+#define ROUND_ANSWER 64 /* tokens */
+
+/* What the saved folder allows an answer: the longest there is in the data, rounded up. */
+static int longest_answer(const struct dataset *d)
+{
+    int most = 0;
+
+    for (size_t i = 0; i < d->n; i++)
+        if (d->ex[i].to - d->ex[i].from > most)
+            most = d->ex[i].to - d->ex[i].from;
+    return (most + ROUND_ANSWER - 1) / ROUND_ANSWER * ROUND_ANSWER;
+}
+
 static int open_model(struct sft *s, const char *folder, struct err *e)
 {
     const struct sft_options *o = s->o;
@@ -344,6 +357,7 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     if (model_use_tokenizer(s->m, s->tok, e) < 0 ||
         ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0)
         return -1;
+    s->m->config.max_new = longest_answer(&s->data);
     if (o->zero)
         model_part_moments(s->m);
     if (model_train_begin(s->m, &lim, e) < 0)
