@@ -38,7 +38,7 @@ static const struct opt rows[] = {
      "what failed is shown with numbered lines, and the answer may be the lines that change"},
     {"bench", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
     {"bench", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
-    {"bench", "max-new", OPT_INT, "1024", "longest response (tokens); 0: as the model's folder says (SFT: the longest it saw)"},
+    {"bench", "max-new", OPT_INT, "1024", "longest response (tokens); 0: what the model's folder says"},
     {"bench", "max-context", OPT_INT, "0", "longest dialogue (tokens); 0: what the model has"},
     {"bench", "max-batch", OPT_INT, "0", "rows decoded together; 0: the sampler's choice"},
     {"bench", "limit", OPT_INT, "0", "first so many tasks only (of a suite: of each level); 0: all"},

@@ -29,7 +29,7 @@ static const struct opt rows[] = {
     {"rft", "max-prompts", OPT_INT, "0", "prompts sampled (0: all)"},
     {"rft", "samples", OPT_INT, "8", "responses sampled for each prompt"},
     {"rft", "temperature", OPT_REAL, "0.9", "sampling temperature"},
-    {"rft", "max-new", OPT_INT, "512", "longest response (tokens); 0: as the model's folder says (SFT: the longest it saw)"},
+    {"rft", "max-new", OPT_INT, "512", "longest response (tokens); 0: what the model's folder says"},
     {"rft", "chunk", OPT_INT, "16", "prompts sampled together"},
     {"rft", "threshold", OPT_REAL, STR(CLUSTER_THRESHOLD), "Jaccard index from which two programs are one strategy"},
     {"rft", "max-keep", OPT_INT, "4", "programs kept of one prompt at most"},
@@ -78,7 +78,8 @@ static int collect(const struct opts *o, const json_t *verdict, struct err *e)
     struct rft_options ro = {
         .model = opts_str(o, "model"), .data = opts_str(o, "prompts"), .out = opts_str(o, "out"),
         .metrics = opts_str(o, "metrics"), .prompts = opts_int(o, "max-prompts"),
-        .samples = (int)opts_int(o, "samples"), .chunk = (int)opts_int(o, "chunk"), .max_keep = (int)opts_int(o, "max-keep"),
+        .samples = (int)opts_int(o, "samples"), .chunk = (int)opts_int(o, "chunk"),
+        .max_keep = (int)opts_int(o, "max-keep"),
         .keep_min = (int)opts_int(o, "keep-min"), .keep_max = (int)opts_int(o, "keep-max"),
         .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"), .verdict = verdict,
         .claim = o->values,

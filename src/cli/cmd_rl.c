@@ -26,7 +26,7 @@ static const struct opt rows[] = {
      "a prompt whose group passed whole, or failed whole twice, is left out for a pass"},
     {"rl", "temperature", OPT_REAL, "0.9", "sampling temperature; the trainer divides logits by it too"},
     {"rl", "top-p", OPT_REAL, "1", "below 1: draw from the likeliest ids; training's softmax runs over the same"},
-    {"rl", "max-new", OPT_INT, "512", "longest response (tokens); 0: as the model's folder says (SFT: the longest it saw)"},
+    {"rl", "max-new", OPT_INT, "512", "longest response (tokens); 0: what the model's folder says"},
     {"rl", "max-prompt", OPT_INT, "2048", "longest prompt, repair dialogues included (tokens)"},
     {"rl", "micro-tokens", OPT_INT, "4096", "tokens forwarded together"},
     {"rl", "minibatches", OPT_INT, "1", "optimiser steps that share a rollout batch"},

@@ -36,6 +36,7 @@ struct kind {
 
 static const struct kind kinds[] = {
     {"synth", &cmd_synth, "data", "out=out", false},
+    {"public", &cmd_synth, NULL, "out=out", false}, // records of modules as people write them, beside synth's
     {"init", &cmd_scratch, NULL, "data=train out=out", true},
     {"sft", &cmd_sft, NULL, "model=model data=train harvest=harvest out=out metrics=metrics stage=stage", true},
     {"diagnose", &cmd_synth_diagnose, NULL, "model=model prompts=prompts out=out", false},
@@ -60,6 +61,7 @@ struct run {
     char *model;     /* made by the latest planned stage */
     bool has_own;    /* sft harvested the model's failures */
     bool diagnosed;  /* prompts are those of the stage 'diagnose' */
+    bool has_public; /* the stage 'public' was planned */
     char last_key[65];
     json_t *resolved;
     struct err *e;
@@ -92,6 +94,8 @@ static char *data_files(const struct run *r, const char *what)
     struct buf list;
 
     buf_init(&list, BUF_MAX_TEXT);
+    if (r->has_public)
+        buf_addf(&list, "%s/public/data", r->out);
     for (char *w = strtok_r(words, "+", &save); w; w = strtok_r(NULL, "+", &save))
         for (size_t i = 0; i < sizeof files / sizeof *files; i++)
             if (!strcmp(w, files[i].word) && (strcmp(w, "own") || r->has_own))
@@ -242,6 +246,7 @@ static int plan_word(const char *word, void *ctx, struct err *e)
     if (plan_stage(r, k, word, k->folder ? k->folder : word, e) < 0)
         return -1;
     memcpy(r->last_key, r->stages[r->n - 1].key, sizeof r->last_key);
+    r->has_public |= !strcmp(word, "public");
     if (!strcmp(word, "sft"))
         r->has_own = opts_int(&r->stages[r->n - 1].opts, "harvest-tasks") > 0;
     r->diagnosed |= !strcmp(word, "diagnose");
@@ -539,6 +544,25 @@ static int write_resolved(struct run *r, struct err *e)
     return rc;
 }
 
+/* "base:NAME" is a folder that 'make base' has put into the data folder. */
+static int find_base(json_t *recipe, struct err *e)
+{
+    const char *model = json_str(recipe, "model", "");
+    char *name, *path;
+    int rc = 0;
+
+    if (strncmp(model, "base:", 5))
+        return 0;
+    name = path_join("models", model + 5);
+    path = path_data(name);
+    if (!file_is_dir(path))
+        rc = err_set(e, ERR_INPUT, "there is no '%s'; 'make base' fetches it", path);
+    else
+        json_object_set_new(recipe, "model", json_string(path));
+    free(name), free(path);
+    return rc;
+}
+
 /* The model that the first stage starts from, where no stage makes one. Another one makes other stages of the rest. */
 static int base_model(struct run *r, struct err *e)
 {
@@ -556,13 +580,15 @@ static int base_model(struct run *r, struct err *e)
     return 0;
 }
 
+#define LONGEST_UNKNOWN 2048 /* tokens of an answer, before there are data */
 #define CARD ((size_t)141000000000) /* the largest that training was measured on */
 
 static void tell_budget(const struct run_stage *s, const struct model_config *c)
 {
     struct train_limits l = {.max_tokens = (int)opts_int(&s->opts, "micro-tokens")};
     bool samples = opts_has(&s->opts, "max-prompt");
-    int len = samples ? (int)(opts_int(&s->opts, "max-prompt") + opts_int(&s->opts, "max-new")) : 0;
+    int64_t most = samples ? opts_int(&s->opts, "max-new") : 0; // 0: what SFT will find in the data
+    int len = samples ? (int)(opts_int(&s->opts, "max-prompt") + (most ? most : LONGEST_UNKNOWN)) : 0;
     bool zero = json_i64(s->opts.values, "zero", 0) > 0;
     int parts = zero ? (int)json_i64(s->opts.values, "gpus", 1) : 1;
     struct model_budget b = model_budget(c, opts_str(&s->opts, "dtype"), &l, len, parts);
@@ -690,6 +716,8 @@ static int run_command(const struct opts *o, struct err *e)
         rc = -1;
     if (rc == 0 && opts_has(o, "set"))
         rc = apply_sets(r.recipe, opts_str(o, "set"), sections, e);
+    if (rc == 0)
+        rc = find_base(r.recipe, e);
     if (rc == 0) {
         rc = choose_folder(&r, o, e);
         if (rc == 0)

@@ -48,6 +48,12 @@ static int add_file(struct files *f, char *path, struct err *e)
     return 0;
 }
 
+/* What synth holds out lies beside what is to be learned; who names that file itself means it. */
+static bool is_data(const char *name)
+{
+    return strncmp(name, "heldout", 7) && (ends_with(name, ".jsonl") || ends_with(name, ".parquet"));
+}
+
 static int add_folder(struct files *f, const char *dir, struct err *e)
 {
     size_t n, before = f->n;
@@ -57,7 +63,7 @@ static int add_folder(struct files *f, const char *dir, struct err *e)
     if (rc < 0)
         return -1;
     for (size_t i = 0; i < n && rc == 0; i++)
-        if (ends_with(names[i], ".jsonl") || ends_with(names[i], ".parquet"))
+        if (is_data(names[i]))
             rc = add_file(f, path_join(dir, names[i]), e);
     names_free(names, n);
     if (rc == 0 && f->n == before)

@@ -71,6 +71,7 @@ static void folder_is_its_files(void **state)
     write_shard("shards/002.jsonl", 31, 40); // written out of order, read in order
     write_shard("shards/000.jsonl", 0, 7);
     write_shard("shards/001.jsonl", 7, 31);
+    write_shard("shards/heldout-000.jsonl", 3, 9); // what synth holds out is not learned
     tiny_must(add_all(&whole, file, 1, &e), &e);
     assert_int_equal(whole.n, 40);
     assert_int_equal(whole.n_kinds, 2);
