@@ -14,9 +14,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 EXE = os.environ.get("MUSACODER_EXE") or os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")
 WIDTH, INNER, ROWS, LAYERS = 32, 48, 960, 2
 SMALL = ["synth.tasks=60", "synth.heldout=1", "synth.prompts=8", "synth.harvest=0", "synth.repairs=0",
-         "synth.max-ops=1", "synth.verify-share=0", "synth.knowledge=20", "synth.max-program=1500", "synth.ops=activation",
-         "public.records=20", "public.shard-size=7", "sft.steps=2", "sft.harvest-tasks=0", "sft.batch-tokens=2048",
-         "sft.mix=knowledge=0.1", "rft.mix=knowledge=0.1", "bench.limit=2", "rl_single.steps=1", "rl_multi.steps=1"]
+         "synth.max-ops=1", "synth.verify-share=0", "synth.knowledge=20", "synth.max-program=1500",
+         "synth.ops=activation", "public.records=20", "public.shard-size=7", "sft.steps=2", "sft.harvest-tasks=0",
+         "sft.batch-tokens=2048", "sft.mix=knowledge=0.1", "rft.mix=knowledge=0.1", "bench.limit=2",
+         "rl_single.steps=1", "rl_multi.steps=1"]
 
 
 def tensors():
