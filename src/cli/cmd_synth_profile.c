@@ -25,7 +25,8 @@ static int run(const struct opts *o, struct err *e)
 
 const struct command cmd_synth_profile = {
     "synth profile", "records from what ncu says of kernels", "FOLDER --out OUT",
-    "FOLDER has NAME.csv and NAME.py: figures of Nsight Compute, and the program that they are of. On a machine with\n"
+    "FOLDER has NAME.csv and NAME.py: figures of Nsight Compute, and the program that they are of; and NAME.task\n"
+    "where the record shall hold the task too (lab/profile_records.py makes such a folder). On a machine with\n"
     "a GPU 'musacoder eval --capsule FILE' keeps a judged program's kernels, and 'musacoder replay FILE --profile\n"
     "NAME.csv' writes the figures. Each kernel becomes a record of kind 'profile': the program and its figures, and\n"
     "what limits it, by rules that src/synth/ncu.h states: 60 percent of a peak limit a kernel, below that it waits.\n"

@@ -247,7 +247,8 @@ char *ncu_table(const json_t *kernel)
 
 /* ---- records ---- */
 
-static json_t *record(const char *name, size_t no, const char *program, const json_t *kernel)
+/* task: its text, or NULL where only the program is known. */
+static json_t *record(const char *name, size_t no, const char *task, const char *program, const json_t *kernel)
 {
     char *table = ncu_table(kernel), *answer = ncu_answer(kernel), *id = xasprintf("profile-%s-%zu", name, no);
     char *question = xasprintf("What limits this kernel, and what would make it faster?\n\n```python\n%s```\n\n%s",
@@ -255,8 +256,9 @@ static json_t *record(const char *name, size_t no, const char *program, const js
     json_t *m = prompt_start(question), *v;
 
     prompt_say(m, "assistant", answer);
-    v = json_pack("{s:s, s:s, s:o, s:n, s:{s:s, s:s}, s:n, s:{s:s, s:s, s:s}, s:n, s:s}", "id", id, "kind", "profile",
-                  "messages", m, "task", "kernel", "lang", "cuda", "code", program, "verdict", "provenance",
+    v = json_pack("{s:s, s:s, s:o, s:o, s:{s:s, s:s}, s:n, s:{s:s, s:s, s:s}, s:n, s:s}", "id", id, "kind", "profile",
+                  "messages", m, "task", task ? json_pack("{s:s, s:s}", "name", name, "code", task) : json_null(),
+                  "kernel", "lang", "cuda", "code", program, "verdict", "provenance",
                   "generator", "ncu", "bound", ncu_bound(kernel), "kernel", json_str(kernel, "kernel", ""),
                   "difficulty", "split", "train");
     free(table), free(answer), free(id), free(question);
@@ -285,17 +287,20 @@ static int read_text(const char *folder, const char *name, const char *end, stru
 
 static int add_file(const char *folder, const char *name, struct buf *out, struct ncu_stats *n, struct err *e)
 {
-    struct buf csv, program;
+    struct buf csv, program, task;
+    char *beside = xasprintf("%s/%s.task", folder, name);
     json_t *kernels = NULL, *k;
     size_t i;
     int rc;
 
-    buf_init(&csv, MAX_CSV), buf_init(&program, BUF_MAX_TEXT);
+    buf_init(&csv, MAX_CSV), buf_init(&program, BUF_MAX_TEXT), buf_init(&task, BUF_MAX_TEXT);
     rc = read_text(folder, name, ".csv", &csv, e) < 0 || read_text(folder, name, ".py", &program, e) < 0 ? -1 : 0;
+    if (!rc && file_exists(beside))
+        rc = read_text(folder, name, ".task", &task, e);
     if (!rc && !(kernels = ncu_parse(csv.p, csv.n, name, e)))
         rc = -1;
     json_array_foreach(kernels, i, k) {
-        json_t *v = record(name, i, program.p, k);
+        json_t *v = record(name, i, task.n ? task.p : NULL, program.p, k);
         char *text = json_text(v);
         buf_adds(out, text), buf_addc(out, '\n');
         count_bound(n, ncu_bound(k));
@@ -303,7 +308,8 @@ static int add_file(const char *folder, const char *name, struct buf *out, struc
         json_decref(v);
     }
     n->files++;
-    buf_free(&csv), buf_free(&program);
+    buf_free(&csv), buf_free(&program), buf_free(&task);
+    free(beside);
     json_decref(kernels);
     return rc;
 }

@@ -32,6 +32,12 @@ def check_records(folder, out):
           done.stdout + done.stderr)
     rows = [json.loads(line) for line in open(out + "/data/train-00000.jsonl", encoding="utf-8")]
     check([r["provenance"]["bound"] for r in rows] == ["latency", "memory"], rows)
+    check(all(r["task"] is None for r in rows), "a task from nowhere")
+    with open(folder + "/ncu_sum.task", "w", encoding="utf-8") as f:
+        f.write("class Model: pass\n")
+    profile(folder, "--out", out)
+    again = [json.loads(line) for line in open(out + "/data/train-00000.jsonl", encoding="utf-8")]
+    check([r["task"] for r in again] == 2 * [{"name": "ncu_sum", "code": "class Model: pass\n"}], again)
     small, scale = (r["messages"][1]["content"] for r in rows)
     check("0.01 waves" in small and "More blocks" in small and "1.93 %" in small, small)
     check("91.40 %" in scale and "33.52 %" in scale and "fewer bytes" in scale, scale)
