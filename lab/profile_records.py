@@ -1,10 +1,9 @@
-"""profile_records.py OUT [--tasks N] [--seconds S] [--jobs N] [--seed N] [--elements N] [--dry] - records of what ncu says.
+"""profile_records.py OUT [--tasks N] [--seconds S] [--jobs N] [--dry] - records of what ncu says of kernels.
 
 Makes programs of 'musacoder synth', judges each on the card and keeps its capsule, replays the capsules under ncu, and
 has 'musacoder synth profile' write the records. OUT/profiles has NAME.py (the program), NAME.task (the task) and
 NAME.csv (the figures) of each, OUT/records the records, OUT/profile.json what was done and how long it took. A record
-can be made again: 'musacoder eval --task NAME.task NAME.py --backend cuda --capsule C', 'musacoder replay C --profile F'.
-Stops beginning anything --seconds after the start (default 150), and says how far it came. Needs an NVIDIA GPU whose
+can be made again: 'eval --task NAME.task NAME.py --backend cuda --capsule C', then 'replay C --profile F'. Stops beginning anything --seconds after the start (default 150), and says how far it came. Needs an NVIDIA GPU whose
 counters may be read, and ncu on PATH or in /usr/local/cuda/bin. --dry does all but ncu, on sim.
 """
 
@@ -36,9 +35,9 @@ def call(*args, seconds=120):
 def make_programs(out, o):
     """(name, task, program) of a corpus that nobody judged: the card does."""
     corpus = os.path.join(out, "corpus")
-    code, why = call("synth", "--out", corpus, "--no-verify", "--tasks", str(o.tasks), "--per-task", "1", "--heldout", "0",
-                     "--prompts", "0", "--knowledge", "0", "--max-ops", "2", "--max-elements", str(o.elements), "--style",
-                     "full", "--no-known", "--ops", FAMILIES, "--seed", str(o.seed), seconds=300)
+    code, why = call("synth", "--out", corpus, "--no-verify", "--tasks", str(o.tasks), "--per-task", "1", "--heldout",
+                     "0", "--prompts", "0", "--knowledge", "0", "--max-ops", "2", "--max-elements", str(o.elements),
+                     "--style", "full", "--no-known", "--ops", FAMILIES, "--seed", str(o.seed), seconds=300)
     if code:
         sys.exit(f"synth: {why}")
     rows = map(json.loads, open(os.path.join(corpus, "train.jsonl"), encoding="utf-8"))
