@@ -3,8 +3,9 @@
 Makes programs of 'musacoder synth', judges each on the card and keeps its capsule, replays the capsules under ncu, and
 has 'musacoder synth profile' write the records. OUT/profiles has NAME.py (the program), NAME.task (the task) and
 NAME.csv (the figures) of each, OUT/records the records, OUT/profile.json what was done and how long it took. A record
-can be made again: 'eval --task NAME.task NAME.py --backend cuda --capsule C', then 'replay C --profile F'. Stops beginning anything --seconds after the start (default 150), and says how far it came. Needs an NVIDIA GPU whose
-counters may be read, and ncu on PATH or in /usr/local/cuda/bin. --dry does all but ncu, on sim.
+can be made again: 'eval --task NAME.task NAME.py --backend cuda --capsule C', then 'replay C --profile F'. Stops
+beginning anything --seconds after the start (default 150), and says how far it came. Needs an NVIDIA GPU whose counters
+may be read, and ncu on PATH or in /usr/local/cuda/bin. --dry does all but ncu, on sim.
 """
 
 import argparse
