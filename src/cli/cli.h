@@ -27,7 +27,7 @@ struct command {
 #define WORDS_ANY (-1)
 
 extern const struct command
-    cmd_agent, cmd_bench, cmd_doctor, cmd_eval, cmd_export, cmd_generate, cmd_help, cmd_import,
+    cmd_agent, cmd_bench, cmd_card, cmd_doctor, cmd_eval, cmd_export, cmd_generate, cmd_help, cmd_import,
     cmd_init, cmd_lint, cmd_logits, cmd_profile, cmd_replay, cmd_rft,
     cmd_rl, cmd_run, cmd_serve, cmd_sft, cmd_shrink, cmd_synth,
     cmd_tokenize, cmd_translate, cmd_version, cmd_watch, cmd_worker;

@@ -12,6 +12,7 @@
 static const struct command *const commands[] = {
     &cmd_agent,
     &cmd_bench,
+    &cmd_card,
     &cmd_completion,
     &cmd_doctor,
     &cmd_eval,

@@ -4,7 +4,7 @@ bad=0
 fail() { echo "$*"; bad=1; }
 
 commands=$("$exe" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
-for want in doctor eval lint shrink bench synth init sft rft rl run watch export generate logits tokenize \
+for want in doctor eval lint shrink bench synth init sft rft rl run card watch export generate logits tokenize \
     version help; do
     echo "$commands" | grep -qx "$want" || fail "'$want' is not in 'musacoder help'"
 done
