@@ -1,7 +1,7 @@
 """test_ablations.py - recipes/ablations: each changes what it says and nothing else, and runs through in small.
 
-One corpus and one SFT model serve all recipes whose stages before RL are the same; a model that has learned nothing writes
-no programs, so that the judge has little to do."""
+One corpus and one SFT model serve all recipes whose stages before RL are the same; a model that has learned nothing
+writes no programs, so that the judge has little to do."""
 
 import json
 import os
