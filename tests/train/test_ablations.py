@@ -60,7 +60,8 @@ class Ablations(unittest.TestCase):
                 there = differences(full if base == "full" else plan(base), plan(name))
                 stages = plan(name)["stages"] != full["stages"]
                 self.assertTrue(there or stages, "it changes nothing")
-                self.assertLessEqual(len({d.split(".")[1] for d in there}), 3 if name == "no-questions" else 1)
+                self.assertLessEqual(len({d.split(".")[1] for d in there}),
+                                     {"no-questions": 3, "moments": 2}.get(name, 1))
                 for d in there:
                     self.assertIn(d.split(".")[1], said(name))
 
@@ -74,6 +75,18 @@ class Ablations(unittest.TestCase):
         r = subprocess.run([EXE, "run", os.path.join(FOLDER, name + ".yaml"), "--out", out, "--set=bench-after=", *SETS,
                             *sets], capture_output=True, text=True, timeout=600)
         self.assertEqual(r.returncode, 0, f"{name}: {r.stderr[-2000:]}")
+
+    def test_a_harvest_is_of_a_model_at_rest_and_rft_learns_from_it(self):
+        with tempfile.TemporaryDirectory() as out:
+            self.run_recipe("full", out, ["--set=stages=synth init sft rft", "--set=synth.harvest=2",
+                                          "--set=sft.harvest-tasks=2", "--set=sft.max-new=8", "--set=sft.steps=4"])
+            options = {}
+            for stage in ("sft/first", "sft", "rft"):
+                with open(os.path.join(out, stage, "options.json"), encoding="utf-8") as f:
+                    options[stage] = json.load(f)
+        self.assertEqual(options["sft/first"]["schedule"], "wsd")  # its rate has fallen when it is asked
+        self.assertTrue(options["sft"]["moments"])
+        self.assertIn("sft/harvest/own.jsonl", options["rft"]["data"])
 
     def test_each_runs_through(self):
         with tempfile.TemporaryDirectory() as folder:
