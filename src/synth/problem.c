@@ -118,7 +118,8 @@ static void count_classes(struct problem_source *s)
 void problem_source_init(struct problem_source *s, const struct problem_options *o)
 {
     *s = (struct problem_source){.o = o, .texts = graph_set_new(), .trained = graph_set_new(),
-                                 .prompted = graph_set_new(), .asked = graph_set_new(), .refused = json_object()};
+                                 .prompted = graph_set_new(), .learned = graph_set_new(), .asked = graph_set_new(),
+                                 .refused = json_object()};
     for (int c = 0; c < N_OP_CLASSES; c++)
         s->table[c] = table_of(o, (enum op_class)c);
     count_classes(s);
@@ -128,7 +129,8 @@ void problem_source_free(struct problem_source *s)
 {
     for (int c = 0; c < N_OP_CLASSES; c++)
         dag_table_free(s->table[c]);
-    graph_set_free(s->texts), graph_set_free(s->trained), graph_set_free(s->prompted), graph_set_free(s->asked);
+    graph_set_free(s->texts), graph_set_free(s->trained), graph_set_free(s->prompted), graph_set_free(s->learned);
+    graph_set_free(s->asked);
     json_decref(s->refused);
 }
 
@@ -200,10 +202,13 @@ static bool belongs(const struct problem_source *s, const struct wanted *w, cons
     return false;
 }
 
-/* Training and prompts have each graph, but not as often as it is drawn. */
-static bool is_common(const struct problem_source *s, enum side side, const struct dag *g)
+/* Training, prompts and the split 'learned' have each graph, but not as often as it is drawn. */
+static bool is_common(const struct problem_source *s, const struct wanted *w, const struct dag *g)
 {
-    const struct graph_set *had = side == SIDE_TRAIN ? s->trained : side == SIDE_PROMPT ? s->prompted : NULL;
+    const struct graph_set *had = w->side == SIDE_TRAIN                                ? s->trained
+                                  : w->side == SIDE_PROMPT                             ? s->prompted
+                                  : w->side == SIDE_HELD && w->split == HELD_LEARNED ? s->learned
+                                                                                       : NULL;
 
     return had && graph_set_has(had, dag_hash(g, false));
 }
@@ -214,7 +219,7 @@ static const char *refusal(struct problem_source *s, const struct wanted *w, str
         return "spelling";
     if (!belongs(s, w, g))
         return "another side";
-    if (is_common(s, w->side, g) && draw_below(r, KNOWN_ONE_IN))
+    if (is_common(s, w, g) && draw_below(r, KNOWN_ONE_IN))
         return "a graph that its side has";
     if (graph_set_has(s->texts, dag_hash(g, true)))
         return "repeated";
@@ -244,7 +249,7 @@ static bool draw_graph(struct problem_source *s, struct wanted *w, struct rng *r
                            .min_ops = 1, .max_ops = s->o->max_ops, .anchors = 2};
     const char *why = "";
 
-    if (w->side == SIDE_PROMPT || (w->side == SIDE_HELD && w->split == HELD_LEARNED))
+    if (w->side == SIDE_PROMPT || w->prompted)
         w->nodes = draw_nodes(s, r);
     if (w->nodes)
         l.min_ops = l.max_ops = w->nodes;
@@ -397,6 +402,8 @@ static void remember(struct problem_source *s, const struct problem *p)
     } else if (p->side == SIDE_PROMPT) {
         graph_set_add(s->prompted, p->hash);
         s->prompts_known |= p->class == OP_KNOWN;
+    } else if (p->side == SIDE_HELD && p->split == HELD_LEARNED) {
+        graph_set_add(s->learned, p->hash);
     }
 }
 

@@ -63,7 +63,7 @@ struct problem_source {
     struct dag_table *table[N_OP_CLASSES]; /* taught operators; and known ones; taught and unseen ones */
     int classes[N_OP_CLASSES];             /* operators of each class that may occur */
     struct graph_set *texts, *trained;     /* every problem's graph with its sizes; graphs of SIDE_TRAIN */
-    struct graph_set *prompted;            /* graphs of SIDE_PROMPT */
+    struct graph_set *prompted, *learned;  /* graphs of SIDE_PROMPT; of the split 'learned' */
     struct graph_set *asked;               /* texts of knowledge_record's questions */
     int trained_nodes[DAG_NODES + 1];      /* SIDE_TRAIN's problems by number of operators */
     bool prompts_known;                    /* a prompt has a known operator */

@@ -493,6 +493,7 @@ static void five_splits(void **state)
     struct corpus_options c = small_corpus(dir);
     json_t *lines, *v, *trained = json_object(), *prompted;
     struct corpus_stats n;
+    json_t *learned = json_object(); // graphs of learned_graphs
     int seen[N_HELD] = {0}, sizes = 0;
     size_t k;
     (void)state;
@@ -508,12 +509,15 @@ static void five_splits(void **state)
         for (int s = 0; s < N_HELD; s++)
             seen[s] += is_of(v, heldout_names[s]);
         check_held(v, trained, prompted);
+        if (is_of(v, "learned_graphs_"))
+            json_object_set_new(learned, view_of(v, "graph_hash"), json_true());
         sizes += any_held_size(v);
     }
     for (int s = 0; s < N_HELD; s++)
         assert_int_equal(seen[s], 12);
     assert_true(sizes > 3);
-    json_decref(lines), json_decref(trained), json_decref(prompted);
+    assert_true(json_object_size(learned) >= 5); // of 6: no graph is most of the split
+    json_decref(lines), json_decref(trained), json_decref(prompted), json_decref(learned);
     dir_remove(dir, NULL);
     free(dir);
 }
