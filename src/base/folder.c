@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -126,6 +127,61 @@ int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)
     sweep_temporaries(path);
     *ret_fd = fd;
     return 0;
+}
+
+/* ---- temporary ones ---- */
+
+#define YOUNG_S 60 /* so long a maker may take from the folder to its lock */
+
+/* Nobody holds the lock of what a dead process left. */
+static bool is_orphan(const char *dir)
+{
+    char *lock = path_join(dir, "lock");
+    int fd = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+    bool orphan = lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+
+    if (fd >= 0)
+        orphan &= flock(fd, LOCK_EX | LOCK_NB) == 0;
+    else
+        orphan &= errno == ENOENT && time(NULL) - st.st_mtime > YOUNG_S;
+    if (fd >= 0)
+        close(fd);
+    free(lock);
+    return orphan;
+}
+
+static void sweep_orphans(const char *base, const char *prefix)
+{
+    size_t n, k = strlen(prefix);
+    char **names, *path;
+
+    if (dir_list(base, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (!strncmp(names[i], prefix, k) && names[i][k] == '.' && strlen(names[i]) == k + 7) {
+            path = path_join(base, names[i]);
+            if (is_orphan(path))
+                dir_remove(path, NULL);
+            free(path);
+        }
+    names_free(names, n);
+}
+
+char *folder_temp(const char *prefix, int *ret_fd, struct err *e)
+{
+    const char *base = getenv("TMPDIR");
+    char *path;
+
+    sweep_orphans(base && *base ? base : "/tmp", prefix);
+    if (!(path = dir_temp(prefix, e)))
+        return NULL;
+    if (folder_lock(path, "musacoder", ret_fd, e) < 0) {
+        dir_remove(path, NULL);
+        free(path);
+        return NULL;
+    }
+    return path;
 }
 
 /* ---- how it gets its name ---- */

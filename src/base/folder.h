@@ -37,6 +37,10 @@ int folder_flush(const char *path, struct err *e);
  * 'path' is the whole old folder or the whole new one. Both lie in one file system. */
 int folder_commit(const char *work, const char *path, struct err *e);
 
+/* A new private folder under $TMPDIR or /tmp for as long as this process lives: *ret_fd holds its lock. Folders of
+ * the same prefix whose makers are dead are removed first. NULL on error. */
+char *folder_temp(const char *prefix, int *ret_fd, struct err *e);
+
 /* A single part of a path that stays where it is put: not empty, no '/', not '.' or '..'. */
 bool name_is_part(const char *name);
 

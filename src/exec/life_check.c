@@ -217,11 +217,18 @@ static int take_random(struct check *c)
     return need_flat(c, m->addr, m->dtype, m->count, m->stream);
 }
 
+static bool is_complex(uint32_t dtype)
+{
+    return dtype == DT_C64 || dtype == DT_C128;
+}
+
 static int take_equal(struct check *c)
 {
     const struct wire_equal *m = &c->r->body.EQUAL;
     int code = need_view(c, m->a, m->a_dtype, m->dims, m->size, m->a_stride, false);
 
+    if (!code && is_complex(m->a_dtype) != is_complex(m->b_dtype)) /* elements are read by a's parts */
+        return bad(c, WIRE_INVALID, "a complex array is compared with a real one");
     return code ? code : need_view(c, m->b, m->b_dtype, m->dims, m->size, m->b_stride, false);
 }
 

@@ -1,8 +1,11 @@
 /* model_save.c - Hugging Face model folders, out: one file or shards with an index, as Transformers writes them. */
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/half.h"
@@ -256,17 +259,42 @@ static int save_generation_config(const struct model *m, const char *dir, struct
     return rc;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool holds(const char *dir, const char *name)
+{
+    char *path = path_join(dir, name);
+    bool there = file_exists(path);
+
+    free(path);
+    return there;
+}
+
+static int remove_file(const char *path, struct err *e)
+{
+    return unlink(path) < 0 && errno != ENOENT ? err_sys(e, "cannot remove '%s'", path) : 0;
+}
+
+/* The folder may hold another model: its vocabulary's files are of no use to this one. */
 static int carry_tokenizer(const struct model *m, const char *dir, struct err *e)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
                                         "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
                                         "chat_template.json"};
+    bool any = false;
     int rc = 0;
 
-    for (size_t i = 0; m->dir && i < sizeof names / sizeof names[0] && rc == 0; i++) {
+    for (size_t i = 0; m->dir && i < sizeof names / sizeof names[0]; i++)
+        any |= holds(m->dir, names[i]);
+    for (size_t i = 0; any && i < sizeof names / sizeof names[0] && rc == 0; i++) {
         char *from = path_join(m->dir, names[i]), *to = path_join(dir, names[i]);
-        if (file_exists(from) && !file_exists(to))
-            rc = file_copy(from, to, e);
+        if (!same_file(from, to))
+            rc = file_exists(from) ? file_copy(from, to, e) : remove_file(to, e);
         free(from);
         free(to);
     }

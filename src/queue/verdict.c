@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -31,6 +32,7 @@ struct verdict_service {
     struct queue *q;
     char *folder, *file; /* of the queue that is ours; folder NULL: it is another's */
     bool own_folder;
+    int lock;           /* of own_folder's: what we leave when we are killed is swept by the next; 0: none */
     struct worker *workers;
     int lifeline[2];    /* a pipe that nobody writes to: the workers read its end when we are gone; 0: none */
     int n_workers, jobs, max_attempts;
@@ -167,7 +169,7 @@ static int begin_own(struct verdict_service *s, const struct verdict_config *c, 
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
     s->own_folder = !c->folder;
-    s->folder = c->folder ? xstrdup(c->folder) : dir_temp("musacoder-verdicts", e);
+    s->folder = c->folder ? xstrdup(c->folder) : folder_temp("musacoder-verdicts", &s->lock, e);
     s->n_workers = c->workers > 0 ? c->workers : 1;
     s->jobs = c->jobs > 0 ? c->jobs : (int)(cpus > 0 ? cpus + (cpus + 1) / 2 : 2);
     s->argv = c->worker_argv;
@@ -224,6 +226,8 @@ void verdict_service_stop(struct verdict_service *s)
     queue_close(s->q);
     if (s->own_folder && s->folder)
         dir_remove(s->folder, NULL);
+    if (s->lock)
+        close(s->lock);
     for (int i = 0; i < 2 && s->lifeline[1]; i++)
         close(s->lifeline[i]);
     free(s->workers);

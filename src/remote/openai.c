@@ -571,6 +571,37 @@ int openai_load_weights(struct openai *a, const char *folder, struct err *e)
     return rc;
 }
 
+static void reply_of(const struct exchange *x, struct openai_reply *ret)
+{
+    *ret = (struct openai_reply){
+        .text = x->thought.n ? xasprintf("<think>\n%s\n</think>\n\n%s", x->thought.p, x->text.p) : xstrdup(x->text.p),
+        .cut = x->cut,
+        .prompt_tokens = x->prompt_tokens,
+        .completion_tokens = x->completion_tokens};
+}
+
+int openai_read(const char *body, size_t n, size_t piece, struct openai_reply *ret, struct err *e)
+{
+    const struct openai none = {.url = "a file", .silence_s = SILENCE_S};
+    const struct openai_ask ask = {.seed = -1};
+    struct exchange x;
+    int rc = 0;
+
+    exchange_begin(&x, &none, &ask);
+    for (size_t at = 0; at < n && !*x.broken; at += piece)
+        on_data((char *)body + at, 1, n - at < piece ? n - at : piece, &x);
+    if (!*x.broken)
+        take_rest(&x, true);
+    if (*x.broken || (x.streamed && !x.ended))
+        rc = err_set(e, ERR_ENV, "'%s' broke its answer off: %s", none.url, *x.broken ? x.broken : "it ends early");
+    else if (!x.streamed)
+        rc = take_whole(&x, e);
+    if (rc == 0)
+        reply_of(&x, ret);
+    exchange_end(&x);
+    return rc;
+}
+
 int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
     if (ask->prompt)
@@ -585,11 +616,7 @@ int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_re
     if (!x.streamed)
         rc = take_whole(&x, e);
     if (rc == 0)
-        *ret = (struct openai_reply){
-            .text = x.thought.n ? xasprintf("<think>\n%s\n</think>\n\n%s", x.thought.p, x.text.p) : xstrdup(x.text.p),
-            .cut = x.cut,
-            .prompt_tokens = x.prompt_tokens,
-            .completion_tokens = x.completion_tokens};
+        reply_of(&x, ret);
     exchange_end(&x);
     return rc;
 }

@@ -60,6 +60,9 @@ void openai_close(struct openai *a); /* NULL is fine */
 const char *openai_model(const struct openai *a);
 
 int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e);
+/* An answer's body, streamed or whole, that comes in pieces of so many bytes: what openai_chat makes of it, or why
+ * it would ask again. */
+int openai_read(const char *body, size_t n, size_t piece, struct openai_reply *ret, struct err *e);
 /* Tells the server to load the weights of a model folder that it can read ('/update_weights_from_disk', SGLang's). */
 int openai_load_weights(struct openai *a, const char *folder, struct err *e);
 void openai_reply_free(struct openai_reply *r);

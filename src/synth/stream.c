@@ -509,7 +509,7 @@ static int write_split(const struct shard *s, const char *name, int which, struc
     struct buf b;
     int rc;
 
-    buf_init(&b, (size_t)1 << 30);
+    buf_init(&b, (size_t)1 << 40);
     for (int i = 0; i < s->n; i++)
         if ((s->item[i].refuted ? 3 : failed(&s->item[i]) ? 2 : s->item[i].held ? 1 : 0) == which) {
             add_line(&b, s->item[i].record);

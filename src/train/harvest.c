@@ -286,7 +286,7 @@ static int join(struct harvest *h, struct err *e)
     json_t *st;
     int rc = 0;
 
-    buf_init(&lines, (size_t)1 << 30);
+    buf_init(&lines, (size_t)1 << 40);
     for (int64_t c = 0; c < (h->n + h->o->chunk - 1) / h->o->chunk && !rc; c++) {
         char *path = chunk_path(h, c);
         json_t *v = json_read(path, e);

@@ -41,11 +41,13 @@ int metrics_open(struct metrics *m, const char *run, const char *stage, int64_t 
     char *path = path_join(run, "metrics.jsonl");
     int rc;
 
-    buf_init(&k.out, BUF_MAX_TEXT);
+    buf_init(&k.out, (size_t)1 << 40);
     rc = dir_make(run, e);
     if (rc == 0)
         rc = jsonl_continue(path, keep_line, &k, e);
-    if (rc == 0 && k.dropped)
+    if (rc == 0 && k.dropped && k.out.cut)
+        rc = err_set(e, ERR_ENV, "'%s' is too large to be written again", path);
+    else if (rc == 0 && k.dropped)
         rc = file_write(path, k.out.p, k.out.n, e);
     buf_free(&k.out);
     if (rc < 0) {

@@ -245,7 +245,7 @@ static int join(struct rft *s, struct err *e)
     struct buf lines;
     int rc = 0;
 
-    buf_init(&lines, 1u << 30);
+    buf_init(&lines, (size_t)1 << 40);
     for (int64_t c = 0; c < n_chunks && rc == 0; c++) {
         char *path = chunk_path(s, c);
         json_t *v = json_read(path, e);

@@ -130,6 +130,25 @@ static void a_committed_folder_takes_the_others_place(void **state)
     free(work), free(path), free(file);
 }
 
+static void what_dead_processes_left_is_swept(void **state)
+{
+    struct err e = ERR_INIT;
+    char *alive, *dead, *next, *user = in_dir("sweep.notes", "x");
+    int a = -1, b = -1, c = -1;
+
+    (void)state;
+    setenv("TMPDIR", dir, 1);
+    assert_non_null(alive = folder_temp("sweep", &a, &e));
+    assert_non_null(dead = folder_temp("sweep", &b, &e));
+    close(b); /* as its process's end does */
+    assert_non_null(next = folder_temp("sweep", &c, &e));
+    assert_true(file_is_dir(alive) && file_is_dir(next) && file_exists(user));
+    assert_false(file_exists(dead));
+    unsetenv("TMPDIR");
+    close(a), close(c);
+    free(alive), free(dead), free(next), free(user);
+}
+
 static void names_stay_where_they_are_put(void **state)
 {
     (void)state;
@@ -212,6 +231,7 @@ int main(void)
         TEST(stamped_folders_are_emptied_and_stay_ours),
         TEST(a_lock_is_held_once_and_sweeps),
         TEST(a_committed_folder_takes_the_others_place),
+        TEST(what_dead_processes_left_is_swept),
         TEST(names_stay_where_they_are_put),
         TEST(inputs_are_known_by_content),
         TEST(large_inputs_are_known_by_their_ends),

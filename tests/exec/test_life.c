@@ -173,6 +173,20 @@ static void test_a_comparison_costs_what_it_compares(void **state)
     assert_int_equal(l.call_compared, 0);
 }
 
+/* An element of a complex array has two parts: behind the last of a real one there is none. */
+static void test_complex_is_not_compared_with_real(void **state)
+{
+    static const uint32_t pairs[][2] = {{DT_C128, DT_F64}, {DT_F64, DT_C128}, {DT_C64, DT_F32}};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const struct wire_equal m = {.a = block, .b = block, .a_dtype = pairs[i][0], .b_dtype = pairs[i][1], .dims = 1,
+                                     .size = {4}, .a_stride = {1}, .b_stride = {1}};
+
+        assert_int_not_equal(ask(WIRE_EQUAL, &m, NULL, 0), 0);
+    }
+}
+
 static void test_what_was_asked_for_in_vain(void **state)
 {
     const struct wire_note m = {WIRE_LACK_GRAPHS, 0}, none = {WIRE_LACK_COUNT, 0};
@@ -291,6 +305,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_values_and_large_arguments_count, fresh, gone),
         cmocka_unit_test_setup_teardown(test_reads_count_within_calls, fresh, gone),
         cmocka_unit_test_setup_teardown(test_a_comparison_costs_what_it_compares, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_complex_is_not_compared_with_real, fresh, gone),
         cmocka_unit_test_setup_teardown(test_what_was_asked_for_in_vain, fresh, gone),
         cmocka_unit_test_setup_teardown(test_casts_from_another_type, fresh, gone),
         cmocka_unit_test_setup_teardown(test_casts_that_drop_are_refused, fresh, gone),

@@ -168,6 +168,32 @@ static void test_export_carries(void **state)
     remove_folder(from), remove_folder(to);
 }
 
+/* A folder that held another model asks with this one's vocabulary afterwards, and with none of the other's files. */
+static void test_export_over_another_model(void **state)
+{
+    struct err e = ERR_INIT;
+    char *from = make_folder(1000), *to = dir_temp("folder", &e), *a = path_join(from, "tokenizer.json");
+    char *b = path_join(to, "tokenizer.json"), *left = path_join(to, "merges.txt");
+    struct model *m = model_load(from, &e);
+    struct buf x, y;
+
+    (void)state;
+    assert_non_null(m);
+    assert_int_equal(file_copy(DATA "tok_gpt2.json", b, &e), 0);
+    assert_int_equal(file_write(left, "x", 1, &e), 0);
+    assert_int_equal(model_save(m, to, &e), 0);
+    buf_init(&x, BUF_MAX_TEXT), buf_init(&y, BUF_MAX_TEXT);
+    assert_true(file_read(a, &x, &e) == 0 && file_read(b, &y, &e) == 0);
+    assert_true(x.n == y.n && !memcmp(x.p, y.p, x.n));
+    assert_false(file_exists(left));
+    assert_int_equal(model_save(m, from, &e), 0); /* over itself nothing is lost */
+    assert_true(file_exists(a));
+    buf_free(&x), buf_free(&y);
+    model_free(m);
+    remove_folder(from), remove_folder(to);
+    free(a), free(b), free(left);
+}
+
 static void expect_refusal(const char *dir, const char *word)
 {
     struct err e = ERR_INIT;
@@ -201,6 +227,7 @@ static void test_refused_before_training(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_saved_as_trained), cmocka_unit_test(test_export_carries),
+                                       cmocka_unit_test(test_export_over_another_model),
                                        cmocka_unit_test(test_refused_before_training)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
