@@ -91,20 +91,47 @@ int folder_empty(const char *path, struct err *e)
 
 /* ---- who works in it ---- */
 
+static bool is_plain_dir(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void sweep_temporaries(const char *path);
+
+/* A folder below with a lock of its own is swept by whoever takes that. */
+static void sweep_one(const char *path, const char *name)
+{
+    char *lock = path_join(path, "lock");
+
+    if (file_is_temporary(name))
+        unlink(path);
+    else if (is_plain_dir(path) && !file_exists(lock))
+        sweep_temporaries(path);
+    free(lock);
+}
+
 static void sweep_temporaries(const char *path)
 {
-    char **names, *p;
-    size_t n;
+    DIR *d = opendir(path);
+    struct dirent *de;
 
-    if (dir_list(path, &names, &n, NULL) < 0)
-        return;
-    for (size_t i = 0; i < n; i++)
-        if (file_is_temporary(names[i])) {
-            p = path_join(path, names[i]);
-            unlink(p);
-            free(p);
-        }
-    names_free(names, n);
+    while (d && (de = readdir(d)) != NULL) {
+        char *p = path_join(path, de->d_name);
+
+        if (strcmp(de->d_name, ".") && strcmp(de->d_name, ".."))
+            sweep_one(p, de->d_name);
+        free(p);
+    }
+    if (d)
+        closedir(d);
+}
+
+void folder_sweep(const char *path)
+{
+    if (is_plain_dir(path))
+        sweep_temporaries(path);
 }
 
 int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)

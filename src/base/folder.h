@@ -29,6 +29,9 @@ int folder_empty(const char *path, struct err *e);
  * removed. */
 int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e);
 
+/* Removes the temporary files below a folder whose only writer is this process, as folder_lock does. */
+void folder_sweep(const char *path);
+
 /* Flushes every file below the folder, and the folders, to the disk. */
 int folder_flush(const char *path, struct err *e);
 

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "synth/card.h"
@@ -626,12 +628,19 @@ static bool is_made(const struct stream_options *o, int index)
     return made;
 }
 
-static int make_folders(const struct stream_options *o, struct err *e)
+/* Ours by its stamp, or by the options that older versions left. Parts of one corpus share the folder; a process that makes
+ * all of it has it alone. */
+static int make_folders(const struct stream_options *o, int *ret_lock, struct err *e)
 {
     char *data = path_join(o->out, "data"), *stats = path_join(o->out, "stats");
-    int rc = dir_make(data, e) < 0 || dir_make(stats, e) < 0 ? -1 : 0;
+    char *options = path_join(o->out, "options.json");
+    int rc = file_exists(options) ? folder_adopt(o->out, e) : folder_claim(o->out, "this corpus", e);
 
-    free(data), free(stats);
+    if (rc == 0 && o->processes == 1)
+        rc = folder_lock(o->out, "musacoder synth", ret_lock, e);
+    if (rc == 0)
+        rc = dir_make(data, e) < 0 || dir_make(stats, e) < 0 ? -1 : 0;
+    free(data), free(stats), free(options);
     return rc;
 }
 
@@ -682,7 +691,7 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
     struct stream_stats n = {0};
     struct progress p;
     bool whole = true;
-    int rc = make_folders(o, e) < 0 || claim(o, e) < 0 ? -1 : 0;
+    int lock = -1, rc = make_folders(o, &lock, e) < 0 || claim(o, e) < 0 ? -1 : 0;
 
     progress_start(&p, "shards", 0, (uint64_t)((shards - o->process + o->processes - 1) / o->processes));
     for (int i = o->process; i < shards && !rc; i += o->processes) {
@@ -698,6 +707,8 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
         whole = whole && is_made(o, i);
     if (whole && !rc) // the last of several processes
         rc = card_write(o->out, shards, e);
+    if (lock >= 0)
+        close(lock);
     *ret = n;
     return rc;
 }

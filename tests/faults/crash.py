@@ -1,0 +1,109 @@
+"""crash.py - a command is ended in its n-th call that changes a file (crash.c), and given again: it must end with the
+files that it leaves when nobody disturbs it, lose no stage that was finished, and start no stage from nothing that had a
+checkpoint. Standard library only."""
+
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, os.environ.get("B", "build"))
+EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(BUILD, "musacoder")))
+SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+CLOCKS = ("lock", "run.log", "summary.json", "report.html", "README.md", "workers.log")  # they tell times
+TIMES = re.compile(rb'"(time_s|seconds|tokens_per_s|[a-z_]*_s|[a-z_]*_ms|ms)": ?[-0-9.e+]+')
+
+
+def library(folder):
+    """The library that is preloaded, compiled into a folder."""
+    path = os.path.join(folder, "libcrash.so")
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", path, os.path.join(HERE, "crash.c")],
+                   check=True)
+    return path
+
+
+def files(folder):
+    """{name: hash} of all files, but for those that tell times, and with the times in others taken out."""
+    found = {}
+    for path in glob.glob(os.path.join(folder, "**"), recursive=True, include_hidden=True):
+        name = os.path.relpath(path, folder)
+        if os.path.isfile(path) and os.path.basename(path) not in CLOCKS:
+            with open(path, "rb") as f:
+                data = f.read()
+            if name.endswith((".json", ".jsonl")):
+                data = TIMES.sub(b"", data).replace(folder.encode(), b"OUT")
+            found[name] = hashlib.sha256(data).hexdigest()
+    return found
+
+
+class Command:
+    """argv: of musacoder, with OUT where the folder is named that it writes."""
+
+    def __init__(self, folder, argv, codes=(0,), env=None):
+        self.folder, self.argv, self.codes, self.library = folder, argv, codes, library(folder)
+        self.env = dict(os.environ, OMP_NUM_THREADS="1", **(env or {}))
+        self.straight = os.path.join(folder, "straight", "out")
+        os.makedirs(os.path.dirname(self.straight))
+        calls = os.path.join(folder, "calls")
+        self.call(self.straight, CRASH_LIST=calls)
+        with open(calls) as f:
+            self.calls = f.read().splitlines()
+        self.want = files(self.straight)
+
+    def call(self, out, code=None, **crash):
+        argv = [a.replace("OUT", out) for a in self.argv]
+        env = dict(self.env, LD_PRELOAD=self.library, CRASH_UNDER=out, **crash) if crash else self.env
+        p = subprocess.run([EXE, *argv], capture_output=True, text=True, timeout=300 * SLOWDOWN, env=env,
+                           cwd=self.folder)
+        codes = self.codes if code is None else (code,)
+        if p.returncode not in codes:
+            raise AssertionError(f"{argv} ends with {p.returncode}: {p.stdout}{p.stderr}")
+        return p.stderr
+
+    def wrong(self, n):
+        """What is wrong after a stop in call n, as lines."""
+        out = os.path.join(self.folder, f"at{n}", "out")
+        os.makedirs(os.path.dirname(out))
+        self.call(out, code=-9, CRASH_AT=str(n))
+        done, begun = finished(out), checkpoints(out)
+        said = self.call(out)
+        lines = [f"stage '{s}' was finished and ran again" for s in done if f"{s}: done before" not in said]
+        lines += [f"stage '{s}' had a checkpoint of step {k} and began at 0" for s, k in begun.items()
+                  if s not in done and not re.search(rf"{s}: continuing at step {k} ", said)]
+        got = files(out)
+        lines += [f"'{name}' {state(got.get(name), self.want.get(name))}" for name in sorted(set(got) | set(self.want))
+                  if got.get(name) != self.want.get(name)]
+        shutil.rmtree(os.path.dirname(out))
+        return [f"stopped in call {n} ({self.calls[n - 1].replace(self.straight, 'OUT')}): {x}" for x in lines]
+
+    def points(self, most):
+        """At most so many calls, spread evenly over all, with the last."""
+        n = len(self.calls)
+        return range(1, n + 1) if n <= most else sorted({1 + round(i * (n - 1) / (most - 1)) for i in range(most)})
+
+
+def state(got, want):
+    return "is left behind" if not want else "is missing" if not got else "is another"
+
+
+def finished(out):
+    stages = []
+    for path in glob.glob(os.path.join(out, "stages", "*.json")):
+        with open(path) as f:
+            if json.load(f)["done"]:
+                stages.append(os.path.basename(path)[:-5])
+    return stages
+
+
+def checkpoints(out):
+    """{stage: step} of what a stage would continue from."""
+    found = {}
+    for path in glob.glob(os.path.join(out, "*", "checkpoint", "latest")):
+        with open(path) as f:
+            found[path.split(os.sep)[-3]] = int(f.read())
+    return found
