@@ -19,10 +19,24 @@ synth: {ops: activation, max-ops: 1, tasks: 8, heldout: 1, prompts: 3, per-task:
 init: {vocab: 400, hidden: 32, intermediate: 64, layers: 1, heads: 1, kv-heads: 1, head-dim: 32}
 sft: {steps: 3, batch-tokens: 512, max-length: 1500, harvest-tasks: 0, save-every: 1}
 """
+# All kinds of stages: answers of a model that has learned nothing hold no program, so that the judge has little to do.
+LOOP = """
+name: loop
+stages: synth init sft rft rl_single rl_multi
+bench-after: sft rl_multi
+synth: {ops: activation, max-ops: 1, tasks: 8, heldout: 1, prompts: 4, per-task: 1, knowledge: 5, verify: false,
+        repairs: 0}
+init: {vocab: 400, hidden: 32, intermediate: 64, layers: 1, heads: 1, kv-heads: 1, head-dim: 32}
+sft: {steps: 2, batch-tokens: 512, max-length: 1500, harvest-tasks: 0, save-every: 1}
+rft: {max-prompts: 2, samples: 2, max-new: 8, steps: 2, max-length: 1500}
+rl_single: {turns: 1, steps: 2, batch-prompts: 1, group: 2, max-new: 8, max-prompt: 1500, save-every: 1}
+rl_multi: {turns: 2, steps: 2, batch-prompts: 1, group: 2, max-new: 8, max-prompt: 1500, save-every: 1}
+bench: {samples: 1, max-new: 8}
+"""
 
 
 class Crash(unittest.TestCase):
-    most = MOST
+    most = None  # stops of each command, where it is another number
 
     def setUp(self):
         self.tmp = tempfile.TemporaryDirectory()
@@ -35,16 +49,21 @@ class Crash(unittest.TestCase):
             f.write(text)
         return path
 
-    def stop_everywhere(self, *argv, **more):
-        c = crash.Command(self.dir, argv, **more)
-        self.assertGreater(len(c.calls), 3)
-        wrong = [line for n in c.points(self.most) for line in c.wrong(n)]
+    def stop_everywhere(self, *argv, most=MOST):
+        c = crash.Command(self.dir, argv)
+        points = c.points(self.most or most)
+        wrong = [line for n in points for line in c.wrong(n)]
         self.assertEqual(wrong, [], "\n".join(wrong))
+        self.assertGreater(c.stops, len(points) * 0.6)
         return c
 
     def test_run(self):
         c = self.stop_everywhere("run", self.write("recipe.yaml", RECIPE), "--out", "OUT")
         self.assertGreater(len(c.calls), 80)
+
+    def test_loop(self):
+        c = self.stop_everywhere("run", self.write("recipe.yaml", LOOP), "--out", "OUT", most=3)
+        self.assertGreater(len(c.calls), 200)
 
     def test_synth_records(self):
         self.stop_everywhere("synth", "--out", "OUT", "--records", "12", "--shard-size", "4", "--verify-share", "0",
