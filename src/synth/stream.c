@@ -628,8 +628,8 @@ static bool is_made(const struct stream_options *o, int index)
     return made;
 }
 
-/* Ours by its stamp, or by the options that older versions left. Parts of one corpus share the folder; a process that makes
- * all of it has it alone. */
+/* Ours by its stamp, or by the options that older versions left. Parts of one corpus share the folder; a process
+ * that makes all of it has it alone. */
 static int make_folders(const struct stream_options *o, int *ret_lock, struct err *e)
 {
     char *data = path_join(o->out, "data"), *stats = path_join(o->out, "stats");

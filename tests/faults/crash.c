@@ -1,9 +1,9 @@
-/* crash.c - a library to preload: the process that it is loaded into first ends by SIGKILL in its n-th call that changes
- * files below a folder. Processes that this one starts are left alone.
+/* crash.c - a library to preload: the process that it is loaded into first ends by SIGKILL in its n-th call that
+ * changes files below a folder. Processes that this one starts are left alone.
  *
- * CRASH_UNDER: the folder's path. CRASH_AT: n, from 1; 0 or absent: nothing ends. CRASH_LIST: a file that gets a line
- * "CALL PATH" for each such call. Calls: write, fsync, rename, unlink, link, ftruncate; a write is cut in half first. What
- * stdio and SQLite write by themselves is not seen: the fsync and rename behind it are. */
+ * CRASH_UNDER: the folder's path. CRASH_AT: n, from 1; 0 or absent: nothing ends. CRASH_LIST: a file that gets a
+ * line "CALL PATH" for each such call. Calls: write, fsync, rename, unlink, link, ftruncate; a write is cut in
+ * half first. What stdio and SQLite write by themselves is not seen: the fsync and rename behind it are. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 """crash.py - a command is ended in its n-th call that changes a file (crash.c), and given again: it must end with the
-files that it leaves when nobody disturbs it, lose no stage that was finished, and start no stage from nothing that had a
-checkpoint. Standard library only."""
+files that it leaves when nobody disturbs it, lose no stage that was finished, and start no stage from nothing that had
+a checkpoint. Standard library only."""
 
 import glob
 import hashlib

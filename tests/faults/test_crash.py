@@ -71,7 +71,8 @@ class Crash(unittest.TestCase):
 
     def test_export(self):
         out = os.path.join(self.dir, "from")
-        made = crash.Command(os.path.join(self.make("made")), ("run", self.write("recipe.yaml", RECIPE), "--out", "OUT"))
+        recipe = self.write("recipe.yaml", RECIPE)
+        made = crash.Command(self.make("made"), ("run", recipe, "--out", "OUT"))
         shutil.copytree(os.path.join(made.straight, "sft", "model"), out)
         self.stop_everywhere("export", "--model", out, "--out", "OUT")
 
