@@ -42,6 +42,7 @@ struct owner {
     double began, idle_since;
     atomic_ullong requests;
     atomic_bool leaving;
+    struct stat made; /* the socket, as it was bound */
     pthread_mutex_t again; /* of those that have seen an owner die: one at a time */
 };
 
@@ -54,10 +55,20 @@ static json_t *state(const struct owner *o)
                      o->place.log);
 }
 
+/* Once, and only what we made: another owner may have its socket at this path by now. */
+static void forget_socket(struct owner *o)
+{
+    struct stat st;
+
+    if (atomic_exchange(&o->leaving, true) || lstat(o->place.socket, &st) < 0)
+        return;
+    if (st.st_dev == o->made.st_dev && st.st_ino == o->made.st_ino)
+        unlink(o->place.socket);
+}
+
 static json_t *leave(struct owner *o)
 {
-    unlink(o->place.socket);
-    atomic_store(&o->leaving, true);
+    forget_socket(o);
     return state(o);
 }
 
@@ -127,8 +138,11 @@ static void take_call(struct owner *o)
     int fd = accept4(o->fd, NULL, NULL, SOCK_CLOEXEC);
     struct call *c;
 
-    if (fd < 0)
+    if (fd < 0) { /* out of descriptors: the caller still waits, and so do we, a little */
+        if (errno == EMFILE || errno == ENFILE)
+            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         return;
+    }
     c = xcalloc(1, sizeof *c);
     *c = (struct call){.o = o, .fd = fd, .caller = wire_peer(fd), .next = o->calls};
     if (c->caller < 0 || pthread_create(&c->thread, NULL, call_thread, c) != 0) {
@@ -195,10 +209,10 @@ static bool goes_on(const struct owner *o)
 /* At once, before anything else is ended: who still comes shall find another owner. */
 static void stop_listening(struct owner *o)
 {
-    if (o->fd >= 0 && !atomic_exchange(&o->leaving, true))
-        unlink(o->place.socket);
-    if (o->fd >= 0)
+    if (o->fd >= 0) {
+        forget_socket(o);
         close(o->fd);
+    }
     o->fd = -1;
 }
 
@@ -235,7 +249,7 @@ int owner_listen(const struct owner_place *p, struct owner **ret, struct err *e)
     unlink(p->socket); /* of one that was killed */
     if ((o->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) < 0 ||
         bind(o->fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(p->socket, 0600) < 0 || listen(o->fd, 1024) < 0 ||
-        pipe2(o->wake, O_CLOEXEC | O_NONBLOCK) < 0) {
+        lstat(p->socket, &o->made) < 0 || pipe2(o->wake, O_CLOEXEC | O_NONBLOCK) < 0) {
         err_sys(e, "cannot listen at '%s'", p->socket);
         owner_close(o);
         return -1;

@@ -193,10 +193,29 @@ static void it_leaves(void **state)
     assert_int_equal(living(), 0);
 }
 
+/* Who leaves takes its own socket away, and not that of who has come since. */
+static void a_leaving_owner_takes_its_own_socket(void **state)
+{
+    struct owner_place at = place;
+    struct owner *first, *next;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    snprintf(at.socket, sizeof at.socket, "%.90s.next", place.socket);
+    assert_int_equal(owner_listen(&at, &first, &e), 0);
+    unlink(at.socket); /* as its 'leave' does */
+    assert_int_equal(owner_listen(&at, &next, &e), 0);
+    owner_close(first);
+    assert_true(file_exists(at.socket));
+    owner_close(next);
+    assert_false(file_exists(at.socket));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_for_all), cmocka_unit_test(one_that_kills),
-                                       cmocka_unit_test(an_owner_that_ends), cmocka_unit_test(it_leaves)};
+                                       cmocka_unit_test(an_owner_that_ends), cmocka_unit_test(it_leaves),
+                                       cmocka_unit_test(a_leaving_owner_takes_its_own_socket)};
     char folder[] = "/tmp/test_ask.XXXXXX";
     struct err e = ERR_INIT;
     int failed;
