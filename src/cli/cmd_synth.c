@@ -47,7 +47,7 @@ static const struct opt rows[] = {
     {"synth", "formulas", OPT_BOOL, "false",
         "say above the first kernel what each operator computes: // hardswish(x) = x * min(max(x + 3, 0), 6) / 6"},
     {"synth", "surface", OPT_CHOICE, "graph",
-        "graph|public: of --records: operator graphs, or modules as people write them with plain generic kernels"},
+        "graph|public: operator graphs, or modules as people write them with plain generic kernels (no bugs, no style split)"},
     {"synth", "dtypes", OPT_STR, "float32", "float32, float16, bfloat16, int64; comma-separated"},
     {"synth", "seed", OPT_INT, "1", "same seed, same bytes"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
@@ -137,6 +137,9 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
                    .backend = opts_str(o, "backend")},
         .judge = opts_bool(o, "verify") ? verify_all : NULL,
     };
+    c->problem.public = !strcmp(opts_str(o, "surface"), "public");
+    if (c->problem.public)
+        c->repairs = 0;
     c->problem.all_taught = !opts_bool(o, "known");
     c->problem.voice.wordings = (int)opts_int(o, "wordings"), c->problem.voice.formulas = opts_bool(o, "formulas");
     c->problem.voice.edits = opts_bool(o, "edits");

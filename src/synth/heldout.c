@@ -33,19 +33,24 @@ bool heldout_graph(uint64_t hash)
     return hash % 8 == 0;
 }
 
-static bool is_listed(const struct opdef *op, const char *const list[], size_t n)
+static bool is_listed(const char *name, const char *const list[], size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!strcmp(op->name, list[i]))
+        if (!strcmp(name, list[i]))
             return true;
     return false;
 }
 
+enum op_class heldout_name_class(const char *name)
+{
+    if (is_listed(name, unseen, sizeof unseen / sizeof *unseen))
+        return OP_UNSEEN;
+    return is_listed(name, known, sizeof known / sizeof *known) ? OP_KNOWN : OP_TAUGHT;
+}
+
 enum op_class heldout_class(const struct opdef *op)
 {
-    if (is_listed(op, unseen, sizeof unseen / sizeof *unseen))
-        return OP_UNSEEN;
-    return is_listed(op, known, sizeof known / sizeof *known) ? OP_KNOWN : OP_TAUGHT;
+    return heldout_name_class(op->name);
 }
 
 /* Sizes up to eight are everybody's; of the others, one in four. */

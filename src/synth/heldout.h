@@ -25,6 +25,7 @@ extern const char *const op_class_names[N_OP_CLASSES];
 
 bool heldout_graph(uint64_t hash);                      /* of dag_hash(g, false) */
 enum op_class heldout_class(const struct opdef *op);
+enum op_class heldout_name_class(const char *name); /* of a name of the registry; any other name is taught */
 bool heldout_size(int n);
 bool heldout_constant(double x);
 bool heldout_spelling(const struct opdef *op, int spelling);

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "synth/ir/ast_mutate.h"
 #include "synth/program.h"
+#include "synth/surface/surface.h"
 #include "synth/wording.h"
 #include "synth/worth.h"
 
@@ -136,6 +138,8 @@ void problem_source_free(struct problem_source *s)
 
 int problem_held(const struct problem_source *s, enum heldout split, int n)
 {
+    if (s->o->public && split == HELD_STYLE)
+        return 0;
     return split == HELD_LEARNED && !s->classes[OP_KNOWN] ? 0 : n;
 }
 
@@ -414,15 +418,102 @@ static int no_more(enum side side, enum heldout split, int index, struct err *e)
                    side == SIDE_HELD ? heldout_names[split] : side_names[side], index);
 }
 
+/* ---- tasks as people write them: their list of operators stands for the graph ---- */
+
+static enum op_class class_of_surface(const struct problem_source *s, const struct surface *f)
+{
+    enum op_class most = OP_TAUGHT;
+
+    for (int i = 0; i < f->n_ops; i++) {
+        enum op_class c = heldout_name_class(surface_operator(f->op[i]));
+
+        if (c == OP_UNSEEN || (c == OP_KNOWN && most == OP_TAUGHT && !s->o->all_taught))
+            most = c;
+    }
+    return most;
+}
+
+/* Chains are held out by what they are made of, single operators by their sizes and names: as texts. */
+static bool surface_belongs(const struct problem_source *s, const struct wanted *w, const struct surface *f)
+{
+    bool chain = f->n_ops > 1, graph = chain && heldout_graph(surface_hash(f));
+
+    if (class_of_surface(s, f) != w->class)
+        return false;
+    if (w->side != SIDE_HELD)
+        return !graph;
+    switch (w->split) {
+    case HELD_SAME: return graph;
+    case HELD_ATTRIBUTES: return !chain;
+    case HELD_LEARNED: return w->prompted ? !chain : graph;
+    case HELD_UNSEEN: return true;
+    case HELD_STYLE:
+    case N_HELD: break;
+    }
+    return false;
+}
+
+static json_t *surface_view(const struct surface *f, const char *hash)
+{
+    json_t *ops = json_array(), *families = json_array();
+
+    for (int i = 0; i < f->n_ops; i++)
+        json_array_append_new(ops, json_string(f->op[i])), json_array_append_new(families, json_string(f->family[i]));
+    return json_pack("{s:s, s:o, s:o, s:s}", "code", f->task, "ops", ops, "families", families, "graph_hash", hash);
+}
+
+/* Takes f's texts. */
+static void surface_problem(struct problem_source *s, struct surface *f, const struct wanted *w, int index,
+                            struct problem *p)
+{
+    char hash[17];
+
+    snprintf(hash, sizeof hash, "%016" PRIx64, surface_hash(f));
+    *p = (struct problem){.side = w->side, .split = w->split, .class = w->class, .hash = surface_hash(f),
+                          .shape_hash = hash64(f->task, strlen(f->task), 7), .n_nodes = f->n_ops,
+                          .view = surface_view(f, hash), .n = 1};
+    p->code = f->task;
+    p->s[0] = (struct solution){.code = f->program, .strategy = xstrdup("generic"), .kernels = f->n_kernels};
+    f->task = f->program = NULL;
+    name_problem(p, w, index);
+    remember(s, p);
+}
+
+static int draw_surface_problem(struct problem_source *s, const struct wanted *w, int index, struct problem *ret,
+                                struct err *e)
+{
+    const struct surface_limits l = {.chains = s->o->max_ops > 1 ? 0.3 : 0};
+    uint64_t seed = s->o->seed ^ (uint64_t)(w->side + 1) << 56 ^ (uint64_t)w->split << 48;
+
+    for (uint64_t i = 0; i < MAX_DRAWS; i++) {
+        struct surface f;
+        bool fits;
+
+        surface_draw(seed, (uint64_t)index + (i << 32), &l, &f);
+        f.program = record_in_dialect(&s->o->voice, f.program);
+        fits = f.program && surface_belongs(s, w, &f) && !graph_set_has(s->texts, hash64(f.task, strlen(f.task), 7)) &&
+               (!s->o->max_program || (int)strlen(f.program) <= s->o->max_program);
+        if (fits)
+            surface_problem(s, &f, w, index, ret);
+        surface_free(&f);
+        if (fits)
+            return 0;
+    }
+    return no_more(w->side, w->split, index, e);
+}
+
 int problem_draw(struct problem_source *s, enum side side, enum heldout split, int index, int want, bool mutants,
                  struct problem *ret, struct err *e)
 {
-    struct dag *g = xmalloc(sizeof *g);
+    struct dag *g;
     struct problem p = {.side = side, .split = split};
     struct wanted w = wanted_of(s, side, split, index);
     struct rng r;
     int rc = 0;
 
+    if (s->o->public)
+        return draw_surface_problem(s, &w, index, ret, e);
+    g = xmalloc(sizeof *g);
     rng_seed(&r, s->o->seed, (uint64_t)side << 48 | (uint64_t)split << 40 | (uint64_t)index);
     for (int i = 0; i < 64 && !p.n && !rc; i++) {
         if (!draw_graph(s, &w, &r, g))

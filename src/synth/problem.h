@@ -25,6 +25,7 @@ struct problem_options {
     struct voice voice;
     const uint8_t *ops; /* one byte for each row of op_rows(): what may occur; NULL: all */
     bool all_taught;    /* known operators are taught too */
+    bool public;        /* tasks as people write them (surface/surface.h) instead of graphs; no bugs, no style split */
     const json_t *weights; /* of families (dag_draw.h), of all sides; NULL: all 1 */
 };
 

@@ -260,17 +260,6 @@ static json_t *names_json(const char *const name[], int n)
     return a;
 }
 
-/* A list of operators has a hash as a graph has; one task in fifty of a single operator is held out by its text. */
-static uint64_t surface_hash(const struct surface *p)
-{
-    uint64_t h = 14695981039346656037u;
-
-    for (int i = 0; i < p->n_ops; i++)
-        for (const char *c = p->op[i]; *c; c++)
-            h = (h ^ (unsigned char)*c) * 1099511628211u;
-    return h;
-}
-
 static json_t *surface_record(struct shard *s, const struct surface *p, const struct item *x, const char *hash)
 {
     json_t *task = json_pack("{s:s, s:o, s:o, s:s, s:[]}", "code", x->task, "ops", names_json(p->op, p->n_ops),
@@ -309,6 +298,7 @@ static int draw_surface_item(struct shard *s, long index, struct item *ret, stru
                          .name = xasprintf("public-%ld-%s", index, hash),
                          .task = xstrdup(p.task),
                          .program = xstrdup(p.program),
+                         /* one task in fifty of a single operator is held out by its index */
                          .held = p.n_ops > 1 ? heldout_graph(surface_hash(&p)) : rng_below(&r, 50) == 0};
     ret->verify = (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
     for (int i = 0; i < p.n_ops; i++)

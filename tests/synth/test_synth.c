@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "synth/corpus.h"
+#include "synth/surface/surface.h"
 #include "synth/ir/ast_mutate.h"
 #include "synth/knowledge.h"
 #include "synth/program.h"
@@ -695,6 +696,58 @@ static void every_bug_applies_somewhere(void **state)
     free(applied), free(g), free(k);
 }
 
+/* ---- tasks as people write them ---- */
+
+static enum op_class surface_class_of(const struct problem *p)
+{
+    json_t *ops = json_object_get(p->view, "ops"), *op;
+    enum op_class most = OP_TAUGHT;
+    size_t i;
+
+    json_array_foreach(ops, i, op) {
+        enum op_class c = heldout_name_class(surface_operator(json_string_value(op)));
+
+        if (c == OP_UNSEEN || (c == OP_KNOWN && most == OP_TAUGHT))
+            most = c;
+    }
+    return most;
+}
+
+/* Programs of training and RL's taught prompts hold taught operators alone; no text is on two sides. */
+static void public_sides_never_meet(void **state)
+{
+    static const enum op_class wanted[N_HELD] = {[HELD_LEARNED] = OP_KNOWN, [HELD_UNSEEN] = OP_UNSEEN};
+    const struct problem_options o = {.seed = 3, .max_ops = 4, .public = true, .voice = {.style = PROMPT_FULL, .wordings = 1}};
+    struct graph_set *texts = graph_set_new();
+    struct problem_source s;
+    struct err e = ERR_INIT;
+    (void)state;
+
+    problem_source_init(&s, &o);
+    for (int i = 0; i < 260; i++) {
+        enum side side = i < 160 ? SIDE_TRAIN : i < 200 ? SIDE_PROMPT : SIDE_HELD;
+        enum heldout split = side == SIDE_HELD ? (enum heldout)(i % N_HELD) : HELD_SAME;
+        struct problem p;
+
+        if (side == SIDE_HELD && !problem_held(&s, split, 1)) {
+            assert_int_equal(split, HELD_STYLE);
+            continue;
+        }
+        assert_int_equal(problem_draw(&s, side, split, i, 1, false, &p, &e), 0);
+        assert_int_equal(surface_class_of(&p),
+                         side == SIDE_HELD ? wanted[split] : side == SIDE_PROMPT && i % 2 ? OP_KNOWN : OP_TAUGHT);
+        assert_true(graph_set_add(texts, p.shape_hash));
+        if (side != SIDE_HELD && p.n_nodes > 1)
+            assert_false(heldout_graph(p.hash));
+        if (side == SIDE_HELD && split == HELD_SAME)
+            assert_true(p.n_nodes > 1 && heldout_graph(p.hash));
+        assert_true(strstr(p.s[0].code, "class ModelNew"));
+        problem_free(&p);
+    }
+    problem_source_free(&s);
+    graph_set_free(texts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -706,6 +759,7 @@ int main(void)
         cmocka_unit_test(operators_are_in_classes),  cmocka_unit_test(known_operators_may_be_taught),
         cmocka_unit_test(training_varies),           cmocka_unit_test(plain_programs_choose_little),
         cmocka_unit_test(interruption_leaves_no_files), cmocka_unit_test(every_bug_applies_somewhere),
+        cmocka_unit_test(public_sides_never_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
