@@ -123,6 +123,23 @@ static char *path_value(const struct run *r, const struct run_stage *s, const ch
     return xstrdup(r->model ? r->model : "");
 }
 
+/* Numbers of which every stage wants at least one: said now, not after the stages before it. */
+static int check_counts(const struct run_stage *s, struct err *e)
+{
+    static const char *const names[] = {"steps", "batch-tokens", "val-every", "save-every", "samples", "group",
+                                        "batch-prompts", "epochs", "minibatches", "turns", "vocab", "hidden", "layers",
+                                        "heads", "kv-heads", "head-dim", "positions", "tasks", "per-task", "max-keep"};
+
+    for (size_t i = 0; s->command != &cmd_bench && i < sizeof names / sizeof *names; i++) { // 0 is its default
+        const json_t *v = json_object_get(s->opts.values, names[i]);
+
+        if (json_is_integer(v) && json_integer_value(v) < 1)
+            return err_set(e, ERR_INPUT, "%s is %lld; it wants at least 1", names[i],
+                           (long long)json_integer_value(v));
+    }
+    return 0;
+}
+
 /* The options of a stage as flags: paths, and the recipe's seed where the section has none. */
 static int parse_options(struct run *r, struct run_stage *s, const struct kind *k, struct err *e)
 {
@@ -148,6 +165,8 @@ static int parse_options(struct run *r, struct run_stage *s, const struct kind *
         rc = schedule_check(&(struct schedule){.peak = opts_real(&s->opts, "lr"),
                                                .floor = opts_real(&s->opts, "lr-floor"),
                                                .warmup = json_f64(s->opts.values, "warmup", 0)}, e);
+    if (rc == 0)
+        rc = check_counts(s, e);
     for (int i = 0; i < argc; i++)
         free(argv[i]);
     free(words);

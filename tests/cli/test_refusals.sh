@@ -56,6 +56,10 @@ refuses "no queue at '$dir/typo/q'; start 'musacoder serve" worker --queue "$dir
 refuses 'hexadecimal' eval --secret zz --task docs/example/task.py docs/example/kernel.py
 refuses 'cannot write --capsule' eval --capsule /nonexist/x --task docs/example/task.py docs/example/kernel.py
 
+for set in sft.steps=-5 rl_single.group=0 synth.tasks=0 init.layers=0 rft.samples=-1; do
+    refuses 'at least 1' run recipes/smoke.yaml --plan --set $set
+done
+
 echo '__global__ void k() {}' >"$dir/k.cu"
 refuses 'no MUSA device; there are' translate --profile nosuch "$dir/k.cu"
 ! grep -qi 'h100' "$dir/text" || fail "NVIDIA's devices among MUSA's: $(cat "$dir/text")"

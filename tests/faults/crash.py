@@ -29,7 +29,7 @@ def library(folder):
 
 def files(folder):
     """{name: hash} of all files, but for those that tell times, and with the times in others taken out."""
-    found = {}
+    found, name_in_json = {}, json.dumps(folder, ensure_ascii=False)[1:-1]
     for path in glob.glob(os.path.join(folder, "**"), recursive=True, include_hidden=True):
         name = os.path.relpath(path, folder)
         if os.path.isfile(path) and os.path.basename(path) not in CLOCKS:
@@ -38,7 +38,9 @@ def files(folder):
             if name.endswith("verdicts.jsonl"):
                 data = verdicts(data)
             elif name.endswith((".json", ".jsonl")):
-                data = TIMES.sub(b"", data).replace(folder.encode(), b"OUT")
+                data = TIMES.sub(b"", data)
+                for text in folder, name_in_json:
+                    data = data.replace(text.encode(), b"OUT")
             found[name] = hashlib.sha256(data).hexdigest()
     return found
 
