@@ -23,7 +23,9 @@ import torch
 
 import clock
 import frame
+import native
 import values
+from native import lacks
 
 FILE = "candidate.py"
 _Tensor, _Parameter, _Module = torch.Tensor, torch.nn.Parameter, torch.nn.Module
@@ -90,7 +92,11 @@ class Session:
         return dict(head, notes=self.device.notes())
 
     def error(self, phase, e):
+        lack = lacks.of(e)
+        if lack:
+            self.device.lack(*lack)
         return self.reply(op="error", phase=phase, missing_model=isinstance(e, MissingModel),
+                          infra=isinstance(e, native.DeviceError),
                           **values.describe_error(e, FILE, self.source))
 
     def attach(self, req, blob, fds):

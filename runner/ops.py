@@ -75,6 +75,63 @@ def record(f):
     return seen
 
 
+# Places that are written more than once ------------------------------------------------------------------------------
+
+
+def _rows_differ(keys, rows):
+    """Of rows with equal keys: do any differ?"""
+    _, group = torch.unique(keys, return_inverse=True, dim=0)
+    first = torch.full((int(group.max()) + 1,), len(group), dtype=torch.long)
+    first.scatter_reduce_(0, group, torch.arange(len(group)), "amin")
+    a, b = rows, rows[first[group]]
+    return not bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _scatter(x, dim, index, src):
+    places, order = index.sort(stable=True, dim=dim)
+    values = src[tuple(slice(0, n) for n in index.shape)].gather(dim, order) if index.dim() else src
+    if index.dim() == 0 or index.shape[dim] < 2:
+        return False
+    n = index.shape[dim]
+    same = places.narrow(dim, 1, n - 1) == places.narrow(dim, 0, n - 1)
+    return bool((same & (values.narrow(dim, 1, n - 1) != values.narrow(dim, 0, n - 1))).any())
+
+
+def _index_copy(x, dim, index, source):
+    return index.numel() > 1 and _rows_differ(index.reshape(-1, 1), source.movedim(dim, 0).reshape(index.numel(), -1))
+
+
+def _index_put(x, indices, rows, accumulate=False, unsafe=False):
+    given = [i for i in indices if i is not None]
+    if accumulate or not given or len(given) < len(indices) or any(i.dtype in (torch.bool, torch.uint8) for i in given):
+        return False
+    given = torch.broadcast_tensors(*given)
+    n = given[0].numel()
+    whole = rows.expand(*given[0].shape, *x.shape[len(given):])
+    return n > 1 and _rows_differ(torch.stack([i.reshape(-1) for i in given], 1), whole.reshape(n, -1))
+
+
+WRITERS = {"index_copy": _index_copy, "index_copy_": _index_copy, "scatter": _scatter, "scatter_": _scatter,
+           "index_put": _index_put, "index_put_": _index_put, "_index_put_impl_": _index_put}
+
+
+class Ambiguous(TorchDispatchMode):
+    """found: the first operator that writes one place with several values; which of them stays nobody has promised."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = None
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = name_of(func)[6:]
+        writes = WRITERS.get(name)
+        if writes and not self.found and not kwargs and all(a is not None for a in args) and \
+                (writes is not _scatter or isinstance(args[3], torch.Tensor)) and writes(*args):
+            self.found = name
+        return func(*args, **(kwargs or {}))
+
+
 # TF32 -----------------------------------------------------------------------------------------------------------------
 
 

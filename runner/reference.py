@@ -582,7 +582,11 @@ def is_moved(a, b, n):
 def traced(model, inputs):
     """(the operators of a forward, does it change a parameter)"""
     m = copy.deepcopy(model)
-    seen = set(ops.record(lambda: run(m, inputs, own=True)))
+    with ops.Ambiguous() as writes:
+        seen = set(ops.record(lambda: run(m, inputs, own=True)))
+    if writes.found:
+        raise Refused(f"the task is ambiguous: torch.{writes.found} writes one place with several values, and which of "
+                      "them stays is not determined; give each place one source, or add them up")
     return seen, any(not torch.equal(p, q) for p, q in zip(model.parameters(), m.parameters()))
 
 

@@ -10,6 +10,7 @@
  * headers of the Python that loads it. */
 #include "device.h"
 
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
@@ -82,6 +83,48 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     void synchronizeDevice(const c10::DeviceIndex) const override { front_sync(); }
     void recordDataPtrOnStream(const c10::DataPtr &, const c10::Stream &) const override {}
 };
+
+/* Pinned memory is this process's own (front.h). */
+struct Pinned final : c10::Allocator {
+    c10::DataPtr allocate(size_t bytes) override
+    {
+        void *p = nullptr;
+
+        check(front_malloc_host(&p, bytes), "pinned memory");
+        return {p, p, raw_deleter(), cpu};
+    }
+    c10::DeleterFnPtr raw_deleter() const override
+    {
+        return [](void *p) { front_free_host(p); };
+    }
+    void copy_data(void *to, const void *from, size_t n) const override { memcpy(to, from, n); }
+} the_pinned;
+
+/* What torch asks a driver of itself for: pinned memory, and a device for the threads of its backward passes. */
+struct Hooks final : at::CUDAHooksInterface {
+    void init() const override {}
+    bool hasCUDA() const override { return true; }
+    bool isBuilt() const override { return true; }
+    bool isAvailable() const override { return true; }
+    bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+    c10::DeviceIndex current_device() const override { return 0; }
+    c10::DeviceIndex deviceCount() const override { return 1; }
+    int getNumGPUs() const override { return 1; }
+    bool isPinnedPtr(const void *p) const override { return front_pinned(p); }
+    c10::Allocator *getPinnedMemoryAllocator() const override { return &the_pinned; }
+    c10::Device getDeviceFromPtr(void *) const override { return cuda0(); }
+    void deviceSynchronize(c10::DeviceIndex) const override { front_sync(); }
+};
+
+/* torch has made its hooks when it was imported, so ours take the place of that object's methods: it has no members. */
+void take_hooks()
+{
+    static Hooks ours;
+    auto *theirs = const_cast<at::CUDAHooksInterface *>(&at::detail::getCUDAHooks());
+
+    static_assert(sizeof ours == sizeof(void *), "hooks have methods alone");
+    memcpy(static_cast<void *>(theirs), static_cast<void *>(&ours), sizeof ours);
+}
 
 /* One operator on host tensors in place of device tensors. */
 struct Call {
@@ -404,6 +447,7 @@ int front_torch_preload(void)
     done = true;
     c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::DeviceType::CUDA)].store(&guard);
     c10::SetAllocator(c10::DeviceType::CUDA, front::allocator, 255);
+    front::take_hooks();
     front::register_all();
     return 0;
 }

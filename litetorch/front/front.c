@@ -86,7 +86,7 @@ void front_note(const char *kind, const char *name, const char *message)
 }
 
 static_assert((int)FRONT_LACK_COUNT == (int)WIRE_LACK_COUNT &&
-                  (int)FRONT_LACK_TENSOR_MAPS == (int)WIRE_LACK_TENSOR_MAPS,
+                  (int)FRONT_LACK_AUTOGRAD == (int)WIRE_LACK_AUTOGRAD,
               "front.h repeats the numbers of wire.h");
 
 int front_lack(int lack)

@@ -37,7 +37,8 @@ void front_note(const char *kind, const char *name, const char *message);
 enum front_lacks {
     FRONT_LACK_OTHER, FRONT_LACK_MANAGED, FRONT_LACK_CAPTURES, FRONT_LACK_LAUNCH, FRONT_LACK_GRAPHS,
     FRONT_LACK_HOST_FUNCTION, FRONT_LACK_HOST_MEMORY, FRONT_LACK_TEXTURES, FRONT_LACK_PEERS, FRONT_LACK_IMAGES,
-    FRONT_LACK_CLUSTERS, FRONT_LACK_DRIVER, FRONT_LACK_TENSOR_MAPS, FRONT_LACK_COUNT
+    FRONT_LACK_CLUSTERS, FRONT_LACK_DRIVER, FRONT_LACK_TENSOR_MAPS, FRONT_LACK_LANGUAGE,
+    FRONT_LACK_TORCH, FRONT_LACK_AUTOGRAD, FRONT_LACK_COUNT
 };
 int front_lack(int lack); /* the program asked for it. Returns 801, not supported, and remembers that */
 char *front_notes(void); /* JSON list of {"kind","name","message","forward","count"}, then forgotten; free() it */

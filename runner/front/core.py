@@ -47,7 +47,7 @@ def preload():
     for row in (("lt_torch_version", c), ("lt_process_api", p), ("lt_free", None, p), ("lt_findings", p),
                 ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t), ("front_torch_preload", i), ("front_attach", i, i, i),
                 ("front_library", i, c, c), ("front_lack", i, i), ("front_forward", None, i),
-                ("front_notes", p), ("front_stream", p),
+                ("front_notes", p), ("front_note", None, c, c, c), ("front_stream", p),
                 ("front_set_stream", None, p), ("front_stream_create", i, ctypes.c_uint, i, p),
                 ("front_stream_sync", i, p), ("front_stream_query", i, p), ("front_stream_wait", i, p, p),
                 ("front_event_create", i, ctypes.c_uint, p), ("front_event_record", i, p, p),
@@ -93,15 +93,22 @@ def attach(area, bell):
 
 
 def install(build):
-    from native import extension
+    from native import extension, lacks
 
     from . import cuda
     extension.set_builder(build)
+    lacks.install()
     cuda.put_on()
 
 
 def forward(on):
     _lib.front_forward(1 if on else 0)
+
+
+def lack(code, name):
+    """Of native/lacks.py: the executor remembers the code, the note has the name."""
+    _lib.front_lack(code)
+    _lib.front_note(b"lacking", str(name)[:60].encode("utf-8", "replace"), b"")
 
 
 def notes():

@@ -10,7 +10,7 @@ import types
 
 import torch
 
-from . import core
+from . import core, kernel
 
 
 def _check(code):
@@ -269,7 +269,7 @@ def _table():
         "Stream": Stream, "Event": Event, "ExternalStream": lambda ptr, device=None: Stream(stream_ptr=ptr),
         "stream": StreamContext, "StreamContext": StreamContext, "device": DeviceContext, "device_of": DeviceContext,
         "CUDAGraph": CUDAGraph, "graph": graph, "make_graphed_callables": make_graphed_callables,
-        "graph_pool_handle": lambda: (0, 1),
+        "graph_pool_handle": lambda: (0, 1), "_compile_kernel": kernel.compile_kernel,
         "empty_cache": nothing, "ipc_collect": nothing, "memory_allocated": zero, "max_memory_allocated": zero,
         "memory_reserved": zero, "max_memory_reserved": zero, "memory_summary": lambda *a, **k: "",
         "memory_stats": lambda *a, **k: {}, "mem_get_info": mem_get_info,

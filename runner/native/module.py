@@ -264,6 +264,14 @@ class Overload:
         return take(ret, self.returns)
 
 
+def note_strides(name, args):
+    """A view that is no dense memory: said where an answer is wrong, since kernels often read one as if it were."""
+    for i, a in enumerate(args):
+        if isinstance(a, torch.Tensor) and a.is_cuda and not a.is_contiguous():
+            native.library.front_note(b"strides", f"{name}, argument {i}".encode()[:60],
+                                      f"shape {tuple(a.shape)}, strides {a.stride()}".encode()[:200])
+
+
 def _callable(name, overloads, doc):
     def function(*args, **kwargs):
         for o in overloads:
@@ -272,6 +280,7 @@ def _callable(name, overloads, doc):
                 values = o.bind(args, kwargs, keep)
             except Mismatch:
                 continue
+            note_strides(name, args)
             return o.call(values)
         raise TypeError(_mismatch_text(name, overloads, args, kwargs))
 
@@ -297,11 +306,19 @@ def _short(x):
     return text if len(text) <= 200 else text[:200] + "..."
 
 
+def _unfit(text):
+    """The dynamic linker's words about the machine: an older C++ library comes first on the path, memory lacks."""
+    return any(w in text for w in ("GLIBCXX_", "CXXABI_", "GLIBC_", "GCC_", "cannot open shared object file",
+                                   "failed to map segment", "cannot allocate memory", "cannot create"))
+
+
 def load(name, path):
     """Opens the .so and returns its functions as a module named name."""
     try:
         so = ctypes.CDLL(path)
     except OSError as e:
+        if _unfit(str(e)):
+            raise native.DeviceError(f"this machine cannot load what its own compiler made: {e}") from None
         raise ImportError(str(e)) from None
     so.lt_module_open.restype, so.lt_module_open.argtypes = ctypes.POINTER(Module), [ctypes.c_void_p]
     table = so.lt_module_open(native.library.lt_process_api())

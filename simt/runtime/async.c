@@ -154,6 +154,22 @@ void simt_async_copy(void *to, const void *from, unsigned bytes, unsigned read)
     q->v[q->n++] = (struct copy){to, from, bytes, read, q->group, pc};
 }
 
+/* cp.async.bulk: at once, since its barrier says when; addresses and sizes are multiples of 16 bytes. */
+void simt_bulk_copy(void *to, const void *from, unsigned bytes);
+
+void simt_bulk_copy(void *to, const void *from, unsigned bytes)
+{
+    const void *pc = __builtin_return_address(0);
+
+    if (!in_my_kernel() || !bytes)
+        return;
+    check_aligned(to, 16, pc);
+    check_aligned(from, 16, pc);
+    check_access(from, bytes, false, false, pc);
+    check_access(to, bytes, true, false, pc);
+    memcpy(to, from, bytes);
+}
+
 void simt_async_commit(void)
 {
     if (in_my_kernel())

@@ -171,6 +171,16 @@ static void describe_other(access_t a, int32_t pc, const char *verb, char *out, 
     snprintf(out, n, "the %s at line %d by thread (%u,%u,%u)%s", verb, l.line, ti.x, ti.y, ti.z, block);
 }
 
+/* What orders an earlier access and this thread's: what a program that is told so may do without a deadlock. */
+static const char *remedy(access_t other)
+{
+    if (interval_of(other) < block_first)
+        return "blocks run in any order: use atomics or separate outputs";
+    if (run.current && thread_of(other) / WARP == run.current->thread / WARP && !(other & MULTI_WARP))
+        return "threads of one warp do not run in step: a __syncwarp() is missing between them";
+    return "a __syncthreads is missing between them";
+}
+
 static void race_message(uintptr_t addr, const char *verb, access_t other, int32_t other_pc, const char *other_verb,
                          char *out, size_t n)
 {
@@ -178,9 +188,7 @@ static void race_message(uintptr_t addr, const char *verb, access_t other, int32
 
     place_name(addr, place, sizeof place);
     describe_other(other, other_pc, other_verb, who, sizeof who);
-    snprintf(out, n, "%s of %s conflicts with %s; %s", verb, place, who,
-             interval_of(other) >= block_first ? "a __syncthreads is missing between them"
-                                               : "blocks run in any order: use atomics or separate outputs");
+    snprintf(out, n, "%s of %s conflicts with %s; %s", verb, place, who, remedy(other));
 }
 
 static void decide_pending(void)

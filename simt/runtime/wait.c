@@ -66,6 +66,19 @@ void wait_pause(const void *pc)
         spin_yield(me, pc);
 }
 
+/* ---- __launch_bounds__ ---- */
+
+void simt_bounds(unsigned most);
+
+void simt_bounds(unsigned most)
+{
+    if (!run.in_kernel)
+        return;
+    finding("launch_error", __builtin_return_address(0), true, "a block of %u threads, where __launch_bounds__ of this "
+            "kernel allows %u", (unsigned)run.block.n, most);
+    abort_kernel();
+}
+
 /* ---- grid.sync() ---- */
 
 void simt_grid_sync(void);

@@ -98,6 +98,7 @@ int executor_findings(struct executor *x, char **ret_json, struct err *e);
 struct executor_replay {
     bool plumbing_only; /* leave launches out */
     bool last_call;     /* from the state before the last call, as the latest replay of the whole life left it */
+    bool goes_on;       /* with last_call: from what the latest play left; where that is as before nothing is played */
     bool shuffled;      /* streams run in another order that the program allows (shuffle.h) */
     uint8_t poison;     /* fills memory before use: 0xff (NaN), or a finite number */
     /* Fills n bytes for a lay of the log: parameters (call 0) and inputs (the call that they are laid in or before, as
@@ -108,6 +109,7 @@ struct executor_replay {
     /* The end of a call, memory as the call left it: executor_peek is allowed. May be NULL. */
     int (*call_end)(void *ctx, uint32_t call, struct err *e);
     void *ctx;
+    bool ret_moved;     /* goes_on: the state had changed */
     int32_t ret_error;  /* the device's sticky error; WIRE_REFUSED: the log cannot be replayed */
     char ret_why[256];
 };

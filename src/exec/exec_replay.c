@@ -48,12 +48,14 @@ static void note(const struct ctl_reply *r, int32_t *error, char why[256])
 
 int executor_replay(struct executor *x, struct executor_replay *p, struct err *e)
 {
-    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->plumbing_only, .c = p->last_call,
+    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->plumbing_only,
+                                  .c = p->last_call + (p->last_call && p->goes_on),
                                   .d = p->shuffled ? 2 : 0};
     struct ctl_reply r;
     int rc = exec_ask(x, &q, -1, &r, e);
 
-    while (rc == 0) {
+    p->ret_moved = rc == 0 && r.v[0];
+    while (rc == 0 && (p->ret_moved || !p->goes_on)) {
         if ((rc = next(x, &r, e)) < 0)
             break;
         note(&r, &p->ret_error, p->ret_why);

@@ -135,7 +135,8 @@ static bool lacks(facts *f, finding *r)
         return false;
     if (!f->failed || !f->lack) {
         r->code = rows[__builtin_ctz(lacks)].code;
-        return say(r, "%s: %s", r->code, rows[__builtin_ctz(lacks)].text);
+        return say(r, "%s: %s%s%s", r->code, f->lacks_name ? f->lacks_name : "", f->lacks_name ? ": " : "",
+                   rows[__builtin_ctz(lacks)].text);
     }
     r->code = f->lack;
     return f->lack_why ? say(r, "%s: %s", f->lack, f->lack_why) : say(r, "%s", f->lack);

@@ -307,7 +307,7 @@ static int do_replay(struct ctl *c, struct err *e)
 {
     serve_settle(c->s);
     ring_close(&c->s->ring);
-    return replay_begin(c->s, &c->q, e);
+    return replay_begin(c->s, &c->q, &c->r.v[0], e);
 }
 
 static int do_next(struct ctl *c, struct err *e)

@@ -24,7 +24,7 @@ static int begin_again(struct server *s, struct err *e)
     return 0;
 }
 
-int replay_begin(struct server *s, const struct ctl_request *q, struct err *e)
+int replay_begin(struct server *s, const struct ctl_request *q, uint64_t *ret_moved, struct err *e)
 {
     struct replaying *r = &s->replay;
 
@@ -36,6 +36,7 @@ int replay_begin(struct server *s, const struct ctl_request *q, struct err *e)
     s->player.drains = q->d == 1 && q->c;
     if ((r->shuffled = q->d == 2))
         shuffle_init(&r->shuffle);
+    *ret_moved = q->c == 2 && saved_follow(s);
     if ((q->c ? saved_restore(s, e) : begin_again(s, e)) < 0)
         return -1;
     r->on = true;

@@ -158,6 +158,50 @@ void saved_take(struct server *s)
     v->valid = !s->player.error;
 }
 
+static bool follow_range(struct server *s, uint64_t addr, uint8_t *bytes, uint64_t n)
+{
+    uint8_t *now = malloc(n ? n : 1);
+    bool moved;
+
+    if (!now || s->player.error)
+        return free(now), false;
+    s->player.error = s->ops->read(s->b, now, addr, n);
+    moved = !s->player.error && memcmp(now, bytes, n);
+    if (moved)
+        memcpy(bytes, now, n);
+    free(now);
+    return moved;
+}
+
+/* A block that the call gave back, or took anew with another size, keeps what it had. */
+static bool outlives(const struct server *s, const struct pool_block *was)
+{
+    const struct pool_block *b = pool_find(&s->replay.pool, was->addr, was->bytes);
+
+    return b && b->addr == was->addr && b->bytes == was->bytes && b->owner == POOL_FRONT;
+}
+
+bool saved_follow(struct server *s)
+{
+    struct saved *v = &s->replay.saved;
+    uint8_t *bytes = v->bytes;
+    bool moved = false;
+
+    if (!s->replay.on || !v->valid || player_sync(&s->player))
+        return false;
+    for (size_t i = 0; i < v->pool.n; i++)
+        if (is_kept(s, &v->pool.blocks[i])) {
+            if (outlives(s, &v->pool.blocks[i]))
+                moved |= follow_range(s, v->pool.blocks[i].addr, bytes, v->pool.blocks[i].bytes);
+            bytes += v->pool.blocks[i].bytes;
+        }
+    for (size_t i = 0; i < v->n_variables; i++) {
+        moved |= follow_range(s, v->variables[i].addr, bytes, v->variables[i].bytes);
+        bytes += v->variables[i].bytes;
+    }
+    return moved;
+}
+
 /* Streams and events that the call destroyed are there again. */
 static void revive(struct server *s)
 {

@@ -88,11 +88,15 @@ int shared_tile(struct server *s, const struct wire_strided *m, uint64_t span, s
 void shared_clear(struct server *s);
 
 /* serve_replay.c */
-int replay_begin(struct server *s, const struct ctl_request *q, struct err *e);
+/* *ret_moved: executor_replay's, where the request asks to go on. */
+int replay_begin(struct server *s, const struct ctl_request *q, uint64_t *ret_moved, struct err *e);
 void replay_next(struct server *s, struct ctl_reply *r);
 int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *r, struct err *e);
 void saved_take(struct server *s);
 int saved_restore(struct server *s, struct err *e);
+/* What the latest play left, of blocks that outlive the call and of variables, takes the place of what is kept. True:
+ * it differs. */
+bool saved_follow(struct server *s);
 void saved_drop(struct server *s);
 void saved_clean(struct server *s); /* fills what kernels can reach and no block holds */
 bool replay_holds(const struct server *s, uint64_t addr, uint64_t n);

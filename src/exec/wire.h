@@ -226,7 +226,10 @@ struct wire_nothing {
     X(IMAGES, "images_at_run_time", "code for the device that is made or read at run time")                            \
     X(CLUSTERS, "clusters", "clusters of blocks")                                                                      \
     X(DRIVER, "driver_api", "a function of the driver")                                                                \
-    X(TENSOR_MAPS, "tensor_maps", "tensor maps")
+    X(TENSOR_MAPS, "tensor_maps", "tensor maps")                                                                       \
+    X(LANGUAGE, "other_language", "kernels in another language than CUDA and MUSA C++")                                \
+    X(TORCH, "torch_api", "a part of PyTorch that needs a device in its own process")                                  \
+    X(AUTOGRAD, "autograd", "PyTorch's automatic differentiation on the device")
 enum wire_lack {
 #define WIRE_LACK_ENUM(name, code, text) WIRE_LACK_##name,
     WIRE_LACKS(WIRE_LACK_ENUM)

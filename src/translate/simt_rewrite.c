@@ -19,6 +19,11 @@ struct kernel {
     bool generic;
 };
 
+/* __launch_bounds__ of a kernel with a body: the most threads of a block, as it is written. */
+struct bound {
+    size_t brace, from, to; /* tokens: the body's first; [from, to) the number */
+};
+
 /* What pairs with each bracket, and how many tokens of some kinds come before each: looked up, so that no search from
  * a token runs over the same text as the search from another. */
 struct links {
@@ -35,6 +40,8 @@ struct rewriter {
     size_t n_kernels, cap_kernels;
     uint32_t *slots; /* hash table: index into kernels + 1, or 0; n_slots is a power of two above 2 n_kernels */
     size_t n_slots;
+    struct bound *bounds; /* in the order of their braces */
+    size_t n_bounds, next_bound;
     struct buf *out;
     bool real; /* launches on a real device, and nothing else */
 };
@@ -246,6 +253,24 @@ static void note_kernel(struct rewriter *r, size_t global, size_t name, size_t o
         add_kernel(r, (struct kernel){name, generic});
 }
 
+/* The first argument of __launch_bounds__ between the tokens of __global__ and of the kernel's name. */
+static void note_bound(struct rewriter *r, size_t global, size_t name, size_t brace)
+{
+    const struct toks *t = &r->t;
+    size_t i = global, open, close, to;
+
+    while (i < name && !tok_is(t, i, "__launch_bounds__"))
+        i++;
+    open = tok_next(t, i + 1);
+    if (i >= name || !tok_is(t, open, "(") || (close = close_of(r, open)) >= t->n)
+        return;
+    for (to = open + 1; to < close && !tok_is(t, to, ","); to++)
+        if (bracket(t, to) > 0 && (to = close_of(r, to)) >= close)
+            return;
+    r->bounds = xrealloc(r->bounds, (r->n_bounds + 1) * sizeof *r->bounds);
+    r->bounds[r->n_bounds++] = (struct bound){brace, open + 1, to};
+}
+
 /* A forward declaration followed by its definition is one kernel, so only bodies count towards overloading: pass over
  * declarations first would be wrong for generic(), hence the two loops. */
 static void note_kernels(struct rewriter *r)
@@ -265,6 +290,8 @@ static void note_kernels(struct rewriter *r)
             body = tok_is(t, tok_next(t, close + 1), "{");
             if (body == (bodies == 1))
                 note_kernel(r, i, name, open, close, body);
+            if (body && bodies)
+                note_bound(r, i, name, tok_next(t, close + 1));
         }
 }
 
@@ -615,6 +642,21 @@ static bool emit_asm(struct rewriter *r, size_t i, const struct asm_statement *a
     return true;
 }
 
+/* At the brace of a kernel with bounds: a larger block is refused, as a card refuses its launch. */
+static bool emit_bound(struct rewriter *r, size_t i)
+{
+    const struct bound *b = &r->bounds[r->next_bound];
+
+    if (r->next_bound == r->n_bounds || b->brace != i)
+        return false;
+    r->next_bound++;
+    copy(r, i, i + 1);
+    buf_adds(r->out, " SIMT_BOUNDS((");
+    emit_flat(r, b->from, b->to);
+    buf_adds(r->out, "))");
+    return true;
+}
+
 /* Emits the replacement of what starts at token i and returns the token behind it, or i if nothing starts here. */
 static size_t replace(struct rewriter *r, size_t i)
 {
@@ -624,6 +666,8 @@ static size_t replace(struct rewriter *r, size_t i)
     struct asm_statement a;
     size_t open, next;
 
+    if (!r->real && emit_bound(r, i))
+        return i + 1;
     if (r->real || t->v[i].kind != TOK_IDENT)
         return i;
     if (tok_is(t, i, "__noinline__")) { /* a macro of this name would break the standard library's attributes */
@@ -709,6 +753,7 @@ static int rewrite_source(const char *src, size_t n, const char *filename, bool 
     emit_line_directive(out, filename);
     rewrite(&r);
     free(r.kernels);
+    free(r.bounds);
     free(r.slots);
     links_free(&r.l);
     toks_free(&r.t);

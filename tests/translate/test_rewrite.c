@@ -63,8 +63,19 @@ static void test_launches(void **state)
     expect("__global__ void d(int a, int b = 2) {}\nd<<<1, 1>>>(2);",
            "__global__ void d(int a, int b = 2) {}\n" GEN("d", "d", "1, 1") "(2);");
     expect("__global__ void f(int a);\n__global__ void __launch_bounds__(256, 2) f(int a) {}\nf<<<1, 1>>>(2);",
-           "__global__ void f(int a);\n__global__ void __launch_bounds__(256, 2) f(int a) {}\n" OF("f", "f",
-                                                                                                   "1, 1") "(2);");
+           "__global__ void f(int a);\n__global__ void __launch_bounds__(256, 2) f(int a) { SIMT_BOUNDS((256))}\n"
+           OF("f", "f", "1, 1") "(2);");
+}
+
+static void test_bounds(void **state)
+{
+    (void)state;
+    expect("template <int N> __global__ void\n__launch_bounds__(N * (2 + 1), 4) t(int a)\n{ b; }\n"
+           "__global__ void u() {}",
+           "template <int N> __global__ void\n__launch_bounds__(N * (2 + 1), 4) t(int a)\n"
+           "{ SIMT_BOUNDS((N * (2 + 1))) b; }\n__global__ void u() {}");
+    expect("__global__ void __launch_bounds__(64) t(int a);", "__global__ void __launch_bounds__(64) t(int a);");
+    expect("__launch_bounds__(64", "__launch_bounds__(64");
 }
 
 static void test_macros(void **state)
@@ -263,8 +274,8 @@ static void test_unbalanced_macro(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launches),       cmocka_unit_test(test_macros),          cmocka_unit_test(test_asm),
-                  cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_launches),       cmocka_unit_test(test_bounds),          cmocka_unit_test(test_macros),
+        cmocka_unit_test(test_asm),            cmocka_unit_test(test_lines),
         cmocka_unit_test(test_dynamic_shared), cmocka_unit_test(test_untouched),
         cmocka_unit_test(test_names_and_bytes), cmocka_unit_test(test_lexer),          cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_many_kernels),   cmocka_unit_test(test_unbalanced_macro),

@@ -20,6 +20,12 @@
 #define C10_LAUNCH_BOUNDS_1(a)
 #define C10_LAUNCH_BOUNDS_2(a, b)
 #endif
+/* Bits of one number as another's. The emulator looks at each call of memcpy; this is none. */
+#ifdef LT_GPU
+#define LT_BITS memcpy
+#else
+#define LT_BITS __builtin_memcpy
+#endif
 #define C10_ALWAYS_INLINE inline __attribute__((always_inline))
 #define C10_UNUSED __attribute__((unused))
 #define C10_LIKELY(e) (__builtin_expect(static_cast<bool>(e), 1))
@@ -153,7 +159,7 @@ C10_HOST_DEVICE inline float half_bits_to_float(uint16_t h)
         return sign ? -f : f;
     }
     float f;
-    memcpy(&f, &bits, 4);
+    LT_BITS(&f, &bits, 4);
     return f;
 #endif
 }
@@ -166,7 +172,7 @@ C10_HOST_DEVICE inline uint16_t float_to_half_bits(float f) // round to nearest 
     return r;
 #else
     uint32_t u;
-    memcpy(&u, &f, 4);
+    LT_BITS(&u, &f, 4);
     uint32_t sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
     if (a >= 0x7f800000)
         return uint16_t(sign | 0x7c00 | (a > 0x7f800000 ? 0x200 | (a >> 13 & 0x3ff) : 0));
@@ -174,10 +180,10 @@ C10_HOST_DEVICE inline uint16_t float_to_half_bits(float f) // round to nearest 
         return uint16_t(sign | 0x7c00);
     if (a < 0x38800000) { // subnormal: let the float adder round
         float g;
-        memcpy(&g, &a, 4);
+        LT_BITS(&g, &a, 4);
         g += 0.5f;
         uint32_t v;
-        memcpy(&v, &g, 4);
+        LT_BITS(&v, &g, 4);
         return uint16_t(sign | (v - 0x3f000000));
     }
     a += 0xfff + (a >> 13 & 1);
@@ -189,14 +195,14 @@ C10_HOST_DEVICE inline float bf16_bits_to_float(uint16_t b)
 {
     uint32_t u = uint32_t(b) << 16;
     float f;
-    memcpy(&f, &u, 4);
+    LT_BITS(&f, &u, 4);
     return f;
 }
 
 C10_HOST_DEVICE inline uint16_t float_to_bf16_bits(float f)
 {
     uint32_t u;
-    memcpy(&u, &f, 4);
+    LT_BITS(&u, &f, 4);
     if ((u & 0x7fffffff) > 0x7f800000)
         return uint16_t(0x7fc0);
     return uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
@@ -204,11 +210,11 @@ C10_HOST_DEVICE inline uint16_t float_to_bf16_bits(float f)
 
 /* To and from the toolkit's type, where its header is there; torch makes bfloat16's way there explicit. */
 #define LT_NATIVE(NAME, T, EXPLICIT)                                                                           \
-        C10_HOST_DEVICE NAME(const T &v) { memcpy(&x, &v, 2); }                                                \
+        C10_HOST_DEVICE NAME(const T &v) { LT_BITS(&x, &v, 2); }                                               \
         C10_HOST_DEVICE EXPLICIT operator T() const                                                            \
         {                                                                                                      \
             T v;                                                                                               \
-            memcpy(&v, &x, 2);                                                                                 \
+            LT_BITS(&v, &x, 2);                                                                                \
             return v;                                                                                          \
         }
 #ifdef LT_USE_HALF

@@ -14,7 +14,10 @@ inline constexpr auto kU8 = at::kByte, kI8 = at::kChar, kI16 = at::kShort, kI32 
                       kF32 = at::kFloat, kF64 = at::kDouble;
 namespace indexing {}
 namespace nn { namespace functional { using namespace at; } }
-namespace autograd {}
+namespace autograd { // declared to be missed by name (build_lack.h): gradients of programs in C++
+struct AutogradContext;
+template <class T> struct Function;
+}
 namespace cuda {
 inline bool is_available() { return true; }
 inline size_t device_count() { return 1; }

@@ -37,6 +37,8 @@ void *memset(void *, int, size_t) noexcept __asm__("simt_memset");
 #define __forceinline__ inline __attribute__((always_inline))
 #define SIMT_NOINLINE __attribute__((noinline))
 #define __launch_bounds__(...)
+/* The rewriter puts it where a kernel with __launch_bounds__ begins. */
+#define SIMT_BOUNDS(n) if (blockDim.x * blockDim.y * blockDim.z > unsigned(n)) simt_bounds(unsigned(n));
 #define __cluster_dims__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
@@ -66,6 +68,7 @@ extern const uint3 threadIdx, blockIdx, blockDim, gridDim;
 extern const int warpSize;
 }
 
+extern "C" void simt_bounds(unsigned most);
 typedef struct CUstream_st *cudaStream_t;
 
 namespace simt {

@@ -21,6 +21,7 @@ void simt_mma(int k, int in_bits, int a_type, int b_type, int c_type, const unsi
 void simt_ldmatrix(const void *row, int n, int trans, unsigned *d);
 void simt_stmatrix(void *row, int n, int trans, const unsigned *s);
 void simt_async_copy(void *to, const void *from, unsigned bytes, unsigned read);
+void simt_bulk_copy(void *to, const void *from, unsigned bytes);
 void simt_async_commit(void);
 void simt_async_wait(unsigned left);
 void simt_bar(int id, int threads, int wait);
@@ -687,7 +688,7 @@ SIMT_INLINE void async_commit() { simt_async_commit(); }
 template <class N> SIMT_INLINE void async_wait(N left) { simt_async_wait((unsigned)left); }
 template <class N> SIMT_INLINE void bulk_copy(char *to, const char *from, N n, char *bar)
 {
-    memcpy(to, from, (size_t)n);
+    simt_bulk_copy(to, from, (unsigned)n);
     simt_mbar_tx(bar, 0, (unsigned)n);
 }
 

@@ -10,9 +10,10 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "eval/build/build_lack.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-#define AUDIT_VERSION "audit/11"
+#define AUDIT_VERSION "audit/12"
 #define MAX_LIBRARY ((size_t)128 << 20)
 
 /* ---- the lists ---- */
@@ -310,29 +311,19 @@ static void judge_missing(const char *name, json_t *findings)
 }
 
 /* Headers of the toolkit and of torch that ours do not answer to yet: nobody's mistake. */
-static const char *const lacking_headers[] = {"thrust/", "cuda/", "cub/", "nv/", "cooperative_groups/", "mma.h",
-                                              "cuda_", "curand", "texture", "surface", "ATen/", "c10/", "torch/",
-                                              "pybind11/"};
-
 static void judge_header(const char *name, json_t *findings)
 {
     bool header = strpbrk(name, "./"); /* a program's own text is called cuda_source */
 
-    if (header && begins(name, lacking_headers, N_OF(lacking_headers)))
-        add(findings, "lacking", name);
     if (strchr(name, '.') && begins(name, library_headers, N_OF(library_headers)))
         add(findings, "library_call", name);
+    else if (header && build_lack_header(name))
+        add(findings, "lacking", name);
 }
 
-/* The toolkit's textures and arrays, which our headers do not declare: a compiler quotes what it does not know. */
-static const char *const lacking_names[] = {"cudaTexture", "cudaSurface", "cudaCreateTexture", "cudaCreateSurface",
-                                            "cudaResource", "cudaArray_t", "cudaMallocArray", "tex1D", "tex2D",
-                                            "tex3D", "surf1D", "surf2D", "surf3D"};
-
-static void judge_unknown(const char *name, json_t *findings)
+static void note_lacking(const char *name, void *findings)
 {
-    if (begins(name, lacking_names, N_OF(lacking_names)))
-        add(findings, "lacking", name);
+    add(findings, "lacking", name);
 }
 
 static void add_layer(const char *scope, size_t n_scope, const char *member, size_t n_member, json_t *findings)
@@ -374,8 +365,7 @@ void build_audit_log(const char *log, json_t *findings)
         add(findings, "lacking", "TORCH_LIBRARY");
     if (strstr(log, " is not a member of \xe2\x80\x98pybind11\xe2\x80\x99"))
         add(findings, "lacking", "pybind11");
-    each_said(log, "\xe2\x80\x98", "\xe2<(\n", judge_unknown, findings); /* g++'s quotes */
-    each_said(log, "identifier \"", "\"<(\n", judge_unknown, findings);   /* nvcc's */
+    build_lack_names(log, note_lacking, findings);
     each_said(log, "undefined reference to `", "'(<\n", judge_missing, findings);
     each_said(log, "fatal error: ", ":\n", judge_header, findings);
 }

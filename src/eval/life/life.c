@@ -1070,7 +1070,7 @@ struct replaying {
     void *ctx;
     uint32_t ended; /* calls of this replay that have ended */
     uint32_t laid;  /* streamed: the call whose inputs lie in the area */
-    bool recorded;
+    bool recorded, goes_on;
     const struct turn *turn; /* of a timed call that no other one is like; NULL: the draw's own values */
 };
 
@@ -1261,6 +1261,7 @@ static int replay(struct replaying *ctx, bool plumbing, struct err *e)
 {
     struct job *j = ctx->j;
     struct executor_replay r = {.plumbing_only = plumbing, .shuffled = j->life->shuffled,
+                                .last_call = ctx->goes_on, .goes_on = ctx->goes_on,
                                 .poison = poison_of(j, j->life->replays++),
                                 .lay = lay_and_keep, .laid = laid_again, .call_end = call_ended,
                                 .ctx = ctx};
@@ -1271,6 +1272,9 @@ static int replay(struct replaying *ctx, bool plumbing, struct err *e)
     rc = executor_replay(j->life->x, &r, e);
     if (!plumbing)
         j->session->used_s += now_s() - t0 - (reference_time(j) - reference);
+    ctx->goes_on = ctx->goes_on && r.ret_moved;
+    if (rc == 0 && r.last_call && !r.ret_moved)
+        return 0;
     if (rc == 0 && (r.ret_error || ctx->done < ctx->n)) {
         if (r.ret_error == WIRE_REFUSED) {
             j->life->refused = true;
@@ -1316,6 +1320,22 @@ enum call_fault life_replay(struct job *j, const struct ref_draw *const *draws, 
         return CALL_OK;
     raised(&f, "RuntimeError", "the device reports an error");
     return judge(ctx, draws[r.done], &f, e) < 0 && e->kind != ERR_NONE ? CALL_INFRA : CALL_OK;
+}
+
+int life_goes_on(struct job *j, const struct ref_draw *d, life_judge judge, void *ctx, bool *ret_moved, struct err *e)
+{
+    struct replaying r = {.j = j, .draws = &d, .n = 1, .judge = judge, .ctx = ctx, .ended = j->life->n_calls - 1,
+                          .goes_on = true};
+    double used = j->session->used_s;
+    int rc = replay(&r, false, e);
+
+    j->session->used_s = used; /* no call that the program asked for */
+    *ret_moved = r.goes_on;
+    if (rc < 0 && e->kind == ERR_INPUT) { /* no state is kept: one call alone, or too much memory */
+        *e = (struct err)ERR_INIT;
+        return 0;
+    }
+    return rc < 0 ? -1 : 0;
 }
 
 /* ---- one draw, for other ends than the verdict ---- */

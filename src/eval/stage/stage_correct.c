@@ -286,7 +286,9 @@ static int judge_reply(struct job *j, const struct ref_draw *d, struct tally *t,
     json_t *worst = NULL;
     int ok = 2;
 
-    if (strcmp(json_str(f->head, "op", ""), "result")) {
+    if (job_unfit(f->head, e)) {
+        ok = -1;
+    } else if (strcmp(json_str(f->head, "op", ""), "result")) {
         job_blame_error(j, f->head, "correctness");
     } else {
         j->ran = true;
@@ -491,6 +493,25 @@ static int first_draw(struct job *j, const struct ref_draw **ret, struct err *e)
     return ok;
 }
 
+enum { LATER_CALLS = 64 };
+
+/* A program whose state on the device changes from call to call (a counter, a cache) must be right later, too. */
+static int follow_state(struct replayed *r, const struct ref_draw *d, struct err *e)
+{
+    bool moved = true;
+    int rc = 0;
+
+    r->again = true;
+    for (int i = 0; i < LATER_CALLS && moved && rc == 0 && !job_blamed(r->j) && r->t->passed == r->t->trials; i++) {
+        rc = life_goes_on(r->j, d, judge_call, r, &moved, e);
+        if (r->t->passed < r->t->trials && r->t->worst) {
+            json_object_set_new(r->t->worst, "later_calls", json_integer(i + 1));
+            r->t->passed = 0; /* right at first alone has shown nothing */
+        }
+    }
+    return rc;
+}
+
 /* All draws, as many in a replay as the life has calls; at least two replays, whose memory is filled differently. */
 static int run_replays(struct job *j, struct tally *t, struct err *e)
 {
@@ -514,6 +535,8 @@ static int run_replays(struct job *j, struct tally *t, struct err *e)
         r.again = true;
         rc = replay_group(&r, draws, last, e);
     }
+    if (rc == 0 && last && !job_blamed(j) && t->passed == t->trials)
+        rc = follow_state(&r, draws[last - 1], e);
     count_skipped(j, t);
     return rc;
 }

@@ -68,6 +68,7 @@ static void take_words(const struct job *j, struct rules_facts *f)
     if (!f->library)
         f->library = name_of(first_of(j->life->notes, "library_call", false));
     f->judge = name_of(first_of(j->session->findings, "judge_call", false));
+    f->lacks_name = name_of(first_of(j->life->notes, "lacking", false));
     f->lack = name_of(lack);
     f->lack_why = lack ? json_str(lack, "message", NULL) : NULL;
 }

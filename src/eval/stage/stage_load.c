@@ -142,6 +142,14 @@ int job_blame_call(struct job *j, enum call_fault fault, const char *stage, cons
     return e->kind == ERR_NONE ? err_set(e, ERR_ENV, "the judge lost the candidate's process %s", during) : -1;
 }
 
+bool job_unfit(const json_t *head, struct err *e)
+{
+    if (!json_flag(head, "infra", false))
+        return false;
+    err_set(e, ERR_ENV, "%.400s", json_str(head, "message", "the candidate's process is unfit"));
+    return true;
+}
+
 static void blame_load_error(struct job *j, const json_t *head)
 {
     const char *type = json_str(head, "type", "");
@@ -204,6 +212,7 @@ int job_construct(struct job *j, struct err *e)
                             j->ref->mode, "dtype", j->ref->dtype);
     struct frame f;
     enum call_fault fault = session_call(j->session, req, init->bytes, init->n, &f, e);
+    int rc = 0;
 
     j->ready = false;
     json_decref(req);
@@ -214,11 +223,13 @@ int job_construct(struct job *j, struct err *e)
         j->ready = true;
         json_decref(j->state);
         j->state = json_incref(json_object_get(f.head, "state"));
+    } else if (job_unfit(f.head, e)) {
+        rc = -1;
     } else {
         blame_load_error(j, f.head);
     }
     frame_free(&f);
-    return 0;
+    return rc;
 }
 
 static int load_run(struct job *j, struct err *e)

@@ -234,6 +234,20 @@ static void say_values(const json_t *w, struct buf *b)
                  (long long)json_i64(w, "nan", 0));
 }
 
+/* Views that the program has given to its own functions, where an answer is wrong. */
+static void say_strides(const json_t *v, struct buf *b)
+{
+    const json_t *n;
+    size_t i;
+
+    json_array_foreach(json_object_get(json_object_get(v, "legality"), "notes"), i, n)
+        if (!strcmp(json_str(n, "kind", ""), "strides")) {
+            buf_addf(b, "%.80s is a view with %.160s: a kernel that reads it as dense memory is wrong; use its "
+                        "strides, or .contiguous().\n", json_str(n, "name", ""), json_str(n, "message", ""));
+            return;
+        }
+}
+
 static void say_correctness(const json_t *v, struct buf *b)
 {
     const json_t *c = json_object_get(v, "correctness"), *w = json_object_get(c, "worst");
@@ -253,6 +267,10 @@ static void say_correctness(const json_t *v, struct buf *b)
     else
         buf_addf(b, "Output%s%s: %s.\n", *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""),
                  json_str(w, "detail", ""));
+    if (json_i64(w, "later_calls", 0) > 0)
+        buf_addf(b, "Each trial was right by itself; call %lld after them was not: what the program keeps on the "
+                    "device changes from call to call.\n", (long long)json_i64(w, "later_calls", 0));
+    say_strides(v, b);
     if (json_is_object(json_object_get(v, "unwritten"))) {
         buf_addf(b, "A kernel reads memory without a value: %.200s.\n",
                  json_str(json_object_get(v, "unwritten"), "message", ""));

@@ -1,0 +1,35 @@
+# 191_orders_its_warp.py - the same with __syncwarp between the steps.
+# Must pass.
+# task: relu
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void k(const float *x, float *y, int n) {
+    __shared__ float s[128];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    s[threadIdx.x] = i < n ? x[i] : 0.0f;
+    __syncwarp();
+    float other = s[threadIdx.x ^ 1];
+    __syncwarp();
+    s[threadIdx.x] = other;
+    __syncwarp();
+    float mine = s[threadIdx.x ^ 1];
+    if (i < n) y[i] = mine > 0.0f ? mine : 0.0f;
+}
+torch::Tensor go(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    k<<<(n + 127) / 128, 128>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_ext", cuda_sources=source, functions=["go"],
+                  cpp_sources="torch::Tensor go(torch::Tensor x);")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.go(x)
