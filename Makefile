@@ -4,7 +4,7 @@
 B       ?= build
 CC      ?= cc
 CXX     ?= g++
-MODULES := base objective task proc device exec store queue translate owner eval lint synth nn train bench serve chat remote agent
+MODULES := base objective task proc device exec store queue translate daemon eval lint synth nn train bench serve chat remote agent
 PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 libcrypto
 # Headers alone: the library is loaded when it is asked for.
 HEADERS := libpq libmicrohttpd libcurl
@@ -118,7 +118,7 @@ NVCC     ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 NVCCARCH ?= $(foreach a,80 90,-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_90,code=compute_90
 ifneq ($(NVCC),)
 all: $(B)/lib/judge.fatbin
-$(B)/lib/judge.fatbin: src/device/kernels.cu src/device/kernels.h src/device/element.h src/base/half.h
+$(B)/lib/judge.fatbin: src/device/judge_kernels.cu src/device/judge_kernels.h src/device/element.h src/base/half.h
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 --fmad=false $(NVCCARCH) -fatbin -o $@ $<
 all: $(B)/lib/timing.fatbin
@@ -252,7 +252,7 @@ all: $(B)/lib/mcjail $(B)/lib/libjail.so
 $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
 ifneq ($(NVCC),)
 all: $(B)/lib/exec.fatbin
-$(B)/lib/exec.fatbin: src/exec/plumb.cu src/exec/plumb_kernels.h src/exec/element.h src/exec/wire.h src/device/element.h src/base/half.h
+$(B)/lib/exec.fatbin: src/exec/data_movement.cu src/exec/data_movement_kernels.h src/exec/exec_element.h src/exec/wire.h src/device/element.h src/base/half.h
 	@mkdir -p $(@D)
 	$(NVCC) -Isrc -std=c++17 -O3 --fmad=false $(NVCCARCH) -fatbin -o $@ $<
 endif
@@ -261,7 +261,7 @@ MCC     ?= $(shell command -v mcc || ls /usr/local/musa/bin/mcc 2>/dev/null)
 MCCARCH ?= --offload-arch=mp_22 --offload-arch=mp_31
 ifneq ($(MCC),)
 all: $(B)/lib/exec.mubin
-$(B)/lib/exec.mubin: src/exec/plumb.cu src/exec/plumb_kernels.h src/exec/element.h src/exec/wire.h src/device/element.h src/base/half.h
+$(B)/lib/exec.mubin: src/exec/data_movement.cu src/exec/data_movement_kernels.h src/exec/exec_element.h src/exec/wire.h src/device/element.h src/base/half.h
 	@mkdir -p $(@D)
 	$(MCC) -x musa -mtgpu $(MCCARCH) -O2 -std=c++17 -ffp-contract=off --cuda-device-only -Isrc -o $@ $<
 endif
@@ -272,18 +272,18 @@ $(B)/lib/mcexec: $(B)/obj/exec/mcexec.o $(addprefix $(B)/lib/,exec.a proc.a devi
 all: $(B)/lib/mcexec
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcexec
 # A CUDA driver without a GPU, for tests of the cuda backend. Its own allocator and memory errors are not under test.
-$(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c src/exec/plumb.c $(wildcard src/device/*.h src/exec/*.h)
+$(B)/lib/libfakecuda.so: tests/device/fake_cuda.c src/device/host_kernels.c src/exec/data_movement.c $(wildcard src/device/*.h src/exec/*.h)
 	@mkdir -p $(@D)
 	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -Wno-missing-prototypes -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -lm
-$(addprefix $(B)/tests/,device/test_cuda_fake exec/test_executor_cuda eval/test_admit eval/test_life): | $(B)/lib/libfakecuda.so
+$(addprefix $(B)/tests/,device/test_cuda_fake exec/test_executor_cuda eval/test_admit eval/test_recording): | $(B)/lib/libfakecuda.so
 # The same under MUSA's names, where fake_musa.c has no answer of its own; not what nobody has seen in MUSA's driver.
-$(B)/lib/libfakemusa.so: tests/device/fake_musa.c tests/device/fake_cuda.c src/device/host_kernels.c src/exec/plumb.c $(wildcard src/device/*.h src/exec/*.h)
+$(B)/lib/libfakemusa.so: tests/device/fake_musa.c tests/device/fake_cuda.c src/device/host_kernels.c src/exec/data_movement.c $(wildcard src/device/*.h src/exec/*.h)
 	@mkdir -p $(B)/obj/fakemusa
 	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -Wno-missing-prototypes -fPIC -c -o $(B)/obj/fakemusa/cuda.o tests/device/fake_cuda.c
 	nm --defined-only $(B)/obj/fakemusa/cuda.o | sed -nE 's/.* T cu([A-Z].*)$$/cu\1 mu\1/p' >$(B)/obj/fakemusa/names
 	objcopy --redefine-syms=$(B)/obj/fakemusa/names $(B)/obj/fakemusa/cuda.o
 	objcopy --weaken -L muFuncGetParamInfo -L muTensorMapEncodeTiled $(B)/obj/fakemusa/cuda.o
-	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -fPIC -shared -o $@ tests/device/fake_musa.c $(B)/obj/fakemusa/cuda.o src/device/host_kernels.c src/exec/plumb.c -lm
+	$(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -fPIC -shared -o $@ tests/device/fake_musa.c $(B)/obj/fakemusa/cuda.o src/device/host_kernels.c src/exec/data_movement.c -lm
 $(B)/tests/device/test_musa: | $(B)/lib/libfakemusa.so
 $(GPUTESTS): CPPFLAGS += $(addprefix -I,$(wildcard $(patsubst %/bin/nvcc,%/include,$(NVCC))))
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../tests/exec/front.h"
+#include "../tests/exec/fake_client.h"
 #include "base/file.h"
 #include "exec/capsule.h"
 
@@ -152,7 +152,7 @@ static void step(struct client *c, int n, struct front_notes *notes)
 static struct capsule caps;
 static const char *caps_path;
 
-static int lay(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+static int binding(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
 {
     (void)ctx, (void)tag, (void)addr, (void)part, (void)e;
     memset(data, 0x3c, n);
@@ -187,9 +187,9 @@ static void write_capsule(void)
 
 static void time_big(void)
 {
-    struct executor_replay r = {.poison = 0xff, .lay = lay};
+    struct executor_replay r = {.poison = 0xff, .binding = binding};
     double ms[30], us[30];
-    struct executor_timing t = {.n = 30, .ret_ms = ms, .lay = lay};
+    struct executor_timing t = {.n = 30, .ret_ms = ms, .binding = binding};
     struct executor_call call;
     struct err e = ERR_INIT;
     uint32_t out;
@@ -198,7 +198,7 @@ static void time_big(void)
     for (uint32_t k = 1; k <= 2; k++) {
         void *data = calloc(1, BIG);
 
-        must(executor_lay(x, f.notes->in, data, BIG, 1, &e), &e);
+        must(executor_bind(x, f.notes->in, data, BIG, 1, &e), &e);
         free(data);
         must(executor_call_begin(x, k, &e), &e);
         front_step(&f);
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
     printf("{\"what\":\"an executor starts\",\"ms\":%.1f,\"device\":\"%s\"}\n", (now_us() - start) * 1e-3,
            executor_info(x)->name);
     start = now_us();
-    must(executor_life(x, fds, &e), &e);
+    must(executor_context(x, fds, &e), &e);
     printf("{\"what\":\"a life begins\",\"ms\":%.2f}\n", (now_us() - start) * 1e-3);
     fflush(stdout);
     buf_init(&image, 1 << 26);

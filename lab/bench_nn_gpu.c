@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "nn/budget.h"
-#include "nn/device.h"
+#include "nn/engine_device.h"
 #include "nn/model.h"
 #include "nn/optim.h"
 #include "nn/sampler.h"

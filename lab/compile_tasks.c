@@ -38,7 +38,7 @@ static const struct opt rows[] = {
 
 struct work {
     struct eval *ev;
-    struct server *sv;
+    struct judge_server *sv;
     struct eval_options o;
     char **tasks, machine[256];
     int n, done;
@@ -64,51 +64,51 @@ static double lap(struct took *t)
 /* The draws of a task, whose inputs a baseline's data are like. */
 static int make_draws(struct job *j, struct err *e)
 {
-    struct hold share = {0};
+    struct device_lock share = {0};
     int rc;
 
     if (reference_get(j, "random", e) < 0 || reference_own(j, e) < 0 ||
-        hold_take(&j->server->schedule, false, &share, e) < 0)
+        device_lock_take(&j->server->schedule, false, &share, e) < 0)
         return -1;
     rc = reference_all(j, e);
-    hold_drop(&share);
+    device_lock_drop(&share);
     return rc;
 }
 
 static int start(struct job *j, struct baseline *b, const struct baseline_place *p, bool *ret_compiles, struct err *e)
 {
-    struct hold share = {0};
+    struct device_lock share = {0};
     int rc;
 
-    if (hold_take(&j->server->schedule, false, &share, e) < 0)
+    if (device_lock_take(&j->server->schedule, false, &share, e) < 0)
         return -1;
     baseline_lock(b);
     rc = baseline_start(b, j, p, e);
     *ret_compiles = rc == 0 && baseline_begin_compile(b, j->opt->compile_mode);
     baseline_unlock(b);
-    hold_drop(&share);
+    device_lock_drop(&share);
     return rc;
 }
 
 static int time_alone(struct job *j, struct baseline *b, struct err *e)
 {
     struct measure_plan plan = MEASURE_PLAN_DEFAULT;
-    struct hold alone = {0};
+    struct device_lock alone = {0};
 
-    if (hold_take(&j->server->schedule, true, &alone, e) < 0)
+    if (device_lock_take(&j->server->schedule, true, &alone, e) < 0)
         return -1;
     plan.input_bytes = j->ref->streamed ? j->ref->streamed->area.size : baseline_base(j->ref)->inputs.n;
     baseline_lock(b);
     if (b->child)
         baseline_time_compiled(b, j->opt->compile_mode, &plan);
     baseline_unlock(b);
-    hold_drop(&alone);
+    device_lock_drop(&alone);
     return 0;
 }
 
 static int measure(struct work *w, struct job *j, struct baseline **ret, struct took *t, struct err *e)
 {
-    const struct backend *back = w->sv->backend;
+    const struct judge_backend *back = w->sv->backend;
     struct baseline_place p = {.role = back->baseline, .device = back->place, .machine = w->machine};
     bool compiles;
 

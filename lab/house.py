@@ -5,7 +5,7 @@ back.
 python3 lab/house.py REV...   one column a commit (default: HEAD), as a table. Minutes: objects are compiled for the
 rings.
 
-Lines are of all text files. The judge is src/eval, src/lint, src/owner and src/exec; its tests are
+Lines are of all text files. The judge is src/eval, src/lint, src/daemon and src/exec; its tests are
 tests/{eval,exec,owner}, tests/runner and tests/litetorch. Numeric constants are '#define NAME number' and 'NAME =
 number' in Python. Rings and arrows are as tests/project/rings.py and layers.py have them; arrows by the order of
 today's src/LAYERS, where src/eval is one folder if a commit has no rooms yet."""
@@ -22,11 +22,11 @@ import layers  # noqa: E402
 import rings  # noqa: E402
 
 PARTS = [
-    ("lines of src/eval, src/lint, src/owner", ["src/eval", "src/lint", "src/owner"]),
+    ("lines of src/eval, src/lint, src/daemon", ["src/eval", "src/lint", "src/daemon"]),
     ("lines of src/exec", ["src/exec"]),
     ("lines of runner/", ["runner"]),
     ("lines of litetorch/", ["litetorch"]),
-    ("lines of their tests", ["tests/eval", "tests/exec", "tests/owner", "tests/runner", "tests/litetorch"]),
+    ("lines of their tests", ["tests/eval", "tests/exec", "tests/daemon", "tests/runner", "tests/litetorch"]),
 ]
 DEFINE = re.compile(r"^\s*#\s*define\s+\w+\s+\(?\(?(?:\w+\))?[-+]?[0-9.]", re.M)
 ASSIGN = re.compile(r"^[A-Z][A-Z0-9_]+ = [-+]?[0-9.(]", re.M)
@@ -54,7 +54,7 @@ def lines(tree, folders):
 
 def constants(tree):
     return sum(len((ASSIGN if name.endswith(".py") else DEFINE).findall(text))
-               for name, text in texts(tree, ["src/eval", "src/lint", "src/owner", "runner"]))
+               for name, text in texts(tree, ["src/eval", "src/lint", "src/daemon", "runner"]))
 
 
 def compile_objects(tree):

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "exec/plan.h"
+#include "exec/memory_plan.h"
 
 #define GIB 1073741824.0
 
@@ -23,7 +23,7 @@ static uint64_t total(const json_t *list)
     return n;
 }
 
-static void print_row(const json_t *row, const struct plan_sizes *s, const struct plan *p)
+static void print_row(const json_t *row, const struct plan_sizes *s, const struct memory_plan *p)
 {
     struct buf text;
 
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
         struct err e = ERR_INIT;
         json_t *row = json_parse(line, strlen(line), "a line of task_sizes.py", &e);
         struct plan_sizes s;
-        struct plan p;
+        struct memory_plan p;
 
         if (!row || json_object_get(row, "error")) {
             fprintf(stderr, "%s: %s\n", row ? json_str(row, "task", "?") : "?",

@@ -5,7 +5,7 @@
 One line a task of a folder of KernelBench-format files: {"task","inputs":[bytes..],"state":bytes,"outputs":[bytes..],
 "eager_peak":bytes} or {"task","error"}. Everything runs on torch's meta device: tensors have shapes and no values.
 eager_peak counts what forward has alive at most, outputs included, inputs and parameters not; no library's workspace.
-src/exec/plan.h says what follows from the numbers: 'build/lab/plan_tasks <sizes.jsonl' prints it.
+src/exec/memory_plan.h says what follows from the numbers: 'build/lab/plan_tasks <sizes.jsonl' prints it.
 """
 
 import glob

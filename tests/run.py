@@ -228,7 +228,7 @@ def processes():
 
 class Shared:
     """What the tests of a run share: builds and precompiled headers, named by their content and kept for the next run;
-    a cache of verdicts and owners (src/owner), which end with the run."""
+    a cache of verdicts and owners (src/daemon), which end with the run."""
 
     def __init__(self, build):
         self.exe, self.headers = os.path.join(build, "musacoder"), os.path.join(build, "test-headers")

@@ -9,22 +9,22 @@
 #include "base/mem.h"
 #include "eval/verdict/feedback.h"
 #include "task/extract.h"
-#include "task/mend.h"
+#include "task/repair_text.h"
 
-static bool passed(const json_t *verdict)
+static bool agent_passed(const json_t *verdict)
 {
     return !strcmp(json_str(verdict, "status", ""), "passed");
 }
 
 /* What the model is told of its answer. */
-static char *words(const struct agent_options *o, const json_t *verdict, const char *shown)
+static char *agent_words(const struct agent_options *o, const json_t *verdict, const char *shown)
 {
     struct buf b;
     char *said;
 
     buf_init(&b, 1 << 16);
     feedback_text(verdict, &b);
-    if (!passed(verdict)) {
+    if (!agent_passed(verdict)) {
         said = prompt_feedback(o->style, b.p, o->edits ? shown : NULL);
         buf_free(&b);
         return said;
@@ -38,7 +38,7 @@ static char *words(const struct agent_options *o, const json_t *verdict, const c
     return said;
 }
 
-static char *program_of(const char *response)
+static char *agent_program_of(const char *response)
 {
     struct extraction x;
 
@@ -46,26 +46,26 @@ static char *program_of(const char *response)
     return x.found ? xstrndup(response + x.offset, x.n) : NULL;
 }
 
-static double worth(const json_t *verdict)
+static double agent_worth(const json_t *verdict)
 {
     const json_t *r = json_object_get(verdict, "reward");
 
     return json_is_number(r) ? json_number_value(r) : -2;
 }
 
-static void keep_best(struct agent_result *r, int turn, const char *response, const json_t *verdict)
+static void agent_keep_best(struct agent_result *r, int turn, const char *response, const json_t *verdict)
 {
-    if (r->best && worth(verdict) <= worth(r->best))
+    if (r->best && agent_worth(verdict) <= agent_worth(r->best))
         return;
     json_decref(r->best);
     free(r->program);
     r->best = json_incref((json_t *)verdict);
-    r->program = program_of(response);
+    r->program = agent_program_of(response);
     r->turn = turn;
 }
 
-static int judge(struct eval *ev, const struct task *task, const char *response, const struct agent_options *o,
-                 json_t **ret, struct err *e)
+static int agent_judge(struct eval *ev, const struct task *task, const char *response, const struct agent_options *o,
+                       json_t **ret, struct err *e)
 {
     struct eval_candidate c = {.name = "answer", .text = response, .n = strlen(response), .kind = EXTRACT_RESPONSE};
 
@@ -73,8 +73,8 @@ static int judge(struct eval *ev, const struct task *task, const char *response,
 }
 
 /* One turn. Returns 1 to go on, 0 to end, -1. */
-static int play(struct talker *t, struct eval *ev, const struct task *task, const struct agent_options *o,
-                const struct agent_listener *l, json_t *messages, int turn, struct agent_result *r, struct err *e)
+static int agent_play(struct talker *t, struct eval *ev, const struct task *task, const struct agent_options *o,
+                      const struct agent_listener *l, json_t *messages, int turn, struct agent_result *r, struct err *e)
 {
     struct talk_answer a = {0};
     json_t *verdict = NULL;
@@ -88,20 +88,20 @@ static int play(struct talker *t, struct eval *ev, const struct task *task, cons
         written = mend_apply(r->last, a.text);
     whole = written ? written : a.text;
     if (rc == 0)
-        rc = judge(ev, task, whole, o, &verdict, e);
+        rc = agent_judge(ev, task, whole, o, &verdict, e);
     if (rc < 0) {
         free(written);
         talk_answer_free(&a);
         return -1;
     }
     r->turns = turn;
-    keep_best(r, turn, whole, verdict);
+    agent_keep_best(r, turn, whole, verdict);
     json_array_append_new(r->turns_json, json_pack("{s:i,s:o,s:O}", "turn", turn, "response",
                                                    json_utf8(a.text, strlen(a.text)), "verdict", verdict));
     if (l->on_verdict)
         l->on_verdict(turn, &a, verdict, l->ctx);
-    ends = !strcmp(json_str(verdict, "status", ""), "infra") || (passed(verdict) && o->stop_at_pass);
-    next = words(o, verdict, whole);
+    ends = !strcmp(json_str(verdict, "status", ""), "infra") || (agent_passed(verdict) && o->stop_at_pass);
+    next = agent_words(o, verdict, whole);
     prompt_say(messages, "assistant", a.text);
     prompt_say(messages, "user", next);
     free(next);
@@ -123,7 +123,7 @@ int agent_run(struct talker *t, struct eval *ev, const struct task *task, const 
 
     free(first);
     for (int turn = 1; turn <= o->turns && rc == 1; turn++)
-        rc = play(t, ev, task, o, l, messages, turn, &r, e);
+        rc = agent_play(t, ev, task, o, l, messages, turn, &r, e);
     json_decref(messages);
     if (rc < 0 && !r.best) {
         agent_result_free(&r);

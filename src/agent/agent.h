@@ -15,7 +15,7 @@ struct agent_options {
     int turns; /* answers at most */
     enum prompt_style style;
     const char *target; /* "cuda" or "musa": what is asked for */
-    bool edits;         /* what failed is shown with numbered lines (task/mend.h) */
+    bool edits;         /* what failed is shown with numbered lines (task/repair_text.h) */
     bool stop_at_pass;  /* else turns that are left ask for speed */
     struct eval_options eval;
 };

@@ -18,7 +18,7 @@ struct talker {
     struct tokenizer *tok;
 };
 
-static int open_folder(struct talker *t, struct err *e)
+static int talk_open_folder(struct talker *t, struct err *e)
 {
     if (!(t->tok = tokenizer_load(t->c.model, e)) || !(t->model = model_load(t->c.model, e)))
         return -1;
@@ -32,7 +32,7 @@ int talker_open(const struct talk_config *c, struct talker **ret, struct err *e)
     int rc;
 
     t->c = *c;
-    rc = openai_is_url(c->model) ? openai_open(&remote, &t->server, e) : open_folder(t, e);
+    rc = openai_is_url(c->model) ? openai_open(&remote, &t->server, e) : talk_open_folder(t, e);
     if (rc < 0)
         talker_close(t);
     else
@@ -50,8 +50,8 @@ void talker_close(struct talker *t)
     free(t);
 }
 
-static int say_remote(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *),
-                      void *ctx, struct talk_answer *ret, struct err *e)
+static int talk_say_remote(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *),
+                           void *ctx, struct talk_answer *ret, struct err *e)
 {
     struct openai_ask ask = {.messages = messages,
                              .temperature = t->c.temperature,
@@ -69,7 +69,7 @@ static int say_remote(struct talker *t, const json_t *messages, void (*on_text)(
     return 0;
 }
 
-static int make_chat(struct talker *t, const json_t *messages, struct chat *c, struct err *e)
+static int talk_make_chat(struct talker *t, const json_t *messages, struct chat *c, struct err *e)
 {
     const json_t *m;
     size_t i;
@@ -86,7 +86,7 @@ static int make_chat(struct talker *t, const json_t *messages, struct chat *c, s
     return rc == 0 ? chat_prompt(c, e) : -1;
 }
 
-static int draw(struct talker *t, const struct chat *c, struct talk_answer *ret, struct err *e)
+static int talk_draw(struct talker *t, const struct chat *c, struct talk_answer *ret, struct err *e)
 {
     int room = t->model->config.max_positions - (int)c->ids.n;
     struct sampler_options so = {.temperature = (float)t->c.temperature, .top_p = (float)t->c.top_p, .max_batch = 1};
@@ -111,14 +111,14 @@ static int draw(struct talker *t, const struct chat *c, struct talk_answer *ret,
     return rc;
 }
 
-static int say_local(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *),
-                     void *ctx, struct talk_answer *ret, struct err *e)
+static int talk_say_local(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *),
+                          void *ctx, struct talk_answer *ret, struct err *e)
 {
     struct chat c = {0};
-    int rc = make_chat(t, messages, &c, e);
+    int rc = talk_make_chat(t, messages, &c, e);
 
     if (rc == 0)
-        rc = draw(t, &c, ret, e);
+        rc = talk_draw(t, &c, ret, e);
     chat_free(&c);
     if (rc == 0 && on_text)
         on_text(ret->text, strlen(ret->text), ctx);
@@ -128,7 +128,8 @@ static int say_local(struct talker *t, const json_t *messages, void (*on_text)(c
 int talker_say(struct talker *t, const json_t *messages, void (*on_text)(const char *, size_t, void *), void *ctx,
                struct talk_answer *ret, struct err *e)
 {
-    int rc = t->server ? say_remote(t, messages, on_text, ctx, ret, e) : say_local(t, messages, on_text, ctx, ret, e);
+    int rc = t->server ? talk_say_remote(t, messages, on_text, ctx, ret, e)
+        : talk_say_local(t, messages, on_text, ctx, ret, e);
 
     t->said += rc == 0;
     return rc;

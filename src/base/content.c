@@ -15,7 +15,7 @@
 #define PIECES 256
 
 /* One piece; a short one is the end of the file. -1: it cannot be read. */
-static ssize_t add_piece(struct sha256 *h, int fd, off_t at, char *piece)
+static ssize_t content_add_piece(struct sha256 *h, int fd, off_t at, char *piece)
 {
     ssize_t n = pread(fd, piece, PIECE, at);
 
@@ -24,21 +24,21 @@ static ssize_t add_piece(struct sha256 *h, int fd, off_t at, char *piece)
     return n;
 }
 
-static int add_bytes(struct sha256 *h, int fd, off_t size)
+static int content_add_bytes(struct sha256 *h, int fd, off_t size)
 {
     char *piece = xmalloc(PIECE);
     off_t step = size <= (off_t)CONTENT_WHOLE ? (off_t)PIECE : (size - (off_t)PIECE) / (PIECES - 1);
     ssize_t n = 1;
 
     for (off_t at = 0; at < size && n > 0; at += step)
-        n = add_piece(h, fd, at, piece);
+        n = content_add_piece(h, fd, at, piece);
     if (n > 0 && size > (off_t)CONTENT_WHOLE) // steps are whole numbers and end a little before
-        n = add_piece(h, fd, size - (off_t)PIECE, piece);
+        n = content_add_piece(h, fd, size - (off_t)PIECE, piece);
     free(piece);
     return n < 0 ? -1 : 0;
 }
 
-static int add_file(struct sha256 *h, const char *path, struct err *e)
+static int content_add_file(struct sha256 *h, const char *path, struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
     struct stat st;
@@ -52,7 +52,7 @@ static int add_file(struct sha256 *h, const char *path, struct err *e)
     rc = fstat(fd, &st);
     if (rc == 0) {
         sha256_add(h, &st.st_size, sizeof st.st_size);
-        rc = add_bytes(h, fd, st.st_size);
+        rc = content_add_bytes(h, fd, st.st_size);
     }
     if (rc < 0)
         err_sys(e, "cannot read '%s'", path);
@@ -60,20 +60,20 @@ static int add_file(struct sha256 *h, const char *path, struct err *e)
     return rc;
 }
 
-static int add_path(struct sha256 *h, const char *path, struct err *e)
+static int content_add_path(struct sha256 *h, const char *path, struct err *e)
 {
     char **names, *p;
     size_t n;
     int rc;
 
     if (!file_is_dir(path))
-        return add_file(h, path, e);
+        return content_add_file(h, path, e);
     if ((rc = dir_list(path, &names, &n, e)) < 0)
         return -1;
     for (size_t i = 0; i < n && rc == 0; i++) {
         p = path_join(path, names[i]);
         sha256_adds(h, names[i]);
-        rc = add_path(h, p, e);
+        rc = content_add_path(h, p, e);
         free(p);
     }
     names_free(names, n);
@@ -89,7 +89,7 @@ int content_digest(const char *spec, char ret[65], struct err *e)
     sha256_start(&h);
     for (char *p = strtok_r(list, ",", &save); p && rc == 0; p = strtok_r(NULL, ",", &save)) {
         sha256_adds(&h, "");
-        rc = add_path(&h, p, e);
+        rc = content_add_path(&h, p, e);
     }
     sha256_end(&h, hex);
     free(list);

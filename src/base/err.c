@@ -7,7 +7,7 @@
 
 /* Messages quote foreign bytes (paths, keys, a parser's context): line breaks and terminal controls become spaces, so
  * that an error stays one line whatever it quotes. */
-static int one_line(struct err *e)
+static int err_one_line(struct err *e)
 {
     for (char *p = e->msg; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
@@ -26,7 +26,7 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(e->msg, sizeof e->msg, fmt, ap);
     va_end(ap);
-    return one_line(e);
+    return err_one_line(e);
 }
 
 int err_sys(struct err *e, const char *fmt, ...)
@@ -45,7 +45,7 @@ int err_sys(struct err *e, const char *fmt, ...)
     n = strlen(e->msg);
     snprintf(e->msg + n, sizeof e->msg - n, ": %s%s", strerror(saved),
              saved == ENOSPC ? "; free some disk space and run again" : "");
-    return one_line(e);
+    return err_one_line(e);
 }
 
 int err_lack(struct err *e, enum err_lack what)
@@ -69,5 +69,5 @@ int err_prefix(struct err *e, const char *fmt, ...)
     va_end(ap);
     n = strlen(e->msg);
     snprintf(e->msg + n, sizeof e->msg - n, ": %s", old);
-    return one_line(e);
+    return err_one_line(e);
 }

@@ -48,7 +48,7 @@ int file_read(const char *path, struct buf *out, struct err *e)
     return 0;
 }
 
-static int write_all(int fd, const char *p, size_t n)
+static int file_write_all(int fd, const char *p, size_t n)
 {
     while (n) {
         ssize_t k = write(fd, p, n);
@@ -84,7 +84,7 @@ bool file_is_temporary(const char *name)
 }
 
 /* What a link names, so that the link stays; the path itself where it is none. Owned. */
-static char *write_target(const char *path)
+static char *file_write_target(const char *path)
 {
     struct stat st;
     char *real = lstat(path, &st) == 0 && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
@@ -93,7 +93,7 @@ static char *write_target(const char *path)
 }
 
 /* The file that is replaced passes its mode on. */
-static int create_as(const char *tmp, const char *target)
+static int file_create_as(const char *tmp, const char *target)
 {
     struct stat st;
     int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -105,13 +105,13 @@ static int create_as(const char *tmp, const char *target)
 
 int file_write(const char *path, const void *data, size_t n, struct err *e)
 {
-    char *target = write_target(path), *tmp = file_temporary(target);
-    int fd = create_as(tmp, target), rc = 0;
+    char *target = file_write_target(path), *tmp = file_temporary(target);
+    int fd = file_create_as(tmp, target), rc = 0;
 
     if (fd < 0) {
         rc = err_sys(e, "cannot create '%s'", path);
     } else {
-        if (write_all(fd, data, n) < 0 || fsync(fd) < 0)
+        if (file_write_all(fd, data, n) < 0 || fsync(fd) < 0)
             rc = err_sys(e, "cannot write '%s'", path);
         if (close(fd) < 0 && rc == 0)
             rc = err_sys(e, "cannot write '%s'", path);
@@ -151,7 +151,7 @@ int file_append(const char *path, const void *data, size_t n, struct err *e)
 
     if (fd < 0)
         return err_sys(e, "cannot open '%s'", path);
-    if (write_all(fd, data, n) < 0)
+    if (file_write_all(fd, data, n) < 0)
         rc = err_sys(e, "cannot append to '%s'", path);
     close(fd);
     return rc;
@@ -207,7 +207,7 @@ int dir_make(const char *path, struct err *e)
     return rc;
 }
 
-static int remove_at(int dirfd, const char *name)
+static int file_remove_at(int dirfd, const char *name)
 {
     struct stat st;
     DIR *d;
@@ -222,7 +222,7 @@ static int remove_at(int dirfd, const char *name)
     if (fd < 0 || !(d = fdopendir(fd)))
         return -1;
     while ((de = readdir(d)) != NULL)
-        if (strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && remove_at(fd, de->d_name) < 0)
+        if (strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && file_remove_at(fd, de->d_name) < 0)
             rc = -1;
     closedir(d);
     return unlinkat(dirfd, name, AT_REMOVEDIR) < 0 ? -1 : rc;
@@ -230,12 +230,12 @@ static int remove_at(int dirfd, const char *name)
 
 int dir_remove(const char *path, struct err *e)
 {
-    if (remove_at(AT_FDCWD, path) < 0)
+    if (file_remove_at(AT_FDCWD, path) < 0)
         return err_sys(e, "cannot remove '%s'", path);
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int file_by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -262,7 +262,7 @@ int dir_list(const char *path, char ***ret_names, size_t *ret_n, struct err *e)
     }
     closedir(d);
     if (n)
-        qsort(names, n, sizeof *names, by_name);
+        qsort(names, n, sizeof *names, file_by_name);
     *ret_names = names;
     *ret_n = n;
     return 0;
@@ -308,7 +308,7 @@ char *path_stem(const char *path)
 
 /* Climbs from the running binary: the first of DIR + tails[0] + '/' + name, DIR + tails[1] + '/' + name that exists,
  * nearest DIR first; *ret_root (if not NULL) is DIR with its tail. NULL if there is none. */
-static char *path_climb(const char *const tails[2], const char *name, char **ret_root)
+static char *file_path_climb(const char *const tails[2], const char *name, char **ret_root)
 {
     char exe[PATH_MAX], *slash;
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
@@ -337,7 +337,7 @@ char *path_share(const char *name)
 
     if (env && *env)
         return path_join(env, name);
-    free(path_climb(tails, "runner/main.py", &root));
+    free(file_path_climb(tails, "runner/main.py", &root));
     path = path_join(root ? root : ".", name);
     free(root);
     return path;
@@ -352,7 +352,7 @@ char *path_lib(const char *name)
     if (path && file_exists(path))
         return path;
     free(path);
-    return path_climb(tails, name, NULL);
+    return file_path_climb(tails, name, NULL);
 }
 
 char *path_lib_folder(void)
@@ -364,7 +364,7 @@ char *path_lib_folder(void)
     return path;
 }
 
-static char *user_dir(const char *own, const char *xdg, const char *home_tail, const char *name)
+static char *file_user_dir(const char *own, const char *xdg, const char *home_tail, const char *name)
 {
     const char *v;
     char *base, *path;
@@ -382,12 +382,12 @@ static char *user_dir(const char *own, const char *xdg, const char *home_tail, c
 
 char *path_data(const char *name)
 {
-    return user_dir("MUSACODER_DATA_DIR", "XDG_DATA_HOME", ".local/share", name);
+    return file_user_dir("MUSACODER_DATA_DIR", "XDG_DATA_HOME", ".local/share", name);
 }
 
 char *path_cache(const char *name)
 {
-    return user_dir("MUSACODER_CACHE_DIR", "XDG_CACHE_HOME", ".cache", name);
+    return file_user_dir("MUSACODER_CACHE_DIR", "XDG_CACHE_HOME", ".cache", name);
 }
 
 char *path_models(void)

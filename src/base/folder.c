@@ -32,7 +32,7 @@ bool folder_is_ours(const char *path)
 }
 
 /* The stamp's own temporary name does not count: a writer was killed before it could put anything else there. */
-static bool holds_something(const char *path)
+static bool folder_holds_something(const char *path)
 {
     DIR *d = opendir(path);
     struct dirent *de;
@@ -62,7 +62,7 @@ int folder_claim(const char *path, const char *what, struct err *e)
 {
     if (!*path)
         return err_set(e, ERR_INPUT, "the folder's name is empty; name one for %s", what);
-    if (!folder_is_ours(path) && holds_something(path))
+    if (!folder_is_ours(path) && folder_holds_something(path))
         return err_set(e, ERR_INPUT, "'%s' holds files that are not of %s; name a new folder, or, if what is in it "
                        "may go, 'touch %s/" FOLDER_STAMP "'", path, what, path);
     return folder_adopt(path, e);
@@ -91,28 +91,28 @@ int folder_empty(const char *path, struct err *e)
 
 /* ---- who works in it ---- */
 
-static bool is_plain_dir(const char *path)
+static bool folder_is_plain_dir(const char *path)
 {
     struct stat st;
 
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static void sweep_temporaries(const char *path);
+static void folder_sweep_temporaries(const char *path);
 
 /* A folder below with a lock of its own is swept by whoever takes that. */
-static void sweep_one(const char *path, const char *name)
+static void folder_sweep_one(const char *path, const char *name)
 {
     char *lock = path_join(path, "lock");
 
     if (file_is_temporary(name))
         unlink(path);
-    else if (is_plain_dir(path) && !file_exists(lock))
-        sweep_temporaries(path);
+    else if (folder_is_plain_dir(path) && !file_exists(lock))
+        folder_sweep_temporaries(path);
     free(lock);
 }
 
-static void sweep_temporaries(const char *path)
+static void folder_sweep_temporaries(const char *path)
 {
     DIR *d = opendir(path);
     struct dirent *de;
@@ -121,7 +121,7 @@ static void sweep_temporaries(const char *path)
         char *p = path_join(path, de->d_name);
 
         if (strcmp(de->d_name, ".") && strcmp(de->d_name, ".."))
-            sweep_one(p, de->d_name);
+            folder_sweep_one(p, de->d_name);
         free(p);
     }
     if (d)
@@ -130,8 +130,8 @@ static void sweep_temporaries(const char *path)
 
 void folder_sweep(const char *path)
 {
-    if (is_plain_dir(path))
-        sweep_temporaries(path);
+    if (folder_is_plain_dir(path))
+        folder_sweep_temporaries(path);
 }
 
 int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)
@@ -151,7 +151,7 @@ int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)
         errno = no;
         return err_sys(e, "cannot lock '%s'", path);
     }
-    sweep_temporaries(path);
+    folder_sweep_temporaries(path);
     *ret_fd = fd;
     return 0;
 }
@@ -161,7 +161,7 @@ int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)
 #define YOUNG_S 60 /* so long a maker may take from the folder to its lock */
 
 /* Nobody holds the lock of what a dead process left. */
-static bool is_orphan(const char *dir)
+static bool folder_is_orphan(const char *dir)
 {
     char *lock = path_join(dir, "lock");
     int fd = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -178,7 +178,7 @@ static bool is_orphan(const char *dir)
     return orphan;
 }
 
-static void sweep_orphans(const char *base, const char *prefix)
+static void folder_sweep_orphans(const char *base, const char *prefix)
 {
     size_t n, k = strlen(prefix);
     char **names, *path;
@@ -188,7 +188,7 @@ static void sweep_orphans(const char *base, const char *prefix)
     for (size_t i = 0; i < n; i++)
         if (!strncmp(names[i], prefix, k) && names[i][k] == '.' && strlen(names[i]) == k + 7) {
             path = path_join(base, names[i]);
-            if (is_orphan(path))
+            if (folder_is_orphan(path))
                 dir_remove(path, NULL);
             free(path);
         }
@@ -200,7 +200,7 @@ char *folder_temp(const char *prefix, int *ret_fd, struct err *e)
     const char *base = getenv("TMPDIR");
     char *path;
 
-    sweep_orphans(base && *base ? base : "/tmp", prefix);
+    folder_sweep_orphans(base && *base ? base : "/tmp", prefix);
     if (!(path = dir_temp(prefix, e)))
         return NULL;
     if (folder_lock(path, "musacoder", ret_fd, e) < 0) {
@@ -213,7 +213,7 @@ char *folder_temp(const char *prefix, int *ret_fd, struct err *e)
 
 /* ---- how it gets its name ---- */
 
-static int flush_path(const char *path, int flags)
+static int folder_flush_path(const char *path, int flags)
 {
     int fd = open(path, flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW), rc;
 
@@ -225,7 +225,7 @@ static int flush_path(const char *path, int flags)
     return rc;
 }
 
-static int flush_tree(const char *dir)
+static int folder_flush_tree(const char *dir)
 {
     char **names, *path;
     struct stat st;
@@ -237,25 +237,25 @@ static int flush_tree(const char *dir)
     for (size_t i = 0; i < n && rc == 0; i++) {
         path = path_join(dir, names[i]);
         if (lstat(path, &st) == 0)
-            rc = S_ISDIR(st.st_mode) ? flush_tree(path) : S_ISREG(st.st_mode) ? flush_path(path, 0) : 0;
+            rc = S_ISDIR(st.st_mode) ? folder_flush_tree(path) : S_ISREG(st.st_mode) ? folder_flush_path(path, 0) : 0;
         free(path);
     }
     names_free(names, n);
-    return rc < 0 ? -1 : flush_path(dir, O_DIRECTORY);
+    return rc < 0 ? -1 : folder_flush_path(dir, O_DIRECTORY);
 }
 
-static void flush_parent(const char *path)
+static void folder_flush_parent(const char *path)
 {
     char *slash, *parent = xstrdup(path);
 
     if ((slash = strrchr(parent, '/')))
         slash[slash == parent] = 0;
-    flush_path(slash ? parent : ".", O_DIRECTORY);
+    folder_flush_path(slash ? parent : ".", O_DIRECTORY);
     free(parent);
 }
 
 /* Where the file system cannot exchange two names, the old folder goes aside first. */
-static int replace(const char *work, const char *path)
+static int folder_replace(const char *work, const char *path)
 {
     char *aside;
     int rc;
@@ -274,7 +274,7 @@ static int replace(const char *work, const char *path)
 
 int folder_flush(const char *path, struct err *e)
 {
-    return flush_tree(path) < 0 ? err_sys(e, "cannot flush '%s' to the disk", path) : 0;
+    return folder_flush_tree(path) < 0 ? err_sys(e, "cannot flush '%s' to the disk", path) : 0;
 }
 
 int folder_commit(const char *work, const char *path, struct err *e)
@@ -284,9 +284,9 @@ int folder_commit(const char *work, const char *path, struct err *e)
 
     if (folder_flush(work, e) < 0)
         return -1;
-    rc = lstat(path, &st) == 0 ? replace(work, path) : rename(work, path);
+    rc = lstat(path, &st) == 0 ? folder_replace(work, path) : rename(work, path);
     if (rc < 0)
         return err_sys(e, "cannot rename '%s' to '%s'", work, path);
-    flush_parent(path);
+    folder_flush_parent(path);
     return 0;
 }

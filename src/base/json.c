@@ -26,7 +26,7 @@ json_t *json_parse(const char *text, size_t n, const char *what, struct err *e)
 }
 
 /* Integers of more digits than 64 bits hold get an exponent, which makes them doubles; strings stay as they are. */
-static void widen_integers(const struct buf *in, struct buf *out)
+static void json_widen_integers(const struct buf *in, struct buf *out)
 {
     bool in_string = false;
 
@@ -51,7 +51,7 @@ static void widen_integers(const struct buf *in, struct buf *out)
     }
 }
 
-static json_t *read_json(const char *path, bool foreign, struct err *e)
+static json_t *json_read_json(const char *path, bool foreign, struct err *e)
 {
     struct buf b, wide;
     json_t *v = NULL;
@@ -60,7 +60,7 @@ static json_t *read_json(const char *path, bool foreign, struct err *e)
     buf_init(&wide, (size_t)1 << 30);
     if (file_read(path, &b, e) == 0) {
         if (foreign)
-            widen_integers(&b, &wide);
+            json_widen_integers(&b, &wide);
         v = foreign ? json_parse(wide.p ? wide.p : "", wide.n, path, e) : json_parse(b.p, b.n, path, e);
     }
     buf_free(&b);
@@ -68,8 +68,8 @@ static json_t *read_json(const char *path, bool foreign, struct err *e)
     return v;
 }
 
-json_t *json_read(const char *path, struct err *e) { return read_json(path, false, e); }
-json_t *json_read_foreign(const char *path, struct err *e) { return read_json(path, true, e); }
+json_t *json_read(const char *path, struct err *e) { return json_read_json(path, false, e); }
+json_t *json_read_foreign(const char *path, struct err *e) { return json_read_json(path, true, e); }
 
 char *json_text(const json_t *v)
 {
@@ -131,7 +131,7 @@ double json_num_value(const json_t *v)
 }
 
 /* Length of the valid UTF-8 sequence at s (1..4), or 0; *bad is the length of the maximal ill-formed subpart. */
-static size_t utf8_len(const unsigned char *s, size_t n, size_t *bad)
+static size_t json_utf8_len(const unsigned char *s, size_t n, size_t *bad)
 {
     unsigned lo = 0x80, hi = 0xBF;
     size_t need;
@@ -170,7 +170,7 @@ size_t utf8_bad_at(const char *s, size_t n)
 {
     size_t i = 0, k, bad;
 
-    while (i < n && (k = utf8_len((const unsigned char *)s + i, n - i, &bad)))
+    while (i < n && (k = json_utf8_len((const unsigned char *)s + i, n - i, &bad)))
         i += k;
     return i;
 }
@@ -180,7 +180,7 @@ void utf8_sanitize(struct buf *out, const char *s, size_t n)
     size_t i = 0;
 
     while (i < n) {
-        size_t bad, k = utf8_len((const unsigned char *)s + i, n - i, &bad);
+        size_t bad, k = json_utf8_len((const unsigned char *)s + i, n - i, &bad);
         if (k)
             buf_add(out, s + i, k);
         else
@@ -267,7 +267,7 @@ int jsonl_each(const char *path, int (*f)(json_t *, size_t, void *, struct err *
 }
 
 /* A process that was killed in the middle of a line left it without an end; the next line must not be glued to it. */
-static int mend_last_line(const char *path, struct err *e)
+static int json_mend_last_line(const char *path, struct err *e)
 {
     struct buf b;
     size_t whole;
@@ -294,12 +294,12 @@ static int mend_last_line(const char *path, struct err *e)
 
 int jsonl_continue(const char *path, int (*f)(json_t *, size_t, void *, struct err *), void *ctx, struct err *e)
 {
-    return !file_exists(path) ? 0 : mend_last_line(path, e) < 0 ? -1 : jsonl_each(path, f, ctx, e);
+    return !file_exists(path) ? 0 : json_mend_last_line(path, e) < 0 ? -1 : jsonl_each(path, f, ctx, e);
 }
 
 /* ---- YAML: the subset that maps onto JSON; anchors and tags are refused so that a recipe reads as it looks ---- */
 
-static json_t *yaml_number(const yaml_node_t *node, const char *what, struct err *e)
+static json_t *json_yaml_number(const yaml_node_t *node, const char *what, struct err *e)
 {
     const char *s = (const char *)node->data.scalar.value;
     bool whole = strspn(s, "+-0123456789") == strlen(s);
@@ -321,7 +321,7 @@ static json_t *yaml_number(const yaml_node_t *node, const char *what, struct err
     return NULL;
 }
 
-static json_t *yaml_scalar(const yaml_node_t *node, const char *what, struct err *e)
+static json_t *json_yaml_scalar(const yaml_node_t *node, const char *what, struct err *e)
 {
     const char *s = (const char *)node->data.scalar.value;
 
@@ -332,11 +332,11 @@ static json_t *yaml_scalar(const yaml_node_t *node, const char *what, struct err
     if (!strcmp(s, "true") || !strcmp(s, "false"))
         return json_boolean(*s == 't');
     if (strpbrk(s, "0123456789") && strspn(s, "+-.0123456789eE") == strlen(s))
-        return yaml_number(node, what, e);
+        return json_yaml_number(node, what, e);
     return json_utf8(s, node->data.scalar.length);
 }
 
-static json_t *yaml_convert(yaml_document_t *doc, int index, int depth, const char *what, struct err *e)
+static json_t *json_yaml_convert(yaml_document_t *doc, int index, int depth, const char *what, struct err *e)
 {
     yaml_node_t *node = yaml_document_get_node(doc, index);
     json_t *out = NULL;
@@ -346,11 +346,11 @@ static json_t *yaml_convert(yaml_document_t *doc, int index, int depth, const ch
         return NULL;
     }
     if (node->type == YAML_SCALAR_NODE)
-        return yaml_scalar(node, what, e);
+        return json_yaml_scalar(node, what, e);
     if (node->type == YAML_SEQUENCE_NODE) {
         out = json_array();
         for (yaml_node_item_t *it = node->data.sequence.items.start; it < node->data.sequence.items.top; it++) {
-            json_t *v = yaml_convert(doc, *it, depth + 1, what, e);
+            json_t *v = json_yaml_convert(doc, *it, depth + 1, what, e);
             if (!v)
                 goto fail;
             json_array_append_new(out, v);
@@ -370,7 +370,7 @@ static json_t *yaml_convert(yaml_document_t *doc, int index, int depth, const ch
                     (char *)k->data.scalar.value);
             goto fail;
         }
-        v = yaml_convert(doc, p->value, depth + 1, what, e);
+        v = json_yaml_convert(doc, p->value, depth + 1, what, e);
         if (!v || json_object_set_new(out, (char *)k->data.scalar.value, v) < 0) {
             if (v)
                 err_set(e, ERR_INPUT, "'%s': line %zu: the key is not valid UTF-8", what, k->start_mark.line + 1);
@@ -385,7 +385,7 @@ fail:
 
 /* libyaml's documents no longer show what was an alias, and a few lines of aliases can stand for 2^100 values; so the
  * text is first read as events. */
-static int yaml_event_plain(const yaml_event_t *ev, int *documents, const char *what, struct err *e)
+static int json_yaml_event_plain(const yaml_event_t *ev, int *documents, const char *what, struct err *e)
 {
     const char *odd = NULL;
 
@@ -403,7 +403,7 @@ static int yaml_event_plain(const yaml_event_t *ev, int *documents, const char *
                               ev->start_mark.line + 1, odd);
 }
 
-static int yaml_check_plain(const char *text, size_t n, const char *what, struct err *e)
+static int json_yaml_check_plain(const char *text, size_t n, const char *what, struct err *e)
 {
     yaml_parser_t parser;
     yaml_event_t ev;
@@ -414,7 +414,7 @@ static int yaml_check_plain(const char *text, size_t n, const char *what, struct
         return err_set(e, ERR_ENV, "cannot start the YAML parser");
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
     while (more && rc == 0 && yaml_parser_parse(&parser, &ev)) { // a syntax error is told by yaml_parse
-        rc = yaml_event_plain(&ev, &documents, what, e);
+        rc = json_yaml_event_plain(&ev, &documents, what, e);
         more = ev.type != YAML_STREAM_END_EVENT;
         yaml_event_delete(&ev);
     }
@@ -428,7 +428,7 @@ json_t *yaml_parse(const char *text, size_t n, const char *what, struct err *e)
     yaml_document_t doc;
     json_t *v = NULL;
 
-    if (yaml_check_plain(text, n, what, e) < 0)
+    if (json_yaml_check_plain(text, n, what, e) < 0)
         return NULL;
     if (!yaml_parser_initialize(&parser)) {
         err_set(e, ERR_ENV, "cannot start the YAML parser");
@@ -442,7 +442,7 @@ json_t *yaml_parse(const char *text, size_t n, const char *what, struct err *e)
         if (!yaml_document_get_root_node(&doc))
             err_set(e, ERR_INPUT, "'%s' is empty", what);
         else
-            v = yaml_convert(&doc, 1, 0, what, e);
+            v = json_yaml_convert(&doc, 1, 0, what, e);
         yaml_document_delete(&doc);
     }
     yaml_parser_delete(&parser);
@@ -462,7 +462,7 @@ json_t *yaml_read(const char *path, struct err *e)
 }
 
 /* C0 but tab and line end, DEL, and C1, which UTF-8 spells C2 80 to C2 9F. Length of what stands at s, or 0. */
-static size_t control_at(const unsigned char *s, size_t n)
+static size_t json_control_at(const unsigned char *s, size_t n)
 {
     if ((s[0] < 0x20 && s[0] != '\n' && s[0] != '\t') || s[0] == 0x7f)
         return 1;
@@ -476,7 +476,7 @@ void utf8_show(struct buf *out, const char *s, size_t n)
     buf_init(&clean, out->max);
     utf8_sanitize(&clean, s, n);
     for (size_t i = 0; i < clean.n;) {
-        size_t k = control_at((const unsigned char *)clean.p + i, clean.n - i);
+        size_t k = json_control_at((const unsigned char *)clean.p + i, clean.n - i);
 
         if (k)
             buf_adds(out, "\xEF\xBF\xBD");

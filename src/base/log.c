@@ -14,7 +14,7 @@ static bool level_known;
 static FILE *tee_file;
 static bool line_open; /* a progress line is on the terminal and must be cleared before other text */
 
-static enum log_level level_now(void)
+static enum log_level log_level_now(void)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
     const char *env;
@@ -48,14 +48,14 @@ int log_tee(const char *path)
     return 0;
 }
 
-static void vlog(enum log_level level, const char *fmt, va_list ap)
+static void log_vlog(enum log_level level, const char *fmt, va_list ap)
 {
     static const char *const prefix[] = {"debug: ", "", "warning: ", "error: "};
     char line[4096], stamp[32];
     struct tm tm;
     time_t t;
 
-    if (level < level_now())
+    if (level < log_level_now())
         return;
     vsnprintf(line, sizeof line, fmt, ap);
     if (line_open)
@@ -75,7 +75,8 @@ static void vlog(enum log_level level, const char *fmt, va_list ap)
     {                                                                                                                 \
         va_list ap;                                                                                                   \
         va_start(ap, fmt);                                                                                            \
-        vlog(level, fmt, ap);                                                                                         \
+        log_vlog(level, fmt, \
+                 ap);                                                                                         \
         va_end(ap);                                                                                                   \
     }
 LOG_FN(log_debug, LOG_DEBUG)
@@ -121,7 +122,7 @@ void progress_note(struct progress *p, const char *fmt, ...)
     va_end(ap);
 }
 
-static void draw(struct progress *p, bool tty)
+static void log_draw(struct progress *p, bool tty)
 {
     double spent = now_s() - p->start;
     double eta = p->done > p->first ? spent * (double)(p->total - p->done) / (double)(p->done - p->first) : -1;
@@ -144,17 +145,17 @@ void progress_at(struct progress *p, uint64_t done)
     double t = now_s();
 
     p->done = done;
-    if (t - p->last < (tty ? 0.1 : 10.0) || level_now() > LOG_INFO)
+    if (t - p->last < (tty ? 0.1 : 10.0) || log_level_now() > LOG_INFO)
         return;
     p->last = t;
-    draw(p, tty);
+    log_draw(p, tty);
 }
 
 void progress_end(struct progress *p)
 {
     char spent[32];
 
-    if (level_now() > LOG_INFO)
+    if (log_level_now() > LOG_INFO)
         return;
     if (line_open)
         fputs("\r\033[K", stderr);
@@ -166,7 +167,7 @@ void progress_end(struct progress *p)
 
 static volatile sig_atomic_t stop_flag;
 
-static void on_stop(int sig)
+static void log_on_stop(int sig)
 {
     if (stop_flag) {
         signal(sig, SIG_DFL);
@@ -177,7 +178,7 @@ static void on_stop(int sig)
 
 void stop_install(void)
 {
-    struct sigaction sa = {.sa_handler = on_stop};
+    struct sigaction sa = {.sa_handler = log_on_stop};
 
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);

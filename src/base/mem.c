@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *check(void *p)
+static void *mem_check(void *p)
 {
     if (!p) {
         fputs("musacoder: out of memory\n", stderr);
@@ -18,27 +18,27 @@ static void *check(void *p)
 
 void *xmalloc(size_t n)
 {
-    return check(malloc(n ? n : 1));
+    return mem_check(malloc(n ? n : 1));
 }
 
 void *xcalloc(size_t n, size_t size)
 {
-    return check(calloc(n ? n : 1, size ? size : 1));
+    return mem_check(calloc(n ? n : 1, size ? size : 1));
 }
 
 void *xrealloc(void *p, size_t n)
 {
-    return check(realloc(p, n ? n : 1));
+    return mem_check(realloc(p, n ? n : 1));
 }
 
 char *xstrdup(const char *s)
 {
-    return check(strdup(s));
+    return mem_check(strdup(s));
 }
 
 char *xstrndup(const char *s, size_t n)
 {
-    return check(strndup(s, n));
+    return mem_check(strndup(s, n));
 }
 
 char *xasprintf(const char *fmt, ...)
@@ -50,7 +50,7 @@ char *xasprintf(const char *fmt, ...)
     if (vasprintf(&s, fmt, ap) < 0)
         s = NULL;
     va_end(ap);
-    return check(s);
+    return mem_check(s);
 }
 
 struct arena_block {

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static int distance(const char *a, const char *b)
+static int opt_distance(const char *a, const char *b)
 {
     int row[65], n = (int)strlen(b), diag, up;
 
@@ -40,7 +40,7 @@ const char *nearest_word(const char *word, const char *(*get)(const void *ctx, i
     int best_d = 1 + (int)strlen(word) / 3;
 
     for (int i = 0; (w = get(ctx, i)) != NULL; i++) {
-        int d = distance(word, w);
+        int d = opt_distance(word, w);
         if (strlen(word) >= 3 && !strncmp(w, word, strlen(word)))
             d = 1;
         if (d <= best_d && (!best || d < best_d)) {
@@ -51,7 +51,7 @@ const char *nearest_word(const char *word, const char *(*get)(const void *ctx, i
     return best;
 }
 
-static const struct opt *find(const struct opt *rows, const char *name, size_t n)
+static const struct opt *opt_find(const struct opt *rows, const char *name, size_t n)
 {
     for (; rows->name; rows++)
         if (strlen(rows->name) == n && !strncmp(rows->name, name, n))
@@ -59,21 +59,21 @@ static const struct opt *find(const struct opt *rows, const char *name, size_t n
     return NULL;
 }
 
-static const char *row_name(const void *ctx, int i)
+static const char *opt_row_name(const void *ctx, int i)
 {
     return ((const struct opt *)ctx)[i].name;
 }
 
-static int unknown(const struct opt *rows, const char *what, const char *name, struct err *e)
+static int opt_unknown(const struct opt *rows, const char *what, const char *name, struct err *e)
 {
-    const char *near = nearest_word(name, row_name, rows);
+    const char *near = nearest_word(name, opt_row_name, rows);
 
     if (near)
         return err_set(e, ERR_INPUT, "unknown %s '%s'; did you mean '%s'?", what, name, near);
     return err_set(e, ERR_INPUT, "unknown %s '%s'; -h lists the options", what, name);
 }
 
-static bool choice_ok(const char *help, const char *v)
+static bool opt_choice_ok(const char *help, const char *v)
 {
     size_t n = strlen(v);
 
@@ -87,7 +87,7 @@ static bool choice_ok(const char *help, const char *v)
 }
 
 /* A path whose bytes were mended would name another file. */
-static json_t *convert_text(const struct opt *row, const char *text, struct err *e)
+static json_t *opt_convert_text(const struct opt *row, const char *text, struct err *e)
 {
     size_t n = strlen(text);
 
@@ -98,7 +98,7 @@ static json_t *convert_text(const struct opt *row, const char *text, struct err 
 }
 
 /* Text to a typed value; new reference, or NULL with *e set. */
-static json_t *convert(const struct opt *row, const char *text, struct err *e)
+static json_t *opt_convert(const struct opt *row, const char *text, struct err *e)
 {
     char *end;
 
@@ -126,7 +126,7 @@ static json_t *convert(const struct opt *row, const char *text, struct err *e)
         return NULL;
     }
     case OPT_CHOICE:
-        if (!choice_ok(row->help, text)) {
+        if (!opt_choice_ok(row->help, text)) {
             err_set(e, ERR_INPUT, "'%s' wants one of %.*s, not '%s'", row->name, (int)strcspn(row->help, ":"),
                     row->help, text);
             return NULL;
@@ -136,17 +136,17 @@ static json_t *convert(const struct opt *row, const char *text, struct err *e)
     case OPT_LIST:
         break;
     }
-    return convert_text(row, text, e);
+    return opt_convert_text(row, text, e);
 }
 
-static int set_text(struct opts *o, const struct opt *row, const char *text, struct err *e)
+static int opt_set_text(struct opts *o, const struct opt *row, const char *text, struct err *e)
 {
-    json_t *v = convert(row, text, e);
+    json_t *v = opt_convert(row, text, e);
 
     return v ? json_object_set_new(o->values, row->name, v) : -1;
 }
 
-static int set_defaults(struct opts *o, struct err *e)
+static int opt_set_defaults(struct opts *o, struct err *e)
 {
     for (const struct opt *row = o->rows; row->name; row++) {
         char var[80] = "MUSACODER_";
@@ -157,31 +157,31 @@ static int set_defaults(struct opts *o, struct err *e)
         var[n] = 0;
         env = getenv(var);
         if (env && *env) {
-            if (set_text(o, row, env, e) < 0)
+            if (opt_set_text(o, row, env, e) < 0)
                 return err_prefix(e, "environment variable %s", var);
-        } else if (row->def && set_text(o, row, row->def, e) < 0) {
+        } else if (row->def && opt_set_text(o, row, row->def, e) < 0) {
             return -1;
         }
     }
     return 0;
 }
 
-static int set_config(struct opts *o, const json_t *config, struct err *e)
+static int opt_set_config(struct opts *o, const json_t *config, struct err *e)
 {
     const char *key;
     json_t *v;
 
     json_object_foreach((json_t *)config, key, v)
     {
-        const struct opt *row = find(o->rows, key, strlen(key));
+        const struct opt *row = opt_find(o->rows, key, strlen(key));
         char *text;
         int rc;
         if (!row)
-            return unknown(o->rows, "key", key, e);
+            return opt_unknown(o->rows, "key", key, e);
         if (json_is_object(v) || json_is_array(v))
             return err_set(e, ERR_INPUT, "key '%s' wants a single value", key);
         text = json_is_string(v) ? xstrdup(json_string_value(v)) : json_text(v);
-        rc = json_is_null(v) ? (json_object_del(o->values, key), 0) : set_text(o, row, text, e);
+        rc = json_is_null(v) ? (json_object_del(o->values, key), 0) : opt_set_text(o, row, text, e);
         free(text);
         if (rc < 0)
             return -1;
@@ -190,7 +190,7 @@ static int set_config(struct opts *o, const json_t *config, struct err *e)
 }
 
 /* '--bdr false': the option would be true and the word be lost. */
-static int check_switch(const struct opt *row, int argc, char **argv, int i, struct err *e)
+static int opt_check_switch(const struct opt *row, int argc, char **argv, int i, struct err *e)
 {
     static const char *const off[] = {"false", "no", "0", "off"}, *const on[] = {"true", "yes", "1", "on"};
     const char *next = i + 1 < argc ? argv[i + 1] : "";
@@ -203,33 +203,33 @@ static int check_switch(const struct opt *row, int argc, char **argv, int i, str
     return 0;
 }
 
-static int set_flag(struct opts *o, int argc, char **argv, int *i, struct err *e)
+static int opt_set_flag(struct opts *o, int argc, char **argv, int *i, struct err *e)
 {
     const char *arg = argv[*i] + 2, *eq = strchr(arg, '=');
     size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
-    const struct opt *row = find(o->rows, arg, n);
+    const struct opt *row = opt_find(o->rows, arg, n);
     char *word;
 
-    if (!row && !eq && !strncmp(arg, "no-", 3) && (row = find(o->rows, arg + 3, n - 3)) && row->type == OPT_BOOL)
-        return set_text(o, row, "false", e);
+    if (!row && !eq && !strncmp(arg, "no-", 3) && (row = opt_find(o->rows, arg + 3, n - 3)) && row->type == OPT_BOOL)
+        return opt_set_text(o, row, "false", e);
     if (!row || (row->type != OPT_BOOL && !eq && *i + 1 >= argc)) {
         if (row)
             return err_set(e, ERR_INPUT, "option '--%s' wants a value", row->name);
         word = xstrndup(arg, n);
-        unknown(o->rows, "option", word, e);
+        opt_unknown(o->rows, "option", word, e);
         free(word);
         return -1;
     }
     if (row->type == OPT_BOOL && !eq)
-        return check_switch(row, argc, argv, *i, e) < 0 ? -1 : set_text(o, row, "true", e);
+        return opt_check_switch(row, argc, argv, *i, e) < 0 ? -1 : opt_set_text(o, row, "true", e);
     if (row->type == OPT_LIST && opts_has(o, row->name)) {
         char *both = xasprintf("%s\n%s", opts_str(o, row->name), eq ? eq + 1 : argv[++*i]);
-        int rc = set_text(o, row, both, e);
+        int rc = opt_set_text(o, row, both, e);
 
         free(both);
         return rc;
     }
-    return set_text(o, row, eq ? eq + 1 : argv[++*i], e);
+    return opt_set_text(o, row, eq ? eq + 1 : argv[++*i], e);
 }
 
 int opts_parse(const struct opt *rows, int argc, char **argv, const json_t *config, struct opts *ret, struct err *e)
@@ -238,7 +238,7 @@ int opts_parse(const struct opt *rows, int argc, char **argv, const json_t *conf
     bool flags = true;
 
     o.args = xcalloc((size_t)argc + 1, sizeof *o.args);
-    if (set_defaults(&o, e) < 0 || (config && set_config(&o, config, e) < 0))
+    if (opt_set_defaults(&o, e) < 0 || (config && opt_set_config(&o, config, e) < 0))
         goto fail;
     for (int i = 0; i < argc; i++) {
         if (flags && !strcmp(argv[i], "--"))
@@ -246,10 +246,10 @@ int opts_parse(const struct opt *rows, int argc, char **argv, const json_t *conf
         else if (flags && (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")))
             o.help = true;
         else if (flags && argv[i][0] == '-' && argv[i][1] == '-') {
-            if (set_flag(&o, argc, argv, &i, e) < 0)
+            if (opt_set_flag(&o, argc, argv, &i, e) < 0)
                 goto fail;
         } else if (flags && argv[i][0] == '-' && argv[i][1]) {
-            unknown(rows, "option", argv[i], e);
+            opt_unknown(rows, "option", argv[i], e);
             goto fail;
         } else
             o.args[o.n_args++] = argv[i];

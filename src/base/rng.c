@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static uint64_t splitmix(uint64_t *x)
+static uint64_t rng_splitmix(uint64_t *x)
 {
     uint64_t z = (*x += 0x9e3779b97f4a7c15u);
 
@@ -17,26 +17,26 @@ void rng_seed(struct rng *r, uint64_t seed, uint64_t stream)
 {
     uint64_t x = seed;
 
-    x = splitmix(&x) ^ (stream * 0xd1342543de82ef95u + 1);
+    x = rng_splitmix(&x) ^ (stream * 0xd1342543de82ef95u + 1);
     for (int i = 0; i < 4; i++)
-        r->s[i] = splitmix(&x);
+        r->s[i] = rng_splitmix(&x);
 }
 
-static uint64_t rotl(uint64_t x, int k)
+static uint64_t rng_rotl(uint64_t x, int k)
 {
     return (x << k) | (x >> (64 - k));
 }
 
 uint64_t rng_u64(struct rng *r)
 {
-    uint64_t *s = r->s, out = rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
+    uint64_t *s = r->s, out = rng_rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
 
     s[2] ^= s[0];
     s[3] ^= s[1];
     s[1] ^= s[2];
     s[0] ^= s[3];
     s[2] ^= t;
-    s[3] = rotl(s[3], 45);
+    s[3] = rng_rotl(s[3], 45);
     return out;
 }
 

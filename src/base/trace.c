@@ -15,7 +15,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int trace_fd = -1;
 
-static void write_line(const char *line, size_t n)
+static void trace_write_line(const char *line, size_t n)
 {
     if (write(trace_fd, line, n) != (ssize_t)n) {
         log_warn("cannot write the trace: no more of it");
@@ -23,7 +23,7 @@ static void write_line(const char *line, size_t n)
     }
 }
 
-static void open_trace(void)
+static void trace_open(void)
 {
     const char *path = getenv("MUSACODER_TRACE");
     struct stat st;
@@ -34,17 +34,17 @@ static void open_trace(void)
     if (trace_fd < 0)
         log_warn("cannot write the trace to '%s'", path);
     else if (fstat(trace_fd, &st) == 0 && st.st_size == 0)
-        write_line("[\n", 2);
+        trace_write_line("[\n", 2);
 }
 
 bool trace_on(void)
 {
-    pthread_once(&once, open_trace);
+    pthread_once(&once, trace_open);
     return trace_fd >= 0;
 }
 
 /* Names are ours or a candidate's: nothing but plain characters gets into the JSON. */
-static void plain(char *s)
+static void trace_plain(char *s)
 {
     for (; *s; s++)
         if (*s == '"' || *s == '\\' || (unsigned char)*s < 32 || (unsigned char)*s > 126)
@@ -63,9 +63,9 @@ void trace_span(double since, const char *category, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
-    plain(name);
+    trace_plain(name);
     n = snprintf(line, sizeof line, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.0f,\"dur\":%.0f,\"pid\":%d,"
                                     "\"tid\":%d},\n", name,
                  category, since * 1e6, (now - since) * 1e6, (int)getpid(), (int)gettid());
-    write_line(line, (size_t)n);
+    trace_write_line(line, (size_t)n);
 }

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "bench/run.h"
-#include "task/mend.h"
+#include "bench/bench_run.h"
+#include "task/repair_text.h"
 
 struct attempt *bench_attempt(const struct bench_run *b, int task, int sample, int turn)
 {

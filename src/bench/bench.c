@@ -1,5 +1,5 @@
 /* bench.c - the flow of a benchmark: for each turn sample what is missing, judge while sampling goes on, wait; then
- * sum up. Reading order: bench_run at the end, play_turn, then sampling and judging. */
+ * sum up. Reading order: bench_run at the end, bench_play_turn, then sampling and judging. */
 #include "bench/bench.h"
 
 #include <stdlib.h>
@@ -11,18 +11,18 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/passk.h"
-#include "bench/run.h"
+#include "bench/bench_run.h"
 #include "nn/sampler.h"
 #include "queue/verdict.h"
 #include "remote/many.h"
 
-struct job { /* one attempt that is being judged */
+struct bench_job { /* one attempt that is being judged */
     int task, sample, turn;
     struct verdict_batch *batch; /* NULL: an earlier job has the same text */
     int same_as;
 };
 
-struct ask { /* one request to the sampler */
+struct bench_ask { /* one request to the sampler */
     int task, sample; /* sample -1: all of the task's */
     struct chat chat;
 };
@@ -33,9 +33,9 @@ struct play {
     struct openai *server; /* NULL: the model is here */
     struct tokenizer *tok;
     struct verdict_service *service;
-    struct job *jobs;
+    struct bench_job *jobs;
     int n_jobs, cap_jobs, turn;
-    struct ask *asks;
+    struct bench_ask *asks;
     int n_asks;
     struct progress bar;
     struct err *e;         /* of a callback */
@@ -44,17 +44,17 @@ struct play {
 
 /* ---- judging ---- */
 
-static int same_job(const struct play *p, int task, const char *text)
+static int bench_same_job(const struct play *p, int task, const char *text)
 {
     for (int i = p->n_jobs - 1; i >= 0 && p->jobs[i].task == task; i--) {
-        const struct job *j = &p->jobs[i];
+        const struct bench_job *j = &p->jobs[i];
         if (j->batch && !strcmp(bench_program(p->b, task, j->sample, j->turn), text))
             return i;
     }
     return -1;
 }
 
-static int submit(struct play *p, int task, int sample, struct err *e)
+static int bench_submit(struct play *p, int task, int sample, struct err *e)
 {
     const struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
     const struct task *t = &p->b->suite.tasks[task];
@@ -62,7 +62,7 @@ static int submit(struct play *p, int task, int sample, struct err *e)
     struct verdict_request r = {t->code, task_base(t->name), text, a->is_response, p->b->o.verdict, t->sidecar};
     struct verdict_config c = {.workers = p->b->o.workers, .jobs = p->b->o.jobs, .queue = p->b->o.queue,
                                .worker_argv = p->b->o.worker_argv};
-    struct job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = same_job(p, task, text)};
+    struct bench_job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = bench_same_job(p, task, text)};
 
     if (!p->service && verdict_service_start(&c, &p->service, e) < 0)
         return -1;
@@ -76,14 +76,14 @@ static int submit(struct play *p, int task, int sample, struct err *e)
     return 0;
 }
 
-static int collect(struct play *p, struct job *j, struct err *e)
+static int bench_collect(struct play *p, struct bench_job *j, struct err *e)
 {
     struct attempt *a = bench_attempt(p->b, j->task, j->sample, j->turn);
     json_t *got = NULL;
     int rc = 0;
 
     if (j->same_as >= 0) {
-        const struct job *other = &p->jobs[j->same_as];
+        const struct bench_job *other = &p->jobs[j->same_as];
         a->verdict = json_incref(bench_attempt(p->b, other->task, other->sample, other->turn)->verdict);
     } else {
         rc = verdict_batch_wait(p->service, j->batch, NULL, NULL, &got, e);
@@ -98,7 +98,7 @@ static int collect(struct play *p, struct job *j, struct err *e)
     return bench_store_verdict(p->b, j->task, j->sample, j->turn, e);
 }
 
-static int judged_by_now(struct play *p)
+static int bench_judged_by_now(struct play *p)
 {
     int n = 0;
 
@@ -108,23 +108,23 @@ static int judged_by_now(struct play *p)
 }
 
 /* Takes what is there already, in whatever order it came: a stopped run loses nothing that was finished. */
-static int sweep(struct play *p, int *done, struct err *e)
+static int bench_sweep(struct play *p, int *done, struct err *e)
 {
     for (int i = 0; i < p->n_jobs; i++) {
-        struct job *j = &p->jobs[i];
-        const struct job *other = j->same_as >= 0 ? &p->jobs[j->same_as] : NULL;
+        struct bench_job *j = &p->jobs[i];
+        const struct bench_job *other = j->same_as >= 0 ? &p->jobs[j->same_as] : NULL;
         bool ready = other ? bench_attempt(p->b, other->task, other->sample, other->turn)->verdict != NULL
                            : j->batch && verdict_batch_done(p->service, j->batch) > 0;
         if (bench_attempt(p->b, j->task, j->sample, j->turn)->verdict || !ready)
             continue;
-        if (collect(p, j, e) < 0)
+        if (bench_collect(p, j, e) < 0)
             return -1;
         (*done)++;
     }
     return 0;
 }
 
-static int wait_all(struct play *p, struct err *e)
+static int bench_wait_all(struct play *p, struct err *e)
 {
     struct err ignored = ERR_INIT;
     struct progress bar;
@@ -133,22 +133,22 @@ static int wait_all(struct play *p, struct err *e)
 
     progress_start(&bar, "judge", 0, (uint64_t)p->n_jobs);
     for (int i = 0; i < p->n_jobs && rc == 0; i++) {
-        const struct job *j = &p->jobs[i];
-        if (!bench_attempt(p->b, j->task, j->sample, j->turn)->verdict && (rc = collect(p, &p->jobs[i], e)) == 0)
+        const struct bench_job *j = &p->jobs[i];
+        if (!bench_attempt(p->b, j->task, j->sample, j->turn)->verdict && (rc = bench_collect(p, &p->jobs[i], e)) == 0)
             done++;
         if (rc == 0 && now_s() - swept > 1) {
-            rc = sweep(p, &done, e);
+            rc = bench_sweep(p, &done, e);
             swept = now_s();
         }
         progress_at(&bar, (uint64_t)done);
     }
     if (rc < 0 && e->kind == ERR_STOP)
-        sweep(p, &done, &ignored);
+        bench_sweep(p, &done, &ignored);
     progress_end(&bar);
     return rc;
 }
 
-static void drop_jobs(struct play *p)
+static void bench_drop_jobs(struct play *p)
 {
     for (int i = 0; i < p->n_jobs; i++)
         if (p->jobs[i].batch)
@@ -157,12 +157,12 @@ static void drop_jobs(struct play *p)
 }
 
 /* What an earlier run sampled but did not judge. */
-static int submit_left(struct play *p, struct err *e)
+static int bench_submit_left(struct play *p, struct err *e)
 {
     for (int i = 0; i < p->b->suite.n; i++)
         for (int j = 0; j < p->b->n_samples[i]; j++) {
             const struct attempt *a = bench_attempt(p->b, i, j, p->turn);
-            if (a->text && !a->verdict && submit(p, i, j, e) < 0)
+            if (a->text && !a->verdict && bench_submit(p, i, j, e) < 0)
                 return -1;
         }
     return 0;
@@ -171,16 +171,16 @@ static int submit_left(struct play *p, struct err *e)
 /* ---- sampling ---- */
 
 /* Turn 1's request, new: the same words for a model folder and for a server, in the dialect that is judged. */
-static char *ask_for(const struct bench_run *b, int task)
+static char *bench_ask_for(const struct bench_run *b, int task)
 {
     return prompt_task(b->o.style, b->suite.tasks[task].code, b->o.musa ? "musa" : NULL, NULL);
 }
 
 /* The dialogue up to the generation prompt of turn p->turn; responses enter as the ids that were sampled. */
-static int make_chat(struct play *p, int task, int sample, struct chat *c, struct err *e)
+static int bench_make_chat(struct play *p, int task, int sample, struct chat *c, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
-    char *say = ask_for(p->b, task);
+    char *say = bench_ask_for(p->b, task);
     int rc = chat_begin(c, p->tok, CHAT_THINK_DEFAULT, e);
 
     if (rc == 0)
@@ -197,17 +197,17 @@ static int make_chat(struct play *p, int task, int sample, struct chat *c, struc
     return rc == 0 ? chat_prompt(c, e) : -1;
 }
 
-static bool wants(const struct bench_run *b, int task, int sample, int turn)
+static bool bench_wants(const struct bench_run *b, int task, int sample, int turn)
 {
     return !bench_attempt(b, task, sample, turn)->text && (turn == 0 || bench_goes_on(b, task, sample, turn - 1));
 }
 
-static int add_ask(struct play *p, int task, int sample, struct err *e)
+static int bench_add_ask(struct play *p, int task, int sample, struct err *e)
 {
-    struct ask *a = &p->asks[p->n_asks];
+    struct bench_ask *a = &p->asks[p->n_asks];
 
-    *a = (struct ask){.task = task, .sample = sample};
-    if (make_chat(p, task, sample < 0 ? 0 : sample, &a->chat, e) < 0) {
+    *a = (struct bench_ask){.task = task, .sample = sample};
+    if (bench_make_chat(p, task, sample < 0 ? 0 : sample, &a->chat, e) < 0) {
         chat_free(&a->chat);
         return -1;
     }
@@ -216,7 +216,7 @@ static int add_ask(struct play *p, int task, int sample, struct err *e)
 }
 
 /* Turn 1 asks once per task (one prefill for all samples), later turns once per dialogue. */
-static int plan_asks(struct play *p, struct err *e)
+static int bench_plan_asks(struct play *p, struct err *e)
 {
     const struct bench_run *b = p->b;
 
@@ -224,9 +224,9 @@ static int plan_asks(struct play *p, struct err *e)
     p->n_asks = 0;
     for (int i = 0; i < b->suite.n; i++)
         for (int j = 0; j < b->n_samples[i]; j++) {
-            if (!wants(b, i, j, p->turn))
+            if (!bench_wants(b, i, j, p->turn))
                 continue;
-            if (add_ask(p, i, p->turn ? j : -1, e) < 0)
+            if (bench_add_ask(p, i, p->turn ? j : -1, e) < 0)
                 return -1;
             if (p->turn == 0)
                 break;
@@ -234,7 +234,7 @@ static int plan_asks(struct play *p, struct err *e)
     return 0;
 }
 
-static void free_asks(struct play *p)
+static void bench_free_asks(struct play *p)
 {
     for (int i = 0; i < p->n_asks; i++)
         chat_free(&p->asks[i].chat);
@@ -243,7 +243,7 @@ static void free_asks(struct play *p)
     p->n_asks = 0;
 }
 
-static int keep_sample(struct play *p, int task, int sample, const struct sample *s, struct err *e)
+static int bench_keep_sample(struct play *p, int task, int sample, const struct sample *s, struct err *e)
 {
     struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
 
@@ -257,30 +257,30 @@ static int keep_sample(struct play *p, int task, int sample, const struct sample
         a->ids = xmalloc((size_t)s->n * sizeof *a->ids);
         memcpy(a->ids, s->tokens, (size_t)s->n * sizeof *a->ids);
     }
-    return bench_store_sample(p->b, task, sample, p->turn, e) < 0 ? -1 : submit(p, task, sample, e);
+    return bench_store_sample(p->b, task, sample, p->turn, e) < 0 ? -1 : bench_submit(p, task, sample, e);
 }
 
-static void on_sample(void *ctx, const struct sample *s)
+static void bench_on_sample(void *ctx, const struct sample *s)
 {
     struct play *p = ctx;
-    const struct ask *a = &p->asks[s->request];
+    const struct bench_ask *a = &p->asks[s->request];
 
     if (p->failed || s->finish == FINISH_CANCELLED)
         return;
-    if (keep_sample(p, a->task, a->sample < 0 ? s->index : a->sample, s, p->e) < 0)
+    if (bench_keep_sample(p, a->task, a->sample < 0 ? s->index : a->sample, s, p->e) < 0)
         p->failed = true;
 }
 
-static void on_progress(void *ctx, uint64_t tokens, int done, int total)
+static void bench_on_progress(void *ctx, uint64_t tokens, int done, int total)
 {
     struct play *p = ctx;
     double t = now_s() - p->bar.start;
 
-    progress_note(&p->bar, "judged %d, %.0f tokens/s", judged_by_now(p), t > 0 ? (double)tokens / t : 0);
+    progress_note(&p->bar, "judged %d, %.0f tokens/s", bench_judged_by_now(p), t > 0 ? (double)tokens / t : 0);
     progress_at(&p->bar, (uint64_t)done);
 }
 
-static uint64_t seed_of(const struct play *p, const struct ask *a)
+static uint64_t bench_seed_of(const struct play *p, const struct bench_ask *a)
 {
     const char *name = p->b->suite.tasks[a->task].name;
     uint64_t key[3] = {p->b->o.seed, (uint64_t)p->turn, (uint64_t)(a->sample + 1)};
@@ -289,28 +289,28 @@ static uint64_t seed_of(const struct play *p, const struct ask *a)
 }
 
 /* A prompt that leaves no room for an answer is a failed sample, not an error: the suite goes on. */
-static int skip_long(struct play *p, const struct ask *a, struct err *e)
+static int bench_skip_long(struct play *p, const struct bench_ask *a, struct err *e)
 {
     log_warn("the prompt of '%s' has %zu tokens and leaves no room for an answer", p->b->suite.tasks[a->task].name,
              a->chat.ids.n);
     for (int j = 0; j < p->b->n_samples[a->task]; j++)
-        if ((a->sample < 0 || a->sample == j) && keep_sample(p, a->task, j, NULL, e) < 0)
+        if ((a->sample < 0 || a->sample == j) && bench_keep_sample(p, a->task, j, NULL, e) < 0)
             return -1;
     return 0;
 }
 
 /* Fills reqs; asks without room are answered at once and taken out of the list. */
-static int make_requests(struct play *p, struct sample_request *reqs, uint64_t *total, struct err *e)
+static int bench_make_requests(struct play *p, struct sample_request *reqs, uint64_t *total, struct err *e)
 {
     int room = p->model->config.max_positions, n = 0;
 
     if (p->b->o.max_context > 0 && p->b->o.max_context < room)
         room = p->b->o.max_context;
     for (int i = 0; i < p->n_asks; i++) {
-        struct ask a = p->asks[i];
+        struct bench_ask a = p->asks[i];
         int left = room - (int)a.chat.ids.n;
         if (left < 1) {
-            int rc = skip_long(p, &a, e);
+            int rc = bench_skip_long(p, &a, e);
             chat_free(&p->asks[i].chat);
             memset(&p->asks[i], 0, sizeof p->asks[i]);
             if (rc < 0)
@@ -320,7 +320,7 @@ static int make_requests(struct play *p, struct sample_request *reqs, uint64_t *
         reqs[n] = (struct sample_request){.prompt = a.chat.ids.v, .n_prompt = (int)a.chat.ids.n,
                                           .n_samples = a.sample < 0 ? p->b->o.samples : 1,
                                           .max_new = left < p->b->o.max_new ? left : p->b->o.max_new,
-                                          .seed = seed_of(p, &a)};
+                                          .seed = bench_seed_of(p, &a)};
         *total += (uint64_t)reqs[n].n_samples;
         if (n != i) {
             p->asks[n] = a;
@@ -332,12 +332,13 @@ static int make_requests(struct play *p, struct sample_request *reqs, uint64_t *
     return 0;
 }
 
-static int run_sampler(struct play *p, const struct sample_request *reqs, uint64_t total, struct err *e)
+static int bench_run_sampler(struct play *p, const struct sample_request *reqs, uint64_t total, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
     struct sampler_options so = {.temperature = (float)o->temperature, .top_p = (float)o->top_p,
                                  .max_batch = o->max_batch,
-                                 .max_new = o->max_new, .on_sample = on_sample, .progress = on_progress, .ctx = p};
+                                 .max_new = o->max_new, .on_sample = bench_on_sample, .progress = bench_on_progress,
+                                 .ctx = p};
     struct sample *samples = NULL;
     size_t n = 0;
     int rc;
@@ -349,41 +350,41 @@ static int run_sampler(struct play *p, const struct sample_request *reqs, uint64
     return rc == 0 && p->failed ? -1 : rc;
 }
 
-static int sample_missing(struct play *p, struct err *e)
+static int bench_sample_missing(struct play *p, struct err *e)
 {
     struct sample_request *reqs;
     uint64_t total = 0;
-    int rc = plan_asks(p, e);
+    int rc = bench_plan_asks(p, e);
 
     p->e = e;
     reqs = xcalloc((size_t)p->n_asks + 1, sizeof *reqs);
     if (rc == 0)
-        rc = make_requests(p, reqs, &total, e);
+        rc = bench_make_requests(p, reqs, &total, e);
     if (rc == 0 && p->n_asks)
-        rc = run_sampler(p, reqs, total, e);
+        rc = bench_run_sampler(p, reqs, total, e);
     free(reqs);
-    free_asks(p);
+    bench_free_asks(p);
     return rc;
 }
 
 /* ---- sampling from a server ---- */
 
-struct question {
+struct bench_question {
     int task, sample;
 };
 
 struct questions {
     struct play *p;
-    struct question *q;
+    struct bench_question *q;
     struct openai_ask *asks;
     int n;
     uint64_t tokens;
 };
 
-static json_t *make_messages(const struct play *p, int task, int sample)
+static json_t *bench_make_messages(const struct play *p, int task, int sample)
 {
     const struct bench_options *o = &p->b->o;
-    char *say = ask_for(p->b, task);
+    char *say = bench_ask_for(p->b, task);
     json_t *m = prompt_start(say);
 
     free(say);
@@ -394,18 +395,19 @@ static json_t *make_messages(const struct play *p, int task, int sample)
     return m;
 }
 
-static void add_question(struct questions *w, int task, int sample)
+static void bench_add_question(struct questions *w, int task, int sample)
 {
     const struct bench_options *o = &w->p->b->o;
-    struct ask key = {.task = task, .sample = sample};
+    struct bench_ask key = {.task = task, .sample = sample};
 
-    w->q[w->n] = (struct question){task, sample};
-    w->asks[w->n++] = (struct openai_ask){.messages = make_messages(w->p, task, sample), .temperature = o->temperature,
+    w->q[w->n] = (struct bench_question){task, sample};
+    w->asks[w->n++] = (struct openai_ask){.messages = bench_make_messages(w->p, task, sample),
+                                          .temperature = o->temperature,
                                           .top_p = o->top_p, .max_tokens = o->max_new,
-                                          .seed = (int64_t)(seed_of(w->p, &key) >> 33)};
+                                          .seed = (int64_t)(bench_seed_of(w->p, &key) >> 33)};
 }
 
-static int on_answer(int i, const struct openai_reply *r, void *ctx, struct err *e)
+static int bench_on_answer(int i, const struct openai_reply *r, void *ctx, struct err *e)
 {
     struct questions *w = ctx;
     struct play *p = w->p;
@@ -416,13 +418,13 @@ static int on_answer(int i, const struct openai_reply *r, void *ctx, struct err 
     a->is_response = true;
     a->cut = r->cut;
     w->tokens += (uint64_t)r->completion_tokens;
-    progress_note(&p->bar, "judged %d, %.0f tokens/s", judged_by_now(p), t > 0 ? (double)w->tokens / t : 0);
+    progress_note(&p->bar, "judged %d, %.0f tokens/s", bench_judged_by_now(p), t > 0 ? (double)w->tokens / t : 0);
     progress_at(&p->bar, p->bar.done + 1);
     return bench_store_sample(p->b, w->q[i].task, w->q[i].sample, p->turn, e) < 0
-               ? -1 : submit(p, w->q[i].task, w->q[i].sample, e);
+               ? -1 : bench_submit(p, w->q[i].task, w->q[i].sample, e);
 }
 
-static int ask_server(struct play *p, struct err *e)
+static int bench_ask_server(struct play *p, struct err *e)
 {
     const struct bench_run *b = p->b;
     size_t room = (size_t)b->suite.n * (size_t)b->o.samples + 1;
@@ -431,11 +433,11 @@ static int ask_server(struct play *p, struct err *e)
 
     for (int i = 0; i < b->suite.n; i++)
         for (int j = 0; j < b->n_samples[i]; j++)
-            if (wants(b, i, j, p->turn))
-                add_question(&w, i, j);
+            if (bench_wants(b, i, j, p->turn))
+                bench_add_question(&w, i, j);
     if (w.n) {
         progress_start(&p->bar, p->turn ? "sample again" : "sample", 0, (uint64_t)w.n);
-        rc = openai_many(p->server, w.asks, w.n, b->o.parallel > 0 ? b->o.parallel : 32, on_answer, &w, e);
+        rc = openai_many(p->server, w.asks, w.n, b->o.parallel > 0 ? b->o.parallel : 32, bench_on_answer, &w, e);
         progress_end(&p->bar);
     }
     for (int i = 0; i < w.n; i++)
@@ -447,21 +449,21 @@ static int ask_server(struct play *p, struct err *e)
 
 /* ---- the whole ---- */
 
-static int play_turn(struct play *p, struct err *e)
+static int bench_play_turn(struct play *p, struct err *e)
 {
-    int rc = submit_left(p, e);
+    int rc = bench_submit_left(p, e);
 
     if (rc == 0 && p->model)
-        rc = sample_missing(p, e);
+        rc = bench_sample_missing(p, e);
     if (rc == 0 && p->server)
-        rc = ask_server(p, e);
+        rc = bench_ask_server(p, e);
     if (rc == 0 && p->n_jobs)
-        rc = wait_all(p, e);
-    drop_jobs(p);
+        rc = bench_wait_all(p, e);
+    bench_drop_jobs(p);
     return rc;
 }
 
-static int load_model(struct play *p, struct err *e)
+static int bench_load_model(struct play *p, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
 
@@ -476,7 +478,7 @@ static int load_model(struct play *p, struct err *e)
     return model_to_device(p->model, o->device ? o->device : "cpu", o->dtype, e);
 }
 
-static bool all_there(const struct bench_run *b)
+static bool bench_all_there(const struct bench_run *b)
 {
     for (int i = 0; i < b->suite.n; i++)
         for (int j = 0; j < b->n_samples[i]; j++)
@@ -489,15 +491,15 @@ static bool all_there(const struct bench_run *b)
     return true;
 }
 
-static int play(struct bench_run *b, struct err *e)
+static int bench_play(struct bench_run *b, struct err *e)
 {
     struct play p = {.b = b};
     int rc = bench_prepare(b, e);
 
-    if (rc == 0 && !all_there(b))
-        rc = load_model(&p, e);
-    for (p.turn = 0; rc == 0 && !all_there(b) && p.turn < b->o.turns; p.turn++)
-        rc = play_turn(&p, e);
+    if (rc == 0 && !bench_all_there(b))
+        rc = bench_load_model(&p, e);
+    for (p.turn = 0; rc == 0 && !bench_all_there(b) && p.turn < b->o.turns; p.turn++)
+        rc = bench_play_turn(&p, e);
     verdict_service_stop(p.service);
     openai_close(p.server);
     model_free(p.model);
@@ -506,7 +508,7 @@ static int play(struct bench_run *b, struct err *e)
     return rc;
 }
 
-static int check_source(const struct bench_options *o, struct err *e)
+static int bench_check_source(const struct bench_options *o, struct err *e)
 {
     if (!o->model == !o->samples_dir)
         return err_set(e, ERR_INPUT, "a benchmark needs either a model or a folder of samples; give one of the two");
@@ -522,7 +524,7 @@ static int check_source(const struct bench_options *o, struct err *e)
 }
 
 /* samples: 0 with a suite and a folder means as many as there are, known once the folder is read. */
-static int check_options(struct bench_options *o, struct err *e)
+static int bench_check_options(struct bench_options *o, struct err *e)
 {
     const char *slash = strrchr(o->out, '/');
     bool as_many = o->suite && o->samples_dir;
@@ -531,7 +533,7 @@ static int check_options(struct bench_options *o, struct err *e)
     o->turns = o->turns ? o->turns : 1;
     o->max_new = o->max_new ? o->max_new : 1024;
     o->faster_than = o->faster_than > 0 ? o->faster_than : FASTER_MIN;
-    if (check_source(o, e) < 0)
+    if (bench_check_source(o, e) < 0)
         return -1;
     if (o->samples < !as_many || o->samples > BENCH_MAX_SAMPLES)
         return err_set(e, ERR_INPUT, "%d samples per task are not possible; 1 to %d are", o->samples,
@@ -546,7 +548,7 @@ static int check_options(struct bench_options *o, struct err *e)
     return 0;
 }
 
-static int load_suite(struct bench_run *b, struct err *e)
+static int bench_load_suite(struct bench_run *b, struct err *e)
 {
     const struct bench_options *o = &b->o;
 
@@ -555,7 +557,7 @@ static int load_suite(struct bench_run *b, struct err *e)
 }
 
 /* What the folder of samples holds decides how many there are per task. */
-static int scan_samples(struct bench_run *b, struct err *e)
+static int bench_scan_samples(struct bench_run *b, struct err *e)
 {
     struct bench_options *o = &b->o;
 
@@ -573,7 +575,7 @@ static int scan_samples(struct bench_run *b, struct err *e)
 }
 
 /* Of a finished run that has nothing left to do; a continued one counts from its own start. */
-static double earlier_seconds(const char *path)
+static double bench_earlier_seconds(const char *path)
 {
     json_t *old = file_exists(path) ? json_read(path, NULL) : NULL;
     double s = json_f64(old, "seconds", 0);
@@ -582,7 +584,7 @@ static double earlier_seconds(const char *path)
     return s;
 }
 
-static int write_result(const struct bench_run *b, const char *path, double seconds, json_t **ret, struct err *e)
+static int bench_write_result(const struct bench_run *b, const char *path, double seconds, json_t **ret, struct err *e)
 {
     json_t *v = bench_summary(b, seconds);
 
@@ -599,22 +601,22 @@ int bench_run(const struct bench_options *o, json_t **ret, struct err *e)
     struct bench_run b = {.o = *o, .start = now_s(), .lock = -1};
     char *path = path_join(b.o.out, "bench.json");
     bool was_done = false;
-    int rc = check_options(&b.o, e);
+    int rc = bench_check_options(&b.o, e);
 
     if (rc == 0)
-        rc = load_suite(&b, e);
+        rc = bench_load_suite(&b, e);
     if (rc == 0)
-        rc = scan_samples(&b, e);
+        rc = bench_scan_samples(&b, e);
     if (rc == 0)
         rc = bench_store_open(&b, e);
     if (rc == 0 && b.o.samples_dir)
         rc = bench_take_foreign(&b, e);
     if (rc == 0) {
-        was_done = file_exists(path) && all_there(&b);
-        rc = play(&b, e);
+        was_done = file_exists(path) && bench_all_there(&b);
+        rc = bench_play(&b, e);
     }
     if (rc == 0)
-        rc = write_result(&b, path, was_done ? earlier_seconds(path) : now_s() - b.start, ret, e);
+        rc = bench_write_result(&b, path, was_done ? bench_earlier_seconds(path) : now_s() - b.start, ret, e);
     bench_store_close(&b);
     suite_free(&b.suite);
     free(path);

@@ -42,7 +42,7 @@ struct bench_options {
     int samples;             /* per task; 0: 8, or with a suite as many as the folder of samples has */
     int turns;               /* 0: 1 */
     enum bench_feedback feedback;
-    bool edits;              /* feedback shows the kernel's numbered lines; answers may be lines (task/mend.h) */
+    bool edits;              /* feedback shows the kernel's numbered lines; answers may be lines (task/repair_text.h) */
     int limit;               /* first so many tasks (of each level); 0: all */
     int max_new;             /* tokens per response; 0: 1024 */
     int max_context;         /* a dialogue longer than this ends; 0: the model's positions */

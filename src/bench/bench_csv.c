@@ -6,10 +6,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "bench/levels.h"
-#include "bench/run.h"
+#include "bench/bench_run.h"
 #include "bench/speed.h"
 
-static void cell(struct buf *out, const char *s)
+static void bench_csv_cell(struct buf *out, const char *s)
 {
     if (out->n && out->p[out->n - 1] != '\n')
         buf_addc(out, ',');
@@ -27,14 +27,14 @@ static void cell(struct buf *out, const char *s)
 }
 
 /* A number that is not there is an empty cell. Never the first cell of a row. */
-static void number(struct buf *out, double v)
+static void bench_csv_number(struct buf *out, double v)
 {
     buf_addc(out, ',');
     if (isfinite(v))
         buf_addf(out, "%.6g", v);
 }
 
-static double at(const json_t *obj, const char *key)
+static double bench_csv_at(const json_t *obj, const char *key)
 {
     return json_num_value(json_object_get(obj, key));
 }
@@ -48,46 +48,46 @@ static const char samples_head[] =
     "compile_stage_ms,"
     "correctness_ms,legality_ms,performance_ms\n";
 
-static void speeds(struct buf *out, const json_t *verdict)
+static void bench_csv_speeds(struct buf *out, const json_t *verdict)
 {
     const json_t *perf = json_object_get(verdict, "performance");
 
-    number(out, at(perf, "candidate_ms"));
-    number(out, at(perf, "eager_ms"));
-    number(out, at(perf, "compile_ms"));
+    bench_csv_number(out, bench_csv_at(perf, "candidate_ms"));
+    bench_csv_number(out, bench_csv_at(perf, "eager_ms"));
+    bench_csv_number(out, bench_csv_at(perf, "compile_ms"));
     for (enum baseline k = 0; k < N_BASELINES; k++) {
         struct speed s = verdict_speed(verdict, k);
-        number(out, s.point);
-        number(out, s.lo);
-        number(out, s.hi);
+        bench_csv_number(out, s.point);
+        bench_csv_number(out, s.lo);
+        bench_csv_number(out, s.hi);
     }
-    cell(out, !json_is_object(perf) ? "" : json_flag(perf, "trusted", true) ? "1" : "0");
+    bench_csv_cell(out, !json_is_object(perf) ? "" : json_flag(perf, "trusted", true) ? "1" : "0");
 }
 
-static void sample_row(struct buf *out, const struct bench_run *b, int task, int sample)
+static void bench_csv_sample_row(struct buf *out, const struct bench_run *b, int task, int sample)
 {
     static const char *const stages[] = {"extract", "load", "compile", "correctness", "legality", "performance"};
     const struct attempt *a = sample < b->n_samples[task] ? bench_attempt(b, task, sample, 0) : NULL;
     const json_t *v = a ? a->verdict : NULL, *ms = json_object_get(v, "stage_ms");
     const char *none = b->suite.skips[task] ? "skipped" : "missing";
 
-    cell(out, b->suite.tasks[task].name);
-    number(out, b->suite.levels[task]);
-    number(out, sample);
-    cell(out, a && a->file ? a->file : "");
-    cell(out, !v ? none : verdict_is_skip(v) ? "skipped" : json_str(v, "status", ""));
-    cell(out, v && !verdict_is_skip(v) ? json_str(v, "category", "") : "");
-    cell(out, json_str(v, "stage", ""));
-    number(out, at(v, "reward"));
-    speeds(out, v);
+    bench_csv_cell(out, b->suite.tasks[task].name);
+    bench_csv_number(out, b->suite.levels[task]);
+    bench_csv_number(out, sample);
+    bench_csv_cell(out, a && a->file ? a->file : "");
+    bench_csv_cell(out, !v ? none : verdict_is_skip(v) ? "skipped" : json_str(v, "status", ""));
+    bench_csv_cell(out, v && !verdict_is_skip(v) ? json_str(v, "category", "") : "");
+    bench_csv_cell(out, json_str(v, "stage", ""));
+    bench_csv_number(out, bench_csv_at(v, "reward"));
+    bench_csv_speeds(out, v);
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-        number(out, at(ms, stages[i]));
+        bench_csv_number(out, bench_csv_at(ms, stages[i]));
     buf_addc(out, '\n');
 }
 
 /* ---- levels.csv ---- */
 
-static void level_head(struct buf *out, const json_t *level)
+static void bench_csv_level_head(struct buf *out, const json_t *level)
 {
     const json_t *v;
     const char *key;
@@ -104,30 +104,30 @@ static void level_head(struct buf *out, const json_t *level)
     buf_addc(out, '\n');
 }
 
-static void level_row(struct buf *out, const json_t *level)
+static void bench_csv_level_row(struct buf *out, const json_t *level)
 {
     static const char *const counts[] = {"tasks", "judged_tasks", "samples", "missing", "skipped", "infra", "avg"};
     const json_t *ci = json_object_get(level, "avg_ci"), *v;
     const char *key;
 
-    cell(out, json_str(level, "name", ""));
+    bench_csv_cell(out, json_str(level, "name", ""));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        number(out, at(level, counts[i]));
-    number(out, json_num_value(json_array_get(ci, 0)));
-    number(out, json_num_value(json_array_get(ci, 1)));
+        bench_csv_number(out, bench_csv_at(level, counts[i]));
+    bench_csv_number(out, json_num_value(json_array_get(ci, 0)));
+    bench_csv_number(out, json_num_value(json_array_get(ci, 1)));
     json_object_foreach(json_object_get(level, "pass_at"), key, v)
-        number(out, json_num_value(v));
+        bench_csv_number(out, json_num_value(v));
     for (enum baseline k = 0; k < N_BASELINES; k++) {
         const json_t *s = json_object_get(json_object_get(level, "speed"), baseline_key(k));
-        number(out, at(s, "faster"));
+        bench_csv_number(out, bench_csv_at(s, "faster"));
         for (int p = 0; p < N_FAST_P; p++)
-            number(out, at(json_object_get(s, "fast_p"), fast_p_name[p]));
-        number(out, at(s, "geomean"));
+            bench_csv_number(out, bench_csv_at(json_object_get(s, "fast_p"), fast_p_name[p]));
+        bench_csv_number(out, bench_csv_at(s, "geomean"));
     }
     buf_addc(out, '\n');
 }
 
-static int write_text(const struct bench_run *b, const char *name, const struct buf *text, struct err *e)
+static int bench_csv_write_text(const struct bench_run *b, const char *name, const struct buf *text, struct err *e)
 {
     char *path = path_join(b->o.out, name);
     int rc = text->cut ? err_set(e, ERR_INPUT, "'%s' would be larger than %zu bytes", path, text->max)
@@ -148,14 +148,14 @@ int bench_write_csv(const struct bench_run *b, const json_t *result, struct err 
     buf_adds(&out, samples_head);
     for (int t = 0; t < b->suite.n; t++)
         for (int j = 0; j < (b->o.samples_dir ? b->o.samples : b->n_samples[t]); j++)
-            sample_row(&out, b, t, j);
-    rc = write_text(b, "samples.csv", &out, e);
+            bench_csv_sample_row(&out, b, t, j);
+    rc = bench_csv_write_text(b, "samples.csv", &out, e);
     buf_clear(&out);
-    level_head(&out, json_array_get(list, 0));
+    bench_csv_level_head(&out, json_array_get(list, 0));
     json_array_foreach(list, i, v)
-        level_row(&out, v);
+        bench_csv_level_row(&out, v);
     if (rc == 0)
-        rc = write_text(b, "levels.csv", &out, e);
+        rc = bench_csv_write_text(b, "levels.csv", &out, e);
     buf_free(&out);
     return rc;
 }

@@ -12,14 +12,14 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "bench/run.h"
+#include "bench/bench_run.h"
 #include "remote/openai.h"
 #include "bench/speed.h"
 
 /* ---- settings ---- */
 
 /* Identifies weights without reading all of them: names, sizes, and a few pieces of each file. */
-static int fingerprint(const char *dir, char out[65], struct err *e)
+static int bench_store_fingerprint(const char *dir, char out[65], struct err *e)
 {
     char **names;
     size_t n;
@@ -48,25 +48,25 @@ static int fingerprint(const char *dir, char out[65], struct err *e)
 }
 
 /* A server's model is known by its name alone. */
-static int fingerprint_of(const struct bench_options *o, char out[65], struct err *e)
+static int bench_store_fingerprint_of(const struct bench_options *o, char out[65], struct err *e)
 {
     char *name;
 
     if (!openai_is_url(o->model))
-        return fingerprint(o->model, out, e);
+        return bench_store_fingerprint(o->model, out, e);
     name = xasprintf("%s %s", o->model, o->model_name ? o->model_name : "");
     sha256_hex(name, strlen(name), out);
     free(name);
     return 0;
 }
 
-static json_t *settings(const struct bench_run *b, struct err *e)
+static json_t *bench_store_settings(const struct bench_run *b, struct err *e)
 {
     const struct bench_options *o = &b->o;
     char model[65] = "";
     json_t *v;
 
-    if (o->model && fingerprint_of(o, model, e) < 0)
+    if (o->model && bench_store_fingerprint_of(o, model, e) < 0)
         return NULL;
     v = json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:I,s:s,s:O?}", "schema", "musacoder.bench.settings/1",
                   "suite", b->suite.sha256, "model", model, "samples_dir", o->samples_dir ? o->samples_dir : "",
@@ -82,10 +82,10 @@ static json_t *settings(const struct bench_run *b, struct err *e)
     return v;
 }
 
-static int check_settings(const struct bench_run *b, struct err *e)
+static int bench_store_check_settings(const struct bench_run *b, struct err *e)
 {
     char *path = path_join(b->o.out, "settings.json");
-    json_t *mine = settings(b, e), *theirs = NULL, *v;
+    json_t *mine = bench_store_settings(b, e), *theirs = NULL, *v;
     const char *key, *other = NULL;
     int rc = mine ? 0 : -1;
 
@@ -110,7 +110,7 @@ static int check_settings(const struct bench_run *b, struct err *e)
 }
 
 /* Ours by its stamp, or by the settings that older versions left. */
-static int take_folder(struct bench_run *b, struct err *e)
+static int bench_store_take_folder(struct bench_run *b, struct err *e)
 {
     char *path = path_join(b->o.out, "settings.json");
     int rc = file_exists(path) ? folder_adopt(b->o.out, e) : folder_claim(b->o.out, "this benchmark", e);
@@ -121,7 +121,7 @@ static int take_folder(struct bench_run *b, struct err *e)
 
 /* ---- reading back ---- */
 
-static struct attempt *attempt_of_line(struct bench_run *b, const json_t *v)
+static struct attempt *bench_store_attempt_of_line(struct bench_run *b, const json_t *v)
 {
     int task = suite_find(&b->suite, json_str(v, "task", ""));
     int64_t sample = json_i64(v, "sample", -1), turn = json_i64(v, "turn", 0);
@@ -131,10 +131,10 @@ static struct attempt *attempt_of_line(struct bench_run *b, const json_t *v)
     return bench_attempt(b, task, (int)sample, (int)turn - 1);
 }
 
-static int read_sample(json_t *v, size_t line, void *ctx, struct err *e)
+static int bench_store_read_sample(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct bench_run *b = ctx;
-    struct attempt *a = attempt_of_line(b, v);
+    struct attempt *a = bench_store_attempt_of_line(b, v);
     json_t *ids = json_object_get(v, "ids");
 
     if (!a)
@@ -154,10 +154,10 @@ static int read_sample(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
-static int read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
+static int bench_store_read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct bench_run *b = ctx;
-    struct attempt *a = attempt_of_line(b, v);
+    struct attempt *a = bench_store_attempt_of_line(b, v);
     json_t *verdict = json_object_get(v, "verdict");
 
     if (!a || !json_is_object(verdict))
@@ -168,11 +168,11 @@ static int read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
-static int read_back(struct bench_run *b, struct err *e)
+static int bench_store_read_back(struct bench_run *b, struct err *e)
 {
-    if (jsonl_continue(b->samples_path, read_sample, b, e) < 0)
+    if (jsonl_continue(b->samples_path, bench_store_read_sample, b, e) < 0)
         return -1;
-    return jsonl_continue(b->verdicts_path, read_verdict, b, e);
+    return jsonl_continue(b->verdicts_path, bench_store_read_verdict, b, e);
 }
 
 int bench_store_open(struct bench_run *b, struct err *e)
@@ -185,9 +185,9 @@ int bench_store_open(struct bench_run *b, struct err *e)
         b->n_samples[i] = b->o.samples;
     b->samples_path = path_join(b->o.out, "samples.jsonl");
     b->verdicts_path = path_join(b->o.out, "verdicts.jsonl");
-    if (take_folder(b, e) < 0 || check_settings(b, e) < 0)
+    if (bench_store_take_folder(b, e) < 0 || bench_store_check_settings(b, e) < 0)
         return -1;
-    return read_back(b, e);
+    return bench_store_read_back(b, e);
 }
 
 void bench_store_close(struct bench_run *b)
@@ -215,7 +215,7 @@ void bench_store_close(struct bench_run *b)
 
 /* ---- writing ---- */
 
-static json_t *line_of(const struct bench_run *b, int task, int sample, int turn)
+static json_t *bench_store_line_of(const struct bench_run *b, int task, int sample, int turn)
 {
     return json_pack("{s:s,s:s,s:i,s:i}", "task", b->suite.tasks[task].name, "family", b->suite.families[task],
                      "sample", sample, "turn", turn + 1);
@@ -224,7 +224,7 @@ static json_t *line_of(const struct bench_run *b, int task, int sample, int turn
 int bench_store_sample(struct bench_run *b, int task, int sample, int turn, struct err *e)
 {
     const struct attempt *a = bench_attempt(b, task, sample, turn);
-    json_t *v = line_of(b, task, sample, turn), *ids = json_array();
+    json_t *v = bench_store_line_of(b, task, sample, turn), *ids = json_array();
     int rc;
 
     for (int i = 0; i < a->n_ids; i++)
@@ -242,7 +242,7 @@ int bench_store_sample(struct bench_run *b, int task, int sample, int turn, stru
 
 int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, struct err *e)
 {
-    json_t *v = line_of(b, task, sample, turn);
+    json_t *v = bench_store_line_of(b, task, sample, turn);
     int rc;
 
     json_object_set(v, "verdict", bench_attempt(b, task, sample, turn)->verdict);
@@ -254,8 +254,8 @@ int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, str
 /* ---- samples made elsewhere ---- */
 
 /* What was judged is what lies there now, byte for byte as far as JSON keeps bytes. */
-static int check_same(const struct bench_run *b, const struct attempt *a, const char *text, const char *file,
-                      struct err *e)
+static int bench_store_check_same(const struct bench_run *b, const struct attempt *a, const char *text,
+                                  const char *file, struct err *e)
 {
     json_t *kept = json_utf8(text, strlen(text));
     bool same = !strcmp(json_string_value(kept), a->text) || !strcmp(text, a->text);
@@ -265,7 +265,7 @@ static int check_same(const struct bench_run *b, const struct attempt *a, const 
                               file, b->o.out);
 }
 
-static int take_item(struct bench_run *b, const struct foreign_item *it, struct err *e)
+static int bench_store_take_item(struct bench_run *b, const struct foreign_item *it, struct err *e)
 {
     int k = b->n_samples[it->task];
     struct attempt *a;
@@ -278,7 +278,7 @@ static int take_item(struct bench_run *b, const struct foreign_item *it, struct 
     if (foreign_text(it, &text, e) < 0)
         return -1;
     if (a->text) { /* read back from the run folder */
-        int rc = check_same(b, a, text, it->file, e);
+        int rc = bench_store_check_same(b, a, text, it->file, e);
 
         free(text);
         return rc;
@@ -296,7 +296,7 @@ int bench_take_foreign(struct bench_run *b, struct err *e)
 
     memset(b->n_samples, 0, (size_t)b->suite.n * sizeof *b->n_samples);
     for (int i = 0; i < b->foreign.n; i++)
-        if (take_item(b, &b->foreign.items[i], e) < 0)
+        if (bench_store_take_item(b, &b->foreign.items[i], e) < 0)
             return -1;
     for (int i = 0; i < b->suite.n; i++) {
         const char *name = b->suite.tasks[i].name;

@@ -7,11 +7,11 @@
 #include "base/mem.h"
 #include "bench/levels.h"
 #include "bench/passk.h"
-#include "bench/run.h"
+#include "bench/bench_run.h"
 #include "bench/speed.h"
 #include "task/extract.h"
 
-struct sums {
+struct bench_sums {
     struct task_counts *first, *best, *compile; /* per task; 'compile' counts faster against torch.compile */
     double score;
     int judged, cut, infra, timed;
@@ -21,21 +21,21 @@ struct sums {
 };
 
 /* What Faster Rate compares, NaN without a trusted measurement. */
-static double claim(const json_t *verdict, enum baseline k)
+static double bench_sum_claim(const json_t *verdict, enum baseline k)
 {
     struct speed s = verdict_speed(verdict, k);
 
     return speed_claim(&s);
 }
 
-static void count_category(json_t *categories, const json_t *verdict)
+static void bench_sum_count_category(json_t *categories, const json_t *verdict)
 {
     const char *name = verdict_passed(verdict) ? "passed" : json_str(verdict, "category", "infra");
 
     json_object_set_new(categories, name, json_integer(json_i64(categories, name, 0) + 1));
 }
 
-static int passed_turn(const struct bench_run *b, int task, int sample)
+static int bench_sum_passed_turn(const struct bench_run *b, int task, int sample)
 {
     for (int k = 0; k < b->o.turns; k++) {
         const json_t *v = bench_attempt(b, task, sample, k)->verdict;
@@ -47,14 +47,14 @@ static int passed_turn(const struct bench_run *b, int task, int sample)
     return -1;
 }
 
-static void add_sample(const struct bench_run *b, int task, int sample, struct sums *s)
+static void bench_sum_add_sample(const struct bench_run *b, int task, int sample, struct bench_sums *s)
 {
     const struct attempt *a = bench_attempt(b, task, sample, 0);
-    int turn = passed_turn(b, task, sample);
+    int turn = bench_sum_passed_turn(b, task, sample);
     bool passed = verdict_passed(a->verdict);
-    double eager = claim(a->verdict, BASE_EAGER), min = b->o.faster_than;
+    double eager = bench_sum_claim(a->verdict, BASE_EAGER), min = b->o.faster_than;
 
-    count_category(s->categories, a->verdict);
+    bench_sum_count_category(s->categories, a->verdict);
     if (verdict_infra(a->verdict)) {
         s->infra++;
         return;
@@ -70,14 +70,14 @@ static void add_sample(const struct bench_run *b, int task, int sample, struct s
     s->compile[task].n++;
     s->first[task].passed += passed;
     s->first[task].faster += is_faster_than(passed, eager, min);
-    s->compile[task].faster += is_faster_than(passed, claim(a->verdict, BASE_COMPILE), min);
+    s->compile[task].faster += is_faster_than(passed, bench_sum_claim(a->verdict, BASE_COMPILE), min);
     s->best[task].passed += turn >= 0;
     if (turn >= 0)
         s->success[turn]++;
 }
 
 /* A sample that is not there is a judged failure, unless its task cannot be judged. */
-static void add_missing(const struct bench_run *b, struct sums *s)
+static void bench_sum_add_missing(const struct bench_run *b, struct bench_sums *s)
 {
     for (int i = 0; i < b->suite.n; i++) {
         int n = b->o.samples_dir && !b->suite.skips[i] ? b->o.samples - b->n_samples[i] : 0;
@@ -89,7 +89,7 @@ static void add_missing(const struct bench_run *b, struct sums *s)
     }
 }
 
-static json_t *per_task(const struct bench_run *b, const struct sums *s)
+static json_t *bench_sum_per_task(const struct bench_run *b, const struct bench_sums *s)
 {
     json_t *list = json_array();
 
@@ -104,7 +104,7 @@ static json_t *per_task(const struct bench_run *b, const struct sums *s)
 }
 
 /* Means over the tasks of each family, in order of first appearance. */
-static json_t *families(const struct bench_run *b, const struct sums *s)
+static json_t *bench_sum_families(const struct bench_run *b, const struct bench_sums *s)
 {
     struct task_counts *sub = xcalloc((size_t)b->suite.n, sizeof *sub),
         *best = xcalloc((size_t)b->suite.n, sizeof *best);
@@ -130,7 +130,7 @@ static json_t *families(const struct bench_run *b, const struct sums *s)
     return out;
 }
 
-static json_t *turn_counts(const struct bench_run *b, const struct sums *s)
+static json_t *bench_sum_turn_counts(const struct bench_run *b, const struct bench_sums *s)
 {
     json_t *list = json_array();
 
@@ -140,7 +140,7 @@ static json_t *turn_counts(const struct bench_run *b, const struct sums *s)
 }
 
 /* Of the samples that failed in turn 1, how many passed later. */
-static json_t *recovery(const struct bench_run *b, const struct sums *s)
+static json_t *bench_sum_recovery(const struct bench_run *b, const struct bench_sums *s)
 {
     int failed = s->judged - s->success[0], later = 0;
 
@@ -149,7 +149,7 @@ static json_t *recovery(const struct bench_run *b, const struct sums *s)
     return b->o.turns > 1 && failed > 0 ? json_num((double)later / failed) : json_null();
 }
 
-static const char *backend_of(const struct bench_run *b)
+static const char *bench_sum_backend_of(const struct bench_run *b)
 {
     for (int i = 0; i < b->suite.n; i++)
         for (int j = 0; j < b->n_samples[i]; j++) {
@@ -160,71 +160,71 @@ static const char *backend_of(const struct bench_run *b)
     return json_str(b->o.verdict, "backend", "sim");
 }
 
-static void set(json_t *v, const char *key, json_t *x)
+static void bench_sum_set(json_t *v, const char *key, json_t *x)
 {
     json_object_set_new(v, key, x);
 }
 
-static void set_head(json_t *v, const struct bench_run *b)
+static void bench_sum_set_head(json_t *v, const struct bench_run *b)
 {
     const struct bench_options *o = &b->o;
 
-    set(v, "schema", json_string("musacoder.bench/1"));
-    set(v, "name", json_utf8(o->name, strlen(o->name)));
-    set(v, "model", o->model ? json_utf8(o->model, strlen(o->model)) : json_null());
-    set(v, "suite", json_utf8(o->suite ? o->suite : o->tasks, strlen(o->suite ? o->suite : o->tasks)));
-    set(v, "suite_sha256", json_string(b->suite.sha256));
-    set(v, "backend", json_string(backend_of(b)));
-    set(v, "tasks", json_integer(b->suite.n));
-    set(v, "samples", json_integer(o->samples));
-    set(v, "k", json_integer(o->samples < 8 ? o->samples : 8));
-    set(v, "turns", json_integer(o->turns));
-    set(v, "temperature", json_real(o->temperature));
-    set(v, "top_p", json_real(o->top_p));
-    set(v, "seed", json_integer((json_int_t)o->seed));
-    set(v, "faster_than", json_real(o->faster_than));
+    bench_sum_set(v, "schema", json_string("musacoder.bench/1"));
+    bench_sum_set(v, "name", json_utf8(o->name, strlen(o->name)));
+    bench_sum_set(v, "model", o->model ? json_utf8(o->model, strlen(o->model)) : json_null());
+    bench_sum_set(v, "suite", json_utf8(o->suite ? o->suite : o->tasks, strlen(o->suite ? o->suite : o->tasks)));
+    bench_sum_set(v, "suite_sha256", json_string(b->suite.sha256));
+    bench_sum_set(v, "backend", json_string(bench_sum_backend_of(b)));
+    bench_sum_set(v, "tasks", json_integer(b->suite.n));
+    bench_sum_set(v, "samples", json_integer(o->samples));
+    bench_sum_set(v, "k", json_integer(o->samples < 8 ? o->samples : 8));
+    bench_sum_set(v, "turns", json_integer(o->turns));
+    bench_sum_set(v, "temperature", json_real(o->temperature));
+    bench_sum_set(v, "top_p", json_real(o->top_p));
+    bench_sum_set(v, "seed", json_integer((json_int_t)o->seed));
+    bench_sum_set(v, "faster_than", json_real(o->faster_than));
 }
 
-static void set_rates(json_t *v, const struct bench_run *b, const struct sums *s)
+static void bench_sum_set_rates(json_t *v, const struct bench_run *b, const struct bench_sums *s)
 {
     int n = b->suite.n;
 
-    set(v, "pass_at_1", json_num(suite_pass_at_k(s->first, n, 1)));
-    set(v, "pass_at_8", json_num(suite_pass_at_k(s->first, n, 8)));
-    set(v, "avg_at_8", json_num(suite_avg(s->first, n)));
-    set(v, "score", json_num(s->judged ? s->score / s->judged : NAN));
-    set(v, "faster_eager", s->timed ? json_num(suite_faster_rate(s->first, n)) : json_null());
-    set(v, "faster_compile", s->timed ? json_num(suite_faster_rate(s->compile, n)) : json_null());
-    set(v, "best_pass_at_8", json_num(suite_pass_at_k(s->best, n, 8)));
-    set(v, "best_avg_at_8", json_num(suite_avg(s->best, n)));
+    bench_sum_set(v, "pass_at_1", json_num(suite_pass_at_k(s->first, n, 1)));
+    bench_sum_set(v, "pass_at_8", json_num(suite_pass_at_k(s->first, n, 8)));
+    bench_sum_set(v, "avg_at_8", json_num(suite_avg(s->first, n)));
+    bench_sum_set(v, "score", json_num(s->judged ? s->score / s->judged : NAN));
+    bench_sum_set(v, "faster_eager", s->timed ? json_num(suite_faster_rate(s->first, n)) : json_null());
+    bench_sum_set(v, "faster_compile", s->timed ? json_num(suite_faster_rate(s->compile, n)) : json_null());
+    bench_sum_set(v, "best_pass_at_8", json_num(suite_pass_at_k(s->best, n, 8)));
+    bench_sum_set(v, "best_avg_at_8", json_num(suite_avg(s->best, n)));
 }
 
 json_t *bench_summary(const struct bench_run *b, double seconds)
 {
     size_t n = (size_t)b->suite.n;
-    struct sums s = {.first = xcalloc(n, sizeof *s.first), .best = xcalloc(n, sizeof *s.best),
-                     .compile = xcalloc(n, sizeof *s.compile), .categories = json_object()};
+    struct bench_sums s = {.first = xcalloc(n, sizeof *s.first), .best = xcalloc(n, sizeof *s.best),
+                           .compile = xcalloc(n, sizeof *s.compile), .categories = json_object()};
     json_t *v = json_object();
 
     for (int i = 0; i < b->suite.n; i++)
         for (int j = 0; j < b->n_samples[i]; j++)
-            add_sample(b, i, j, &s);
+            bench_sum_add_sample(b, i, j, &s);
     if (b->o.missing_fail)
-        add_missing(b, &s);
-    set_head(v, b);
-    set_rates(v, b, &s);
-    set(v, "turns_to_success", turn_counts(b, &s));
-    set(v, "recovery", recovery(b, &s));
-    set(v, "whole_pass_rate", json_num(s.whole ? (double)s.whole_passed / s.whole : NAN));
-    set(v, "cut_share", json_num(s.judged ? (double)s.cut / s.judged : NAN));
-    set(v, "infra", json_integer(s.infra));
-    set(v, "unsupported", json_integer(json_i64(s.categories, "unsupported", 0)));
-    set(v, "categories", s.categories);
-    set(v, "families", families(b, &s));
-    set(v, "per_task", per_task(b, &s));
+        bench_sum_add_missing(b, &s);
+    bench_sum_set_head(v, b);
+    bench_sum_set_rates(v, b, &s);
+    bench_sum_set(v, "turns_to_success", bench_sum_turn_counts(b, &s));
+    bench_sum_set(v, "recovery", bench_sum_recovery(b, &s));
+    bench_sum_set(v, "whole_pass_rate", json_num(s.whole ? (double)s.whole_passed / s.whole : NAN));
+    bench_sum_set(v, "cut_share", json_num(s.judged ? (double)s.cut / s.judged : NAN));
+    bench_sum_set(v, "infra", json_integer(s.infra));
+    bench_sum_set(v, "unsupported", json_integer(json_i64(s.categories, "unsupported", 0)));
+    bench_sum_set(v, "categories", s.categories);
+    bench_sum_set(v, "families", bench_sum_families(b, &s));
+    bench_sum_set(v, "per_task", bench_sum_per_task(b, &s));
     if (b->suite.levels)
         levels_summary(b, v);
-    set(v, "seconds", json_real(seconds));
+    bench_sum_set(v, "seconds", json_real(seconds));
     free(s.first);
     free(s.best);
     free(s.compile);

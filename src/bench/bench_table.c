@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "bench/bench.h"
 
-static void percent(FILE *out, const json_t *v, const char *key)
+static void bench_table_percent(FILE *out, const json_t *v, const char *key)
 {
     const json_t *x = json_object_get(v, key);
     double p = x && !json_is_null(x) ? json_num_value(x) : NAN;
@@ -19,14 +19,14 @@ static void percent(FILE *out, const json_t *v, const char *key)
 
 /* What the keys pass..._at_8 and avg..._at_8 are of: fewer samples than 8 are measured as they are, an average is of
  * all. */
-static int k_of(const json_t *result, bool average)
+static int bench_table_k_of(const json_t *result, bool average)
 {
     int k = (int)json_i64(result, "k", 8);
 
     return average ? (int)json_i64(result, "samples", k) : k;
 }
 
-static void main_table(FILE *out, const json_t *const *results, int n)
+static void bench_table_main(FILE *out, const json_t *const *results, int n)
 {
     static const struct {
         const char *title, *key;
@@ -40,21 +40,21 @@ static void main_table(FILE *out, const json_t *const *results, int n)
     fprintf(out, "%-12s %9s", "", "Pass@1");
     for (size_t k = 0; k < n_cols; k++) {
         snprintf(title, sizeof title, "%s%.0d", cols[k].title,
-                 cols[k].of ? k_of(results[0], cols[k].of == AVERAGE) : 0);
+                 cols[k].of ? bench_table_k_of(results[0], cols[k].of == AVERAGE) : 0);
         fprintf(out, " %9s", title);
     }
     fprintf(out, " %6s %11s\n", "infra", "unsupported");
     for (int i = 0; i < n; i++) {
         fprintf(out, "%-12.12s", json_str(results[i], "name", "?"));
-        percent(out, results[i], "pass_at_1");
+        bench_table_percent(out, results[i], "pass_at_1");
         for (size_t k = 0; k < n_cols; k++)
-            percent(out, results[i], cols[k].key);
+            bench_table_percent(out, results[i], cols[k].key);
         fprintf(out, " %6lld %11lld\n", (long long)json_i64(results[i], "infra", 0),
                 (long long)json_i64(results[i], "unsupported", 0));
     }
 }
 
-static void family_table(FILE *out, const json_t *const *results, int n)
+static void bench_table_family(FILE *out, const json_t *const *results, int n)
 {
     const json_t *families = json_object_get(results[n - 1], "families"), *v;
     const char *name;
@@ -62,7 +62,7 @@ static void family_table(FILE *out, const json_t *const *results, int n)
 
     if (json_object_size(families) < 2)
         return;
-    snprintf(title, sizeof title, "Avg@%d by family", k_of(results[0], true));
+    snprintf(title, sizeof title, "Avg@%d by family", bench_table_k_of(results[0], true));
     fprintf(out, "\n%-20s %5s", title, "tasks");
     for (int i = 0; i < n; i++)
         fprintf(out, " %9.9s", json_str(results[i], "name", "?"));
@@ -70,12 +70,12 @@ static void family_table(FILE *out, const json_t *const *results, int n)
     json_object_foreach((json_t *)families, name, v) {
         fprintf(out, "%-20.20s %5lld", name, (long long)json_i64(v, "tasks", 0));
         for (int i = 0; i < n; i++)
-            percent(out, json_object_get(json_object_get(results[i], "families"), name), "avg_at_8");
+            bench_table_percent(out, json_object_get(json_object_get(results[i], "families"), name), "avg_at_8");
         fputc('\n', out);
     }
 }
 
-static void failures(FILE *out, const json_t *result)
+static void bench_table_failures(FILE *out, const json_t *result)
 {
     const json_t *v;
     const char *name;
@@ -99,8 +99,8 @@ void bench_table(FILE *out, const json_t *const *results, int n)
             (long long)json_i64(results[0], "samples", 0), plural(json_i64(results[0], "samples", 0)),
             json_f64(results[0], "temperature", 0),
             json_f64(results[0], "top_p", 0), json_str(results[0], "backend", "?"));
-    main_table(out, results, n);
-    family_table(out, results, n);
+    bench_table_main(out, results, n);
+    bench_table_family(out, results, n);
     if (n == 1)
-        failures(out, results[0]);
+        bench_table_failures(out, results[0]);
 }

@@ -13,14 +13,14 @@
 
 /* ---- names ---- */
 
-static bool is_sample_file(const char *name)
+static bool foreign_is_sample_file(const char *name)
 {
     const char *dot = strrchr(name, '.');
 
     return dot && (!strcmp(dot, ".py") || !strcmp(dot, ".txt") || !strcmp(dot, ".md"));
 }
 
-static bool is_response(const char *file)
+static bool foreign_is_response(const char *file)
 {
     const char *dot = strrchr(file, '.');
 
@@ -28,7 +28,7 @@ static bool is_response(const char *file)
 }
 
 /* task: its name without level; level 0: a plain folder, where a file's own level says nothing. */
-static bool belongs(const char *file, const char *task, int in_level)
+static bool foreign_belongs(const char *file, const char *task, int in_level)
 {
     size_t n = strlen(task);
     int level, problem, sample, end = 0;
@@ -46,13 +46,13 @@ static bool belongs(const char *file, const char *task, int in_level)
 }
 
 /* Two names may claim a file: relu_2.py is task relu_2, and sample 2 of relu. The longer name has it. */
-static bool belongs_to_longer(const char *file, const char *task, int in_level, const struct suite *s)
+static bool foreign_belongs_to_longer(const char *file, const char *task, int in_level, const struct suite *s)
 {
     for (int i = 0; i < s->n; i++) {
         const char *other = s->levels ? task_base(s->tasks[i].name) : s->tasks[i].name;
 
         if (strlen(other) > strlen(task) && (!s->levels || !in_level || s->levels[i] == in_level) &&
-            belongs(file, other, in_level))
+            foreign_belongs(file, other, in_level))
             return true;
     }
     return false;
@@ -66,12 +66,12 @@ struct listing { /* the sample files of one folder, in natural order */
     size_t n;
 };
 
-static int natural_names(const void *a, const void *b)
+static int foreign_natural_names(const void *a, const void *b)
 {
     return natural_compare(*(char *const *)a, *(char *const *)b);
 }
 
-static int list(const char *dir, struct listing *ret, struct err *e)
+static int foreign_list(const char *dir, struct listing *ret, struct err *e)
 {
     struct listing l = {0};
 
@@ -80,12 +80,12 @@ static int list(const char *dir, struct listing *ret, struct err *e)
     l.dir = xstrdup(dir);
     l.used = xcalloc(l.n + 1, sizeof *l.used);
     if (l.n)
-        qsort(l.names, l.n, sizeof *l.names, natural_names);
+        qsort(l.names, l.n, sizeof *l.names, foreign_natural_names);
     *ret = l;
     return 0;
 }
 
-static void listing_free(struct listing *l)
+static void foreign_listing_free(struct listing *l)
 {
     names_free(l->names, l->n);
     free(l->dir);
@@ -93,7 +93,7 @@ static void listing_free(struct listing *l)
     *l = (struct listing){0};
 }
 
-static struct foreign_item *add_item(struct foreign *f, int task)
+static struct foreign_item *foreign_add_item(struct foreign *f, int task)
 {
     f->items = xrealloc(f->items, (size_t)(f->n + 1) * sizeof *f->items);
     f->items[f->n] = (struct foreign_item){.task = task};
@@ -103,60 +103,61 @@ static struct foreign_item *add_item(struct foreign *f, int task)
 }
 
 /* base NULL: every sample file of the folder is the task's. */
-static void take(struct foreign *f, struct listing *l, int task, const char *base, int level, const struct suite *s)
+static void foreign_take(struct foreign *f, struct listing *l, int task, const char *base, int level,
+                         const struct suite *s)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct foreign_item *it;
-        if (!is_sample_file(l->names[i]) || (base && (!belongs(l->names[i], base, level) ||
-                                                       belongs_to_longer(l->names[i], base, level, s))))
+        if (!foreign_is_sample_file(l->names[i]) || (base && (!foreign_belongs(l->names[i], base, level) ||
+                                                               foreign_belongs_to_longer(l->names[i], base, level, s))))
             continue;
         l->used[i] = true;
-        it = add_item(f, task);
+        it = foreign_add_item(f, task);
         it->file = path_join(l->dir, l->names[i]);
-        it->is_response = is_response(l->names[i]);
+        it->is_response = foreign_is_response(l->names[i]);
     }
 }
 
-static void add_strays(struct foreign *f, const struct listing *l)
+static void foreign_add_strays(struct foreign *f, const struct listing *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (!l->used[i] && is_sample_file(l->names[i])) {
+        if (!l->used[i] && foreign_is_sample_file(l->names[i])) {
             f->strays = xrealloc(f->strays, (size_t)(f->n_strays + 1) * sizeof *f->strays);
             f->strays[f->n_strays++] = path_join(l->dir, l->names[i]);
         }
 }
 
 /* Of one task in one folder: its own subfolder, or the files named after it. */
-static int take_in(struct foreign *f, struct listing *l, int task, const char *base, int level, const struct suite *s,
-                   struct err *e)
+static int foreign_take_in(struct foreign *f, struct listing *l, int task, const char *base, int level,
+                           const struct suite *s, struct err *e)
 {
     char *sub = path_join(l->dir, base);
     struct listing own;
     int rc = 0;
 
     if (!file_is_dir(sub))
-        take(f, l, task, base, level, s);
-    else if ((rc = list(sub, &own, e)) == 0) {
-        take(f, &own, task, NULL, level, s);
-        listing_free(&own);
+        foreign_take(f, l, task, base, level, s);
+    else if ((rc = foreign_list(sub, &own, e)) == 0) {
+        foreign_take(f, &own, task, NULL, level, s);
+        foreign_listing_free(&own);
     }
     free(sub);
     return rc;
 }
 
-static int open_level(const char *path, int level, struct listing *ret, struct err *e)
+static int foreign_open_level(const char *path, int level, struct listing *ret, struct err *e)
 {
     char *dir = xasprintf("%s/level%d", path, level);
-    int rc = file_is_dir(dir) ? list(dir, ret, e) : 0;
+    int rc = file_is_dir(dir) ? foreign_list(dir, ret, e) : 0;
 
     free(dir);
     return rc;
 }
 
-static int scan_folder(struct foreign *f, const char *path, const struct suite *s, struct err *e)
+static int foreign_scan_folder(struct foreign *f, const char *path, const struct suite *s, struct err *e)
 {
     struct listing root, sub = {0};
-    int rc = list(path, &root, e), level = 0;
+    int rc = foreign_list(path, &root, e), level = 0;
 
     if (rc < 0)
         return -1;
@@ -164,31 +165,31 @@ static int scan_folder(struct foreign *f, const char *path, const struct suite *
         int here = s->levels ? s->levels[i] : 0;
         const char *base = here ? task_base(s->tasks[i].name) : s->tasks[i].name;
         if (here != level) { /* tasks come level by level */
-            add_strays(f, &sub);
-            listing_free(&sub);
-            rc = open_level(path, level = here, &sub, e);
+            foreign_add_strays(f, &sub);
+            foreign_listing_free(&sub);
+            rc = foreign_open_level(path, level = here, &sub, e);
         }
         if (rc == 0 && sub.dir)
-            rc = take_in(f, &sub, i, base, here, s, e);
+            rc = foreign_take_in(f, &sub, i, base, here, s, e);
         if (rc == 0)
-            rc = take_in(f, &root, i, base, here, s, e);
+            rc = foreign_take_in(f, &root, i, base, here, s, e);
     }
-    add_strays(f, &sub);
-    add_strays(f, &root);
-    listing_free(&sub);
-    listing_free(&root);
+    foreign_add_strays(f, &sub);
+    foreign_add_strays(f, &root);
+    foreign_listing_free(&sub);
+    foreign_listing_free(&root);
     return rc;
 }
 
 /* ---- lines ---- */
 
-struct lines {
+struct foreign_lines {
     struct foreign *f;
     const struct suite *s;
     const char *path;
 };
 
-static int find_line(const struct suite *s, const json_t *v)
+static int foreign_find_line(const struct suite *s, const json_t *v)
 {
     const char *name = json_str(v, "task", "");
     int64_t level = json_i64(v, "level", 0);
@@ -200,11 +201,11 @@ static int find_line(const struct suite *s, const json_t *v)
     return i;
 }
 
-static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
+static int foreign_take_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
-    struct lines *l = ctx;
+    struct foreign_lines *l = ctx;
     const char *text = json_str(v, "text", NULL);
-    int task = find_line(l->s, v);
+    int task = foreign_find_line(l->s, v);
     struct foreign_item *it;
 
     (void)e;
@@ -215,7 +216,7 @@ static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
         l->f->strays[l->f->n_strays++] = xasprintf("%s:%zu", l->path, line);
         return 0;
     }
-    it = add_item(l->f, task);
+    it = foreign_add_item(l->f, task);
     it->file = xasprintf("%s:%zu", l->path, line);
     it->text = xstrdup(text);
     it->is_response = json_flag(v, "is_response", true);
@@ -226,9 +227,9 @@ int foreign_scan(const char *path, const struct suite *s, struct foreign *ret, s
 {
     char *lines = file_is_dir(path) ? path_join(path, "samples.jsonl") : xstrdup(path);
     struct foreign f = {.counts = xcalloc((size_t)s->n + 1, sizeof *f.counts)};
-    struct lines l = {&f, s, lines};
-    int rc = file_exists(lines) || !file_is_dir(path) ? jsonl_each(lines, take_line, &l, e)
-        : scan_folder(&f, path, s, e);
+    struct foreign_lines l = {&f, s, lines};
+    int rc = file_exists(lines) || !file_is_dir(path) ? jsonl_each(lines, foreign_take_line, &l, e)
+        : foreign_scan_folder(&f, path, s, e);
 
     free(lines);
     if (rc < 0)

@@ -4,16 +4,16 @@
 
 #include "base/json.h"
 #include "bench/bench.h"
-#include "bench/compare.h"
+#include "bench/bench_compare.h"
 #include "bench/levels.h"
 #include "bench/speed.h"
 
-static double at(const json_t *obj, const char *key)
+static double level_table_at(const json_t *obj, const char *key)
 {
     return json_num_value(json_object_get(obj, key));
 }
 
-static void share(FILE *out, double p)
+static void level_table_share(FILE *out, double p)
 {
     if (isnan(p))
         fprintf(out, " %8s", "-");
@@ -21,7 +21,7 @@ static void share(FILE *out, double p)
         fprintf(out, " %7.1f%%", 100 * p);
 }
 
-static void ratio(FILE *out, double x)
+static void level_table_ratio(FILE *out, double x)
 {
     if (isnan(x))
         fprintf(out, " %8s", "-");
@@ -29,12 +29,12 @@ static void ratio(FILE *out, double x)
         fprintf(out, " %7.3gx", x);
 }
 
-static double end_of(const json_t *obj, const char *key, size_t i)
+static double level_table_end_of(const json_t *obj, const char *key, size_t i)
 {
     return json_num_value(json_array_get(json_object_get(obj, key), i));
 }
 
-static const char *best_k(const json_t *level)
+static const char *level_table_best_k(const json_t *level)
 {
     const char *key, *last = "1";
     const json_t *v;
@@ -44,15 +44,15 @@ static const char *best_k(const json_t *level)
     return last;
 }
 
-static const json_t *speed_of(const json_t *level, enum baseline k)
+static const json_t *level_table_speed_of(const json_t *level, enum baseline k)
 {
     return json_object_get(json_object_get(level, "speed"), baseline_key(k));
 }
 
-static void pass_table(FILE *out, const json_t *result)
+static void level_table_pass(FILE *out, const json_t *result)
 {
     const json_t *list = json_object_get(result, "levels"), *v;
-    const char *k = best_k(json_array_get(list, 0));
+    const char *k = level_table_best_k(json_array_get(list, 0));
     bool several = strcmp(k, "1") != 0;
     char avg[24], pass[24], faster[24];
     size_t i;
@@ -65,47 +65,48 @@ static void pass_table(FILE *out, const json_t *result)
     fprintf(out, several ? " %8s" : "%s", several ? pass : "");
     fprintf(out, " %-17s %8s %8s\n", "  95 % interval", faster, "compile");
     json_array_foreach(list, i, v) {
-        fprintf(out, "%-9s %6.0f %6.0f %7.0f %7.0f %7.0f %5.0f", json_str(v, "name", ""), at(v, "tasks"),
-                at(v, "judged_tasks"), at(v, "samples"), at(v, "missing"), at(v, "skipped"), at(v, "infra"));
-        share(out, at(v, "avg"));
+        fprintf(out, "%-9s %6.0f %6.0f %7.0f %7.0f %7.0f %5.0f", json_str(v, "name", ""), level_table_at(v, "tasks"),
+                level_table_at(v, "judged_tasks"), level_table_at(v, "samples"), level_table_at(v, "missing"),
+                level_table_at(v, "skipped"), level_table_at(v, "infra"));
+        level_table_share(out, level_table_at(v, "avg"));
         if (several)
-            share(out, at(json_object_get(v, "pass_at"), k));
-        share(out, end_of(v, "avg_ci", 0));
-        share(out, end_of(v, "avg_ci", 1));
+            level_table_share(out, level_table_at(json_object_get(v, "pass_at"), k));
+        level_table_share(out, level_table_end_of(v, "avg_ci", 0));
+        level_table_share(out, level_table_end_of(v, "avg_ci", 1));
         for (enum baseline b = 0; b < N_BASELINES; b++)
-            share(out, at(speed_of(v, b), "faster"));
+            level_table_share(out, level_table_at(level_table_speed_of(v, b), "faster"));
         fputc('\n', out);
     }
     if (several)
         fprintf(out, "%s is also the unbiased Pass@1\n", avg);
-    if (at(result, "cut_share") > 0)
+    if (level_table_at(result, "cut_share") > 0)
         fprintf(out, "%.1f %% of the answers are cut off; of the whole ones %.1f %% pass\n",
-                100 * at(result, "cut_share"), 100 * at(result, "whole_pass_rate"));
+                100 * level_table_at(result, "cut_share"), 100 * level_table_at(result, "whole_pass_rate"));
 }
 
-static void fast_table(FILE *out, const json_t *result, enum baseline b)
+static void level_table_fast(FILE *out, const json_t *result, enum baseline b)
 {
     const json_t *list = json_object_get(result, "levels"), *v;
     size_t i;
 
-    if (!json_is_object(speed_of(json_array_get(list, 0), b)))
+    if (!json_is_object(level_table_speed_of(json_array_get(list, 0), b)))
         return;
     fprintf(out, "\nfast_p against %s\n%-9s", baseline_name(b), "");
     for (int p = 0; p < N_FAST_P; p++)
         fprintf(out, " %8s", fast_p_name[p]);
     fprintf(out, " %8s %8s %6s %9s\n", "geomean", "median", "timed", "untrusted");
     json_array_foreach(list, i, v) {
-        const json_t *s = speed_of(v, b);
+        const json_t *s = level_table_speed_of(v, b);
         fprintf(out, "%-9s", json_str(v, "name", ""));
         for (int p = 0; p < N_FAST_P; p++)
-            share(out, at(json_object_get(s, "fast_p"), fast_p_name[p]));
-        ratio(out, at(s, "geomean"));
-        ratio(out, at(s, "median"));
-        fprintf(out, " %6.0f %9.0f\n", at(s, "timed"), at(s, "untrusted"));
+            level_table_share(out, level_table_at(json_object_get(s, "fast_p"), fast_p_name[p]));
+        level_table_ratio(out, level_table_at(s, "geomean"));
+        level_table_ratio(out, level_table_at(s, "median"));
+        fprintf(out, " %6.0f %9.0f\n", level_table_at(s, "timed"), level_table_at(s, "untrusted"));
     }
 }
 
-static void verdict_list(FILE *out, const json_t *result)
+static void level_table_verdict_list(FILE *out, const json_t *result)
 {
     const json_t *list = json_object_get(result, "levels"), *v;
     const char *name;
@@ -119,7 +120,7 @@ static void verdict_list(FILE *out, const json_t *result)
     fputc('\n', out);
 }
 
-static void left_out(FILE *out, const json_t *result)
+static void level_table_left_out(FILE *out, const json_t *result)
 {
     const json_t *missing = json_object_get(result, "missing"), *list = json_object_get(result, "skipped"), *v;
     long long n = json_i64(missing, "samples", 0), strays = json_i64(json_object_get(result, "strays"), "n", 0);
@@ -150,16 +151,16 @@ void bench_level_table(FILE *out, const json_t *result)
     if (shrunk)
         fprintf(out, ", tasks made small: no tensor above %lld elements", shrunk);
     fprintf(out, "\n\n");
-    pass_table(out, result);
+    level_table_pass(out, result);
     for (enum baseline b = 0; b < N_BASELINES; b++)
-        fast_table(out, result, b);
-    verdict_list(out, result);
-    left_out(out, result);
+        level_table_fast(out, result, b);
+    level_table_verdict_list(out, result);
+    level_table_left_out(out, result);
 }
 
 /* ---- comparison ---- */
 
-static void p_value(FILE *out, double p)
+static void level_table_p_value(FILE *out, double p)
 {
     if (p < 1e-4)
         fprintf(out, " %8s", "<0.0001");
@@ -167,7 +168,7 @@ static void p_value(FILE *out, double p)
         fprintf(out, " %8.4f", p);
 }
 
-static void avg_table(FILE *out, const json_t *v)
+static void level_table_avg(FILE *out, const json_t *v)
 {
     const json_t *g;
     size_t i;
@@ -176,21 +177,21 @@ static void avg_table(FILE *out, const json_t *v)
             "  95 % interval", "better", "worse", "sign p", "only A", "only B", "McNemar");
     json_array_foreach(json_object_get(v, "groups"), i, g) {
         const json_t *a = json_object_get(g, "avg"), *f = json_object_get(g, "first");
-        fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), at(g, "tasks"));
-        share(out, at(a, "a"));
-        share(out, at(a, "b"));
-        fprintf(out, " %+7.1f%%", 100 * at(a, "difference"));
-        share(out, end_of(a, "ci", 0));
-        share(out, end_of(a, "ci", 1));
-        fprintf(out, " %6.0f %5.0f", at(a, "better"), at(a, "worse"));
-        p_value(out, at(a, "p"));
-        fprintf(out, " | %6.0f %6.0f", at(f, "only_a"), at(f, "only_b"));
-        p_value(out, at(f, "p"));
+        fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), level_table_at(g, "tasks"));
+        level_table_share(out, level_table_at(a, "a"));
+        level_table_share(out, level_table_at(a, "b"));
+        fprintf(out, " %+7.1f%%", 100 * level_table_at(a, "difference"));
+        level_table_share(out, level_table_end_of(a, "ci", 0));
+        level_table_share(out, level_table_end_of(a, "ci", 1));
+        fprintf(out, " %6.0f %5.0f", level_table_at(a, "better"), level_table_at(a, "worse"));
+        level_table_p_value(out, level_table_at(a, "p"));
+        fprintf(out, " | %6.0f %6.0f", level_table_at(f, "only_a"), level_table_at(f, "only_b"));
+        level_table_p_value(out, level_table_at(f, "p"));
         fputc('\n', out);
     }
 }
 
-static void speed_table(FILE *out, const json_t *v, enum baseline b)
+static void level_table_speed(FILE *out, const json_t *v, enum baseline b)
 {
     const json_t *g;
     size_t i;
@@ -204,23 +205,23 @@ static void speed_table(FILE *out, const json_t *v, enum baseline b)
             fprintf(out, "\n%-14.14s %5s %8s %-17s %6s %6s %8s   (B's speedup over %s / A's)\n", "speed", "tasks",
                     "ratio", "  95 % interval", "faster", "slower", "Wilcoxon", baseline_name(b));
         head = true;
-        fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), at(s, "tasks"));
-        ratio(out, at(s, "ratio"));
-        ratio(out, end_of(s, "ci", 0));
-        ratio(out, end_of(s, "ci", 1));
-        fprintf(out, " %6.0f %6.0f", at(s, "faster"), at(s, "slower"));
-        p_value(out, at(s, "p"));
+        fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), level_table_at(s, "tasks"));
+        level_table_ratio(out, level_table_at(s, "ratio"));
+        level_table_ratio(out, level_table_end_of(s, "ci", 0));
+        level_table_ratio(out, level_table_end_of(s, "ci", 1));
+        fprintf(out, " %6.0f %6.0f", level_table_at(s, "faster"), level_table_at(s, "slower"));
+        level_table_p_value(out, level_table_at(s, "p"));
         fputc('\n', out);
     }
 }
 
-static void change_line(FILE *out, const json_t *t)
+static void level_table_change_line(FILE *out, const json_t *t)
 {
     const json_t *a = json_object_get(t, "a"), *b = json_object_get(t, "b");
-    double r = at(t, "ratio");
+    double r = level_table_at(t, "ratio");
 
     fprintf(out, "  %-7s %-44.44s %3.0f/%-3.0f -> %3.0f/%-3.0f", json_str(t, "kind", ""), json_str(t, "task", ""),
-            at(a, "passed"), at(a, "n"), at(b, "passed"), at(b, "n"));
+            level_table_at(a, "passed"), level_table_at(a, "n"), level_table_at(b, "passed"), level_table_at(b, "n"));
     if (isfinite(r))
         fprintf(out, "  %.3gx", r);
     else
@@ -236,21 +237,21 @@ void bench_compare_table(FILE *out, const json_t *v)
 
     fprintf(out, "A: %s (%s)\nB: %s (%s)\n", json_str(a, "name", "?"), json_str(a, "dir", "?"),
             json_str(b, "name", "?"), json_str(b, "dir", "?"));
-    if (at(v, "only_a") + at(v, "only_b") > 0)
-        fprintf(out, "judged on one side only: %.0f tasks of A, %.0f of B; they are left out\n", at(v, "only_a"),
-                at(v, "only_b"));
+    if (level_table_at(v, "only_a") + level_table_at(v, "only_b") > 0)
+        fprintf(out, "judged on one side only: %.0f tasks of A, %.0f of B; they are left out\n",
+                level_table_at(v, "only_a"), level_table_at(v, "only_b"));
     json_array_foreach(json_object_get(v, "notes"), i, t)
         fprintf(out, "note: %s\n", json_string_value(t));
     fputc('\n', out);
-    avg_table(out, v);
+    level_table_avg(out, v);
     for (enum baseline k = 0; k < N_BASELINES; k++)
-        speed_table(out, v, k);
+        level_table_speed(out, v, k);
     json_array_foreach(json_object_get(v, "tasks"), i, t)
         if (json_str(t, "kind", NULL)) {
             if (changed++ == 0)
                 fprintf(out, "\nchanged:\n");
             if (changed <= 60)
-                change_line(out, t);
+                level_table_change_line(out, t);
         }
     if (changed > 60)
         fprintf(out, "  and %d more\n", changed - 60);

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "bench/passk.h"
-#include "bench/run.h"
+#include "bench/bench_run.h"
 #include "bench/speed.h"
 #include "bench/stats.h"
 
@@ -22,13 +22,13 @@ struct task_sum {
     } by[N_BASELINES];
 };
 
-struct sums {
+struct levels_sums {
     const struct bench_run *b;
     struct task_sum *tasks; /* (suite.n) */
     bool measured;          /* some verdict has a performance section */
 };
 
-static void add_speed(struct sums *s, int task, const json_t *verdict)
+static void levels_add_speed(struct levels_sums *s, int task, const json_t *verdict)
 {
     for (enum baseline k = 0; k < N_BASELINES; k++) {
         struct speed v = verdict_speed(verdict, k);
@@ -40,7 +40,7 @@ static void add_speed(struct sums *s, int task, const json_t *verdict)
     }
 }
 
-static void add_sample(struct sums *s, int task, const json_t *verdict)
+static void levels_add_sample(struct levels_sums *s, int task, const json_t *verdict)
 {
     struct task_sum *t = &s->tasks[task];
 
@@ -53,19 +53,19 @@ static void add_sample(struct sums *s, int task, const json_t *verdict)
         t->n++;
         if (verdict_passed(verdict)) {
             t->passed++;
-            add_speed(s, task, verdict);
+            levels_add_speed(s, task, verdict);
         }
     }
 }
 
-static void count_tasks(struct sums *s)
+static void levels_count_tasks(struct levels_sums *s)
 {
     const struct bench_run *b = s->b;
 
     s->tasks = xcalloc((size_t)b->suite.n + 1, sizeof *s->tasks);
     for (int i = 0; i < b->suite.n; i++) {
         for (int j = 0; j < b->n_samples[i]; j++)
-            add_sample(s, i, bench_attempt(b, i, j, 0)->verdict);
+            levels_add_sample(s, i, bench_attempt(b, i, j, 0)->verdict);
         if (!b->o.samples_dir || b->suite.skips[i] || s->tasks[i].skipped)
             continue; /* a task that cannot be judged misses nothing */
         s->tasks[i].missing = b->o.samples - b->n_samples[i];
@@ -76,48 +76,48 @@ static void count_tasks(struct sums *s)
 
 /* ---- one level ---- */
 
-struct group {
-    const struct sums *s;
+struct levels_group {
+    const struct levels_sums *s;
     int *of, n;               /* its tasks */
     struct task_counts *c;    /* (n) of what is being averaged */
 };
 
-static double mean_share(const struct group *g)
+static double levels_mean_share(const struct levels_group *g)
 {
     return suite_avg(g->c, g->n);
 }
 
-static void set(json_t *v, const char *key, json_t *x)
+static void levels_set(json_t *v, const char *key, json_t *x)
 {
     json_object_set_new(v, key, x);
 }
 
-static void set_counts(json_t *v, const struct group *g)
+static void levels_set_counts(json_t *v, const struct levels_group *g)
 {
-    int judged = 0, n = 0, missing = 0, skipped = 0, infra = 0;
+    int judged = 0, n = 0, levels_missing = 0, levels_skipped = 0, infra = 0;
 
     for (int i = 0; i < g->n; i++) {
         const struct task_sum *t = &g->s->tasks[g->of[i]];
         judged += t->n > 0;
         n += t->n;
-        missing += t->missing;
+        levels_missing += t->missing;
         infra += t->infra;
-        skipped += t->skipped || g->s->b->suite.skips[g->of[i]];
+        levels_skipped += t->skipped || g->s->b->suite.skips[g->of[i]];
     }
-    set(v, "tasks", json_integer(g->n));
-    set(v, "judged_tasks", json_integer(judged));
-    set(v, "samples", json_integer(n));
-    set(v, "missing", json_integer(missing));
-    set(v, "skipped", json_integer(skipped));
-    set(v, "infra", json_integer(infra));
+    levels_set(v, "tasks", json_integer(g->n));
+    levels_set(v, "judged_tasks", json_integer(judged));
+    levels_set(v, "samples", json_integer(n));
+    levels_set(v, "missing", json_integer(levels_missing));
+    levels_set(v, "skipped", json_integer(levels_skipped));
+    levels_set(v, "infra", json_integer(infra));
 }
 
-static json_t *pair(double lo, double hi)
+static json_t *levels_pair(double lo, double hi)
 {
     return isfinite(lo) && isfinite(hi) ? json_pack("[f,f]", lo, hi) : json_null();
 }
 
-static json_t *avg_interval(const struct group *g)
+static json_t *levels_avg_interval(const struct levels_group *g)
 {
     double *x = xcalloc((size_t)g->n + 1, sizeof *x);
     struct interval ci;
@@ -128,10 +128,10 @@ static json_t *avg_interval(const struct group *g)
             x[n++] = avg_at_n(g->c[i].n, g->c[i].passed);
     ci = stats_bootstrap_mean(x, n, 1);
     free(x);
-    return pair(ci.lo, ci.hi);
+    return levels_pair(ci.lo, ci.hi);
 }
 
-static void set_pass(json_t *v, const struct group *g)
+static void levels_set_pass(json_t *v, const struct levels_group *g)
 {
     int most = g->s->b->o.samples;
     json_t *at = json_object();
@@ -139,17 +139,17 @@ static void set_pass(json_t *v, const struct group *g)
 
     for (int k = 1;; k = 2 * k < most ? 2 * k : most) {
         snprintf(key, sizeof key, "%d", k);
-        set(at, key, json_num(suite_pass_at_k(g->c, g->n, k)));
+        levels_set(at, key, json_num(suite_pass_at_k(g->c, g->n, k)));
         if (k >= most)
             break;
     }
-    set(v, "pass_at", at);
-    set(v, "avg", json_num(suite_avg(g->c, g->n)));
-    set(v, "avg_ci", avg_interval(g));
+    levels_set(v, "pass_at", at);
+    levels_set(v, "avg", json_num(suite_avg(g->c, g->n)));
+    levels_set(v, "avg_ci", levels_avg_interval(g));
 }
 
 /* Speedups of passed samples with a trusted time, ascending; *ret is new. */
-static int speeds_of(const struct group *g, enum baseline k, double **ret)
+static int levels_speeds_of(const struct levels_group *g, enum baseline k, double **ret)
 {
     const struct bench_run *b = g->s->b;
     double *x = NULL;
@@ -169,19 +169,19 @@ static int speeds_of(const struct group *g, enum baseline k, double **ret)
     return n;
 }
 
-static json_t *fast_p(const struct group *g, enum baseline k)
+static json_t *levels_fast_p(const struct levels_group *g, enum baseline k)
 {
     json_t *v = json_object();
 
     for (int p = 0; p < N_FAST_P; p++) {
         for (int i = 0; i < g->n; i++)
             g->c[i] = (struct task_counts){.n = g->s->tasks[g->of[i]].n, .passed = g->s->tasks[g->of[i]].by[k].fast[p]};
-        set(v, fast_p_name[p], json_num(mean_share(g)));
+        levels_set(v, fast_p_name[p], json_num(levels_mean_share(g)));
     }
     return v;
 }
 
-static json_t *speed(const struct group *g, enum baseline k)
+static json_t *levels_speed(const struct levels_group *g, enum baseline k)
 {
     double *x, logs = 0;
     int n, timed = 0, untrusted = 0;
@@ -196,22 +196,22 @@ static json_t *speed(const struct group *g, enum baseline k)
         timed += t->by[k].timed;
         untrusted += t->by[k].untrusted;
     }
-    set(v, "faster", json_num(suite_faster_rate(g->c, g->n)));
-    set(v, "fast_p", fast_p(g, k));
-    set(v, "timed", json_integer(timed));
-    set(v, "untrusted", json_integer(untrusted));
-    n = speeds_of(g, k, &x);
+    levels_set(v, "faster", json_num(suite_faster_rate(g->c, g->n)));
+    levels_set(v, "fast_p", levels_fast_p(g, k));
+    levels_set(v, "timed", json_integer(timed));
+    levels_set(v, "untrusted", json_integer(untrusted));
+    n = levels_speeds_of(g, k, &x);
     for (int i = 0; i < n; i++)
         logs += log(x[i]) / n;
-    set(v, "geomean", n ? json_real(exp(logs)) : json_null());
-    set(v, "median", n ? json_real(stats_quantile(x, n, 0.5)) : json_null());
-    set(v, "p10", n ? json_real(stats_quantile(x, n, 0.1)) : json_null());
-    set(v, "p90", n ? json_real(stats_quantile(x, n, 0.9)) : json_null());
+    levels_set(v, "geomean", n ? json_real(exp(logs)) : json_null());
+    levels_set(v, "median", n ? json_real(stats_quantile(x, n, 0.5)) : json_null());
+    levels_set(v, "p10", n ? json_real(stats_quantile(x, n, 0.1)) : json_null());
+    levels_set(v, "p90", n ? json_real(stats_quantile(x, n, 0.9)) : json_null());
     free(x);
     return v;
 }
 
-static json_t *categories(const struct group *g)
+static json_t *levels_categories(const struct levels_group *g)
 {
     const struct bench_run *b = g->s->b;
     json_t *v = json_object();
@@ -222,16 +222,16 @@ static json_t *categories(const struct group *g)
             const char *name = verdict_passed(verdict)    ? "passed"
                                : verdict_is_skip(verdict) ? "skipped"
                                                           : json_str(verdict, "category", "infra");
-            set(v, name, json_integer(json_i64(v, name, 0) + 1));
+            levels_set(v, name, json_integer(json_i64(v, name, 0) + 1));
         }
     return v;
 }
 
 /* level 0: all. */
-static json_t *level(const struct sums *s, int level)
+static json_t *levels_level(const struct levels_sums *s, int level)
 {
-    struct group g = {.s = s, .of = xcalloc((size_t)s->b->suite.n + 1, sizeof *g.of),
-                      .c = xcalloc((size_t)s->b->suite.n + 1, sizeof *g.c)};
+    struct levels_group g = {.s = s, .of = xcalloc((size_t)s->b->suite.n + 1, sizeof *g.of),
+                             .c = xcalloc((size_t)s->b->suite.n + 1, sizeof *g.c)};
     json_t *v = json_object(), *by = json_object();
     char name[24];
 
@@ -241,14 +241,14 @@ static json_t *level(const struct sums *s, int level)
     for (int i = 0; i < g.n; i++)
         g.c[i] = (struct task_counts){.n = s->tasks[g.of[i]].n, .passed = s->tasks[g.of[i]].passed};
     snprintf(name, sizeof name, "level %d", level);
-    set(v, "name", json_string(level ? name : "all"));
-    set(v, "level", json_integer(level));
-    set_counts(v, &g);
-    set_pass(v, &g);
+    levels_set(v, "name", json_string(level ? name : "all"));
+    levels_set(v, "level", json_integer(level));
+    levels_set_counts(v, &g);
+    levels_set_pass(v, &g);
     for (enum baseline k = 0; k < N_BASELINES; k++)
-        set(by, baseline_key(k), speed(&g, k));
-    set(v, "speed", by);
-    set(v, "categories", categories(&g));
+        levels_set(by, baseline_key(k), levels_speed(&g, k));
+    levels_set(v, "speed", by);
+    levels_set(v, "categories", levels_categories(&g));
     if (g.n == 0) {
         json_decref(v);
         v = NULL;
@@ -260,7 +260,7 @@ static json_t *level(const struct sums *s, int level)
 
 /* ---- what was not judged ---- */
 
-static const char *skip_reason(const struct bench_run *b, int task)
+static const char *levels_skip_reason(const struct bench_run *b, int task)
 {
     if (b->suite.skips[task])
         return b->suite.skips[task];
@@ -272,12 +272,12 @@ static const char *skip_reason(const struct bench_run *b, int task)
     return NULL;
 }
 
-static json_t *skipped(const struct bench_run *b)
+static json_t *levels_skipped(const struct bench_run *b)
 {
     json_t *list = json_array();
 
     for (int i = 0; i < b->suite.n; i++) {
-        const char *why = skip_reason(b, i);
+        const char *why = levels_skip_reason(b, i);
         if (why)
             json_array_append_new(list, json_pack("{s:s,s:o,s:i}", "task", b->suite.tasks[i].name, "reason",
                                                   json_utf8(why, strlen(why)), "samples", b->n_samples[i]));
@@ -285,7 +285,7 @@ static json_t *skipped(const struct bench_run *b)
     return list;
 }
 
-static json_t *missing(const struct sums *s)
+static json_t *levels_missing(const struct levels_sums *s)
 {
     int samples = 0, tasks = 0;
 
@@ -297,7 +297,7 @@ static json_t *missing(const struct sums *s)
                      tasks);
 }
 
-static json_t *strays(const struct foreign *f)
+static json_t *levels_strays(const struct foreign *f)
 {
     json_t *first = json_array();
 
@@ -308,20 +308,20 @@ static json_t *strays(const struct foreign *f)
 
 void levels_summary(const struct bench_run *b, json_t *into)
 {
-    struct sums s = {.b = b};
+    struct levels_sums s = {.b = b};
     json_t *list = json_array();
 
-    count_tasks(&s);
+    levels_count_tasks(&s);
     for (int k = 1; k <= SUITE_MAX_LEVEL; k++) {
-        json_t *v = level(&s, k);
+        json_t *v = levels_level(&s, k);
         if (v)
             json_array_append_new(list, v);
     }
-    json_array_append_new(list, level(&s, 0));
-    set(into, "levels", list);
-    set(into, "missing", missing(&s));
-    set(into, "skipped", skipped(b));
-    set(into, "strays", strays(&b->foreign));
-    set(into, "shrink_to", json_integer(b->o.shrink_to));
+    json_array_append_new(list, levels_level(&s, 0));
+    levels_set(into, "levels", list);
+    levels_set(into, "missing", levels_missing(&s));
+    levels_set(into, "skipped", levels_skipped(b));
+    levels_set(into, "strays", levels_strays(&b->foreign));
+    levels_set(into, "shrink_to", json_integer(b->o.shrink_to));
     free(s.tasks);
 }

@@ -14,7 +14,7 @@ struct card {
     struct buf *out;
 };
 
-static json_t *read_file(const char *run, const char *name, struct err *e)
+static json_t *model_card_read_file(const char *run, const char *name, struct err *e)
 {
     char *path = path_join(run, name);
     json_t *v = NULL;
@@ -27,7 +27,7 @@ static json_t *read_file(const char *run, const char *name, struct err *e)
     return v;
 }
 
-static json_t *read_recipe(const char *run, struct err *e)
+static json_t *model_card_read_recipe(const char *run, struct err *e)
 {
     char *path = path_join(run, "recipe.yaml");
     struct buf b;
@@ -43,7 +43,7 @@ static json_t *read_recipe(const char *run, struct err *e)
     return v;
 }
 
-static void add_head(struct card *c)
+static void model_card_add_head(struct card *c)
 {
     const char *base = json_str(c->recipe, "model", NULL);
 
@@ -61,7 +61,7 @@ static void add_head(struct card *c)
 }
 
 /* "14 million": three digits at most, for people. */
-static void add_count(struct buf *out, double n)
+static void model_card_add_count(struct buf *out, double n)
 {
     if (n >= 1e9)
         buf_addf(out, "%.3g billion", n / 1e9);
@@ -71,7 +71,7 @@ static void add_count(struct buf *out, double n)
         buf_addf(out, "%.0f", n);
 }
 
-static void add_corpus(struct card *c)
+static void model_card_add_corpus(struct card *c)
 {
     const json_t *n = json_object_get(c->corpus, "records"), *v;
     const char *key, *sep = "";
@@ -83,13 +83,13 @@ static void add_corpus(struct card *c)
         if (!json_number_value(v))
             continue;
         buf_addf(c->out, "%s%s ", sep, key);
-        add_count(c->out, json_number_value(v));
+        model_card_add_count(c->out, json_number_value(v));
         sep = ", ";
     }
     buf_adds(c->out, ".\n");
 }
 
-static void add_option(struct buf *out, const json_t *section, const char *key, const char **sep)
+static void model_card_add_option(struct buf *out, const json_t *section, const char *key, const char **sep)
 {
     const json_t *v = json_object_get(section, key);
     char *text;
@@ -103,7 +103,7 @@ static void add_option(struct buf *out, const json_t *section, const char *key, 
     free(text);
 }
 
-static void add_stage(struct card *c, const char *stage)
+static void model_card_add_stage(struct card *c, const char *stage)
 {
     static const char *const told[] = {"steps", "lr", "batch-tokens", "mix", "max-prompts", "batch-prompts", "group",
                                        "samples", "turns", "temperature", "top-p", "average", "tasks"};
@@ -112,21 +112,21 @@ static void add_stage(struct card *c, const char *stage)
 
     buf_addf(c->out, "- **%s**", stage);
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-        add_option(c->out, section, told[i], &sep);
+        model_card_add_option(c->out, section, told[i], &sep);
     buf_addc(c->out, '\n');
 }
 
-static void add_stages(struct card *c)
+static void model_card_add_stages(struct card *c)
 {
     char *list = xstrdup(json_str(c->recipe, "stages", "")), *save = NULL;
 
     buf_adds(c->out, "\n## Training\n");
     for (char *w = strtok_r(list, " ,\t\n", &save); w; w = strtok_r(NULL, " ,\t\n", &save))
-        add_stage(c, w);
+        model_card_add_stage(c, w);
     free(list);
 }
 
-static void add_share(struct buf *out, const json_t *row, const char *key)
+static void model_card_add_share(struct buf *out, const json_t *row, const char *key)
 {
     double p = json_f64(row, key, NAN);
 
@@ -137,23 +137,23 @@ static void add_share(struct buf *out, const json_t *row, const char *key)
 }
 
 /* Each stage's shares, and its average on each split where it has few. */
-static void add_row(struct card *c, const json_t *row, const json_t *splits)
+static void model_card_add_row(struct card *c, const json_t *row, const json_t *splits)
 {
     const char *name;
     json_t *v;
 
     buf_addf(c->out, "| %s |", json_str(row, "name", ""));
-    add_share(c->out, row, "pass_at_8");
-    add_share(c->out, row, "avg_at_8");
-    add_share(c->out, row, "whole_pass_rate");
+    model_card_add_share(c->out, row, "pass_at_8");
+    model_card_add_share(c->out, row, "avg_at_8");
+    model_card_add_share(c->out, row, "whole_pass_rate");
     json_object_foreach((json_t *)splits, name, v)
-        add_share(c->out, json_object_get(json_object_get(row, "families"), name), "avg_at_8");
+        model_card_add_share(c->out, json_object_get(json_object_get(row, "families"), name), "avg_at_8");
     buf_addc(c->out, '\n');
 }
 
 #define MOST_SPLITS 8
 
-static void add_results(struct card *c)
+static void model_card_add_results(struct card *c)
 {
     const json_t *stages = json_object_get(c->summary, "stages"), *first = json_array_get(stages, 0), *row;
     json_t *splits = json_object_get(first, "families"), *v;
@@ -178,10 +178,10 @@ static void add_results(struct card *c)
         buf_adds(c->out, "---|");
     buf_addc(c->out, '\n');
     json_array_foreach(stages, i, row)
-        add_row(c, row, splits);
+        model_card_add_row(c, row, splits);
 }
 
-static void add_end(struct card *c, const char *version)
+static void model_card_add_end(struct card *c, const char *version)
 {
     buf_addf(c->out, "\n## Use\n```\nmusacoder generate --model . --file task.py\n```\n"
                      "The folder has Hugging Face's layout. "
@@ -199,13 +199,13 @@ int model_card_build(const char *run, const char *version, struct buf *out, stru
     struct card c = {.run = run, .out = out};
     struct err ignored = ERR_INIT;
 
-    if ((c.recipe = read_recipe(run, e)) && (c.summary = read_file(run, "summary.json", e))) {
-        c.corpus = read_file(run, "data/stats.json", &ignored);
-        add_head(&c);
-        add_corpus(&c);
-        add_stages(&c);
-        add_results(&c);
-        add_end(&c, version);
+    if ((c.recipe = model_card_read_recipe(run, e)) && (c.summary = model_card_read_file(run, "summary.json", e))) {
+        c.corpus = model_card_read_file(run, "data/stats.json", &ignored);
+        model_card_add_head(&c);
+        model_card_add_corpus(&c);
+        model_card_add_stages(&c);
+        model_card_add_results(&c);
+        model_card_add_end(&c, version);
     }
     json_decref(c.corpus);
     int rc = c.recipe && c.summary ? 0 : -1;

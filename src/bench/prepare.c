@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "bench/run.h"
+#include "bench/bench_run.h"
 
-static bool has_work(const struct bench_run *b, int task)
+static bool prepare_has_work(const struct bench_run *b, int task)
 {
     for (int j = 0; j < b->n_samples[task]; j++) {
         const struct attempt *a = bench_attempt(b, task, j, 0);
@@ -21,7 +21,7 @@ static bool has_work(const struct bench_run *b, int task)
 }
 
 /* The verdict of a sample whose task is to blame: the same that a verifier gives when the reference fails. */
-static json_t *skip_record(const struct bench_run *b, int task)
+static json_t *prepare_skip_record(const struct bench_run *b, int task)
 {
     const char *why = b->suite.skips[task];
     json_t *text = json_utf8(why, strlen(why));
@@ -31,7 +31,7 @@ static json_t *skip_record(const struct bench_run *b, int task)
                      "status", "infra", "category", "infra", "stage", "task", "reward", "feedback", text);
 }
 
-static int settle_skip(struct bench_run *b, int task, struct err *e)
+static int prepare_settle_skip(struct bench_run *b, int task, struct err *e)
 {
     if (b->o.model) { /* nothing is sampled for it */
         b->n_samples[task] = 0;
@@ -41,7 +41,7 @@ static int settle_skip(struct bench_run *b, int task, struct err *e)
         struct attempt *a = bench_attempt(b, task, j, 0);
         if (a->verdict)
             continue;
-        a->verdict = skip_record(b, task);
+        a->verdict = prepare_skip_record(b, task);
         if (bench_store_verdict(b, task, j, 0, e) < 0)
             return -1;
     }
@@ -51,7 +51,7 @@ static int settle_skip(struct bench_run *b, int task, struct err *e)
 /* ---- making small ---- */
 
 /* Takes what a line of shrunk.jsonl says: the task's new source, or why there is none. */
-static int apply(struct bench_run *b, int task, const json_t *line, struct err *e)
+static int prepare_apply(struct bench_run *b, int task, const json_t *line, struct err *e)
 {
     const char *source = json_str(line, "source", NULL), *why = json_str(line, "error", NULL);
     struct task small, *t = &b->suite.tasks[task];
@@ -71,7 +71,7 @@ static int apply(struct bench_run *b, int task, const json_t *line, struct err *
     return 0;
 }
 
-static int shrink_one(struct bench_run *b, int task, const char *path, struct err *e)
+static int prepare_shrink_one(struct bench_run *b, int task, const char *path, struct err *e)
 {
     const struct task *t = &b->suite.tasks[task];
     struct task plain = *t;
@@ -92,37 +92,37 @@ static int shrink_one(struct bench_run *b, int task, const char *path, struct er
     json_object_set_new(line, "sha256", json_string(t->sha256));
     rc = jsonl_append(path, line, e);
     if (rc == 0)
-        rc = apply(b, task, line, e);
+        rc = prepare_apply(b, task, line, e);
     json_decref(line);
     return rc;
 }
 
-static int remember(json_t *v, size_t line, void *ctx, struct err *e)
+static int prepare_remember(json_t *v, size_t line, void *ctx, struct err *e)
 {
     (void)line, (void)e;
     return json_object_set(ctx, json_str(v, "task", ""), v);
 }
 
-static int shrink_all(struct bench_run *b, struct err *e)
+static int prepare_shrink_all(struct bench_run *b, struct err *e)
 {
     char *path = path_join(b->o.out, "shrunk.jsonl");
     json_t *known = json_object();
     struct progress bar;
-    int rc = jsonl_continue(path, remember, known, e), todo = 0, done = 0;
+    int rc = jsonl_continue(path, prepare_remember, known, e), todo = 0, done = 0;
 
     for (int i = 0; i < b->suite.n; i++)
-        todo += has_work(b, i) && !b->suite.skips[i];
+        todo += prepare_has_work(b, i) && !b->suite.skips[i];
     progress_start(&bar, "shrink", 0, (uint64_t)todo);
     for (int i = 0; i < b->suite.n && rc == 0; i++) {
         const json_t *line = json_object_get(known, b->suite.tasks[i].name);
-        if (!has_work(b, i) || b->suite.skips[i])
+        if (!prepare_has_work(b, i) || b->suite.skips[i])
             continue;
         if (stop_requested())
             rc = err_set(e, ERR_STOP, "interrupted while tasks were made small");
         else if (line && !strcmp(json_str(line, "sha256", ""), b->suite.tasks[i].sha256))
-            rc = apply(b, i, line, e);
+            rc = prepare_apply(b, i, line, e);
         else
-            rc = shrink_one(b, i, path, e);
+            rc = prepare_shrink_one(b, i, path, e);
         progress_at(&bar, (uint64_t)++done);
     }
     progress_end(&bar);
@@ -133,10 +133,10 @@ static int shrink_all(struct bench_run *b, struct err *e)
 
 int bench_prepare(struct bench_run *b, struct err *e)
 {
-    if (b->o.shrink_to && shrink_all(b, e) < 0)
+    if (b->o.shrink_to && prepare_shrink_all(b, e) < 0)
         return -1;
     for (int i = 0; i < b->suite.n; i++)
-        if (b->suite.skips[i] && settle_skip(b, i, e) < 0)
+        if (b->suite.skips[i] && prepare_settle_skip(b, i, e) < 0)
             return -1;
     return 0;
 }

@@ -10,12 +10,12 @@
 #define TASKS 250   /* levels 1 to 3 */
 #define SAMPLES 8
 
-struct row {
+struct published_row {
     const char *model;
     double pass, avg, eager, compile; /* per cent; NONE: not reported */
 };
 
-static const struct row kernelbench[] = {
+static const struct published_row kernelbench[] = {
     {"Qwen3.5-9B", 23.6, 7.05, 0.9, 0.5},
     {"Qwen3.6-27B", 67.2, 35.60, 3.4, 1.6},
     {"Kimi K2.6", 84.0, 69.10, 3.3, 1.4},
@@ -29,13 +29,13 @@ static const struct row kernelbench[] = {
     {0},
 };
 
-static const struct row musa_kernelbench[] = {
+static const struct published_row musa_kernelbench[] = {
     {"DeepSeek-V4-Pro", 92.0, 56.9, 5.7, NONE},    {"GLM-5.1", 88.0, 66.4, 6.9, NONE},
     {"MusaCoder-9B-RL", 84.4, 72.3, 6.4, NONE},    {"MusaCoder-27B-SFT", 79.6, 63.5, 5.2, NONE},
     {"MusaCoder-27B-RL", 92.4, 81.7, 12.5, NONE}, {0},
 };
 
-static void percent(FILE *out, double p)
+static void published_percent(FILE *out, double p)
 {
     if (isnan(p))
         fprintf(out, " %8s", "-");
@@ -43,23 +43,23 @@ static void percent(FILE *out, double p)
         fprintf(out, " %7.1f%%", p);
 }
 
-static void print_row(FILE *out, const char *name, double pass, double avg, double eager, double compile)
+static void published_print_row(FILE *out, const char *name, double pass, double avg, double eager, double compile)
 {
     fprintf(out, "%-28.28s", name);
-    percent(out, pass);
-    percent(out, avg);
-    percent(out, eager);
-    percent(out, compile);
+    published_percent(out, pass);
+    published_percent(out, avg);
+    published_percent(out, eager);
+    published_percent(out, compile);
     fputc('\n', out);
 }
 
-static double share(const json_t *result, const char *key)
+static double published_share(const json_t *result, const char *key)
 {
     return 100 * json_num_value(json_object_get(result, key));
 }
 
 /* What keeps a result from standing beside the published ones; "": nothing that can be seen. */
-static const char *unlike(const json_t *result)
+static const char *published_unlike(const json_t *result)
 {
     if (json_i64(result, "tasks", 0) != TASKS)
         return "of other tasks than levels 1 to 3";
@@ -72,9 +72,9 @@ static const char *unlike(const json_t *result)
 
 void bench_published(FILE *out, const json_t *result)
 {
-    const char *suite = json_str(result, "suite", ""), *why = unlike(result);
+    const char *suite = json_str(result, "suite", ""), *why = published_unlike(result);
     char own[40];
-    const struct row *r = !strncmp(suite, "musa-kernelbench", 16) ? musa_kernelbench
+    const struct published_row *r = !strncmp(suite, "musa-kernelbench", 16) ? musa_kernelbench
                           : !strncmp(suite, "kernelbench", 11)    ? kernelbench
                                                                   : NULL;
 
@@ -83,11 +83,11 @@ void bench_published(FILE *out, const json_t *result)
     fprintf(out, "\npublished by the MusaCoder paper, not measured here: levels 1 to 3, 250 tasks, 8 samples\n");
     fprintf(out, "%-28s %8s %8s %8s %8s\n", "", "Pass@8", "Avg@8", "faster", "compile");
     for (; r->model; r++)
-        print_row(out, r->model, r->pass, r->avg, r->eager, r->compile);
+        published_print_row(out, r->model, r->pass, r->avg, r->eager, r->compile);
     snprintf(own, sizeof own, "%.16s (of %lld)", json_str(result, "name", "this run"),
              (long long)json_i64(result, "samples", SAMPLES));
-    print_row(out, own, share(result, "pass_at_8"), share(result, "avg_at_8"),
-              share(result, "faster_eager"), share(result, "faster_compile"));
+    published_print_row(out, own, published_share(result, "pass_at_8"), published_share(result, "avg_at_8"),
+                        published_share(result, "faster_eager"), published_share(result, "faster_compile"));
     if (*why)
         fprintf(out, "The last row is this run: %s, so it does not compare with the others.\n", why);
     else

@@ -1,5 +1,5 @@
-/* report.c - puts the sections together. See report.h; reading order of the page is that of model_sections or
- * suite_sections. */
+/* report.c - puts the sections together. See report.h; reading order of the page is that of report_model_sections or
+ * report_suite_sections. */
 #include "bench/report.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ void report_close(struct buf *out, const char *made_from)
     buf_adds(out, "</script></body></html>\n");
 }
 
-static const char *sub_title(const struct report *r)
+static const char *report_sub_title(const struct report *r)
 {
     if (report_is_suite(r))
         return "Programs for KernelBench, judged by MooreEval.";
@@ -45,7 +45,7 @@ static const char *sub_title(const struct report *r)
                     : "Programs that a model wrote, judged by MooreEval.";
 }
 
-static void recipe(struct buf *out, const struct report *r)
+static void report_recipe(struct buf *out, const struct report *r)
 {
     if (!r->recipe)
         return;
@@ -54,7 +54,7 @@ static void recipe(struct buf *out, const struct report *r)
     buf_adds(out, "</pre></details></section>\n");
 }
 
-static void notes(struct buf *out, const struct report *r)
+static void report_notes(struct buf *out, const struct report *r)
 {
     const json_t *v;
     size_t i;
@@ -71,7 +71,7 @@ static void notes(struct buf *out, const struct report *r)
     buf_adds(out, "</ul></section>\n");
 }
 
-static void model_sections(struct buf *out, const struct report *r)
+static void report_model_sections(struct buf *out, const struct report *r)
 {
     report_tiles(out, r);
     report_stage_table(out, r);
@@ -82,7 +82,7 @@ static void model_sections(struct buf *out, const struct report *r)
     report_tasks(out, r);
 }
 
-static void suite_sections(struct buf *out, const struct report *r)
+static void report_suite_sections(struct buf *out, const struct report *r)
 {
     report_suite_tiles(out, r);
     report_suite_results(out, r);
@@ -101,13 +101,13 @@ int report_build(const char *run, struct buf *out, struct err *e)
     if (!file_is_dir(run))
         return err_set(e, ERR_INPUT, "'%s' is not a run folder", run);
     report_load(run, &r);
-    report_open(out, report_is_suite(&r) ? r.stages[0].name : r.title, sub_title(&r));
+    report_open(out, report_is_suite(&r) ? r.stages[0].name : r.title, report_sub_title(&r));
     if (report_is_suite(&r))
-        suite_sections(out, &r);
+        report_suite_sections(out, &r);
     else
-        model_sections(out, &r);
-    recipe(out, &r);
-    notes(out, &r);
+        report_model_sections(out, &r);
+    report_recipe(out, &r);
+    report_notes(out, &r);
     report_close(out, "bench.json, verdicts.jsonl and metrics.jsonl of this run");
     report_unload(&r);
     return out->cut ? err_set(e, ERR_BUG, "the report of '%s' is larger than %zu bytes", run, out->max) : 0;

@@ -44,14 +44,14 @@ struct points {
     int n_stages;
 };
 
-static bool wanted(const json_t *line, enum which which)
+static bool report_curves_wanted(const json_t *line, enum which which)
 {
     bool rl = json_object_get(line, "reward") != NULL;
 
     return (which == RL) == rl;
 }
 
-static bool has_key(const struct chart *c, const json_t *line)
+static bool report_curves_has_key(const struct chart *c, const json_t *line)
 {
     for (int k = 0; k < 3 && c->keys[k]; k++)
         if (json_object_get(line, c->keys[k]))
@@ -60,7 +60,7 @@ static bool has_key(const struct chart *c, const json_t *line)
 }
 
 /* x counts on from stage to stage; a stage starts where the one before it ended. */
-static void collect(const struct chart *c, const json_t *lines, struct points *p)
+static void report_curves_collect(const struct chart *c, const json_t *lines, struct points *p)
 {
     const char *stage = "";
     double offset = 0, last = 0;
@@ -69,7 +69,7 @@ static void collect(const struct chart *c, const json_t *lines, struct points *p
 
     json_array_foreach(lines, i, line) {
         const char *name = json_str(line, "stage", "");
-        if (!wanted(line, c->which) || !has_key(c, line))
+        if (!report_curves_wanted(line, c->which) || !report_curves_has_key(c, line))
             continue;
         if (strcmp(name, stage) && p->n_stages < REPORT_MAX_STAGES) {
             stage = name;
@@ -87,7 +87,7 @@ static void collect(const struct chart *c, const json_t *lines, struct points *p
     }
 }
 
-static bool all_zero(const struct points *p)
+static bool report_curves_all_zero(const struct points *p)
 {
     for (int k = 0; k < 3; k++)
         for (int i = 0; i < p->n[k]; i++)
@@ -96,7 +96,7 @@ static bool all_zero(const struct points *p)
     return true;
 }
 
-static bool draw(struct buf *out, const struct chart *c, const struct points *p)
+static bool report_curves_draw(struct buf *out, const struct chart *c, const struct points *p)
 {
     struct svg_lines l = {.title = c->title, .unit = c->unit, .percent = c->percent, .from_zero = c->from_zero,
                           .dividers = p->stages, .n_dividers = p->n_stages};
@@ -104,7 +104,8 @@ static bool draw(struct buf *out, const struct chart *c, const struct points *p)
     for (int k = 0; k < 3 && c->keys[k]; k++)
         if (p->n[k])
             l.series[l.n_series++] = (struct svg_series){c->names[k], p->x[k], p->y[k], p->n[k]};
-    if (l.n_series == 0 || (p->n[0] < 2 && p->n[1] < 2) || (all_zero(p) && strcmp(c->title, "Masked share")))
+    if (l.n_series == 0 || (p->n[0] < 2 && p->n[1] < 2) ||
+        (report_curves_all_zero(p) && strcmp(c->title, "Masked share")))
         return false;
     svg_lines(out, &l);
     return true;
@@ -125,8 +126,8 @@ void report_curves(struct buf *out, const struct report *r)
             p.x[j] = xmalloc(n * sizeof(double));
             p.y[j] = xmalloc(n * sizeof(double));
         }
-        collect(&charts[k], r->metrics, &p);
-        drawn += draw(&body, &charts[k], &p);
+        report_curves_collect(&charts[k], r->metrics, &p);
+        drawn += report_curves_draw(&body, &charts[k], &p);
         for (int j = 0; j < 3; j++) {
             free(p.x[j]);
             free(p.y[j]);

@@ -21,7 +21,7 @@ static const char *const keywords[] = {
     "__forceinline__", "__launch_bounds__", "__syncthreads", "__syncwarp", "threadIdx", "blockIdx", "blockDim",
     "gridDim"};
 
-static bool is_keyword(const char *s, size_t n)
+static bool examples_is_keyword(const char *s, size_t n)
 {
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         if (strlen(keywords[i]) == n && !memcmp(keywords[i], s, n))
@@ -29,7 +29,7 @@ static bool is_keyword(const char *s, size_t n)
     return false;
 }
 
-static void piece(struct buf *out, const char *class, const char *s, size_t n)
+static void examples_piece(struct buf *out, const char *class, const char *s, size_t n)
 {
     char *t = xstrndup(s, n);
 
@@ -41,7 +41,7 @@ static void piece(struct buf *out, const char *class, const char *s, size_t n)
     free(t);
 }
 
-static size_t string_length(const char *s)
+static size_t examples_string_length(const char *s)
 {
     size_t n = 1;
 
@@ -50,7 +50,7 @@ static size_t string_length(const char *s)
     return s[n] == *s ? n + 1 : n;
 }
 
-static bool is_preprocessor(const char *s)
+static bool examples_is_preprocessor(const char *s)
 {
     return !strncmp(s, "#include", 8) || !strncmp(s, "#define", 7) || !strncmp(s, "#pragma", 7) ||
            !strncmp(s, "#if", 3) ||
@@ -59,7 +59,7 @@ static bool is_preprocessor(const char *s)
 
 /* The next token's length and class. The text of triple-quoted strings is CUDA: it is coloured as code, not as a
  * string. */
-static size_t next_token(const char *s, bool *in_triple, const char **class)
+static size_t examples_next_token(const char *s, bool *in_triple, const char **class)
 {
     size_t n = 1;
 
@@ -69,7 +69,7 @@ static size_t next_token(const char *s, bool *in_triple, const char **class)
         *class = "st";
         return 3;
     }
-    if ((*s == '#' && !is_preprocessor(s)) || (*in_triple && s[0] == '/' && s[1] == '/')) {
+    if ((*s == '#' && !examples_is_preprocessor(s)) || (*in_triple && s[0] == '/' && s[1] == '/')) {
         *class = "co";
         return strcspn(s, "\n");
     }
@@ -79,7 +79,7 @@ static size_t next_token(const char *s, bool *in_triple, const char **class)
     }
     if (*s == '"' || (*s == '\'' && !*in_triple)) {
         *class = "st";
-        return string_length(s);
+        return examples_string_length(s);
     }
     if (isdigit((unsigned char)*s)) {
         *class = "nu";
@@ -88,7 +88,7 @@ static size_t next_token(const char *s, bool *in_triple, const char **class)
     if (isalpha((unsigned char)*s) || *s == '_') {
         while (isalnum((unsigned char)s[n]) || s[n] == '_')
             n++;
-        *class = is_keyword(s, n) ? "kw" : s[n] == '(' ? "fn" : NULL;
+        *class = examples_is_keyword(s, n) ? "kw" : s[n] == '(' ? "fn" : NULL;
     }
     return n;
 }
@@ -100,8 +100,8 @@ void report_code(struct buf *out, const char *code)
     buf_adds(out, "<pre class=code>");
     while (*code) {
         const char *class;
-        size_t n = next_token(code, &in_triple, &class);
-        piece(out, class, code, n);
+        size_t n = examples_next_token(code, &in_triple, &class);
+        examples_piece(out, class, code, n);
         code += n;
     }
     buf_adds(out, "</pre>");
@@ -109,17 +109,17 @@ void report_code(struct buf *out, const char *code)
 
 /* ---- cards ---- */
 
-static const char *status_of(const json_t *line)
+static const char *examples_status_of(const json_t *line)
 {
     return json_str(json_object_get(line, "verdict"), "status", "infra");
 }
 
-static const char *category_of(const json_t *line)
+static const char *examples_category_of(const json_t *line)
 {
     return json_str(json_object_get(line, "verdict"), "category", "");
 }
 
-static const char *sample_text(const struct report_stage *s, const json_t *line, int64_t turn)
+static const char *examples_sample_text(const struct report_stage *s, const json_t *line, int64_t turn)
 {
     char *key = xasprintf("%s/%lld/%lld", json_str(line, "task", ""), (long long)json_i64(line, "sample", 0),
                           (long long)turn);
@@ -129,7 +129,7 @@ static const char *sample_text(const struct report_stage *s, const json_t *line,
     return text;
 }
 
-static void program(struct buf *out, const char *text)
+static void examples_program(struct buf *out, const char *text)
 {
     struct extraction x;
     char *code;
@@ -140,7 +140,7 @@ static void program(struct buf *out, const char *text)
     free(code);
 }
 
-static void task_code(struct buf *out, const struct report_stage *s, const char *task)
+static void examples_task_code(struct buf *out, const struct report_stage *s, const char *task)
 {
     char *file = xasprintf("%s.py", task), *path = path_join(json_str(s->bench, "suite", ""), file);
     struct buf b;
@@ -156,11 +156,11 @@ static void task_code(struct buf *out, const struct report_stage *s, const char 
     free(path);
 }
 
-static void verdict_box(struct buf *out, const json_t *line)
+static void examples_verdict_box(struct buf *out, const json_t *line)
 {
     const json_t *v = json_object_get(line, "verdict"), *c = json_object_get(v, "correctness"),
         *k = json_object_get(v, "compile");
-    bool passed = !strcmp(status_of(line), "passed");
+    bool passed = !strcmp(examples_status_of(line), "passed");
     const char *feedback = json_str(v, "feedback", "");
 
     buf_addf(out, "<div class=\"verdict %s\"><div class=meta>", passed ? "ok" : "bad");
@@ -180,30 +180,31 @@ static void verdict_box(struct buf *out, const json_t *line)
     buf_adds(out, "</div>");
 }
 
-static void badge(struct buf *out, const json_t *line)
+static void examples_badge(struct buf *out, const json_t *line)
 {
-    bool passed = !strcmp(status_of(line), "passed");
+    bool passed = !strcmp(examples_status_of(line), "passed");
 
     buf_addf(out, "<span class=\"badge %s\">", passed ? "ok" : "bad");
-    html_text(out, passed ? "passed" : category_of(line));
+    html_text(out, passed ? "passed" : examples_category_of(line));
     buf_adds(out, "</span>");
 }
 
-static void one_turn(struct buf *out, const struct report_stage *s, const json_t *line, int64_t turn, bool titled)
+static void examples_one_turn(struct buf *out, const struct report_stage *s, const json_t *line, int64_t turn,
+                              bool titled)
 {
-    const char *text = sample_text(s, line, turn);
+    const char *text = examples_sample_text(s, line, turn);
 
     if (titled) {
         buf_addf(out, "<h4>turn %lld ", (long long)turn);
-        badge(out, line);
+        examples_badge(out, line);
         buf_adds(out, "</h4>");
     }
     if (text)
-        program(out, text);
-    verdict_box(out, line);
+        examples_program(out, text);
+    examples_verdict_box(out, line);
 }
 
-static const json_t *find_line(const struct report_stage *s, const json_t *like, int64_t turn)
+static const json_t *examples_find_line(const struct report_stage *s, const json_t *like, int64_t turn)
 {
     const json_t *v;
     size_t i;
@@ -215,7 +216,7 @@ static const json_t *find_line(const struct report_stage *s, const json_t *like,
     return NULL;
 }
 
-static void card(struct buf *out, const struct report_stage *s, const json_t *line, bool open)
+static void examples_card(struct buf *out, const struct report_stage *s, const json_t *line, bool open)
 {
     const char *task = json_str(line, "task", "");
     int64_t turn = json_i64(line, "turn", 1);
@@ -223,24 +224,24 @@ static void card(struct buf *out, const struct report_stage *s, const json_t *li
     buf_addf(out, "<details class=card%s><summary><b>", open ? " open" : "");
     html_text(out, task);
     buf_adds(out, "</b> ");
-    badge(out, line);
+    examples_badge(out, line);
     buf_addf(out, " <span class=dim>sample %lld", (long long)json_i64(line, "sample", 0) + 1);
     if (turn > 1)
         buf_addf(out, ", repaired in turn %lld", (long long)turn);
     buf_adds(out, "</span></summary>");
-    task_code(out, s, task);
+    examples_task_code(out, s, task);
     for (int64_t k = 1; k < turn; k++) {
-        const json_t *earlier = find_line(s, line, k);
+        const json_t *earlier = examples_find_line(s, line, k);
         if (earlier)
-            one_turn(out, s, earlier, k, true);
+            examples_one_turn(out, s, earlier, k, true);
     }
-    one_turn(out, s, line, turn, turn > 1);
+    examples_one_turn(out, s, line, turn, turn > 1);
     buf_adds(out, "</details>\n");
 }
 
 /* ---- choice ---- */
 
-static bool seen(json_t *set, const char *key)
+static bool examples_seen(json_t *set, const char *key)
 {
     bool was = json_object_get(set, key) != NULL;
 
@@ -250,21 +251,21 @@ static bool seen(json_t *set, const char *key)
 
 enum want { PASSED, REPAIRED, FAILED };
 
-static bool fits(const json_t *line, enum want w)
+static bool examples_fits(const json_t *line, enum want w)
 {
-    bool passed = !strcmp(status_of(line), "passed");
+    bool passed = !strcmp(examples_status_of(line), "passed");
     int64_t turn = json_i64(line, "turn", 1);
 
     switch (w) {
     case PASSED: return passed && turn == 1;
     case REPAIRED: return passed && turn > 1;
-    case FAILED: return !strcmp(status_of(line), "failed");
+    case FAILED: return !strcmp(examples_status_of(line), "failed");
     }
     return false;
 }
 
 /* At most max cards, no two of the same family (failures: of the same category). */
-static int choose(struct buf *out, const struct report_stage *s, enum want w, int max, const char *heading)
+static int examples_choose(struct buf *out, const struct report_stage *s, enum want w, int max, const char *heading)
 {
     json_t *set = json_object();
     const json_t *line;
@@ -272,13 +273,13 @@ static int choose(struct buf *out, const struct report_stage *s, enum want w, in
     int n = 0;
 
     json_array_foreach(s->verdicts, i, line) {
-        if (n == max || !fits(line, w) || !sample_text(s, line, json_i64(line, "turn", 1)))
+        if (n == max || !examples_fits(line, w) || !examples_sample_text(s, line, json_i64(line, "turn", 1)))
             continue;
-        if (seen(set, w == FAILED ? category_of(line) : json_str(line, "family", "")))
+        if (examples_seen(set, w == FAILED ? examples_category_of(line) : json_str(line, "family", "")))
             continue;
         if (n == 0)
             buf_addf(out, "<h3>%s</h3>", heading);
-        card(out, s, line, n == 0);
+        examples_card(out, s, line, n == 0);
         n++;
     }
     json_decref(set);
@@ -294,9 +295,9 @@ void report_examples(struct buf *out, const struct report *r)
     if (!s || json_array_size(s->verdicts) == 0)
         return;
     buf_init(&body, BUF_MAX_TEXT);
-    n = choose(&body, s, PASSED, 4, "Passed");
-    n += choose(&body, s, REPAIRED, 2, "Repaired after the judge's feedback");
-    n += choose(&body, s, FAILED, 4, "Failed");
+    n = examples_choose(&body, s, PASSED, 4, "Passed");
+    n += examples_choose(&body, s, REPAIRED, 2, "Repaired after the judge's feedback");
+    n += examples_choose(&body, s, FAILED, 4, "Failed");
     if (n) {
         buf_adds(out, "<section><h2>Kernels</h2><p class=note>Programs of <b>");
         html_text(out, s->name);

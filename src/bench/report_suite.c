@@ -16,29 +16,29 @@
 
 #define MAX_LEVELS (SUITE_MAX_LEVEL + 1)
 
-static const json_t *levels_of(const json_t *bench)
+static const json_t *report_suite_levels_of(const json_t *bench)
 {
     return json_object_get(bench, "levels");
 }
 
 bool report_is_suite(const struct report *r)
 {
-    return r->n == 1 && json_array_size(levels_of(r->stages[0].bench)) > 0;
+    return r->n == 1 && json_array_size(report_suite_levels_of(r->stages[0].bench)) > 0;
 }
 
-static double at(const json_t *obj, const char *key)
+static double report_suite_at(const json_t *obj, const char *key)
 {
     return json_num_value(json_object_get(obj, key));
 }
 
-static const json_t *all_of(const json_t *bench)
+static const json_t *report_suite_all_of(const json_t *bench)
 {
-    const json_t *list = levels_of(bench);
+    const json_t *list = report_suite_levels_of(bench);
 
     return json_array_get(list, json_array_size(list) - 1);
 }
 
-static const char *best_k(const json_t *level)
+static const char *report_suite_best_k(const json_t *level)
 {
     const char *key, *last = "1";
     const json_t *v;
@@ -48,12 +48,12 @@ static const char *best_k(const json_t *level)
     return last;
 }
 
-static const json_t *speed_of(const json_t *level, enum baseline b)
+static const json_t *report_suite_speed_of(const json_t *level, enum baseline b)
 {
     return json_object_get(json_object_get(level, "speed"), baseline_key(b));
 }
 
-static void percent(struct buf *out, double p)
+static void report_suite_percent(struct buf *out, double p)
 {
     if (isfinite(p))
         buf_addf(out, "%.1f&#8239;%%", 100 * p);
@@ -61,7 +61,7 @@ static void percent(struct buf *out, double p)
         buf_adds(out, "<span class=dim>&ndash;</span>");
 }
 
-static void ratio(struct buf *out, double x)
+static void report_suite_ratio(struct buf *out, double x)
 {
     if (isfinite(x))
         buf_addf(out, "%.3g&#215;", x);
@@ -69,7 +69,7 @@ static void ratio(struct buf *out, double x)
         buf_adds(out, "<span class=dim>&ndash;</span>");
 }
 
-static void interval(struct buf *out, const json_t *ci)
+static void report_suite_interval(struct buf *out, const json_t *ci)
 {
     double lo = json_num_value(json_array_get(ci, 0)), hi = json_num_value(json_array_get(ci, 1));
 
@@ -79,50 +79,50 @@ static void interval(struct buf *out, const json_t *ci)
 
 /* ---- tiles ---- */
 
-static void open_tile(struct buf *out, const char *label)
+static void report_suite_open_tile(struct buf *out, const char *label)
 {
     buf_addf(out, "<div class=tile><div class=label>%s</div><div class=big>", label);
 }
 
 void report_suite_tiles(struct buf *out, const struct report *r)
 {
-    const json_t *b = r->stages[0].bench, *all = all_of(b), *ci = json_object_get(all, "avg_ci");
-    const char *k = best_k(all);
+    const json_t *b = r->stages[0].bench, *all = report_suite_all_of(b), *ci = json_object_get(all, "avg_ci");
+    const char *k = report_suite_best_k(all);
     char label[96];
 
     buf_adds(out, "<div class=\"tiles many\">");
     snprintf(label, sizeof label, strcmp(k, "1") ? "Avg@%s" : "Pass@%s", k);
-    open_tile(out, label);
-    percent(out, at(all, "avg"));
+    report_suite_open_tile(out, label);
+    report_suite_percent(out, report_suite_at(all, "avg"));
     if (json_is_array(ci))
         buf_addf(out, "<small style=\"display:block\">95&#8239;%%: %.0f&ndash;%.0f</small>",
                  100 * json_number_value(json_array_get(ci, 0)), 100 * json_number_value(json_array_get(ci, 1)));
     buf_adds(out, "</div></div>");
     if (strcmp(k, "1")) {
         snprintf(label, sizeof label, "Pass@%s", k);
-        open_tile(out, label);
-        percent(out, at(json_object_get(all, "pass_at"), k));
+        report_suite_open_tile(out, label);
+        report_suite_percent(out, report_suite_at(json_object_get(all, "pass_at"), k));
         buf_adds(out, "</div></div>");
     }
     for (enum baseline i = 0; i < N_BASELINES; i++)
-        if (json_is_object(speed_of(all, i))) {
+        if (json_is_object(report_suite_speed_of(all, i))) {
             snprintf(label, sizeof label, "&gt;&#8239;%g&#215; %s", json_f64(b, "faster_than", 1.1), baseline_name(i));
-            open_tile(out, label);
-            percent(out, at(speed_of(all, i), "faster"));
+            report_suite_open_tile(out, label);
+            report_suite_percent(out, report_suite_at(report_suite_speed_of(all, i), "faster"));
             buf_adds(out, "</div></div>");
         }
-    open_tile(out, "judged");
-    buf_addf(out, "%.0f<small style=\"display:block\">programs of %.0f tasks</small></div></div>", at(all, "samples"),
-             at(all, "judged_tasks"));
+    report_suite_open_tile(out, "judged");
+    buf_addf(out, "%.0f<small style=\"display:block\">programs of %.0f tasks</small></div></div>",
+             report_suite_at(all, "samples"), report_suite_at(all, "judged_tasks"));
     buf_adds(out, "</div>\n");
 }
 
 /* ---- results ---- */
 
-static void results_chart(struct buf *out, const json_t *bench)
+static void report_suite_results_chart(struct buf *out, const json_t *bench)
 {
-    const json_t *list = levels_of(bench), *v;
-    const char *k = best_k(all_of(bench));
+    const json_t *list = report_suite_levels_of(bench), *v;
+    const char *k = report_suite_best_k(report_suite_all_of(bench));
     char pass[24], avg[24];
     const char *const names[] = {pass, avg};
     struct svg_bar bars[MAX_LEVELS];
@@ -133,40 +133,43 @@ static void results_chart(struct buf *out, const json_t *bench)
     snprintf(avg, sizeof avg, "Avg@%s", k);
     json_array_foreach(list, i, v) {
         const json_t *ci = json_object_get(v, "avg_ci");
-        if (n < MAX_LEVELS && at(v, "judged_tasks") > 0)
+        if (n < MAX_LEVELS && report_suite_at(v, "judged_tasks") > 0)
             bars[n++] = (struct svg_bar){json_str(v, "name", ""),
-                                         {at(json_object_get(v, "pass_at"), k), at(v, "avg")}, NAN,
+                                         {report_suite_at(json_object_get(v, "pass_at"), k),
+                                          report_suite_at(v, "avg")}, NAN,
                                          {json_number_value(json_array_get(ci, 0)),
                                           json_number_value(json_array_get(ci, 1))}};
     }
     svg_bars(out, "Solved", names, bars, n);
 }
 
-static void results_row(struct buf *out, const json_t *v)
+static void report_suite_results_row(struct buf *out, const json_t *v)
 {
     const json_t *at_k = json_object_get(v, "pass_at");
-    const char *k = best_k(v);
+    const char *k = report_suite_best_k(v);
 
-    buf_addf(out, "<tr><th>%s<td>%.0f<td>%.0f<td>%.0f<td>%.0f<td>%.0f<td>%.0f", json_str(v, "name", ""), at(v, "tasks"),
-             at(v, "judged_tasks"), at(v, "samples"), at(v, "missing"), at(v, "skipped"), at(v, "infra"));
+    buf_addf(out, "<tr><th>%s<td>%.0f<td>%.0f<td>%.0f<td>%.0f<td>%.0f<td>%.0f", json_str(v, "name", ""),
+             report_suite_at(v, "tasks"),
+             report_suite_at(v, "judged_tasks"), report_suite_at(v, "samples"), report_suite_at(v, "missing"),
+             report_suite_at(v, "skipped"), report_suite_at(v, "infra"));
     buf_adds(out, "<td>");
-    percent(out, at(v, "avg"));
-    interval(out, json_object_get(v, "avg_ci"));
+    report_suite_percent(out, report_suite_at(v, "avg"));
+    report_suite_interval(out, json_object_get(v, "avg_ci"));
     if (strcmp(k, "1")) {
         buf_adds(out, "<td>");
-        percent(out, at(at_k, k));
+        report_suite_percent(out, report_suite_at(at_k, k));
     }
     for (enum baseline b = 0; b < N_BASELINES; b++)
-        if (json_is_object(speed_of(v, b))) {
+        if (json_is_object(report_suite_speed_of(v, b))) {
             buf_adds(out, "<td>");
-            percent(out, at(speed_of(v, b), "faster"));
+            report_suite_percent(out, report_suite_at(report_suite_speed_of(v, b), "faster"));
         }
 }
 
-static void results_head(struct buf *out, const json_t *bench)
+static void report_suite_results_head(struct buf *out, const json_t *bench)
 {
-    const json_t *all = all_of(bench);
-    const char *k = best_k(all);
+    const json_t *all = report_suite_all_of(bench);
+    const char *k = report_suite_best_k(all);
 
     buf_adds(out, "<div class=scroll><table class=dense><thead><tr><th>level<th>tasks<th>judged<th>programs<th>"
                   "missing<th>skipped<th>infra");
@@ -175,22 +178,22 @@ static void results_head(struct buf *out, const json_t *bench)
     else
         buf_adds(out, "<th>Pass@1");
     for (enum baseline b = 0; b < N_BASELINES; b++)
-        if (json_is_object(speed_of(all, b)))
+        if (json_is_object(report_suite_speed_of(all, b)))
             buf_addf(out, "<th>&gt;&#8239;%g&#215; %s", json_f64(bench, "faster_than", 1.1), baseline_key(b));
     buf_adds(out, "<tbody>");
 }
 
 void report_suite_results(struct buf *out, const struct report *r)
 {
-    const json_t *b = r->stages[0].bench, *list = levels_of(b), *v;
+    const json_t *b = r->stages[0].bench, *list = report_suite_levels_of(b), *v;
     long long shrunk = json_i64(b, "shrink_to", 0);
     size_t i;
 
     buf_adds(out, "<section><h2>Results</h2>");
-    results_chart(out, b);
-    results_head(out, b);
+    report_suite_results_chart(out, b);
+    report_suite_results_head(out, b);
     json_array_foreach(list, i, v)
-        results_row(out, v);
+        report_suite_results_row(out, v);
     buf_addf(out, "</table></div><p class=note>Means over tasks with judged programs; Pass@k is the unbiased estimate, "
                   "Avg@k is also that of "
                   "Pass@1. Small figures: 95&#8239;%% "
@@ -214,8 +217,8 @@ void report_suite_verdicts(struct buf *out, const struct report *r)
                                         "cheating", "timeout", "infra", "task skipped"};
     static const char *const classes[] = {"k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"};
     enum { N = sizeof keys / sizeof *keys };
-    const json_t *list = levels_of(r->stages[0].bench),
-        *all = json_object_get(all_of(r->stages[0].bench), "categories"), *v;
+    const json_t *list = report_suite_levels_of(r->stages[0].bench),
+        *all = json_object_get(report_suite_all_of(r->stages[0].bench), "categories"), *v;
     const char *shown[N], *shown_class[N];
     double counts[MAX_LEVELS][N];
     struct svg_stack rows[MAX_LEVELS];
@@ -223,7 +226,7 @@ void report_suite_verdicts(struct buf *out, const struct report *r)
     size_t i;
 
     for (int k = 0; k < N; k++) /* kinds that never occur are left out */
-        if (at(all, keys[k]) > 0) {
+        if (report_suite_at(all, keys[k]) > 0) {
             shown[n] = names[k];
             shown_class[n++] = classes[k];
         }
@@ -233,7 +236,7 @@ void report_suite_verdicts(struct buf *out, const struct report *r)
         if (m == MAX_LEVELS || json_object_size(c) == 0)
             continue;
         for (int k = 0; k < N; k++)
-            if (at(all, keys[k]) > 0)
+            if (report_suite_at(all, keys[k]) > 0)
                 counts[m][j++] = json_f64(c, keys[k], 0);
         rows[m] = (struct svg_stack){json_str(v, "name", ""), counts[m]};
         m++;
@@ -247,12 +250,12 @@ void report_suite_verdicts(struct buf *out, const struct report *r)
 
 /* ---- values of the verdicts, by row ---- */
 
-struct column {
+struct report_suite_column {
     double *x, *w;
     int n;
 };
 
-static void push(struct column *c, double x, double w)
+static void report_suite_push(struct report_suite_column *c, double x, double w)
 {
     if (!isfinite(x) || x <= 0)
         return;
@@ -262,7 +265,7 @@ static void push(struct column *c, double x, double w)
     c->w[c->n++] = w;
 }
 
-static void columns_free(struct column *c, int n)
+static void report_suite_columns_free(struct report_suite_column *c, int n)
 {
     for (int i = 0; i < n; i++) {
         free(c[i].x);
@@ -270,7 +273,7 @@ static void columns_free(struct column *c, int n)
     }
 }
 
-static int level_of_task(const char *name)
+static int report_suite_level_of_task(const char *name)
 {
     int k = !strncmp(name, "level", 5) ? name[5] - '0' : 0;
 
@@ -278,7 +281,8 @@ static int level_of_task(const char *name)
 }
 
 /* Each program weighs 1 / (its task's programs x its level's tasks), so that sums of weights are fast_p. */
-static void speeds_by_level(const struct report_stage *s, enum baseline b, struct column of[MAX_LEVELS])
+static void report_suite_speeds_by_level(const struct report_stage *s, enum baseline b,
+                                         struct report_suite_column of[MAX_LEVELS])
 {
     const json_t *line, *t;
     double tasks[MAX_LEVELS] = {0};
@@ -288,21 +292,21 @@ static void speeds_by_level(const struct report_stage *s, enum baseline b, struc
     json_array_foreach(json_object_get(s->bench, "per_task"), i, t) {
         const char *name = json_str(t, "task", "");
         json_object_set(n_of, name, json_object_get(t, "n"));
-        tasks[level_of_task(name)] += json_i64(t, "n", 0) > 0;
+        tasks[report_suite_level_of_task(name)] += json_i64(t, "n", 0) > 0;
     }
     json_array_foreach(s->verdicts, i, line) {
         const char *name = json_str(line, "task", "");
         const json_t *v = json_object_get(line, "verdict");
         struct speed got = verdict_speed(v, b);
-        int k = level_of_task(name);
+        int k = report_suite_level_of_task(name);
         if (got.timed && json_i64(line, "turn", 1) == 1 && !strcmp(json_str(v, "status", ""), "passed"))
-            push(&of[k], got.point, 1 / (json_f64(n_of, name, 1) * tasks[k]));
+            report_suite_push(&of[k], got.point, 1 / (json_f64(n_of, name, 1) * tasks[k]));
     }
     json_decref(n_of);
 }
 
 /* Ascending by x, weights beside them (Shell's sort: a few thousand values). */
-static void sort_column(struct column *c)
+static void report_suite_sort_column(struct report_suite_column *c)
 {
     for (int gap = c->n / 2; gap > 0; gap /= 2)
         for (int i = gap; i < c->n; i++) {
@@ -319,7 +323,7 @@ static void sort_column(struct column *c)
 
 /* ---- speed ---- */
 
-static void fast_table(struct buf *out, const json_t *bench, enum baseline b)
+static void report_suite_fast_table(struct buf *out, const json_t *bench, enum baseline b)
 {
     const json_t *v;
     size_t i;
@@ -328,36 +332,36 @@ static void fast_table(struct buf *out, const json_t *bench, enum baseline b)
     for (int p = 0; p < N_FAST_P; p++)
         buf_addf(out, "<th>%s", fast_p_name[p]);
     buf_adds(out, "<th>geometric mean<th>median<th>timed<th>not trusted<tbody>");
-    json_array_foreach(levels_of(bench), i, v) {
-        const json_t *s = speed_of(v, b);
+    json_array_foreach(report_suite_levels_of(bench), i, v) {
+        const json_t *s = report_suite_speed_of(v, b);
         buf_addf(out, "<tr><th>%s", json_str(v, "name", ""));
         for (int p = 0; p < N_FAST_P; p++) {
             buf_adds(out, "<td>");
-            percent(out, at(json_object_get(s, "fast_p"), fast_p_name[p]));
+            report_suite_percent(out, report_suite_at(json_object_get(s, "fast_p"), fast_p_name[p]));
         }
         buf_adds(out, "<td>");
-        ratio(out, at(s, "geomean"));
+        report_suite_ratio(out, report_suite_at(s, "geomean"));
         buf_adds(out, "<td>");
-        ratio(out, at(s, "median"));
-        buf_addf(out, "<td>%.0f<td>%.0f", at(s, "timed"), at(s, "untrusted"));
+        report_suite_ratio(out, report_suite_at(s, "median"));
+        buf_addf(out, "<td>%.0f<td>%.0f", report_suite_at(s, "timed"), report_suite_at(s, "untrusted"));
     }
     buf_adds(out, "</table></div>");
 }
 
-static void speed_charts(struct buf *out, const struct report_stage *s, enum baseline b)
+static void report_suite_speed_charts(struct buf *out, const struct report_stage *s, enum baseline b)
 {
     static const char *const names[] = {"?", "level 1", "level 2", "level 3", "level 4", "level 5", "level 6",
                                         "level 7", "level 8", "level 9"};
     const struct svg_mark marks[] = {{1, "as fast"}, {json_f64(s->bench, "faster_than", 1.1), "faster"}};
-    struct column of[MAX_LEVELS] = {{0}};
+    struct report_suite_column of[MAX_LEVELS] = {{0}};
     struct svg_dist rows[MAX_LEVELS];
     struct svg_exceed series[MAX_LEVELS];
     char title[96];
     int n = 0;
 
-    speeds_by_level(s, b, of);
+    report_suite_speeds_by_level(s, b, of);
     for (int k = 0; k < MAX_LEVELS; k++) {
-        sort_column(&of[k]);
+        report_suite_sort_column(&of[k]);
         if (of[k].n == 0)
             continue;
         rows[n] = (struct svg_dist){names[k], of[k].x, of[k].n};
@@ -369,7 +373,7 @@ static void speed_charts(struct buf *out, const struct report_stage *s, enum bas
         snprintf(title, sizeof title, "Share of tasks solved more than p times as fast as %s", baseline_name(b));
         svg_exceeds(out, title, series, n < 6 ? n : 6, marks, 2);
     }
-    columns_free(of, MAX_LEVELS);
+    report_suite_columns_free(of, MAX_LEVELS);
 }
 
 void report_suite_speed(struct buf *out, const struct report *r)
@@ -379,12 +383,12 @@ void report_suite_speed(struct buf *out, const struct report *r)
 
     buf_adds(out, "<section><h2>Speed</h2>");
     for (enum baseline b = 0; b < N_BASELINES; b++) {
-        if (!json_is_object(speed_of(all_of(s->bench), b)))
+        if (!json_is_object(report_suite_speed_of(report_suite_all_of(s->bench), b)))
             continue;
         any = true;
         buf_addf(out, "<h3>against %s</h3>", baseline_name(b));
-        speed_charts(out, s, b);
-        fast_table(out, s->bench, b);
+        report_suite_speed_charts(out, s, b);
+        report_suite_fast_table(out, s->bench, b);
     }
     if (any)
         buf_addf(out, "<p class=note>fast<sub>p</sub>: share that passes and is more than p times as fast, by the "
@@ -409,7 +413,7 @@ void report_suite_time(struct buf *out, const struct report *r)
                                        "waiting"};
     enum { N = sizeof keys / sizeof *keys };
     const struct report_stage *s = &r->stages[0];
-    struct column of[N + 1] = {{0}};
+    struct report_suite_column of[N + 1] = {{0}};
     struct svg_dist rows[N + 1];
     const json_t *line, *ms;
     size_t i;
@@ -419,13 +423,14 @@ void report_suite_time(struct buf *out, const struct report *r)
         const char *key;
         double total = 0;
         for (int k = 0; k < N; k++)
-            push(&of[k], at(stages, keys[k]) < SHORTEST ? SHORTEST : at(stages, keys[k]), 0);
+            report_suite_push(&of[k], report_suite_at(stages, keys[k]) < SHORTEST ? SHORTEST
+                              : report_suite_at(stages, keys[k]), 0);
         json_object_foreach((json_t *)stages, key, ms)
             total += strcmp(key, "waiting") ? json_num_value(ms) : 0;
-        push(&of[N], total, 0);
+        report_suite_push(&of[N], total, 0);
     }
     for (int k = 0; k <= N; k++) {
-        sort_column(&of[k]);
+        report_suite_sort_column(&of[k]);
         rows[k] = (struct svg_dist){k < N ? keys[k] : "all stages", of[k].x, of[k].n};
         if (of[k].n && of[k].x[of[k].n - 1] <= SHORTEST)
             rows[k].n = 0; /* a stage that never does anything */
@@ -434,12 +439,12 @@ void report_suite_time(struct buf *out, const struct report *r)
     svg_dists(out, "Time of each stage, a dot per program", SVG_MS, rows, N + 1, NULL, 0);
     buf_adds(out, "<p class=note>Below 0.1&#8239;ms counts as 0.1. <i>waiting</i> is for a free slot, <i>reference</i> "
                   "the task's own run, once per task and seed. <i>all stages</i> is without waiting.</p></section>\n");
-    columns_free(of, N + 1);
+    report_suite_columns_free(of, N + 1);
 }
 
 /* ---- left out ---- */
 
-static void skipped_list(struct buf *out, const json_t *list)
+static void report_suite_skipped_list(struct buf *out, const json_t *list)
 {
     const json_t *v;
     size_t i;
@@ -469,7 +474,7 @@ void report_suite_left_out(struct buf *out, const struct report *r)
     if (!n && !stray && json_array_size(json_object_get(b, "skipped")) == 0)
         return;
     buf_adds(out, "<section><h2>Left out</h2>");
-    skipped_list(out, json_object_get(b, "skipped"));
+    report_suite_skipped_list(out, json_object_get(b, "skipped"));
     if (n)
         buf_addf(out, "<h3>Missing samples: %lld</h3><p class=note>%lld tasks have no sample at all. They %s.</p>", n,
                  (long long)json_i64(missing, "tasks", 0),

@@ -9,7 +9,7 @@
 #include "bench/report_parts.h"
 #include "bench/svg.h"
 
-static double share(const json_t *obj, const char *key)
+static double report_tables_share(const json_t *obj, const char *key)
 {
     const json_t *v = json_object_get(obj, key);
 
@@ -18,7 +18,7 @@ static double share(const json_t *obj, const char *key)
 
 void report_percent(struct buf *out, const json_t *obj, const char *key)
 {
-    double p = share(obj, key);
+    double p = report_tables_share(obj, key);
 
     if (isfinite(p))
         buf_addf(out, "%.1f&#8239;%%", 100 * p);
@@ -43,9 +43,10 @@ double report_avg_error(const json_t *bench)
     return m < 2 ? NAN : 1.96 * sqrt(fmax(sq - sum * sum / m, 0) / (m - 1) / m);
 }
 
-static void tile(struct buf *out, const char *label, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void report_tables_tile(struct buf *out, const char *label, const char *fmt,
+                               ...) __attribute__((format(printf, 3, 4)));
 
-static void tile(struct buf *out, const char *label, const char *fmt, ...)
+static void report_tables_tile(struct buf *out, const char *label, const char *fmt, ...)
 {
     va_list ap;
 
@@ -56,10 +57,10 @@ static void tile(struct buf *out, const char *label, const char *fmt, ...)
     buf_adds(out, "</div></div>");
 }
 
-static void tile_share(struct buf *out, const char *label, const struct report *r, const char *key)
+static void report_tables_tile_share(struct buf *out, const char *label, const struct report *r, const char *key)
 {
-    double last = share(r->stages[r->n - 1].bench, key), first = share(r->stages[0].bench, key),
-        d = 100 * (last - first);
+    double last = report_tables_share(r->stages[r->n - 1].bench, key),
+        first = report_tables_share(r->stages[0].bench, key), d = 100 * (last - first);
     struct buf delta;
 
     if (!isfinite(last))
@@ -70,19 +71,19 @@ static void tile_share(struct buf *out, const char *label, const struct report *
         html_text(&delta, r->stages[0].name);
         buf_adds(&delta, "</small>");
     }
-    tile(out, label, "%.1f&#8239;%%%s", 100 * last, delta.p);
+    report_tables_tile(out, label, "%.1f&#8239;%%%s", 100 * last, delta.p);
     buf_free(&delta);
 }
 
 /* What the keys pass_at_8 and avg_at_8 are of, in every stage of a run. */
-static int k_of(const struct report *r)
+static int report_tables_k_of(const struct report *r)
 {
     return (int)json_i64(r->stages[0].bench, "k", 8);
 }
 
-static int samples_of(const struct report *r)
+static int report_tables_samples_of(const struct report *r)
 {
-    return (int)json_i64(r->stages[0].bench, "samples", k_of(r));
+    return (int)json_i64(r->stages[0].bench, "samples", report_tables_k_of(r));
 }
 
 void report_tiles(struct buf *out, const struct report *r)
@@ -92,31 +93,31 @@ void report_tiles(struct buf *out, const struct report *r)
     buf_adds(out, "<div class=tiles>");
     if (r->n) {
         const json_t *b = r->stages[r->n - 1].bench;
-        snprintf(name, sizeof name, "Avg@%d%s", samples_of(r), r->n > 1 ? ", last stage" : "");
-        tile_share(out, name, r, "avg_at_8");
-        snprintf(name, sizeof name, "Pass@%d%s", k_of(r), r->n > 1 ? ", last stage" : "");
-        tile_share(out, name, r, "pass_at_8");
-        tile(out, r->summary ? "held-out tasks" : "tasks", "%lld <small>&times; %lld samples</small>",
-             (long long)json_i64(b, "tasks", 0), (long long)json_i64(b, "samples", 0));
+        snprintf(name, sizeof name, "Avg@%d%s", report_tables_samples_of(r), r->n > 1 ? ", last stage" : "");
+        report_tables_tile_share(out, name, r, "avg_at_8");
+        snprintf(name, sizeof name, "Pass@%d%s", report_tables_k_of(r), r->n > 1 ? ", last stage" : "");
+        report_tables_tile_share(out, name, r, "pass_at_8");
+        report_tables_tile(out, r->summary ? "held-out tasks" : "tasks", "%lld <small>&times; %lld samples</small>",
+                           (long long)json_i64(b, "tasks", 0), (long long)json_i64(b, "samples", 0));
     }
     if (r->summary) {
         format_duration(json_f64(r->summary, "seconds", 0), took, sizeof took);
-        tile(out, "first stage to report", "%s", took);
+        report_tables_tile(out, "first stage to report", "%s", took);
     }
     buf_adds(out, "</div>\n");
 }
 
 /* ---- stages ---- */
 
-static bool any(const struct report *r, const char *key)
+static bool report_tables_any(const struct report *r, const char *key)
 {
     for (int i = 0; i < r->n; i++)
-        if (isfinite(share(r->stages[i].bench, key)))
+        if (isfinite(report_tables_share(r->stages[i].bench, key)))
             return true;
     return false;
 }
 
-static bool several_turns(const struct report *r)
+static bool report_tables_several_turns(const struct report *r)
 {
     for (int i = 0; i < r->n; i++)
         if (json_i64(r->stages[i].bench, "turns", 1) > 1)
@@ -124,64 +125,65 @@ static bool several_turns(const struct report *r)
     return false;
 }
 
-static void cell(struct buf *out, const json_t *b, const char *key)
+static void report_tables_cell(struct buf *out, const json_t *b, const char *key)
 {
     buf_adds(out, "<td>");
     report_percent(out, b, key);
 }
 
-static void stage_row(struct buf *out, const struct report_stage *s, bool turns, bool faster)
+static void report_tables_stage_row(struct buf *out, const struct report_stage *s, bool turns, bool faster)
 {
     double err = report_avg_error(s->bench);
     char took[32];
 
     buf_adds(out, "<tr><th>");
     html_text(out, s->name);
-    cell(out, s->bench, "pass_at_1");
-    cell(out, s->bench, "pass_at_8");
-    cell(out, s->bench, "avg_at_8");
+    report_tables_cell(out, s->bench, "pass_at_1");
+    report_tables_cell(out, s->bench, "pass_at_8");
+    report_tables_cell(out, s->bench, "avg_at_8");
     if (isfinite(err))
         buf_addf(out, " <small class=dim>&plusmn;%.1f</small>", 100 * err);
     if (turns) { /* a benchmark of one turn has no 'any turn' */
         const json_t *b = json_i64(s->bench, "turns", 1) > 1 ? s->bench : NULL;
-        cell(out, b, "best_pass_at_8");
-        cell(out, b, "best_avg_at_8");
+        report_tables_cell(out, b, "best_pass_at_8");
+        report_tables_cell(out, b, "best_avg_at_8");
     }
     if (faster) {
-        cell(out, s->bench, "faster_eager");
-        cell(out, s->bench, "faster_compile");
+        report_tables_cell(out, s->bench, "faster_eager");
+        report_tables_cell(out, s->bench, "faster_compile");
     }
-    cell(out, s->bench, "cut_share");
-    cell(out, s->bench, "whole_pass_rate");
+    report_tables_cell(out, s->bench, "cut_share");
+    report_tables_cell(out, s->bench, "whole_pass_rate");
     format_duration(json_f64(s->bench, "seconds", 0), took, sizeof took);
     buf_addf(out, "<td>%lld<td>%s\n", (long long)json_i64(s->bench, "infra", 0), took);
 }
 
-static void stage_chart(struct buf *out, const struct report *r)
+static void report_tables_stage_chart(struct buf *out, const struct report *r)
 {
     char pass[32], avg[32];
     const char *const names[] = {pass, avg};
     struct svg_bar bars[REPORT_MAX_STAGES];
 
-    snprintf(pass, sizeof pass, "Pass@%d", k_of(r));
-    snprintf(avg, sizeof avg, "Avg@%d", samples_of(r));
+    snprintf(pass, sizeof pass, "Pass@%d", report_tables_k_of(r));
+    snprintf(avg, sizeof avg, "Avg@%d", report_tables_samples_of(r));
     for (int i = 0; i < r->n; i++)
         bars[i] = (struct svg_bar){r->stages[i].name,
-                                   {share(r->stages[i].bench, "pass_at_8"), share(r->stages[i].bench, "avg_at_8")},
+                                   {report_tables_share(r->stages[i].bench, "pass_at_8"),
+                                    report_tables_share(r->stages[i].bench, "avg_at_8")},
                                    report_avg_error(r->stages[i].bench), {0}};
     svg_bars(out, r->n > 1 ? "Held-out tasks solved after each stage" : "Tasks solved", names, bars, r->n);
 }
 
 void report_stage_table(struct buf *out, const struct report *r)
 {
-    bool turns = several_turns(r), faster = any(r, "faster_eager");
+    bool turns = report_tables_several_turns(r), faster = report_tables_any(r, "faster_eager");
     int k, n;
 
     if (r->n == 0)
         return;
-    k = k_of(r), n = samples_of(r);
+    k = report_tables_k_of(r), n = report_tables_samples_of(r);
     buf_adds(out, "<section><h2>Results</h2>");
-    stage_chart(out, r);
+    report_tables_stage_chart(out, r);
     buf_addf(out, "<div class=scroll><table><thead><tr><th>stage<th>Pass@1<th>Pass@%d<th>Avg@%d", k, n);
     if (turns)
         buf_addf(out, "<th>Pass@%d, any turn<th>Avg@%d, any turn", k, n);
@@ -189,7 +191,7 @@ void report_stage_table(struct buf *out, const struct report *r)
         buf_adds(out, "<th>faster than eager<th>than compile");
     buf_adds(out, "<th>cut off<th>given a whole program<th>infra<th>time<tbody>");
     for (int i = 0; i < r->n; i++)
-        stage_row(out, &r->stages[i], turns, faster);
+        report_tables_stage_row(out, &r->stages[i], turns, faster);
     buf_addf(out, "</table></div><p class=note>Pass@%d: at least one of %d programs passes MooreEval (unbiased "
                   "estimate). "
                   "Avg@%d: share that passes; &plusmn; is a 95&#8239;%% interval over tasks. All numbers are of first "
@@ -202,7 +204,7 @@ void report_stage_table(struct buf *out, const struct report *r)
 
 /* ---- families and tasks ---- */
 
-static void heat(struct buf *out, double p, const char *text)
+static void report_tables_heat(struct buf *out, double p, const char *text)
 {
     if (isfinite(p))
         buf_addf(out, "<td class=heat style=\"--p:%.3f\"%s>%s", p, p > 0.8 ? " data-dark" : "", text);
@@ -232,16 +234,17 @@ void report_families(struct buf *out, const struct report *r)
         html_text(out, name);
         buf_addf(out, "<td>%lld", (long long)json_i64(v, "tasks", 0));
         for (int i = 0; i < r->n; i++) {
-            double p = share(json_object_get(json_object_get(r->stages[i].bench, "families"), name), "avg_at_8");
+            double p = report_tables_share(json_object_get(json_object_get(r->stages[i].bench, "families"), name),
+                                           "avg_at_8");
             char text[32];
             snprintf(text, sizeof text, "%.0f&#8239;%%", 100 * p);
-            heat(out, p, text);
+            report_tables_heat(out, p, text);
         }
     }
     buf_adds(out, "</table></div></section>\n");
 }
 
-static const json_t *task_of(const json_t *bench, const char *name)
+static const json_t *report_tables_task_of(const json_t *bench, const char *name)
 {
     const json_t *v;
     size_t i;
@@ -271,11 +274,11 @@ void report_tasks(struct buf *out, const struct report *r)
         buf_adds(out, "<tr><th>");
         html_text(out, name);
         for (int k = 0; k < r->n; k++) {
-            const json_t *t = task_of(r->stages[k].bench, name);
+            const json_t *t = report_tables_task_of(r->stages[k].bench, name);
             double n = json_f64(t, "n", 0), c = json_f64(t, "passed", 0);
             char text[32];
             snprintf(text, sizeof text, "%.0f / %.0f", c, n);
-            heat(out, n > 0 ? c / n : NAN, text);
+            report_tables_heat(out, n > 0 ? c / n : NAN, text);
         }
     }
     buf_adds(out, "</table></div></details></section>\n");

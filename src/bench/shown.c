@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "bench/run.h"
+#include "bench/bench_run.h"
 
 int bench_feedback_parse(const char *name, enum bench_feedback *ret, struct err *e)
 {
@@ -16,12 +16,12 @@ int bench_feedback_parse(const char *name, enum bench_feedback *ret, struct err 
     return err_set(e, ERR_INPUT, "no feedback '%s'; use own, shuffled or none", name);
 }
 
-static const char *own(const struct bench_run *b, int slot, int turn)
+static const char *shown_own(const struct bench_run *b, int slot, int turn)
 {
     return json_str(b->slots[slot].turn[turn].verdict, "feedback", "");
 }
 
-static bool failed(const struct bench_run *b, int slot, int turn)
+static bool shown_failed(const struct bench_run *b, int slot, int turn)
 {
     return slot % b->o.samples < b->n_samples[slot / b->o.samples] &&
            bench_goes_on(b, slot / b->o.samples, slot % b->o.samples, turn);
@@ -30,16 +30,16 @@ static bool failed(const struct bench_run *b, int slot, int turn)
 /* The next failure of the same turn, half the suite away, that was told something else: another task's as a rule. Its
  * own when all were told the same. A function of the verdicts alone, which are all there before the next turn
  * begins. */
-static const char *of_another(const struct bench_run *b, int slot, int turn)
+static const char *shown_of_another(const struct bench_run *b, int slot, int turn)
 {
     int n = b->suite.n * b->o.samples;
-    const char *mine = own(b, slot, turn);
+    const char *mine = shown_own(b, slot, turn);
 
     for (int i = 0; i < n; i++) {
         int other = (slot + n / 2 + i) % n;
 
-        if (other != slot && failed(b, other, turn) && strcmp(own(b, other, turn), mine))
-            return own(b, other, turn);
+        if (other != slot && shown_failed(b, other, turn) && strcmp(shown_own(b, other, turn), mine))
+            return shown_own(b, other, turn);
     }
     return mine;
 }
@@ -49,9 +49,9 @@ const char *bench_feedback_shown(const struct bench_run *b, int task, int sample
     int slot = task * b->o.samples + sample;
 
     switch (b->o.feedback) {
-    case BENCH_FEEDBACK_SHUFFLED: return of_another(b, slot, turn);
+    case BENCH_FEEDBACK_SHUFFLED: return shown_of_another(b, slot, turn);
     case BENCH_FEEDBACK_NONE: return "";
     case BENCH_FEEDBACK_OWN: break;
     }
-    return own(b, slot, turn);
+    return shown_own(b, slot, turn);
 }

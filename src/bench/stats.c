@@ -21,7 +21,7 @@ double stats_sign_p(int wins, int losses)
 
 /* ---- Wilcoxon ---- */
 
-static int by_size(const void *a, const void *b)
+static int stats_by_size(const void *a, const void *b)
 {
     double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
 
@@ -29,7 +29,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Twice the mean rank of each of the sorted differences: whole numbers even with ties. */
-static void double_ranks(const double *d, int n, int64_t *rank)
+static void stats_double_ranks(const double *d, int n, int64_t *rank)
 {
     for (int i = 0, j; i < n; i = j) {
         for (j = i; j < n && fabs(d[j]) == fabs(d[i]); j++)
@@ -40,7 +40,7 @@ static void double_ranks(const double *d, int n, int64_t *rank)
 }
 
 /* P(W <= w) when each rank is positive with chance 1/2. prob[s]: of sum s among the ranks so far. */
-static double exact_below(const int64_t *rank, int n, int64_t total, int64_t w)
+static double stats_exact_below(const int64_t *rank, int n, int64_t total, int64_t w)
 {
     double *prob = xcalloc((size_t)total + 1, sizeof *prob), p = 0;
     int64_t reach = 0;
@@ -57,7 +57,7 @@ static double exact_below(const int64_t *rank, int n, int64_t total, int64_t w)
     return p;
 }
 
-static double normal_p(const int64_t *rank, int n, int64_t total, int64_t w)
+static double stats_normal_p(const int64_t *rank, int n, int64_t total, int64_t w)
 {
     double var = 0, z;
 
@@ -76,16 +76,16 @@ struct wilcoxon stats_wilcoxon(const double *d, int n)
     for (int i = 0; i < n; i++)
         if (isfinite(d[i]) && d[i] != 0)
             x[r.n++] = d[i];
-    qsort(x, (size_t)r.n, sizeof *x, by_size);
-    double_ranks(x, r.n, rank);
+    qsort(x, (size_t)r.n, sizeof *x, stats_by_size);
+    stats_double_ranks(x, r.n, rank);
     total = (int64_t)r.n * (r.n + 1);
     for (int i = 0; i < r.n; i++)
         plus += x[i] > 0 ? rank[i] : 0;
     r.w_plus = 0.5 * (double)plus;
     r.exact = r.n <= WILCOXON_EXACT_MAX;
     if (r.n)
-        r.p = r.exact ? fmin(1, 2 * exact_below(rank, r.n, total, plus < total - plus ? plus : total - plus))
-                      : normal_p(rank, r.n, total, plus);
+        r.p = r.exact ? fmin(1, 2 * stats_exact_below(rank, r.n, total, plus < total - plus ? plus : total - plus))
+                      : stats_normal_p(rank, r.n, total, plus);
     free(x);
     free(rank);
     return r;
@@ -102,7 +102,7 @@ double stats_mean(const double *x, int n)
     return n > 0 ? sum / n : NAN;
 }
 
-static int ascending(const void *a, const void *b)
+static int stats_ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -112,7 +112,7 @@ static int ascending(const void *a, const void *b)
 void stats_sort(double *x, int n)
 {
     if (n > 1)
-        qsort(x, (size_t)n, sizeof *x, ascending);
+        qsort(x, (size_t)n, sizeof *x, stats_ascending);
 }
 
 double stats_quantile(const double *sorted, int n, double q)

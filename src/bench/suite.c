@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-static int compare_numbers(const char **a, const char **b)
+static int suite_compare_numbers(const char **a, const char **b)
 {
     size_t n, m;
     int c;
@@ -34,7 +34,7 @@ int natural_compare(const char *a, const char *b)
 
     while (*x && *y) {
         if (isdigit((unsigned char)*x) && isdigit((unsigned char)*y)) {
-            int c = compare_numbers(&x, &y);
+            int c = suite_compare_numbers(&x, &y);
             if (c)
                 return c;
         } else if (*x != *y) {
@@ -49,7 +49,7 @@ int natural_compare(const char *a, const char *b)
     return strcmp(a, b); /* "01" and "1" */
 }
 
-static char *family_of(const char *name)
+static char *suite_family_of(const char *name)
 {
     size_t n = strlen(name), k = n;
 
@@ -67,23 +67,23 @@ const char *task_base(const char *name)
 
 /* ---- collecting: one row per file, sorted at the end ---- */
 
-struct row {
+struct suite_row {
     struct task task;
     int level;
     char *skip;
 };
 
 struct rows {
-    struct row *v;
+    struct suite_row *v;
     int n;
 };
 
-static int by_name(const void *a, const void *b)
+static int suite_by_name(const void *a, const void *b)
 {
-    return natural_compare(((const struct row *)a)->task.name, ((const struct row *)b)->task.name);
+    return natural_compare(((const struct suite_row *)a)->task.name, ((const struct suite_row *)b)->task.name);
 }
 
-static void rows_free(struct rows *r)
+static void suite_rows_free(struct rows *r)
 {
     for (int i = 0; i < r->n; i++) {
         task_free(&r->v[i].task);
@@ -93,29 +93,29 @@ static void rows_free(struct rows *r)
     *r = (struct rows){0};
 }
 
-static struct row *add_row(struct rows *r)
+static struct suite_row *suite_add_row(struct rows *r)
 {
     r->v = xrealloc(r->v, (size_t)(r->n + 1) * sizeof *r->v);
     memset(&r->v[r->n], 0, sizeof *r->v);
     return &r->v[r->n++];
 }
 
-static int add_task(struct rows *r, const char *path, struct err *e)
+static int suite_add_task(struct rows *r, const char *path, struct err *e)
 {
     struct task t;
 
     if (task_read(path, &t, e) < 0)
         return -1;
-    add_row(r)->task = t;
+    suite_add_row(r)->task = t;
     return 0;
 }
 
 /* A broken task of a published suite is a named skip: it must not keep the others from being judged. */
-static int add_level_task(struct rows *r, const char *path, int level, struct err *e)
+static int suite_add_level_task(struct rows *r, const char *path, int level, struct err *e)
 {
     struct err why = ERR_INIT;
     char *base = path_stem(path);
-    struct row *row;
+    struct suite_row *row;
     struct task t = {0};
     bool good = task_read(path, &t, &why) == 0;
 
@@ -124,7 +124,7 @@ static int add_level_task(struct rows *r, const char *path, int level, struct er
         *e = why;
         return -1;
     }
-    row = add_row(r);
+    row = suite_add_row(r);
     row->task = t;
     row->level = level;
     free(row->task.name);
@@ -137,13 +137,13 @@ static int add_level_task(struct rows *r, const char *path, int level, struct er
     return 0;
 }
 
-static bool is_level_task(const char *name)
+static bool suite_is_level_task(const char *name)
 {
     return isdigit((unsigned char)*name) && name[strspn(name, "0123456789")] == '_';
 }
 
 /* level 0: a plain folder, every *.py is a task. */
-static int add_folder(struct rows *r, const char *path, int level, struct err *e)
+static int suite_add_folder(struct rows *r, const char *path, int level, struct err *e)
 {
     char **names;
     size_t n;
@@ -158,9 +158,9 @@ static int add_folder(struct rows *r, const char *path, int level, struct err *e
             if (utf8_bad_at(names[i], k) < k)
                 rc = err_set(e, ERR_INPUT, "the name of task '%s' is no UTF-8 text; rename the file", file);
             else if (!level)
-                rc = add_task(r, file, e);
-            else if (is_level_task(names[i]))
-                rc = add_level_task(r, file, level, e);
+                rc = suite_add_task(r, file, e);
+            else if (suite_is_level_task(names[i]))
+                rc = suite_add_level_task(r, file, level, e);
             else
                 log_warn("'%s' is not named ID_NAME.py and is no task of the suite", file);
         }
@@ -171,7 +171,7 @@ static int add_folder(struct rows *r, const char *path, int level, struct err *e
 }
 
 /* Takes the rows: the first 'limit' of each level. */
-static void finish(struct rows *r, int limit, bool leveled, struct suite *ret)
+static void suite_finish(struct rows *r, int limit, bool leveled, struct suite *ret)
 {
     struct suite s = {.tasks = xcalloc((size_t)r->n, sizeof *s.tasks),
                       .families = xcalloc((size_t)r->n, sizeof *s.families),
@@ -180,15 +180,15 @@ static void finish(struct rows *r, int limit, bool leveled, struct suite *ret)
     int of_level[SUITE_MAX_LEVEL + 1] = {0};
     struct sha256 h;
 
-    qsort(r->v, (size_t)r->n, sizeof *r->v, by_name);
+    qsort(r->v, (size_t)r->n, sizeof *r->v, suite_by_name);
     sha256_start(&h);
     for (int i = 0; i < r->n; i++) {
-        struct row *row = &r->v[i];
+        struct suite_row *row = &r->v[i];
         if (limit > 0 && of_level[row->level]++ >= limit)
             continue;
         sha256_adds(&h, row->task.name);
         sha256_adds(&h, row->task.sha256);
-        s.families[s.n] = leveled ? xasprintf("level %d", row->level) : family_of(row->task.name);
+        s.families[s.n] = leveled ? xasprintf("level %d", row->level) : suite_family_of(row->task.name);
         if (leveled)
             s.levels[s.n] = row->level;
         s.tasks[s.n] = row->task;
@@ -202,20 +202,20 @@ static void finish(struct rows *r, int limit, bool leveled, struct suite *ret)
 int suite_load(const char *path, int limit, struct suite *ret, struct err *e)
 {
     struct rows r = {0};
-    int rc = file_is_dir(path) ? add_folder(&r, path, 0, e) : add_task(&r, path, e);
+    int rc = file_is_dir(path) ? suite_add_folder(&r, path, 0, e) : suite_add_task(&r, path, e);
 
     if (rc == 0 && r.n == 0)
         rc = err_set(e, ERR_INPUT, "'%s' has no task files; a suite is a folder of NAME.py", path);
     if (rc == 0)
-        finish(&r, limit, false, ret);
-    rows_free(&r);
+        suite_finish(&r, limit, false, ret);
+    suite_rows_free(&r);
     return rc;
 }
 
 /* ---- KernelBench ---- */
 
 /* "1,3": which levels; all of them when only is NULL. */
-static int parse_levels(const char *only, bool want[SUITE_MAX_LEVEL + 1], struct err *e)
+static int suite_parse_levels(const char *only, bool want[SUITE_MAX_LEVEL + 1], struct err *e)
 {
     for (int k = 0; k <= SUITE_MAX_LEVEL; k++)
         want[k] = !only;
@@ -227,14 +227,14 @@ static int parse_levels(const char *only, bool want[SUITE_MAX_LEVEL + 1], struct
     return 0;
 }
 
-static int add_levels(struct rows *r, const char *root, const bool *want, struct err *e)
+static int suite_add_levels(struct rows *r, const char *root, const bool *want, struct err *e)
 {
     int rc = 0;
 
     for (int k = 1; k <= SUITE_MAX_LEVEL && rc == 0; k++) {
         char *dir = xasprintf("%s/level%d", root, k);
         if (want[k] && file_is_dir(dir))
-            rc = add_folder(r, dir, k, e);
+            rc = suite_add_folder(r, dir, k, e);
         free(dir);
     }
     return rc;
@@ -264,17 +264,17 @@ int suite_load_spec(const char *spec, const char *only, int limit, struct suite 
     dir = spec + sizeof prefix - 1;
     if (!file_is_dir(dir))
         return err_set(e, ERR_INPUT, "'%s' is not a folder; the suite needs a checkout of KernelBench", dir);
-    if (parse_levels(only, want, e) < 0)
+    if (suite_parse_levels(only, want, e) < 0)
         return -1;
     inner = path_join(dir, "KernelBench");
-    rc = add_levels(&r, file_is_dir(inner) ? inner : dir, want, e);
+    rc = suite_add_levels(&r, file_is_dir(inner) ? inner : dir, want, e);
     free(inner);
     if (rc == 0 && r.n == 0)
         rc = err_set(e, ERR_INPUT, "'%s' has no task%s; expected %s/KernelBench/level1/ID_NAME.py", dir,
                      only ? " of these levels" : "", dir);
     if (rc == 0)
-        finish(&r, limit, true, ret);
-    rows_free(&r);
+        suite_finish(&r, limit, true, ret);
+    suite_rows_free(&r);
     return rc;
 }
 

@@ -44,7 +44,7 @@ int svg_ticks(double lo, double hi, int max, double *ticks)
     return n;
 }
 
-static void number(struct buf *out, double v, bool percent)
+static void svg_number(struct buf *out, double v, bool percent)
 {
     double a = fabs(v);
 
@@ -66,23 +66,23 @@ static void number(struct buf *out, double v, bool percent)
 #define BOTTOM 26
 #define MAX_POINTS 300
 
-struct frame {
+struct svg_frame {
     double x0, x1, y0, y1;
 };
 
-static double px(const struct frame *f, double x)
+static double svg_px(const struct svg_frame *f, double x)
 {
     return LEFT + (LW - LEFT - RIGHT) * (f->x1 > f->x0 ? (x - f->x0) / (f->x1 - f->x0) : 0.5);
 }
 
-static double py(const struct frame *f, double y)
+static double svg_py(const struct svg_frame *f, double y)
 {
     return LH - BOTTOM - (LH - TOP - BOTTOM) * (y - f->y0) / (f->y1 - f->y0);
 }
 
-static struct frame frame_of(const struct svg_lines *c)
+static struct svg_frame svg_frame_of(const struct svg_lines *c)
 {
-    struct frame f = {INFINITY, -INFINITY, c->from_zero ? 0 : INFINITY, -INFINITY};
+    struct svg_frame f = {INFINITY, -INFINITY, c->from_zero ? 0 : INFINITY, -INFINITY};
 
     for (int s = 0; s < c->n_series; s++)
         for (int i = 0; i < c->series[s].n; i++) {
@@ -95,11 +95,11 @@ static struct frame frame_of(const struct svg_lines *c)
             f.y1 = fmax(f.y1, y);
         }
     if (!isfinite(f.x0) || !isfinite(f.y0) || !isfinite(f.y1))
-        f = (struct frame){0, 1, 0, 1};
+        f = (struct svg_frame){0, 1, 0, 1};
     return f;
 }
 
-static void y_axis(struct buf *out, struct frame *f, bool percent)
+static void svg_y_axis(struct buf *out, struct svg_frame *f, bool percent)
 {
     double t[16];
     int n = svg_ticks(f->y0, f->y1, 5, t);
@@ -107,20 +107,21 @@ static void y_axis(struct buf *out, struct frame *f, bool percent)
     f->y0 = t[0];
     f->y1 = t[n - 1];
     for (int i = 0; i < n; i++) {
-        buf_addf(out, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, LW - RIGHT, py(f, t[i]), py(f, t[i]));
-        buf_addf(out, "<text class=tick text-anchor=end x=%d y=%.1f>", LEFT - 6, py(f, t[i]) + 4);
-        number(out, t[i], percent);
+        buf_addf(out, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, LW - RIGHT, svg_py(f, t[i]),
+                 svg_py(f, t[i]));
+        buf_addf(out, "<text class=tick text-anchor=end x=%d y=%.1f>", LEFT - 6, svg_py(f, t[i]) + 4);
+        svg_number(out, t[i], percent);
         buf_adds(out, "</text>");
     }
 }
 
-static void x_axis(struct buf *out, const struct svg_lines *c, const struct frame *f)
+static void svg_x_axis(struct buf *out, const struct svg_lines *c, const struct svg_frame *f)
 {
     double t[16], free_from = 0;
     int n;
 
     for (int i = 0; i < c->n_dividers; i++) {
-        double x = px(f, c->dividers[i].x);
+        double x = svg_px(f, c->dividers[i].x);
         if (i)
             buf_addf(out, "<line class=divider x1=%.1f x2=%.1f y1=%d y2=%d />", x, x, TOP, LH - BOTTOM);
         if (x < free_from)
@@ -135,10 +136,10 @@ static void x_axis(struct buf *out, const struct svg_lines *c, const struct fram
     n = svg_ticks(f->x0, f->x1, 6, t);
     for (int i = 0; i < n; i++)
         if (t[i] >= f->x0 && t[i] <= f->x1)
-            buf_addf(out, "<text class=tick text-anchor=middle x=%.1f y=%d>%.4g</text>", px(f, t[i]), LH - 8, t[i]);
+            buf_addf(out, "<text class=tick text-anchor=middle x=%.1f y=%d>%.4g</text>", svg_px(f, t[i]), LH - 8, t[i]);
 }
 
-static bool crosses(const struct svg_lines *c, double a, double b)
+static bool svg_crosses(const struct svg_lines *c, double a, double b)
 {
     for (int i = 0; i < c->n_dividers; i++)
         if (a < c->dividers[i].x && b >= c->dividers[i].x)
@@ -147,8 +148,8 @@ static bool crosses(const struct svg_lines *c, double a, double b)
 }
 
 /* Stages are separate curves: the pen is lifted at a divider. */
-static void path(struct buf *out, const struct svg_lines *c, const struct frame *f, const double *x, const double *y,
-                 int n, const char *class, int k)
+static void svg_path(struct buf *out, const struct svg_lines *c, const struct svg_frame *f, const double *x,
+                     const double *y, int n, const char *class, int k)
 {
     bool pen = false;
 
@@ -158,10 +159,10 @@ static void path(struct buf *out, const struct svg_lines *c, const struct frame 
             pen = false;
             continue;
         }
-        if (i && crosses(c, x[i - 1], x[i]))
+        if (i && svg_crosses(c, x[i - 1], x[i]))
             pen = false;
-        buf_addf(out, "%c%.1f %.1f", pen ? 'L' : 'M', px(f, x[i]), py(f, y[i]));
-        if (!pen && (i + 1 == n || !isfinite(y[i + 1]) || crosses(c, x[i], x[i + 1])))
+        buf_addf(out, "%c%.1f %.1f", pen ? 'L' : 'M', svg_px(f, x[i]), svg_py(f, y[i]));
+        if (!pen && (i + 1 == n || !isfinite(y[i + 1]) || svg_crosses(c, x[i], x[i + 1])))
             buf_addf(out, "h.1"); /* a lone value is a dot */
         pen = true;
     }
@@ -169,39 +170,39 @@ static void path(struct buf *out, const struct svg_lines *c, const struct frame 
 }
 
 /* Centred mean over 'width' values, within a stage. */
-static void smooth(const struct svg_lines *c, const double *x, const double *y, int n, int width, double *out)
+static void svg_smooth(const struct svg_lines *c, const double *x, const double *y, int n, int width, double *out)
 {
     for (int i = 0; i < n; i++) {
         double sum = 0;
         int m = 0;
-        for (int j = i; j >= 0 && j >= i - width / 2 && !crosses(c, x[j], x[i]); j--)
+        for (int j = i; j >= 0 && j >= i - width / 2 && !svg_crosses(c, x[j], x[i]); j--)
             if (isfinite(y[j]))
                 sum += y[j], m++;
-        for (int j = i + 1; j < n && j <= i + width / 2 && !crosses(c, x[i], x[j]); j++)
+        for (int j = i + 1; j < n && j <= i + width / 2 && !svg_crosses(c, x[i], x[j]); j++)
             if (isfinite(y[j]))
                 sum += y[j], m++;
         out[i] = m ? sum / m : NAN;
     }
 }
 
-static void draw_series(struct buf *out, const struct svg_lines *c, const struct frame *f, int k)
+static void svg_draw_series(struct buf *out, const struct svg_lines *c, const struct svg_frame *f, int k)
 {
     const struct svg_series *s = &c->series[k];
     double *mean;
 
     if (s->n < 24) {
-        path(out, c, f, s->x, s->y, s->n, "line", k);
+        svg_path(out, c, f, s->x, s->y, s->n, "line", k);
         return;
     }
     mean = xmalloc((size_t)s->n * sizeof *mean);
-    smooth(c, s->x, s->y, s->n, s->n / 12 > 3 ? s->n / 12 : 3, mean);
-    path(out, c, f, s->x, s->y, s->n, "raw", k);
-    path(out, c, f, s->x, mean, s->n, "line", k);
+    svg_smooth(c, s->x, s->y, s->n, s->n / 12 > 3 ? s->n / 12 : 3, mean);
+    svg_path(out, c, f, s->x, s->y, s->n, "raw", k);
+    svg_path(out, c, f, s->x, mean, s->n, "line", k);
     free(mean);
 }
 
 /* Values for the page's script: pixel, step within the stage, value. */
-static void data_of(struct buf *out, const struct svg_lines *c, const struct frame *f)
+static void svg_data_of(struct buf *out, const struct svg_lines *c, const struct svg_frame *f)
 {
     buf_addf(out, " data-pct=%d data-plot='[", c->percent);
     for (int k = 0; k < c->n_series; k++) {
@@ -214,7 +215,8 @@ static void data_of(struct buf *out, const struct svg_lines *c, const struct fra
         for (int i = 0; i < s->n; i += every) {
             if (!isfinite(s->y[i]))
                 continue;
-            buf_addf(out, "%s[%.1f,%.1f,%g,%.5g]", first ? "" : ",", px(f, s->x[i]), py(f, s->y[i]), s->x[i], s->y[i]);
+            buf_addf(out, "%s[%.1f,%.1f,%g,%.5g]", first ? "" : ",", svg_px(f, s->x[i]), svg_py(f, s->y[i]), s->x[i],
+                     s->y[i]);
             first = false;
         }
         buf_adds(out, "]}");
@@ -228,7 +230,7 @@ static void data_of(struct buf *out, const struct svg_lines *c, const struct fra
     buf_adds(out, "]'");
 }
 
-static void caption(struct buf *out, const struct svg_lines *c)
+static void svg_caption(struct buf *out, const struct svg_lines *c)
 {
     buf_adds(out, "<figcaption><b>");
     html_text(out, c->title);
@@ -249,20 +251,20 @@ static void caption(struct buf *out, const struct svg_lines *c)
 
 void svg_lines(struct buf *out, const struct svg_lines *c)
 {
-    struct frame f = frame_of(c);
+    struct svg_frame f = svg_frame_of(c);
     struct buf body;
 
     buf_init(&body, BUF_MAX_TEXT);
-    y_axis(&body, &f, c->percent);
-    x_axis(&body, c, &f);
+    svg_y_axis(&body, &f, c->percent);
+    svg_x_axis(&body, c, &f);
     for (int k = c->n_series - 1; k >= 0; k--)
-        draw_series(&body, c, &f, k);
+        svg_draw_series(&body, c, &f, k);
     buf_adds(out, "<figure>");
-    caption(out, c);
+    svg_caption(out, c);
     buf_addf(out, "<svg class=lines viewBox=\"0 0 %d %d\" role=img aria-label=\"", LW, LH);
     html_text(out, c->title);
     buf_adds(out, "\"");
-    data_of(out, c, &f);
+    svg_data_of(out, c, &f);
     buf_adds(out, ">");
     buf_add(out, body.p, body.n);
     buf_adds(out, "<g class=hover></g></svg></figure>\n");
@@ -276,52 +278,54 @@ void svg_lines(struct buf *out, const struct svg_lines *c)
 #define BRIGHT 60
 #define ROW 50
 
-static double bx(double share)
+static double svg_bx(double share)
 {
     return BLEFT + (BW - BLEFT - BRIGHT) * fmin(fmax(share, 0), 1);
 }
 
-static void one_bar(struct buf *out, double v, double y, double h, int k)
+static void svg_one_bar(struct buf *out, double v, double y, double h, int k)
 {
     if (!isfinite(v))
         return;
-    buf_addf(out, "<rect class=\"bar s%d\" x=%d y=%.1f width=%.1f height=%.1f rx=3 />", k, BLEFT, y, bx(v) - BLEFT, h);
+    buf_addf(out, "<rect class=\"bar s%d\" x=%d y=%.1f width=%.1f height=%.1f rx=3 />", k, BLEFT, y,
+             svg_bx(v) - BLEFT, h);
 }
 
-static bool bar_interval(const struct svg_bar *b, double *lo, double *hi)
+static bool svg_bar_interval(const struct svg_bar *b, double *lo, double *hi)
 {
     *lo = b->ends[1] > 0 ? b->ends[0] : b->value[1] - b->error;
     *hi = b->ends[1] > 0 ? b->ends[1] : b->value[1] + b->error;
     return isfinite(*lo) && isfinite(*hi) && *hi > *lo;
 }
 
-static void bar_row(struct buf *out, const struct svg_bar *b, const char *const names[2], int i)
+static void svg_bar_row(struct buf *out, const struct svg_bar *b, const char *const names[2], int i)
 {
     double y = 30 + i * ROW, lo, hi;
-    bool whisker = bar_interval(b, &lo, &hi);
+    bool whisker = svg_bar_interval(b, &lo, &hi);
 
     buf_addf(out, "<g><title>%s %.1f%%, %s %.1f%%</title><text class=label text-anchor=end x=%d y=%.1f>", names[0],
              100 * b->value[0], names[1], 100 * b->value[1], BLEFT - 12, y + 23);
     html_text(out, b->label);
     buf_adds(out, "</text>");
     for (int k = 0; k < 2; k++) {
-        one_bar(out, b->value[k], y + 2 + 18 * k, 15, k);
+        svg_one_bar(out, b->value[k], y + 2 + 18 * k, 15, k);
         if (isfinite(b->value[k]))
             buf_addf(out, "<text class=value x=%.1f y=%.1f>%.1f%%</text>",
-                     bx(k && whisker ? fmax(hi, b->value[k]) : b->value[k]) + 7, y + 14 + 18 * k, 100 * b->value[k]);
+                     svg_bx(k && whisker ? fmax(hi, b->value[k]) : b->value[k]) + 7, y + 14 + 18 * k,
+                     100 * b->value[k]);
     }
     if (whisker)
-        buf_addf(out, "<path class=whisker d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>", bx(lo), y + 27.5, bx(hi),
-                 bx(lo), y + 23.5, bx(hi), y + 23.5);
+        buf_addf(out, "<path class=whisker d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>", svg_bx(lo), y + 27.5,
+                 svg_bx(hi), svg_bx(lo), y + 23.5, svg_bx(hi), y + 23.5);
     buf_adds(out, "</g>");
 }
 
-static void share_grid(struct buf *out, double bottom)
+static void svg_share_grid(struct buf *out, double bottom)
 {
     for (int p = 0; p <= 100; p += 25)
         buf_addf(out, "<line class=grid x1=%.1f x2=%.1f y1=22 y2=%.1f /><text class=tick text-anchor=middle x=%.1f "
                       "y=14>%d%%</text>",
-                 bx(p / 100.0), bx(p / 100.0), bottom, bx(p / 100.0), p);
+                 svg_bx(p / 100.0), svg_bx(p / 100.0), bottom, svg_bx(p / 100.0), p);
 }
 
 void svg_bars(struct buf *out, const char *title, const char *const names[2], const struct svg_bar *bars, int n)
@@ -332,9 +336,9 @@ void svg_bars(struct buf *out, const char *title, const char *const names[2], co
                   "figcaption>", names[0],
              names[1]);
     buf_addf(out, "<svg viewBox=\"0 0 %d %d\" role=img>", BW, 34 + n * ROW);
-    share_grid(out, 30 + n * ROW);
+    svg_share_grid(out, 30 + n * ROW);
     for (int i = 0; i < n; i++)
-        bar_row(out, &bars[i], names, i);
+        svg_bar_row(out, &bars[i], names, i);
     buf_adds(out, "</svg></figure>\n");
 }
 
@@ -347,7 +351,7 @@ void svg_stacks(struct buf *out, const char *title, const struct svg_stack *rows
     for (int k = 0; k < n_parts; k++)
         buf_addf(out, " <span class=key><i class=%s></i>%s</span>", classes[k], names[k]);
     buf_addf(out, "</figcaption><svg viewBox=\"0 0 %d %d\" role=img>", BW, 30 + n * 34);
-    share_grid(out, 26 + n * 34);
+    svg_share_grid(out, 26 + n * 34);
     for (int i = 0; i < n; i++) {
         double total = 0, at = 0, y = 28 + i * 34;
         for (int k = 0; k < n_parts; k++)
@@ -361,10 +365,11 @@ void svg_stacks(struct buf *out, const char *title, const struct svg_stack *rows
                 continue;
             buf_addf(out, "<rect class=\"part %s\" x=%.1f y=%.1f width=%.1f height=22><title>%s: %g of %g (%.1f%%)</"
                           "title></rect>",
-                     classes[k], bx(at), y, bx(at + w) - bx(at), names[k], rows[i].parts[k], total, 100 * w);
+                     classes[k], svg_bx(at), y, svg_bx(at + w) - svg_bx(at), names[k], rows[i].parts[k], total,
+                     100 * w);
             if (w > 0.08)
                 buf_addf(out, "<text class=inside text-anchor=middle x=%.1f y=%.1f>%.0f%%</text>",
-                         (bx(at) + bx(at + w)) / 2, y + 15.5, 100 * w);
+                         (svg_bx(at) + svg_bx(at + w)) / 2, y + 15.5, 100 * w);
             at += w;
         }
     }

@@ -15,7 +15,7 @@
 
 #define RECENT 10
 
-static int add_line(json_t *v, size_t line, void *ctx, struct err *e)
+static int watch_add_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     return json_array_append(ctx, v);
 }
@@ -31,7 +31,7 @@ int watch_read(const char *run, json_t **ret_lines, double *ret_idle, struct err
         rc = err_set(e, ERR_INPUT, "'%s' has no metrics.jsonl; give the folder of a run that sft, rft, rl or run "
                                    "writes", run);
     if (rc == 0)
-        rc = jsonl_each(path, add_line, lines, e);
+        rc = jsonl_each(path, watch_add_line, lines, e);
     free(path);
     if (rc < 0) {
         json_decref(lines);
@@ -44,7 +44,7 @@ int watch_read(const char *run, json_t **ret_lines, double *ret_idle, struct err
 
 /* ---- one quantity of the newest stage ---- */
 
-static const struct row {
+static const struct watch_row {
     const char *key, *label;
     bool percent;
 } rows[] = {
@@ -57,15 +57,15 @@ static const struct row {
     {"lr", "learning rate", false},
 };
 
-static const json_t *last_line(const json_t *lines)
+static const json_t *watch_last_line(const json_t *lines)
 {
     return json_array_get(lines, json_array_size(lines) - 1);
 }
 
 /* The key's finite values in the last line's stage; caller frees. */
-static double *course(const json_t *lines, const char *key, size_t *ret_n)
+static double *watch_course(const json_t *lines, const char *key, size_t *ret_n)
 {
-    const char *stage = json_str(last_line(lines), "stage", "");
+    const char *stage = json_str(watch_last_line(lines), "stage", "");
     double *v = xmalloc((json_array_size(lines) + 1) * sizeof *v);
     const json_t *line;
     size_t i, n = 0;
@@ -79,7 +79,7 @@ static double *course(const json_t *lines, const char *key, size_t *ret_n)
     return v;
 }
 
-static double mean(const double *v, size_t n)
+static double watch_mean(const double *v, size_t n)
 {
     double sum = 0;
 
@@ -89,7 +89,7 @@ static double mean(const double *v, size_t n)
 }
 
 /* Each character is the mean of its share of the steps. */
-static void spark(struct buf *out, const double *v, size_t n, size_t width)
+static void watch_spark(struct buf *out, const double *v, size_t n, size_t width)
 {
     static const char *const block[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     double lo = INFINITY, hi = -INFINITY;
@@ -98,14 +98,14 @@ static void spark(struct buf *out, const double *v, size_t n, size_t width)
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < cells; i++) {
             size_t from = i * n / cells, to = (i + 1) * n / cells;
-            double x = mean(v + from, to - from);
+            double x = watch_mean(v + from, to - from);
             lo = fmin(lo, x), hi = fmax(hi, x);
             if (pass)
                 buf_adds(out, block[hi > lo ? (int)((x - lo) / (hi - lo) * 7.999) : 0]);
         }
 }
 
-static void duration(struct buf *out, double s)
+static void watch_duration(struct buf *out, double s)
 {
     if (s < 120)
         buf_addf(out, "%.0f s", s);
@@ -116,22 +116,22 @@ static void duration(struct buf *out, double s)
 }
 
 /* "rl, step 12, 34 min, last step 5 s ago" */
-static void heading(struct buf *out, const json_t *lines, double idle)
+static void watch_heading(struct buf *out, const json_t *lines, double idle)
 {
-    const json_t *last = last_line(lines);
+    const json_t *last = watch_last_line(lines);
 
     if (!last) {
         buf_adds(out, "no step is finished yet");
         return;
     }
     buf_addf(out, "%s, step %lld, ", json_str(last, "stage", "?"), (long long)json_i64(last, "step", 0));
-    duration(out, json_f64(last, "time_s", 0));
+    watch_duration(out, json_f64(last, "time_s", 0));
     buf_adds(out, ", last step ");
-    duration(out, idle);
+    watch_duration(out, idle);
     buf_adds(out, " ago");
 }
 
-static void value(struct buf *out, const struct row *r, double x)
+static void watch_value(struct buf *out, const struct watch_row *r, double x)
 {
     char text[40];
 
@@ -147,18 +147,18 @@ void watch_text(struct buf *out, const char *run, const json_t *lines, double id
     int room = width > 60 ? width - 50 : 10;
 
     buf_addf(out, "%s: ", run);
-    heading(out, lines, idle);
+    watch_heading(out, lines, idle);
     buf_addf(out, "\n%-24s %10s %10s\n", "", "last", "recently");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t n;
-        double *v = course(lines, rows[i].key, &n);
+        double *v = watch_course(lines, rows[i].key, &n);
         size_t recent = n < RECENT ? n : RECENT;
         if (n) {
             buf_addf(out, "%-24s", rows[i].label);
-            value(out, &rows[i], v[n - 1]);
-            value(out, &rows[i], mean(v + n - recent, recent));
+            watch_value(out, &rows[i], v[n - 1]);
+            watch_value(out, &rows[i], watch_mean(v + n - recent, recent));
             buf_adds(out, "  ");
-            spark(out, v, n, (size_t)room);
+            watch_spark(out, v, n, (size_t)room);
             buf_addc(out, '\n');
         }
         free(v);
@@ -167,22 +167,22 @@ void watch_text(struct buf *out, const char *run, const json_t *lines, double id
 
 /* ---- the page ---- */
 
-static void tiles(struct buf *out, const json_t *lines)
+static void watch_tiles(struct buf *out, const json_t *lines)
 {
     int shown = 0;
 
     buf_adds(out, "<div class=\"tiles many\">");
     for (size_t i = 0; i < sizeof rows / sizeof *rows && shown < 6; i++) {
         size_t n;
-        double *v = course(lines, rows[i].key, &n);
+        double *v = watch_course(lines, rows[i].key, &n);
         size_t recent = n < RECENT ? n : RECENT;
         if (n) {
             buf_adds(out, "<div class=tile><div class=label>");
             html_text(out, rows[i].label);
             buf_adds(out, "</div><div class=big>");
-            value(out, &rows[i], v[n - 1]);
+            watch_value(out, &rows[i], v[n - 1]);
             buf_addf(out, "</div><small>mean of %zu: ", recent);
-            value(out, &rows[i], mean(v + n - recent, recent));
+            watch_value(out, &rows[i], watch_mean(v + n - recent, recent));
             buf_adds(out, "</small></div>");
             shown++;
         }
@@ -198,9 +198,9 @@ void watch_page(struct buf *out, const char *run, const json_t *lines, double id
     struct buf sub;
 
     buf_init(&sub, 4096);
-    heading(&sub, lines, idle);
+    watch_heading(&sub, lines, idle);
     report_open(out, name, sub.p ? sub.p : "");
-    tiles(out, lines);
+    watch_tiles(out, lines);
     report_curves(out, &r);
     buf_addf(out, "<script>setTimeout(()=>location.reload(),%d)</script>\n", every * 1000);
     report_close(out, "metrics.jsonl, by <code>musacoder watch</code>, which writes it anew while it runs");

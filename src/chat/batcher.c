@@ -15,10 +15,10 @@
 #define PAUSE_S 1.0 /* after the engine failed */
 
 /* A prompt of a job, while its samples wait or are drawn. */
-struct part {
+struct batcher_part {
     struct chat_job *job;
     int prompt, left;
-    struct part *next;
+    struct batcher_part *next;
 };
 
 struct batcher {
@@ -29,19 +29,19 @@ struct batcher {
     atomic_bool stopping;
     pthread_mutex_t lock; /* what follows */
     pthread_cond_t came;
-    struct part *first, **last;
+    struct batcher_part *first, **last;
     struct batcher_stats stats;
 };
 
 /* ---- jobs ---- */
 
-struct chat_job *chat_job_new(struct ask *a)
+struct chat_job *chat_job_new(struct chat_ask *a)
 {
     static atomic_ulong number;
     struct chat_job *j = xcalloc(1, sizeof *j);
 
     j->ask = *a;
-    *a = (struct ask){0};
+    *a = (struct chat_ask){0};
     j->n = j->left = j->ask.n * j->ask.n_prompts;
     j->created = (int64_t)time(NULL);
     j->refs = 1;
@@ -74,7 +74,7 @@ void chat_job_release(struct chat_job *j)
     free(j);
 }
 
-static void tell(struct chat_job *j)
+static void batcher_tell(struct chat_job *j)
 {
     if (j->moved)
         j->moved(j, j->ctx);
@@ -82,7 +82,7 @@ static void tell(struct chat_job *j)
 
 /* ---- what the sampler calls, on the batcher's thread ---- */
 
-static bool has(const int32_t *ids, int n, int32_t id)
+static bool batcher_has(const int32_t *ids, int n, int32_t id)
 {
     for (int i = 0; i < n; i++)
         if (ids[i] == id)
@@ -90,7 +90,7 @@ static bool has(const int32_t *ids, int n, int32_t id)
     return false;
 }
 
-static void keep(struct drawn *d, int32_t id, float logp)
+static void batcher_keep(struct batcher_drawn *d, int32_t id, float logp)
 {
     if (d->ids.n == d->logp_cap) {
         d->logp_cap = 2 * d->logp_cap + 64;
@@ -100,30 +100,31 @@ static void keep(struct drawn *d, int32_t id, float logp)
     ivec_push(&d->ids, id);
 }
 
-static bool on_token(void *ctx, const struct sample *s)
+static bool batcher_on_token(void *ctx, const struct sample *s)
 {
     struct batcher *b = ctx;
-    struct part *p = s->user;
+    struct batcher_part *p = s->user;
     struct chat_job *j = p->job;
-    struct drawn *d = &j->drawn[p->prompt * j->ask.n + s->index];
+    struct batcher_drawn *d = &j->drawn[p->prompt * j->ask.n + s->index];
     int32_t id = s->tokens[s->n - 1];
-    bool ends = has(j->ask.stop_ids, j->ask.n_stop_ids, id), goes_on;
+    bool ends = batcher_has(j->ask.stop_ids, j->ask.n_stop_ids, id), goes_on;
     size_t n = 0;
     const char *bytes = tokenizer_bytes(b->c.tok, id, &n);
 
-    if (!bytes || ends || has(b->stop, b->n_stop, id) || (!j->ask.special && tokenizer_is_special(b->c.tok, id)))
+    if (!bytes || ends || batcher_has(b->stop, b->n_stop, id) ||
+        (!j->ask.special && tokenizer_is_special(b->c.tok, id)))
         n = 0;
     pthread_mutex_lock(&j->lock);
-    keep(d, id, s->logp[s->n - 1]);
+    batcher_keep(d, id, s->logp[s->n - 1]);
     words_add(&d->words, bytes ? bytes : "", n, j->ask.stop, j->ask.n_stop);
     goes_on = !ends && !d->words.stopped && !j->unwanted && !atomic_load(&b->stopping);
     if (j->ask.stream)
-        tell(j);
+        batcher_tell(j);
     pthread_mutex_unlock(&j->lock);
     return goes_on;
 }
 
-static void let_go(struct batcher *b, struct part *p, int tokens)
+static void batcher_let_go(struct batcher *b, struct batcher_part *p, int tokens)
 {
     struct chat_job *j = p->job;
 
@@ -137,31 +138,31 @@ static void let_go(struct batcher *b, struct part *p, int tokens)
     chat_job_release(j);
 }
 
-static void on_sample(void *ctx, const struct sample *s)
+static void batcher_on_sample(void *ctx, const struct sample *s)
 {
     struct batcher *b = ctx;
-    struct part *p = s->user;
+    struct batcher_part *p = s->user;
     struct chat_job *j = p->job;
-    struct drawn *d = &j->drawn[p->prompt * j->ask.n + s->index];
+    struct batcher_drawn *d = &j->drawn[p->prompt * j->ask.n + s->index];
 
     pthread_mutex_lock(&j->lock);
     d->finish = atomic_load(&b->stopping) ? FINISH_CANCELLED : s->finish;
     words_end(&d->words);
     d->done = true;
     j->left--;
-    tell(j);
+    batcher_tell(j);
     pthread_mutex_unlock(&j->lock);
-    let_go(b, p, s->n);
+    batcher_let_go(b, p, s->n);
 }
 
-static bool over(struct batcher *b)
+static bool batcher_over(struct batcher *b)
 {
     return atomic_load(&b->stopping) || stop_requested();
 }
 
-static void await(struct batcher *b)
+static void batcher_await(struct batcher *b)
 {
-    while (!b->first && !over(b)) {
+    while (!b->first && !batcher_over(b)) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 100000000;
@@ -171,9 +172,9 @@ static void await(struct batcher *b)
     }
 }
 
-static struct part *take(struct batcher *b)
+static struct batcher_part *batcher_take(struct batcher *b)
 {
-    struct part *p = b->first;
+    struct batcher_part *p = b->first;
 
     if (p && !(b->first = p->next))
         b->last = &b->first;
@@ -184,18 +185,18 @@ static struct part *take(struct batcher *b)
     return p;
 }
 
-static int more(void *ctx, bool idle, struct sample_request *ret)
+static int batcher_more(void *ctx, bool idle, struct sample_request *ret)
 {
     struct batcher *b = ctx;
-    struct part *p;
+    struct batcher_part *p;
 
     pthread_mutex_lock(&b->lock);
     if (idle)
-        await(b);
-    p = over(b) ? NULL : take(b);
+        batcher_await(b);
+    p = batcher_over(b) ? NULL : batcher_take(b);
     pthread_mutex_unlock(&b->lock);
     if (!p)
-        return over(b) ? -1 : 0;
+        return batcher_over(b) ? -1 : 0;
     *ret = (struct sample_request){.prompt = p->job->ask.prompt[p->prompt].v,
                                    .n_prompt = (int)p->job->ask.prompt[p->prompt].n,
                                    .n_samples = p->job->ask.n,
@@ -209,40 +210,41 @@ static int more(void *ctx, bool idle, struct sample_request *ret)
 /* ---- the thread ---- */
 
 /* Whoever still waits hears that nothing will come. */
-static void cancel_waiting(struct batcher *b)
+static void batcher_cancel_waiting(struct batcher *b)
 {
-    struct part *p;
+    struct batcher_part *p;
 
     for (;;) {
         pthread_mutex_lock(&b->lock);
-        p = take(b);
+        p = batcher_take(b);
         pthread_mutex_unlock(&b->lock);
         if (!p)
             return;
         for (int i = 0, n = p->job->ask.n; i < n; i++)
-            on_sample(b, &(struct sample){.index = i, .finish = FINISH_CANCELLED, .user = p});
+            batcher_on_sample(b, &(struct sample){.index = i, .finish = FINISH_CANCELLED, .user = p});
     }
 }
 
-static void *work(void *ctx)
+static void *batcher_work(void *ctx)
 {
     struct batcher *b = ctx;
     struct sampler_options o = {.temperature = 1, .max_batch = b->c.max_batch ? b->c.max_batch : ROWS,
                                 .max_new = b->c.max_len, .max_prompt = b->c.max_len, .stop_ids = b->stop,
-                                .n_stop = b->n_stop, .on_token = on_token, .on_sample = on_sample, .more = more,
+                                .n_stop = b->n_stop, .on_token = batcher_on_token, .on_sample = batcher_on_sample,
+                                .more = batcher_more,
                                 .ctx = b};
 
-    while (!over(b)) {
+    while (!batcher_over(b)) {
         struct sample *none;
         size_t n;
         struct err e = ERR_INIT;
-        if (sampler_run(b->c.model, &o, NULL, 0, &none, &n, &e) < 0 && !over(b)) {
+        if (sampler_run(b->c.model, &o, NULL, 0, &none, &n, &e) < 0 && !batcher_over(b)) {
             log_warn("the engine failed: %s", e.msg);
-            cancel_waiting(b);
+            batcher_cancel_waiting(b);
             nanosleep(&(struct timespec){.tv_sec = (time_t)PAUSE_S}, NULL);
         }
     }
-    cancel_waiting(b);
+    batcher_cancel_waiting(b);
     return NULL;
 }
 
@@ -255,11 +257,11 @@ int batcher_start(const struct batcher_config *c, struct batcher **ret, struct e
     b->last = &b->first;
     for (int i = 0; i < c->model->config.n_eos; i++)
         b->stop[b->n_stop++] = c->model->config.eos[i];
-    if (end >= 0 && !has(b->stop, b->n_stop, end))
+    if (end >= 0 && !batcher_has(b->stop, b->n_stop, end))
         b->stop[b->n_stop++] = end;
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->came, NULL);
-    if (pthread_create(&b->thread, NULL, work, b) != 0) {
+    if (pthread_create(&b->thread, NULL, batcher_work, b) != 0) {
         free(b);
         return err_set(e, ERR_ENV, "no thread for the engine");
     }
@@ -281,17 +283,17 @@ void batcher_stop(struct batcher *b)
         return;
     batcher_halt(b);
     pthread_join(b->thread, NULL);
-    cancel_waiting(b); /* what came while the thread ended */
+    batcher_cancel_waiting(b); /* what came while the thread ended */
     pthread_mutex_destroy(&b->lock);
     pthread_cond_destroy(&b->came);
     free(b);
 }
 
-static void put_part(struct batcher *b, struct chat_job *j, int prompt)
+static void batcher_put_part(struct batcher *b, struct chat_job *j, int prompt)
 {
-    struct part *p = xcalloc(1, sizeof *p);
+    struct batcher_part *p = xcalloc(1, sizeof *p);
 
-    *p = (struct part){.job = j, .prompt = prompt, .left = j->ask.n};
+    *p = (struct batcher_part){.job = j, .prompt = prompt, .left = j->ask.n};
     *b->last = p;
     b->last = &p->next;
     b->stats.prompt_tokens += j->ask.prompt[prompt].n;
@@ -302,10 +304,10 @@ int batcher_add(struct batcher *b, struct chat_job *j)
     int rc = -1;
 
     pthread_mutex_lock(&b->lock);
-    if (!over(b) && (b->stats.waiting == 0 || b->stats.waiting + j->n <= b->c.max_waiting)) {
+    if (!batcher_over(b) && (b->stats.waiting == 0 || b->stats.waiting + j->n <= b->c.max_waiting)) {
         j->refs += j->ask.n_prompts; /* nobody else has it yet */
         for (int i = 0; i < j->ask.n_prompts; i++)
-            put_part(b, j, i);
+            batcher_put_part(b, j, i);
         b->stats.waiting += j->n;
         b->stats.requests++;
         pthread_cond_signal(&b->came);

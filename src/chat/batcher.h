@@ -7,10 +7,10 @@
 #include <pthread.h>
 
 #include "base/err.h"
-#include "chat/ask.h"
+#include "chat/chat_ask.h"
 #include "chat/words.h"
 
-struct drawn {
+struct batcher_drawn {
     struct words words;
     struct ivec ids;  /* with the id that ended it */
     float *logp;      /* (ids.n) of ids: struct sample's */
@@ -22,12 +22,12 @@ struct drawn {
 };
 
 struct chat_job {
-    struct ask ask;        /* unchanged after batcher_add */
+    struct chat_ask ask;   /* unchanged after batcher_add */
     int n;                 /* samples: ask.n of each prompt */
     int64_t created;       /* seconds since 1970 */
     char id[48];
     pthread_mutex_t lock;  /* what follows */
-    struct drawn *drawn;   /* (n) */
+    struct batcher_drawn *drawn; /* (n) */
     int left;              /* samples that are not done */
     bool unwanted;         /* the caller has left */
     /* Something is new. Called with the lock held, from the batcher's thread; NULL when the caller has left. */
@@ -36,7 +36,7 @@ struct chat_job {
     int refs;
 };
 
-struct chat_job *chat_job_new(struct ask *a /* taken over */);
+struct chat_job *chat_job_new(struct chat_ask *a /* taken over */);
 void chat_job_release(struct chat_job *j);
 
 struct batcher;

@@ -36,13 +36,13 @@ struct talk {
 
 /* ---- answers ---- */
 
-static void refuse(struct http_call *c, int status, const char *type, const char *param, const char *code,
-                   const char *message)
+static void endpoint_refuse(struct http_call *c, int status, const char *type, const char *param, const char *code,
+                            const char *message)
 {
     http_reply_json(c, status, answer_error(type, param, code, message));
 }
 
-static void wake(struct chat_job *j, void *ctx)
+static void endpoint_wake(struct chat_job *j, void *ctx)
 {
     struct talk *t = ctx;
 
@@ -50,7 +50,7 @@ static void wake(struct chat_job *j, void *ctx)
         http_wake(t->call);
 }
 
-static void gone(void *ctx)
+static void endpoint_gone(void *ctx)
 {
     struct talk *t = ctx;
 
@@ -63,7 +63,7 @@ static void gone(void *ctx)
     free(t);
 }
 
-static long stream_next(void *ctx, char *to, size_t n)
+static long endpoint_stream_next(void *ctx, char *to, size_t n)
 {
     struct talk *t = ctx;
     size_t left = t->out.n - t->sent;
@@ -84,7 +84,7 @@ static long stream_next(void *ctx, char *to, size_t n)
     return (long)n;
 }
 
-static bool was_cancelled(const struct chat_job *j)
+static bool endpoint_was_cancelled(const struct chat_job *j)
 {
     for (int i = 0; i < j->n; i++)
         if (j->drawn[i].finish == FINISH_CANCELLED && !j->drawn[i].words.stopped)
@@ -92,23 +92,24 @@ static bool was_cancelled(const struct chat_job *j)
     return false;
 }
 
-static void reply_whole(struct http_call *c, struct talk *t)
+static void endpoint_reply_whole(struct http_call *c, struct talk *t)
 {
     json_t *v = NULL;
 
     pthread_mutex_lock(&t->job->lock);
-    if (t->job->left == 0 && !was_cancelled(t->job))
+    if (t->job->left == 0 && !endpoint_was_cancelled(t->job))
         v = answer_whole(t->job, t->p->name, t->p->tok);
     pthread_mutex_unlock(&t->job->lock);
     if (v)
         http_reply_json(c, 200, v);
     else
-        refuse(c, 503, "server_error", NULL, "stopping", "the engine stopped before the answer was whole; ask again");
+        endpoint_refuse(c, 503, "server_error", NULL, "stopping", "the engine stopped before the answer was whole; ask "
+                                                                  "again");
 }
 
 /* ---- asking ---- */
 
-static int read_ask(struct http_call *c, struct endpoint *p, bool chat, struct ask *ret)
+static int endpoint_read_ask(struct http_call *c, struct endpoint *p, bool chat, struct chat_ask *ret)
 {
     size_t n;
     const char *body = http_body(c, &n), *param = NULL, *code = NULL;
@@ -122,13 +123,14 @@ static int read_ask(struct http_call *c, struct endpoint *p, bool chat, struct a
         pthread_mutex_unlock(&p->encoding);
     }
     if (rc < 0)
-        refuse(c, code && !strcmp(code, "model_not_found") ? 404 : 400, "invalid_request_error", param, code, e.msg);
+        endpoint_refuse(c, code && !strcmp(code, "model_not_found") ? 404 : 400, "invalid_request_error", param, code,
+                        e.msg);
     json_decref(v);
     return rc;
 }
 
 /* Is it a request that the sampler takes? Asked of its first prompt: lengths and ids were looked at. */
-static int check_ask(struct http_call *c, struct endpoint *p, const struct ask *a)
+static int endpoint_check_ask(struct http_call *c, struct endpoint *p, const struct chat_ask *a)
 {
     struct sampler_options o = {.temperature = 1, .max_new = p->limits.max_len};
     struct sample_request q = {.prompt = a->prompt[0].v, .n_prompt = (int)a->prompt[0].n, .n_samples = a->n,
@@ -137,86 +139,86 @@ static int check_ask(struct http_call *c, struct endpoint *p, const struct ask *
 
     if (sampler_check(p->model, &o, &q, &e) == 0)
         return 0;
-    refuse(c, 400, "invalid_request_error", NULL, NULL, e.msg);
+    endpoint_refuse(c, 400, "invalid_request_error", NULL, NULL, e.msg);
     return -1;
 }
 
-static void begin(struct http_call *c, struct endpoint *p, struct ask *a)
+static void endpoint_begin(struct http_call *c, struct endpoint *p, struct chat_ask *a)
 {
     struct talk *t = xcalloc(1, sizeof *t);
     bool stream = a->stream;
 
     *t = (struct talk){.p = p, .call = c, .job = chat_job_new(a)};
     buf_init(&t->out, STREAM_MAX);
-    t->job->moved = wake;
+    t->job->moved = endpoint_wake;
     t->job->ctx = t;
     if (batcher_add(p->batcher, t->job) < 0) {
-        gone(t);
+        endpoint_gone(t);
         http_header_add(c, "Retry-After", "2");
-        refuse(c, 429, "rate_limit_error", NULL, "busy", "too many samples wait for the engine; come again");
+        endpoint_refuse(c, 429, "rate_limit_error", NULL, "busy", "too many samples wait for the engine; come again");
         return;
     }
     if (stream)
-        http_stream(c, "text/event-stream", stream_next, t, gone);
+        http_stream(c, "text/event-stream", endpoint_stream_next, t, endpoint_gone);
     else
-        http_park(c, t, gone);
+        http_park(c, t, endpoint_gone);
 }
 
-static void answer(struct http_call *c, struct endpoint *p, bool chat)
+static void endpoint_answer(struct http_call *c, struct endpoint *p, bool chat)
 {
     struct talk *t = http_woken(c);
-    struct ask a = {0};
+    struct chat_ask a = {0};
 
     if (t) {
-        reply_whole(c, t);
+        endpoint_reply_whole(c, t);
         return;
     }
-    if (read_ask(c, p, chat, &a) < 0)
+    if (endpoint_read_ask(c, p, chat, &a) < 0)
         return;
-    if (check_ask(c, p, &a) < 0)
+    if (endpoint_check_ask(c, p, &a) < 0)
         ask_free(&a);
     else
-        begin(c, p, &a);
+        endpoint_begin(c, p, &a);
 }
 
-static void route_chat(struct http_call *c, void *ctx)
+static void endpoint_route_chat(struct http_call *c, void *ctx)
 {
-    answer(c, ctx, true);
+    endpoint_answer(c, ctx, true);
 }
 
-static void route_plain(struct http_call *c, void *ctx)
+static void endpoint_route_plain(struct http_call *c, void *ctx)
 {
-    answer(c, ctx, false);
+    endpoint_answer(c, ctx, false);
 }
 
-static json_t *model_json(const struct endpoint *p)
+static json_t *endpoint_model_json(const struct endpoint *p)
 {
     return json_pack("{s:s,s:s,s:I,s:s,s:i}", "id", p->name, "object", "model", "created", (json_int_t)p->since,
                      "owned_by", "musacoder", "max_model_len", p->limits.max_len);
 }
 
-static void route_models(struct http_call *c, void *ctx)
+static void endpoint_route_models(struct http_call *c, void *ctx)
 {
-    http_reply_json(c, 200, json_pack("{s:s,s:[o]}", "object", "list", "data", model_json(ctx)));
+    http_reply_json(c, 200, json_pack("{s:s,s:[o]}", "object", "list", "data", endpoint_model_json(ctx)));
 }
 
-static void route_model(struct http_call *c, void *ctx)
+static void endpoint_route_model(struct http_call *c, void *ctx)
 {
     const struct endpoint *p = ctx;
 
     if (!strcmp(http_part(c), p->name))
-        http_reply_json(c, 200, model_json(p));
+        http_reply_json(c, 200, endpoint_model_json(p));
     else
-        refuse(c, 404, "invalid_request_error", "model", "model_not_found", "this model is not here");
+        endpoint_refuse(c, 404, "invalid_request_error", "model", "model_not_found", "this model is not here");
 }
 
 const struct http_route *endpoint_routes(void)
 {
     static const struct http_route routes[] = {
-        {"GET", "/v1/models", route_models, false},
-        {"GET", "/v1/models/{id+}", route_model, false},
-        {"POST", "/v1/chat/completions", route_chat, false},
-        {"POST", "/v1/completions", route_plain, false},
+        {"GET", "/v1/models", endpoint_route_models, false},
+        {"GET", "/v1/models/{id+}", endpoint_route_model, false},
+        {"POST", "/v1/chat/completions", endpoint_route_chat, false},
+        {"POST", "/v1/completions", endpoint_route_plain, false},
         {0},
     };
 
@@ -244,7 +246,7 @@ void endpoint_metrics(void *endpoint, struct buf *out)
 
 /* ---- life ---- */
 
-static char *name_of(const char *dir)
+static char *endpoint_name_of(const char *dir)
 {
     size_t n = strlen(dir);
     const char *slash;
@@ -255,7 +257,7 @@ static char *name_of(const char *dir)
     return slash && n > 1 ? xstrndup(slash + 1, (size_t)(dir + n - slash - 1)) : xstrndup(dir, n);
 }
 
-static int load(struct endpoint *p, const struct endpoint_config *c, struct err *e)
+static int endpoint_load(struct endpoint *p, const struct endpoint_config *c, struct err *e)
 {
     int most;
 
@@ -276,10 +278,10 @@ int endpoint_open(const struct endpoint_config *c, struct endpoint **ret, struct
     struct endpoint *p = xcalloc(1, sizeof *p);
     struct batcher_config b;
 
-    p->name = c->name ? xstrdup(c->name) : name_of(c->dir);
+    p->name = c->name ? xstrdup(c->name) : endpoint_name_of(c->dir);
     p->since = (int64_t)time(NULL);
     pthread_mutex_init(&p->encoding, NULL);
-    if (load(p, c, e) < 0) {
+    if (endpoint_load(p, c, e) < 0) {
         endpoint_close(p);
         return -1;
     }

@@ -21,7 +21,7 @@ void words_free(struct words *w)
 }
 
 /* Length of the longest beginning that does not end inside a character. */
-static size_t whole(const struct buf *b)
+static size_t words_whole(const struct buf *b)
 {
     for (size_t back = 1; back <= 3 && back <= b->n; back++) {
         unsigned char c = (unsigned char)b->p[b->n - back];
@@ -32,7 +32,7 @@ static size_t whole(const struct buf *b)
     return b->n;
 }
 
-static void drop(struct buf *b, size_t n)
+static void words_drop(struct buf *b, size_t n)
 {
     memmove(b->p, b->p + n, b->n - n);
     b->n -= n;
@@ -40,7 +40,7 @@ static void drop(struct buf *b, size_t n)
 }
 
 /* Bytes at the end of text that begin a stop string. */
-static size_t begun(const struct buf *t, const char *stop)
+static size_t words_begun(const struct buf *t, const char *stop)
 {
     size_t n = strlen(stop) - 1;
 
@@ -50,12 +50,12 @@ static size_t begun(const struct buf *t, const char *stop)
     return 0;
 }
 
-static void look_for_stops(struct words *w, size_t from, char *const *stop, int n_stop)
+static void words_look_for_stops(struct words *w, size_t from, char *const *stop, int n_stop)
 {
     size_t held = 0, at = w->text.n;
 
     for (int i = 0; i < n_stop; i++) {
-        size_t n = strlen(stop[i]), begin = from > n - 1 ? from - (n - 1) : 0, partly = begun(&w->text, stop[i]);
+        size_t n = strlen(stop[i]), begin = from > n - 1 ? from - (n - 1) : 0, partly = words_begun(&w->text, stop[i]);
         const char *hit = memmem(w->text.p + begin, w->text.n - begin, stop[i], n);
         if (hit && (size_t)(hit - w->text.p) < at)
             at = (size_t)(hit - w->text.p);
@@ -76,10 +76,10 @@ void words_add(struct words *w, const char *bytes, size_t n, char *const *stop, 
     if (w->stopped)
         return;
     buf_add(&w->raw, bytes, n);
-    ready = whole(&w->raw);
+    ready = words_whole(&w->raw);
     utf8_sanitize(&w->text, w->raw.p, ready);
-    drop(&w->raw, ready);
-    look_for_stops(w, from, stop, n_stop);
+    words_drop(&w->raw, ready);
+    words_look_for_stops(w, from, stop, n_stop);
 }
 
 void words_end(struct words *w)

@@ -36,7 +36,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static void show_text(const char *text, size_t n, void *ctx)
+static void agent_show_text(const char *text, size_t n, void *ctx)
 {
     for (size_t i = 0; i < n; i++) { // a model may write what steers terminals
         unsigned char c = (unsigned char)text[i];
@@ -46,7 +46,7 @@ static void show_text(const char *text, size_t n, void *ctx)
 }
 
 /* How fast a verdict's program is, in words. */
-static void print_speed(const json_t *verdict)
+static void agent_print_speed(const json_t *verdict)
 {
     const json_t *p = json_object_get(verdict, "performance");
 
@@ -57,7 +57,7 @@ static void print_speed(const json_t *verdict)
         fprintf(stderr, ", no speed: '%s' measures none", json_str(verdict, "backend", ""));
 }
 
-static void show_verdict(int turn, const struct talk_answer *a, const json_t *verdict, void *ctx)
+static void agent_show_verdict(int turn, const struct talk_answer *a, const json_t *verdict, void *ctx)
 {
     struct buf line;
 
@@ -66,14 +66,14 @@ static void show_verdict(int turn, const struct talk_answer *a, const json_t *ve
     fprintf(stderr, "turn %d: %s%s%s - %s", turn, json_str(verdict, "status", ""),
             json_is_string(json_object_get(verdict, "category")) ? ", " : "", json_str(verdict, "category", ""),
             line.p);
-    print_speed(verdict);
+    agent_print_speed(verdict);
     if (a->tokens)
         fprintf(stderr, " (%d tokens%s)", a->tokens, a->cut ? ", cut" : "");
     fputc('\n', stderr);
     buf_free(&line);
 }
 
-static int keep(const struct opts *o, const struct agent_result *r, struct err *e)
+static int agent_keep(const struct opts *o, const struct agent_result *r, struct err *e)
 {
     int rc = 0;
 
@@ -86,17 +86,17 @@ static int keep(const struct opts *o, const struct agent_result *r, struct err *
     return fflush(stdout) || rc < 0 ? -1 : 0;
 }
 
-static int exit_of(const struct agent_result *r)
+static int agent_exit_of(const struct agent_result *r)
 {
     const char *status = json_str(r->best, "status", "infra"), *category = json_str(r->best, "category", status);
 
     fprintf(stderr, "best: turn %d of %d, %s", r->turn, r->turns, category);
-    print_speed(r->best);
+    agent_print_speed(r->best);
     fputc('\n', stderr);
     return !strcmp(status, "passed") ? EXIT_OK : !strcmp(status, "infra") ? EXIT_UNFIT : EXIT_FAILED;
 }
 
-static int options_of(const struct opts *o, struct agent_options *a, struct talk_config *t, struct err *e)
+static int agent_options_of(const struct opts *o, struct agent_options *a, struct talk_config *t, struct err *e)
 {
     *t = (struct talk_config){.model = opts_str(o, "model"),
                               .model_name = opts_str(o, "model-name"),
@@ -123,23 +123,24 @@ static int options_of(const struct opts *o, struct agent_options *a, struct talk
     return prompt_style_parse(opts_str(o, "style"), &a->style, e);
 }
 
-static int play(const struct opts *o, struct talker *t, struct eval *ev, const struct task *task,
-                const struct agent_options *a, struct err *e)
+static int agent_do_play(const struct opts *o, struct talker *t, struct eval *ev, const struct task *task,
+                         const struct agent_options *a, struct err *e)
 {
-    struct agent_listener l = {.on_text = opts_bool(o, "show") ? show_text : NULL, .on_verdict = show_verdict};
+    struct agent_listener l = {.on_text = opts_bool(o, "show") ? agent_show_text : NULL,
+                               .on_verdict = agent_show_verdict};
     struct agent_result r = {0};
     struct err ignored = ERR_INIT;
-    int rc = agent_run(t, ev, task, a, &l, &r, e), kept = r.best ? keep(o, &r, rc < 0 ? &ignored : e) : 0;
+    int rc = agent_run(t, ev, task, a, &l, &r, e), kept = r.best ? agent_keep(o, &r, rc < 0 ? &ignored : e) : 0;
 
     if (rc == 0)
-        rc = kept < 0 ? -1 : exit_of(&r);
+        rc = kept < 0 ? -1 : agent_exit_of(&r);
     agent_result_free(&r);
     return rc;
 }
 
 static int agent_main(const struct opts *o, struct err *e)
 {
-    struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .jobs = 1, .owned = true};
+    struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .jobs = 1, .daemon_client = true};
     struct agent_options a;
     struct talk_config tc;
     struct talker *t = NULL;
@@ -147,12 +148,12 @@ static int agent_main(const struct opts *o, struct err *e)
     struct task task = {0};
     int rc = -1;
 
-    if (options_of(o, &a, &tc, e) < 0)
+    if (agent_options_of(o, &a, &tc, e) < 0)
         return -1;
     c.backend = a.eval.backend;
     if (eval_options_check(&a.eval, e) == 0 && eval_backend_check(a.eval.backend, e) == 0 &&
         task_read(opts_str(o, "task"), &task, e) == 0 && talker_open(&tc, &t, e) == 0 && eval_open(&c, &ev, e) == 0)
-        rc = play(o, t, ev, &task, &a, e);
+        rc = agent_do_play(o, t, ev, &task, &a, e);
     eval_close(ev);
     talker_close(t);
     task_free(&task);

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "bench/bench.h"
-#include "bench/compare.h"
+#include "bench/bench_compare.h"
 #include "bench/report.h"
 #include "cli/cli.h"
 #include "cli/profile.h"
@@ -67,7 +67,7 @@ static const struct opt rows[] = {
 };
 
 /* --samples is a number, or a folder where --samples-dir is not given. */
-static int take_samples(const struct opts *o, struct bench_options *b, struct err *e)
+static int bench_take_samples(const struct opts *o, struct bench_options *b, struct err *e)
 {
     const char *text = opts_str(o, "samples");
     char *end;
@@ -90,7 +90,7 @@ static int take_samples(const struct opts *o, struct bench_options *b, struct er
 }
 
 /* Of --dialect, else of the suite's name. */
-static bool dialect_is(const struct opts *o, const char *dialect)
+static bool bench_dialect_is(const struct opts *o, const char *dialect)
 {
     const char *suite = opts_str(o, "suite");
 
@@ -99,14 +99,14 @@ static bool dialect_is(const struct opts *o, const char *dialect)
     return suite && !strncmp(suite, dialect, strlen(dialect));
 }
 
-static int options_of(const struct opts *o, struct bench_options *b, struct err *e)
+static int bench_options_of(const struct opts *o, struct bench_options *b, struct err *e)
 {
     *b = (struct bench_options){
         .name = opts_str(o, "name"), .model = opts_str(o, "model"),
         .model_name = opts_str(o, "model-name"), .parallel = (int)opts_int(o, "parallel"),
             .samples_dir = opts_str(o, "samples-dir"),
         .tasks = opts_str(o, "tasks"), .suite = opts_str(o, "suite"),
-        .musa = dialect_is(o, "musa"), .levels = opts_str(o, "levels"),
+        .musa = bench_dialect_is(o, "musa"), .levels = opts_str(o, "levels"),
         .out = opts_str(o, "out"), .missing_fail = !strcmp(opts_str(o, "missing"), "fail"),
         .shrink_to = opts_int(o, "shrink-to"), .faster_than = opts_real(o, "faster-than"),
         .edits = opts_bool(o, "edits"), .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"),
@@ -130,14 +130,14 @@ static int options_of(const struct opts *o, struct bench_options *b, struct err 
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
     if (!(b->faster_than > 0))
         return err_set(e, ERR_INPUT, "--faster-than %g is not possible; 1.1 means ten percent faster", b->faster_than);
-    if (take_samples(o, b, e) < 0 || bench_feedback_parse(opts_str(o, "feedback"), &b->feedback, e) < 0)
+    if (bench_take_samples(o, b, e) < 0 || bench_feedback_parse(opts_str(o, "feedback"), &b->feedback, e) < 0)
         return -1;
     return prompt_style_parse(opts_str(o, "style"), &b->style, e);
 }
 
 /* The judge's own way to make a task small, in one process for all of a suite's; ctx: struct shrinker *, started when
  * the first task asks. */
-static int shrink(const struct task *t, int64_t max, json_t **ret, void *ctx, struct err *e)
+static int bench_do_shrink(const struct task *t, int64_t max, json_t **ret, void *ctx, struct err *e)
 {
     struct shrinker **s = ctx;
     struct shrunk out = {0};
@@ -152,7 +152,7 @@ static int shrink(const struct task *t, int64_t max, json_t **ret, void *ctx, st
     return rc;
 }
 
-static void print_json(const json_t *v)
+static void bench_print_json(const json_t *v)
 {
     char *text = json_text(v);
 
@@ -160,12 +160,12 @@ static void print_json(const json_t *v)
     free(text);
 }
 
-static void print_result(const struct bench_options *b, json_t *result, bool json)
+static void bench_print_result(const struct bench_options *b, json_t *result, bool json)
 {
     const json_t *list[] = {result};
 
     if (json) {
-        print_json(result);
+        bench_print_json(result);
         return;
     }
     if (json_object_get(result, "levels")) {
@@ -177,7 +177,7 @@ static void print_result(const struct bench_options *b, json_t *result, bool jso
     printf("\nreport: %s/report.html\n", b->out);
 }
 
-static int compare(const struct opts *o, struct err *e)
+static int bench_do_compare(const struct opts *o, struct err *e)
 {
     const char *html = opts_str(o, "html");
     json_t *v = NULL;
@@ -189,7 +189,7 @@ static int compare(const struct opts *o, struct err *e)
     if (rc == 0 && html)
         rc = report_compare_write(v, html, e);
     if (rc == 0 && opts_bool(o, "json"))
-        print_json(v);
+        bench_print_json(v);
     else if (rc == 0)
         bench_compare_table(stdout, v);
     if (rc == 0 && html && !opts_bool(o, "json"))
@@ -199,7 +199,7 @@ static int compare(const struct opts *o, struct err *e)
 }
 
 /* A table is complete where something was judged and no verdict is infra; tasks skipped by name are told in it. */
-static bool complete(const json_t *result)
+static bool bench_complete(const json_t *result)
 {
     const json_t *levels = json_object_get(result, "levels");
     const json_t *all = levels ? json_array_get(levels, json_array_size(levels) - 1) : result;
@@ -207,7 +207,7 @@ static bool complete(const json_t *result)
     return json_i64(all, "infra", 0) == 0 && (!levels || json_i64(all, "samples", 0) > 0);
 }
 
-static int run(const struct opts *o, struct err *e)
+static int bench_do_run(const struct opts *o, struct err *e)
 {
     struct shrinker *shrinker = NULL;
     struct bench_options b;
@@ -215,8 +215,8 @@ static int run(const struct opts *o, struct err *e)
     int rc;
 
     if (o->n_args && !strcmp(o->args[0], "compare"))
-        return compare(o, e);
-    rc = options_of(o, &b, e);
+        return bench_do_compare(o, e);
+    rc = bench_options_of(o, &b, e);
     if (rc == 0 && !b.queue)
         rc = eval_backend_check(opts_has(o, "backend") ? opts_str(o, "backend") : EVAL_OPTIONS_DEFAULT.backend, e);
     if (rc == 0)
@@ -227,19 +227,19 @@ static int run(const struct opts *o, struct err *e)
         b.verdict = verdict = judge_options_of(o);
         if (b.musa)
             json_object_set_new(verdict, "dialect", json_string("musa"));
-        b.shrink = shrink;
+        b.shrink = bench_do_shrink;
         b.shrink_ctx = &shrinker;
         rc = bench_run(&b, &result, e);
     }
     if (rc == 0)
         rc = report_write(b.out, e);
     if (rc == 0)
-        print_result(&b, result, opts_bool(o, "json"));
+        bench_print_result(&b, result, opts_bool(o, "json"));
     else if (e->kind == ERR_STOP)
         log_info("stopped; the same command continues in '%s'", b.out);
     shrinker_close(shrinker);
     if (rc == 0)
-        rc = complete(result) ? EXIT_OK : EXIT_UNFIT;
+        rc = bench_complete(result) ? EXIT_OK : EXIT_UNFIT;
     json_decref(result);
     json_decref(verdict);
     return rc;
@@ -270,4 +270,4 @@ const struct command cmd_bench = {
     "compare tests two finished run folders on their common tasks: McNemar's exact test on first samples, a bootstrap\n"
     "interval of the difference of Avg@k, and of speed the ratio with its interval and Wilcoxon's "
     "signed-rank test.\n\n",
-    rows, run, WORDS_ANY};
+    rows, bench_do_run, WORDS_ANY};

@@ -11,10 +11,10 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "device/device.h"
-#include "device/musa.h"
+#include "device/musa_cards.h"
 #include "eval/build/build.h"
 #include "eval/eval.h"
-#include "owner/owner.h"
+#include "daemon/daemon.h"
 #include "proc/jail.h"
 #include "proc/proc.h"
 
@@ -23,14 +23,15 @@ static const struct opt rows[] = {
     {0},
 };
 
-enum level { GOOD, NOTE, BAD };
+enum doctor_level { GOOD, NOTE, BAD };
 
-struct report {
+struct doctor_report {
     json_t *checks;
     bool unfit;
 };
 
-static void add(struct report *r, const char *name, enum level level, const char *text, const char *remedy)
+static void doctor_add(struct doctor_report *r, const char *name, enum doctor_level level, const char *text,
+                       const char *remedy)
 {
     static const char *const words[] = {"ok", "note", "missing"};
     json_t *v = json_pack("{s:s,s:s,s:o}", "check", name, "state", words[level], "text", json_utf8(text, strlen(text)));
@@ -42,7 +43,7 @@ static void add(struct report *r, const char *name, enum level level, const char
 }
 
 /* What a program prints; NULL if it cannot be run or fails. Owned. */
-static char *output_of(const char *program, const char *arg, const char *arg2)
+static char *doctor_output_of(const char *program, const char *arg, const char *arg2)
 {
     char *argv[] = {(char *)program, (char *)arg, (char *)arg2, NULL}, *text = NULL;
     struct proc_spec s = {.argv = argv, .timeout_s = 60};
@@ -56,19 +57,19 @@ static char *output_of(const char *program, const char *arg, const char *arg2)
     return text;
 }
 
-static char *first_line(const char *program, const char *arg, const char *arg2)
+static char *doctor_first_line(const char *program, const char *arg, const char *arg2)
 {
-    char *text = output_of(program, arg, arg2);
+    char *text = doctor_output_of(program, arg, arg2);
 
     if (text)
         text[strcspn(text, "\n")] = 0;
     return text;
 }
 
-/* The first line with this word, else the first; as output_of. */
-static char *matching_line(const char *program, const char *arg, const char *word)
+/* The first line with this word, else the first; as doctor_output_of. */
+static char *doctor_matching_line(const char *program, const char *arg, const char *word)
 {
-    char *text = output_of(program, arg, NULL), *at = text ? strstr(text, word) : NULL, *line;
+    char *text = doctor_output_of(program, arg, NULL), *at = text ? strstr(text, word) : NULL, *line;
 
     if (!text)
         return NULL;
@@ -80,33 +81,35 @@ static char *matching_line(const char *program, const char *arg, const char *wor
     return line;
 }
 
-static void check_compiler(struct report *r)
+static void doctor_check_compiler(struct doctor_report *r)
 {
     const char *cxx = getenv("MUSACODER_CXX");
-    char *line = first_line(cxx && *cxx ? cxx : "g++", "--version", NULL);
+    char *line = doctor_first_line(cxx && *cxx ? cxx : "g++", "--version", NULL);
 
-    add(r, "compiler", line ? GOOD : BAD, line ? line : "no C++ compiler", "run 'make setup', or set MUSACODER_CXX");
+    doctor_add(r, "compiler", line ? GOOD : BAD, line ? line : "no C++ compiler",
+               "run 'make setup', or set MUSACODER_CXX");
     free(line);
 }
 
-static void check_python(struct report *r)
+static void doctor_check_python(struct doctor_report *r)
 {
     static const char code[] = "import sys, torch, numpy; print('python', sys.version.split()[0] + ', torch', "
                                "torch.__version__ + ', numpy', numpy.__version__)";
     struct err e = ERR_INIT;
-    char *python = path_python(&e), *line = python ? first_line(python, "-c", code) : NULL, *text;
+    char *python = path_python(&e), *line = python ? doctor_first_line(python, "-c", code) : NULL, *text;
 
     text = line ? xasprintf("%s (%s)", line, python) : python ? xasprintf("'%s' has no PyTorch with numpy", python)
         : xstrdup(e.msg);
-    add(r, "python", line ? GOOD : BAD, text, "run 'make setup', or set MUSACODER_PYTHON to a Python with PyTorch >= "
-                                              "2.6");
+    doctor_add(r, "python", line ? GOOD : BAD, text, "run 'make setup', or set MUSACODER_PYTHON to a Python with "
+                                                     "PyTorch >= "
+                                                     "2.6");
     free(text);
     free(line);
     free(python);
 }
 
 /* The closest folder that exists: what is not made yet will be made there. */
-static char *existing_above(const char *path)
+static char *doctor_existing_above(const char *path)
 {
     char *p = xstrdup(path), *slash;
 
@@ -115,28 +118,28 @@ static char *existing_above(const char *path)
     return p;
 }
 
-static void check_folder(struct report *r, const char *name, char *path, double need_gb)
+static void doctor_check_folder(struct doctor_report *r, const char *name, char *path, double need_gb)
 {
-    char *at = existing_above(path), *text;
+    char *at = doctor_existing_above(path), *text;
     struct statvfs v;
     double gb = statvfs(at, &v) == 0 ? (double)v.f_bavail * (double)v.f_frsize / 1e9 : 0;
     bool writable = access(at, W_OK) == 0;
 
     text = xasprintf("%s, %.1f GB free%s", path, gb, writable ? "" : ", not writable");
     if (!writable)
-        add(r, name, BAD, text, "change its permissions, or set MUSACODER_DATA_DIR and MUSACODER_CACHE_DIR");
+        doctor_add(r, name, BAD, text, "change its permissions, or set MUSACODER_DATA_DIR and MUSACODER_CACHE_DIR");
     else
-        add(r, name, gb >= need_gb ? GOOD : NOTE, text, "free some disk space");
+        doctor_add(r, name, gb >= need_gb ? GOOD : NOTE, text, "free some disk space");
     free(text);
     free(at);
     free(path);
 }
 
-static void check_share(struct report *r)
+static void doctor_check_share(struct doctor_report *r)
 {
     char *share = path_share("runner/main.py"), *lib = jail_tool_folder(), *root = path_share("");
 
-    add(r, "share", file_exists(share) && lib ? GOOD : BAD,
+    doctor_add(r, "share", file_exists(share) && lib ? GOOD : BAD,
         file_exists(share) ? lib ? root : "the build folder has no lib/mcjail" : "'runner/main.py' is not found",
         "run 'make', or set MUSACODER_SHARE to the checkout");
     free(root);
@@ -144,7 +147,7 @@ static void check_share(struct report *r)
     free(lib);
 }
 
-static void check_jail(struct report *r)
+static void doctor_check_jail(struct doctor_report *r)
 {
     const struct jail_layers *l = jail_probe();
     struct buf text;
@@ -157,22 +160,22 @@ static void check_jail(struct report *r)
         buf_addf(&text, "; Landlock ABI %d", l->landlock_abi);
     if (l->cgroup)
         buf_addf(&text, "; cgroup v%d", l->cgroup);
-    add(r, "jail", l->enough ? l->missing[0] ? NOTE : GOOD : BAD, text.n ? text.p : "none", l->missing);
+    doctor_add(r, "jail", l->enough ? l->missing[0] ? NOTE : GOOD : BAD, text.n ? text.p : "none", l->missing);
     buf_free(&text);
 }
 
-static void check_machine(struct report *r)
+static void doctor_check_machine(struct doctor_report *r)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     double gb = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9;
     char *text = xasprintf("%ld CPUs, %.1f GB memory", cpus, gb);
 
-    add(r, "machine", gb >= 3.5 ? GOOD : NOTE, text, "the demo wants 4 GB of memory");
+    doctor_add(r, "machine", gb >= 3.5 ? GOOD : NOTE, text, "the demo wants 4 GB of memory");
     free(text);
 }
 
 /* Hands a buffer to itself through a descriptor, as the judge and a candidate's process do. */
-static int try_shared(struct device *d, struct err *e)
+static int doctor_try_shared(struct device *d, struct err *e)
 {
     struct device_buf a, b;
     int fd, rc;
@@ -190,18 +193,19 @@ static int try_shared(struct device *d, struct err *e)
     return rc;
 }
 
-static void check_kernels(struct report *r, const struct device_info *i, struct device *d)
+static void doctor_check_kernels(struct doctor_report *r, const struct device_info *i, struct device *d)
 {
     char *text = device_has_kernels(d) ? xasprintf("judge.fatbin loads on device %d", i->index)
                                        : xasprintf("no judge.fatbin in the build folder");
 
-    add(r, "kernels", device_has_kernels(d) ? GOOD : NOTE, text, "'cuda' needs them: install the CUDA toolkit (nvcc), "
-                                                                 "then run 'make'");
+    doctor_add(r, "kernels", device_has_kernels(d) ? GOOD : NOTE, text, "'cuda' needs them: install the CUDA toolkit "
+                                                                        "(nvcc), "
+                                                                        "then run 'make'");
     free(text);
 }
 
 /* What 'cuda' stands on, tried on one device: context, the judge's kernels, memory as file descriptors. */
-static void check_device(struct report *r, const struct device_info *i)
+static void doctor_check_device(struct doctor_report *r, const struct device_info *i)
 {
     struct err e = ERR_INIT;
     struct device *d;
@@ -211,52 +215,54 @@ static void check_device(struct report *r, const struct device_info *i)
                      i->name, i->cc / 10, i->cc % 10, (double)i->memory / 1e9, i->sm_count, i->memory_gbs,
                      i->driver_version[0] ? i->driver_version : "of unknown version", i->driver / 1000,
                      i->driver % 1000 / 10);
-    add(r, "gpu", GOOD, text, NULL);
+    doctor_add(r, "gpu", GOOD, text, NULL);
     free(text);
     if (device_open("cuda", i->index, &d, &e) < 0) {
-        add(r, "context", NOTE, e.msg, "'cuda' cannot use this device; 'sim' needs none");
+        doctor_add(r, "context", NOTE, e.msg, "'cuda' cannot use this device; 'sim' needs none");
         return;
     }
-    check_kernels(r, i, d);
-    if (try_shared(d, &e) == 0)
-        add(r, "shared", GOOD, "device memory travels between processes as file descriptors", NULL);
+    doctor_check_kernels(r, i, d);
+    if (doctor_try_shared(d, &e) == 0)
+        doctor_add(r, "shared", GOOD, "device memory travels between processes as file descriptors", NULL);
     else
-        add(r, "shared", NOTE, e.msg, "buffers of candidates go through pinned host memory instead: slower, no less "
-                                      "safe");
+        doctor_add(r, "shared", NOTE, e.msg, "buffers of candidates go through pinned host memory instead: slower, no "
+                                             "less "
+                                             "safe");
     device_close(d);
 }
 
 /* The compiler that builds find, which need not be in PATH. */
-static void check_nvcc(struct report *r)
+static void doctor_check_nvcc(struct doctor_report *r)
 {
     struct err e = ERR_INIT;
-    char *nvcc = build_nvcc(&e), *line = nvcc ? matching_line(nvcc, "--version", "release") : NULL, *text;
+    char *nvcc = build_nvcc(&e), *line = nvcc ? doctor_matching_line(nvcc, "--version", "release") : NULL, *text;
 
     text = line ? xasprintf("%s (%s)", line, nvcc) : nvcc ? xasprintf("'%s' does not run", nvcc) : xstrdup(e.msg);
-    add(r, "nvcc", line ? GOOD : NOTE, text, "none is needed for 'sim'");
+    doctor_add(r, "nvcc", line ? GOOD : NOTE, text, "none is needed for 'sim'");
     free(text);
     free(line);
     free(nvcc);
 }
 
-static void check_musa_card(struct report *r, const struct musa_card *c)
+static void doctor_check_musa_card(struct doctor_report *r, const struct musa_card *c)
 {
-    const struct profile *p = musa_card_profile(c);
+    const struct data_sheet *p = musa_card_profile(c);
     struct buf b;
 
     buf_init(&b, 1 << 16);
     buf_addf(&b, "%s, mp_%d%d; profile %s", c->name, c->major, c->minor, p ? p->name : "none");
-    add(r, "musa card", GOOD, b.p, NULL);
+    doctor_add(r, "musa card", GOOD, b.p, NULL);
     buf_clear(&b);
     if (p)
         musa_card_differences(c, p, &b);
     for (char *save = NULL, *line = strtok_r(b.p, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        add(r, "musa card", NOTE, line, "the card is right: please report it, with what docs/probe/probe.mu prints");
+        doctor_add(r, "musa card", NOTE, line, "the card is right: please report it, with what docs/probe/probe.mu "
+                                               "prints");
     buf_free(&b);
 }
 
 /* Where there is neither card nor compiler nothing is said: nobody else needs them. */
-static void check_musa(struct report *r)
+static void doctor_check_musa(struct doctor_report *r)
 {
     struct musa_card *cards = NULL;
     struct err e = ERR_INIT;
@@ -266,46 +272,46 @@ static void check_musa(struct report *r)
     if (musa_cards(&cards, &n, &e) < 0)
         n = 0;
     for (int i = 0; i < n; i++)
-        check_musa_card(r, &cards[i]);
+        doctor_check_musa_card(r, &cards[i]);
     free(cards);
     if ((mcc = musa_compiler(NULL)) || n > 0)
-        add(r, "mcc", mcc ? GOOD : NOTE, mcc ? mcc : "not found", "install the MUSA SDK, or set MUSACODER_MCC");
+        doctor_add(r, "mcc", mcc ? GOOD : NOTE, mcc ? mcc : "not found", "install the MUSA SDK, or set MUSACODER_MCC");
     if (mcc || n > 0) {
         int rc = eval_backend_check("musa", &e);
-        add(r, "musa", rc == 0 ? GOOD : NOTE, rc == 0 ? "the backend has all that it looks for" : e.msg,
-            "'sim' and 'cuda' judge MUSA programs without a card");
+        doctor_add(r, "musa", rc == 0 ? GOOD : NOTE, rc == 0 ? "the backend has all that it looks for" : e.msg,
+                   "'sim' and 'cuda' judge MUSA programs without a card");
     }
     free(mcc);
 }
 
 /* A lack that is no fault. msg: "what is missing; what to do": the second half is the remedy, else 'fallback'. */
-static void add_lack(struct report *r, const char *name, const char *msg, const char *fallback)
+static void doctor_add_lack(struct doctor_report *r, const char *name, const char *msg, const char *fallback)
 {
     const char *cut = strstr(msg, "; ");
     char *what = xstrndup(msg, cut ? (size_t)(cut - msg) : strlen(msg));
 
-    add(r, name, NOTE, what, cut ? cut + 2 : fallback);
+    doctor_add(r, name, NOTE, what, cut ? cut + 2 : fallback);
     free(what);
 }
 
-static void check_gpu(struct report *r)
+static void doctor_check_gpu(struct doctor_report *r)
 {
     struct device_info *all = NULL;
     struct err e = ERR_INIT;
     int n = 0;
 
-    check_nvcc(r);
+    doctor_check_nvcc(r);
     if (device_list("cuda", &all, &n, &e) < 0)
-        add_lack(r, "gpu", e.msg, "none is needed: 'sim' runs candidates on the CPU");
+        doctor_add_lack(r, "gpu", e.msg, "none is needed: 'sim' runs candidates on the CPU");
     for (int i = 0; i < n; i++)
-        check_device(r, &all[i]);
+        doctor_check_device(r, &all[i]);
     free(all);
 }
 
 /* The living owners; none is no lack. */
-static void check_owners(struct report *r)
+static void doctor_check_daemons(struct doctor_report *r)
 {
-    json_t *all = owner_list(NULL), *one;
+    json_t *all = daemon_list(NULL), *one;
     char since[32];
     size_t i;
 
@@ -314,13 +320,13 @@ static void check_owners(struct report *r)
         format_duration(json_f64(one, "since_s", 0), since, sizeof since);
         text = xasprintf("%s: process %d judges, for %s; log %s", json_str(one, "backend", "?"),
                          (int)json_i64(one, "pid", 0), since, json_str(one, "log", "?"));
-        add(r, "owner", GOOD, text, NULL);
+        doctor_add(r, "owner", GOOD, text, NULL);
         free(text);
     }
     json_decref(all);
 }
 
-static void print_table(const json_t *checks)
+static void doctor_print_table(const json_t *checks)
 {
     size_t i;
     json_t *v;
@@ -334,18 +340,18 @@ static void print_table(const json_t *checks)
 
 static int doctor_run(const struct opts *o, struct err *e)
 {
-    struct report r = {.checks = json_array()};
+    struct doctor_report r = {.checks = json_array()};
 
-    check_machine(&r);
-    check_compiler(&r);
-    check_python(&r);
-    check_share(&r);
-    check_folder(&r, "data", path_data(""), 1);
-    check_folder(&r, "cache", path_cache(""), 1);
-    check_jail(&r);
-    check_gpu(&r);
-    check_musa(&r);
-    check_owners(&r);
+    doctor_check_machine(&r);
+    doctor_check_compiler(&r);
+    doctor_check_python(&r);
+    doctor_check_share(&r);
+    doctor_check_folder(&r, "data", path_data(""), 1);
+    doctor_check_folder(&r, "cache", path_cache(""), 1);
+    doctor_check_jail(&r);
+    doctor_check_gpu(&r);
+    doctor_check_musa(&r);
+    doctor_check_daemons(&r);
     if (opts_bool(o, "json")) {
         json_t *v = json_pack("{s:b,s:O}", "fit", !r.unfit, "checks", r.checks);
         char *text = json_text(v);
@@ -353,7 +359,7 @@ static int doctor_run(const struct opts *o, struct err *e)
         free(text);
         json_decref(v);
     } else {
-        print_table(r.checks);
+        doctor_print_table(r.checks);
         puts(r.unfit ? "this machine is not ready: see 'missing' above" : "this machine is ready");
     }
     json_decref(r.checks);

@@ -57,13 +57,13 @@ static const struct opt rows[] = {
     {0},
 };
 
-struct texts {
+struct eval_texts {
     struct eval_candidate *c;
     struct buf *text;
     int n;
 };
 
-static void texts_free(struct texts *t)
+static void eval_texts_free(struct eval_texts *t)
 {
     for (int i = 0; i < t->n; i++)
         buf_free(&t->text[i]);
@@ -71,7 +71,7 @@ static void texts_free(struct texts *t)
     free(t->text);
 }
 
-static int read_stdin(struct buf *b, struct err *e)
+static int eval_read_stdin(struct buf *b, struct err *e)
 {
     char chunk[65536];
     ssize_t n;
@@ -83,7 +83,7 @@ static int read_stdin(struct buf *b, struct err *e)
     return b->cut ? err_set(e, ERR_INPUT, "standard input is larger than %zu bytes", b->max) : 0;
 }
 
-static bool is_python(const char *path)
+static bool eval_is_python(const char *path)
 {
     size_t n = strlen(path);
 
@@ -91,7 +91,7 @@ static bool is_python(const char *path)
 }
 
 /* A .py file is a program, standard input is what it looks like, any other file is a response. */
-static int read_candidates(const struct opts *o, struct texts *t, struct err *e)
+static int eval_read_candidates(const struct opts *o, struct eval_texts *t, struct err *e)
 {
     t->c = xcalloc((size_t)o->n_args, sizeof *t->c);
     t->text = xcalloc((size_t)o->n_args, sizeof *t->text);
@@ -101,22 +101,22 @@ static int read_candidates(const struct opts *o, struct texts *t, struct err *e)
 
         buf_init(&t->text[i], CANDIDATE_MAX);
         t->n = i + 1;
-        if ((in ? read_stdin(&t->text[i], e) : file_read(path, &t->text[i], e)) < 0)
+        if ((in ? eval_read_stdin(&t->text[i], e) : file_read(path, &t->text[i], e)) < 0)
             return -1;
         t->c[i] = (struct eval_candidate){.name = in ? "(standard input)" : path, .text = t->text[i].p,
                                           .n = t->text[i].n,
-                                          .kind = in ? EXTRACT_AUTO : is_python(path) ? EXTRACT_FILE
+                                          .kind = in ? EXTRACT_AUTO : eval_is_python(path) ? EXTRACT_FILE
                                               : EXTRACT_RESPONSE};
     }
     return 0;
 }
 
-struct tally {
+struct eval_tally {
     bool json;
     int n, passed, infra;
 };
 
-static void print_stages(const json_t *v)
+static void eval_print_stages(const json_t *v)
 {
     const char *stage;
     json_t *ms;
@@ -127,7 +127,7 @@ static void print_stages(const json_t *v)
     printf("%s\n", json_flag(v, "cached", false) ? "  (cached)" : "");
 }
 
-static void print_indented(const char *text)
+static void eval_print_indented(const char *text)
 {
     while (*text) {
         size_t n = strcspn(text, "\n");
@@ -138,7 +138,7 @@ static void print_indented(const char *text)
 }
 
 /* Foreign text of a verdict, without what steers terminals. */
-static void print_shown(const char *text, void (*print)(const char *text))
+static void eval_print_shown(const char *text, void (*print)(const char *text))
 {
     struct buf b;
 
@@ -148,12 +148,12 @@ static void print_shown(const char *text, void (*print)(const char *text))
     buf_free(&b);
 }
 
-static void print_plain(const char *text)
+static void eval_print_plain(const char *text)
 {
     fputs(text, stdout);
 }
 
-static void print_human(const json_t *v)
+static void eval_print_human(const json_t *v)
 {
     const char *status = json_str(v, "status", "?"), *category = json_str(v, "category", NULL);
     const json_t *reward = json_object_get(v, "reward");
@@ -161,22 +161,22 @@ static void print_human(const json_t *v)
 
     buf_init(&line, 400);
     feedback_line(v, &line);
-    print_shown(json_str(v, "candidate", "?"), print_plain);
+    eval_print_shown(json_str(v, "candidate", "?"), eval_print_plain);
     printf(": %s%s%s%s", status, category ? ", " : "", category ? category : "",
            category ? " in " : "");
     printf("%s", category ? json_str(v, "stage", "") : "");
     if (json_is_number(reward))
         printf(", reward %g", json_number_value(reward));
     printf(" - %s\n", line.p);
-    print_stages(v);
+    eval_print_stages(v);
     if (category)
-        print_shown(json_str(v, "feedback", ""), print_indented);
+        eval_print_shown(json_str(v, "feedback", ""), eval_print_indented);
     buf_free(&line);
 }
 
-static int report(int i, const json_t *v, void *ctx, struct err *e)
+static int eval_report(int i, const json_t *v, void *ctx, struct err *e)
 {
-    struct tally *t = ctx;
+    struct eval_tally *t = ctx;
     char *text;
 
     (void)i;
@@ -188,26 +188,26 @@ static int report(int i, const json_t *v, void *ctx, struct err *e)
         puts(text);
         free(text);
     } else {
-        print_human(v);
+        eval_print_human(v);
     }
     if (fflush(stdout) != 0 || ferror(stdout))
         return err_sys(e, "cannot write to standard output");
     return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
 }
 
-static int judge_all(const struct opts *o, struct eval *ev, const struct task *task, const struct texts *t,
-                     const struct eval_options *eo, struct err *e)
+static int eval_judge_all(const struct opts *o, struct eval *ev, const struct task *task, const struct eval_texts *t,
+                          const struct eval_options *eo, struct err *e)
 {
-    struct tally tally = {.json = opts_bool(o, "json")};
+    struct eval_tally tally = {.json = opts_bool(o, "json")};
 
-    if (eval_many(ev, task, t->c, t->n, eo, report, &tally, e) < 0)
+    if (eval_many(ev, task, t->c, t->n, eo, eval_report, &tally, e) < 0)
         return -1;
     if (!tally.json && tally.n > 1)
         printf("%d of %d passed%s\n", tally.passed, tally.n, tally.infra ? ", some could not be judged" : "");
     return tally.infra ? EXIT_UNFIT : tally.passed == tally.n ? EXIT_OK : EXIT_FAILED;
 }
 
-static int run_worker(const struct opts *o, const struct eval_config *c, struct err *e)
+static int eval_run_worker(const struct opts *o, const struct eval_config *c, struct err *e)
 {
     struct eval_config ready = *c;
     struct eval *ev;
@@ -224,7 +224,7 @@ static int run_worker(const struct opts *o, const struct eval_config *c, struct 
     return rc < 0 ? -1 : EXIT_OK;
 }
 
-static int run_candidates(const struct opts *o, const struct eval_config *c, struct err *e)
+static int eval_run_candidates(const struct opts *o, const struct eval_config *c, struct err *e)
 {
     struct eval_options eo = {.backend = opts_str(o, "backend"), .protocol = opts_str(o, "protocol"),
                               .trials = (int)opts_int(o, "trials"), .timeout_s = opts_real(o, "timeout"),
@@ -233,25 +233,25 @@ static int run_candidates(const struct opts *o, const struct eval_config *c, str
                               .calls = (int)opts_int(o, "calls"), .compile_baseline = opts_bool(o, "compile-baseline"),
                               .compile_mode = opts_str(o, "compile-mode"), .dialect = opts_str(o, "dialect"),
                               .capsule = opts_str(o, "capsule"), .fresh = c->no_cache};
-    struct texts t = {0};
+    struct eval_texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;
     int rc = -1;
 
     if (eval_options_check(&eo, e) == 0 && eval_backend_check(eo.backend, e) == 0 &&
-        task_read(opts_str(o, "task"), &task, e) == 0 && read_candidates(o, &t, e) == 0 &&
+        task_read(opts_str(o, "task"), &task, e) == 0 && eval_read_candidates(o, &t, e) == 0 &&
         eval_open(c, &ev, e) == 0)
-        rc = judge_all(o, ev, &task, &t, &eo, e);
+        rc = eval_judge_all(o, ev, &task, &t, &eo, e);
     if (rc >= 0 && eo.capsule && !file_exists(eo.capsule))
         log_warn("no capsule: the candidate did not pass");
     eval_close(ev);
-    texts_free(&t);
+    eval_texts_free(&t);
     task_free(&task);
     return rc;
 }
 
 /* Before the work, not after it: a path that cannot be written. An older capsule there stays until a new one passes. */
-static int check_capsule(const char *path, struct err *e)
+static int eval_check_capsule(const char *path, struct err *e)
 {
     char *folder = path ? xstrdup(path) : NULL, *slash = folder ? strrchr(folder, '/') : NULL;
     int rc = 0;
@@ -268,23 +268,23 @@ static int eval_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),
                             .no_cache = !opts_bool(o, "cache") || opts_has(o, "capsule"),
-                            .backend = opts_str(o, "backend"), .owned = true};
+                            .backend = opts_str(o, "backend"), .daemon_client = true};
 
     if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
         return -1;
     if (profile_use(o, opts_bool(o, "worker") ? NULL : opts_str(o, "backend"), e) < 0 || secret_use(o, e) < 0)
         return -1;
     if (opts_bool(o, "worker"))
-        return run_worker(o, &c, e);
+        return eval_run_worker(o, &c, e);
     if (!opts_has(o, "task"))
         return err_set(e, ERR_INPUT, "no task; give one with --task TASK.py");
     if (o->n_args == 0)
         return err_set(e, ERR_INPUT, "no candidate; name files, or '-' for standard input");
     if (opts_has(o, "capsule") && o->n_args != 1)
         return err_set(e, ERR_INPUT, "'--capsule' is for one candidate");
-    if (check_capsule(opts_str(o, "capsule"), e) < 0)
+    if (eval_check_capsule(opts_str(o, "capsule"), e) < 0)
         return -1;
-    return run_candidates(o, &c, e);
+    return eval_run_candidates(o, &c, e);
 }
 
 const struct command cmd_eval = {

@@ -33,7 +33,7 @@ struct stream {
 };
 
 /* Length of the longest prefix that does not end inside a UTF-8 character. */
-static size_t whole_characters(const struct buf *b)
+static size_t generate_whole_characters(const struct buf *b)
 {
     size_t back = 1;
 
@@ -47,13 +47,13 @@ static size_t whole_characters(const struct buf *b)
     return b->n;
 }
 
-static bool on_token(void *ctx, const struct sample *o)
+static bool generate_on_token(void *ctx, const struct sample *o)
 {
     struct stream *s = ctx;
     size_t n;
 
     tokenizer_decode(s->tok, &o->tokens[o->n - 1], 1, true, &s->held);
-    n = whole_characters(&s->held);
+    n = generate_whole_characters(&s->held);
     fwrite(s->held.p, 1, n, stdout);
     fflush(stdout);
     memmove(s->held.p, s->held.p + n, s->held.n - n);
@@ -62,7 +62,7 @@ static bool on_token(void *ctx, const struct sample *o)
     return true;
 }
 
-static int read_prompt(const struct opts *o, struct buf *out, struct err *e)
+static int generate_read_prompt(const struct opts *o, struct buf *out, struct err *e)
 {
     const char *text = opts_str(o, "prompt"), *file = opts_str(o, "file");
     char block[4096];
@@ -80,14 +80,14 @@ static int read_prompt(const struct opts *o, struct buf *out, struct err *e)
     return 0;
 }
 
-static int encode_prompt(const struct opts *o, struct tokenizer *tok, struct ivec *ids, struct err *e)
+static int generate_encode_prompt(const struct opts *o, struct tokenizer *tok, struct ivec *ids, struct err *e)
 {
     struct buf text;
     struct chat c;
     int rc;
 
     buf_init(&text, BUF_MAX_TEXT);
-    rc = read_prompt(o, &text, e);
+    rc = generate_read_prompt(o, &text, e);
     if (rc == 0 && opts_bool(o, "raw"))
         rc = tokenizer_encode(tok, text.p, text.n, TOK_SPECIAL, ids, e);
     else if (rc == 0 && (rc = chat_begin(&c, tok, CHAT_THINK_DEFAULT, e)) == 0) {
@@ -100,7 +100,7 @@ static int encode_prompt(const struct opts *o, struct tokenizer *tok, struct ive
     return rc;
 }
 
-static void print_samples(const struct tokenizer *tok, const struct sample *s, size_t n)
+static void generate_print_samples(const struct tokenizer *tok, const struct sample *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         char *text = tokenizer_text(tok, s[i].tokens, (size_t)s[i].n, true);
@@ -110,7 +110,8 @@ static void print_samples(const struct tokenizer *tok, const struct sample *s, s
     }
 }
 
-static int generate(const struct opts *o, struct model *m, struct tokenizer *tok, const struct ivec *ids, struct err *e)
+static int generate_generate(const struct opts *o, struct model *m, struct tokenizer *tok, const struct ivec *ids,
+                             struct err *e)
 {
     struct stream stream = {.tok = tok};
     struct sampler_options so = {.temperature = (float)opts_real(o, "temperature"),
@@ -133,12 +134,12 @@ static int generate(const struct opts *o, struct model *m, struct tokenizer *tok
     }
     buf_init(&stream.held, 64);
     if (q.n_samples == 1) {
-        so.on_token = on_token;
+        so.on_token = generate_on_token;
         so.ctx = &stream;
     }
     rc = sampler_run(m, &so, &q, 1, &s, &n, e);
     if (s && q.n_samples > 1)
-        print_samples(tok, s, n);
+        generate_print_samples(tok, s, n);
     else if (s && n)
         printf("%s\n", stream.held.p);
     if (rc == 0) {
@@ -164,10 +165,10 @@ static int generate_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "--model is needed");
     if (!(tok = tokenizer_load(dir, e)))
         return -1;
-    if (encode_prompt(o, tok, &ids, e) == 0 && (m = model_load(dir, e))) {
+    if (generate_encode_prompt(o, tok, &ids, e) == 0 && (m = model_load(dir, e))) {
         if (model_use_tokenizer(m, tok, e) == 0 &&
             model_to_device(m, opts_str(o, "device"), opts_str(o, "dtype"), e) == 0)
-            rc = generate(o, m, tok, &ids, e);
+            rc = generate_generate(o, m, tok, &ids, e);
         model_free(m);
     }
     ivec_free(&ids);

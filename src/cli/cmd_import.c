@@ -10,7 +10,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int import(const struct opts *o, struct err *e)
+static int import_import(const struct opts *o, struct err *e)
 {
     const char *out = opts_str(o, "out");
     char *script;
@@ -31,4 +31,4 @@ const struct command cmd_import = {
     "environment in the data folder (network). 'make base' fetches and imports a small model,\n"
     "SmolLM2-135M-Instruct. Other families, SentencePiece tokenizers and scaled rotations other than Llama 3's are\n"
     "refused by name.\n\n",
-    rows, import, 1};
+    rows, import_import, 1};

@@ -28,13 +28,13 @@ struct paths {
     size_t n;
 };
 
-static void paths_add(struct paths *p, char *path)
+static void lint_paths_add(struct paths *p, char *path)
 {
     p->v = xrealloc(p->v, (p->n + 1) * sizeof *p->v);
     p->v[p->n++] = path;
 }
 
-static int add_folder(struct paths *p, const char *folder, struct err *e)
+static int lint_add_folder(struct paths *p, const char *folder, struct err *e)
 {
     size_t n, before = p->n, k;
     char **names;
@@ -44,18 +44,18 @@ static int add_folder(struct paths *p, const char *folder, struct err *e)
     for (size_t i = 0; i < n; i++) {
         k = strlen(names[i]);
         if (k > 3 && !strcmp(names[i] + k - 3, ".py"))
-            paths_add(p, path_join(folder, names[i]));
+            lint_paths_add(p, path_join(folder, names[i]));
     }
     names_free(names, n);
     return p->n > before ? 0 : err_set(e, ERR_INPUT, "'%s' holds no .py file", folder);
 }
 
-static int collect(const struct opts *o, struct paths *p, struct err *e)
+static int lint_collect(const struct opts *o, struct paths *p, struct err *e)
 {
     for (int i = 0; i < o->n_args; i++) {
         if (!file_is_dir(o->args[i]))
-            paths_add(p, xstrdup(o->args[i]));
-        else if (add_folder(p, o->args[i], e) < 0)
+            lint_paths_add(p, xstrdup(o->args[i]));
+        else if (lint_add_folder(p, o->args[i], e) < 0)
             return -1;
     }
     return 0;
@@ -63,13 +63,13 @@ static int collect(const struct opts *o, struct paths *p, struct err *e)
 
 /* ---- printing ---- */
 
-struct tally {
+struct lint_tally {
     bool json;
     int tasks, found, no_tasks; /* no_tasks: files that cannot be linted */
     json_t *rules; /* rule -> number of tasks */
 };
 
-static void count_rules(struct tally *t, const json_t *findings)
+static void lint_count_rules(struct lint_tally *t, const json_t *findings)
 {
     json_t *seen = json_object();
     const char *rule;
@@ -84,7 +84,7 @@ static void count_rules(struct tally *t, const json_t *findings)
     json_decref(seen);
 }
 
-static void print_sizes(const json_t *report)
+static void lint_print_sizes(const json_t *report)
 {
     const json_t *changes = json_object_get(report, "judged_at"), *c;
     size_t i;
@@ -97,7 +97,7 @@ static void print_sizes(const json_t *report)
     printf(")");
 }
 
-static void print_report(const json_t *report)
+static void lint_print_report(const json_t *report)
 {
     const json_t *findings = json_object_get(report, "findings"), *f;
     size_t n = json_array_size(findings), i;
@@ -105,7 +105,7 @@ static void print_report(const json_t *report)
     printf("%s: %s", json_str(report, "task", "?"), n ? "" : "clean");
     if (n)
         printf("%zu finding%s", n, n == 1 ? "" : "s");
-    print_sizes(report);
+    lint_print_sizes(report);
     printf("\n");
     json_array_foreach(findings, i, f) {
         printf("  %s%s%s%s: %s\n", json_str(f, "rule", ""), json_str(f, "variant", NULL) ? " (variant " : "",
@@ -114,7 +114,7 @@ static void print_report(const json_t *report)
     }
 }
 
-static void print_summary(const struct tally *t)
+static void lint_print_summary(const struct lint_tally *t)
 {
     printf("\n%d of %d tasks have findings", t->found, t->tasks);
     if (t->no_tasks)
@@ -125,30 +125,30 @@ static void print_summary(const struct tally *t)
             printf("  %4" PRId64 "  %-22s  %s\n", json_i64(t->rules, r->name, 0), r->name, r->about);
 }
 
-static void print_rules(void)
+static void lint_print_rules(void)
 {
     for (const struct lint_rule *r = lint_rules; r->name; r++)
         printf("%-22s  %s\n%-22s  -> %s\n", r->name, r->about, "", r->remedy);
 }
 
-static int report_one(struct tally *t, const json_t *report, struct err *e)
+static int lint_report_one(struct lint_tally *t, const json_t *report, struct err *e)
 {
     char *text;
 
     t->tasks++;
     t->found += json_array_size(json_object_get(report, "findings")) > 0;
-    count_rules(t, json_object_get(report, "findings"));
+    lint_count_rules(t, json_object_get(report, "findings"));
     if (t->json) {
         text = json_text(report);
         puts(text);
         free(text);
     } else {
-        print_report(report);
+        lint_print_report(report);
     }
     return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
 }
 
-static int lint_one(struct linter *l, const char *path, struct tally *t, struct err *e)
+static int lint_one(struct linter *l, const char *path, struct lint_tally *t, struct err *e)
 {
     struct task task;
     json_t *report = NULL;
@@ -158,7 +158,7 @@ static int lint_one(struct linter *l, const char *path, struct tally *t, struct 
         return -1;
     rc = lint_task(l, &task, &report, e);
     if (rc == 0)
-        rc = report_one(t, report, e);
+        rc = lint_report_one(t, report, e);
     json_decref(report);
     task_free(&task);
     return rc;
@@ -166,7 +166,7 @@ static int lint_one(struct linter *l, const char *path, struct tally *t, struct 
 
 static int lint_all(const struct opts *o, const struct paths *p, struct linter *l, struct err *e)
 {
-    struct tally t = {.json = opts_bool(o, "json"), .rules = json_object()};
+    struct lint_tally t = {.json = opts_bool(o, "json"), .rules = json_object()};
     int rc = 0;
 
     for (size_t i = 0; i < p->n && rc == 0; i++) {
@@ -181,7 +181,7 @@ static int lint_all(const struct opts *o, const struct paths *p, struct linter *
             rc = err_set(e, ERR_STOP, "interrupted");
     }
     if (rc == 0 && !t.json && t.tasks + t.no_tasks > 1)
-        print_summary(&t);
+        lint_print_summary(&t);
     json_decref(t.rules);
     return rc < 0 ? -1 : t.found ? EXIT_FAILED : t.no_tasks ? EXIT_USAGE : EXIT_OK;
 }
@@ -197,12 +197,12 @@ static int lint_run(const struct opts *o, struct err *e)
     int rc = -1;
 
     if (opts_bool(o, "rules")) {
-        print_rules();
+        lint_print_rules();
         return EXIT_OK;
     }
     if (o->n_args == 0)
         return err_set(e, ERR_INPUT, "no task; name files or folders of them");
-    if (collect(o, &p, e) == 0 && lint_open(&lo, &l, e) == 0)
+    if (lint_collect(o, &p, e) == 0 && lint_open(&lo, &l, e) == 0)
         rc = lint_all(o, &p, l, e);
     lint_close(l);
     names_free(p.v, p.n);

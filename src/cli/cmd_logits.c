@@ -16,7 +16,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int32_t *read_tokens(const char *path, int *ret_n, struct err *e)
+static int32_t *logits_read_tokens(const char *path, int *ret_n, struct err *e)
 {
     json_t *list = json_read(path, e), *v;
     int32_t *ids;
@@ -44,7 +44,7 @@ static int32_t *read_tokens(const char *path, int *ret_n, struct err *e)
     return ids;
 }
 
-static int write_logits(const char *path, const float *z, int T, int V, struct err *e)
+static int logits_write(const char *path, const float *z, int T, int V, struct err *e)
 {
     struct st_writer *w = st_create(path, e);
     int64_t shape[2] = {T, V};
@@ -69,13 +69,13 @@ static int logits_run(const struct opts *o, struct err *e)
 
     if (!dir || !tokens || !out)
         return err_set(e, ERR_INPUT, "--model, --tokens and --out are needed");
-    if (!(ids = read_tokens(tokens, &T, e)))
+    if (!(ids = logits_read_tokens(tokens, &T, e)))
         return -1;
     if ((m = model_load(dir, e))) {
         z = xmalloc((size_t)T * (size_t)m->config.vocab_size * sizeof *z);
         if (model_to_device(m, opts_str(o, "device"), opts_str(o, "dtype"), e) == 0 &&
             model_logits(m, ids, T, z, e) == 0)
-            rc = write_logits(out, z, T, m->config.vocab_size, e);
+            rc = logits_write(out, z, T, m->config.vocab_size, e);
         free(z);
         model_free(m);
     }

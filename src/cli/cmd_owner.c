@@ -9,7 +9,7 @@
 #include "base/opt.h"
 #include "cli/cli.h"
 #include "eval/eval.h"
-#include "owner/owner.h"
+#include "daemon/daemon.h"
 
 static const struct opt rows[] = {
     {"owner", "stop", OPT_BOOL, "false", "ask all owners of this user to finish what they have and leave"},
@@ -22,7 +22,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int serve(const struct opts *o, struct err *e)
+static int owner_do_serve(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .backend = opts_str(o, "backend")};
 
@@ -30,21 +30,21 @@ static int serve(const struct opts *o, struct err *e)
         return -1;
     if (!opts_has(o, "digest"))
         return err_set(e, ERR_INPUT, "--serve needs the --digest of who starts it");
-    return eval_own(&c, opts_str(o, "digest"), e) < 0 ? -1 : EXIT_OK;
+    return eval_daemon_run(&c, opts_str(o, "digest"), e) < 0 ? -1 : EXIT_OK;
 }
 
-static int stop(struct err *e)
+static int owner_stop(struct err *e)
 {
-    int n = owner_stop_all(e);
+    int n = daemon_stop_all(e);
 
     if (n >= 0)
         printf("%d owner%s asked to leave\n", n, n == 1 ? "" : "s");
     return n < 0 ? -1 : EXIT_OK;
 }
 
-static int list(bool json, struct err *e)
+static int owner_do_list(bool json, struct err *e)
 {
-    json_t *all = owner_list(e), *one;
+    json_t *all = daemon_list(e), *one;
     char since[32], *text;
     size_t i;
 
@@ -69,7 +69,8 @@ static int list(bool json, struct err *e)
 
 static int owner_run(const struct opts *o, struct err *e)
 {
-    return opts_bool(o, "serve") ? serve(o, e) : opts_bool(o, "stop") ? stop(e) : list(opts_bool(o, "json"), e);
+    return opts_bool(o, "serve") ? owner_do_serve(o, e) : opts_bool(o, "stop") ? owner_stop(e)
+           : owner_do_list(opts_bool(o, "json"), e);
 }
 
 const struct command cmd_owner = {

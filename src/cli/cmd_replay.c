@@ -22,7 +22,7 @@ static const struct opt rows[] = {
 
 #define TOOL_FOUND 9 /* compute-sanitizer's exit code, as we ask for it */
 
-static bool on_path(const char *name, char out[512])
+static bool replay_on_path(const char *name, char out[512])
 {
     const char *path = getenv("PATH"), *extra = ":/usr/local/cuda/bin";
     char *all = xasprintf("%s%s", path ? path : "/usr/bin:/bin", extra), *save = NULL;
@@ -37,7 +37,7 @@ static bool on_path(const char *name, char out[512])
 }
 
 /* The vendor's tool that the executor runs under; none without such an option. */
-static int tool_of(const struct opts *o, bool sim, const char *under[10], char path[512], struct err *e)
+static int replay_tool_of(const struct opts *o, bool sim, const char *under[10], char path[512], struct err *e)
 {
     bool profile = opts_has(o, "profile"), check = opts_bool(o, "check");
     const char *name = profile ? "ncu" : "compute-sanitizer";
@@ -49,7 +49,7 @@ static int tool_of(const struct opts *o, bool sim, const char *under[10], char p
         return err_set(e, ERR_INPUT, "'--profile' needs a capsule of the backend 'cuda'");
     if ((!profile && !check) || sim)
         return 0;
-    if (!on_path(name, path))
+    if (!replay_on_path(name, path))
         return err_set(e, ERR_ENV, "'%s' is not found; install the CUDA toolkit, or add its bin folder to PATH", name);
     under[n++] = path;
     if (profile) {
@@ -61,14 +61,14 @@ static int tool_of(const struct opts *o, bool sim, const char *under[10], char p
     return 0;
 }
 
-static int by_size(const void *a, const void *b)
+static int replay_by_size(const void *a, const void *b)
 {
     double p = *(const double *)a, q = *(const double *)b;
 
     return p < q ? -1 : p > q;
 }
 
-static int time_it(const struct capsule *c, struct executor *x, int64_t n, json_t *out, struct err *e)
+static int replay_time_it(const struct capsule *c, struct executor *x, int64_t n, json_t *out, struct err *e)
 {
     double *ms = xcalloc((size_t)n, sizeof *ms);
     struct executor_timing t;
@@ -77,7 +77,7 @@ static int time_it(const struct capsule *c, struct executor *x, int64_t n, json_
     if (rc == 0 && t.ret_error)
         rc = err_set(e, ERR_ENV, "timing failed: %s", t.ret_why);
     if (rc == 0) {
-        qsort(ms, (size_t)n, sizeof *ms, by_size);
+        qsort(ms, (size_t)n, sizeof *ms, replay_by_size);
         json_object_set_new(out, "time", json_pack("{s:f,s:f,s:f,s:f,s:f,s:I}", "median_ms", ms[n / 2], "least_ms",
                                                    ms[0], "most_ms", ms[n - 1], "sum_ms", t.ret_sum_ms, "clock_ms",
                                                    t.ret_clock_ms, "calls", (json_int_t)n));
@@ -86,7 +86,7 @@ static int time_it(const struct capsule *c, struct executor *x, int64_t n, json_
     return rc;
 }
 
-static void add_findings(struct executor *x, json_t *out)
+static void replay_add_findings(struct executor *x, json_t *out)
 {
     struct err e = ERR_INIT;
     char *text;
@@ -97,7 +97,7 @@ static void add_findings(struct executor *x, json_t *out)
     free(text);
 }
 
-static int run_in(const struct capsule *c, struct executor *x, const struct opts *o, json_t *out, struct err *e)
+static int replay_run_in(const struct capsule *c, struct executor *x, const struct opts *o, json_t *out, struct err *e)
 {
     struct capsule_result r;
 
@@ -109,13 +109,13 @@ static int run_in(const struct capsule *c, struct executor *x, const struct opts
     if (r.error || r.wrong)
         json_object_set_new(out, "why", json_utf8(r.error ? r.why : r.text, strlen(r.error ? r.why : r.text)));
     if (opts_bool(o, "check"))
-        add_findings(x, out);
-    if (opts_int(o, "time") > 0 && !r.error && time_it(c, x, opts_int(o, "time"), out, e) < 0)
+        replay_add_findings(x, out);
+    if (opts_int(o, "time") > 0 && !r.error && replay_time_it(c, x, opts_int(o, "time"), out, e) < 0)
         return -1;
     return r.right ? EXIT_OK : EXIT_FAILED;
 }
 
-static void show(const struct capsule *c, const json_t *out)
+static void replay_show(const struct capsule *c, const json_t *out)
 {
     const json_t *log = json_object_get(c->head, "log"), *t = json_object_get(out, "time"), *f;
     size_t i;
@@ -143,8 +143,8 @@ static int replay_capsule(const struct capsule *c, const struct opts *o, struct 
     char path[512];
     int rc = -1;
 
-    if (tool_of(o, !strcmp(backend, "sim"), under, path, e) == 0 && executor_start(&x, &ex, e) == 0)
-        rc = run_in(c, ex, o, out, e);
+    if (replay_tool_of(o, !strcmp(backend, "sim"), under, path, e) == 0 && executor_start(&x, &ex, e) == 0)
+        rc = replay_run_in(c, ex, o, out, e);
     if (executor_end(ex) == TOOL_FOUND && under[0] && rc >= 0) {
         json_object_set_new(out, "why", json_string("compute-sanitizer reports errors"));
         rc = EXIT_FAILED;
@@ -155,7 +155,7 @@ static int replay_capsule(const struct capsule *c, const struct opts *o, struct 
         puts(text);
         free(text);
     } else if (rc >= 0) {
-        show(c, out);
+        replay_show(c, out);
     }
     json_decref(out);
     return rc;

@@ -14,7 +14,7 @@
 #include "train/cluster.h"
 #include "train/judge.h"
 #include "train/rft.h"
-#include "train/schedule.h"
+#include "train/lr_schedule.h"
 
 #define STR2(x) #x
 #define STR(x) STR2(x)
@@ -73,7 +73,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int collect(const struct opts *o, const json_t *verdict, struct err *e)
+static int rft_do_collect(const struct opts *o, const json_t *verdict, struct err *e)
 {
     struct rft_options ro = {
         .model = opts_str(o, "model"), .data = opts_str(o, "prompts"), .out = opts_str(o, "out"),
@@ -91,7 +91,7 @@ static int collect(const struct opts *o, const json_t *verdict, struct err *e)
     return rft_collect(&ro, e);
 }
 
-static int learn(const struct opts *o, struct err *e)
+static int rft_learn(const struct opts *o, struct err *e)
 {
     struct sft_options so;
     struct opts with = *o;
@@ -111,10 +111,10 @@ static int learn(const struct opts *o, struct err *e)
 }
 
 /* What the second half would refuse after hours of sampling. */
-static int check_learning(const struct opts *o, struct err *e)
+static int rft_check_learning(const struct opts *o, struct err *e)
 {
-    struct schedule s = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"),
-                         .floor = opts_real(o, "lr-floor")};
+    struct lr_schedule s = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"),
+                            .floor = opts_real(o, "lr-floor")};
     char *copy = xstrdup(opts_has(o, "data") ? opts_str(o, "data") : ""), *save = NULL;
     int rc = schedule_check(&s, e);
 
@@ -138,11 +138,11 @@ static int rft_command(const struct opts *o, struct err *e)
     if (rc == 0)
         rc = secret_use(o, e);
     if (rc == 0)
-        rc = check_learning(o, e);
+        rc = rft_check_learning(o, e);
     if (rc == 0)
-        rc = collect(o, verdict, e);
+        rc = rft_do_collect(o, verdict, e);
     if (rc == 0 && opts_int(o, "steps") > 0)
-        rc = learn(o, e);
+        rc = rft_learn(o, e);
     json_decref(verdict);
     if (rc < 0)
         return -1;

@@ -96,7 +96,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int policy_of(const struct opts *o, struct policy_options *p, struct err *e)
+static int rl_policy_of(const struct opts *o, struct policy_options *p, struct err *e)
 {
     *p = (struct policy_options){.clip = {opts_real(o, "eps-low"), opts_real(o, "eps-high")},
                                  .after_mask = opts_bool(o, "after-mask"), .kl_coef = opts_real(o, "kl-coef"),
@@ -107,7 +107,7 @@ static int policy_of(const struct opts *o, struct policy_options *p, struct err 
     return kl_kind_of(opts_str(o, "kl"), &p->kl, e);
 }
 
-static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
+static int rl_options_of(const struct opts *o, struct rl_options *r, struct err *e)
 {
     *r = (struct rl_options){
         .model = opts_str(o, "model"), .data = opts_str(o, "prompts"), .out = opts_str(o, "out"),
@@ -139,10 +139,10 @@ static int options_of(const struct opts *o, struct rl_options *r, struct err *e)
         return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
     if (model_folder_max_new(r->model, opts_int(o, "max-new"), &r->max_new, e) < 0 ||
         schedule_check(&r->schedule, e) < 0 ||
-        schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || policy_of(o, &r->policy, e) < 0 ||
+        schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || rl_policy_of(o, &r->policy, e) < 0 ||
         prompt_style_parse(opts_str(o, "style"), &r->style, e) < 0)
         return -1;
-    if (drawer_sync_of(opts_str(o, "rollout-sync"), &r->sync, e) < 0)
+    if (rollout_engine_sync_of(opts_str(o, "rollout-sync"), &r->sync, e) < 0)
         return -1;
     return advantage_kind_of(opts_str(o, "advantage"), &r->advantage, e);
 }
@@ -151,7 +151,7 @@ static int rl_command(const struct opts *o, struct err *e)
 {
     struct rl_options r;
     json_t *verdict = judge_options_of(o);
-    int rc = options_of(o, &r, e);
+    int rc = rl_options_of(o, &r, e);
 
     r.verdict = verdict;
     if (rc == 0 && opts_has(o, "backend"))

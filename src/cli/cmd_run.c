@@ -21,12 +21,12 @@
 #include "nn/budget.h"
 #include "nn/model.h"
 #include "train/recipe.h"
-#include "train/schedule.h"
+#include "train/lr_schedule.h"
 
 #define MAX_STAGES 32
 
 /* A section of the recipe: which command it configures and which of its options are paths that the run decides. */
-struct kind {
+struct run_kind {
     const char *section;
     const struct command *command;
     const char *folder;  /* under the run folder; NULL: the section's name */
@@ -34,7 +34,7 @@ struct kind {
     bool makes_model;    /* folder/model, or the folder itself for init, is the next stage's model */
 };
 
-static const struct kind kinds[] = {
+static const struct run_kind kinds[] = {
     {"synth", &cmd_synth, "data", "out=out", false},
     {"public", &cmd_synth, NULL, "out=out", false}, // records of modules as people write them, beside synth's
     {"init", &cmd_scratch, NULL, "data=train out=out", true},
@@ -53,7 +53,7 @@ static const struct kind kinds[] = {
 
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
-struct run {
+struct recipe_run {
     json_t *recipe;
     char *out;
     struct run_stage stages[MAX_STAGES];
@@ -67,7 +67,7 @@ struct run {
     struct err *e;
 };
 
-static const struct kind *kind_find(const char *section)
+static const struct run_kind *run_kind_find(const char *section)
 {
     for (size_t i = 0; i < N_KINDS; i++)
         if (!strcmp(kinds[i].section, section))
@@ -75,7 +75,7 @@ static const struct kind *kind_find(const char *section)
     return NULL;
 }
 
-static void section_names(const char **names)
+static void run_section_names(const char **names)
 {
     for (size_t i = 0; i < N_KINDS; i++)
         names[i] = kinds[i].section;
@@ -85,7 +85,7 @@ static void section_names(const char **names)
 /* ---- planning: every option is resolved and checked before the first stage runs ---- */
 
 /* "train+own": the files that there are, with commas between. */
-static char *data_files(const struct run *r, const char *what)
+static char *run_data_files(const struct recipe_run *r, const char *what)
 {
     static const struct {
         const char *word, *path;
@@ -104,12 +104,12 @@ static char *data_files(const struct run *r, const char *what)
     return buf_detach(&list);
 }
 
-static char *path_value(const struct run *r, const struct run_stage *s, const char *what)
+static char *run_path_value(const struct recipe_run *r, const struct run_stage *s, const char *what)
 {
     if (!strcmp(what, "out"))
         return xstrdup(s->dir);
     if (!strncmp(what, "train", 5))
-        return data_files(r, what);
+        return run_data_files(r, what);
     if (!strcmp(what, "harvest"))
         return xasprintf("%s/data/harvest.jsonl", r->out);
     if (!strcmp(what, "prompts"))
@@ -124,7 +124,7 @@ static char *path_value(const struct run *r, const struct run_stage *s, const ch
 }
 
 /* Numbers of which every stage wants at least one: said now, not after the stages before it. */
-static int check_counts(const struct run_stage *s, struct err *e)
+static int run_check_counts(const struct run_stage *s, struct err *e)
 {
     static const char *const names[] = {"steps", "batch-tokens", "val-every", "save-every", "samples", "group",
                                         "batch-prompts", "epochs", "minibatches", "turns", "vocab", "hidden", "layers",
@@ -141,7 +141,7 @@ static int check_counts(const struct run_stage *s, struct err *e)
 }
 
 /* The options of a stage as flags: paths, and the recipe's seed where the section has none. */
-static int parse_options(struct run *r, struct run_stage *s, const struct kind *k, struct err *e)
+static int run_parse_options(struct recipe_run *r, struct run_stage *s, const struct run_kind *k, struct err *e)
 {
     const json_t *section = json_object_get(r->recipe, k->section), *seed = json_object_get(r->recipe, "seed");
     char *argv[32], *words = xstrdup(k->paths), *save = NULL, *seed_text = NULL;
@@ -151,7 +151,7 @@ static int parse_options(struct run *r, struct run_stage *s, const struct kind *
         char *eq = strchr(w, '='), *value;
 
         *eq = 0;
-        value = path_value(r, s, eq + 1);
+        value = run_path_value(r, s, eq + 1);
         argv[argc++] = xasprintf("--%s=%s", w, value);
         free(value);
     }
@@ -162,11 +162,11 @@ static int parse_options(struct run *r, struct run_stage *s, const struct kind *
     }
     rc = opts_parse(s->command->rows, argc, argv, json_is_object(section) ? section : NULL, &s->opts, e);
     if (rc == 0 && opts_has(&s->opts, "lr-floor")) // a stage that learns: now, not after the stages before it
-        rc = schedule_check(&(struct schedule){.peak = opts_real(&s->opts, "lr"),
-                                               .floor = opts_real(&s->opts, "lr-floor"),
-                                               .warmup = json_f64(s->opts.values, "warmup", 0)}, e);
+        rc = schedule_check(&(struct lr_schedule){.peak = opts_real(&s->opts, "lr"),
+                                                  .floor = opts_real(&s->opts, "lr-floor"),
+                                                  .warmup = json_f64(s->opts.values, "warmup", 0)}, e);
     if (rc == 0)
-        rc = check_counts(s, e);
+        rc = run_check_counts(s, e);
     for (int i = 0; i < argc; i++)
         free(argv[i]);
     free(words);
@@ -174,7 +174,7 @@ static int parse_options(struct run *r, struct run_stage *s, const struct kind *
 }
 
 /* What the stage does, without where: the folder may move. Also what the resolved recipe shows. New object. */
-static json_t *meaning(const struct run_stage *s, const struct kind *k)
+static json_t *run_meaning(const struct run_stage *s, const struct run_kind *k)
 {
     json_t *v = json_deep_copy(s->opts.values);
     char *words = xstrdup(k->paths), *save = NULL;
@@ -190,7 +190,7 @@ static json_t *meaning(const struct run_stage *s, const struct kind *k)
 /* How often to save and how many processes work change nothing in the result: a stage may go on with other values. */
 static const char *const no_meaning[] = {"save-every", "workers", "jobs", "gpus", "zero"};
 
-static void set_key(struct run *r, struct run_stage *s, const struct kind *k, const json_t *what)
+static void run_set_key(struct recipe_run *r, struct run_stage *s, const struct run_kind *k, const json_t *what)
 {
     json_t *key = json_copy((json_t *)what);
     struct sha256 h;
@@ -209,7 +209,8 @@ static void set_key(struct run *r, struct run_stage *s, const struct kind *k, co
     free(text);
 }
 
-static int plan_stage(struct run *r, const struct kind *k, const char *name, const char *dir, struct err *e)
+static int run_plan_stage(struct recipe_run *r, const struct run_kind *k, const char *name, const char *dir,
+                          struct err *e)
 {
     struct run_stage *s = &r->stages[r->n];
     json_t *what;
@@ -223,21 +224,21 @@ static int plan_stage(struct run *r, const struct kind *k, const char *name, con
     s->name = xstrdup(name);
     s->dir = path_join(r->out, dir);
     r->n++;
-    if (parse_options(r, s, k, e) < 0)
+    if (run_parse_options(r, s, k, e) < 0)
         return -1;
-    what = meaning(s, k);
+    what = run_meaning(s, k);
     if (secret_hide(what, e) < 0) {
         json_decref(what);
         return -1;
     }
-    set_key(r, s, k, what);
+    run_set_key(r, s, k, what);
     json_object_del(what, "secret"); // the key tells two secrets apart; what is written down need not
     json_object_set(r->resolved, k->section, what);
     json_decref(what);
     return 0;
 }
 
-static bool has_word(const json_t *recipe, const char *key, const char *word)
+static bool run_has_word(const json_t *recipe, const char *key, const char *word)
 {
     const char *list = json_str(recipe, key, ""), *p = list;
     size_t n = strlen(word);
@@ -253,16 +254,16 @@ static bool has_word(const json_t *recipe, const char *key, const char *word)
 }
 
 /* One word of 'stages': the stage, then its benchmark. A benchmark's key ends its own chain. */
-static int plan_word(const char *word, void *ctx, struct err *e)
+static int run_plan_word(const char *word, void *ctx, struct err *e)
 {
-    struct run *r = ctx;
-    const struct kind *k = kind_find(word);
+    struct recipe_run *r = ctx;
+    const struct run_kind *k = run_kind_find(word);
     char *bench, *dir;
     int rc;
 
     if (!strcmp(word, "bench"))
         return err_set(e, ERR_INPUT, "'bench' is no stage of its own; name stages in 'bench-after'");
-    if (plan_stage(r, k, word, k->folder ? k->folder : word, e) < 0)
+    if (run_plan_stage(r, k, word, k->folder ? k->folder : word, e) < 0)
         return -1;
     memcpy(r->last_key, r->stages[r->n - 1].key, sizeof r->last_key);
     r->has_public |= !strcmp(word, "public");
@@ -274,11 +275,11 @@ static int plan_word(const char *word, void *ctx, struct err *e)
         r->model = strcmp(word, "init") ? path_join(r->stages[r->n - 1].dir, "model")
                                         : xstrdup(r->stages[r->n - 1].dir);
     }
-    if (!has_word(r->recipe, "bench-after", word))
+    if (!run_has_word(r->recipe, "bench-after", word))
         return 0;
     bench = xasprintf("bench_%s", word);
     dir = xasprintf("bench/%s", word);
-    rc = plan_stage(r, kind_find("bench"), bench, dir, e);
+    rc = run_plan_stage(r, run_kind_find("bench"), bench, dir, e);
     free(bench);
     free(dir);
     return rc;
@@ -286,7 +287,7 @@ static int plan_word(const char *word, void *ctx, struct err *e)
 
 /* ---- running ---- */
 
-static int call_command(void *ctx, struct err *e)
+static int run_call_command(void *ctx, struct err *e)
 {
     struct run_stage *s = ctx;
     int keep = dup(1), null = open("/dev/null", O_WRONLY | O_CLOEXEC), rc;
@@ -314,7 +315,7 @@ static int call_command(void *ctx, struct err *e)
 static const char *const input_options[] = {"model", "data", "prompts", "harvest", "tasks", "from"};
 
 /* What the stage would read now; "" where something is absent, which the stage itself will say. */
-static void digest_inputs(const struct run_stage *s, char ret[65])
+static void run_digest_inputs(const struct run_stage *s, char ret[65])
 {
     struct sha256 h;
 
@@ -332,7 +333,7 @@ static void digest_inputs(const struct run_stage *s, char ret[65])
     sha256_end(&h, ret);
 }
 
-static const char *why_anew(const struct run_marker *m, const struct run_stage *s, const char *inputs)
+static const char *run_why_anew(const struct run_marker *m, const struct run_stage *s, const char *inputs)
 {
     if (strcmp(m->key, s->key))
         return "options changed";
@@ -340,7 +341,7 @@ static const char *why_anew(const struct run_marker *m, const struct run_stage *
 }
 
 /* Empties the stage's folder if it is ours: stamped, or named by a marker. The marker names it until it is empty. */
-static int begin_anew(const struct run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
+static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
 {
     if ((*m->key ? folder_adopt(s->dir, e) : folder_claim(s->dir, "this stage", e)) < 0 || folder_empty(s->dir, e) < 0)
         return -1;
@@ -349,14 +350,14 @@ static int begin_anew(const struct run *r, const struct run_stage *s, struct run
     return run_marker_write(r->out, s->name, m, e);
 }
 
-static int run_command_of(struct run *r, struct run_stage *s, struct run_marker *m, struct err *e)
+static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_marker *m, struct err *e)
 {
     char took[32];
 
     if (stop_requested())
         return err_set(e, ERR_STOP, "stopped before '%s'; run again to continue", s->name);
     log_info("== %s", s->name);
-    if (run_timed(r->out, s->name, m, call_command, s, e) < 0)
+    if (run_timed(r->out, s->name, m, run_call_command, s, e) < 0)
         return e->kind == ERR_STOP ? err_set(e, ERR_STOP, "stopped in '%s'; the same command continues", s->name)
                                    : err_prefix(e, "%s", s->name);
     format_duration(m->seconds, took, sizeof took);
@@ -364,18 +365,18 @@ static int run_command_of(struct run *r, struct run_stage *s, struct run_marker 
     return 0;
 }
 
-static int run_stage(struct run *r, struct run_stage *s, struct err *e)
+static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
 {
     struct run_marker m;
     const char *why;
     char inputs[65];
 
     run_marker_read(r->out, s->name, &m);
-    digest_inputs(s, inputs);
-    if ((why = why_anew(&m, s, inputs))) {
+    run_digest_inputs(s, inputs);
+    if ((why = run_why_anew(&m, s, inputs))) {
         if (*m.key)
             log_info("%s: %s, starting anew", s->name, why);
-        if (begin_anew(r, s, &m, e) < 0)
+        if (run_begin_anew(r, s, &m, e) < 0)
             return -1;
     }
     if (m.done) {
@@ -388,7 +389,7 @@ static int run_stage(struct run *r, struct run_stage *s, struct err *e)
 
 /* ---- the end: summary, report, table ---- */
 
-static double total_seconds(const struct run *r)
+static double run_total_seconds(const struct recipe_run *r)
 {
     double sum = 0;
 
@@ -401,7 +402,7 @@ static double total_seconds(const struct run *r)
     return sum;
 }
 
-static json_t *summary_of(const struct run *r, struct err *e)
+static json_t *run_summary_of(const struct recipe_run *r, struct err *e)
 {
     json_t *list = json_array(), *tasks = NULL, *v;
 
@@ -434,13 +435,13 @@ static json_t *summary_of(const struct run *r, struct err *e)
     }
     v = json_object();
     json_object_set_new(v, "held_out_tasks", tasks ? tasks : json_integer(0));
-    json_object_set_new(v, "seconds", json_real(total_seconds(r)));
+    json_object_set_new(v, "seconds", json_real(run_total_seconds(r)));
     json_object_set_new(v, "stages", list);
     return v;
 }
 
 /* Avg@k of each family, or split, of tasks; where there are few enough for a line. */
-static void print_families(const json_t *row, bool head)
+static void run_print_families(const json_t *row, bool head)
 {
     const char *name;
     json_t *f, *families = json_object_get(row, "families");
@@ -456,7 +457,7 @@ static void print_families(const json_t *row, bool head)
 }
 
 /* A command that runs as it stands: with the first held-out task there is. */
-static void print_generate(const struct run *r)
+static void run_print_generate(const struct recipe_run *r)
 {
     char *dir = path_join(r->out, "data/tasks/heldout"), **names = NULL;
     struct err ignored = ERR_INIT;
@@ -470,7 +471,7 @@ static void print_generate(const struct run *r)
     free(dir);
 }
 
-static void print_table(const struct run *r, const json_t *sum)
+static void run_print_table(const struct recipe_run *r, const json_t *sum)
 {
     const json_t *row, *stages = json_object_get(sum, "stages"), *first = json_array_get(stages, 0);
     int k = (int)json_i64(first, "k", 8);
@@ -478,25 +479,25 @@ static void print_table(const struct run *r, const json_t *sum)
     size_t i;
 
     printf("\n%-16s   Pass@%d    Avg@%d of whole", "stage", k, (int)json_i64(first, "samples", k));
-    print_families(first, true);
+    run_print_families(first, true);
     json_array_foreach(stages, i, row) {
         printf("%-16s %7.1f%% %7.1f%% %7.1f%%", json_str(row, "name", ""), 100 * json_f64(row, "pass_at_8", 0),
                100 * json_f64(row, "avg_at_8", 0), 100 * json_f64(row, "whole_pass_rate", 0));
-        print_families(row, false);
+        run_print_families(row, false);
     }
     format_duration(json_f64(sum, "seconds", 0), took, sizeof took);
     printf("\n%lld held-out tasks; %s in all\n", (long long)json_i64(sum, "held_out_tasks", 0), took);
     printf("\nnext: open %s/report.html (curves, kernels, verdicts)\n", r->out);
-    print_generate(r);
+    run_print_generate(r);
     printf("      %s/recipe.yaml is what ran; copy it, change numbers, '%s run' it\n", r->out,
            program_invocation_name);
 }
 
-static int finish(struct run *r, struct err *e)
+static int run_finish(struct recipe_run *r, struct err *e)
 {
     char *path = path_join(r->out, "summary.json");
     double start = now_s();
-    json_t *sum = summary_of(r, e);
+    json_t *sum = run_summary_of(r, e);
     int rc = sum ? json_write(path, sum, e) : -1;
 
     if (rc == 0)
@@ -506,14 +507,14 @@ static int finish(struct run *r, struct err *e)
         rc = json_write(path, sum, e);
     }
     if (rc == 0)
-        print_table(r, sum);
+        run_print_table(r, sum);
     json_decref(sum);
     free(path);
     return rc;
 }
 
 /* The run folder is ours: stamped, new, or made by a version that knew no stamps, which left a stage's key. */
-static int claim_folder(const struct run *r, struct err *e)
+static int run_claim_folder(const struct recipe_run *r, struct err *e)
 {
     struct run_marker m = {0};
     int lock; // held until the process ends
@@ -528,7 +529,7 @@ static int claim_folder(const struct run *r, struct err *e)
 /* Fifteen digits: 0.28 stays 0.28 and still reads back as the same number. JSON is YAML. */
 #define RECIPE_DUMP (JSON_INDENT(2) | JSON_REAL_PRECISION(15))
 
-static int write_text(const char *path, const json_t *v, struct err *e)
+static int run_write_text(const char *path, const json_t *v, struct err *e)
 {
     char *text = json_dumps(v, RECIPE_DUMP);
     int rc = file_write(path, text, strlen(text), e);
@@ -538,7 +539,7 @@ static int write_text(const char *path, const json_t *v, struct err *e)
 }
 
 /* The recipe as it will be run: every section with its defaults. New. */
-static json_t *resolved_recipe(const struct run *r)
+static json_t *run_resolved_recipe(const struct recipe_run *r)
 {
     const char *const keys[] = {"name", "model", "seed", "stages", "bench-after"};
     json_t *v = json_object();
@@ -549,14 +550,14 @@ static json_t *resolved_recipe(const struct run *r)
     return v;
 }
 
-static int write_resolved(struct run *r, struct err *e)
+static int run_write_resolved(struct recipe_run *r, struct err *e)
 {
     char *path = path_join(r->out, "recipe.yaml"), *stages = path_join(r->out, "stages");
-    json_t *v = resolved_recipe(r);
+    json_t *v = run_resolved_recipe(r);
     int rc = dir_make(stages, e);
 
     if (rc == 0)
-        rc = write_text(path, v, e);
+        rc = run_write_text(path, v, e);
     json_decref(v);
     free(path);
     free(stages);
@@ -564,7 +565,7 @@ static int write_resolved(struct run *r, struct err *e)
 }
 
 /* "base:NAME" is a folder that 'make base' has put into the data folder. */
-static int find_base(json_t *recipe, struct err *e)
+static int run_find_base(json_t *recipe, struct err *e)
 {
     const char *model = json_str(recipe, "model", "");
     char *name, *path;
@@ -583,7 +584,7 @@ static int find_base(json_t *recipe, struct err *e)
 }
 
 /* The model that the first stage starts from, where no stage makes one. Another one makes other stages of the rest. */
-static int base_model(struct run *r, struct err *e)
+static int run_base_model(struct recipe_run *r, struct err *e)
 {
     const json_t *model = json_object_get(r->recipe, "model");
     struct sha256 h;
@@ -602,7 +603,7 @@ static int base_model(struct run *r, struct err *e)
 #define LONGEST_UNKNOWN 2048 /* tokens of an answer, before there are data */
 #define CARD ((size_t)141000000000) /* the largest that training was measured on */
 
-static void tell_budget(const struct run_stage *s, const struct model_config *c)
+static void run_tell_budget(const struct run_stage *s, const struct model_config *c)
 {
     struct train_limits l = {.max_tokens = (int)opts_int(&s->opts, "micro-tokens")};
     bool samples = opts_has(&s->opts, "max-prompt");
@@ -622,7 +623,7 @@ static void tell_budget(const struct run_stage *s, const struct model_config *c)
 }
 
 /* What the stages that train on a device need of it, as comments behind the resolved recipe. */
-static int tell_budgets(struct run *r, struct err *e)
+static int run_tell_budgets(struct recipe_run *r, struct err *e)
 {
     const char *model = json_str(r->recipe, "model", "");
     size_t n = strlen(model);
@@ -636,30 +637,30 @@ static int tell_budgets(struct run *r, struct err *e)
         for (int i = 0; i < r->n; i++)
             if (json_object_get(r->stages[i].opts.values, "micro-tokens") &&
                 strcmp(opts_str(&r->stages[i].opts, "device"), "cpu"))
-                tell_budget(&r->stages[i], &c);
+                run_tell_budget(&r->stages[i], &c);
         model_config_free(&c);
     }
     free(path);
     return rc;
 }
 
-static int run_all(struct run *r, bool plan_only, struct err *e)
+static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
 {
     const char *base = json_str(r->recipe, "model", NULL);
     char *log;
 
-    if (base_model(r, e) < 0 || recipe_each_word(r->recipe, "stages", plan_word, r, e) < 0)
+    if (run_base_model(r, e) < 0 || recipe_each_word(r->recipe, "stages", run_plan_word, r, e) < 0)
         return -1;
     if (r->n == 0)
         return err_set(e, ERR_INPUT, "the recipe has no stages");
     if (plan_only) {
-        json_t *v = resolved_recipe(r);
+        json_t *v = run_resolved_recipe(r);
         json_dumpf(v, stdout, RECIPE_DUMP);
         json_decref(v);
         puts("");
-        return tell_budgets(r, e);
+        return run_tell_budgets(r, e);
     }
-    if ((base && model_check_folder(base, e) < 0) || claim_folder(r, e) < 0 || write_resolved(r, e) < 0)
+    if ((base && model_check_folder(base, e) < 0) || run_claim_folder(r, e) < 0 || run_write_resolved(r, e) < 0)
         return -1;
     log = path_join(r->out, "run.log");
     log_tee(log);
@@ -667,10 +668,10 @@ static int run_all(struct run *r, bool plan_only, struct err *e)
     for (int i = 0; i < r->n; i++)
         if (run_stage(r, &r->stages[i], e) < 0)
             return -1;
-    return finish(r, e);
+    return run_finish(r, e);
 }
 
-static int apply_sets(json_t *recipe, const char *list, const char *const *sections, struct err *e)
+static int run_apply_sets(json_t *recipe, const char *list, const char *const *sections, struct err *e)
 {
     char *copy = xstrdup(list), *save = NULL;
     int rc = 0;
@@ -681,7 +682,7 @@ static int apply_sets(json_t *recipe, const char *list, const char *const *secti
     return rc;
 }
 
-static void run_free(struct run *r)
+static void run_free(struct recipe_run *r)
 {
     for (int i = 0; i < r->n; i++) {
         free(r->stages[i].name);
@@ -704,7 +705,7 @@ static const struct opt rows[] = {
 };
 
 /* A recipe comes from anybody: its name is a folder below runs/ and nothing else. */
-static int choose_folder(struct run *r, const struct opts *o, struct err *e)
+static int run_choose_folder(struct recipe_run *r, const struct opts *o, struct err *e)
 {
     char *stem = path_stem(o->args[0]);
     const char *name = json_str(r->recipe, "name", stem);
@@ -723,10 +724,10 @@ static int choose_folder(struct run *r, const struct opts *o, struct err *e)
 static int run_command(const struct opts *o, struct err *e)
 {
     const char *sections[N_KINDS + 1];
-    struct run r = {.resolved = json_object()};
+    struct recipe_run r = {.resolved = json_object()};
     int rc = 0;
 
-    section_names(sections);
+    run_section_names(sections);
     if (o->n_args != 1)
         rc = err_set(e, ERR_INPUT, "one recipe is needed, e.g. recipes/quickstart.yaml");
     if (rc == 0)
@@ -734,11 +735,11 @@ static int run_command(const struct opts *o, struct err *e)
     if (rc == 0 && !(r.recipe = recipe_read(o->args[0], sections, e)))
         rc = -1;
     if (rc == 0 && opts_has(o, "set"))
-        rc = apply_sets(r.recipe, opts_str(o, "set"), sections, e);
+        rc = run_apply_sets(r.recipe, opts_str(o, "set"), sections, e);
     if (rc == 0)
-        rc = find_base(r.recipe, e);
+        rc = run_find_base(r.recipe, e);
     if (rc == 0) {
-        rc = choose_folder(&r, o, e);
+        rc = run_choose_folder(&r, o, e);
         if (rc == 0)
             rc = run_all(&r, opts_bool(o, "plan"), e);
     }

@@ -47,14 +47,14 @@ static const struct opt rows[] = {
     {0},
 };
 
-struct pool {
+struct serve_pool {
     pid_t *pid;
     double *ended; /* when it ended, for the pause before the next */
     int n;
     const char *queue, *backend;
 };
 
-static void start_worker(struct pool *p, int i)
+static void serve_start_worker(struct serve_pool *p, int i)
 {
     char *name = xasprintf("local-%d-%d", (int)getpid(), i);
     pid_t parent = getpid();
@@ -72,7 +72,7 @@ static void start_worker(struct pool *p, int i)
 }
 
 /* What a dead worker had is free at once, not when its leases end. */
-static void release(const struct pool *p, int i)
+static void serve_release(const struct serve_pool *p, int i)
 {
     char *name = xasprintf("local-%d-%d", (int)getpid(), i);
     struct queue *q = NULL;
@@ -83,21 +83,21 @@ static void release(const struct pool *p, int i)
     free(name);
 }
 
-static void look_after(struct pool *p)
+static void serve_look_after(struct serve_pool *p)
 {
     for (int i = 0; i < p->n; i++) {
         if (p->pid[i] && waitpid(p->pid[i], NULL, WNOHANG) == p->pid[i]) {
             p->pid[i] = 0;
             p->ended[i] = now_s();
             log_warn("worker %d ended; it is started again", i);
-            release(p, i);
+            serve_release(p, i);
         }
         if (!p->pid[i] && now_s() > p->ended[i] + RESTART_S)
-            start_worker(p, i);
+            serve_start_worker(p, i);
     }
 }
 
-static void stop_workers(struct pool *p)
+static void serve_stop_workers(struct serve_pool *p)
 {
     double until = now_s() + GRACE_S;
 
@@ -114,22 +114,22 @@ static void stop_workers(struct pool *p)
 
 static void serve_until_stopped(const struct serve_config *c, int workers)
 {
-    struct pool p = {.n = workers, .queue = c->queue, .backend = c->backend};
+    struct serve_pool p = {.n = workers, .queue = c->queue, .backend = c->backend};
 
     p.pid = xcalloc((size_t)workers + 1, sizeof *p.pid);
     p.ended = xcalloc((size_t)workers + 1, sizeof *p.ended);
     for (int i = 0; i < workers; i++)
         p.ended[i] = -RESTART_S;
     while (!stop_requested()) {
-        look_after(&p);
+        serve_look_after(&p);
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     }
-    stop_workers(&p);
+    serve_stop_workers(&p);
     free(p.pid);
     free(p.ended);
 }
 
-static int check(const struct opts *o, struct err *e)
+static int serve_check(const struct opts *o, struct err *e)
 {
     if (opts_int(o, "port") < 0 || opts_int(o, "port") > 65535)
         return err_set(e, ERR_INPUT, "--port is 0 to 65535");
@@ -147,20 +147,20 @@ static int check(const struct opts *o, struct err *e)
 }
 
 /* A misspelt option is the caller's mistake, and no worker has to find it. */
-static int check_options(const json_t *options, struct err *e)
+static int serve_check_options(const json_t *options, struct err *e)
 {
     struct eval_options ignored;
 
     return eval_options_parse(options, &ignored, e);
 }
 
-static void stop_model(void *endpoint)
+static void serve_stop_model(void *endpoint)
 {
     endpoint_stop(endpoint);
 }
 
 /* The model's routes, when there is a model. */
-static int open_model(const struct opts *o, struct endpoint **ret, struct serve_config *c, struct err *e)
+static int serve_open_model(const struct opts *o, struct endpoint **ret, struct serve_config *c, struct err *e)
 {
     struct endpoint_config m = {.dir = opts_str(o, "model"),
                                 .name = opts_str(o, "model-name"),
@@ -176,7 +176,7 @@ static int open_model(const struct opts *o, struct endpoint **ret, struct serve_
     c->more = endpoint_routes();
     c->more_ctx = *ret;
     c->more_metrics = endpoint_metrics;
-    c->more_stop = stop_model;
+    c->more_stop = serve_stop_model;
     return 0;
 }
 
@@ -193,11 +193,11 @@ static int serve_run(const struct opts *o, struct err *e)
                              .queue_max = (int)opts_int(o, "queue-max"),
                              .owner_max = (int)opts_int(o, "owner-max"),
                              .backend = opts_str(o, "backend"),
-                             .check_options = check_options,
+                             .check_options = serve_check_options,
                              .kernelgym = !strcmp(opts_str(o, "compat"), "kernelgym")};
     struct serve *s = NULL;
     struct endpoint *model = NULL;
-    int rc = check(o, e) < 0 || open_model(o, &model, &c, e) < 0 ? -1 : serve_start(&c, &s, e);
+    int rc = serve_check(o, e) < 0 || serve_open_model(o, &model, &c, e) < 0 ? -1 : serve_start(&c, &s, e);
 
     if (rc == 0) {
         if (model)

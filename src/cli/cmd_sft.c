@@ -99,7 +99,7 @@ int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e)
 }
 
 /* This command with all its options but 'gpus', as ranks of one group. */
-static int run_ranks(const struct opts *o, int gpus, struct err *e)
+static int sft_run_ranks(const struct opts *o, int gpus, struct err *e)
 {
     char **args = xcalloc(json_object_size(o->values) + 1, sizeof *args);
     int n = 0, code = 0, rc;
@@ -127,7 +127,7 @@ static int run_ranks(const struct opts *o, int gpus, struct err *e)
 /* ---- with a harvest: a part of the steps, the harvest, the rest with its records ---- */
 
 /* A copy of the options with other values. */
-static struct opts other(const struct opts *o, json_t *changes)
+static struct opts sft_other(const struct opts *o, json_t *changes)
 {
     struct opts with = *o;
 
@@ -137,22 +137,22 @@ static struct opts other(const struct opts *o, json_t *changes)
     return with;
 }
 
-static int train(const struct opts *o, json_t *changes, struct err *e)
+static int sft_train(const struct opts *o, json_t *changes, struct err *e)
 {
-    struct opts with = other(o, changes);
+    struct opts with = sft_other(o, changes);
     int gpus = (int)opts_int(o, "gpus");
     struct sft_options so;
     int rc = sft_options_of(&with, &so, e);
 
     if (!rc) {
         so.claim = with.values;
-        rc = gpus > 1 ? run_ranks(&with, gpus, e) : sft_run(&so, e);
+        rc = gpus > 1 ? sft_run_ranks(&with, gpus, e) : sft_run(&so, e);
     }
     json_decref(with.values);
     return rc;
 }
 
-static int harvest(const struct opts *o, const char *model, const char *out, struct err *e)
+static int sft_harvest(const struct opts *o, const char *model, const char *out, struct err *e)
 {
     json_t *verdict = judge_options_of(o);
     struct harvest_options h = {
@@ -174,7 +174,7 @@ static int harvest(const struct opts *o, const char *model, const char *out, str
 
 /* Whole or not there: it gets its name when all of it is written. Older versions wrote it in place, the tokenizer
  * last. */
-static bool is_model(const char *dir)
+static bool sft_is_model(const char *dir)
 {
     char *config = path_join(dir, "config.json"), *tokenizer = path_join(dir, "tokenizer.json");
     bool whole = file_exists(config) && file_exists(tokenizer);
@@ -183,7 +183,7 @@ static bool is_model(const char *dir)
     return whole;
 }
 
-static int train_and_harvest(const struct opts *o, struct err *e)
+static int sft_train_and_harvest(const struct opts *o, struct err *e)
 {
     int64_t steps = opts_int(o, "steps"), first = (int64_t)((double)steps * opts_real(o, "harvest-at"));
     const char *out = opts_str(o, "out"), *mix = opts_str(o, opts_has(o, "harvest-mix") ? "harvest-mix" : "mix");
@@ -196,14 +196,14 @@ static int train_and_harvest(const struct opts *o, struct err *e)
                      opts_real(o, "harvest-at"), (long long)steps);
     if (!rc)
         rc = folder_claim(out, "this run", e);
-    if (!rc && !is_model(model))
-        rc = train(o, json_pack("{s:I, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "schedule",
-                                "wsd", "harvest-tasks", 0), e);
+    if (!rc && !sft_is_model(model))
+        rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "schedule",
+                                    "wsd", "harvest-tasks", 0), e);
     if (!rc)
-        rc = harvest(o, model, own, e);
+        rc = sft_harvest(o, model, own, e);
     if (!rc)
-        rc = train(o, json_pack("{s:I, s:s, s:s, s:s*, s:i, s:b}", "steps", (json_int_t)(steps - first), "model", model,
-                                "data", data, "mix", mix, "harvest-tasks", 0, "moments", 1), e);
+        rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:s*, s:i, s:b}", "steps", (json_int_t)(steps - first), "model",
+                                    model, "data", data, "mix", mix, "harvest-tasks", 0, "moments", 1), e);
     free(half), free(model), free(own), free(data);
     return rc;
 }
@@ -220,11 +220,11 @@ static int sft_command(const struct opts *o, struct err *e)
     if (so.zero < 0 || so.zero > 1)
         return err_set(e, ERR_INPUT, "zero wants 0 or 1, not %d: gradients and weights are whole on each GPU", so.zero);
     if (!opts_has(o, "harvest") || opts_int(o, "harvest-tasks") < 1)
-        rc = train(o, json_object(), e);
+        rc = sft_train(o, json_object(), e);
     else if (opts_has(o, "backend") && eval_backend_check(opts_str(o, "backend"), e) < 0)
         rc = -1;
     else
-        rc = secret_use(o, e) < 0 ? -1 : train_and_harvest(o, e);
+        rc = secret_use(o, e) < 0 ? -1 : sft_train_and_harvest(o, e);
     if (rc < 0)
         return -1;
     printf("%s/model\n", so.out);

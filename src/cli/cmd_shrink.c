@@ -16,7 +16,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static void say(const struct shrunk *s)
+static void shrink_say(const struct shrunk *s)
 {
     const json_t *c;
     size_t i;
@@ -41,7 +41,7 @@ static int shrink_run(const struct opts *o, struct err *e)
     if ((opts_has(o, "out") && file_write_try(opts_str(o, "out"), e) < 0) || task_read(o->args[0], &t, e) < 0)
         return -1;
     if (shrink_task(&t, opts_int(o, "max-elements"), !strcmp(opts_str(o, "jail"), "none"), &s, e) == 0) {
-        say(&s);
+        shrink_say(&s);
         if (opts_has(o, "out"))
             rc = file_write(opts_str(o, "out"), s.source, strlen(s.source), e);
         else

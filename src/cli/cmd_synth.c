@@ -47,7 +47,8 @@ static const struct opt rows[] = {
     {"synth", "formulas", OPT_BOOL, "false",
         "say above the first kernel what each operator computes: // hardswish(x) = x * min(max(x + 3, 0), 6) / 6"},
     {"synth", "surface", OPT_CHOICE, "graph",
-        "graph|public: operator graphs, or modules as people write them with plain generic kernels (no bugs, no style split)"},
+        "graph|public: operator graphs, or modules as people write them with plain generic kernels (no bugs, no style "
+        "split)"},
     {"synth", "dtypes", OPT_STR, "float32", "float32, float16, bfloat16, int64; comma-separated"},
     {"synth", "seed", OPT_INT, "1", "same seed, same bytes"},
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
@@ -74,14 +75,14 @@ static const struct opt rows[] = {
     {0},
 };
 
-struct range {
+struct synth_range {
     const char *name;
     int64_t lo, hi;
 };
 
-static int check_ranges(const struct opts *o, struct err *e)
+static int synth_check_ranges(const struct opts *o, struct err *e)
 {
-    static const struct range ranges[] = {
+    static const struct synth_range ranges[] = {
         {"tasks", 1, 1000000}, {"heldout", 0, 10000}, {"prompts", 0, 1000000}, {"per-task", 1, PROBLEM_SOLUTIONS},
         {"answers", 1, PROBLEM_SOLUTIONS}, {"harvest", 0, 1000000}, {"max-ops", 1, 10}, {"jobs", 0, 1024},
         {"trials", 1, 1000}, {"knowledge", 0, 1000000}, {"max-elements", 64, 1 << 20}, {"seed", 0, INT64_MAX},
@@ -103,22 +104,22 @@ static int check_ranges(const struct opts *o, struct err *e)
     return 0;
 }
 
-static int needs_out(const struct opts *o, struct err *e)
+static int synth_needs_out(const struct opts *o, struct err *e)
 {
     return opts_has(o, "out") ? 0 : err_set(e, ERR_INPUT, "no output folder; give --out DIR");
 }
 
-static int parse_dtypes(const char *list, unsigned *ret, struct err *e);
+static int synth_parse_dtypes(const char *list, unsigned *ret, struct err *e);
 
 /* *ret stays NULL where no weights are given. */
-static int read_weights(const struct opts *o, const json_t **ret, struct err *e)
+static int synth_read_weights(const struct opts *o, const json_t **ret, struct err *e)
 {
     if (opts_has(o, "family-weights"))
         *ret = diagnose_weights_read(opts_str(o, "family-weights"), e);
     return opts_has(o, "family-weights") && !*ret ? -1 : 0;
 }
 
-static int fill_options(const struct opts *o, struct corpus_options *c, struct err *e)
+static int synth_fill_options(const struct opts *o, struct corpus_options *c, struct err *e)
 {
     *c = (struct corpus_options){
         .problem = {.seed = (uint64_t)opts_int(o, "seed"), .max_ops = (int)opts_int(o, "max-ops"),
@@ -141,17 +142,19 @@ static int fill_options(const struct opts *o, struct corpus_options *c, struct e
     if (c->problem.public)
         c->repairs = 0;
     c->problem.all_taught = !opts_bool(o, "known");
-    c->problem.voice.wordings = (int)opts_int(o, "wordings"), c->problem.voice.formulas = opts_bool(o, "formulas");
-    c->problem.voice.edits = opts_bool(o, "edits");
-    c->problem.voice.musa = !strcmp(opts_str(o, "dialect"), "musa");
-    if (prompt_style_parse(opts_str(o, "style"), &c->problem.voice.style, e) < 0 ||
-        parse_dtypes(opts_str(o, "dtypes"), &c->problem.dtypes, e) < 0 || read_weights(o, &c->problem.weights, e) < 0)
+    c->problem.prompt_format.wordings = (int)opts_int(o, "wordings"),
+        c->problem.prompt_format.formulas = opts_bool(o, "formulas");
+    c->problem.prompt_format.edits = opts_bool(o, "edits");
+    c->problem.prompt_format.musa = !strcmp(opts_str(o, "dialect"), "musa");
+    if (prompt_style_parse(opts_str(o, "style"), &c->problem.prompt_format.style, e) < 0 ||
+        synth_parse_dtypes(opts_str(o, "dtypes"), &c->problem.dtypes, e) < 0 ||
+        synth_read_weights(o, &c->problem.weights, e) < 0)
         return -1;
     c->problem.ops = op_select(opts_str(o, "ops"), e);
     return c->problem.ops ? 0 : -1;
 }
 
-static void list_rows(void)
+static void synth_list_rows(void)
 {
     int n;
     const struct opdef *const *row = op_rows(&n);
@@ -165,7 +168,7 @@ static void list_rows(void)
                 printf("schedule %s of a %s: %s\n", s[i]->name, nest_class_names[c], s[i]->about);
 }
 
-static int parse_dtypes(const char *list, unsigned *ret, struct err *e)
+static int synth_parse_dtypes(const char *list, unsigned *ret, struct err *e)
 {
     static const char *const names[] = {"float32", "float16", "bfloat16", "int64"};
     char *copy = xstrdup(list), *save = NULL;
@@ -183,7 +186,7 @@ static int parse_dtypes(const char *list, unsigned *ret, struct err *e)
     return rc;
 }
 
-static int run_probe(const struct opts *o, struct err *e)
+static int synth_run_probe(const struct opts *o, struct err *e)
 {
     const char *ops = opts_str(o, "probe");
     struct probe_options p = {.out = opts_str(o, "out"), .values = opts_str(o, "values"), .ops = strcmp(ops, "all") ?
@@ -194,14 +197,14 @@ static int run_probe(const struct opts *o, struct err *e)
 
     if (!p.out && !p.values)
         return err_set(e, ERR_INPUT, "--probe writes tasks and programs; give --out DIR");
-    if (parse_dtypes(opts_str(o, "dtypes"), &p.dtypes, e) < 0 || probe_write(&p, &n, e) < 0)
+    if (synth_parse_dtypes(opts_str(o, "dtypes"), &p.dtypes, e) < 0 || probe_write(&p, &n, e) < 0)
         return -1;
     printf("%d operator%s, %d task%s, %d program%s, %d disagreement%s between reference and loop nest\n", n.ops,
            plural(n.ops), n.tasks, plural(n.tasks), n.programs, plural(n.programs), n.wrong, plural(n.wrong));
     return n.wrong ? EXIT_FAILED : EXIT_OK;
 }
 
-static int run_stream(const struct opts *o, struct err *e)
+static int synth_run_stream(const struct opts *o, struct err *e)
 {
     struct stream_options s = {.out = opts_str(o, "out"), .records = (long)opts_int(o, "records"),
                                .shard_size = (int)opts_int(o, "shard-size"), .seed = (uint64_t)opts_int(o, "seed"),
@@ -220,9 +223,9 @@ static int run_stream(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "--part is '%s'; use K/N with K from 0 to N - 1, such as 0/4", opts_str(o,
             "part"));
     if (prompt_style_parse(opts_str(o, "style"), &s.style, e) < 0 ||
-        parse_dtypes(opts_str(o, "dtypes"), &s.dtypes, e) < 0 || !(s.ops = op_select(s.ops_text, e)))
+        synth_parse_dtypes(opts_str(o, "dtypes"), &s.dtypes, e) < 0 || !(s.ops = op_select(s.ops_text, e)))
         return -1;
-    if (read_weights(o, &s.weights, e) < 0)
+    if (synth_read_weights(o, &s.weights, e) < 0)
         rc = -1;
     if (!rc && s.verify > 0 && (eval_backend_check(s.backend, e) < 0 || secret_use(o, e) < 0))
         rc = -1;
@@ -239,11 +242,11 @@ static int run_stream(const struct opts *o, struct err *e)
     return EXIT_OK;
 }
 
-static int run_corpus(const struct opts *o, struct err *e)
+static int synth_run_corpus(const struct opts *o, struct err *e)
 {
     struct corpus_options c;
     struct corpus_stats n;
-    int rc = fill_options(o, &c, e);
+    int rc = synth_fill_options(o, &c, e);
 
     if (!rc && c.judge && (eval_backend_check(c.verify.backend, e) < 0 || secret_use(o, e) < 0))
         rc = -1;
@@ -265,14 +268,14 @@ static int synth_run(const struct opts *o, struct err *e)
                                      "'synth' "
                        "with options alone", o->args[0]);
     if (opts_bool(o, "list"))
-        return list_rows(), EXIT_OK;
-    if (check_ranges(o, e) < 0)
+        return synth_list_rows(), EXIT_OK;
+    if (synth_check_ranges(o, e) < 0)
         return -1;
     if (opts_has(o, "probe"))
-        return run_probe(o, e);
-    if (needs_out(o, e) < 0)
+        return synth_run_probe(o, e);
+    if (synth_needs_out(o, e) < 0)
         return -1;
-    return opts_int(o, "records") > 0 ? run_stream(o, e) : run_corpus(o, e);
+    return opts_int(o, "records") > 0 ? synth_run_stream(o, e) : synth_run_corpus(o, e);
 }
 
 const struct command cmd_synth = {

@@ -43,7 +43,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int check(const struct opts *o, struct err *e)
+static int synth_diagnose_check(const struct opts *o, struct err *e)
 {
     if (!opts_has(o, "out"))
         return err_set(e, ERR_INPUT, "no output folder; give --out DIR");
@@ -58,7 +58,8 @@ static int check(const struct opts *o, struct err *e)
 }
 
 /* The tasks that the model is asked, as files. */
-static int write_picked(const json_t *tasks, const json_t *found, int n, const char *folder, struct err *e)
+static int synth_diagnose_write_picked(const json_t *tasks, const json_t *found, int n, const char *folder,
+                                       struct err *e)
 {
     json_t *picked = diagnose_balanced(found, n ? n : (int)json_object_size(found)), *name;
     int rc = file_is_dir(folder) && dir_remove(folder, e) < 0 ? -1 : dir_make(folder, e);
@@ -75,7 +76,7 @@ static int write_picked(const json_t *tasks, const json_t *found, int n, const c
     return rc;
 }
 
-static int run_bench(const struct opts *o, const char *folder, const char *out, struct err *e)
+static int synth_diagnose_run_bench(const struct opts *o, const char *folder, const char *out, struct err *e)
 {
     struct bench_options b = {.model = opts_str(o, "model"), .tasks = folder, .out = out,
                               .samples = (int)opts_int(o, "samples"), .max_new = (int)opts_int(o, "max-new"),
@@ -98,7 +99,7 @@ static int run_bench(const struct opts *o, const char *folder, const char *out, 
     return rc;
 }
 
-static void print_tables(const json_t *found, const json_t *broken, const json_t *rates)
+static void synth_diagnose_print_tables(const json_t *found, const json_t *broken, const json_t *rates)
 {
     const char *name, *family;
     json_t *count = json_object(), *v;
@@ -122,7 +123,7 @@ static void print_tables(const json_t *found, const json_t *broken, const json_t
     json_decref(count);
 }
 
-static int write_json(const char *out, const char *name, json_t *v, struct err *e)
+static int synth_diagnose_write_json(const char *out, const char *name, json_t *v, struct err *e)
 {
     char *path = path_join(out, name);
     int rc = json_write(path, v, e);
@@ -133,15 +134,15 @@ static int write_json(const char *out, const char *name, json_t *v, struct err *
 }
 
 /* diagnosis.json, family-weights.json, prompts.jsonl */
-static int write_all(const struct opts *o, json_t *found, json_t *broken, json_t *rates, struct err *e)
+static int synth_diagnose_write_all(const struct opts *o, json_t *found, json_t *broken, json_t *rates, struct err *e)
 {
     const char *out = opts_str(o, "out");
     char *prompts = path_join(out, "prompts.jsonl");
     json_t *all = json_pack("{s:O, s:O, s:O*}", "families", found, "broken", broken, "rates", rates);
-    int rc = write_json(out, "diagnosis.json", all, e);
+    int rc = synth_diagnose_write_json(out, "diagnosis.json", all, e);
 
     if (!rc && rates)
-        rc = write_json(out, "family-weights.json", diagnose_weights(rates), e);
+        rc = synth_diagnose_write_json(out, "family-weights.json", diagnose_weights(rates), e);
     if (!rc && rates && opts_has(o, "prompts"))
         rc = diagnose_prompts(opts_str(o, "prompts"), found, rates, (uint64_t)opts_int(o, "seed"),
                               (int)opts_int(o, "keep"), prompts, e);
@@ -150,15 +151,17 @@ static int write_all(const struct opts *o, json_t *found, json_t *broken, json_t
 }
 
 /* The rates of --bench, or of a benchmark of --model under OUT; none without both. */
-static int find_rates(const struct opts *o, const json_t *tasks, const json_t *found, json_t **ret, struct err *e)
+static int synth_diagnose_find_rates(const struct opts *o, const json_t *tasks, const json_t *found, json_t **ret,
+                                     struct err *e)
 {
     const char *out = opts_str(o, "out");
     char *folder = path_join(out, "tasks"), *own = path_join(out, "bench");
     const char *run = opts_has(o, "bench") ? opts_str(o, "bench") : own;
     int rc = 0;
 
-    if (opts_has(o, "model") && (write_picked(tasks, found, (int)opts_int(o, "balanced"), folder, e) < 0 ||
-                                 run_bench(o, folder, own, e) < 0))
+    if (opts_has(o, "model") &&
+        (synth_diagnose_write_picked(tasks, found, (int)opts_int(o, "balanced"), folder, e) < 0 ||
+                                 synth_diagnose_run_bench(o, folder, own, e) < 0))
         rc = -1;
     if (!rc && (opts_has(o, "model") || opts_has(o, "bench"))) {
         *ret = diagnose_rates(found, run, e);
@@ -168,10 +171,10 @@ static int find_rates(const struct opts *o, const json_t *tasks, const json_t *f
     return rc;
 }
 
-static int run(const struct opts *o, struct err *e)
+static int synth_diagnose_run(const struct opts *o, struct err *e)
 {
     json_t *tasks = NULL, *found = NULL, *broken = NULL, *rates = NULL;
-    int rc = check(o, e);
+    int rc = synth_diagnose_check(o, e);
 
     if (!rc) {
         tasks = diagnose_tasks(opts_has(o, "tasks") ? opts_str(o, "tasks") : opts_str(o, "prompts"), e);
@@ -179,12 +182,12 @@ static int run(const struct opts *o, struct err *e)
     }
     if (!rc) {
         found = diagnose_trace(tasks, opts_str(o, "out"), 60, !strcmp(opts_str(o, "jail"), "none"), &broken, e);
-        rc = found ? find_rates(o, tasks, found, &rates, e) : -1;
+        rc = found ? synth_diagnose_find_rates(o, tasks, found, &rates, e) : -1;
     }
     if (!rc)
-        rc = write_all(o, found, broken, rates, e);
+        rc = synth_diagnose_write_all(o, found, broken, rates, e);
     if (!rc) {
-        print_tables(found, broken, rates);
+        synth_diagnose_print_tables(found, broken, rates);
         if (rates)
             printf("next: musacoder synth --family-weights %s/family-weights.json --out DIR\n", opts_str(o, "out"));
     }
@@ -203,4 +206,4 @@ const struct command cmd_synth_diagnose = {
     "with --prompts OUT/prompts.jsonl the prompts in an order in which weak families come first. In a recipe the\n"
     "stage 'diagnose' does so, and stages behind it ask these prompts.\n"
     "Exit code: 0 done, 2 usage, 3 no Python or no jail.\n\n",
-    rows, run, 0};
+    rows, synth_diagnose_run, 0};

@@ -21,12 +21,12 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int lint_one(const struct task *t, json_t **ret, void *ctx, struct err *e)
+static int synth_mine_lint_one(const struct task *t, json_t **ret, void *ctx, struct err *e)
 {
     return lint_task(ctx, t, ret, e);
 }
 
-static void print_reasons(const struct mine_stats *n)
+static void synth_mine_print_reasons(const struct mine_stats *n)
 {
     for (const struct mine_reason *r = mine_reasons; r->name; r++)
         if (!n)
@@ -35,7 +35,7 @@ static void print_reasons(const struct mine_stats *n)
             printf("  %5" PRId64 "  %-22s %s\n", json_i64(n->reasons, r->name, 0), r->name, r->about);
 }
 
-static int mine(const struct opts *o, struct err *e)
+static int synth_mine_mine(const struct opts *o, struct err *e)
 {
     struct lint_options lo = LINT_OPTIONS_DEFAULT;
     struct mine_options m = {.tree = o->n_args == 1 ? o->args[0] : NULL, .out = opts_str(o, "out"),
@@ -47,7 +47,7 @@ static int mine(const struct opts *o, struct err *e)
     int rc = 0;
 
     if (opts_bool(o, "reasons"))
-        return print_reasons(NULL), EXIT_OK;
+        return synth_mine_print_reasons(NULL), EXIT_OK;
     if (!m.tree || !m.out)
         return err_set(e, ERR_INPUT, m.tree ? "no output folder; give --out DIR"
                                             : "say one folder: synth mine DIR --out OUT");
@@ -56,7 +56,7 @@ static int mine(const struct opts *o, struct err *e)
     lo.trials = 1, lo.no_jail = m.no_jail;
     if (opts_bool(o, "lint"))
         rc = lint_open(&lo, &l, e);
-    m.lint = l ? lint_one : NULL, m.ctx = l;
+    m.lint = l ? synth_mine_lint_one : NULL, m.ctx = l;
     if (!rc)
         rc = mine_tree(&m, &n, e);
     lint_close(l);
@@ -64,7 +64,7 @@ static int mine(const struct opts *o, struct err *e)
         printf("%s: %d task%s of %d class%s in %d file%s (%d were known), %d refused\n", m.out, n.tasks,
                plural(n.tasks), n.classes, n.classes == 1 ? "" : "es", n.files, plural(n.files), n.before,
                n.classes - n.tasks);
-        print_reasons(&n);
+        synth_mine_print_reasons(&n);
         if (n.classes > n.tasks)
             printf("%s/mined.jsonl names each class and why it was refused\n", m.out);
         if (n.tasks)
@@ -86,4 +86,4 @@ const struct command cmd_synth_mine = {
     "OUT/tasks holds the tasks, OUT/mined.jsonl a line for each class, OUT/report.json the counts. Give OUT/tasks to\n"
     "'agent' or 'bench --tasks'. The licence of what is mined is that of the tree: look before use.\n"
     "Exit code: 0 done, 2 usage, 3 no Python or no jail.\n\n",
-    rows, mine, 1};
+    rows, synth_mine_mine, 1};

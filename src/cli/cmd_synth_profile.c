@@ -9,7 +9,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int run(const struct opts *o, struct err *e)
+static int ncu_synth_run(const struct opts *o, struct err *e)
 {
     struct ncu_stats n;
 
@@ -32,4 +32,4 @@ const struct command cmd_synth_profile = {
     "what limits it, by rules that src/synth/ncu.h states: 60 percent of a peak limit a kernel, below that it waits.\n"
     "The answer says no number that the CSV lacks.\n"
     "Exit code: 0 done, 2 usage or a CSV that is not ncu's, 3 --out cannot be written.\n\n",
-    rows, run, 1};
+    rows, ncu_synth_run, 1};

@@ -32,7 +32,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int check(const struct opts *o, struct err *e)
+static int synth_teach_check(const struct opts *o, struct err *e)
 {
     static const struct {
         const char *name;
@@ -53,7 +53,7 @@ static int check(const struct opts *o, struct err *e)
     return eval_backend_check(opts_str(o, "backend"), e);
 }
 
-static int run(const struct opts *o, struct err *e)
+static int synth_teach_run(const struct opts *o, struct err *e)
 {
     struct teach_options t = {.out = opts_str(o, "out"), .tasks = opts_str(o, "tasks"), .url = opts_str(o, "teacher"),
                               .model = opts_str(o, "model-name"), .samples = (int)opts_int(o, "samples"),
@@ -61,13 +61,14 @@ static int run(const struct opts *o, struct err *e)
                               .limit = (int)opts_int(o, "limit"), .temperature = opts_real(o, "temperature"),
                               .top_p = opts_real(o, "top-p"), .retry_s = opts_real(o, "retry"),
                               .budget = opts_int(o, "budget"),
-                              .voice = {.musa = !strcmp(opts_str(o, "dialect"), "musa")},
+                              .prompt_format = {.musa = !strcmp(opts_str(o, "dialect"), "musa")},
                               .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials"),
                                          .backend = opts_str(o, "backend")},
                               .judge = verify_all};
     struct teach_stats s;
 
-    if (check(o, e) < 0 || prompt_style_parse(opts_str(o, "style"), &t.voice.style, e) < 0 || secret_use(o, e) < 0 ||
+    if (synth_teach_check(o, e) < 0 || prompt_style_parse(opts_str(o, "style"), &t.prompt_format.style, e) < 0 ||
+        secret_use(o, e) < 0 ||
         teach(&t, &s, e) < 0)
         return -1;
     printf("%s: %d tasks, %d answers (%d were known), %lld tokens; %d programs pass, %d fail, %d not judged; "
@@ -91,4 +92,4 @@ const struct command cmd_synth_teach = {
     "first answer of every task is asked before the second of any. OUT/answers.jsonl keeps what was answered; without\n"
     "--teacher the same command judges it again and asks nobody.\n"
     "Exit code: 0 done, 2 usage, 3 the server or the judge cannot be used.\n\n",
-    rows, run, 0};
+    rows, synth_teach_run, 0};

@@ -19,7 +19,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int print_ids(struct tokenizer *t, const struct buf *in, bool plain, struct err *e)
+static int tokenize_print_ids(struct tokenizer *t, const struct buf *in, bool plain, struct err *e)
 {
     struct ivec ids = {0};
     int rc = tokenizer_encode(t, in->p, in->n, plain ? TOK_PLAIN : TOK_SPECIAL, &ids, e);
@@ -34,7 +34,7 @@ static int print_ids(struct tokenizer *t, const struct buf *in, bool plain, stru
     return rc;
 }
 
-static int print_text(struct tokenizer *t, const struct buf *in, const char *file, struct err *e)
+static int tokenize_print_text(struct tokenizer *t, const struct buf *in, const char *file, struct err *e)
 {
     json_t *list = json_parse(in->p, in->n, file, e), *v;
     struct buf out;
@@ -59,7 +59,7 @@ static int print_text(struct tokenizer *t, const struct buf *in, const char *fil
     return rc;
 }
 
-static int run(const struct opts *o, struct err *e)
+static int tokenize_run(const struct opts *o, struct err *e)
 {
     struct tokenizer *t;
     struct buf in;
@@ -74,7 +74,8 @@ static int run(const struct opts *o, struct err *e)
     buf_init(&in, (size_t)1 << 30);
     rc = file_read(strcmp(o->args[0], "-") ? o->args[0] : "/dev/stdin", &in, e);
     if (rc == 0)
-        rc = opts_bool(o, "decode") ? print_text(t, &in, o->args[0], e) : print_ids(t, &in, opts_bool(o, "plain"), e);
+        rc = opts_bool(o, "decode") ? tokenize_print_text(t, &in, o->args[0], e)
+            : tokenize_print_ids(t, &in, opts_bool(o, "plain"), e);
     buf_free(&in);
     tokenizer_free(t);
     return rc < 0 ? -1 : EXIT_OK;
@@ -84,4 +85,4 @@ const struct command cmd_tokenize = {
     "tokenize", "print the token ids of a text", "--model DIR FILE",
     "Prints a JSON list: the ids of FILE's text under the model's tokenizer.json ('-' reads stdin). Invalid UTF-8 is\n"
     "read as U+FFFD. The ids equal those of Hugging Face's 'tokenizers'.\n\n",
-    rows, run, 1};
+    rows, tokenize_run, 1};

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "device/profile.h"
+#include "device/data_sheet.h"
 #include "translate/musa.h"
 
 static const struct opt rows[] = {
@@ -29,7 +29,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-struct job {
+struct translate_job {
     struct musa_options o;
     struct musa_target target;
     const char *out;
@@ -38,42 +38,42 @@ struct job {
 };
 
 /* "mtt-s4000, mtt-s5000, ": the profiles that are MUSA devices. */
-static char *musa_names(void)
+static char *translate_musa_names(void)
 {
-    const struct profile *p;
+    const struct data_sheet *p;
     struct buf b;
 
     buf_init(&b, 4096);
-    for (size_t i = 0; (p = profile_at(i)); i++)
+    for (size_t i = 0; (p = data_sheet_at(i)); i++)
         if (p->musa)
             buf_addf(&b, "%s, ", p->name);
     return buf_detach(&b);
 }
 
-static int target_of(const struct opts *o, struct job *j, struct err *e)
+static int translate_target_of(const struct opts *o, struct translate_job *j, struct err *e)
 {
     const char *name = opts_str(o, "profile");
-    const struct profile *p = profile_find(name);
+    const struct data_sheet *p = data_sheet_find(name);
     char *names;
 
     if (!strcmp(name, "any"))
         return 0;
     if (!p || !p->musa) {
-        names = musa_names();
+        names = translate_musa_names();
         err_set(e, ERR_INPUT, "'%s' is no MUSA device; there are %sany", name, names);
         free(names);
         return -1;
     }
-    j->target = (struct musa_target){.name = p->card, .arch = (int)profile_get(p, FACT_ARCH, 0),
-                                     .shared_bytes = profile_get(p, FACT_SHARED_BLOCK, 0),
-                                     .const_bytes = profile_get(p, FACT_CONSTANT, 0),
-                                     .cooperative = profile_get(p, FACT_COOPERATIVE, 0) == 1};
+    j->target = (struct musa_target){.name = p->card, .arch = (int)data_sheet_get(p, FACT_ARCH, 0),
+                                     .shared_bytes = data_sheet_get(p, FACT_SHARED_BLOCK, 0),
+                                     .const_bytes = data_sheet_get(p, FACT_CONSTANT, 0),
+                                     .cooperative = data_sheet_get(p, FACT_COOPERATIVE, 0) == 1};
     j->o.target = &j->target;
     return 0;
 }
 
 /* "dir/x.cu" -> "x.mu" */
-static char *result_name(const struct job *j, const char *path)
+static char *translate_result_name(const struct translate_job *j, const char *path)
 {
     static const char *const endings[][2] = {{".cuh", ".muh"}, {".cu", ".mu"}};
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
@@ -90,7 +90,7 @@ static char *result_name(const struct job *j, const char *path)
 
 static const char *const kinds[] = {[MUSA_REFUSED] = "refused", [MUSA_LOSSY] = "lossy", [MUSA_ADVICE] = "advice"};
 
-static void print_report(const char *path, const struct job *j, const struct musa_result *r)
+static void translate_print_report(const char *path, const struct translate_job *j, const struct musa_result *r)
 {
     json_t *notes = json_array(), *uses = json_array(), *all;
     char *text;
@@ -118,7 +118,7 @@ static void print_report(const char *path, const struct job *j, const struct mus
     json_decref(all);
 }
 
-static void print_notes(const char *path, const struct musa_result *r)
+static void translate_print_notes(const char *path, const struct musa_result *r)
 {
     for (size_t i = 0; i < r->n_notes; i++)
         if (r->notes[i].kind != MUSA_LOSSY)
@@ -126,7 +126,8 @@ static void print_notes(const char *path, const struct musa_result *r)
                     r->notes[i].rule);
 }
 
-static int write_result(const struct job *j, const char *path, const struct musa_result *r, struct err *e)
+static int translate_write_result(const struct translate_job *j, const char *path, const struct musa_result *r,
+                                  struct err *e)
 {
     char *name, *to;
     int rc;
@@ -138,7 +139,7 @@ static int write_result(const struct job *j, const char *path, const struct musa
             fwrite(r->out.p, 1, r->out.n, stdout);
         return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
     }
-    name = result_name(j, path);
+    name = translate_result_name(j, path);
     to = path_join(j->out, name);
     rc = file_write(to, r->out.p, r->out.n, e);
     free(name);
@@ -146,7 +147,7 @@ static int write_result(const struct job *j, const char *path, const struct musa
     return rc;
 }
 
-static int translate_file(struct job *j, const char *path, bool *ret_refused, struct err *e)
+static int translate_file(struct translate_job *j, const char *path, bool *ret_refused, struct err *e)
 {
     struct musa_result r = {0};
     struct buf src;
@@ -160,10 +161,10 @@ static int translate_file(struct job *j, const char *path, bool *ret_refused, st
     if (rc == 0) {
         *ret_refused |= r.refused;
         if (j->json)
-            print_report(path, j, &r);
+            translate_print_report(path, j, &r);
         else
-            print_notes(path, &r);
-        rc = write_result(j, path, &r, e);
+            translate_print_notes(path, &r);
+        rc = translate_write_result(j, path, &r, e);
     }
     musa_result_free(&r);
     buf_free(&src);
@@ -171,7 +172,7 @@ static int translate_file(struct job *j, const char *path, bool *ret_refused, st
 }
 
 /* A name that one file declares stays in all of them. Files that cannot be read are reported when their turn comes. */
-static void read_names(struct job *j, const struct opts *o)
+static void translate_read_names(struct translate_job *j, const struct opts *o)
 {
     struct buf src;
 
@@ -184,7 +185,7 @@ static void read_names(struct job *j, const struct opts *o)
     j->o.own = &j->own;
 }
 
-static int print_aliases(const struct opts *o, struct err *e)
+static int translate_print_aliases(const struct opts *o, struct err *e)
 {
     struct buf src, out;
     int rc = 0;
@@ -205,7 +206,7 @@ static int print_aliases(const struct opts *o, struct err *e)
 
 static int translate_run(const struct opts *o, struct err *e)
 {
-    struct job j = {.out = opts_str(o, "out"), .json = opts_has(o, "report")};
+    struct translate_job j = {.out = opts_str(o, "out"), .json = opts_has(o, "report")};
     bool refused = false;
     int rc = 0;
 
@@ -213,14 +214,14 @@ static int translate_run(const struct opts *o, struct err *e)
     if (o->n_args == 0)
         return err_set(e, ERR_INPUT, "no file; name sources (.cu .cuh .h .cpp .mu .muh) or Python programs (.py)");
     if (opts_bool(o, "aliases"))
-        return print_aliases(o, e);
+        return translate_print_aliases(o, e);
     if (o->n_args > 1 && !j.out && !j.json)
         return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
-    if (target_of(o, &j, e) < 0 || (j.out && dir_make(j.out, e) < 0))
+    if (translate_target_of(o, &j, e) < 0 || (j.out && dir_make(j.out, e) < 0))
         return -1;
     j.o.device_only = opts_bool(o, "devices");
     j.o.partial = opts_bool(o, "partial");
-    read_names(&j, o);
+    translate_read_names(&j, o);
     for (int i = 0; i < o->n_args && rc == 0; i++)
         rc = translate_file(&j, o->args[i], &refused, e);
     musa_names_free(&j.own);
@@ -247,40 +248,40 @@ static const struct opt profile_rows[] = {
     {0},
 };
 
-static void print_profile(const struct profile *p)
+static void translate_print_profile(const struct data_sheet *p)
 {
     printf("%-7s %s, %s\n", p->name, p->card, p->arch);
-    for (int f = 0; f < N_PROFILE_FACTS; f++)
-        if (p->figures[f].value == PROFILE_UNKNOWN)
-            printf("  %-26s %14s\n", profile_fact_names[f], "not published");
+    for (int f = 0; f < N_DATA_SHEET_FACTS; f++)
+        if (p->figures[f].value == DATA_SHEET_UNKNOWN)
+            printf("  %-26s %14s\n", data_sheet_fact_names[f], "not published");
         else
-            printf("  %-26s %14" PRId64 "  %c  %s\n", profile_fact_names[f], p->figures[f].value,
+            printf("  %-26s %14" PRId64 "  %c  %s\n", data_sheet_fact_names[f], p->figures[f].value,
                    p->figures[f].evidence,
                    p->figures[f].source);
 }
 
-static int profile_run(const struct opts *o, struct err *e)
+static int translate_profile_run(const struct opts *o, struct err *e)
 {
-    const struct profile *p = NULL;
+    const struct data_sheet *p = NULL;
     char *text;
 
-    if (o->n_args > 0 && !profile_find(o->args[0])) {
-        text = profile_names();
+    if (o->n_args > 0 && !data_sheet_find(o->args[0])) {
+        text = data_sheet_names();
         err_set(e, ERR_INPUT, "no profile '%s'; there are %s", o->args[0], text);
         free(text);
         return -1;
     }
-    for (size_t i = 0; (p = profile_at(i)); i++) {
-        if (o->n_args > 0 && p != profile_find(o->args[0]))
+    for (size_t i = 0; (p = data_sheet_at(i)); i++) {
+        if (o->n_args > 0 && p != data_sheet_find(o->args[0]))
             continue;
         if (opts_bool(o, "json")) {
-            json_t *v = profile_json(p);
+            json_t *v = data_sheet_json(p);
             text = json_text(v);
             puts(text);
             free(text);
             json_decref(v);
         } else {
-            print_profile(p);
+            translate_print_profile(p);
         }
     }
     return EXIT_OK;
@@ -291,4 +292,4 @@ const struct command cmd_profile = {
     "Prints the figures that the emulator and the translator take for a device, each with its evidence: V measured\n"
     "or compiled by somebody with the card, D the vendor's documents, C the press or a third party, I inferred from\n"
     "a relative.\n\n",
-    profile_rows, profile_run, 1};
+    profile_rows, translate_profile_run, 1};

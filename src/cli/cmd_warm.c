@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 
 /* setup.sh of the installation: it says what it installs, how large that is, and where. */
-static int setup_run(const struct opts *o, struct err *e)
+static int warm_setup_run(const struct opts *o, struct err *e)
 {
     char *script = path_share("setup/setup.sh");
 
@@ -29,7 +29,7 @@ const struct command cmd_setup = {
     "Runs setup/setup.sh: it says what it installs, how large it is and where, and is quick when nothing is missing.\n"
     "An existing Python with PyTorch >= 2.6 is used where there is one: $MUSACODER_PYTHON, a virtual environment,\n"
     "python3.\n",
-    none, setup_run, 0};
+    none, warm_setup_run, 0};
 
 /* A verdict on the example makes all that a first verdict makes: precompiled headers, the device inside PyTorch. */
 static int warm_run(const struct opts *o, struct err *e)

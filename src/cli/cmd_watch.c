@@ -20,14 +20,14 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int columns(void)
+static int watch_columns(void)
 {
     struct winsize w;
 
     return ioctl(1, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : 100;
 }
 
-static int look(const struct opts *o, bool tty, struct err *e)
+static int watch_look(const struct opts *o, bool tty, struct err *e)
 {
     const char *html = opts_str(o, "html");
     struct buf text, page;
@@ -39,7 +39,7 @@ static int look(const struct opts *o, bool tty, struct err *e)
         return -1;
     buf_init(&text, BUF_MAX_TEXT);
     buf_init(&page, BUF_MAX_TEXT);
-    watch_text(&text, o->args[0], lines, idle, columns());
+    watch_text(&text, o->args[0], lines, idle, watch_columns());
     if (html) {
         watch_page(&page, o->args[0], lines, idle, (int)opts_int(o, "every"));
         rc = file_write(html, page.p, page.n, e);
@@ -65,11 +65,11 @@ static int watch_run(const struct opts *o, struct err *e)
     if (every < 1)
         return err_set(e, ERR_INPUT, "--every wants at least 1 second");
     once = once || (!tty && !opts_str(o, "html"));
-    rc = look(o, tty, e);
+    rc = watch_look(o, tty, e);
     while (rc == 0 && !once && !stop_requested()) {
         nanosleep(&(struct timespec){.tv_sec = every}, NULL); // Ctrl-C ends it
         if (!stop_requested())
-            rc = look(o, tty, e);
+            rc = watch_look(o, tty, e);
     }
     return rc < 0 ? -1 : EXIT_OK;
 }

@@ -35,7 +35,7 @@ static const struct opt rows[] = {
     {0},
 };
 
-static char *default_name(void)
+static char *worker_default_name(void)
 {
     char host[256] = "host";
 
@@ -43,34 +43,34 @@ static char *default_name(void)
     return xasprintf("%s-%d", host, (int)getpid());
 }
 
-static bool is_kind(const struct opts *o, const char *kind)
+static bool worker_is_kind(const struct opts *o, const char *kind)
 {
     return !strcmp(opts_str(o, "kind"), kind);
 }
 
-static int builds_of(const struct opts *o)
+static int worker_builds_of(const struct opts *o)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     int n = (int)opts_int(o, "builds");
 
-    return is_kind(o, "run") ? 0 : n > 0 ? n : is_kind(o, "both") || cpus < 1 ? 1 : (int)cpus;
+    return worker_is_kind(o, "run") ? 0 : n > 0 ? n : worker_is_kind(o, "both") || cpus < 1 ? 1 : (int)cpus;
 }
 
 /* ev NULL: it builds alone. */
-static char *info_of(const struct opts *o, const struct eval *ev)
+static char *worker_info_of(const struct opts *o, const struct eval *ev)
 {
     char host[256] = "host", *text;
     json_t *v;
 
     gethostname(host, sizeof host - 1);
     v = json_pack("{s:s,s:s,s:s,s:i,s:i,s:i}", "backend", opts_str(o, "backend"), "kind", opts_str(o, "kind"),
-                  "host", host, "pid", (int)getpid(), "jobs", ev ? eval_jobs(ev) : 0, "builds", builds_of(o));
+                  "host", host, "pid", (int)getpid(), "jobs", ev ? eval_jobs(ev) : 0, "builds", worker_builds_of(o));
     text = json_text(v);
     json_decref(v);
     return text;
 }
 
-static void say(const struct opts *o, const struct eval_worker_config *c, const struct eval *ev)
+static void worker_say(const struct opts *o, const struct eval_worker_config *c, const struct eval *ev)
 {
     fprintf(stderr, "worker %s: takes", c->name);
     if (ev)
@@ -79,11 +79,11 @@ static void say(const struct opts *o, const struct eval_worker_config *c, const 
     if (c->builds)
         fprintf(stderr, "%s '%s'%s%s, %d build%s at once", ev ? ";" : "", c->build_lane, ev ? "" : " from ",
                 ev ? "" : c->queue, c->builds, plural(c->builds));
-    fprintf(stderr, "%s\n", is_kind(o, "run") ? "; others build for it" : "");
+    fprintf(stderr, "%s\n", worker_is_kind(o, "run") ? "; others build for it" : "");
 }
 
-/* check() has seen that it is a size. */
-static uint64_t artefacts_limit(const struct opts *o)
+/* worker_check() has seen that it is a size. */
+static uint64_t worker_artefacts_limit(const struct opts *o)
 {
     uint64_t n = 0;
 
@@ -91,20 +91,21 @@ static uint64_t artefacts_limit(const struct opts *o)
     return n;
 }
 
-static int work(const struct opts *o, const struct eval_config *ec, struct eval *ev, struct err *e)
+static int worker_work(const struct opts *o, const struct eval_config *ec, struct eval *ev, struct err *e)
 {
-    char *name = opts_has(o, "name") ? xstrdup(opts_str(o, "name")) : default_name(), *info = info_of(o, ev);
+    char *name = opts_has(o, "name") ? xstrdup(opts_str(o, "name")) : worker_default_name(),
+        *info = worker_info_of(o, ev);
     char *lane = xasprintf("run:%s", opts_str(o, "backend"));
     char *build_lane = xasprintf("build:%s", opts_str(o, "backend"));
     const struct eval_worker_config c = {.queue = opts_str(o, "queue"), .name = name, .lane = lane,
-                                         .build_lane = build_lane, .builds = builds_of(o),
+                                         .build_lane = build_lane, .builds = worker_builds_of(o),
                                          .artefacts = opts_str(o, "artefacts"),
-                                         .artefacts_limit = artefacts_limit(o),
+                                         .artefacts_limit = worker_artefacts_limit(o),
                                          .artefacts_keep_s = 3600 * opts_real(o, "artefacts-keep"),
                                          .no_jail = ec->no_jail, .cache_limit = ec->cache_limit, .info = info};
     int rc;
 
-    say(o, &c, ev);
+    worker_say(o, &c, ev);
     rc = eval_worker(ev, &c, e);
     free(build_lane);
     free(lane);
@@ -114,16 +115,16 @@ static int work(const struct opts *o, const struct eval_config *ec, struct eval 
 }
 
 /* A worker that runs judges; one that only runs has builders of the queue do the rest. */
-static int judge(const struct opts *o, const struct eval_config *c, struct err *e)
+static int worker_judge(const struct opts *o, const struct eval_config *c, struct err *e)
 {
     struct build_remote *remote = NULL;
     struct eval *ev;
     int rc = -1;
 
-    if (is_kind(o, "run") && build_remote_open(opts_str(o, "queue"), opts_str(o, "artefacts"), &remote, e) < 0)
+    if (worker_is_kind(o, "run") && build_remote_open(opts_str(o, "queue"), opts_str(o, "artefacts"), &remote, e) < 0)
         return -1;
     if (eval_backend_check(c->backend, e) == 0 && eval_open(c, &ev, e) == 0) {
-        rc = work(o, c, ev, e);
+        rc = worker_work(o, c, ev, e);
         eval_close(ev);
     }
     build_remote_close(remote);
@@ -131,7 +132,7 @@ static int judge(const struct opts *o, const struct eval_config *c, struct err *
 }
 
 /* A file that is not there yet may come; its folder is a misspelt one. */
-static int open_once(const char *url, struct queue **ret, struct err *e)
+static int worker_open_once(const char *url, struct queue **ret, struct err *e)
 {
     char *folder = xstrdup(url), *slash = strrchr(folder, '/');
     enum err_kind kind = ERR_ENV;
@@ -147,12 +148,12 @@ static int open_once(const char *url, struct queue **ret, struct err *e)
 }
 
 /* The queue's server may start after its workers. */
-static int open_queue(const char *url, struct queue **ret, struct err *e)
+static int worker_open_queue(const char *url, struct queue **ret, struct err *e)
 {
     double until = now_s() + QUEUE_WAIT_S;
     bool said = false;
 
-    while (open_once(url, ret, e) < 0) {
+    while (worker_open_once(url, ret, e) < 0) {
         if (e->kind != ERR_ENV || now_s() > until || stop_requested())
             return -1;
         if (!said)
@@ -165,7 +166,7 @@ static int open_queue(const char *url, struct queue **ret, struct err *e)
 
 /* The secret of the draws is the queue's: all of its workers judge on the same data. $MUSACODER_SECRET is what the
  * first one proposes; without it, random. */
-static int take_secret(const char *url, struct err *e)
+static int worker_take_secret(const char *url, struct err *e)
 {
     const char *env = getenv("MUSACODER_SECRET");
     char fresh[65], *secret;
@@ -176,7 +177,7 @@ static int take_secret(const char *url, struct err *e)
         return err_sys(e, "no random numbers");
     for (size_t i = 0; i < sizeof raw; i++)
         snprintf(fresh + 2 * i, 3, "%02x", raw[i]);
-    if (open_queue(url, &q, e) < 0)
+    if (worker_open_queue(url, &q, e) < 0)
         return -1;
     secret = queue_setting(q, "judge-secret", env && *env ? env : fresh, e);
     queue_close(q);
@@ -190,7 +191,7 @@ static int take_secret(const char *url, struct err *e)
 }
 
 /* The driver shows this process one GPU alone. */
-static void choose_device(const struct opts *o)
+static void worker_choose_device(const struct opts *o)
 {
     char n[16];
 
@@ -201,7 +202,7 @@ static void choose_device(const struct opts *o)
     setenv("CUDA_VISIBLE_DEVICES", n, 1);
 }
 
-static int check(const struct opts *o, struct err *e)
+static int worker_check(const struct opts *o, struct err *e)
 {
     uint64_t n;
 
@@ -220,21 +221,22 @@ static int worker_run(const struct opts *o, struct err *e)
                             .no_jail = !strcmp(opts_str(o, "jail"), "none"),
                             .backend = opts_str(o, "backend"),
                             .start = true,
-                            .owned = !is_kind(o, "run")}; /* its builds are the queue's: it judges itself */
+                            /* its builds are the queue's: it judges itself */
+                            .daemon_client = !worker_is_kind(o, "run")};
     const struct build_opts target = {.target = c.backend};
     char *id;
 
-    if (check(o, e) < 0 || size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
+    if (worker_check(o, e) < 0 || size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
         return -1;
-    choose_device(o);
-    if (is_kind(o, "build")) { /* needs a compiler, and neither a device nor PyTorch */
+    worker_choose_device(o);
+    if (worker_is_kind(o, "build")) { /* needs a compiler, and neither a device nor PyTorch */
         if (!(id = build_toolchain_id(&target, e)))
             return -1;
         free(id);
     }
-    if (take_secret(opts_str(o, "queue"), e) < 0)
+    if (worker_take_secret(opts_str(o, "queue"), e) < 0)
         return -1;
-    return is_kind(o, "build") ? work(o, &c, NULL, e) : judge(o, &c, e);
+    return worker_is_kind(o, "build") ? worker_work(o, &c, NULL, e) : worker_judge(o, &c, e);
 }
 
 const struct command cmd_worker = {

@@ -60,7 +60,7 @@ const struct command *command_find(const char *name)
 }
 
 /* "synth mine" before "synth". *ret: how many words the name has. */
-static const struct command *find_words(int n, char **words, int *ret)
+static const struct command *main_find_words(int n, char **words, int *ret)
 {
     char name[64];
     const struct command *c = NULL;
@@ -85,13 +85,13 @@ int exit_code_of(const struct err *e)
     return EXIT_UNFIT;
 }
 
-static const char *command_name(const void *ctx, int i)
+static const char *main_command_name(const void *ctx, int i)
 {
     (void)ctx;
     return (size_t)i < N_COMMANDS ? commands[i]->name : NULL;
 }
 
-static void print_usage(FILE *out)
+static void main_print_usage(FILE *out)
 {
     fprintf(out, "musacoder - language models that write native GPU kernels, and the judge that verifies them\n\n"
                  "usage: musacoder COMMAND [options]\n\ncommands:\n");
@@ -100,16 +100,16 @@ static void print_usage(FILE *out)
     fprintf(out, "\n'musacoder COMMAND -h' explains a command. New here? 'make demo' shows the whole loop.\n");
 }
 
-static void print_command_help(FILE *out, const struct command *c)
+static void main_print_command_help(FILE *out, const struct command *c)
 {
     fprintf(out, "usage: musacoder %s %s\n\n%s", c->name, c->usage, c->about);
     if (c->rows[0].name)
         opts_help(out, c->rows);
 }
 
-static int unknown_command(const char *name, struct err *e)
+static int main_unknown_command(const char *name, struct err *e)
 {
-    const char *near = nearest_word(name, command_name, NULL);
+    const char *near = nearest_word(name, main_command_name, NULL);
 
     return err_set(e, ERR_INPUT, "no command '%s'; %s%s%s", name, near ? "did you mean '" : "", near ? near : "",
                    near ? "'?" : "'musacoder help' lists them");
@@ -117,25 +117,25 @@ static int unknown_command(const char *name, struct err *e)
 
 static const struct opt no_rows[] = {{0}};
 
-static int help_run(const struct opts *o, struct err *e)
+static int main_help_run(const struct opts *o, struct err *e)
 {
     const struct command *c;
 
     if (o->n_args == 0) {
-        print_usage(stdout);
+        main_print_usage(stdout);
         return EXIT_OK;
     }
-    if (!(c = find_words(o->n_args, o->args, &(int){0})))
-        return unknown_command(o->args[0], e);
-    print_command_help(stdout, c);
+    if (!(c = main_find_words(o->n_args, o->args, &(int){0})))
+        return main_unknown_command(o->args[0], e);
+    main_print_command_help(stdout, c);
     return EXIT_OK;
 }
 
 const struct command cmd_help = {"help", "list the commands, or explain one", "[COMMAND]",
-                                 "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, help_run,
+                                 "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, main_help_run,
                                  WORDS_ANY};
 
-static int man_run(const struct opts *o, struct err *e)
+static int main_man_run(const struct opts *o, struct err *e)
 {
     const struct command *c;
 
@@ -143,14 +143,14 @@ static int man_run(const struct opts *o, struct err *e)
         pages_overview(commands);
         return EXIT_OK;
     }
-    if (!(c = find_words(o->n_args, o->args, &(int){0})))
-        return unknown_command(o->args[0], e);
+    if (!(c = main_find_words(o->n_args, o->args, &(int){0})))
+        return main_unknown_command(o->args[0], e);
     pages_man(c);
     return EXIT_OK;
 }
 
 /* A word that no command reads would change nothing, and its author would not know. */
-static int check_words(const struct command *c, const struct opts *o, struct err *e)
+static int main_check_words(const struct command *c, const struct opts *o, struct err *e)
 {
     if (o->help || c->words == WORDS_ANY || o->n_args <= c->words)
         return 0;
@@ -158,13 +158,13 @@ static int check_words(const struct command *c, const struct opts *o, struct err
                    c->name, c->words ? "one other word: " : "no other words", c->words ? c->usage : "");
 }
 
-static int call(const struct command *c, const struct opts *o)
+static int main_call(const struct command *c, const struct opts *o)
 {
     struct err e = ERR_INIT;
     int rc;
 
     if (o->help) {
-        print_command_help(stdout, c);
+        main_print_command_help(stdout, c);
         return EXIT_OK;
     }
     stop_install();
@@ -179,9 +179,9 @@ const struct command cmd_man = {
     "man", "print a manual page", "[COMMAND]",
     "Prints the manual page of a command, or the overview, in man(7) format: 'musacoder man eval | man -l -'.\n"
     "'make install' puts all pages where man(1) finds them.\n",
-    no_rows, man_run, WORDS_ANY};
+    no_rows, main_man_run, WORDS_ANY};
 
-static int completion_run(const struct opts *o, struct err *e)
+static int main_completion_run(const struct opts *o, struct err *e)
 {
     return pages_completion(commands, o->n_args == 1 ? o->args[0] : "", e) < 0 ? -1 : EXIT_OK;
 }
@@ -193,19 +193,19 @@ const struct command cmd_completion = {
     "  zsh:   eval \"$(musacoder completion zsh)\"\n"
     "  fish:  musacoder completion fish | source\n"
     "'make install' puts them where the shells look.\n",
-    no_rows, completion_run, 1};
+    no_rows, main_completion_run, 1};
 
-static int run_command(const struct command *c, int argc, char **argv)
+static int main_run_command(const struct command *c, int argc, char **argv)
 {
     struct err e = ERR_INIT;
     struct opts o = {0};
     int rc;
 
-    if (opts_parse(c->rows, argc, argv, NULL, &o, &e) < 0 || check_words(c, &o, &e) < 0) {
+    if (opts_parse(c->rows, argc, argv, NULL, &o, &e) < 0 || main_check_words(c, &o, &e) < 0) {
         fprintf(stderr, "musacoder %s: %s\n", c->name, e.msg);
         rc = exit_code_of(&e);
     } else {
-        rc = call(c, &o);
+        rc = main_call(c, &o);
     }
     opts_free(&o);
     return rc;
@@ -213,7 +213,7 @@ static int run_command(const struct command *c, int argc, char **argv)
 
 /* The OpenMP runtime reads its environment before main. Its default, spinning at barriers, costs a factor of ten as
  * soon as compilers and candidates share the cores with us: so we start once more, with threads that sleep instead. */
-static void use_sleeping_threads(char **argv)
+static void main_use_sleeping_threads(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || setenv("OMP_WAIT_POLICY", "passive", 1) != 0)
         return;
@@ -226,18 +226,18 @@ int main(int argc, char **argv)
     const struct command *c;
     int words;
 
-    use_sleeping_threads(argv);
+    main_use_sleeping_threads(argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
-        print_usage(argc < 2 ? stderr : stdout);
+        main_print_usage(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_OK;
     }
     if (!strcmp(argv[1], "--version"))
         argv[1] = "version";
-    if (!(c = find_words(argc - 1, argv + 1, &words))) {
-        unknown_command(argv[1], &e);
+    if (!(c = main_find_words(argc - 1, argv + 1, &words))) {
+        main_unknown_command(argv[1], &e);
         fprintf(stderr, "musacoder: %s\n", e.msg);
         return EXIT_USAGE;
     }
-    return run_command(c, argc - 1 - words, argv + 1 + words);
+    return main_run_command(c, argc - 1 - words, argv + 1 + words);
 }

@@ -7,7 +7,7 @@
 /* ---- manual pages (man(7)) ---- */
 
 /* Text of a page: a backslash is escaped, and a line that begins with a dot or a quote is no request. */
-static void man_text(const char *text)
+static void pages_man_text(const char *text)
 {
     bool start = true;
 
@@ -25,7 +25,7 @@ static void man_text(const char *text)
 }
 
 /* "synth mine" -> "synth-mine", the page's name behind "musacoder-". */
-static void man_page_name(const char *command, char *out, size_t n)
+static void pages_man_page_name(const char *command, char *out, size_t n)
 {
     snprintf(out, n, "%s", command);
     for (char *p = out; *p; p++)
@@ -33,26 +33,26 @@ static void man_page_name(const char *command, char *out, size_t n)
             *p = '-';
 }
 
-static void man_option(const struct opt *row)
+static void pages_man_option(const struct opt *row)
 {
     static const char *const meta[] = {"", " N", " X", " TEXT", " WORD", " TEXT"};
 
     printf(".TP\n.B \\-\\-");
-    man_text(row->name);
+    pages_man_text(row->name);
     printf("%s\n", meta[row->type]);
-    man_text(row->help);
+    pages_man_text(row->help);
     if (row->def && *row->def && !(row->type == OPT_BOOL && !strcmp(row->def, "false"))) {
         printf(" [");
-        man_text(row->def);
+        pages_man_text(row->def);
         printf("]");
     }
     putchar('\n');
 }
 
-static void man_head(const char *page, const char *summary)
+static void pages_man_head(const char *page, const char *summary)
 {
     printf(".TH \"%s\" 1 \"\" \"musacoder " MC_VERSION "\" \"User Commands\"\n.SH NAME\n%s \\- ", page, page);
-    man_text(summary);
+    pages_man_text(summary);
     putchar('\n');
 }
 
@@ -60,31 +60,31 @@ void pages_man(const struct command *c)
 {
     char name[64], page[80];
 
-    man_page_name(c->name, name, sizeof name);
+    pages_man_page_name(c->name, name, sizeof name);
     snprintf(page, sizeof page, "musacoder-%s", name);
-    man_head(page, c->summary);
+    pages_man_head(page, c->summary);
     printf(".SH SYNOPSIS\n.nf\nmusacoder %s ", c->name);
-    man_text(c->usage);
+    pages_man_text(c->usage);
     printf("\n.fi\n.SH DESCRIPTION\n.nf\n");
-    man_text(c->about);
+    pages_man_text(c->about);
     printf(".fi\n");
     if (c->rows[0].name)
         printf(".SH OPTIONS\nEach option is also a recipe key of the same name and a variable MUSACODER_NAME.\n");
     for (const struct opt *row = c->rows; row->name; row++)
-        man_option(row);
+        pages_man_option(row);
     printf(".SH SEE ALSO\n.BR musacoder (1)\n");
 }
 
 void pages_overview(const struct command *const *all)
 {
-    man_head("musacoder", "language models that write native GPU kernels, and the judge that verifies them");
+    pages_man_head("musacoder", "language models that write native GPU kernels, and the judge that verifies them");
     printf(".SH SYNOPSIS\nmusacoder COMMAND [options]\n.SH COMMANDS\n");
     for (const struct command *c; (c = *all); all++) {
         char name[64];
 
-        man_page_name(c->name, name, sizeof name);
+        pages_man_page_name(c->name, name, sizeof name);
         printf(".TP\n.BR musacoder\\-%s (1)\n", name);
-        man_text(c->summary);
+        pages_man_text(c->summary);
         putchar('\n');
     }
 }
@@ -92,36 +92,36 @@ void pages_overview(const struct command *const *all)
 /* ---- completion ---- */
 
 /* The words of a choice: "a|b|c: help" up to the colon, with spaces between them. */
-static void complete_choices(const struct opt *row)
+static void pages_complete_choices(const struct opt *row)
 {
     if (row->type == OPT_CHOICE)
         for (const char *p = row->help; *p && *p != ':'; p++)
             putchar(*p == '|' ? ' ' : *p);
 }
 
-static void complete_flags(const struct command *c)
+static void pages_complete_flags(const struct command *c)
 {
     for (const struct opt *row = c->rows; row->name; row++)
         printf("%s--%s", row == c->rows ? "" : " ", row->name);
 }
 
-static void complete_cases(const struct command *const *all)
+static void pages_complete_cases(const struct command *const *all)
 {
     for (const struct command *c; (c = *all); all++) {
         printf("    '%s') flags='", c->name);
-        complete_flags(c);
+        pages_complete_flags(c);
         printf("'\n");
         for (const struct opt *row = c->rows; row->name; row++)
             if (row->type == OPT_CHOICE) {
                 printf("        [ \"$prev\" = --%s ] && words='", row->name);
-                complete_choices(row);
+                pages_complete_choices(row);
                 printf("'\n");
             }
         printf("        ;;\n");
     }
 }
 
-static void complete_names(const struct command *const *all, bool second)
+static void pages_complete_names(const struct command *const *all, bool second)
 {
     for (const struct command *c; (c = *all); all++) {
         const char *space = strchr(c->name, ' ');
@@ -134,7 +134,7 @@ static void complete_names(const struct command *const *all, bool second)
 }
 
 /* bash: options of the command, words of a choice, else files. zsh reads the same through bashcompinit. */
-static void complete_bash(const struct command *const *all)
+static void pages_complete_bash(const struct command *const *all)
 {
     printf("# musacoder completion; made by 'musacoder completion bash'\n"
            "_musacoder() {\n"
@@ -143,29 +143,29 @@ static void complete_bash(const struct command *const *all)
            "    COMPREPLY=()\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
            "        COMPREPLY=($(compgen -W '");
-    complete_names(all, false);
+    pages_complete_names(all, false);
     printf("' -- \"$cur\")); return\n    fi\n    case \"$command ${COMP_WORDS[2]}\" in\n");
     for (const struct command *const *p = all; *p; p++)
         if (strchr((*p)->name, ' '))
             printf("    '%s') command='%s' ;;\n", (*p)->name, (*p)->name);
     printf("    esac\n    case \"$command\" in\n");
-    complete_cases(all);
+    pages_complete_cases(all);
     printf("    esac\n"
            "    if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
            "    elif [[ \"$cur\" == -* ]]; then COMPREPLY=($(compgen -W \"$flags --help\" -- \"$cur\"))\n"
            "    elif [ \"$COMP_CWORD\" -eq 2 ] && [ \"$command\" = synth ]; then\n"
            "        COMPREPLY=($(compgen -W '");
-    complete_names(all, true);
+    pages_complete_names(all, true);
     printf("' -- \"$cur\"))\n"
            "    elif [ \"$COMP_CWORD\" -eq 2 ] && [ \"$command\" = help ]; then COMPREPLY=($(compgen -W '");
-    complete_names(all, false);
+    pages_complete_names(all, false);
     printf("' -- \"$cur\"))\n"
            "    else compopt -o default 2>/dev/null; fi\n"
            "}\n"
            "complete -o bashdefault -o default -F _musacoder musacoder\n");
 }
 
-static void fish_quote(const char *text)
+static void pages_fish_quote(const char *text)
 {
     putchar('\'');
     for (const char *p = text; *p; p++) {
@@ -176,7 +176,7 @@ static void fish_quote(const char *text)
     putchar('\'');
 }
 
-static void complete_fish(const struct command *const *all)
+static void pages_complete_fish(const struct command *const *all)
 {
     printf("# musacoder completion; made by 'musacoder completion fish'\n");
     for (const struct command *c; (c = *all); all++) {
@@ -188,14 +188,14 @@ static void complete_fish(const struct command *const *all)
             printf("complete -c musacoder -f -n '__fish_seen_subcommand_from %s' -a %s -d ", first, space + 1);
         else
             printf("complete -c musacoder -n __fish_use_subcommand -f -a %s -d ", first);
-        fish_quote(c->summary);
+        pages_fish_quote(c->summary);
         putchar('\n');
         for (const struct opt *row = c->rows; row->name; row++) {
             printf("complete -c musacoder -n '__fish_seen_subcommand_from %s' -l %s%s -d ", space ? space + 1 : first,
                    row->name, row->type == OPT_BOOL ? "" : row->type == OPT_CHOICE ? " -x" : " -r");
-            fish_quote(row->help);
+            pages_fish_quote(row->help);
             if (row->type == OPT_CHOICE)
-                printf(" -a '"), complete_choices(row), printf("'");
+                printf(" -a '"), pages_complete_choices(row), printf("'");
             putchar('\n');
         }
     }
@@ -206,9 +206,9 @@ int pages_completion(const struct command *const *all, const char *shell, struct
     if (!strcmp(shell, "zsh"))
         printf("#compdef musacoder\nautoload -U +X bashcompinit && bashcompinit\n");
     if (!strcmp(shell, "bash") || !strcmp(shell, "zsh"))
-        complete_bash(all);
+        pages_complete_bash(all);
     else if (!strcmp(shell, "fish"))
-        complete_fish(all);
+        pages_complete_fish(all);
     else
         return err_set(e, ERR_INPUT, "which shell? 'musacoder completion bash', 'zsh' or 'fish'");
     return 0;

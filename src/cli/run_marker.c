@@ -13,14 +13,14 @@
 
 #define TICK_S 5
 
-static char *marker_path(const char *out, const char *name)
+static char *run_marker_path(const char *out, const char *name)
 {
     return xasprintf("%s/stages/%s.json", out, name);
 }
 
 void run_marker_read(const char *out, const char *name, struct run_marker *ret)
 {
-    char *path = marker_path(out, name);
+    char *path = run_marker_path(out, name);
     json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
 
     *ret = (struct run_marker){.done = json_flag(v, "done", false), .seconds = json_f64(v, "seconds", 0)};
@@ -32,7 +32,7 @@ void run_marker_read(const char *out, const char *name, struct run_marker *ret)
 
 int run_marker_write(const char *out, const char *name, const struct run_marker *m, struct err *e)
 {
-    char *path = marker_path(out, name);
+    char *path = run_marker_path(out, name);
     json_t *v = json_pack("{s:s,s:s,s:b,s:f}", "key", m->key, "inputs", m->inputs, "done", (int)m->done,
                           "seconds", m->seconds);
     int rc = json_write(path, v, e);
@@ -51,7 +51,7 @@ struct ticker {
     double start, before;
 };
 
-static void *tick(void *arg)
+static void *run_marker_tick(void *arg)
 {
     struct ticker *t = arg;
 
@@ -77,7 +77,7 @@ int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(
     struct ticker t = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = PTHREAD_COND_INITIALIZER, .out = out, .name = name,
                        .m = *m, .start = now_s(), .before = m->seconds};
     pthread_t thread;
-    bool threaded = pthread_create(&thread, NULL, tick, &t) == 0;
+    bool threaded = pthread_create(&thread, NULL, run_marker_tick, &t) == 0;
     int rc = f(ctx, e);
 
     pthread_mutex_lock(&t.lock);

@@ -14,7 +14,7 @@
 #define FINGERPRINT "sha256:"
 
 /* The variable may hold any word, for the test runner's fixed draws; an option or a file that is mistyped must not. */
-static int check(const char *s, size_t n, const char *what, struct err *e)
+static int secret_check(const char *s, size_t n, const char *what, struct err *e)
 {
     static const char word[] = "0123456789abcdefABCDEFghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ-_";
     const char *env = getenv("MUSACODER_SECRET");
@@ -41,19 +41,19 @@ int secret_read(const char *text, char *ret, struct err *e)
         buf_adds(&b, text);
     n = strcspn(b.p, " \t\r\n");
     if (rc == 0)
-        rc = check(b.p, n, text, e);
+        rc = secret_check(b.p, n, text, e);
     if (rc == 0)
         snprintf(ret, SECRET_MAX + 1, "%.*s", (int)n, b.p);
     buf_free(&b);
     return rc;
 }
 
-static bool hidden(const char *text)
+static bool secret_hidden(const char *text)
 {
     return !text || !strncmp(text, FINGERPRINT, strlen(FINGERPRINT));
 }
 
-static void hide(json_t *values, const char *secret)
+static void secret_do_hide(json_t *values, const char *secret)
 {
     char hex[65], shown[32];
 
@@ -67,11 +67,11 @@ int secret_hide(json_t *values, struct err *e)
     char secret[SECRET_MAX + 1];
     const char *text = json_str(values, "secret", NULL);
 
-    if (hidden(text))
+    if (secret_hidden(text))
         return 0;
     if (secret_read(text, secret, e) < 0)
         return -1;
-    hide(values, secret);
+    secret_do_hide(values, secret);
     return 0;
 }
 
@@ -80,13 +80,13 @@ int secret_use(const struct opts *o, struct err *e)
     char secret[SECRET_MAX + 1];
     const char *text = opts_str(o, "secret"), *env = getenv("MUSACODER_SECRET");
 
-    if (hidden(text))
+    if (secret_hidden(text))
         return 0;
     if (secret_read(text, secret, e) < 0)
         return -1;
     // The judge wipes the environment's own copy; a second one would stay behind in the first one's place.
     if (!env || strcmp(env, secret))
         setenv("MUSACODER_SECRET", secret, 1);
-    hide(o->values, secret);
+    secret_do_hide(o->values, secret);
     return 0;
 }

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "device/backend.h"
+#include "device/device_backend.h"
 
 _Static_assert((int)EL_BOOL == DT_BOOL && (int)EL_I64 == DT_I64 && (int)EL_F16 == DT_F16 && (int)EL_BF16 == DT_BF16 &&
                    (int)EL_F32 == DT_F32 && (int)EL_F64 == DT_F64 && (int)EL_C128 == DT_C128,
@@ -11,19 +11,19 @@ _Static_assert((int)EL_BOOL == DT_BOOL && (int)EL_I64 == DT_I64 && (int)EL_F16 =
 
 #define SLAB ((int64_t)1 << 22) /* groups that are counted at once: 32 MB of counters */
 
-static int result_set(struct device *d, const void *v, size_t n, struct err *e)
+static int check_result_set(struct device *d, const void *v, size_t n, struct err *e)
 {
     return device_upload(&d->scratch, offsetof(struct device_scratch, result), v, n, e);
 }
 
-static int result_get(struct device *d, void *v, size_t n, struct err *e)
+static int check_result_get(struct device *d, void *v, size_t n, struct err *e)
 {
     return device_download(&d->scratch, offsetof(struct device_scratch, result), v, n, e);
 }
 
 /* ---- compare ---- */
 
-static void operand_set(struct k_operand *o, const struct device_view *v)
+static void check_operand_set(struct k_operand *o, const struct device_view *v)
 {
     int nd = v->ndim, comp = dt_components(v->dtype);
 
@@ -34,7 +34,7 @@ static void operand_set(struct k_operand *o, const struct device_view *v)
         o->stride[nd] = 1;
 }
 
-static void drop_dim(struct k_diff *a, int d)
+static void check_drop_dim(struct k_diff *a, int d)
 {
     struct k_operand *ops[] = {&a->eager, &a->oracle, &a->got};
     size_t rest = (size_t)(a->ndim - d - 1);
@@ -45,54 +45,54 @@ static void drop_dim(struct k_diff *a, int d)
     a->ndim--;
 }
 
-static bool joins(const struct k_operand *o, int d, int64_t size)
+static bool check_joins(const struct k_operand *o, int d, int64_t size)
 {
     return o->stride[d] == o->stride[d + 1] * size;
 }
 
 /* Drops dimensions of size 1 and merges d with d + 1 where every operand steps through both as through one. */
-static void merge_dims(struct k_diff *a)
+static void check_merge_dims(struct k_diff *a)
 {
     for (int d = a->ndim - 1; d >= 0; d--)
         if (a->shape[d] == 1 && a->ndim > 1)
-            drop_dim(a, d);
+            check_drop_dim(a, d);
     for (int d = a->ndim - 2; d >= 0; d--) {
         int64_t inner = a->shape[d + 1];
 
-        if (joins(&a->eager, d, inner) && joins(&a->oracle, d, inner) && joins(&a->got, d, inner)) {
+        if (check_joins(&a->eager, d, inner) && check_joins(&a->oracle, d, inner) && check_joins(&a->got, d, inner)) {
             a->shape[d + 1] *= a->shape[d];
-            drop_dim(a, d);
+            check_drop_dim(a, d);
         }
     }
     a->contiguous = a->ndim == 1 && (a->n == 1 || (a->eager.stride[0] == 1 && a->oracle.stride[0] == 1 &&
                                                    a->got.stride[0] == 1));
 }
 
-static bool same_shape(const struct device_view *a, const struct device_view *b)
+static bool check_same_shape(const struct device_view *a, const struct device_view *b)
 {
     return a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) &&
            dt_components(a->dtype) == dt_components(b->dtype);
 }
 
-static int diff_args(struct device *d, const struct device_view *eager, const struct device_view *oracle,
-                     const struct device_view *got, const struct device_tolerance *tol, struct k_diff *ret,
-                     struct err *e)
+static int check_diff_args(struct device *d, const struct device_view *eager, const struct device_view *oracle,
+                           const struct device_view *got, const struct device_tolerance *tol, struct k_diff *ret,
+                           struct err *e)
 {
     struct k_diff a = {.is_float = dt_is_float(got->dtype), .oracle_counts = oracle->dtype == eager->dtype};
     size_t align = 2 * dt_size(got->dtype), oracle_align = 2 * dt_size(oracle->dtype);
 
-    if (eager->dtype != got->dtype || !same_shape(eager, got) || !same_shape(oracle, got))
+    if (eager->dtype != got->dtype || !check_same_shape(eager, got) || !check_same_shape(oracle, got))
         return err_set(e, ERR_BUG, "device_diff compares tensors of one shape and dtype");
-    operand_set(&a.eager, eager);
-    operand_set(&a.oracle, oracle);
-    operand_set(&a.got, got);
+    check_operand_set(&a.eager, eager);
+    check_operand_set(&a.oracle, oracle);
+    check_operand_set(&a.got, got);
     memcpy(a.shape, got->shape, sizeof got->shape);
     a.ndim = got->ndim;
     if (dt_components(got->dtype) == 2 || a.ndim == 0)
         a.shape[a.ndim++] = dt_components(got->dtype);
     a.n = device_view_numel(got) * dt_components(got->dtype);
     a.tol = (struct el_tolerance){tol->abs, tol->rel, tol->allclose, 0};
-    merge_dims(&a);
+    check_merge_dims(&a);
     a.vector = got->ptr % align == 0 && oracle->ptr % oracle_align == 0;
     a.wide = got->ptr % 16 == 0 && oracle->ptr % 16 == 0;
     a.partial = SCRATCH(d, partial);
@@ -103,7 +103,7 @@ static int diff_args(struct device *d, const struct device_view *eager, const st
 }
 
 /* The fastest kernel for these operands: the real components decide, so complex tensors count as floats. */
-static enum kernel_id diff_kernel(const struct k_diff *a)
+static enum kernel_id check_diff_kernel(const struct k_diff *a)
 {
     static const struct {
         int got, oracle;
@@ -124,7 +124,7 @@ static enum kernel_id diff_kernel(const struct k_diff *a)
     return K_DIFF_ANY;
 }
 
-static void diff_take(const struct k_diff_result *r, int64_t n, struct device_diff *ret)
+static void check_diff_take(const struct k_diff_result *r, int64_t n, struct device_diff *ret)
 {
     *ret = (struct device_diff){n, r->tally.n_bad, r->tally.n_nan, r->tally.first, r->tally.last, r->tally.worst,
                                 r->tally.max_abs, r->tally.max_rel, r->first_oracle, r->first_got, r->worst_oracle,
@@ -138,13 +138,13 @@ int device_diff(struct device *d, const struct device_view *eager, const struct 
     struct k_diff a;
     struct k_diff_result r = {.first_oracle = 0};
 
-    if (device_need_kernels(d, e) < 0 || diff_args(d, eager, oracle, got, tol, &a, e) < 0)
+    if (device_need_kernels(d, e) < 0 || check_diff_args(d, eager, oracle, got, tol, &a, e) < 0)
         return -1;
     el_tally_init(&r.tally);
-    if (a.n && (d->be->launch(d, diff_kernel(&a), device_blocks(d, (a.n + 7) / 8), &a, e) < 0 ||
-                result_get(d, &r, sizeof r, e) < 0))
+    if (a.n && (d->be->launch(d, check_diff_kernel(&a), device_blocks(d, (a.n + 7) / 8), &a, e) < 0 ||
+                check_result_get(d, &r, sizeof r, e) < 0))
         return -1;
-    diff_take(&r, a.n, ret);
+    check_diff_take(&r, a.n, ret);
     return 0;
 }
 
@@ -160,7 +160,7 @@ int device_mark(struct device *d, const struct device_view *eager, const struct 
         .first_oracle = diff->first_oracle, .first_got = diff->first_got, .relations = SCRATCH(d, relations)};
     uint32_t held = EL_RELATIONS;
 
-    if (device_need_kernels(d, e) < 0 || diff_args(d, eager, oracle, got, tol, &a.diff, e) < 0 ||
+    if (device_need_kernels(d, e) < 0 || check_diff_args(d, eager, oracle, got, tol, &a.diff, e) < 0 ||
         device_alloc(d, (size_t)(diff->n + 31) / 32 * 4, DEVICE_PLAIN, &m.mask, e) < 0)
         return -1;
     a.mask = m.mask.ptr;
@@ -182,14 +182,14 @@ void device_marks_free(struct device_marks *m)
     device_free(&m->mask);
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
+static int64_t check_ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
 }
 
 /* Counts groups [from, from + width) and adds them to the summary in scratch. */
-static int group_slab(struct device_marks *m, int64_t inner, int64_t n_groups, int64_t from, struct device_buf *counts,
-                      struct device_buf *wrong, struct err *e)
+static int check_group_slab(struct device_marks *m, int64_t inner, int64_t n_groups, int64_t from,
+                            struct device_buf *counts, struct device_buf *wrong, struct err *e)
 {
     struct device *d = m->dev;
     int64_t n = m->diff.n, width = n_groups - from < SLAB ? n_groups - from : SLAB;
@@ -197,8 +197,8 @@ static int group_slab(struct device_marks *m, int64_t inner, int64_t n_groups, i
         m->mask.ptr, counts->ptr, n, inner, n_groups, from, width, inner < 4096 ? inner : 4096, 0, 0};
     struct k_group_sum s = {counts->ptr, wrong->ptr, SCRATCH(d, result), n / n_groups, from, width};
 
-    a.pieces = ceil_div(inner, a.piece);
-    a.items = ceil_div(ceil_div(n, inner), n_groups) * width * a.pieces;
+    a.pieces = check_ceil_div(inner, a.piece);
+    a.items = check_ceil_div(check_ceil_div(n, inner), n_groups) * width * a.pieces;
     return device_memset(counts, 0, 0, (size_t)width * 8, e) < 0 ||
                    d->be->launch(d, K_GROUP_COUNT, device_blocks(d, a.items), &a, e) < 0 ||
                    d->be->launch(d, K_GROUP_SUM, device_blocks(d, width), &s, e) < 0
@@ -207,8 +207,8 @@ static int group_slab(struct device_marks *m, int64_t inner, int64_t n_groups, i
 }
 
 /* The distance between wrong groups, if it is always the same: then it is this quotient and all leave one remainder. */
-static int group_step(struct device_marks *m, struct device_buf *wrong, int64_t n_groups, struct k_group_result *r,
-                      int64_t *ret, struct err *e)
+static int check_group_step(struct device_marks *m, struct device_buf *wrong, int64_t n_groups,
+                            struct k_group_result *r, int64_t *ret, struct err *e)
 {
     struct k_group_step a = {wrong->ptr, SCRATCH(m->dev, result), n_groups, r->first, 0};
 
@@ -217,24 +217,24 @@ static int group_step(struct device_marks *m, struct device_buf *wrong, int64_t 
         return 0;
     a.step = (r->last - r->first) / (r->n_bad - 1);
     if (m->dev->be->launch(m->dev, K_GROUP_STEP, device_blocks(m->dev, n_groups), &a, e) < 0 ||
-        result_get(m->dev, r, sizeof *r, e) < 0)
+        check_result_get(m->dev, r, sizeof *r, e) < 0)
         return -1;
     *ret = r->uneven ? 0 : a.step;
     return 0;
 }
 
-static int group_all(struct device_marks *m, int64_t inner, int64_t n_groups, struct device_buf *counts,
-                     struct device_buf *wrong, struct device_groups *ret, struct err *e)
+static int check_group_all(struct device_marks *m, int64_t inner, int64_t n_groups, struct device_buf *counts,
+                           struct device_buf *wrong, struct device_groups *ret, struct err *e)
 {
     struct k_group_result r = {0, INT64_MAX, -1, 0, 0};
     int64_t step;
 
-    if (result_set(m->dev, &r, sizeof r, e) < 0)
+    if (check_result_set(m->dev, &r, sizeof r, e) < 0)
         return -1;
     for (int64_t from = 0; from < n_groups; from += SLAB)
-        if (group_slab(m, inner, n_groups, from, counts, wrong, e) < 0)
+        if (check_group_slab(m, inner, n_groups, from, counts, wrong, e) < 0)
             return -1;
-    if (result_get(m->dev, &r, sizeof r, e) < 0 || group_step(m, wrong, n_groups, &r, &step, e) < 0)
+    if (check_result_get(m->dev, &r, sizeof r, e) < 0 || check_group_step(m, wrong, n_groups, &r, &step, e) < 0)
         return -1;
     *ret = (struct device_groups){r.n_bad, r.n_bad ? r.first : -1, r.last, r.stray, step};
     return 0;
@@ -252,7 +252,7 @@ int device_marks_group(struct device_marks *m, int64_t inner, int64_t n_groups, 
         return -1;
     rc = device_alloc(m->dev, (size_t)(n_groups + 31) / 32 * 4, DEVICE_PLAIN, &wrong, e);
     if (rc == 0)
-        rc = group_all(m, inner, n_groups, &counts, &wrong, ret, e);
+        rc = check_group_all(m, inner, n_groups, &counts, &wrong, ret, e);
     device_free(&wrong);
     device_free(&counts);
     return rc;
@@ -269,9 +269,9 @@ int device_checksum(const struct device_buf *b, size_t at, size_t n, uint64_t fi
     if (device_in_range(b, at, n, e) < 0 || device_need_kernels(d, e) < 0)
         return -1;
     a = (struct k_checksum){b->ptr + at, SCRATCH(d, result), (int64_t)n, first};
-    if (result_set(d, &sum, sizeof sum, e) < 0 ||
+    if (check_result_set(d, &sum, sizeof sum, e) < 0 ||
         d->be->launch(d, K_CHECKSUM, device_blocks(d, (int64_t)(n / 32)), &a, e) < 0 ||
-        result_get(d, &sum, sizeof sum, e) < 0)
+        check_result_get(d, &sum, sizeof sum, e) < 0)
         return -1;
     *ret = sum;
     return 0;

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "device/backend.h"
+#include "device/device_backend.h"
 #include "device/cuda_driver.h"
 
 struct cuda {
@@ -23,7 +23,7 @@ struct cuda {
 
 /* Errors after which the context answers nothing else: faults of kernels, and a device that is gone. "Unknown" is
  * either: then the stream knows. */
-static void note_lost(struct device *d, int code)
+static void cuda_note_lost(struct device *d, int code)
 {
     static const int sticky[] = {4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721};
     struct cuda *g = d->self;
@@ -41,9 +41,9 @@ static void note_lost(struct device *d, int code)
         if (code_)                                                                                                     \
             return fail((d), code_, e, __VA_ARGS__);                                                                   \
     } while (0)
-#define fail(d, code, e, ...) (note_lost(d, code), drv_fail(((struct cuda *)(d)->self)->c, code, e, __VA_ARGS__))
+#define fail(d, code, e, ...) (cuda_note_lost(d, code), drv_fail(((struct cuda *)(d)->self)->c, code, e, __VA_ARGS__))
 
-static struct cuda *enter(struct device *d, struct err *e)
+static struct cuda *cuda_enter(struct device *d, struct err *e)
 {
     struct cuda *g = d->self;
     int code = g->c->CtxSetCurrent(g->ctx);
@@ -57,14 +57,14 @@ static struct cuda *enter(struct device *d, struct err *e)
 
 /* ---- what there is ---- */
 
-static int attribute(const struct drv *c, int dev, int what)
+static int cuda_attribute(const struct drv *c, int dev, int what)
 {
     int v = 0;
 
     return c->DeviceGetAttribute(&v, what, dev) == 0 ? v : 0;
 }
 
-static void uuid_text(const struct drv *c, int dev, char *out, size_t n)
+static void cuda_uuid_text(const struct drv *c, int dev, char *out, size_t n)
 {
     unsigned char u[16];
     size_t k = (size_t)snprintf(out, n, "GPU-");
@@ -77,7 +77,7 @@ static void uuid_text(const struct drv *c, int dev, char *out, size_t n)
         k += (size_t)snprintf(out + k, n - k, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
-static int fill_info(const struct drv *c, int index, struct device_info *i, struct err *e)
+static int cuda_fill_info(const struct drv *c, int index, struct device_info *i, struct err *e)
 {
     int dev, code;
 
@@ -88,16 +88,16 @@ static int fill_info(const struct drv *c, int index, struct device_info *i, stru
     i->index = index;
     if (c->DeviceGetName(i->name, sizeof i->name, dev) != 0)
         snprintf(i->name, sizeof i->name, "NVIDIA device %d", index);
-    uuid_text(c, dev, i->uuid, sizeof i->uuid);
-    i->cc = attribute(c, dev, DRV_ATTR_CC_MAJOR) * 10 + attribute(c, dev, DRV_ATTR_CC_MINOR);
-    i->l2 = (size_t)attribute(c, dev, DRV_ATTR_L2);
-    i->sm_count = attribute(c, dev, DRV_ATTR_SM_COUNT);
-    i->warp_size = attribute(c, dev, DRV_ATTR_WARP_SIZE);
-    i->clock_mhz = attribute(c, dev, DRV_ATTR_CLOCK_KHZ) / 1e3;
-    i->memory_clock_mhz = attribute(c, dev, DRV_ATTR_MEMORY_CLOCK_KHZ) / 1e3;
-    i->bus_bits = attribute(c, dev, DRV_ATTR_BUS_BITS);
+    cuda_uuid_text(c, dev, i->uuid, sizeof i->uuid);
+    i->cc = cuda_attribute(c, dev, DRV_ATTR_CC_MAJOR) * 10 + cuda_attribute(c, dev, DRV_ATTR_CC_MINOR);
+    i->l2 = (size_t)cuda_attribute(c, dev, DRV_ATTR_L2);
+    i->sm_count = cuda_attribute(c, dev, DRV_ATTR_SM_COUNT);
+    i->warp_size = cuda_attribute(c, dev, DRV_ATTR_WARP_SIZE);
+    i->clock_mhz = cuda_attribute(c, dev, DRV_ATTR_CLOCK_KHZ) / 1e3;
+    i->memory_clock_mhz = cuda_attribute(c, dev, DRV_ATTR_MEMORY_CLOCK_KHZ) / 1e3;
+    i->bus_bits = cuda_attribute(c, dev, DRV_ATTR_BUS_BITS);
     i->memory_gbs = 2 * i->memory_clock_mhz * 1e6 * i->bus_bits / 8 / 1e9;
-    i->vmm_fd = attribute(c, dev, DRV_ATTR_VMM) && attribute(c, dev, DRV_ATTR_POSIX_FD);
+    i->vmm_fd = cuda_attribute(c, dev, DRV_ATTR_VMM) && cuda_attribute(c, dev, DRV_ATTR_POSIX_FD);
     nvml_driver_version(i->driver_version, sizeof i->driver_version);
     device_rates(i);
     return 0;
@@ -118,7 +118,7 @@ static int cuda_list(struct device_info **ret, int *ret_n, struct err *e)
                        "the NVIDIA driver sees no device; check CUDA_VISIBLE_DEVICES and the container's devices");
     all = xcalloc((size_t)n, sizeof *all);
     for (int i = 0; i < n; i++)
-        if (fill_info(c, i, &all[i], e) < 0) {
+        if (cuda_fill_info(c, i, &all[i], e) < 0) {
             free(all);
             return -1;
         }
@@ -129,7 +129,7 @@ static int cuda_list(struct device_info **ret, int *ret_n, struct err *e)
 
 /* ---- opening ---- */
 
-static int load_kernels(struct device *d, const void *image, struct err *e)
+static int cuda_load_kernels(struct device *d, const void *image, struct err *e)
 {
     static const char *const names[K_COUNT] = KERNEL_NAMES;
     struct cuda *g = d->self;
@@ -150,7 +150,7 @@ static int load_kernels(struct device *d, const void *image, struct err *e)
 }
 
 /* No fatbin is no error: memory works without it. */
-static int find_kernels(struct device *d, struct err *e)
+static int cuda_find_kernels(struct device *d, struct err *e)
 {
     char *path = path_lib("judge.fatbin");
     struct buf image;
@@ -159,13 +159,13 @@ static int find_kernels(struct device *d, struct err *e)
     if (!path)
         return 0;
     buf_init(&image, (size_t)256 << 20);
-    rc = file_read(path, &image, e) < 0 || load_kernels(d, image.p, e) < 0 ? -1 : 0;
+    rc = file_read(path, &image, e) < 0 || cuda_load_kernels(d, image.p, e) < 0 ? -1 : 0;
     buf_free(&image);
     free(path);
     return rc;
 }
 
-static int open_context(struct device *d, struct err *e)
+static int cuda_open_context(struct device *d, struct err *e)
 {
     struct cuda *g = d->self;
 
@@ -174,7 +174,7 @@ static int open_context(struct device *d, struct err *e)
     g->retained = true;
     TRY(d, g->c->CtxSetCurrent(g->ctx), "the judge's context");
     TRY(d, g->c->StreamCreate(&g->stream, DRV_STREAM_NON_BLOCKING), "the judge's stream");
-    return find_kernels(d, e);
+    return cuda_find_kernels(d, e);
 }
 
 static void cuda_close(struct device *d)
@@ -199,7 +199,7 @@ static int cuda_open(struct device *d, struct err *e)
 
     d->self = g;
     g->c = drv_load(e);
-    if (g->c && open_context(d, e) == 0)
+    if (g->c && cuda_open_context(d, e) == 0)
         return 0;
     if (g->c)
         cuda_close(d);
@@ -211,7 +211,7 @@ static int cuda_open(struct device *d, struct err *e)
 
 static int cuda_usage(struct device *d, size_t *ret_used, size_t *ret_total, struct err *e)
 {
-    struct cuda *g = enter(d, e);
+    struct cuda *g = cuda_enter(d, e);
     size_t left, total;
 
     if (!g)
@@ -231,7 +231,7 @@ static int cuda_health(struct device *d, struct device_health *ret, struct err *
 
 /* ---- memory ---- */
 
-static struct drv_allocation shared_kind(const struct cuda *g)
+static struct drv_allocation cuda_shared_kind(const struct cuda *g)
 {
     return (struct drv_allocation){.type = DRV_ALLOCATION_PINNED,
                                    .handle_types = DRV_HANDLE_POSIX_FD,
@@ -239,7 +239,7 @@ static struct drv_allocation shared_kind(const struct cuda *g)
 }
 
 /* Maps handle b->handle, which this call owns from here on. */
-static int map_shared(struct cuda *g, struct device_buf *b, struct err *e)
+static int cuda_map_shared(struct cuda *g, struct device_buf *b, struct err *e)
 {
     struct drv_access access = {{DRV_LOCATION_DEVICE, g->ordinal}, DRV_ACCESS_READWRITE};
     int code = g->c->MemReserve(&b->ptr, b->capacity, 0, 0, 0);
@@ -258,9 +258,9 @@ static int map_shared(struct cuda *g, struct device_buf *b, struct err *e)
     return 0;
 }
 
-static int alloc_shared(struct cuda *g, struct device_buf *b, struct err *e)
+static int cuda_alloc_shared(struct cuda *g, struct device_buf *b, struct err *e)
 {
-    struct drv_allocation kind = shared_kind(g);
+    struct drv_allocation kind = cuda_shared_kind(g);
     size_t unit = 0;
     drv_handle h;
 
@@ -268,11 +268,11 @@ static int alloc_shared(struct cuda *g, struct device_buf *b, struct err *e)
     b->capacity = (b->size + unit - 1) / unit * unit;
     TRY(b->dev, g->c->MemCreate(&h, b->capacity, &kind, 0), "%zu bytes of shared device memory", b->capacity);
     b->handle = h;
-    return map_shared(g, b, e);
+    return cuda_map_shared(g, b, e);
 }
 
 /* Registers the memfd's pages with the device; fd becomes the buffer's. */
-static int map_pinned(struct cuda *g, struct device_buf *b, int fd, struct err *e)
+static int cuda_map_pinned(struct cuda *g, struct device_buf *b, int fd, struct err *e)
 {
     int code;
 
@@ -289,14 +289,14 @@ static int map_pinned(struct cuda *g, struct device_buf *b, int fd, struct err *
     return 0;
 }
 
-static int alloc_pinned(struct cuda *g, struct device_buf *b, struct err *e)
+static int cuda_alloc_pinned(struct cuda *g, struct device_buf *b, struct err *e)
 {
     int fd;
 
     b->capacity = (b->size + 4095) / 4096 * 4096;
     if (memfd_open(b->capacity, &fd, e) < 0)
         return -1;
-    if (map_pinned(g, b, fd, e) < 0) {
+    if (cuda_map_pinned(g, b, fd, e) < 0) {
         close(fd);
         return -1;
     }
@@ -305,14 +305,14 @@ static int alloc_pinned(struct cuda *g, struct device_buf *b, struct err *e)
 
 static int cuda_alloc(struct device_buf *b, struct err *e)
 {
-    struct cuda *g = enter(b->dev, e);
+    struct cuda *g = cuda_enter(b->dev, e);
 
     if (!g)
         return -1;
     if (b->kind == DEVICE_SHARED)
-        return alloc_shared(g, b, e);
+        return cuda_alloc_shared(g, b, e);
     if (b->kind == DEVICE_PINNED)
-        return alloc_pinned(g, b, e);
+        return cuda_alloc_pinned(g, b, e);
     b->capacity = b->size;
     TRY(b->dev, g->c->MemAlloc(&b->ptr, b->size), "%zu bytes of device memory", b->size);
     return 0;
@@ -320,7 +320,7 @@ static int cuda_alloc(struct device_buf *b, struct err *e)
 
 static int cuda_import(struct device_buf *b, int fd, struct err *e)
 {
-    struct cuda *g = enter(b->dev, e);
+    struct cuda *g = cuda_enter(b->dev, e);
     drv_handle h;
     int own;
 
@@ -329,12 +329,12 @@ static int cuda_import(struct device_buf *b, int fd, struct err *e)
     if (b->kind == DEVICE_SHARED) {
         TRY(b->dev, g->c->MemImport(&h, (void *)(intptr_t)fd, DRV_HANDLE_POSIX_FD), "importing shared device memory");
         b->handle = h;
-        return map_shared(g, b, e);
+        return cuda_map_shared(g, b, e);
     }
     own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (own < 0)
         return err_sys(e, "cannot import a buffer");
-    if (map_pinned(g, b, own, e) < 0) {
+    if (cuda_map_pinned(g, b, own, e) < 0) {
         close(own);
         return -1;
     }
@@ -343,7 +343,7 @@ static int cuda_import(struct device_buf *b, int fd, struct err *e)
 
 static int cuda_export(struct device_buf *b, int *ret_fd, struct err *e)
 {
-    struct cuda *g = enter(b->dev, e);
+    struct cuda *g = cuda_enter(b->dev, e);
     int fd = -1;
 
     if (!g)
@@ -359,7 +359,7 @@ static int cuda_export(struct device_buf *b, int *ret_fd, struct err *e)
 
 static void cuda_free(struct device_buf *b)
 {
-    struct cuda *g = enter(b->dev, NULL);
+    struct cuda *g = cuda_enter(b->dev, NULL);
 
     if (g && b->kind == DEVICE_SHARED) {
         g->c->MemUnmap(b->ptr, b->capacity);
@@ -380,7 +380,7 @@ static void cuda_free(struct device_buf *b)
 
 static int cuda_sync(struct device *d, struct err *e)
 {
-    struct cuda *g = enter(d, e);
+    struct cuda *g = cuda_enter(d, e);
 
     if (!g)
         return -1;
@@ -390,7 +390,7 @@ static int cuda_sync(struct device *d, struct err *e)
 
 static int cuda_upload(struct device *d, uint64_t to, const void *from, size_t n, struct err *e)
 {
-    struct cuda *g = enter(d, e);
+    struct cuda *g = cuda_enter(d, e);
 
     if (!g)
         return -1;
@@ -400,7 +400,7 @@ static int cuda_upload(struct device *d, uint64_t to, const void *from, size_t n
 
 static int cuda_download(struct device *d, void *to, uint64_t from, size_t n, struct err *e)
 {
-    struct cuda *g = enter(d, e);
+    struct cuda *g = cuda_enter(d, e);
 
     if (!g)
         return -1;
@@ -410,7 +410,7 @@ static int cuda_download(struct device *d, void *to, uint64_t from, size_t n, st
 
 static int cuda_copy(struct device *d, uint64_t to, uint64_t from, size_t n, struct err *e)
 {
-    struct cuda *g = enter(d, e);
+    struct cuda *g = cuda_enter(d, e);
 
     if (!g)
         return -1;
@@ -420,7 +420,7 @@ static int cuda_copy(struct device *d, uint64_t to, uint64_t from, size_t n, str
 
 static int cuda_set(struct device *d, uint64_t to, uint8_t byte, size_t n, struct err *e)
 {
-    struct cuda *g = enter(d, e);
+    struct cuda *g = cuda_enter(d, e);
 
     if (!g)
         return -1;
@@ -430,7 +430,7 @@ static int cuda_set(struct device *d, uint64_t to, uint8_t byte, size_t n, struc
 
 static int cuda_launch(struct device *d, enum kernel_id k, unsigned blocks, const void *args, struct err *e)
 {
-    struct cuda *g = enter(d, e);
+    struct cuda *g = cuda_enter(d, e);
     void *params[] = {(void *)args};
 
     if (!g)

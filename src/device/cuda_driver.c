@@ -55,7 +55,7 @@ bool drv_is_optional(const char *name)
     return false;
 }
 
-static int find_all(enum drv_vendor which, const char **ret_missing)
+static int cuda_driver_find_all(enum drv_vendor which, const char **ret_missing)
 {
     struct drv *driver = &vendors[which].driver;
 
@@ -70,7 +70,7 @@ static int find_all(enum drv_vendor which, const char **ret_missing)
     return 0;
 }
 
-static void load(enum drv_vendor which)
+static void cuda_driver_load(enum drv_vendor which)
 {
     struct vendor *v = &vendors[which];
     const char *name = getenv(v->env), *missing = NULL, *text = "";
@@ -81,7 +81,7 @@ static void load(enum drv_vendor which)
         err_set(&v->why, ERR_ENV, "no %s driver: '%s' is not found; %s", v->owner, name, v->remedy);
         return;
     }
-    if (find_all(which, &missing) < 0) {
+    if (cuda_driver_find_all(which, &missing) < 0) {
         err_set(&v->why, ERR_ENV, "the %s driver is too old: it has no %s%s; %s", v->owner, v->prefix, missing + 2,
                 v->needs);
         return;
@@ -93,17 +93,17 @@ static void load(enum drv_vendor which)
         err_set(&v->why, ERR_ENV, "the %s driver does not start: %s (%d); %s", v->owner, text, code, v->remedy);
 }
 
-static void load_nvidia(void)
+static void cuda_driver_load_nvidia(void)
 {
-    load(DRV_NVIDIA);
+    cuda_driver_load(DRV_NVIDIA);
 }
 
-static void load_moore_threads(void)
+static void cuda_driver_load_moore_threads(void)
 {
-    load(DRV_MOORE_THREADS);
+    cuda_driver_load(DRV_MOORE_THREADS);
 }
 
-static const struct drv *loaded(enum drv_vendor which, void (*how)(void), struct err *e)
+static const struct drv *cuda_driver_loaded(enum drv_vendor which, void (*how)(void), struct err *e)
 {
     struct vendor *v = &vendors[which];
 
@@ -116,12 +116,12 @@ static const struct drv *loaded(enum drv_vendor which, void (*how)(void), struct
 
 const struct drv *drv_load(struct err *e)
 {
-    return loaded(DRV_NVIDIA, load_nvidia, e);
+    return cuda_driver_loaded(DRV_NVIDIA, cuda_driver_load_nvidia, e);
 }
 
 const struct drv *drv_load_musa(struct err *e)
 {
-    return loaded(DRV_MOORE_THREADS, load_moore_threads, e);
+    return cuda_driver_loaded(DRV_MOORE_THREADS, cuda_driver_load_moore_threads, e);
 }
 
 int drv_fail(const struct drv *c, int code, struct err *e, const char *fmt, ...)

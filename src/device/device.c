@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "device/backend.h"
+#include "device/device_backend.h"
 
 static const struct device_backend *const backends[] = {&device_cuda, &device_host};
 
-static const struct device_backend *backend_find(const char *name, struct err *e)
+static const struct device_backend *device_backend_find(const char *name, struct err *e)
 {
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
         if (!strcmp(backends[i]->name, name))
@@ -20,12 +20,12 @@ static const struct device_backend *backend_find(const char *name, struct err *e
 
 int device_list(const char *backend, struct device_info **ret, int *ret_n, struct err *e)
 {
-    const struct device_backend *be = backend_find(backend, e);
+    const struct device_backend *be = device_backend_find(backend, e);
 
     return be ? be->list(ret, ret_n, e) : -1;
 }
 
-static int find_info(const struct device_backend *be, int index, struct device_info *ret, struct err *e)
+static int device_find_info(const struct device_backend *be, int index, struct device_info *ret, struct err *e)
 {
     struct device_info *all;
     int n, rc = 0;
@@ -44,8 +44,8 @@ int device_open(const char *backend, int index, struct device **ret, struct err 
 {
     struct device *d = xcalloc(1, sizeof *d);
 
-    d->be = backend_find(backend, e);
-    if (!d->be || find_info(d->be, index, &d->info, e) < 0 || d->be->open(d, e) < 0) {
+    d->be = device_backend_find(backend, e);
+    if (!d->be || device_find_info(d->be, index, &d->info, e) < 0 || d->be->open(d, e) < 0) {
         free(d);
         return -1;
     }
@@ -198,7 +198,7 @@ int device_sync(struct device *d, struct err *e)
 
 /* ---- views ---- */
 
-static bool bad_extent(int64_t size, int64_t stride, size_t item, uint64_t *last)
+static bool device_bad_extent(int64_t size, int64_t stride, size_t item, uint64_t *last)
 {
     uint64_t reach;
 
@@ -221,7 +221,7 @@ int device_view_make(const struct device_buf *b, size_t at, enum dtype dtype, in
     for (int d = ndim - 1; d >= 0; d--) {
         v.shape[d] = shape[d];
         v.strides[d] = strides ? strides[d] : n;
-        if (bad_extent(shape[d], v.strides[d], item, &last) ||
+        if (device_bad_extent(shape[d], v.strides[d], item, &last) ||
             __builtin_mul_overflow(n, shape[d] > 1 ? shape[d] : 1, &n))
             return err_set(e, ERR_INPUT, "a tensor with an impossible shape or stride");
     }

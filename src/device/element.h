@@ -17,7 +17,7 @@
 #define EL_FN static inline
 #endif
 
-/* base/dtype.h's order; kernels cannot include it. Checked in kernels.h. */
+/* base/dtype.h's order; kernels cannot include it. Checked in judge_kernels.h. */
 enum { EL_BOOL, EL_U8, EL_I8, EL_I16, EL_I32, EL_I64, EL_F16, EL_BF16, EL_F32, EL_F64, EL_C64, EL_C128 };
 
 /* ---- bits ---- */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "device/backend.h"
+#include "device/device_backend.h"
 #include "device/host_kernels.h"
 
 #define AT(address) ((void *)(uintptr_t)(address))

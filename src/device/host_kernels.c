@@ -1,10 +1,10 @@
-/* host_kernels.c - the kernels of kernels.cu in plain C, one thread, same arguments and same answers: what the host
- * backend launches, and a second opinion for tests of the GPU's. */
+/* host_kernels.c - the kernels of judge_kernels.cu in plain C, one thread, same arguments and same answers: what the
+ * host backend launches, and a second opinion for tests of the GPU's. */
 #include "device/host_kernels.h"
 
 #define PTR(type, address) ((type *)(uintptr_t)(address))
 
-static int64_t offset_of(const struct k_diff *a, const struct k_operand *o, int64_t i)
+static int64_t host_kernels_offset_of(const struct k_diff *a, const struct k_operand *o, int64_t i)
 {
     int64_t at = 0;
 
@@ -19,30 +19,32 @@ struct element {
     double oracle, got;
 };
 
-static struct element read_element(const struct k_diff *a, int64_t i)
+static struct element host_kernels_read_element(const struct k_diff *a, int64_t i)
 {
-    return (struct element){el_value(PTR(void, a->oracle.ptr), a->oracle.dtype, offset_of(a, &a->oracle, i)),
-                            el_value(PTR(void, a->got.ptr), a->got.dtype, offset_of(a, &a->got, i))};
+    return (struct element){el_value(PTR(void, a->oracle.ptr), a->oracle.dtype,
+                                     host_kernels_offset_of(a, &a->oracle, i)),
+                            el_value(PTR(void, a->got.ptr), a->got.dtype, host_kernels_offset_of(a, &a->got, i))};
 }
 
-static int64_t read_int(const struct k_diff *a, const struct k_operand *o, int64_t i)
+static int64_t host_kernels_read_int(const struct k_diff *a, const struct k_operand *o, int64_t i)
 {
-    return el_int(PTR(void, o->ptr), o->dtype, offset_of(a, o, i));
+    return el_int(PTR(void, o->ptr), o->dtype, host_kernels_offset_of(a, o, i));
 }
 
-static bool check_element(const struct k_diff *a, struct el_tally *t, int64_t i)
+static bool host_kernels_check_element(const struct k_diff *a, struct el_tally *t, int64_t i)
 {
-    struct element x = read_element(a, i);
+    struct element x = host_kernels_read_element(a, i);
     int64_t got;
 
     if (a->is_float)
         return el_float(t, i, x.oracle, x.got, &a->tol);
-    got = read_int(a, &a->got, i);
+    got = host_kernels_read_int(a, &a->got, i);
     return el_exact(t, i, x.oracle, x.got,
-                    got == read_int(a, &a->eager, i) || (a->oracle_counts && got == read_int(a, &a->oracle, i)));
+                    got == host_kernels_read_int(a, &a->eager, i) ||
+                    (a->oracle_counts && got == host_kernels_read_int(a, &a->oracle, i)));
 }
 
-static void host_diff(const void *args)
+static void host_kernels_diff(const void *args)
 {
     const struct k_diff *a = args;
     struct k_diff_result r = {.first_oracle = 0};
@@ -50,17 +52,17 @@ static void host_diff(const void *args)
 
     el_tally_init(&r.tally);
     for (int64_t i = 0; i < a->n; i++)
-        check_element(a, &r.tally, i);
+        host_kernels_check_element(a, &r.tally, i);
     if (r.tally.n_bad) {
-        x = read_element(a, r.tally.first);
+        x = host_kernels_read_element(a, r.tally.first);
         r.first_oracle = x.oracle, r.first_got = x.got;
-        x = read_element(a, r.tally.worst);
+        x = host_kernels_read_element(a, r.tally.worst);
         r.worst_oracle = x.oracle, r.worst_got = x.got;
     }
     *PTR(struct k_diff_result, a->result) = r;
 }
 
-static void host_mark(const void *args)
+static void host_kernels_mark(const void *args)
 {
     const struct k_mark *a = args;
     uint32_t *mask = PTR(uint32_t, a->mask), *relations = PTR(uint32_t, a->relations);
@@ -71,15 +73,15 @@ static void host_mark(const void *args)
     for (int64_t i = 0; i < a->diff.n; i++) {
         if (i % 32 == 0)
             mask[i / 32] = 0;
-        if (check_element(&a->diff, &t, i))
+        if (host_kernels_check_element(&a->diff, &t, i))
             continue;
-        x = read_element(&a->diff, i);
+        x = host_kernels_read_element(&a->diff, i);
         *relations &= (uint32_t)el_relation(x.oracle, x.got, a->first_oracle, a->first_got);
         mask[i / 32] |= 1u << (i % 32);
     }
 }
 
-static bool bit(const uint32_t *mask, int64_t i)
+static bool host_kernels_bit(const uint32_t *mask, int64_t i)
 {
     return mask[i / 32] >> (i % 32) & 1;
 }
@@ -93,7 +95,7 @@ static void host_group_count(const void *args)
         int64_t k = i / a->inner % a->n_groups - a->from;
 
         if (k >= 0 && k < a->width)
-            counts[k] += bit(PTR(uint32_t, a->mask), i);
+            counts[k] += host_kernels_bit(PTR(uint32_t, a->mask), i);
     }
 }
 
@@ -124,7 +126,7 @@ static void host_group_step(const void *args)
     const struct k_group_step *a = args;
 
     for (int64_t k = 0; k < a->n_groups; k++)
-        if (bit(PTR(uint32_t, a->wrong), k) && (k - a->first) % a->step)
+        if (host_kernels_bit(PTR(uint32_t, a->wrong), k) && (k - a->first) % a->step)
             PTR(struct k_group_result, a->result)->uneven = 1;
 }
 
@@ -140,12 +142,12 @@ static void host_checksum(const void *args)
 void host_kernel(enum kernel_id k, const void *args)
 {
     static void (*const kernels[K_COUNT])(const void *) = {
-        [K_MARK] = host_mark, [K_GROUP_COUNT] = host_group_count,
+        [K_MARK] = host_kernels_mark, [K_GROUP_COUNT] = host_group_count,
         [K_GROUP_SUM] = host_group_sum, [K_GROUP_STEP] = host_group_step, [K_CHECKSUM] = host_checksum,
     };
 
     if (kernels[k])
         kernels[k](args);
     else
-        host_diff(args); /* all variants mean the same */
+        host_kernels_diff(args); /* all variants mean the same */
 }

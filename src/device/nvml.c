@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/backend.h"
+#include "device/device_backend.h"
 
 typedef struct nvml_device_st *nvml_device;
 
@@ -31,7 +31,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 enum { CLOCK_SM = 1, CLOCK_MEM = 2, TOO_SMALL = 7 };
 
-static void load(void)
+static void nvml_load(void)
 {
     const char *env = getenv("MUSACODER_LIBNVML");
     void *lib = dlopen(env && *env ? env : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -54,26 +54,26 @@ static void load(void)
 
 void nvml_driver_version(char *out, size_t n)
 {
-    pthread_once(&once, load);
+    pthread_once(&once, nvml_load);
     if (!ready || nvml.driver_version(out, (unsigned)n) != 0)
         *out = 0;
 }
 
-static double clock_of(int (*f)(nvml_device, int, unsigned *), nvml_device d, int which)
+static double nvml_clock_of(int (*f)(nvml_device, int, unsigned *), nvml_device d, int which)
 {
     unsigned v;
 
     return f && f(d, which, &v) == 0 ? (double)v : -1;
 }
 
-static double milli(int (*f)(nvml_device, unsigned *), nvml_device d)
+static double nvml_milli(int (*f)(nvml_device, unsigned *), nvml_device d)
 {
     unsigned v;
 
     return f && f(d, &v) == 0 ? v / 1e3 : -1;
 }
 
-static void reasons_text(uint64_t bits, char *out, size_t n)
+static void nvml_reasons_text(uint64_t bits, char *out, size_t n)
 {
     static const char *const names[] = {"idle",        "application_clocks", "sw_power_cap",
                                         "hw_slowdown", "sync_boost",         "sw_thermal",
@@ -95,22 +95,22 @@ void nvml_health(const char *uuid, struct device_health *ret)
     unsigned n = 0;
     nvml_device d;
 
-    pthread_once(&once, load);
+    pthread_once(&once, nvml_load);
     if (ready && nvml.by_uuid(uuid, &d) == 0) {
         int code = nvml.processes ? nvml.processes(d, &n, NULL) : -1;
 
         h.known = true;
-        h.sm_mhz = clock_of(nvml.clock, d, CLOCK_SM);
-        h.mem_mhz = clock_of(nvml.clock, d, CLOCK_MEM);
-        h.sm_max_mhz = clock_of(nvml.max_clock, d, CLOCK_SM);
-        h.temperature_c = clock_of(nvml.temperature, d, 0);
-        h.power_w = milli(nvml.power, d);
-        h.power_limit_w = milli(nvml.power_limit, d);
+        h.sm_mhz = nvml_clock_of(nvml.clock, d, CLOCK_SM);
+        h.mem_mhz = nvml_clock_of(nvml.clock, d, CLOCK_MEM);
+        h.sm_max_mhz = nvml_clock_of(nvml.max_clock, d, CLOCK_SM);
+        h.temperature_c = nvml_clock_of(nvml.temperature, d, 0);
+        h.power_w = nvml_milli(nvml.power, d);
+        h.power_limit_w = nvml_milli(nvml.power_limit, d);
         h.utilization = nvml.utilization && nvml.utilization(d, &u) == 0 ? u.gpu / 100.0 : -1;
         if (nvml.reasons && nvml.reasons(d, &bits) == 0)
             h.reasons = bits;
         h.throttled = h.reasons & slow;
-        reasons_text(h.reasons, h.reasons_text, sizeof h.reasons_text);
+        nvml_reasons_text(h.reasons, h.reasons_text, sizeof h.reasons_text);
         h.processes = code == 0 || code == TOO_SMALL ? (int)n : -1;
     }
     *ret = h;

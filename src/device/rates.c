@@ -3,7 +3,7 @@
  * architecture papers (A100, GA102, Ada, H100, Blackwell), from rate / (multiprocessors * clock * 2). Data-centre parts
  * where a capability has one; consumer parts of 8.6, 8.9 and 12.0 run bf16 with fp32 accumulation at half of theirs, so
  * these are upper bounds, as a roofline floor wants them. */
-#include "device/backend.h"
+#include "device/device_backend.h"
 
 void device_rates(struct device_info *i)
 {

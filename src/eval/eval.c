@@ -20,10 +20,10 @@
 #include "base/trace.h"
 #include "device/device.h"
 #include "eval/build/build.h"
-#include "eval/owned.h"
+#include "eval/daemon_client.h"
 #include "eval/perf/baseline.h"
 #include "eval/process/job.h"
-#include "eval/process/server.h"
+#include "eval/process/judge_server.h"
 #include "eval/process/settings.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/pipeline.h"
@@ -35,7 +35,7 @@
 
 int eval_backend_check(const char *backend, struct err *e)
 {
-    const struct backend *b = backend_find(backend);
+    const struct judge_backend *b = backend_find(backend);
     struct build_opts o = {.target = b ? b->target : NULL};
     char *text, *device, *uuid, *arch;
 
@@ -61,7 +61,7 @@ int eval_backend_check(const char *backend, struct err *e)
 }
 
 /* Made once per cache folder; whoever comes second uses what the first one wrote. */
-static int secret_make(const char *path, struct err *e)
+static int eval_secret_make(const char *path, struct err *e)
 {
     unsigned char raw[32];
     char hex[65], *tmp;
@@ -83,7 +83,7 @@ static int secret_make(const char *path, struct err *e)
 
 /* $MUSACODER_SECRET, taken out of our environment's memory: /proc/PID/environ shows it to whoever may look, an unjailed
  * candidate for one. "" if it was not set. Later calls get what the first one found. */
-static const char *secret_taken(void)
+static const char *eval_secret_taken(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static char kept[65];
@@ -101,7 +101,7 @@ static const char *secret_taken(void)
 
 /* Ours is 64 hexadecimal digits. Anything else was damaged: draws that others could foretell are worse than new
  * ones. */
-static bool secret_holds(const char *path)
+static bool eval_secret_holds(const char *path)
 {
     struct buf b;
     bool holds;
@@ -112,20 +112,20 @@ static bool secret_holds(const char *path)
     return holds;
 }
 
-static int secret_file(const char *path, struct buf *out, struct err *e)
+static int eval_secret_file(const char *path, struct buf *out, struct err *e)
 {
-    if (file_exists(path) && !secret_holds(path)) {
+    if (file_exists(path) && !eval_secret_holds(path)) {
         log_warn("'%s' is damaged and is made again: draws change", path);
         unlink(path);
     }
-    if (!file_exists(path) && secret_make(path, e) < 0)
+    if (!file_exists(path) && eval_secret_make(path, e) < 0)
         return -1;
     return file_read(path, out, e);
 }
 
-static int secret_load(struct eval *ev, struct err *e)
+static int eval_secret_load(struct eval *ev, struct err *e)
 {
-    const char *env = secret_taken();
+    const char *env = eval_secret_taken();
     char *path = path_cache("judge-secret"), *folder = path_cache("");
     struct buf b;
     int rc = 0;
@@ -134,7 +134,7 @@ static int secret_load(struct eval *ev, struct err *e)
     if (*env)
         buf_adds(&b, env);
     else
-        rc = dir_make(folder, e) < 0 ? -1 : secret_file(path, &b, e);
+        rc = dir_make(folder, e) < 0 ? -1 : eval_secret_file(path, &b, e);
     snprintf(ev->secret, sizeof ev->secret, "%.64s", b.n ? b.p : "");
     buf_free(&b);
     free(path);
@@ -143,7 +143,7 @@ static int secret_load(struct eval *ev, struct err *e)
 }
 
 /* What stands for compiler, torch, our own code and device in keys; owned. NULL: known once the server is started. */
-static char *toolchain_of(struct eval *ev, const struct backend *b)
+static char *eval_toolchain_of(struct eval *ev, const struct judge_backend *b)
 {
     struct identity *id = &ev->identities[backend_index(b)];
     char *name;
@@ -157,11 +157,11 @@ static char *toolchain_of(struct eval *ev, const struct backend *b)
 
 /* The server of b, started if it is not. What it is was looked at before: a change while it starts is seen next
  * time. */
-static int begin(struct eval *ev, const struct backend *b, struct server **ret, struct err *e)
+static int eval_begin(struct eval *ev, const struct judge_backend *b, struct judge_server **ret, struct err *e)
 {
     struct identity *id = &ev->identities[backend_index(b)];
 
-    free(toolchain_of(ev, b));
+    free(eval_toolchain_of(ev, b));
     if (server_get(ev, b, ret, e) < 0)
         return -1;
     pthread_mutex_lock(&ev->lock);
@@ -171,7 +171,7 @@ static int begin(struct eval *ev, const struct backend *b, struct server **ret, 
 }
 
 /* On a GPU most candidates wait most of the time: for memory, a slot, or their turn to be timed. */
-static int jobs_for(const struct backend *b, long cpus)
+static int eval_jobs_for(const struct judge_backend *b, long cpus)
 {
     if (cpus < 1)
         return 2;
@@ -179,20 +179,20 @@ static int jobs_for(const struct backend *b, long cpus)
 }
 
 /* Candidates of this backend go to the device's owner, if there can be one. */
-static void hand_over(struct eval *ev, const struct backend *b)
+static void eval_hand_over(struct eval *ev, const struct judge_backend *b)
 {
     struct identity *id = &ev->identities[backend_index(b)];
 
     identity_look(b, id);
-    ev->owned = owned_open(&ev->config, b->name, id->facts, ev->secret);
-    ev->owned_backend = b;
+    ev->daemon_client = daemon_client_open(&ev->config, b->name, id->facts, ev->secret);
+    ev->daemon_backend = b;
 }
 
 int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
 {
-    const struct backend *first = backend_find(c->backend ? c->backend : "sim");
+    const struct judge_backend *first = backend_find(c->backend ? c->backend : "sim");
     struct eval *ev = xcalloc(1, sizeof *ev);
-    struct server *sv;
+    struct judge_server *sv;
     struct sha256 h;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -206,20 +206,20 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
     sha256_end(&h, ev->settings);
     ev->config.jobs_given = ev->config.jobs > 0;
     if (ev->config.jobs <= 0)
-        ev->config.jobs = jobs_for(first, cpus);
+        ev->config.jobs = eval_jobs_for(first, cpus);
     ev->baselines = baseline_list_new();
     ev->baselines_stop = baseline_list_stop;
     pthread_mutex_init(&ev->lock, NULL);
     pthread_mutex_init(&ev->server_lock, NULL);
     pthread_cond_init(&ev->landed, NULL);
     for (int i = 0; i < BACKENDS; i++)
-        desk_set_init(&ev->desks[i]);
+        device_context_set_init(&ev->device_contexts[i]);
     sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);
-    if (secret_load(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0)
+    if (eval_secret_load(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0)
         goto fail;
-    if (c->owned)
-        hand_over(ev, first);
-    if (c->start && (ev->owned ? owned_begin(ev->owned, e) : begin(ev, first, &sv, e)) < 0)
+    if (c->daemon_client)
+        eval_hand_over(ev, first);
+    if (c->start && (ev->daemon_client ? daemon_client_begin(ev->daemon_client, e) : eval_begin(ev, first, &sv, e)) < 0)
         goto fail;
     *ret = ev;
     return 0;
@@ -232,11 +232,11 @@ void eval_close(struct eval *ev)
 {
     if (!ev)
         return;
-    owned_free(ev->owned);
+    daemon_client_free(ev->daemon_client);
     baseline_list_free(ev);
     reference_list_free(ev);
     for (int i = 0; i < BACKENDS; i++)
-        desk_set_close(&ev->desks[i]);
+        device_context_set_close(&ev->device_contexts[i]);
     servers_close(ev);
     if (ev->timer)
         device_close(ev->timer);
@@ -259,8 +259,8 @@ int eval_jobs(const struct eval *ev)
 /* ---- the verdict cache ---- */
 
 /* The seed is that of the draws: another secret is another verdict. */
-static void cache_key(const struct eval *ev, const char *toolchain, const struct task *t,
-                      const struct eval_candidate *c, const struct eval_options *o, char ret[65])
+static void eval_cache_key(const struct eval *ev, const char *toolchain, const struct task *t,
+                           const struct eval_candidate *c, const struct eval_options *o, char ret[65])
 {
     char sha[65], options[512];
 
@@ -275,7 +275,7 @@ static void cache_key(const struct eval *ev, const char *toolchain, const struct
 }
 
 /* A verdict that another candidate of the same text got, under this one's names. */
-static json_t *renamed(json_t *rec, const struct task *t, const struct eval_candidate *c)
+static json_t *eval_renamed(json_t *rec, const struct task *t, const struct eval_candidate *c)
 {
     json_object_set_new(rec, "task", json_utf8(t->name, strlen(t->name)));
     json_object_set_new(rec, "candidate", json_utf8(c->name, strlen(c->name)));
@@ -283,7 +283,7 @@ static json_t *renamed(json_t *rec, const struct task *t, const struct eval_cand
     return rec;
 }
 
-static json_t *cache_get(struct eval *ev, const char *key)
+static json_t *eval_cache_get(struct eval *ev, const char *key)
 {
     struct err e = ERR_INIT;
     json_t *rec = NULL;
@@ -298,7 +298,7 @@ static json_t *cache_get(struct eval *ev, const char *key)
 }
 
 /* Was it kept? Not what may be otherwise next time: a timeout, a fault of ours. */
-static bool cache_put(struct eval *ev, const char *key, const json_t *rec)
+static bool eval_cache_put(struct eval *ev, const char *key, const json_t *rec)
 {
     struct err e = ERR_INIT;
     int kept;
@@ -312,15 +312,15 @@ static bool cache_put(struct eval *ev, const char *key, const json_t *rec)
 
 /* ---- single flight: of candidates that are the same, one is judged and the others wait for its verdict ---- */
 
-struct flight {
-    struct flight *next;
+struct single_flight {
+    struct single_flight *next;
     char key[65];
     int users;   /* who is in it and who waits */
     bool landed;
     json_t *rec; /* owned; NULL: nothing that another could use */
 };
 
-static void flight_leave(struct flight *f)
+static void eval_flight_leave(struct single_flight *f)
 {
     if (--f->users == 0) {
         json_decref(f->rec);
@@ -329,9 +329,9 @@ static void flight_leave(struct flight *f)
 }
 
 /* NULL and a new verdict when somebody else judged the same meanwhile; else the flight that the caller must land. */
-static struct flight *flight_board(struct eval *ev, const char *key, json_t **ret)
+static struct single_flight *eval_flight_board(struct eval *ev, const char *key, json_t **ret)
 {
-    struct flight *f = NULL;
+    struct single_flight *f = NULL;
 
     *ret = NULL;
     pthread_mutex_lock(&ev->lock);
@@ -344,7 +344,7 @@ static struct flight *flight_board(struct eval *ev, const char *key, json_t **re
         while (!f->landed)
             pthread_cond_wait(&ev->landed, &ev->lock);
         *ret = f->rec ? json_deep_copy(f->rec) : NULL;
-        flight_leave(f);
+        eval_flight_leave(f);
         if (*ret)
             break;
     }
@@ -359,9 +359,9 @@ static struct flight *flight_board(struct eval *ev, const char *key, json_t **re
     return *ret ? NULL : f;
 }
 
-static void flight_land(struct eval *ev, struct flight *f, const json_t *rec)
+static void eval_flight_land(struct eval *ev, struct single_flight *f, const json_t *rec)
 {
-    struct flight **at;
+    struct single_flight **at;
 
     pthread_mutex_lock(&ev->lock);
     for (at = &ev->flights; *at != f; at = &(*at)->next)
@@ -370,13 +370,13 @@ static void flight_land(struct eval *ev, struct flight *f, const json_t *rec)
     f->rec = rec ? json_deep_copy(rec) : NULL;
     f->landed = true;
     pthread_cond_broadcast(&ev->landed);
-    flight_leave(f);
+    eval_flight_leave(f);
     pthread_mutex_unlock(&ev->lock);
 }
 
 /* Holds the cache folder under its limit, now and then; problems are said in the log and are no error. Verdicts, the
  * smallest and dearest of what is kept, may take an eighth. */
-static void cache_tend(struct eval *ev)
+static void eval_cache_tend(struct eval *ev)
 {
     static const char *const folders[] = {"build", "reference", NULL};
     struct cache_limit l = {.bytes = ev->config.cache_limit, .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
@@ -408,9 +408,9 @@ static void cache_tend(struct eval *ev)
 
 /* ---- tries ---- */
 
-struct entry { /* of one candidate, through all its tries */
+struct eval_entry { /* of one candidate, through all its tries */
     struct eval *ev;
-    struct server *sv;
+    struct judge_server *sv;
     const struct task *task;
     const struct eval_candidate *c;
     const struct eval_options *o;
@@ -420,49 +420,49 @@ struct entry { /* of one candidate, through all its tries */
 
 /* References that nobody uses give the device's memory back, but for those that fit beside what is claimed; all of
  * them to who wants to be alone. */
-static void give_way(struct entry *n, bool all)
+static void eval_give_way(struct eval_entry *n, bool all)
 {
-    struct hold share = {0};
+    struct device_lock share = {0};
 
-    if (hold_take(&n->sv->schedule, false, &share, NULL) < 0)
+    if (device_lock_take(&n->sv->schedule, false, &share, NULL) < 0)
         return;
     reference_list_fit(n->ev, all ? 0 : schedule_room(&n->sv->schedule));
     if (all)
         baseline_list_stop(n->ev, false, 0);
-    hold_drop(&share);
+    device_lock_drop(&share);
 }
 
 /* A claim of the device for one try. Waiting for it is nobody's run time. */
-static int enter(struct entry *n, enum retry_step how, struct claim *c)
+static int eval_enter(struct eval_entry *n, enum retry_step how, struct reservation *c)
 {
     char *task = xasprintf("%s %s", n->task->sha256, n->o->protocol);
     bool fresh = false;
-    int rc = claim_enter(&n->sv->schedule, task, n->o->caller, how == RETRY_ALONE, c, &fresh, &n->why);
+    int rc = reservation_enter(&n->sv->schedule, task, n->o->caller, how == RETRY_ALONE, c, &fresh, &n->why);
 
     if (rc == 0 && n->sv->backend->timed && (fresh || c->all))
-        give_way(n, c->all);
+        eval_give_way(n, c->all);
     free(task);
     return rc;
 }
 
-static void try_once(void *ctx, enum retry_step how, struct try_seen *seen)
+static void eval_try_once(void *ctx, enum retry_step how, struct try_seen *seen)
 {
-    struct entry *n = ctx;
+    struct eval_entry *n = ctx;
     struct err infra = ERR_INIT;
-    struct claim claim = {0};
+    struct reservation reservation = {0};
     double t0 = now_s(), waited;
 
     json_decref(n->rec);
     n->rec = NULL;
     n->why = (struct err)ERR_INIT;
     *seen = (struct try_seen){.end = TRY_NOTHING, .shared = n->sv->backend->timed};
-    if (enter(n, how, &claim) == 0) {
+    if (eval_enter(n, how, &reservation) == 0) {
         waited = now_s() - t0;
         trace_span(t0, "wait", "memory");
-        pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how, &claim, &n->rec, &infra, &n->why);
+        pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how, &reservation, &n->rec, &infra, &n->why);
         trace_span(t0, "candidate", "%s, %s", n->task->name, n->c->name);
-        seen->learned = claim_learned(&claim);
-        claim_leave(&claim);
+        seen->learned = reservation_learned(&reservation);
+        reservation_leave(&reservation);
         if (n->rec && waited > 1e-3) {
             record_stage_ms(n->rec, "waiting", waited * 1e3);
             record_waiting(n->rec, "memory", waited * 1e3);
@@ -474,15 +474,15 @@ static void try_once(void *ctx, enum retry_step how, struct try_seen *seen)
     seen->stopped = seen->end != TRY_VERDICT && stop_requested();
 }
 
-static void revive(void *ctx)
+static void eval_revive(void *ctx)
 {
-    struct entry *n = ctx;
+    struct eval_entry *n = ctx;
 
     server_revive(n->ev, n->sv, NULL);
 }
 
 /* Memory did not suffice with nobody else in the room: that is how it is. */
-static void say_it_is_final(json_t *rec)
+static void eval_say_it_is_final(json_t *rec)
 {
     const char *also = " (with no other job on the device: make the task smaller with 'musacoder shrink')";
     json_t *r = (json_t *)record_reason(rec);
@@ -494,12 +494,12 @@ static void say_it_is_final(json_t *rec)
 }
 
 /* Judges, again after a fault of ours; where memory was short, with more of it (retry.h). */
-static int judge(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                 const struct eval_options *o, json_t **ret, struct err *e)
+static int eval_judge(struct eval *ev, struct judge_server *sv, const struct task *task, const struct eval_candidate *c,
+                      const struct eval_options *o, json_t **ret, struct err *e)
 {
-    struct entry n = {.ev = ev, .sv = sv, .task = task, .c = c, .o = o};
+    struct eval_entry n = {.ev = ev, .sv = sv, .task = task, .c = c, .o = o};
     struct try_seen seen;
-    enum retry_step how = retry_run(try_once, revive, &n, &seen);
+    enum retry_step how = retry_run(eval_try_once, eval_revive, &n, &seen);
 
     if (seen.stopped) {
         json_decref(n.rec);
@@ -511,60 +511,60 @@ static int judge(struct eval *ev, struct server *sv, const struct task *task, co
         return -1;
     }
     if (retry_is_final(how, &seen))
-        say_it_is_final(n.rec);
+        eval_say_it_is_final(n.rec);
     *ret = n.rec;
     return 0;
 }
 
 /* The verdict that is known under the key of a toolchain that was not started yet, or NULL. */
-static json_t *known(struct eval *ev, const struct task *task, const struct eval_candidate *c,
-                     const struct eval_options *o)
+static json_t *eval_known(struct eval *ev, const struct task *task, const struct eval_candidate *c,
+                          const struct eval_options *o)
 {
-    char *toolchain = ev->config.no_cache || o->fresh ? NULL : toolchain_of(ev, backend_find(o->backend)), key[65];
+    char *toolchain = ev->config.no_cache || o->fresh ? NULL : eval_toolchain_of(ev, backend_find(o->backend)), key[65];
     json_t *rec = NULL;
 
     if (toolchain) {
-        cache_key(ev, toolchain, task, c, o, key);
-        rec = cache_get(ev, key);
+        eval_cache_key(ev, toolchain, task, c, o, key);
+        rec = eval_cache_get(ev, key);
     }
     free(toolchain);
     return rec;
 }
 
-static int judge_once(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                      const struct eval_options *o, json_t **ret, struct err *e)
+static int eval_judge_once(struct eval *ev, struct judge_server *sv, const struct task *task,
+                           const struct eval_candidate *c, const struct eval_options *o, json_t **ret, struct err *e)
 {
-    struct flight *f = NULL;
+    struct single_flight *f = NULL;
     json_t *rec = NULL;
     bool kept;
     char key[65];
     int rc;
 
-    cache_key(ev, sv->toolchain, task, c, o, key);
-    if (!ev->config.no_cache && !o->fresh && !(f = flight_board(ev, key, &rec))) {
-        *ret = renamed(rec, task, c);
+    eval_cache_key(ev, sv->toolchain, task, c, o, key);
+    if (!ev->config.no_cache && !o->fresh && !(f = eval_flight_board(ev, key, &rec))) {
+        *ret = eval_renamed(rec, task, c);
         return 0;
     }
     /* who was in the air when we looked first may have landed since */
-    if (f && (rec = cache_get(ev, key))) {
-        flight_land(ev, f, rec);
-        *ret = renamed(rec, task, c);
+    if (f && (rec = eval_cache_get(ev, key))) {
+        eval_flight_land(ev, f, rec);
+        *ret = eval_renamed(rec, task, c);
         return 0;
     }
-    rc = judge(ev, sv, task, c, o, &rec, e);
-    kept = rc == 0 && cache_put(ev, key, rec);
+    rc = eval_judge(ev, sv, task, c, o, &rec, e);
+    kept = rc == 0 && eval_cache_put(ev, key, rec);
     if (f)
-        flight_land(ev, f, kept ? rec : NULL);
+        eval_flight_land(ev, f, kept ? rec : NULL);
     if (rc < 0)
         return -1;
-    cache_tend(ev);
+    eval_cache_tend(ev);
     *ret = rec;
     return 0;
 }
 
 /* As it is looked for and kept: standard input is a response or a file by what it holds, and an owner gets UTF-8. *text
  * holds what was mended. */
-static struct eval_candidate settled(const struct eval *ev, const struct eval_candidate *c, json_t **text)
+static struct eval_candidate eval_settled(const struct eval *ev, const struct eval_candidate *c, json_t **text)
 {
     struct eval_candidate s = *c;
     struct extraction x;
@@ -573,7 +573,7 @@ static struct eval_candidate settled(const struct eval *ev, const struct eval_ca
         extract_code(s.text, s.n, EXTRACT_AUTO, &x);
         s.kind = strcmp(x.how, "file") ? EXTRACT_RESPONSE : EXTRACT_FILE;
     }
-    if (ev->owned && (utf8_bad_at(s.text, s.n) < s.n || memchr(s.text, 0, s.n))) {
+    if (ev->daemon_client && (utf8_bad_at(s.text, s.n) < s.n || memchr(s.text, 0, s.n))) {
         *text = json_utf8(s.text, s.n);
         s.text = json_string_value(*text);
         s.n = json_string_length(*text);
@@ -582,25 +582,25 @@ static struct eval_candidate settled(const struct eval *ev, const struct eval_ca
     return s;
 }
 
-static int judge_settled(struct eval *ev, const struct task *task, const struct eval_candidate *c,
-                         const struct eval_options *o, json_t **ret, struct err *e)
+static int eval_judge_settled(struct eval *ev, const struct task *task, const struct eval_candidate *c,
+                              const struct eval_options *o, json_t **ret, struct err *e)
 {
-    struct server *sv;
+    struct judge_server *sv;
     json_t *rec;
 
-    if ((rec = known(ev, task, c, o))) {
-        *ret = renamed(rec, task, c);
+    if ((rec = eval_known(ev, task, c, o))) {
+        *ret = eval_renamed(rec, task, c);
         return 0;
     }
-    if (ev->owned && ev->owned_backend == backend_find(o->backend)) {
+    if (ev->daemon_client && ev->daemon_backend == backend_find(o->backend)) {
         struct eval_options asked = *o;
 
         asked.fresh |= ev->config.no_cache; /* the owner's own setting may be another */
-        return owned_one(ev->owned, task, c, &asked, ret, e);
+        return daemon_client_one(ev->daemon_client, task, c, &asked, ret, e);
     }
-    if (begin(ev, backend_find(o->backend), &sv, e) < 0)
+    if (eval_begin(ev, backend_find(o->backend), &sv, e) < 0)
         return -1;
-    return judge_once(ev, sv, task, c, o, ret, e);
+    return eval_judge_once(ev, sv, task, c, o, ret, e);
 }
 
 int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
@@ -612,8 +612,8 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
 
     if (eval_options_check(o, e) < 0)
         return -1;
-    s = settled(ev, c, &text);
-    rc = judge_settled(ev, task, &s, o, ret, e);
+    s = eval_settled(ev, c, &text);
+    rc = eval_judge_settled(ev, task, &s, o, ret, e);
     json_decref(text);
     return rc;
 }
@@ -633,7 +633,7 @@ struct many {
     pthread_cond_t change;
 };
 
-static void *many_thread(void *arg)
+static void *eval_many_thread(void *arg)
 {
     struct many *m = arg;
     struct err e = ERR_INIT;
@@ -658,7 +658,8 @@ static void *many_thread(void *arg)
 }
 
 /* In order, from the caller's thread, without the lock while each() works. */
-static int many_report(struct many *m, int (*each)(int, const json_t *, void *, struct err *), void *ctx, struct err *e)
+static int eval_many_report(struct many *m, int (*each)(int, const json_t *, void *, struct err *), void *ctx,
+                            struct err *e)
 {
     int rc = 0;
 
@@ -689,15 +690,16 @@ int eval_many(struct eval *ev, const struct task *task, const struct eval_candid
     struct many m = {.ev = ev, .task = task, .cs = cs, .o = o, .n = n,
                      .verdicts = xcalloc((size_t)n + 1, sizeof(json_t *)),
                      .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
-    int most = ev->config.jobs * (ev->owned && ev->config.jobs_given ? 1 : 2); /* an owner has slots of its own */
+    /* an owner has slots of its own */
+    int most = ev->config.jobs * (ev->daemon_client && ev->config.jobs_given ? 1 : 2);
     int n_threads = most < n ? most : n, started = 0, rc;
     pthread_t *threads = xcalloc((size_t)n_threads + 1, sizeof *threads);
 
-    while (started < n_threads && pthread_create(&threads[started], NULL, many_thread, &m) == 0)
+    while (started < n_threads && pthread_create(&threads[started], NULL, eval_many_thread, &m) == 0)
         started++;
     if (started == 0)
-        many_thread(&m);
-    rc = many_report(&m, each, ctx, e);
+        eval_many_thread(&m);
+    rc = eval_many_report(&m, each, ctx, e);
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < n; i++)

@@ -38,9 +38,9 @@ int eval_many(struct eval *ev, const struct task *task, const struct eval_candid
               const struct eval_options *o,
               int (*each)(int i, const json_t *verdict, void *ctx, struct err *e), void *ctx, struct err *e);
 
-/* What ends an owner (owner/owner.h): nobody asked for so long. $MUSACODER_OWNER_IDLE, for tests, else OWNER_IDLE_S.
+/* What ends an owner (daemon/daemon.h): nobody asked for so long. $MUSACODER_OWNER_IDLE, for tests, else DAEMON_IDLE_S.
  * Serves the socket of the backend of c until then; digest: as who starts it knows it. */
-int eval_own(const struct eval_config *c, const char *digest, struct err *e);
+int eval_daemon_run(const struct eval_config *c, const char *digest, struct err *e);
 
 struct eval_worker_config {
     const char *queue; /* url */

@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 
-static int judge(struct eval *ev, const json_t *p, const json_t *more, int64_t caller, const struct task *t,
-                 json_t **ret, struct err *e)
+static int request_do_judge(struct eval *ev, const json_t *p, const json_t *more, int64_t caller, const struct task *t,
+                            json_t **ret, struct err *e)
 {
     const json_t *text = json_object_get(p, "candidate");
     struct eval_candidate c = {.name = "candidate", .text = json_string_value(text), .n = json_string_length(text),
@@ -35,7 +35,7 @@ int request_judge(struct eval *ev, const json_t *p, const json_t *more, int64_t 
         return -1;
     rc = task_attach(&t, json_object_get(p, "sidecar"), "sidecar", e);
     if (rc == 0)
-        rc = judge(ev, p, more, caller, &t, ret, e);
+        rc = request_do_judge(ev, p, more, caller, &t, ret, e);
     task_free(&t);
     return rc;
 }

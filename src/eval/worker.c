@@ -27,7 +27,7 @@
 #define ANNOUNCE_S 5.0
 #define ANNOUNCE_LEASE_S 20.0
 
-struct worker {
+struct eval_worker {
     struct eval *ev; /* NULL: it builds alone */
     const struct eval_worker_config *c;
     pid_t parent;
@@ -36,9 +36,9 @@ struct worker {
 
 /* What a thread does with the jobs of its lane. */
 struct trade {
-    struct worker *w;
+    struct eval_worker *w;
     const char *lane;
-    char *(*answer)(struct worker *w, const struct queue_job *job, struct err *e);
+    char *(*answer)(struct eval_worker *w, const struct queue_job *job, struct err *e);
 };
 
 #define RENEW_S 1.0 /* how soon a cancelled or lost job is left alone */
@@ -53,7 +53,7 @@ struct renewal {
     atomic_bool lost; /* somebody else has it, or nobody wants it any more */
 };
 
-static struct timespec after(double s)
+static struct timespec worker_after(double s)
 {
     struct timespec at;
 
@@ -62,14 +62,14 @@ static struct timespec after(double s)
     return at;
 }
 
-static void *renew_thread(void *arg)
+static void *worker_renew_thread(void *arg)
 {
     struct renewal *r = arg;
     struct timespec at;
 
     pthread_mutex_lock(&r->lock);
     while (!r->done && !atomic_load(&r->lost)) {
-        at = after(RENEW_S);
+        at = worker_after(RENEW_S);
         if (pthread_cond_timedwait(&r->change, &r->lock, &at) != 0 && !r->done &&
             queue_heartbeat(r->q, r->job, VERDICT_LEASE_S, NULL) == 0)
             atomic_store(&r->lost, true);
@@ -79,7 +79,7 @@ static void *renew_thread(void *arg)
 }
 
 /* p: the request, or NULL. at_fault says whether trying again is hopeless ("request") or may help. */
-static json_t *refusal(const json_t *p, const struct err *why)
+static json_t *worker_refusal(const json_t *p, const struct err *why)
 {
     const json_t *asked = json_object_get(p, "options");
     const struct eval_options o = EVAL_OPTIONS_DEFAULT;
@@ -92,14 +92,14 @@ static json_t *refusal(const json_t *p, const struct err *why)
 }
 
 /* The verdict of a job as JSON text; NULL if we were interrupted. */
-static char *answer_run(struct worker *w, const struct queue_job *job, struct err *e)
+static char *worker_answer_run(struct eval_worker *w, const struct queue_job *job, struct err *e)
 {
     struct err why = ERR_INIT;
     json_t *p = json_parse(job->payload, strlen(job->payload), "verdict request", &why), *rec = NULL;
     char *text = NULL;
 
     if (!p || request_judge(w->ev, p, NULL, 0, &rec, &why) < 0)
-        rec = why.kind == ERR_STOP ? NULL : refusal(p, &why);
+        rec = why.kind == ERR_STOP ? NULL : worker_refusal(p, &why);
     if (!rec)
         *e = why;
     if (rec)
@@ -110,7 +110,7 @@ static char *answer_run(struct worker *w, const struct queue_job *job, struct er
 }
 
 /* A worker that judges tends all of the cache. */
-static void tend_builds(const struct eval_worker_config *c)
+static void worker_tend_builds(const struct eval_worker_config *c)
 {
     static const char *const folders[] = {"build", NULL};
     const struct cache_limit l = {.bytes = c->cache_limit, .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
@@ -124,7 +124,7 @@ static void tend_builds(const struct eval_worker_config *c)
 }
 
 /* Artefacts are fetched within minutes; whoever puts them there tidies up. */
-static void tend_artefacts(const struct eval_worker_config *c)
+static void worker_tend_artefacts(const struct eval_worker_config *c)
 {
     struct err e = ERR_INIT;
 
@@ -132,28 +132,28 @@ static void tend_artefacts(const struct eval_worker_config *c)
         log_warn("the limit of '%s': %s", c->artefacts, e.msg);
 }
 
-static char *answer_build(struct worker *w, const struct queue_job *job, struct err *e)
+static char *worker_answer_build(struct eval_worker *w, const struct queue_job *job, struct err *e)
 {
     if (!w->ev)
-        tend_builds(w->c);
-    tend_artefacts(w->c);
+        worker_tend_builds(w->c);
+    worker_tend_artefacts(w->c);
     return build_remote_answer(job->payload, w->c->artefacts, w->c->no_jail, e);
 }
 
 /* What was not done: by us it was given back, by the machine it failed. */
-static int leave_job(struct queue *q, const struct queue_job *job, const struct err *why, struct err *e)
+static int worker_leave_job(struct queue *q, const struct queue_job *job, const struct err *why, struct err *e)
 {
     return why->kind == ERR_STOP || stop_requested() ? queue_give_back(q, job, e) : queue_fail(q, job, why->msg, e);
 }
 
 /* The renewing thread uses our connection only while we do not: from here to its join. A job whose lease was
  * lost is left as it is: the queue would not take its result. */
-static int serve_job(const struct trade *t, struct queue *q, const struct queue_job *job, struct err *e)
+static int worker_serve_job(const struct trade *t, struct queue *q, const struct queue_job *job, struct err *e)
 {
     struct renewal r = {
         .q = q, .job = job, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
     pthread_t thread;
-    bool renewing = pthread_create(&thread, NULL, renew_thread, &r) == 0;
+    bool renewing = pthread_create(&thread, NULL, worker_renew_thread, &r) == 0;
     struct err why = ERR_INIT;
     char *text;
     int rc;
@@ -168,37 +168,37 @@ static int serve_job(const struct trade *t, struct queue *q, const struct queue_
         pthread_mutex_unlock(&r.lock);
         pthread_join(thread, NULL);
     }
-    rc = text ? queue_finish(q, job, text, e) : leave_job(q, job, &why, e);
+    rc = text ? queue_finish(q, job, text, e) : worker_leave_job(q, job, &why, e);
     free(text);
     return rc < 0 ? -1 : 0;
 }
 
-static bool goes_on(const struct worker *w)
+static bool worker_goes_on(const struct eval_worker *w)
 {
     return !stop_requested() && !atomic_load(&w->drain) && (!w->c->child || getppid() == w->parent);
 }
 
 /* A queue that fails (its disk is full, its server is away) may be well again: what was claimed comes back when its
  * lease ends. A worker of a process that needs its answers now leaves instead. */
-static bool sit_out(struct worker *w, const struct err *e)
+static bool worker_sit_out(struct eval_worker *w, const struct err *e)
 {
     if (e->kind == ERR_STOP)
         return false;
     log_error("worker: %s%s", e->msg, w->c->child ? "" : "; it tries again");
-    for (int i = 0; i < 20 && goes_on(w); i++)
+    for (int i = 0; i < 20 && worker_goes_on(w); i++)
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     return !w->c->child;
 }
 
 /* 0, or -1: the worker ends first. */
-static int open_queue(struct worker *w, struct queue **ret)
+static int worker_do_open_queue(struct eval_worker *w, struct queue **ret)
 {
     struct err e = ERR_INIT;
 
-    while (goes_on(w)) {
+    while (worker_goes_on(w)) {
         if (queue_open(w->c->queue, ret, &e) == 0)
             return 0;
-        if (!sit_out(w, &e))
+        if (!worker_sit_out(w, &e))
             break;
     }
     return -1;
@@ -207,21 +207,21 @@ static int open_queue(struct worker *w, struct queue **ret)
 static void *worker_thread(void *arg)
 {
     const struct trade *t = arg;
-    struct worker *w = t->w;
+    struct eval_worker *w = t->w;
     struct err e = ERR_INIT;
     struct queue_job job;
     struct queue *q = NULL;
     int got = 0;
 
-    if (open_queue(w, &q) < 0)
+    if (worker_do_open_queue(w, &q) < 0)
         return NULL;
-    while (goes_on(w)) {
+    while (worker_goes_on(w)) {
         got = queue_claim(q, t->lane, w->c->name, VERDICT_LEASE_S, 1.0, &job, &e);
         if (got == 1) {
-            got = serve_job(t, q, &job, &e);
+            got = worker_serve_job(t, q, &job, &e);
             queue_job_free(&job);
         }
-        if (got < 0 && !sit_out(w, &e))
+        if (got < 0 && !worker_sit_out(w, &e))
             break;
     }
     queue_close(q);
@@ -229,14 +229,14 @@ static void *worker_thread(void *arg)
 }
 
 /* Keeps the worker's row alive, and hears whether it is to drain. */
-static void *announce_thread(void *arg)
+static void *worker_announce_thread(void *arg)
 {
-    struct worker *w = arg;
+    struct eval_worker *w = arg;
     struct queue *q = NULL;
     struct err e = ERR_INIT;
     double said = -ANNOUNCE_S;
 
-    if (open_queue(w, &q) < 0)
+    if (worker_do_open_queue(w, &q) < 0)
         return NULL;
     while (!atomic_load(&w->ended)) {
         if (now_s() > said + ANNOUNCE_S) {
@@ -252,9 +252,9 @@ static void *announce_thread(void *arg)
 }
 
 /* Standard input is a pipe that the parent holds open (queue/verdict.c): its end is the parent's. */
-static void *lifeline_thread(void *arg)
+static void *worker_lifeline_thread(void *arg)
 {
-    struct worker *w = arg;
+    struct eval_worker *w = arg;
     struct pollfd p = {.fd = 0};
     struct stat st;
 
@@ -270,16 +270,16 @@ static void *lifeline_thread(void *arg)
 
 int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err *e)
 {
-    struct worker w = {.ev = ev, .c = c, .parent = getppid()};
-    struct trade run = {&w, c->lane, answer_run}, build = {&w, c->build_lane, answer_build};
+    struct eval_worker w = {.ev = ev, .c = c, .parent = getppid()};
+    struct trade run = {&w, c->lane, worker_answer_run}, build = {&w, c->build_lane, worker_answer_build};
     int n_run = ev ? eval_jobs(ev) * 2 : 0, n = n_run + c->builds, started = 0;
     pthread_t *threads = xcalloc((size_t)n, sizeof *threads), announcer, watcher;
     bool announced = false, watched = false;
 
     if (c->child)
-        watched = pthread_create(&watcher, NULL, lifeline_thread, &w) == 0;
+        watched = pthread_create(&watcher, NULL, worker_lifeline_thread, &w) == 0;
     else
-        announced = pthread_create(&announcer, NULL, announce_thread, &w) == 0;
+        announced = pthread_create(&announcer, NULL, worker_announce_thread, &w) == 0;
     while (started < n && pthread_create(&threads[started], NULL, worker_thread, started < n_run ? &run : &build) == 0)
         started++;
     for (int i = 0; i < started; i++)

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "exec/element.h"
+#include "exec/exec_element.h"
 
 #define MAGIC "MCCAPS2\n"
 #define MAGIC_1 "MCCAPS1\n" /* without a checksum */
@@ -32,7 +32,7 @@ void capsule_free(struct capsule *c)
     buf_free(&c->data);
 }
 
-static json_t *part(struct capsule *c, const void *p, size_t n)
+static json_t *capsule_part(struct capsule *c, const void *p, size_t n)
 {
     size_t at = c->data.n;
     char hash[65];
@@ -44,7 +44,7 @@ static json_t *part(struct capsule *c, const void *p, size_t n)
 
 void capsule_add_log(struct capsule *c, const struct exec_log *log)
 {
-    json_t *p = part(c, log->p, log->n);
+    json_t *p = capsule_part(c, log->p, log->n);
 
     json_object_set_new(p, "launches", json_integer((json_int_t)log->counts.launches));
     json_object_set_new(p, "kernels", json_integer((json_int_t)log->counts.kernels));
@@ -53,7 +53,7 @@ void capsule_add_log(struct capsule *c, const struct exec_log *log)
 
 void capsule_add_image(struct capsule *c, const void *image, size_t n)
 {
-    json_array_append_new(json_object_get(c->head, "images"), part(c, image, n));
+    json_array_append_new(json_object_get(c->head, "images"), capsule_part(c, image, n));
 }
 
 void capsule_add_value(struct capsule *c, const void *data, uint64_t n)
@@ -68,10 +68,10 @@ void capsule_add_value(struct capsule *c, const void *data, uint64_t n)
             json_array_append(values, v);
             return;
         }
-    json_array_append_new(values, part(c, data, n));
+    json_array_append_new(values, capsule_part(c, data, n));
 }
 
-static json_t *list(const int64_t *v, uint32_t n)
+static json_t *capsule_list(const int64_t *v, uint32_t n)
 {
     json_t *a = json_array();
 
@@ -83,13 +83,13 @@ static json_t *list(const int64_t *v, uint32_t n)
 void capsule_add_output(struct capsule *c, const struct capsule_output *o, const void *want)
 {
     uint64_t n = px_count(o->dims, o->size) * (uint64_t)px_bytes(o->dtype);
-    json_t *p = part(c, want, n);
+    json_t *p = capsule_part(c, want, n);
 
     json_object_set_new(p, "name", json_string(o->name));
     json_object_set_new(p, "addr", json_integer((json_int_t)o->addr));
     json_object_set_new(p, "dtype", json_integer(o->dtype));
-    json_object_set_new(p, "size", list(o->size, o->dims));
-    json_object_set_new(p, "stride", list(o->stride, o->dims));
+    json_object_set_new(p, "size", capsule_list(o->size, o->dims));
+    json_object_set_new(p, "stride", capsule_list(o->stride, o->dims));
     json_object_set_new(p, "atol", json_real(o->atol));
     json_object_set_new(p, "rtol", json_real(o->rtol));
     json_array_append_new(json_object_get(c->head, "outputs"), p);
@@ -122,7 +122,7 @@ int capsule_write(const struct capsule *c, const char *path, struct err *e)
 
 /* ---- reading ---- */
 
-static int check_sum(const struct buf *b, const char *path, struct err *e)
+static int capsule_check_sum(const struct buf *b, const char *path, struct err *e)
 {
     char sum[N_SUM + 1];
 
@@ -136,13 +136,13 @@ static int check_sum(const struct buf *b, const char *path, struct err *e)
     return 0;
 }
 
-static int take_apart(const struct buf *b, const char *path, struct capsule *ret, struct err *e)
+static int capsule_take_apart(const struct buf *b, const char *path, struct capsule *ret, struct err *e)
 {
     const size_t start = N_MAGIC + N_SUM;
     uint64_t n;
     json_error_t wrong;
 
-    if (check_sum(b, path, e) < 0)
+    if (capsule_check_sum(b, path, e) < 0)
         return -1;
     if (b->n - start < sizeof n || (memcpy(&n, b->p + start, sizeof n), n > b->n - start - sizeof n))
         return err_set(e, ERR_INPUT, "'%s' is cut off", path);
@@ -165,7 +165,7 @@ int capsule_read(const char *path, struct capsule *ret, struct err *e)
     buf_init(&b, MOST);
     rc = file_read(path, &b, e);
     if (rc == 0)
-        rc = take_apart(&b, path, ret, e);
+        rc = capsule_take_apart(&b, path, ret, e);
     buf_free(&b);
     return rc;
 }

@@ -7,9 +7,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "exec/capsule.h"
-#include "exec/element.h"
+#include "exec/exec_element.h"
 
-struct running {
+struct capsule_run_running {
     const struct capsule *c;
     struct executor *x;
     size_t value, first; /* the next one; the first of the last call */
@@ -17,9 +17,9 @@ struct running {
     struct capsule_result *out;
 };
 
-static int lay(void *ctx, uint32_t tag, uint64_t addr, uint64_t at, void *data, uint64_t n, struct err *e)
+static int capsule_run_lay(void *ctx, uint32_t tag, uint64_t addr, uint64_t at, void *data, uint64_t n, struct err *e)
 {
-    struct running *r = ctx;
+    struct capsule_run_running *r = ctx;
     const json_t *v = json_array_get(json_object_get(r->c->head, "values"), r->value++);
     size_t have = 0;
     const void *p = v ? capsule_bytes(r->c, v, &have) : NULL;
@@ -33,7 +33,7 @@ static int lay(void *ctx, uint32_t tag, uint64_t addr, uint64_t at, void *data, 
 
 /* ---- outputs ---- */
 
-static bool dims_of(const json_t *o, const char *name, int64_t v[WIRE_DIMS], uint32_t *ret_n)
+static bool capsule_run_dims_of(const json_t *o, const char *name, int64_t v[WIRE_DIMS], uint32_t *ret_n)
 {
     const json_t *a = json_object_get(o, name), *x;
     size_t i;
@@ -46,25 +46,27 @@ static bool dims_of(const json_t *o, const char *name, int64_t v[WIRE_DIMS], uin
     return true;
 }
 
-static bool output_of(const json_t *v, struct capsule_output *o)
+static bool capsule_run_output_of(const json_t *v, struct capsule_output *o)
 {
     uint32_t strides = 0;
 
     *o = (struct capsule_output){.name = json_str(v, "name", "output"), .addr = (uint64_t)json_i64(v, "addr", 0),
                                  .dtype = (uint32_t)json_i64(v, "dtype", -1), .atol = json_f64(v, "atol", 0),
                                  .rtol = json_f64(v, "rtol", 0)};
-    return dims_of(v, "size", o->size, &o->dims) && dims_of(v, "stride", o->stride, &strides) && strides == o->dims;
+    return capsule_run_dims_of(v, "size", o->size, &o->dims) && capsule_run_dims_of(v, "stride", o->stride, &strides) &&
+           strides == o->dims;
 }
 
-static void wrong_element(struct capsule_result *r, const struct capsule_output *o, uint64_t i, double got, double want)
+static void capsule_run_wrong_element(struct capsule_result *r, const struct capsule_output *o, uint64_t i, double got,
+                                      double want)
 {
     if (r->wrong++ == 0)
         snprintf(r->text, sizeof r->text, "%s: element %llu is %g, expected %g", o->name, (unsigned long long)i, got,
                  want);
 }
 
-static void compare(struct capsule_result *r, const struct capsule_output *o, const uint8_t *got, const uint8_t *want,
-                    uint64_t n)
+static void capsule_run_compare(struct capsule_result *r, const struct capsule_output *o, const uint8_t *got,
+                                const uint8_t *want, uint64_t n)
 {
     int w = px_bytes(o->dtype), parts = px_is_complex(o->dtype) ? 2 : 1;
 
@@ -78,12 +80,12 @@ static void compare(struct capsule_result *r, const struct capsule_output *o, co
             if (!(over <= r->worst))
                 r->worst = over;
             if (!(over <= o->atol))
-                wrong_element(r, o, i, a, b);
+                capsule_run_wrong_element(r, o, i, a, b);
         }
     r->elements += n;
 }
 
-static int look_at(struct running *r, const json_t *v, struct err *e)
+static int capsule_run_look_at(struct capsule_run_running *r, const json_t *v, struct err *e)
 {
     struct capsule_output o;
     size_t n_want = 0;
@@ -92,7 +94,7 @@ static int look_at(struct running *r, const json_t *v, struct err *e)
     uint8_t *got;
     int rc;
 
-    if (!want || !output_of(v, &o) || !wire_view_span(o.dtype, o.dims, o.size, o.stride, &span) ||
+    if (!want || !capsule_run_output_of(v, &o) || !wire_view_span(o.dtype, o.dims, o.size, o.stride, &span) ||
         (n = px_count(o.dims, o.size)) * (uint64_t)px_bytes(o.dtype) != n_want)
         return err_set(e, ERR_INPUT, "the capsule's outputs do not fit its bytes");
     got = malloc(span ? span : 1);
@@ -100,28 +102,28 @@ static int look_at(struct running *r, const json_t *v, struct err *e)
         return err_set(e, ERR_ENV, "no memory for an output of %llu bytes", (unsigned long long)span);
     rc = span ? executor_peek(r->x, o.addr, got, span, e) : 0;
     if (rc == 0)
-        compare(r->out, &o, got, want, n);
+        capsule_run_compare(r->out, &o, got, want, n);
     free(got);
     return rc;
 }
 
-static int call_end(void *ctx, uint32_t call, struct err *e)
+static int capsule_run_call_end(void *ctx, uint32_t call, struct err *e)
 {
-    struct running *r = ctx;
+    struct capsule_run_running *r = ctx;
     const json_t *v;
     size_t i;
 
     if (call != r->last)
         return 0;
     json_array_foreach(json_object_get(r->c->head, "outputs"), i, v)
-        if (look_at(r, v, e) < 0)
+        if (capsule_run_look_at(r, v, e) < 0)
             return -1;
     return 0;
 }
 
 /* ---- running ---- */
 
-static int hand_over(const struct capsule *c, struct executor *x, uint32_t *ret_last, struct err *e)
+static int capsule_run_hand_over(const struct capsule *c, struct executor *x, uint32_t *ret_last, struct err *e)
 {
     struct exec_log log;
     const json_t *v;
@@ -148,10 +150,11 @@ static int hand_over(const struct capsule *c, struct executor *x, uint32_t *ret_
 int capsule_run(const struct capsule *c, struct executor *x, uint8_t poison, struct capsule_result *ret, struct err *e)
 {
     struct capsule_result out = {0};
-    struct running r = {.c = c, .x = x, .out = &out};
-    struct executor_replay p = {.poison = poison, .lay = lay, .call_end = call_end, .ctx = &r};
+    struct capsule_run_running r = {.c = c, .x = x, .out = &out};
+    struct executor_replay p = {.poison = poison, .binding = capsule_run_lay, .call_end = capsule_run_call_end,
+                                .ctx = &r};
 
-    if (hand_over(c, x, &r.last, e) < 0 || executor_replay(x, &p, e) < 0)
+    if (capsule_run_hand_over(c, x, &r.last, e) < 0 || executor_replay(x, &p, e) < 0)
         return -1;
     out.error = p.ret_error;
     snprintf(out.why, sizeof out.why, "%s", p.ret_why);
@@ -161,15 +164,15 @@ int capsule_run(const struct capsule *c, struct executor *x, uint8_t poison, str
 }
 
 /* How many values are laid up to the end of the call before the last one. */
-static size_t values_before(const struct exec_log *l, uint32_t last)
+static size_t capsule_run_values_before(const struct exec_log *l, uint32_t last)
 {
     size_t n = 0, before = 0;
     struct log_entry en;
 
     for (size_t at = 0; exec_log_next(l, &at, &en) > 0;) {
-        const struct log_lay *m = en.body;
+        const struct log_binding *m = en.body;
 
-        if (en.head.op == LOG_LAY)
+        if (en.head.op == LOG_BIND)
             n += (size_t)((m->n + (EXECUTOR_PART - 1)) / EXECUTOR_PART);
         else if (en.head.op == LOG_CALL_END && ((const struct log_call *)en.body)->index + 1 == last)
             before = n;
@@ -177,9 +180,9 @@ static size_t values_before(const struct exec_log *l, uint32_t last)
     return before;
 }
 
-static void rewind_values(void *ctx, uint32_t call, bool last)
+static void capsule_run_rewind_values(void *ctx, uint32_t call, bool last)
 {
-    struct running *r = ctx;
+    struct capsule_run_running *r = ctx;
 
     r->value = last ? r->first : call ? r->value : 0;
 }
@@ -187,13 +190,14 @@ static void rewind_values(void *ctx, uint32_t call, bool last)
 int capsule_time(const struct capsule *c, struct executor *x, uint32_t n, double *ret_ms, struct executor_timing *ret,
                  struct err *e)
 {
-    struct running r = {.c = c, .x = x};
-    struct executor_timing t = {.n = n, .ret_ms = ret_ms, .lay = lay, .before = rewind_values, .ctx = &r};
+    struct capsule_run_running r = {.c = c, .x = x};
+    struct executor_timing t = {.n = n, .ret_ms = ret_ms, .binding = capsule_run_lay,
+                                .before = capsule_run_rewind_values, .ctx = &r};
     struct exec_log log;
 
     if (capsule_log(c, &log, e) < 0)
         return -1;
-    r.first = values_before(&log, exec_log_last_call(&log));
+    r.first = capsule_run_values_before(&log, exec_log_last_call(&log));
     exec_log_free(&log);
     if (executor_time(x, &t, e) < 0)
         return -1;

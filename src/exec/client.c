@@ -7,12 +7,12 @@
 
 static const struct client_part none = {NULL, 0};
 
-static int post(struct client *c, unsigned op, const void *body)
+static int client_do_post(struct client *c, unsigned op, const void *body)
 {
     return client_post(c, op, body, none, none);
 }
 
-static int ask(struct client *c, unsigned op, const void *body, struct wire_slot *ret)
+static int client_do_ask(struct client *c, unsigned op, const void *body, struct wire_slot *ret)
 {
     return client_ask(c, op, body, none, ret, NULL, 0);
 }
@@ -36,7 +36,7 @@ int client_alloc(struct client *c, uint64_t bytes, uint32_t kind, uint32_t strea
 {
     const struct wire_alloc m = {bytes, kind, stream};
     struct wire_slot s;
-    int code = ask(c, WIRE_ALLOC, &m, &s);
+    int code = client_do_ask(c, WIRE_ALLOC, &m, &s);
 
     if (!code)
         *ret_addr = s.v[0];
@@ -47,7 +47,7 @@ int client_free(struct client *c, uint64_t addr, uint32_t kind, uint32_t stream)
 {
     const struct wire_free m = {addr, kind, stream};
 
-    return addr ? post(c, WIRE_FREE, &m) : WIRE_OK;
+    return addr ? client_do_post(c, WIRE_FREE, &m) : WIRE_OK;
 }
 
 int client_memset(struct client *c, uint64_t addr, const void *value, uint32_t width, uint64_t count, uint32_t stream)
@@ -57,7 +57,7 @@ int client_memset(struct client *c, uint64_t addr, const void *value, uint32_t w
     if (!width || width > 16 || (width & (width - 1)))
         return WIRE_INVALID;
     memcpy(m.value, value, width);
-    return count ? post(c, WIRE_MEMSET, &m) : WIRE_OK;
+    return count ? client_do_post(c, WIRE_MEMSET, &m) : WIRE_OK;
 }
 
 int client_up(struct client *c, uint64_t to, const void *from, uint64_t n, uint32_t stream)
@@ -90,14 +90,14 @@ int client_copy(struct client *c, uint64_t to, uint64_t from, uint64_t n, uint32
 {
     const struct wire_copy m = {to, from, n, stream, 0};
 
-    return n ? post(c, WIRE_COPY, &m) : WIRE_OK;
+    return n ? client_do_post(c, WIRE_COPY, &m) : WIRE_OK;
 }
 
 int client_mem_info(struct client *c, uint64_t *ret_free, uint64_t *ret_total)
 {
     const struct wire_nothing m = {0};
     struct wire_slot s;
-    int code = ask(c, WIRE_MEM_INFO, &m, &s);
+    int code = client_do_ask(c, WIRE_MEM_INFO, &m, &s);
 
     if (!code)
         *ret_free = s.v[0], *ret_total = s.v[1];
@@ -106,7 +106,7 @@ int client_mem_info(struct client *c, uint64_t *ret_free, uint64_t *ret_total)
 
 /* ---- plumbing ---- */
 
-static void dims_copy(int64_t *to, const int64_t *from, uint32_t n)
+static void client_dims_copy(int64_t *to, const int64_t *from, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         to[i] = from[i];
@@ -120,9 +120,9 @@ int client_fill(struct client *c, const struct client_view *v, const void *value
     if (v->dims > WIRE_DIMS || v->dtype >= sizeof width)
         return WIRE_UNSUPPORTED;
     memcpy(m.value, value, width[v->dtype]);
-    dims_copy(m.size, v->size, v->dims);
-    dims_copy(m.stride, v->stride, v->dims);
-    return post(c, WIRE_FILL, &m);
+    client_dims_copy(m.size, v->size, v->dims);
+    client_dims_copy(m.stride, v->stride, v->dims);
+    return client_do_post(c, WIRE_FILL, &m);
 }
 
 int client_strided(struct client *c, const struct client_view *to, const struct client_view *from, uint32_t stream)
@@ -132,10 +132,10 @@ int client_strided(struct client *c, const struct client_view *to, const struct 
 
     if (to->dims > WIRE_DIMS || from->dims != to->dims)
         return WIRE_UNSUPPORTED;
-    dims_copy(m.size, to->size, to->dims);
-    dims_copy(m.to_stride, to->stride, to->dims);
-    dims_copy(m.from_stride, from->stride, to->dims);
-    return post(c, WIRE_STRIDED, &m);
+    client_dims_copy(m.size, to->size, to->dims);
+    client_dims_copy(m.to_stride, to->stride, to->dims);
+    client_dims_copy(m.from_stride, from->stride, to->dims);
+    return client_do_post(c, WIRE_STRIDED, &m);
 }
 
 int client_arange(struct client *c, uint64_t addr, uint64_t count, uint32_t dtype, double start, double step,
@@ -143,12 +143,12 @@ int client_arange(struct client *c, uint64_t addr, uint64_t count, uint32_t dtyp
 {
     const struct wire_arange m = {addr, count, start, step, start_i, step_i, dtype, stream};
 
-    return count ? post(c, WIRE_ARANGE, &m) : WIRE_OK;
+    return count ? client_do_post(c, WIRE_ARANGE, &m) : WIRE_OK;
 }
 
 int client_random(struct client *c, const struct wire_random *r)
 {
-    return r->count ? post(c, WIRE_RANDOM, r) : WIRE_OK;
+    return r->count ? client_do_post(c, WIRE_RANDOM, r) : WIRE_OK;
 }
 
 int client_close_to(struct client *c, const struct client_view *a, const struct client_view *b, double rtol,
@@ -161,10 +161,10 @@ int client_close_to(struct client *c, const struct client_view *a, const struct 
 
     if (a->dims > WIRE_DIMS || b->dims != a->dims)
         return WIRE_UNSUPPORTED;
-    dims_copy(m.size, a->size, a->dims);
-    dims_copy(m.a_stride, a->stride, a->dims);
-    dims_copy(m.b_stride, b->stride, a->dims);
-    if (!(code = ask(c, WIRE_EQUAL, &m, &s)))
+    client_dims_copy(m.size, a->size, a->dims);
+    client_dims_copy(m.a_stride, a->stride, a->dims);
+    client_dims_copy(m.b_stride, b->stride, a->dims);
+    if (!(code = client_do_ask(c, WIRE_EQUAL, &m, &s)))
         *ret_equal = s.v[0] != 0;
     return code;
 }
@@ -178,7 +178,7 @@ int client_module(struct client *c, const uint8_t sha256[32], uint32_t *ret_modu
     int code;
 
     memcpy(m.sha256, sha256, sizeof m.sha256);
-    if (!(code = ask(c, WIRE_MODULE, &m, &s)))
+    if (!(code = client_do_ask(c, WIRE_MODULE, &m, &s)))
         *ret_module = (uint32_t)s.v[0];
     return code;
 }
@@ -215,21 +215,21 @@ int client_func_attr(struct client *c, uint32_t function, int32_t attr, int32_t 
 {
     const struct wire_func_attr m = {function, attr, value, 0};
 
-    return post(c, WIRE_FUNC_ATTR, &m);
+    return client_do_post(c, WIRE_FUNC_ATTR, &m);
 }
 
 int client_occupancy(struct client *c, uint32_t function, uint32_t threads, uint64_t shared, int *ret_blocks)
 {
     const struct wire_occupancy m = {function, threads, shared};
     struct wire_slot s;
-    int code = ask(c, WIRE_OCCUPANCY, &m, &s);
+    int code = client_do_ask(c, WIRE_OCCUPANCY, &m, &s);
 
     if (!code)
         *ret_blocks = (int)s.v[0];
     return code;
 }
 
-static int launch_check(const struct wire_info *d, const struct client_launch *l)
+static int client_launch_check(const struct wire_info *d, const struct client_launch *l)
 {
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 
@@ -245,9 +245,9 @@ static int launch_check(const struct wire_info *d, const struct client_launch *l
     return l->shared > l->info->max_dynamic ? WIRE_INVALID : WIRE_OK;
 }
 
-static int launch_message(const struct client *c, const struct client_launch *l, struct wire_launch *m)
+static int client_launch_message(const struct client *c, const struct client_launch *l, struct wire_launch *m)
 {
-    int code = launch_check(&c->info, l);
+    int code = client_launch_check(&c->info, l);
 
     if (code || l->attrs > WIRE_ATTRS)
         return code ? code : WIRE_INVALID;
@@ -264,7 +264,7 @@ static int launch_message(const struct client *c, const struct client_launch *l,
 int client_launch(struct client *c, const struct client_launch *l)
 {
     struct wire_launch m;
-    int code = launch_message(c, l, &m);
+    int code = client_launch_message(c, l, &m);
 
     if (code || l->args_bytes > WIRE_ARGS)
         return code ? code : WIRE_INVALID;
@@ -276,7 +276,7 @@ int client_launch_args(struct client *c, const struct client_launch *l, void *co
     uint8_t blob[32764]; /* CUDA's own limit */
     const struct wire_function_info *f = l->info;
     struct wire_launch m;
-    int code = f ? launch_message(c, l, &m) : WIRE_INVALID;
+    int code = f ? client_launch_message(c, l, &m) : WIRE_INVALID;
 
     if (code || f->args_bytes > sizeof blob || f->params > WIRE_PARAMS)
         return code ? code : WIRE_UNSUPPORTED;
@@ -300,28 +300,28 @@ int client_stream_create(struct client *c, uint32_t flags, int32_t priority, uin
 {
     const struct wire_stream_create m = {flags, priority};
     struct wire_slot s;
-    int code = ask(c, WIRE_STREAM_CREATE, &m, &s);
+    int code = client_do_ask(c, WIRE_STREAM_CREATE, &m, &s);
 
     if (!code)
         *ret_stream = (uint32_t)s.v[0];
     return code;
 }
 
-static int post_stream(struct client *c, unsigned op, uint32_t stream)
+static int client_post_stream(struct client *c, unsigned op, uint32_t stream)
 {
     const struct wire_stream m = {stream, 0};
 
-    return post(c, op, &m);
+    return client_do_post(c, op, &m);
 }
 
 int client_stream_destroy(struct client *c, uint32_t stream)
 {
-    return post_stream(c, WIRE_STREAM_DESTROY, stream);
+    return client_post_stream(c, WIRE_STREAM_DESTROY, stream);
 }
 
 int client_stream_sync(struct client *c, uint32_t stream)
 {
-    return post_stream(c, WIRE_STREAM_SYNC, stream);
+    return client_post_stream(c, WIRE_STREAM_SYNC, stream);
 }
 
 int client_stream_query(struct client *c, uint32_t stream)
@@ -329,45 +329,45 @@ int client_stream_query(struct client *c, uint32_t stream)
     const struct wire_stream m = {stream, 0};
     struct wire_slot s;
 
-    return ask(c, WIRE_STREAM_QUERY, &m, &s);
+    return client_do_ask(c, WIRE_STREAM_QUERY, &m, &s);
 }
 
 int client_event_create(struct client *c, uint32_t flags, uint32_t *ret_event)
 {
     const struct wire_event_create m = {flags, 0};
     struct wire_slot s;
-    int code = ask(c, WIRE_EVENT_CREATE, &m, &s);
+    int code = client_do_ask(c, WIRE_EVENT_CREATE, &m, &s);
 
     if (!code)
         *ret_event = (uint32_t)s.v[0];
     return code;
 }
 
-static int post_event(struct client *c, unsigned op, uint32_t event, uint32_t stream)
+static int client_post_event(struct client *c, unsigned op, uint32_t event, uint32_t stream)
 {
     const struct wire_event m = {event, stream};
 
-    return post(c, op, &m);
+    return client_do_post(c, op, &m);
 }
 
 int client_event_destroy(struct client *c, uint32_t event)
 {
-    return post_event(c, WIRE_EVENT_DESTROY, event, 0);
+    return client_post_event(c, WIRE_EVENT_DESTROY, event, 0);
 }
 
 int client_event_record(struct client *c, uint32_t event, uint32_t stream)
 {
-    return post_event(c, WIRE_EVENT_RECORD, event, stream);
+    return client_post_event(c, WIRE_EVENT_RECORD, event, stream);
 }
 
 int client_event_wait(struct client *c, uint32_t stream, uint32_t event)
 {
-    return post_event(c, WIRE_EVENT_WAIT, event, stream);
+    return client_post_event(c, WIRE_EVENT_WAIT, event, stream);
 }
 
 int client_event_sync(struct client *c, uint32_t event)
 {
-    return post_event(c, WIRE_EVENT_SYNC, event, 0);
+    return client_post_event(c, WIRE_EVENT_SYNC, event, 0);
 }
 
 int client_event_query(struct client *c, uint32_t event)
@@ -375,14 +375,14 @@ int client_event_query(struct client *c, uint32_t event)
     const struct wire_event m = {event, 0};
     struct wire_slot s;
 
-    return ask(c, WIRE_EVENT_QUERY, &m, &s);
+    return client_do_ask(c, WIRE_EVENT_QUERY, &m, &s);
 }
 
 int client_event_elapsed(struct client *c, uint32_t from, uint32_t to, float *ms)
 {
     const struct wire_elapsed m = {from, to};
     struct wire_slot s;
-    int code = ask(c, WIRE_ELAPSED, &m, &s);
+    int code = client_do_ask(c, WIRE_ELAPSED, &m, &s);
 
     if (!code)
         memcpy(ms, &s.v[0], sizeof *ms); /* the low half: little endian */
@@ -393,7 +393,7 @@ int client_device_sync(struct client *c)
 {
     const struct wire_nothing m = {0};
 
-    return post(c, WIRE_DEVICE_SYNC, &m);
+    return client_do_post(c, WIRE_DEVICE_SYNC, &m);
 }
 
 int client_fence(struct client *c)
@@ -401,12 +401,12 @@ int client_fence(struct client *c)
     const struct wire_nothing m = {0};
     struct wire_slot s;
 
-    return ask(c, WIRE_FENCE, &m, &s);
+    return client_do_ask(c, WIRE_FENCE, &m, &s);
 }
 
 int client_lack(struct client *c, enum wire_lack lack)
 {
     const struct wire_note m = {lack, 0};
 
-    return post(c, WIRE_NOTE, &m);
+    return client_do_post(c, WIRE_NOTE, &m);
 }

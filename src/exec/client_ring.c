@@ -22,7 +22,7 @@ static struct client *attached;
 #define LOAD(p, order) __atomic_load_n(p, __ATOMIC_##order)
 #define STORE(p, v, order) __atomic_store_n(p, v, __ATOMIC_##order)
 
-static uint64_t now_ns(void)
+static uint64_t client_ring_now_ns(void)
 {
     struct timespec t;
 
@@ -30,21 +30,21 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void sleep_on(uint32_t *word, uint32_t while_is)
+static void client_ring_sleep_on(uint32_t *word, uint32_t while_is)
 {
     const struct timespec t = {0, 50 * 1000 * 1000};
 
     syscall(SYS_futex, word, FUTEX_WAIT, while_is, &t, NULL, 0);
 }
 
-static bool gone(const struct client *c)
+static bool client_ring_gone(const struct client *c)
 {
     return LOAD(&c->area->version, ACQUIRE) != WIRE_VERSION;
 }
 
 /* ---- the writing end ---- */
 
-static void lock(struct client *c)
+static void client_ring_lock(struct client *c)
 {
     for (unsigned i = 0; __atomic_exchange_n(&c->lock, 1, __ATOMIC_ACQUIRE); i++) {
         if (i % 64 == 63)
@@ -53,22 +53,22 @@ static void lock(struct client *c)
     }
 }
 
-static void unlock(struct client *c)
+static void client_ring_unlock(struct client *c)
 {
     STORE(&c->lock, 0, RELEASE);
 }
 
-static bool has_room(const struct client *c, size_t n)
+static bool client_ring_has_room(const struct client *c, size_t n)
 {
     return c->head + n - LOAD(&c->area->tail, ACQUIRE) <= WIRE_RING;
 }
 
 /* Under the lock: whoever comes later has to wait as well. */
-static int wait_for_room(struct client *c, size_t n)
+static int client_ring_wait_for_room(struct client *c, size_t n)
 {
     uint64_t start = 0;
 
-    for (unsigned i = 0; !has_room(c, n); i++) {
+    for (unsigned i = 0; !client_ring_has_room(c, n); i++) {
         uint32_t *low = (uint32_t *)(void *)&c->area->tail, seen;
 
         if (i % 64 != 63) {
@@ -76,20 +76,20 @@ static int wait_for_room(struct client *c, size_t n)
             continue;
         }
         if (!start)
-            start = now_ns();
-        if (now_ns() - start < c->area->spin_ns)
+            start = client_ring_now_ns();
+        if (client_ring_now_ns() - start < c->area->spin_ns)
             continue;
         STORE(&c->area->blocked, 1, SEQ_CST);
         seen = LOAD(low, SEQ_CST);
-        if (!has_room(c, n))
-            sleep_on(low, seen);
-        if (gone(c))
+        if (!client_ring_has_room(c, n))
+            client_ring_sleep_on(low, seen);
+        if (client_ring_gone(c))
             return WIRE_GONE;
     }
     return WIRE_OK;
 }
 
-static void put(struct client *c, const void *p, size_t n)
+static void client_ring_put(struct client *c, const void *p, size_t n)
 {
     size_t at = c->head % WIRE_RING, first = n < WIRE_RING - at ? n : WIRE_RING - at;
 
@@ -99,7 +99,7 @@ static void put(struct client *c, const void *p, size_t n)
     c->head += n;
 }
 
-static void ring_bell(struct client *c)
+static void client_ring_bell(struct client *c)
 {
     const uint64_t one = 1;
 
@@ -108,50 +108,50 @@ static void ring_bell(struct client *c)
             return; /* a full counter: it is awake */
 }
 
-static int post(struct client *c, const struct wire_head *h, const void *body, struct client_part a,
-                struct client_part b)
+static int client_ring_post(struct client *c, const struct wire_head *h, const void *body, struct client_part a,
+                            struct client_part b)
 {
     static const uint8_t zero[8];
     uint64_t start;
     int code;
 
-    lock(c);
-    if (!has_room(c, h->bytes) && (code = wait_for_room(c, h->bytes)) != WIRE_OK)
-        return unlock(c), code;
+    client_ring_lock(c);
+    if (!client_ring_has_room(c, h->bytes) && (code = client_ring_wait_for_room(c, h->bytes)) != WIRE_OK)
+        return client_ring_unlock(c), code;
     start = c->head;
-    put(c, h, sizeof *h);
-    put(c, body, wire_size(h->op));
+    client_ring_put(c, h, sizeof *h);
+    client_ring_put(c, body, wire_size(h->op));
     if (a.n)
-        put(c, a.p, a.n);
+        client_ring_put(c, a.p, a.n);
     if (b.n)
-        put(c, b.p, b.n);
-    put(c, zero, h->bytes - (size_t)(c->head - start));
+        client_ring_put(c, b.p, b.n);
+    client_ring_put(c, zero, h->bytes - (size_t)(c->head - start));
     STORE(&c->area->head, c->head, SEQ_CST);
-    unlock(c);
-    ring_bell(c);
+    client_ring_unlock(c);
+    client_ring_bell(c);
     return WIRE_OK;
 }
 
-static struct wire_head head_of(unsigned op, size_t tail, uint16_t slot, uint32_t ticket)
+static struct wire_head client_ring_head_of(unsigned op, size_t tail, uint16_t slot, uint32_t ticket)
 {
     return (struct wire_head){(uint32_t)wire_message(op, tail), (uint16_t)op, slot, ticket, (uint32_t)tail};
 }
 
 int client_post(struct client *c, unsigned op, const void *body, struct client_part a, struct client_part b)
 {
-    struct wire_head h = head_of(op, a.n + b.n, WIRE_NO_REPLY, 0);
+    struct wire_head h = client_ring_head_of(op, a.n + b.n, WIRE_NO_REPLY, 0);
     client_recorder *record = LOAD(&c->record, ACQUIRE);
     int code = WIRE_OK;
 
     if (record && record(op, body, wire_size(op), a.p, a.n, &code))
         return code;
-    code = post(c, &h, body, a, b);
+    code = client_ring_post(c, &h, body, a, b);
     return code ? code : LOAD(&c->area->error, RELAXED);
 }
 
 /* ---- replies ---- */
 
-static unsigned slot_take(struct client *c)
+static unsigned client_ring_slot_take(struct client *c)
 {
     static __thread unsigned hint;
 
@@ -165,7 +165,7 @@ static unsigned slot_take(struct client *c)
     }
 }
 
-static int slot_wait(struct client *c, struct wire_slot *s, uint32_t ticket)
+static int client_ring_slot_wait(struct client *c, struct wire_slot *s, uint32_t ticket)
 {
     uint64_t start = 0;
 
@@ -177,14 +177,14 @@ static int slot_wait(struct client *c, struct wire_slot *s, uint32_t ticket)
             continue;
         }
         if (!start)
-            start = now_ns();
-        if (now_ns() - start < c->area->spin_ns)
+            start = client_ring_now_ns();
+        if (client_ring_now_ns() - start < c->area->spin_ns)
             continue;
         STORE(&s->waiting, 1, SEQ_CST);
         seen = LOAD(&s->done, SEQ_CST);
         if (seen != ticket)
-            sleep_on(&s->done, seen);
-        if (gone(c))
+            client_ring_sleep_on(&s->done, seen);
+        if (client_ring_gone(c))
             return WIRE_GONE;
     }
     STORE(&s->waiting, 0, RELAXED);
@@ -194,7 +194,7 @@ static int slot_wait(struct client *c, struct wire_slot *s, uint32_t ticket)
 int client_ask(struct client *c, unsigned op, const void *body, struct client_part tail, struct wire_slot *ret,
                void *down, size_t n_down)
 {
-    unsigned k = slot_take(c);
+    unsigned k = client_ring_slot_take(c);
     uint32_t ticket;
     struct wire_head h;
     int code;
@@ -202,9 +202,9 @@ int client_ask(struct client *c, unsigned op, const void *body, struct client_pa
     do
         ticket = __atomic_add_fetch(&c->ticket, 1, __ATOMIC_RELAXED);
     while (!ticket);
-    h = head_of(op, tail.n, (uint16_t)k, ticket);
-    if (!(code = post(c, &h, body, tail, (struct client_part){NULL, 0})) &&
-        !(code = slot_wait(c, &c->slots[k], ticket))) {
+    h = client_ring_head_of(op, tail.n, (uint16_t)k, ticket);
+    if (!(code = client_ring_post(c, &h, body, tail, (struct client_part){NULL, 0})) &&
+        !(code = client_ring_slot_wait(c, &c->slots[k], ticket))) {
         *ret = c->slots[k];
         code = ret->code;
         if (n_down && code == WIRE_OK)
@@ -217,7 +217,7 @@ int client_ask(struct client *c, unsigned op, const void *body, struct client_pa
 /* ---- attaching ---- */
 
 /* The device's addresses, so that nothing else of this process lies there. */
-static int close_addresses(uint64_t n)
+static int client_ring_close_addresses(uint64_t n)
 {
     void *p = mmap((void *)WIRE_BASE, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
                    -1, 0);
@@ -230,7 +230,7 @@ static int close_addresses(uint64_t n)
     return -1;
 }
 
-static bool usable(const struct wire_area *a)
+static bool client_ring_usable(const struct wire_area *a)
 {
     return a->magic == WIRE_MAGIC && a->version == WIRE_VERSION && a->bytes == WIRE_AREA;
 }
@@ -240,8 +240,8 @@ struct client *client_attach(int area_fd, int bell_fd)
     struct client *c = calloc(1, sizeof *c);
     uint8_t *p = mmap(NULL, WIRE_AREA, PROT_READ | PROT_WRITE, MAP_SHARED, area_fd, 0);
 
-    if (!c || p == MAP_FAILED || !usable((struct wire_area *)(void *)p) || (c->bell = dup(bell_fd)) < 0 ||
-        close_addresses(((struct wire_area *)(void *)p)->info.reserved) < 0) {
+    if (!c || p == MAP_FAILED || !client_ring_usable((struct wire_area *)(void *)p) || (c->bell = dup(bell_fd)) < 0 ||
+        client_ring_close_addresses(((struct wire_area *)(void *)p)->info.reserved) < 0) {
         int why = errno;
 
         if (p != MAP_FAILED)
@@ -269,8 +269,8 @@ void client_record(struct client *c, client_recorder *record)
 
 int client_repeat(struct client *c, unsigned op, const void *body, const void *tail, size_t n_tail)
 {
-    struct wire_head h = head_of(op, n_tail, WIRE_NO_REPLY, 0);
-    int code = post(c, &h, body, (struct client_part){tail, n_tail}, (struct client_part){NULL, 0});
+    struct wire_head h = client_ring_head_of(op, n_tail, WIRE_NO_REPLY, 0);
+    int code = client_ring_post(c, &h, body, (struct client_part){tail, n_tail}, (struct client_part){NULL, 0});
 
     return code ? code : LOAD(&c->area->error, RELAXED);
 }

@@ -13,14 +13,14 @@
 
 enum ctl_op {
     CTL_HELLO,      /* bulk: struct wire_info */
-    CTL_LIFE,       /* a: bytes that the front may hold, at most; 0: all. Descriptors: area, bell */
+    CTL_CONTEXT,    /* a: bytes that the front may hold, at most; 0: all. Descriptors: area, bell */
     CTL_IMAGE,      /* a: bytes; descriptor: the image. The answer's hash says what it is known as */
     CTL_ALLOC,      /* a: bytes. v[0]: address */
-    CTL_LAY,        /* a: address, b: bytes here, c: offset of these, d: bytes in all, tag; bulk: the bytes */
+    CTL_BIND,       /* a: address, b: bytes here, c: offset of these, d: bytes in all, tag; bulk: the bytes */
     /* a: bytes, b: of these so many are a candidate's inputs (0: the judge's alone); descriptor: the memory. v[0]:
      * address */
     CTL_SHARE,
-    CTL_LAID,       /* a: address, d: bytes, tag: the judge has written there by another mapping of shared memory */
+    CTL_BOUND,      /* a: address, d: bytes, tag: the judge has written there by another mapping of shared memory */
     CTL_PULL,       /* a: address, b: bytes: shared memory is as kernels left it, for other mappings too */
     CTL_TILE,       /* bulk: struct wire_strided, a copy into shared memory; a: span of its source */
     CTL_RANDOM,     /* bulk: struct wire_random; tag */
@@ -35,10 +35,11 @@ enum ctl_op {
     CTL_LACKS,      /* v[0]: bits, enum wire_lack */
     CTL_REPLAY,     /* a: poison, b: leave launches out, c: from the saved state, d: 1 for timing, 2 in
                        another order of streams (shuffle.h) */
-    CTL_NEXT,       /* stop: LOG_LAY (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call, v[1]: the
-                       log's last), 0 */
+    /* stop: LOG_BIND (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call, v[1]: the log's last),
+     * 0 */
+    CTL_NEXT,
     CTL_TIME,       /* a: ns of pad. After a replay stopped at the last CALL_BEGIN: that call, timed. v[0]: host's ns;
-                       or stop: LOG_LAY as for CTL_NEXT, and again */
+                       or stop: LOG_BIND as for CTL_NEXT, and again */
     CTL_OPS
 };
 

@@ -19,7 +19,7 @@ int drv_more_load(enum drv_vendor vendor, struct drv_more *ret, struct err *e)
 }
 
 /* A lookup that fails is an answer, not a fault of the device. */
-static int answer(struct backend *b, int code, const char *what)
+static int cuda_code_answer(struct exec_backend *b, int code, const char *what)
 {
     const char *text = NULL;
 
@@ -28,29 +28,29 @@ static int answer(struct backend *b, int code, const char *what)
     return code;
 }
 
-int cuda_module(struct backend *b, const void *image, size_t n, backend_handle *ret)
+int cuda_module(struct exec_backend *b, const void *image, size_t n, backend_handle *ret)
 {
     drv_module m = NULL;
     int code;
 
     (void)n;
-    if (b->error || b->n_modules == LIFE_MODULES)
+    if (b->error || b->n_modules == CONTEXT_MODULES)
         return b->error ? b->error : WIRE_REFUSED;
     if ((code = b->c->ModuleLoad(&m, image)))
-        return answer(b, code, "an image");
+        return cuda_code_answer(b, code, "an image");
     b->modules[b->n_modules++] = m;
     *ret = m;
     return WIRE_OK;
 }
 
-static uint32_t func_attr_of(struct backend *b, drv_function f, int what)
+static uint32_t cuda_code_func_attr_of(struct exec_backend *b, drv_function f, int what)
 {
     int v = 0;
 
     return b->m.FuncGet(&v, what, f) == 0 && v > 0 ? (uint32_t)v : 0;
 }
 
-static void parameters(struct backend *b, drv_function f, struct wire_function_info *info)
+static void cuda_code_parameters(struct exec_backend *b, drv_function f, struct wire_function_info *info)
 {
     size_t offset, bytes;
 
@@ -60,48 +60,49 @@ static void parameters(struct backend *b, drv_function f, struct wire_function_i
     }
 }
 
-int cuda_function(struct backend *b, backend_handle module, const char *name, backend_handle *ret,
+int cuda_function(struct exec_backend *b, backend_handle module, const char *name, backend_handle *ret,
                   struct wire_function_info *info)
 {
     drv_function f = NULL;
     int code = b->error ? b->error : b->c->ModuleFunction(&f, module, name);
 
     if (code)
-        return answer(b, code, name);
+        return cuda_code_answer(b, code, name);
     memset(info, 0, sizeof *info);
-    parameters(b, f, info);
-    info->static_shared = func_attr_of(b, f, DRV_FUNC_STATIC_SHARED);
-    info->max_dynamic = func_attr_of(b, f, DRV_FUNC_MAX_DYNAMIC);
-    info->max_threads = func_attr_of(b, f, DRV_FUNC_MAX_THREADS);
-    info->registers = func_attr_of(b, f, DRV_FUNC_REGISTERS);
-    info->local = func_attr_of(b, f, DRV_FUNC_LOCAL);
-    info->constant = func_attr_of(b, f, DRV_FUNC_CONSTANT);
-    info->binary = func_attr_of(b, f, DRV_FUNC_BINARY);
-    info->ptx = func_attr_of(b, f, DRV_FUNC_PTX);
+    cuda_code_parameters(b, f, info);
+    info->static_shared = cuda_code_func_attr_of(b, f, DRV_FUNC_STATIC_SHARED);
+    info->max_dynamic = cuda_code_func_attr_of(b, f, DRV_FUNC_MAX_DYNAMIC);
+    info->max_threads = cuda_code_func_attr_of(b, f, DRV_FUNC_MAX_THREADS);
+    info->registers = cuda_code_func_attr_of(b, f, DRV_FUNC_REGISTERS);
+    info->local = cuda_code_func_attr_of(b, f, DRV_FUNC_LOCAL);
+    info->constant = cuda_code_func_attr_of(b, f, DRV_FUNC_CONSTANT);
+    info->binary = cuda_code_func_attr_of(b, f, DRV_FUNC_BINARY);
+    info->ptx = cuda_code_func_attr_of(b, f, DRV_FUNC_PTX);
     *ret = f;
     return WIRE_OK;
 }
 
-int cuda_symbol(struct backend *b, backend_handle module, const char *name, uint64_t *ret_addr, uint64_t *ret_bytes)
+int cuda_symbol(struct exec_backend *b, backend_handle module, const char *name, uint64_t *ret_addr,
+                uint64_t *ret_bytes)
 {
     size_t n = 0;
     int code = b->error ? b->error : b->c->ModuleGlobal(ret_addr, &n, module, name);
 
     *ret_bytes = n;
-    return answer(b, code, name);
+    return cuda_code_answer(b, code, name);
 }
 
-int cuda_func_attr(struct backend *b, backend_handle f, int what, int value)
+int cuda_func_attr(struct exec_backend *b, backend_handle f, int what, int value)
 {
-    return answer(b, b->error ? b->error : b->m.FuncSet(f, what, value), "an attribute of a kernel");
+    return cuda_code_answer(b, b->error ? b->error : b->m.FuncSet(f, what, value), "an attribute of a kernel");
 }
 
-int cuda_occupancy(struct backend *b, backend_handle f, uint32_t threads, uint64_t shared, int *ret)
+int cuda_occupancy(struct exec_backend *b, backend_handle f, uint32_t threads, uint64_t shared, int *ret)
 {
-    return answer(b, b->error ? b->error : b->m.Occupancy(ret, f, (int)threads, shared), "occupancy");
+    return cuda_code_answer(b, b->error ? b->error : b->m.Occupancy(ret, f, (int)threads, shared), "occupancy");
 }
 
-int cuda_tensor_map(struct backend *b, const struct wire_tensor_map *m, uint8_t ret[128])
+int cuda_tensor_map(struct exec_backend *b, const struct wire_tensor_map *m, uint8_t ret[128])
 {
     _Alignas(64) uint8_t map[128] = {0};
     int code = WIRE_UNSUPPORTED;
@@ -110,12 +111,12 @@ int cuda_tensor_map(struct backend *b, const struct wire_tensor_map *m, uint8_t 
         code = b->m.TensorMap(map, (int)m->type, m->rank, (void *)(uintptr_t)m->addr, m->size, m->stride, m->box,
                               m->element_stride, (int)m->interleave, (int)m->swizzle, (int)m->l2, (int)m->fill);
     memcpy(ret, map, sizeof map);
-    return answer(b, code, "a tensor map");
+    return cuda_code_answer(b, code, "a tensor map");
 }
 
 /* ---- launches ---- */
 
-static unsigned attrs_of(const struct wire_launch *w, struct drv_launch_attr *to)
+static unsigned cuda_code_attrs_of(const struct wire_launch *w, struct drv_launch_attr *to)
 {
     memset(to, 0, WIRE_ATTRS * sizeof *to);
     for (uint32_t i = 0; i < w->attrs; i++) {
@@ -125,18 +126,19 @@ static unsigned attrs_of(const struct wire_launch *w, struct drv_launch_attr *to
     return w->attrs;
 }
 
-static int launch_with_attrs(struct backend *b, const struct backend_launch *l, void **extra)
+static int cuda_code_launch_with_attrs(struct exec_backend *b, const struct backend_launch *l, void **extra)
 {
     const struct wire_launch *w = l->w;
     struct drv_launch_attr attrs[WIRE_ATTRS];
     struct drv_launch c = {.grid = {w->grid[0], w->grid[1], w->grid[2]},
                            .block = {w->block[0], w->block[1], w->block[2]},
-                           .shared = w->shared, .stream = l->stream, .attrs = attrs, .n_attrs = attrs_of(w, attrs)};
+                           .shared = w->shared, .stream = l->stream, .attrs = attrs,
+                           .n_attrs = cuda_code_attrs_of(w, attrs)};
 
     return b->m.LaunchEx(&c, l->function, NULL, extra);
 }
 
-int cuda_launch(struct backend *b, const struct backend_launch *l)
+int cuda_launch(struct exec_backend *b, const struct backend_launch *l)
 {
     const struct wire_launch *w = l->w;
     size_t n = l->args_bytes;
@@ -147,12 +149,12 @@ int cuda_launch(struct backend *b, const struct backend_launch *l)
     if (w->attrs && !b->m.LaunchEx)
         return cuda_fault(b, WIRE_UNSUPPORTED, "a launch with attributes");
     if (w->attrs)
-        return cuda_fault(b, launch_with_attrs(b, l, extra), "launch");
+        return cuda_fault(b, cuda_code_launch_with_attrs(b, l, extra), "launch");
     return cuda_fault(b, b->c->Launch(l->function, w->grid[0], w->grid[1], w->grid[2], w->block[0], w->block[1],
                                       w->block[2], w->shared, l->stream, NULL, extra), "launch");
 }
 
-int cuda_fault(struct backend *b, int code, const char *what)
+int cuda_fault(struct exec_backend *b, int code, const char *what)
 {
     const char *text = NULL;
 

@@ -1,13 +1,13 @@
-/* cuda_device.h - what backend_cuda.c and cuda_code.c share. */
+/* cuda_device.h - what exec_backend_cuda.c and cuda_code.c share. */
 #ifndef MC_EXEC_CUDA_DEVICE_H
 #define MC_EXEC_CUDA_DEVICE_H
 
-#include "exec/backend.h"
+#include "exec/exec_backend.h"
 #include "exec/cuda_more.h"
-#include "exec/life.h"
+#include "exec/context.h"
 
 #define LEGACY ((drv_stream)BACKEND_STREAM_LEGACY)
-#define N_PLUMB 7
+#define N_MOVEMENT 7
 
 struct chunk {
     drv_handle handle;
@@ -18,7 +18,7 @@ struct share { /* the judge's memory, mapped here too */
     uint64_t addr, bytes;
 };
 
-struct backend {
+struct exec_backend {
     enum drv_vendor vendor;
     const struct drv *c;
     struct drv_more m;
@@ -31,23 +31,24 @@ struct backend {
     size_t n_shares;
     uint64_t scratch; /* 8 bytes: elements that casts changed; 8 bytes: elements that differ */
     uint64_t flush, l2;
-    drv_module plumbing, modules[LIFE_MODULES];
+    drv_module movement, modules[CONTEXT_MODULES];
     size_t n_modules;
-    drv_function kernels[N_PLUMB];
+    drv_function kernels[N_MOVEMENT];
     char why[256];
 };
 
 /* The first code that is not 0 stays, with its text. Returns the sticky error. */
-int cuda_fault(struct backend *b, int code, const char *what);
-int cuda_plumb(struct backend *b, int kernel, uint64_t elements, const void *args, backend_handle s);
+int cuda_fault(struct exec_backend *b, int code, const char *what);
+int cuda_movement(struct exec_backend *b, int kernel, uint64_t elements, const void *args, backend_handle s);
 
-int cuda_module(struct backend *b, const void *image, size_t n, backend_handle *ret);
-int cuda_function(struct backend *b, backend_handle module, const char *name, backend_handle *ret,
+int cuda_module(struct exec_backend *b, const void *image, size_t n, backend_handle *ret);
+int cuda_function(struct exec_backend *b, backend_handle module, const char *name, backend_handle *ret,
                   struct wire_function_info *info);
-int cuda_symbol(struct backend *b, backend_handle module, const char *name, uint64_t *ret_addr, uint64_t *ret_bytes);
-int cuda_func_attr(struct backend *b, backend_handle function, int attr, int value);
-int cuda_occupancy(struct backend *b, backend_handle function, uint32_t threads, uint64_t shared, int *ret);
-int cuda_tensor_map(struct backend *b, const struct wire_tensor_map *m, uint8_t ret[128]);
-int cuda_launch(struct backend *b, const struct backend_launch *l);
+int cuda_symbol(struct exec_backend *b, backend_handle module, const char *name, uint64_t *ret_addr,
+                uint64_t *ret_bytes);
+int cuda_func_attr(struct exec_backend *b, backend_handle function, int attr, int value);
+int cuda_occupancy(struct exec_backend *b, backend_handle function, uint32_t threads, uint64_t shared, int *ret);
+int cuda_tensor_map(struct exec_backend *b, const struct wire_tensor_map *m, uint8_t ret[128]);
+int cuda_launch(struct exec_backend *b, const struct backend_launch *l);
 
 #endif

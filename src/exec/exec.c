@@ -33,7 +33,7 @@ struct executor {
 
 /* ---- one question ---- */
 
-static int hear(struct executor *x, struct ctl_reply *r, struct err *e)
+static int exec_hear(struct executor *x, struct ctl_reply *r, struct err *e)
 {
     struct pollfd p = {.fd = x->sock, .events = POLLIN};
     int ready = poll(&p, 1, (int)(x->timeout_s * 1e3));
@@ -55,7 +55,7 @@ int exec_ask(struct executor *x, const struct ctl_request *q, int fd, struct ctl
 {
     if (fdpass_send(x->sock, q, sizeof *q, &fd, fd >= 0) < 0)
         return err_set(e, ERR_ENV, "the executor has ended");
-    return hear(x, r, e);
+    return exec_hear(x, r, e);
 }
 
 uint8_t *exec_bulk(struct executor *x)
@@ -63,14 +63,14 @@ uint8_t *exec_bulk(struct executor *x)
     return x->bulk;
 }
 
-static int say(struct executor *x, enum ctl_op op, uint64_t a, uint64_t b, struct ctl_reply *r, struct err *e)
+static int exec_say(struct executor *x, enum ctl_op op, uint64_t a, uint64_t b, struct ctl_reply *r, struct err *e)
 {
     const struct ctl_request q = {.op = op, .a = a, .b = b};
 
     return exec_ask(x, &q, -1, r, e);
 }
 
-static int keep_fd(struct executor *x, int i)
+static int exec_keep_fd(struct executor *x, int i)
 {
     int fd = x->fds[i];
 
@@ -81,8 +81,8 @@ static int keep_fd(struct executor *x, int i)
 /* ---- its life ---- */
 
 /* The command line: mcexec, or what it runs under. */
-static void program_of(const struct executor_options *o, char *path, char *device, char *memory, bool apart,
-                       char *argv[24])
+static void exec_program_of(const struct executor_options *o, char *path, char *device, char *memory, bool apart,
+                            char *argv[24])
 {
     char *own[] = {path, (char *)o->backend, device, memory, o->no_check ? "no-check" : "check",
                    o->under ? "open" : apart ? "apart" : "jail"};
@@ -96,7 +96,7 @@ static void program_of(const struct executor_options *o, char *path, char *devic
 /* Nothing of the network, of other processes, of their shared memory; on 'sim' of the file system neither (mcexec.c).
  * Not for what runs under a profiler: the two talk to each other. A GPU's nodes belong to the user that we are, so
  * there it takes root. */
-static int namespaces(const struct executor_options *o)
+static int exec_namespaces(const struct executor_options *o)
 {
     const int all = CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS;
     unsigned held = jail_probe()->held;
@@ -113,7 +113,8 @@ static const char *const pass[] = {"MUSACODER_LIBCUDA", "MUSACODER_LIBMUSA", "MU
                                    "MUSA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
 enum { N_PASSED = sizeof pass / sizeof *pass };
 
-static int launch_program(struct executor *x, const struct executor_options *o, int theirs, int bulk, struct err *e)
+static int exec_launch_program(struct executor *x, const struct executor_options *o, int theirs, int bulk,
+                               struct err *e)
 {
     char *path = path_lib("mcexec"), device[16], memory[32];
     char *argv[24] = {NULL};
@@ -122,7 +123,7 @@ static int launch_program(struct executor *x, const struct executor_options *o, 
     int n_extra = 1;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc;
     size_t n_env;
-    int ns = namespaces(o);
+    int ns = exec_namespaces(o);
 
     snprintf(device, sizeof device, "%d", o->device);
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->memory);
@@ -132,7 +133,7 @@ static int launch_program(struct executor *x, const struct executor_options *o, 
         if ((passed[i] = getenv(pass[i]) ? xasprintf("%s=%s", pass[i], getenv(pass[i])) : NULL))
             extra[n_extra++] = passed[i];
     env = proc_env(extra, &n_env);
-    program_of(o, path, device, memory, ns != 0, argv);
+    exec_program_of(o, path, device, memory, ns != 0, argv);
     rc = path ? spawn(&(struct spawn){.path = argv[0], .argv = argv, .env = env, .n_fds = 5, .group = true,
                                       .ns_flags = ns,
                                       .fds = {null, 2, 2, theirs, bulk}}, &x->pid, e)
@@ -145,11 +146,11 @@ static int launch_program(struct executor *x, const struct executor_options *o, 
     return rc;
 }
 
-static int say_hello(struct executor *x, struct err *e)
+static int exec_say_hello(struct executor *x, struct err *e)
 {
     struct ctl_reply r;
 
-    if (hear(x, &r, e) < 0 || say(x, CTL_HELLO, 0, 0, &r, e) < 0)
+    if (exec_hear(x, &r, e) < 0 || exec_say(x, CTL_HELLO, 0, 0, &r, e) < 0)
         return -1;
     memcpy(&x->info, x->bulk, sizeof x->info);
     return 0;
@@ -168,14 +169,14 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
     if (x->bulk == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
         err_sys(e, "cannot start an executor");
     else
-        rc = launch_program(x, o, socks[1], bulk, e);
+        rc = exec_launch_program(x, o, socks[1], bulk, e);
     x->sock = socks[0];
     if (socks[1] >= 0)
         close(socks[1]);
     if (bulk >= 0)
         close(bulk);
     if (rc == 0)
-        rc = say_hello(x, e);
+        rc = exec_say_hello(x, e);
     if (rc < 0) {
         executor_stop(x);
         return -1;
@@ -185,7 +186,7 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
 }
 
 /* It ends by itself when its socket is closed; at the latest after so many steps of the wait it is killed. */
-static int end_within(struct executor *x, int steps)
+static int exec_end_within(struct executor *x, int steps)
 {
     int status = -1;
 
@@ -202,7 +203,7 @@ static int end_within(struct executor *x, int steps)
 
 int executor_end(struct executor *x)
 {
-    int status = x ? end_within(x, 700) : -1; /* a minute */
+    int status = x ? exec_end_within(x, 700) : -1; /* a minute */
 
     executor_stop(x);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -212,7 +213,7 @@ void executor_stop(struct executor *x)
 {
     if (!x)
         return;
-    end_within(x, 103); /* half a second: it takes its files along */
+    exec_end_within(x, 103); /* half a second: it takes its files along */
     if (x->pid > 0) {
         kill(-x->pid, SIGKILL);
         kill(x->pid, SIGKILL);
@@ -246,19 +247,19 @@ bool executor_timed_out(const struct executor *x)
 
 /* ---- a candidate's life ---- */
 
-int executor_life(struct executor *x, int ret_fds[2], struct err *e)
+int executor_context(struct executor *x, int ret_fds[2], struct err *e)
 {
     struct ctl_reply r;
 
-    if (say(x, CTL_LIFE, x->limit, 0, &r, e) < 0)
+    if (exec_say(x, CTL_CONTEXT, x->limit, 0, &r, e) < 0)
         return -1;
-    ret_fds[0] = keep_fd(x, 0);
-    ret_fds[1] = keep_fd(x, 1);
+    ret_fds[0] = exec_keep_fd(x, 0);
+    ret_fds[1] = exec_keep_fd(x, 1);
     return 0;
 }
 
 /* A file without a name that holds the bytes; -1 on failure. */
-static int file_of(const void *p, size_t n, struct err *e)
+static int exec_file_of(const void *p, size_t n, struct err *e)
 {
     int fd = memfd_create("bytes", MFD_CLOEXEC);
 
@@ -279,7 +280,7 @@ static int file_of(const void *p, size_t n, struct err *e)
 int executor_image(struct executor *x, const void *image, size_t n, char ret_sha256[65], struct err *e)
 {
     const struct ctl_request q = {.op = CTL_IMAGE, .a = n};
-    int fd = file_of(image, n, e), rc;
+    int fd = exec_file_of(image, n, e), rc;
     struct ctl_reply r;
 
     if (fd < 0)
@@ -295,28 +296,28 @@ int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struc
 {
     struct ctl_reply r;
 
-    if (say(x, CTL_ALLOC, bytes, 0, &r, e) < 0)
+    if (exec_say(x, CTL_ALLOC, bytes, 0, &r, e) < 0)
         return -1;
     *ret_addr = r.v[0];
     return 0;
 }
 
-static int lay_part(struct executor *x, uint64_t addr, uint64_t at, uint64_t n, uint64_t all, uint32_t tag,
-                    struct err *e)
+static int exec_bind_part(struct executor *x, uint64_t addr, uint64_t at, uint64_t n, uint64_t all, uint32_t tag,
+                          struct err *e)
 {
-    const struct ctl_request q = {.op = CTL_LAY, .tag = tag, .a = addr, .b = n, .c = at, .d = all};
+    const struct ctl_request q = {.op = CTL_BIND, .tag = tag, .a = addr, .b = n, .c = at, .d = all};
     struct ctl_reply r;
 
     return exec_ask(x, &q, -1, &r, e);
 }
 
-int executor_lay(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e)
+int executor_bind(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e)
 {
     for (uint64_t at = 0; at < n; at += CTL_BULK) {
         uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
 
         memcpy(x->bulk, (const char *)data + at, part);
-        if (lay_part(x, addr, at, part, n, tag, e) < 0)
+        if (exec_bind_part(x, addr, at, part, n, tag, e) < 0)
             return -1;
     }
     return 0;
@@ -328,7 +329,7 @@ int executor_peek(struct executor *x, uint64_t addr, void *data, uint64_t n, str
         uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
         struct ctl_reply r;
 
-        if (say(x, CTL_PEEK, addr + at, part, &r, e) < 0)
+        if (exec_say(x, CTL_PEEK, addr + at, part, &r, e) < 0)
             return -1;
         memcpy((char *)data + at, x->bulk, part);
     }
@@ -346,9 +347,9 @@ int executor_share(struct executor *x, int fd, uint64_t bytes, uint64_t inputs, 
     return 0;
 }
 
-int executor_laid(struct executor *x, uint64_t addr, uint64_t n, uint32_t tag, struct err *e)
+int executor_bound(struct executor *x, uint64_t addr, uint64_t n, uint32_t tag, struct err *e)
 {
-    const struct ctl_request q = {.op = CTL_LAID, .tag = tag, .a = addr, .d = n};
+    const struct ctl_request q = {.op = CTL_BOUND, .tag = tag, .a = addr, .d = n};
     struct ctl_reply r;
 
     return exec_ask(x, &q, -1, &r, e);
@@ -358,7 +359,7 @@ int executor_pull(struct executor *x, uint64_t addr, uint64_t n, struct err *e)
 {
     struct ctl_reply r;
 
-    return say(x, CTL_PULL, addr, n, &r, e);
+    return exec_say(x, CTL_PULL, addr, n, &r, e);
 }
 
 int executor_tile(struct executor *x, const struct wire_strided *m, uint64_t span, struct err *e)
@@ -366,7 +367,7 @@ int executor_tile(struct executor *x, const struct wire_strided *m, uint64_t spa
     struct ctl_reply r;
 
     memcpy(x->bulk, m, sizeof *m);
-    return say(x, CTL_TILE, span, 0, &r, e);
+    return exec_say(x, CTL_TILE, span, 0, &r, e);
 }
 
 int executor_typed(struct executor *x, uint64_t addr, uint64_t n, int dtype, struct err *e)
@@ -381,14 +382,14 @@ int executor_pause(struct executor *x, struct err *e)
 {
     struct ctl_reply r;
 
-    return say(x, CTL_PAUSE, 0, 0, &r, e);
+    return exec_say(x, CTL_PAUSE, 0, 0, &r, e);
 }
 
 int executor_lacks(struct executor *x, uint32_t *ret, struct err *e)
 {
     struct ctl_reply r;
 
-    if (say(x, CTL_LACKS, 0, 0, &r, e) < 0)
+    if (exec_say(x, CTL_LACKS, 0, 0, &r, e) < 0)
         return -1;
     *ret = (uint32_t)r.v[0];
     return 0;
@@ -398,14 +399,14 @@ int executor_call_begin(struct executor *x, uint32_t index, struct err *e)
 {
     struct ctl_reply r;
 
-    return say(x, CTL_CALL_BEGIN, index, 0, &r, e);
+    return exec_say(x, CTL_CALL_BEGIN, index, 0, &r, e);
 }
 
 int executor_call_end(struct executor *x, struct executor_call *ret, struct err *e)
 {
     struct ctl_reply r;
 
-    if (say(x, CTL_CALL_END, 0, 0, &r, e) < 0)
+    if (exec_say(x, CTL_CALL_END, 0, 0, &r, e) < 0)
         return -1;
     memcpy(ret, x->bulk, sizeof *ret);
     return 0;
@@ -419,9 +420,9 @@ int executor_log(struct executor *x, struct exec_log *ret, struct err *e)
     struct ctl_reply r;
     int fd;
 
-    if (say(x, CTL_LOG, 0, 0, &r, e) < 0)
+    if (exec_say(x, CTL_LOG, 0, 0, &r, e) < 0)
         return -1;
-    fd = keep_fd(x, 0);
+    fd = exec_keep_fd(x, 0);
     if (exec_log_init(&l, LOG_MAX) < 0 || r.v[0] > l.max || pread(fd, l.p, r.v[0], 0) != (ssize_t)r.v[0]) {
         exec_log_free(&l);
         close(fd);
@@ -438,7 +439,7 @@ int executor_log(struct executor *x, struct exec_log *ret, struct err *e)
 int executor_adopt(struct executor *x, const struct exec_log *log, struct err *e)
 {
     const struct ctl_request q = {.op = CTL_ADOPT, .a = log->n};
-    int fd = file_of(log->p, log->n, e), rc;
+    int fd = exec_file_of(log->p, log->n, e), rc;
     struct ctl_reply r;
 
     if (fd < 0)
@@ -452,7 +453,7 @@ int executor_findings(struct executor *x, char **ret_json, struct err *e)
 {
     struct ctl_reply r;
 
-    if (say(x, CTL_FINDINGS, 0, 0, &r, e) < 0)
+    if (exec_say(x, CTL_FINDINGS, 0, 0, &r, e) < 0)
         return -1;
     *ret_json = r.v[0] ? xstrndup((const char *)x->bulk, r.v[0]) : xstrdup("[]");
     return 0;

@@ -1,6 +1,6 @@
 /* exec.h - the judge's side: start an executor, let a front live in it, replay what the front asked for.
  *
- * A life is construction, laying of parameters, calls 1..k. The judge marks it: executor_life, executor_lay,
+ * A life is construction, laying of parameters, calls 1..k. The judge marks it: executor_context, executor_bind,
  * executor_call_begin / _end. All values that the judge lays and looks at pass here and never through the front.
  * One judge's thread at a time uses an executor. After an error other than ERR_INPUT only executor_stop is left. */
 #ifndef MC_EXEC_EXEC_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "exec/log.h"
+#include "exec/exec_log.h"
 #include "exec/wire.h"
 
 struct executor;
@@ -40,7 +40,7 @@ bool executor_timed_out(const struct executor *x); /* the last error was a wait 
 
 /* A fresh life: empty memory, empty log, no modules. ret_fds: the area and the bell, for client_attach in the front;
  * owned by the caller. The life before it ends. */
-int executor_life(struct executor *x, int ret_fds[2], struct err *e);
+int executor_context(struct executor *x, int ret_fds[2], struct err *e);
 /* An image that the compile worker wrote: only these can be loaded. Kept for the executor's life. */
 int executor_image(struct executor *x, const void *image, size_t n, char ret_sha256[65], struct err *e);
 
@@ -48,15 +48,15 @@ int executor_image(struct executor *x, const void *image, size_t n, char ret_sha
 int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struct err *e);
 /* Writes n bytes; the log notes that these bytes are the judge's (the tag is too), not what they are. ERR_INPUT if the
  * range is not within one live allocation. */
-int executor_lay(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e);
+int executor_bind(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e);
 int executor_peek(struct executor *x, uint64_t addr, void *data, uint64_t n, struct err *e); /* waits for the device */
 
 /* Memory of the judge's own device (device_export's descriptor; bytes: its capacity) in this life too, at *ret_addr,
  * until the next life. inputs: so many bytes of it a candidate may be told of; 0: a tile, which it is never told
  * of. */
 int executor_share(struct executor *x, int fd, uint64_t bytes, uint64_t inputs, uint64_t *ret_addr, struct err *e);
-/* As executor_lay, for values that the judge has written into shared memory by its own mapping. */
-int executor_laid(struct executor *x, uint64_t addr, uint64_t n, uint32_t tag, struct err *e);
+/* As executor_bind, for values that the judge has written into shared memory by its own mapping. */
+int executor_bound(struct executor *x, uint64_t addr, uint64_t n, uint32_t tag, struct err *e);
 /* Waits for the device: the judge's mapping has what calls left in shared memory. */
 int executor_pull(struct executor *x, uint64_t addr, uint64_t n, struct err *e);
 /* Copies part of an output into a shared tile: m->from, sizes and strides; to its start at m->to. span: bytes from
@@ -96,16 +96,16 @@ int executor_findings(struct executor *x, char **ret_json, struct err *e);
 
 /* Plays the life's log again, whole, on memory filled with 'poison'. The front is cut off and may be dead. */
 struct executor_replay {
-    bool plumbing_only; /* leave launches out */
+    bool movement_only; /* leave launches out */
     bool last_call;     /* from the state before the last call, as the latest replay of the whole life left it */
     bool goes_on;       /* with last_call: from what the latest play left; where that is as before nothing is played */
     bool shuffled;      /* streams run in another order that the program allows (shuffle.h) */
     uint8_t poison;     /* fills memory before use: 0xff (NaN), or a finite number */
     /* Fills n bytes for a lay of the log: parameters (call 0) and inputs (the call that they are laid in or before, as
      * logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop. */
-    int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
+    int (*binding)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
     /* The same for a range of shared memory, whole: writes it there by the judge's own mapping. */
-    int (*laid)(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
+    int (*bound)(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
     /* The end of a call, memory as the call left it: executor_peek is allowed. May be NULL. */
     int (*call_end)(void *ctx, uint32_t call, struct err *e);
     void *ctx;
@@ -121,7 +121,7 @@ int executor_replay(struct executor *x, struct executor_replay *r, struct err *e
  * (executor_replay's last_call) each time is that of a whole life's last call. */
 struct executor_timing {
     uint32_t n;
-    bool plumbing_only;   /* leave launches out: what the clocks differ by where no kernel runs */
+    bool movement_only;   /* leave launches out: what the clocks differ by where no kernel runs */
     double *ret_ms;       /* n: by events */
     double *ret_span_ms;  /* n, or NULL: by the judge's own clock, pads taken off */
     double ret_sum_ms;    /* their sum */
@@ -131,8 +131,8 @@ struct executor_timing {
     /* Before values are asked for: of what comes before the first call (call 0), and of each call. last: it is timed.
      * NULL is fine. */
     void (*before)(void *ctx, uint32_t call, bool last);
-    int (*lay)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
-    int (*laid)(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
+    int (*binding)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
+    int (*bound)(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
     int (*call_end)(void *ctx, uint32_t round, struct err *e); /* outputs may be looked at; NULL */
     void *ctx;
     int32_t ret_error;

@@ -4,43 +4,43 @@
 
 #include "exec/exec_ask.h"
 
-typedef int lay_fn(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
+typedef int bind_fn(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
 
-typedef int laid_fn(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
+typedef int bound_fn(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
 
-static bool is_shared(const struct executor *x, uint64_t addr)
+static bool exec_replay_is_shared(const struct executor *x, uint64_t addr)
 {
     return addr >= WIRE_BASE + executor_info(x)->reserved / 2;
 }
 
-static int lay_again(struct executor *x, lay_fn *lay, laid_fn *laid, void *ctx, const struct ctl_reply *stop,
-                     struct err *e)
+static int exec_replay_bind_again(struct executor *x, bind_fn *binding, bound_fn *bound, void *ctx,
+                                  const struct ctl_reply *stop, struct err *e)
 {
     uint64_t addr = stop->v[0], n = stop->v[1];
     uint32_t tag = (uint32_t)stop->v[2];
 
-    if (is_shared(x, addr))
-        return laid ? laid(ctx, tag, addr, n, e) < 0 ? -1 : executor_laid(x, addr, n, tag, e)
+    if (exec_replay_is_shared(x, addr))
+        return bound ? bound(ctx, tag, addr, n, e) < 0 ? -1 : executor_bound(x, addr, n, tag, e)
                     : err_set(e, ERR_INPUT, "the log's inputs lie in memory that is not there any more");
     for (uint64_t at = 0; at < n; at += CTL_BULK) {
         uint64_t part = n - at < CTL_BULK ? n - at : CTL_BULK;
-        const struct ctl_request q = {.op = CTL_LAY, .tag = tag, .a = addr, .b = part, .c = at, .d = n};
+        const struct ctl_request q = {.op = CTL_BIND, .tag = tag, .a = addr, .b = part, .c = at, .d = n};
         struct ctl_reply r;
 
-        if (lay(ctx, tag, addr, at, exec_bulk(x), part, e) < 0 || exec_ask(x, &q, -1, &r, e) < 0)
+        if (binding(ctx, tag, addr, at, exec_bulk(x), part, e) < 0 || exec_ask(x, &q, -1, &r, e) < 0)
             return -1;
     }
     return 0;
 }
 
-static int next(struct executor *x, struct ctl_reply *r, struct err *e)
+static int exec_replay_next(struct executor *x, struct ctl_reply *r, struct err *e)
 {
     const struct ctl_request q = {.op = CTL_NEXT};
 
     return exec_ask(x, &q, -1, r, e);
 }
 
-static void note(const struct ctl_reply *r, int32_t *error, char why[256])
+static void exec_replay_note(const struct ctl_reply *r, int32_t *error, char why[256])
 {
     *error = r->error;
     snprintf(why, 256, "%s", r->error ? r->why : "");
@@ -48,7 +48,7 @@ static void note(const struct ctl_reply *r, int32_t *error, char why[256])
 
 int executor_replay(struct executor *x, struct executor_replay *p, struct err *e)
 {
-    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->plumbing_only,
+    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->movement_only,
                                   .c = p->last_call + (p->last_call && p->goes_on),
                                   .d = p->shuffled ? 2 : 0};
     struct ctl_reply r;
@@ -56,13 +56,13 @@ int executor_replay(struct executor *x, struct executor_replay *p, struct err *e
 
     p->ret_moved = rc == 0 && r.v[0];
     while (rc == 0 && (p->ret_moved || !p->goes_on)) {
-        if ((rc = next(x, &r, e)) < 0)
+        if ((rc = exec_replay_next(x, &r, e)) < 0)
             break;
-        note(&r, &p->ret_error, p->ret_why);
+        exec_replay_note(&r, &p->ret_error, p->ret_why);
         if (!r.stop || r.error)
             break;
-        if (r.stop == LOG_LAY)
-            rc = lay_again(x, p->lay, p->laid, p->ctx, &r, e);
+        if (r.stop == LOG_BIND)
+            rc = exec_replay_bind_again(x, p->binding, p->bound, p->ctx, &r, e);
         else if (r.stop == LOG_CALL_END && p->call_end)
             rc = p->call_end(p->ctx, (uint32_t)r.v[0], e);
     }
@@ -71,9 +71,9 @@ int executor_replay(struct executor *x, struct executor_replay *p, struct err *e
 
 /* ---- timing ---- */
 
-static int begin(struct executor *x, struct executor_timing *t, struct err *e)
+static int exec_replay_begin(struct executor *x, struct executor_timing *t, struct err *e)
 {
-    struct ctl_request q = {.op = CTL_REPLAY, .a = 0xff, .b = t->plumbing_only, .c = !t->whole, .d = 1};
+    struct ctl_request q = {.op = CTL_REPLAY, .a = 0xff, .b = t->movement_only, .c = !t->whole, .d = 1};
     struct ctl_reply r;
     int rc = exec_ask(x, &q, -1, &r, e);
 
@@ -85,16 +85,16 @@ static int begin(struct executor *x, struct executor_timing *t, struct err *e)
     return exec_ask(x, &q, -1, &r, e);
 }
 
-static int to_the_call(struct executor *x, struct executor_timing *t, struct err *e)
+static int exec_replay_to_the_call(struct executor *x, struct executor_timing *t, struct err *e)
 {
     struct ctl_reply r;
-    int rc = begin(x, t, e);
+    int rc = exec_replay_begin(x, t, e);
     bool last = false;
 
     if (t->before)
         t->before(t->ctx, 0, false);
-    while (rc == 0 && (rc = next(x, &r, e)) == 0) {
-        note(&r, &t->ret_error, t->ret_why);
+    while (rc == 0 && (rc = exec_replay_next(x, &r, e)) == 0) {
+        exec_replay_note(&r, &t->ret_error, t->ret_why);
         if (r.error)
             return 0;
         if (!r.stop)
@@ -104,25 +104,25 @@ static int to_the_call(struct executor *x, struct executor_timing *t, struct err
             t->before(t->ctx, (uint32_t)r.v[0], last);
         if (last)
             return 0;
-        if (r.stop == LOG_LAY)
-            rc = lay_again(x, t->lay, t->laid, t->ctx, &r, e);
+        if (r.stop == LOG_BIND)
+            rc = exec_replay_bind_again(x, t->binding, t->bound, t->ctx, &r, e);
     }
     return -1;
 }
 
 /* The pad of a round covers what the host needed in the round before, and a quarter more. */
-static int one_round(struct executor *x, struct executor_timing *t, uint64_t *pad_ns, double *ret_ms, double *ret_clock,
-                     struct err *e)
+static int exec_replay_one_round(struct executor *x, struct executor_timing *t, uint64_t *pad_ns, double *ret_ms,
+                                 double *ret_clock, struct err *e)
 {
     const struct ctl_request q = {.op = CTL_TIME, .a = *pad_ns};
     struct ctl_reply r;
 
-    if (to_the_call(x, t, e) < 0 || t->ret_error || exec_ask(x, &q, -1, &r, e) < 0)
+    if (exec_replay_to_the_call(x, t, e) < 0 || t->ret_error || exec_ask(x, &q, -1, &r, e) < 0)
         return t->ret_error ? 0 : -1;
-    while (r.stop == LOG_LAY)
-        if (lay_again(x, t->lay, t->laid, t->ctx, &r, e) < 0 || exec_ask(x, &q, -1, &r, e) < 0)
+    while (r.stop == LOG_BIND)
+        if (exec_replay_bind_again(x, t->binding, t->bound, t->ctx, &r, e) < 0 || exec_ask(x, &q, -1, &r, e) < 0)
             return -1;
-    note(&r, &t->ret_error, t->ret_why);
+    exec_replay_note(&r, &t->ret_error, t->ret_why);
     *ret_ms = r.ms;
     *ret_clock = r.clock_ms - (double)*pad_ns * 1e-6;
     *pad_ns = r.v[0] + r.v[0] / 4 + 20000;
@@ -137,10 +137,10 @@ int executor_time(struct executor *x, struct executor_timing *t, struct err *e)
     double warm, clock;
 
     t->ret_sum_ms = t->ret_clock_ms = 0;
-    if (!t->long_calls && one_round(x, t, &pad_ns, &warm, &clock, e) < 0) // not counted: it finds the pad
+    if (!t->long_calls && exec_replay_one_round(x, t, &pad_ns, &warm, &clock, e) < 0) // not counted: it finds the pad
         return -1;
     for (uint32_t i = 0; i < t->n && !t->ret_error; i++) {
-        if (one_round(x, t, &pad_ns, &t->ret_ms[i], &clock, e) < 0)
+        if (exec_replay_one_round(x, t, &pad_ns, &t->ret_ms[i], &clock, e) < 0)
             return -1;
         t->ret_sum_ms += t->ret_ms[i];
         t->ret_clock_ms += clock;

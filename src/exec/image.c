@@ -5,7 +5,7 @@
 #include "exec/player.h"
 
 /* Variables of a program and its constant memory; what the compiler makes for itself (arguments, literals) is not. */
-static bool holds_data(const char *name)
+static bool image_holds_data(const char *name)
 {
     static const char *const names[] = {".data", ".rodata", ".nv.global.init", ".nv.constant3"};
 
@@ -15,12 +15,12 @@ static bool holds_data(const char *name)
     return false;
 }
 
-static bool within(const struct image *im, uint64_t at, uint64_t n)
+static bool image_within(const struct image *im, uint64_t at, uint64_t n)
 {
     return at <= im->n && n <= im->n - at;
 }
 
-static uint64_t section_data(const struct image *im, const Elf64_Ehdr *h, const Elf64_Shdr *names, int i)
+static uint64_t image_section_data(const struct image *im, const Elf64_Ehdr *h, const Elf64_Shdr *names, int i)
 {
     const char *p = im->p;
     Elf64_Shdr s;
@@ -28,20 +28,20 @@ static uint64_t section_data(const struct image *im, const Elf64_Ehdr *h, const 
     memcpy(&s, p + h->e_shoff + (uint64_t)i * sizeof s, sizeof s);
     if (s.sh_type != SHT_PROGBITS || s.sh_name >= names->sh_size)
         return 0;
-    return holds_data(p + names->sh_offset + s.sh_name) ? s.sh_size : 0;
+    return image_holds_data(p + names->sh_offset + s.sh_name) ? s.sh_size : 0;
 }
 
 /* The file's head and the section of its sections' names; false where it is no ELF file that holds together. */
-static bool open_elf(const struct image *im, Elf64_Ehdr *h, Elf64_Shdr *names)
+static bool image_open_elf(const struct image *im, Elf64_Ehdr *h, Elf64_Shdr *names)
 {
     if (im->n < sizeof *h)
         return false;
     memcpy(h, im->p, sizeof *h);
     if (memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_shentsize != sizeof *names || h->e_shstrndx >= h->e_shnum ||
-        !within(im, h->e_shoff, (uint64_t)h->e_shnum * sizeof *names))
+        !image_within(im, h->e_shoff, (uint64_t)h->e_shnum * sizeof *names))
         return false;
     memcpy(names, (const char *)im->p + h->e_shoff + (uint64_t)h->e_shstrndx * sizeof *names, sizeof *names);
-    return within(im, names->sh_offset, names->sh_size) && names->sh_size &&
+    return image_within(im, names->sh_offset, names->sh_size) && names->sh_size &&
            !((const char *)im->p)[names->sh_offset + names->sh_size - 1];
 }
 
@@ -51,31 +51,31 @@ uint64_t image_constants(const struct image *im)
     Elf64_Shdr names;
     uint64_t sum = 0;
 
-    if (!open_elf(im, &h, &names))
+    if (!image_open_elf(im, &h, &names))
         return 0;
     for (int i = 0; i < h.e_shnum; i++)
-        sum += section_data(im, &h, &names, i);
+        sum += image_section_data(im, &h, &names, i);
     return sum;
 }
 
 /* ---- variables ---- */
 
-static bool section(const struct image *im, const Elf64_Ehdr *h, uint64_t i, Elf64_Shdr *ret)
+static bool image_section(const struct image *im, const Elf64_Ehdr *h, uint64_t i, Elf64_Shdr *ret)
 {
     if (i >= h->e_shnum)
         return false;
     memcpy(ret, (const char *)im->p + h->e_shoff + i * sizeof *ret, sizeof *ret);
-    return ret->sh_type == SHT_NOBITS || within(im, ret->sh_offset, ret->sh_size);
+    return ret->sh_type == SHT_NOBITS || image_within(im, ret->sh_offset, ret->sh_size);
 }
 
 /* Sections of variables: the toolkit's, and on 'sim' those of a shared object. */
-static bool is_writable(const struct image *im, const Elf64_Ehdr *h, const Elf64_Shdr *names, uint64_t i)
+static bool image_is_writable(const struct image *im, const Elf64_Ehdr *h, const Elf64_Shdr *names, uint64_t i)
 {
     static const char *const known[] = {".nv.global", ".data", ".bss"};
     const char *p = im->p;
     Elf64_Shdr s;
 
-    if (!section(im, h, i, &s) || s.sh_name >= names->sh_size)
+    if (!image_section(im, h, i, &s) || s.sh_name >= names->sh_size)
         return false;
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
         if (!strncmp(p + names->sh_offset + s.sh_name, known[k], strlen(known[k])))
@@ -89,16 +89,17 @@ void image_variables(const struct image *im, void (*f)(void *ctx, const char *na
     Elf64_Ehdr h;
     Elf64_Sym sym;
 
-    if (!open_elf(im, &h, &names))
+    if (!image_open_elf(im, &h, &names))
         return;
     for (uint64_t i = 0; i < h.e_shnum; i++) {
-        if (!section(im, &h, i, &table) || table.sh_type != SHT_SYMTAB || !section(im, &h, table.sh_link, &text) ||
+        if (!image_section(im, &h, i, &table) || table.sh_type != SHT_SYMTAB ||
+            !image_section(im, &h, table.sh_link, &text) ||
             text.sh_type != SHT_STRTAB || !text.sh_size || ((const char *)im->p)[text.sh_offset + text.sh_size - 1])
             continue;
         for (uint64_t k = 0; k < table.sh_size / sizeof sym; k++) {
             memcpy(&sym, (const char *)im->p + table.sh_offset + k * sizeof sym, sizeof sym);
             if (ELF64_ST_TYPE(sym.st_info) == STT_OBJECT && sym.st_size && sym.st_name < text.sh_size &&
-                is_writable(im, &h, &names, sym.st_shndx))
+                image_is_writable(im, &h, &names, sym.st_shndx))
                 f(ctx, (const char *)im->p + text.sh_offset + sym.st_name);
         }
     }

@@ -44,7 +44,7 @@ static struct {
 #undef MEMBER
 } simt;
 
-static const char *find_all(void *lib)
+static const char *kernels_find_all(void *lib)
 {
 #define FIND(name, type, args)                                                                                         \
     if (!(*(void **)&simt.name = dlsym(lib, "simt_" #name)))                                                           \
@@ -65,13 +65,13 @@ static uint64_t n_modules, n_functions;
 static struct kernels_ask q;
 static struct kernels_answer r;
 
-static void answer(void)
+static void kernels_do_answer(void)
 {
     if (send(line, &r, offsetof(struct kernels_answer, data) + r.n, MSG_NOSIGNAL) < 0)
         _exit(1);
 }
 
-static void put_text(const char *s)
+static void kernels_put_text(const char *s)
 {
     size_t n = s ? strlen(s) : 0;
 
@@ -80,29 +80,29 @@ static void put_text(const char *s)
 }
 
 /* Host code of libsimt or a corrupted heap: the last words. malloc may be locked. */
-static void last_words(void)
+static void kernels_last_words(void)
 {
     r.code = WIRE_LAUNCH_FAILED;
-    put_text(simt.findings_json());
-    answer();
+    kernels_put_text(simt.findings_json());
+    kernels_do_answer();
     _exit(1);
 }
 
-static void do_module(void)
+static void kernels_do_module(void)
 {
     char why[512] = "";
     void *m;
 
     if (n_modules == MOST_MODULES || !(m = simt.image_open((const char *)q.data, why, sizeof why))) {
         r.code = WIRE_NOT_FOUND;
-        put_text(why);
+        kernels_put_text(why);
         return;
     }
     modules[n_modules] = m;
     r.v[0] = n_modules++;
 }
 
-static void do_function(void)
+static void kernels_do_function(void)
 {
     const void *f = q.a < n_modules ? simt.image_function(modules[q.a], (const char *)q.data) : NULL;
 
@@ -114,7 +114,7 @@ static void do_function(void)
     r.v[0] = n_functions++;
 }
 
-static void do_symbol(void)
+static void kernels_do_symbol(void)
 {
     size_t n = 0;
     void *p = q.a < n_modules ? simt.image_symbol(modules[q.a], (const char *)q.data, &n) : NULL;
@@ -124,12 +124,12 @@ static void do_symbol(void)
     r.v[1] = n;
 }
 
-static void do_attr(void)
+static void kernels_do_attr(void)
 {
     r.code = q.a < n_functions ? simt.image_attribute(functions[q.a], (int)q.b, (int)(int64_t)q.c) : WIRE_BAD_HANDLE;
 }
 
-static void do_launch(void)
+static void kernels_do_launch(void)
 {
     const unsigned grid[3] = {q.grid[0], q.grid[1], q.grid[2]}, block[3] = {q.block[0], q.block[1], q.block[2]};
 
@@ -137,10 +137,10 @@ static void do_launch(void)
     if (q.a < n_functions)
         r.code = simt.image_launch(functions[q.a], grid, block, q.shared, q.b != 0, q.data, q.n);
     if (r.code)
-        put_text(simt.findings_json());
+        kernels_put_text(simt.findings_json());
 }
 
-static void do_block(void)
+static void kernels_do_block(void)
 {
     if (q.b)
         simt.mem_register((void *)(uintptr_t)q.a, q.b, "device memory");
@@ -148,13 +148,13 @@ static void do_block(void)
         simt.mem_unregister((void *)(uintptr_t)q.a);
 }
 
-static void do_read(void)
+static void kernels_do_read(void)
 {
     r.n = (uint32_t)(q.b < KERNELS_DATA ? q.b : KERNELS_DATA);
     memcpy(r.data, (const void *)(uintptr_t)q.a, r.n);
 }
 
-static void do_write(void)
+static void kernels_do_write(void)
 {
     memcpy((void *)(uintptr_t)q.a, q.data, q.n);
 }
@@ -164,7 +164,7 @@ static void do_write(void)
 #define PRINTED_FILE (16 << 10)
 #define PRINTED 2000
 
-static void hear_printing(void)
+static void kernels_hear_printing(void)
 {
     int fd = memfd_create("printed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -175,7 +175,7 @@ static void hear_printing(void)
 }
 
 /* As a finding of its own kind, last in the list. Bytes are whatever the candidate likes. */
-static void put_printed(void)
+static void kernels_put_printed(void)
 {
     static const char head[] = "{\"kind\":\"printed\",\"message\":\"";
     unsigned char said[PRINTED];
@@ -195,14 +195,15 @@ static void put_printed(void)
     r.n += (uint32_t)at - 1;
 }
 
-static void do_findings(void)
+static void kernels_do_findings(void)
 {
-    put_text(simt.findings_json());
-    put_printed();
+    kernels_put_text(simt.findings_json());
+    kernels_put_printed();
 }
 
-static void (*const rows[])(void) = {do_module, do_function, do_symbol, do_attr,    do_launch,
-                                     do_block,  do_read,     do_write,  do_findings};
+static void (*const rows[])(void) = {kernels_do_module, kernels_do_function, kernels_do_symbol, kernels_do_attr,
+                                     kernels_do_launch,
+                                     kernels_do_block,  kernels_do_read,     kernels_do_write,  kernels_do_findings};
 
 static _Noreturn void kernels_main(int fd)
 {
@@ -212,8 +213,8 @@ static _Noreturn void kernels_main(int fd)
     line = fd;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &no_core);
-    simt.set_fatal_hook(last_words);
-    hear_printing();
+    simt.set_fatal_hook(kernels_last_words);
+    kernels_hear_printing();
     kernels_jail();
     while ((n = recv(fd, &q, sizeof q, 0)) > 0) {
         if ((size_t)n < offsetof(struct kernels_ask, data) || q.op >= sizeof rows / sizeof rows[0])
@@ -222,14 +223,14 @@ static _Noreturn void kernels_main(int fd)
         memset(&r, 0, offsetof(struct kernels_answer, data));
         rows[q.op]();
         if (q.op != KERNELS_BLOCK)
-            answer();
+            kernels_do_answer();
     }
     _exit(0);
 }
 
 /* ---- the process that they are forked from ---- */
 
-static _Noreturn void source_main(int fd)
+static _Noreturn void kernels_source_main(int fd)
 {
     signal(SIGCHLD, SIG_IGN);
     for (;;) {
@@ -247,7 +248,7 @@ static _Noreturn void source_main(int fd)
 }
 
 /* In the new process: nothing but its socket and device memory stays open. */
-static const char *load_libraries(const char *libsimt)
+static const char *kernels_load_libraries(const char *libsimt)
 {
     void *lib = dlopen(libsimt, RTLD_NOW | RTLD_GLOBAL);
 
@@ -255,12 +256,12 @@ static const char *load_libraries(const char *libsimt)
         return dlerror();
     dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL); // images may need them, and cannot open them later
     dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL);
-    return find_all(lib);
+    return kernels_find_all(lib);
 }
 
 /* From here on no file can be opened but images: not what the judge keeps on disk, and not /proc, where the memory of
  * the user's other processes lies. Without root a user namespace of its own gives the right to do so. */
-static const char *shut_in(const char *folder)
+static const char *kernels_shut_in(const char *folder)
 {
     if (geteuid() != 0 && unshare(CLONE_NEWUSER) < 0)
         return "it cannot be shut in: enable user namespaces, or run as root";
@@ -269,7 +270,7 @@ static const char *shut_in(const char *folder)
 
 /* What kernels print before anybody hears it, and libc's words about an assertion, are no business of the judge's own
  * streams. */
-static void silence(void)
+static void kernels_silence(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -277,9 +278,9 @@ static void silence(void)
     dup2(null, 2);
 }
 
-static const char *prepare(const struct kernels_place *place, int *fd)
+static const char *kernels_prepare(const struct kernels_place *place, int *fd)
 {
-    const char *wrong = load_libraries(place->libsimt);
+    const char *wrong = kernels_load_libraries(place->libsimt);
     uint8_t *bits;
     void *p;
 
@@ -294,12 +295,12 @@ static const char *prepare(const struct kernels_place *place, int *fd)
         return "there is no memory to note what was written";
     simt.set_written(place->check ? bits : NULL, p, place->reserved);
     *fd = dup2(*fd, 3);
-    silence();
+    kernels_silence();
     close(0);
     close_range(4, ~0u, 0);
     simt.set_device_arena(p, place->reserved);
     simt.set_check(place->check);
-    return shut_in(place->folder);
+    return kernels_shut_in(place->folder);
 }
 
 int kernels_source_start(const struct kernels_place *p, struct kernels_source *ret, struct err *e)
@@ -314,11 +315,11 @@ int kernels_source_start(const struct kernels_place *p, struct kernels_source *r
         const char *wrong;
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        wrong = prepare(p, &fds[1]);
+        wrong = kernels_prepare(p, &fds[1]);
         snprintf(why, sizeof why, "%s", wrong ? wrong : "");
         if (send(fds[1], why, strlen(why) + 1, MSG_NOSIGNAL) < 0 || wrong)
             _exit(1);
-        source_main(fds[1]);
+        kernels_source_main(fds[1]);
     }
     close(fds[1]);
     ret->fd = fds[0];

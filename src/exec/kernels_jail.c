@@ -24,7 +24,7 @@ static const int allowed[] = {
 };
 
 /* Reading only: no access mode but O_RDONLY, nothing is created. */
-static int allow_reading(scmp_filter_ctx f)
+static int kernels_jail_allow_reading(scmp_filter_ctx f)
 {
     return seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
                             SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
@@ -54,7 +54,7 @@ bool executor_apart(bool is_sim)
 }
 
 /* All capabilities: namespaces and mounts are made. */
-static bool drop_capabilities(void)
+static bool kernels_jail_drop_capabilities(void)
 {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     const struct __user_cap_data_struct none[2] = {{0}};
@@ -69,14 +69,14 @@ bool executor_jail(void)
 
     for (size_t i = 0; ok && i < sizeof forbidden / sizeof forbidden[0]; i++)
         ok = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0) == 0;
-    ok = drop_capabilities() && ok && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && seccomp_load(f) == 0;
+    ok = kernels_jail_drop_capabilities() && ok && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && seccomp_load(f) == 0;
     if (f)
         seccomp_release(f);
     return ok;
 }
 
 /* abort() of a failed assertion: a signal to this process alone. Without it abort ends in a fault of another kind. */
-static int allow_abort(scmp_filter_ctx f)
+static int kernels_jail_allow_abort(scmp_filter_ctx f)
 {
     return seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
 }
@@ -84,7 +84,7 @@ static int allow_abort(scmp_filter_ctx f)
 bool kernels_jail(void)
 {
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    bool ok = f && allow_reading(f) == 0 && allow_abort(f) == 0;
+    bool ok = f && kernels_jail_allow_reading(f) == 0 && kernels_jail_allow_abort(f) == 0;
 
     for (size_t i = 0; ok && i < sizeof allowed / sizeof allowed[0]; i++)
         ok = seccomp_rule_add(f, SCMP_ACT_ALLOW, allowed[i], 0) == 0;

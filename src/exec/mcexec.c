@@ -14,13 +14,13 @@
 #include "exec/ctl.h"
 #include "exec/fdpass.h"
 #include "exec/kernels_jail.h"
-#include "exec/server.h"
+#include "exec/exec_server.h"
 
 #define SPIN_NS 200000u /* looked at the ring for so long before the bell is needed */
 
-static struct server server;
+static struct exec_server server;
 
-static int start(struct server *s, char **argv, struct err *e)
+static int mcexec_start(struct exec_server *s, char **argv, struct err *e)
 {
     const struct backend_options o = {atoi(argv[2]), strtoull(argv[3], NULL, 10), !strcmp(argv[4], "no-check")};
 
@@ -35,30 +35,31 @@ static int start(struct server *s, char **argv, struct err *e)
         return -1;
     s->msg = xmalloc(RING_MESSAGE);
     s->down = xmalloc(WIRE_CHUNK > sizeof(struct wire_function_info) ? WIRE_CHUNK : sizeof(struct wire_function_info));
-    life_init(&s->life, &s->info, s->info.memory);
+    context_init(&s->context, &s->info, s->info.memory);
     player_init(&s->player, s->ops, s->b, &s->images);
     s->player.shared_from = WIRE_BASE + s->info.reserved / 2;
-    return play_queue_start(&s->queue, &s->player, &s->life.log, &s->ring, e);
+    return play_queue_start(&s->queue, &s->player, &s->context.log, &s->ring, e);
 }
 
-static bool served(const struct server *s)
+static bool mcexec_served(const struct exec_server *s)
 {
     return s->ring.area && !s->paused;
 }
 
 /* Looks at the ring for a while, then sleeps until the judge or the front's bell. */
-static void wait_for_work(struct server *s)
+static void mcexec_wait_for_work(struct exec_server *s)
 {
-    struct pollfd p[2] = {{.fd = s->ctl, .events = POLLIN}, {.fd = served(s) ? s->ring.bell : -1, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = s->ctl, .events = POLLIN},
+                          {.fd = mcexec_served(s) ? s->ring.bell : -1, .events = POLLIN}};
 
-    if (served(s) && !ring_sleep(&s->ring))
+    if (mcexec_served(s) && !ring_sleep(&s->ring))
         return;
     poll(p, 2, 100);
-    if (served(s))
+    if (mcexec_served(s))
         ring_wake(&s->ring);
 }
 
-static void loop(struct server *s)
+static void mcexec_loop(struct exec_server *s)
 {
     uint64_t idle_since = 0, spin = sysconf(_SC_NPROCESSORS_ONLN) > 2 ? SPIN_NS : 0;
     struct pollfd judge = {.fd = s->ctl, .events = POLLIN};
@@ -74,15 +75,15 @@ static void loop(struct server *s)
             if (!serve_ctl(s, 0))
                 return;
             idle_since = 0;
-        } else if (!served(s) || now_ns() - idle_since > spin) {
-            wait_for_work(s);
+        } else if (!mcexec_served(s) || now_ns() - idle_since > spin) {
+            mcexec_wait_for_work(s);
         }
     }
 }
 
 /* A judge that has gone is noticed even while a kernel runs that never ends. The orderly way is sooner, but under a
  * profiler it takes its time. */
-static void *watch_judge(void *arg)
+static void *mcexec_watch_judge(void *arg)
 {
     struct pollfd p = {.fd = CTL_FD, .events = POLLRDHUP};
     const char *jail = arg;
@@ -110,7 +111,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[5], "open"))
         prctl(PR_SET_DUMPABLE, 0); // the process for kernels, of the same user, must not look in here
     apart = !strcmp(argv[5], "apart") && executor_apart(!strcmp(argv[1], "sim"));
-    if (start(&server, argv, &e) < 0) {
+    if (mcexec_start(&server, argv, &e) < 0) {
         ready.code = (int)e.kind;
         snprintf(ready.why, sizeof ready.why, "%.255s", e.msg);
     } else if (apart && server.ops->shut_in && !server.ops->shut_in(server.b)) {
@@ -121,9 +122,9 @@ int main(int argc, char **argv)
         executor_jail(); // on 'sim' the process that forks others is another one, and has been started
     if (fdpass_send(CTL_FD, &ready, sizeof ready, NULL, 0) < 0 || ready.code)
         return 1;
-    if (pthread_create(&watch, NULL, watch_judge, argv[5]))
+    if (pthread_create(&watch, NULL, mcexec_watch_judge, argv[5]))
         return 1;
-    loop(&server);
+    mcexec_loop(&server);
     play_queue_stop(&server.queue);
     ring_close(&server.ring);
     server.ops->close(server.b);

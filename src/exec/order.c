@@ -7,70 +7,70 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "exec/life.h"
+#include "exec/context.h"
 
-#define HOST LIFE_STREAMS
+#define HOST CONTEXT_STREAMS
 #define NONE UINT32_MAX
 
 struct clock {
-    uint64_t of[LIFE_STREAMS];
+    uint64_t of[CONTEXT_STREAMS];
 };
 
 struct order {
-    struct clock *at;      /* LIFE_STREAMS + 1 rows */
-    struct clock **events; /* LIFE_EVENTS; NULL: never recorded */
-    bool apart[LIFE_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
-    bool used[LIFE_STREAMS];
-    uint64_t work[LIFE_STREAMS]; /* of the call: launches, copies, fills, whatever a stream does later */
+    struct clock *at;      /* CONTEXT_STREAMS + 1 rows */
+    struct clock **events; /* CONTEXT_EVENTS; NULL: never recorded */
+    bool apart[CONTEXT_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
+    bool used[CONTEXT_STREAMS];
+    uint64_t work[CONTEXT_STREAMS]; /* of the call: launches, copies, fills, whatever a stream does later */
     uint32_t call, running;
 };
 
-static void join(struct clock *to, const struct clock *from)
+static void order_join(struct clock *to, const struct clock *from)
 {
-    for (uint32_t i = 0; i < LIFE_STREAMS; i++)
+    for (uint32_t i = 0; i < CONTEXT_STREAMS; i++)
         if (from->of[i] > to->of[i])
             to->of[i] = from->of[i];
 }
 
-static uint32_t stream_of(uint32_t s)
+static uint32_t order_stream_of(uint32_t s)
 {
-    return s == WIRE_STREAM_LEGACY || s >= LIFE_STREAMS ? 0 : s;
+    return s == WIRE_STREAM_LEGACY || s >= CONTEXT_STREAMS ? 0 : s;
 }
 
 /* What stream s waits for before its next work. */
-static void come(struct order *o, uint32_t s)
+static void order_come(struct order *o, uint32_t s)
 {
-    join(&o->at[s], &o->at[HOST]);
+    order_join(&o->at[s], &o->at[HOST]);
     o->used[s] = true;
     if (s != 0 && !o->apart[s])
-        join(&o->at[s], &o->at[0]);
-    for (uint32_t t = 1; s == 0 && t < LIFE_STREAMS; t++)
+        order_join(&o->at[s], &o->at[0]);
+    for (uint32_t t = 1; s == 0 && t < CONTEXT_STREAMS; t++)
         if (o->used[t] && !o->apart[t])
-            join(&o->at[0], &o->at[t]);
+            order_join(&o->at[0], &o->at[t]);
 }
 
-static void work(struct order *o, uint32_t s)
+static void order_work(struct order *o, uint32_t s)
 {
-    come(o, s);
+    order_come(o, s);
     o->at[s].of[s]++;
 }
 
-static void host_joins_all(struct order *o)
+static void order_host_joins_all(struct order *o)
 {
-    for (uint32_t s = 0; s < LIFE_STREAMS; s++)
+    for (uint32_t s = 0; s < CONTEXT_STREAMS; s++)
         if (o->used[s])
-            join(&o->at[HOST], &o->at[s]);
+            order_join(&o->at[HOST], &o->at[s]);
 }
 
-static void on_event(struct order *o, const struct log_entry *en)
+static void order_on_event(struct order *o, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;
-    struct clock **v = &o->events[m->event % LIFE_EVENTS];
-    uint32_t s = stream_of(m->stream);
+    struct clock **v = &o->events[m->event % CONTEXT_EVENTS];
+    uint32_t s = order_stream_of(m->stream);
 
     switch (en->head.op) {
     case WIRE_EVENT_RECORD:
-        come(o, s);
+        order_come(o, s);
         if (!*v)
             *v = xmalloc(sizeof **v);
         **v = o->at[s];
@@ -78,29 +78,29 @@ static void on_event(struct order *o, const struct log_entry *en)
     case WIRE_EVENT_WAIT:
         o->used[s] = true;
         if (*v)
-            join(&o->at[s], *v);
+            order_join(&o->at[s], *v);
         break;
     case WIRE_EVENT_SYNC:
         if (*v)
-            join(&o->at[HOST], *v);
+            order_join(&o->at[HOST], *v);
         break;
     case WIRE_EVENT_CREATE:
-        v = &o->events[en->head.result % LIFE_EVENTS];
+        v = &o->events[en->head.result % CONTEXT_EVENTS];
         free(*v);
         *v = NULL;
     }
 }
 
-static void on_sync(struct order *o, uint32_t stream)
+static void order_on_sync(struct order *o, uint32_t stream)
 {
-    uint32_t s = stream_of(stream);
+    uint32_t s = order_stream_of(stream);
 
-    come(o, s);
-    join(&o->at[HOST], &o->at[s]);
+    order_come(o, s);
+    order_join(&o->at[HOST], &o->at[s]);
 }
 
 /* The stream that an entry's work goes to; NONE: it is no work. */
-static uint32_t work_stream(const struct log_entry *en)
+static uint32_t order_work_stream(const struct log_entry *en)
 {
     switch (en->head.op) {
     case WIRE_LAUNCH: return ((const struct wire_launch *)en->body)->stream;
@@ -116,7 +116,7 @@ static uint32_t work_stream(const struct log_entry *en)
     }
 }
 
-static void on_other(struct order *o, const struct log_entry *en)
+static void order_on_other(struct order *o, const struct log_entry *en)
 {
     const struct wire_stream_create *create = en->body;
     const struct wire_stream *sync = en->body;
@@ -124,37 +124,37 @@ static void on_other(struct order *o, const struct log_entry *en)
     const struct wire_free *gone = en->body;
 
     switch (en->head.op) {
-    case WIRE_STREAM_CREATE: o->apart[en->head.result % LIFE_STREAMS] = create->flags & 1; break;
+    case WIRE_STREAM_CREATE: o->apart[en->head.result % CONTEXT_STREAMS] = create->flags & 1; break;
     case WIRE_STREAM_SYNC:
-    case WIRE_STREAM_DESTROY: on_sync(o, sync->stream); break; /* the executor waits before it destroys */
-    case WIRE_DOWN: on_sync(o, down->stream); break;
-    case WIRE_DEVICE_SYNC: host_joins_all(o); break;
+    case WIRE_STREAM_DESTROY: order_on_sync(o, sync->stream); break; /* the executor waits before it destroys */
+    case WIRE_DOWN: order_on_sync(o, down->stream); break;
+    case WIRE_DEVICE_SYNC: order_host_joins_all(o); break;
     case WIRE_FREE:
         if (gone->kind == WIRE_ALLOC_RAW)
-            host_joins_all(o);
+            order_host_joins_all(o);
         break;
-    default: on_event(o, en);
+    default: order_on_event(o, en);
     }
 }
 
-static void take(struct order *o, const struct log_entry *en)
+static void order_take(struct order *o, const struct log_entry *en)
 {
-    uint32_t s = work_stream(en);
+    uint32_t s = order_work_stream(en);
 
     if (s == NONE) {
-        on_other(o, en);
+        order_on_other(o, en);
         return;
     }
-    work(o, stream_of(s));
+    order_work(o, order_stream_of(s));
     if (o->running && (!o->call || o->running == o->call))
-        o->work[stream_of(s)]++;
+        o->work[order_stream_of(s)]++;
 }
 
 /* Stands where the call has returned: the caller's next work is on the legacy stream. */
-static void look(struct order *o, struct order_finding *ret)
+static void order_look(struct order *o, struct order_finding *ret)
 {
-    come(o, 0);
-    for (uint32_t s = 1; s < LIFE_STREAMS; s++)
+    order_come(o, 0);
+    for (uint32_t s = 1; s < CONTEXT_STREAMS; s++)
         if (o->work[s] && o->at[s].of[s] > o->at[0].of[s]) {
             ret->ordered = false;
             ret->stream = s;
@@ -171,8 +171,8 @@ void order_check(const struct exec_log *log, uint32_t call, struct order_finding
     struct order o = {.call = call};
     struct log_entry en;
 
-    o.at = xcalloc(LIFE_STREAMS + 1, sizeof *o.at);
-    o.events = xcalloc(LIFE_EVENTS, sizeof *o.events);
+    o.at = xcalloc(CONTEXT_STREAMS + 1, sizeof *o.at);
+    o.events = xcalloc(CONTEXT_EVENTS, sizeof *o.events);
     *ret = (struct order_finding){.ordered = true};
     for (size_t at = 0; ret->ordered && exec_log_next(log, &at, &en) > 0;) {
         const struct log_call *mark = en.body;
@@ -183,16 +183,16 @@ void order_check(const struct exec_log *log, uint32_t call, struct order_finding
         } else if (en.head.op == LOG_CALL_END) {
             o.running = 0;
             if (!o.call || mark->index == o.call)
-                look(&o, ret);
+                order_look(&o, ret);
             if (mark->index == o.call)
                 break;
         } else {
-            take(&o, &en);
+            order_take(&o, &en);
         }
     }
-    for (uint32_t s = 1; s < LIFE_STREAMS; s++)
+    for (uint32_t s = 1; s < CONTEXT_STREAMS; s++)
         ret->streams |= o.used[s];
-    for (uint32_t i = 0; i < LIFE_EVENTS; i++)
+    for (uint32_t i = 0; i < CONTEXT_EVENTS; i++)
         free(o.events[i]);
     free(o.events);
     free(o.at);

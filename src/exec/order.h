@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "exec/log.h"
+#include "exec/exec_log.h"
 
 struct order_finding {
     bool ordered;

@@ -1,7 +1,7 @@
 /* play_queue.c - see play_queue.h. */
 #include "exec/play_queue.h"
 
-static void play_up_to(struct play_queue *q, size_t end)
+static void play_queue_up_to(struct play_queue *q, size_t end)
 {
     const struct exec_log view = {.p = q->log->p, .n = end, .max = q->log->max};
     struct log_entry en;
@@ -14,7 +14,7 @@ static void play_up_to(struct play_queue *q, size_t end)
         ring_error(q->ring, q->player->error);
 }
 
-static void *work(void *arg)
+static void *play_queue_work(void *arg)
 {
     struct play_queue *q = arg;
 
@@ -28,7 +28,7 @@ static void *work(void *arg)
             continue;
         }
         pthread_mutex_unlock(&q->lock);
-        play_up_to(q, end);
+        play_queue_up_to(q, end);
         pthread_mutex_lock(&q->lock);
         q->done = end; /* now: who waits may use the device */
     }
@@ -42,7 +42,7 @@ int play_queue_start(struct play_queue *q, struct player *p, struct exec_log *lo
     pthread_mutex_init(&q->lock, NULL);
     pthread_cond_init(&q->work, NULL);
     pthread_cond_init(&q->idle, NULL);
-    if (q->has_thread && pthread_create(&q->thread, NULL, work, q)) {
+    if (q->has_thread && pthread_create(&q->thread, NULL, play_queue_work, q)) {
         q->has_thread = false;
         return err_set(e, ERR_ENV, "cannot start a thread");
     }
@@ -63,7 +63,7 @@ void play_queue_stop(struct play_queue *q)
 void play_queue_go(struct play_queue *q)
 {
     if (!q->has_thread) {
-        play_up_to(q, q->log->n);
+        play_queue_up_to(q, q->log->n);
         q->done = q->log->n;
         return;
     }

@@ -22,11 +22,11 @@ void images_clear(struct images *all)
     all->n = 0;
 }
 
-int player_init(struct player *p, const struct backend_ops *ops, struct backend *b, const struct images *images)
+int player_init(struct player *p, const struct backend_ops *ops, struct exec_backend *b, const struct images *images)
 {
     memset(p, 0, sizeof *p);
     p->ops = ops, p->b = b, p->images = images;
-    p->events = xcalloc(LIFE_EVENTS, sizeof *p->events);
+    p->events = xcalloc(CONTEXT_EVENTS, sizeof *p->events);
     p->poison = 0xff;
     p->shared_from = UINT64_MAX;
     p->poisons = true;
@@ -35,16 +35,16 @@ int player_init(struct player *p, const struct backend_ops *ops, struct backend 
 
 int player_fresh(struct player *p, struct err *e)
 {
-    for (uint32_t i = 0; i < LIFE_STREAMS; i++)
+    for (uint32_t i = 0; i < CONTEXT_STREAMS; i++)
         if (p->streams[i])
             p->ops->stream_end(p->b, p->streams[i]);
-    for (uint32_t i = 0; i < LIFE_EVENTS; i++)
+    for (uint32_t i = 0; i < CONTEXT_EVENTS; i++)
         if (p->events[i])
             p->ops->event_end(p->b, p->events[i]);
     memset(p->modules, 0, sizeof p->modules);
     memset(p->functions, 0, sizeof p->functions);
     memset(p->streams, 0, sizeof p->streams);
-    memset(p->events, 0, LIFE_EVENTS * sizeof *p->events);
+    memset(p->events, 0, CONTEXT_EVENTS * sizeof *p->events);
     p->n_streams = 0;
     p->error = WIRE_OK;
     p->why[0] = 0;
@@ -55,7 +55,7 @@ backend_handle player_stream(const struct player *p, uint32_t s)
 {
     return s == 0 || s == WIRE_STREAM_LEGACY       ? BACKEND_STREAM_LEGACY
            : s == WIRE_STREAM_PER_THREAD           ? BACKEND_STREAM_PER_THREAD
-           : s < LIFE_STREAMS                      ? p->streams[s]
+           : s < CONTEXT_STREAMS                      ? p->streams[s]
                                                    : NULL;
 }
 
@@ -72,13 +72,13 @@ int player_sync(struct player *p)
 
 /* ---- memory ---- */
 
-static int waits(struct player *p, int code)
+static int player_waits(struct player *p, int code)
 {
     p->waited = true;
     return code;
 }
 
-static int play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t stream)
+static int player_play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t stream)
 {
     struct wire_memset m = {.addr = addr, .count = bytes, .width = 1, .stream = stream};
     uint64_t end = addr < p->shared_from ? addr + bytes + POOL_ZONE - WIRE_BASE : 0;
@@ -88,7 +88,8 @@ static int play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t 
     if (code)
         return code;
     if (p->poisons && addr < p->shared_from) {
-        if (p->n_streams && (code = waits(p, p->ops->sync(p->b)))) // other streams may still use what was here before
+        // other streams may still use what was here before
+        if (p->n_streams && (code = player_waits(p, p->ops->sync(p->b))))
             return code;
         m.value[0] = p->poison;
         code = p->ops->set(p->b, &m, player_stream(p, stream));
@@ -97,56 +98,56 @@ static int play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t 
     return code;
 }
 
-static int play_alloc(struct player *p, const struct log_entry *en)
+static int player_play_alloc(struct player *p, const struct log_entry *en)
 {
     const struct wire_alloc *m = en->body;
 
     if (!en->head.result)
         return WIRE_OK;
     if (p->drains && m->kind == WIRE_ALLOC_RAW)
-        waits(p, p->ops->sync(p->b));
-    return play_block(p, en->head.result, m->bytes, m->stream);
+        player_waits(p, p->ops->sync(p->b));
+    return player_play_block(p, en->head.result, m->bytes, m->stream);
 }
 
-static int play_free(struct player *p, const struct log_entry *en)
+static int player_play_free(struct player *p, const struct log_entry *en)
 {
     const struct wire_free *m = en->body;
 
     if (p->drains ? m->kind == WIRE_ALLOC_RAW : p->n_streams != 0)
-        waits(p, p->ops->sync(p->b));
+        player_waits(p, p->ops->sync(p->b));
     p->ops->block(p->b, m->addr, 0, false);
     return WIRE_OK;
 }
 
-static int play_give(struct player *p, const struct log_entry *en)
+static int player_play_give(struct player *p, const struct log_entry *en)
 {
     const struct log_give *m = en->body;
 
-    return play_block(p, m->addr, m->n, 0);
+    return player_play_block(p, m->addr, m->n, 0);
 }
 
-static int play_memset(struct player *p, const struct log_entry *en)
+static int player_play_memset(struct player *p, const struct log_entry *en)
 {
     const struct wire_memset *m = en->body;
 
     return p->ops->set(p->b, m, player_stream(p, m->stream));
 }
 
-static int play_up(struct player *p, const struct log_entry *en)
+static int player_play_up(struct player *p, const struct log_entry *en)
 {
     const struct wire_up *m = en->body;
 
     return p->ops->write(p->b, m->addr, en->tail, en->n_tail, player_stream(p, m->stream));
 }
 
-static int play_down(struct player *p, const struct log_entry *en)
+static int player_play_down(struct player *p, const struct log_entry *en)
 {
     const struct wire_down *m = en->body;
 
     return p->drains ? p->ops->sync_stream(p->b, player_stream(p, m->stream)) : WIRE_OK;
 }
 
-static int play_copy(struct player *p, const struct log_entry *en)
+static int player_play_copy(struct player *p, const struct log_entry *en)
 {
     const struct wire_copy *m = en->body;
 
@@ -155,18 +156,18 @@ static int play_copy(struct player *p, const struct log_entry *en)
 
 /* ---- plumbing ---- */
 
-#define PLUMBING(op, type)                                                                                             \
+#define MOVEMENT(op, type)                                                                                             \
     static int play_##op(struct player *p, const struct log_entry *en)                                                 \
     {                                                                                                                  \
         const struct type *m = en->body;                                                                               \
                                                                                                                        \
         return p->ops->op(p->b, m, player_stream(p, m->stream));                                                       \
     }
-PLUMBING(fill, wire_fill)
-PLUMBING(strided, wire_strided)
-PLUMBING(arange, wire_arange)
-PLUMBING(random, wire_random)
-#undef PLUMBING
+MOVEMENT(fill, wire_fill)
+MOVEMENT(strided, wire_strided)
+MOVEMENT(arange, wire_arange)
+MOVEMENT(random, wire_random)
+#undef MOVEMENT
 
 /* ---- code ---- */
 
@@ -174,12 +175,12 @@ int player_module(struct player *p, uint32_t id, const uint8_t sha256[32])
 {
     const struct image *im = images_find(p->images, sha256);
 
-    if (!im || id >= LIFE_MODULES)
+    if (!im || id >= CONTEXT_MODULES)
         return WIRE_NOT_FOUND;
     return p->modules[id] ? WIRE_OK : p->ops->module(p->b, im->p, im->n, &p->modules[id]);
 }
 
-static char *name_of(const void *p, size_t n)
+static char *player_name_of(const void *p, size_t n)
 {
     return xstrndup(p, n);
 }
@@ -187,11 +188,11 @@ static char *name_of(const void *p, size_t n)
 int player_function(struct player *p, uint32_t id, uint32_t module, const char *name, size_t n,
                     struct wire_function_info *info)
 {
-    char *s = name_of(name, n);
+    char *s = player_name_of(name, n);
     int code = WIRE_NOT_FOUND;
 
-    if (id < LIFE_FUNCTIONS)
-        code = p->ops->function(p->b, p->modules[module % LIFE_MODULES], s, &p->functions[id], info);
+    if (id < CONTEXT_FUNCTIONS)
+        code = p->ops->function(p->b, p->modules[module % CONTEXT_MODULES], s, &p->functions[id], info);
     free(s);
     return code;
 }
@@ -199,21 +200,21 @@ int player_function(struct player *p, uint32_t id, uint32_t module, const char *
 int player_symbol(struct player *p, uint32_t module, const char *name, size_t n, uint64_t *ret_addr,
                   uint64_t *ret_bytes)
 {
-    char *s = name_of(name, n);
-    int code = p->ops->symbol(p->b, p->modules[module % LIFE_MODULES], s, ret_addr, ret_bytes);
+    char *s = player_name_of(name, n);
+    int code = p->ops->symbol(p->b, p->modules[module % CONTEXT_MODULES], s, ret_addr, ret_bytes);
 
     free(s);
     return code;
 }
 
-static int play_module(struct player *p, const struct log_entry *en)
+static int player_play_module(struct player *p, const struct log_entry *en)
 {
     const struct wire_module *m = en->body;
 
     return player_module(p, (uint32_t)en->head.result, m->sha256);
 }
 
-static int play_function(struct player *p, const struct log_entry *en)
+static int player_play_function(struct player *p, const struct log_entry *en)
 {
     const struct wire_function *m = en->body;
     struct wire_function_info info;
@@ -222,7 +223,7 @@ static int play_function(struct player *p, const struct log_entry *en)
 }
 
 /* The address may be in arguments and in memory: a replay is only one if it is the same again. */
-static int play_symbol(struct player *p, const struct log_entry *en)
+static int player_play_symbol(struct player *p, const struct log_entry *en)
 {
     const struct wire_symbol *m = en->body;
     uint64_t addr = 0, bytes = 0;
@@ -235,17 +236,17 @@ static int play_symbol(struct player *p, const struct log_entry *en)
     return code;
 }
 
-static int play_func_attr(struct player *p, const struct log_entry *en)
+static int player_play_func_attr(struct player *p, const struct log_entry *en)
 {
     const struct wire_func_attr *m = en->body;
 
-    return p->ops->func_attr(p->b, p->functions[m->function % LIFE_FUNCTIONS], m->attr, m->value);
+    return p->ops->func_attr(p->b, p->functions[m->function % CONTEXT_FUNCTIONS], m->attr, m->value);
 }
 
-static int play_launch(struct player *p, const struct log_entry *en)
+static int player_play_launch(struct player *p, const struct log_entry *en)
 {
     const struct wire_launch *m = en->body;
-    const struct backend_launch l = {p->functions[m->function % LIFE_FUNCTIONS], player_stream(p, m->stream), m,
+    const struct backend_launch l = {p->functions[m->function % CONTEXT_FUNCTIONS], player_stream(p, m->stream), m,
                                      en->tail, en->n_tail};
 
     return p->no_launches ? WIRE_OK : p->ops->launch(p->b, &l);
@@ -253,10 +254,10 @@ static int play_launch(struct player *p, const struct log_entry *en)
 
 /* ---- order ---- */
 
-static int play_stream_create(struct player *p, const struct log_entry *en)
+static int player_play_stream_create(struct player *p, const struct log_entry *en)
 {
     const struct wire_stream_create *m = en->body;
-    backend_handle *s = &p->streams[en->head.result % LIFE_STREAMS];
+    backend_handle *s = &p->streams[en->head.result % CONTEXT_STREAMS];
 
     if (*s)
         p->ops->stream_end(p->b, *s);
@@ -265,13 +266,13 @@ static int play_stream_create(struct player *p, const struct log_entry *en)
     return p->ops->stream(p->b, m->flags, m->priority, s);
 }
 
-static int play_stream_destroy(struct player *p, const struct log_entry *en)
+static int player_play_stream_destroy(struct player *p, const struct log_entry *en)
 {
     const struct wire_stream *m = en->body;
-    backend_handle *s = &p->streams[m->stream % LIFE_STREAMS];
+    backend_handle *s = &p->streams[m->stream % CONTEXT_STREAMS];
 
-    if (m->stream >= LIFE_FIRST_STREAM && *s) {
-        waits(p, p->ops->sync_stream(p->b, *s));
+    if (m->stream >= CONTEXT_FIRST_STREAM && *s) {
+        player_waits(p, p->ops->sync_stream(p->b, *s));
         p->ops->stream_end(p->b, *s);
         *s = NULL;
     }
@@ -279,23 +280,24 @@ static int play_stream_destroy(struct player *p, const struct log_entry *en)
 }
 
 /* With the default streams alone a synchronisation orders nothing that is not ordered already. */
-static int play_stream_sync(struct player *p, const struct log_entry *en)
+static int player_play_stream_sync(struct player *p, const struct log_entry *en)
 {
     const struct wire_stream *m = en->body;
 
-    return p->drains || p->n_streams ? waits(p, p->ops->sync_stream(p->b, player_stream(p, m->stream))) : WIRE_OK;
+    return p->drains || p->n_streams ? player_waits(p, p->ops->sync_stream(p->b, player_stream(p, m->stream)))
+           : WIRE_OK;
 }
 
-static int play_device_sync(struct player *p, const struct log_entry *en)
+static int player_play_device_sync(struct player *p, const struct log_entry *en)
 {
     (void)en;
-    return p->drains || p->n_streams ? waits(p, p->ops->sync(p->b)) : WIRE_OK;
+    return p->drains || p->n_streams ? player_waits(p, p->ops->sync(p->b)) : WIRE_OK;
 }
 
-static int play_event_create(struct player *p, const struct log_entry *en)
+static int player_play_event_create(struct player *p, const struct log_entry *en)
 {
     const struct wire_event_create *m = en->body;
-    backend_handle *v = &p->events[en->head.result % LIFE_EVENTS];
+    backend_handle *v = &p->events[en->head.result % CONTEXT_EVENTS];
 
     if (*v)
         p->ops->event_end(p->b, *v);
@@ -303,10 +305,10 @@ static int play_event_create(struct player *p, const struct log_entry *en)
     return p->ops->event(p->b, m->flags, v);
 }
 
-static int play_event_destroy(struct player *p, const struct log_entry *en)
+static int player_play_event_destroy(struct player *p, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;
-    backend_handle *v = &p->events[m->event % LIFE_EVENTS];
+    backend_handle *v = &p->events[m->event % CONTEXT_EVENTS];
 
     if (*v)
         p->ops->event_end(p->b, *v);
@@ -314,38 +316,42 @@ static int play_event_destroy(struct player *p, const struct log_entry *en)
     return WIRE_OK;
 }
 
-static int play_event_record(struct player *p, const struct log_entry *en)
+static int player_play_event_record(struct player *p, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;
 
-    return p->ops->record(p->b, p->events[m->event % LIFE_EVENTS], player_stream(p, m->stream));
+    return p->ops->record(p->b, p->events[m->event % CONTEXT_EVENTS], player_stream(p, m->stream));
 }
 
-static int play_event_wait(struct player *p, const struct log_entry *en)
+static int player_play_event_wait(struct player *p, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;
 
-    return p->ops->wait(p->b, player_stream(p, m->stream), p->events[m->event % LIFE_EVENTS]);
+    return p->ops->wait(p->b, player_stream(p, m->stream), p->events[m->event % CONTEXT_EVENTS]);
 }
 
-static int play_event_sync(struct player *p, const struct log_entry *en)
+static int player_play_event_sync(struct player *p, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;
 
-    return p->drains || p->n_streams ? waits(p, p->ops->sync_event(p->b, p->events[m->event % LIFE_EVENTS]))
+    return p->drains || p->n_streams ? player_waits(p, p->ops->sync_event(p->b, p->events[m->event % CONTEXT_EVENTS]))
                                      : WIRE_OK;
 }
 
 static int (*const rows[])(struct player *p, const struct log_entry *en) = {
-    [WIRE_ALLOC] = play_alloc, [WIRE_FREE] = play_free, [WIRE_MEMSET] = play_memset, [WIRE_UP] = play_up,
-    [WIRE_DOWN] = play_down, [WIRE_COPY] = play_copy, [WIRE_FILL] = play_fill, [WIRE_STRIDED] = play_strided,
-    [WIRE_ARANGE] = play_arange, [WIRE_RANDOM] = play_random, [WIRE_MODULE] = play_module,
-    [WIRE_FUNCTION] = play_function, [WIRE_SYMBOL] = play_symbol, [WIRE_FUNC_ATTR] = play_func_attr,
-    [WIRE_LAUNCH] = play_launch, [WIRE_STREAM_CREATE] = play_stream_create,
-    [WIRE_STREAM_DESTROY] = play_stream_destroy, [WIRE_STREAM_SYNC] = play_stream_sync,
-    [WIRE_EVENT_CREATE] = play_event_create, [WIRE_EVENT_DESTROY] = play_event_destroy,
-    [WIRE_EVENT_RECORD] = play_event_record, [WIRE_EVENT_WAIT] = play_event_wait, [WIRE_EVENT_SYNC] = play_event_sync,
-    [WIRE_DEVICE_SYNC] = play_device_sync, [LOG_ECHO] = play_copy, [LOG_GIVE] = play_give,
+    [WIRE_ALLOC] = player_play_alloc, [WIRE_FREE] = player_play_free, [WIRE_MEMSET] = player_play_memset,
+    [WIRE_UP] = player_play_up,
+    [WIRE_DOWN] = player_play_down, [WIRE_COPY] = player_play_copy, [WIRE_FILL] = play_fill,
+    [WIRE_STRIDED] = play_strided,
+    [WIRE_ARANGE] = play_arange, [WIRE_RANDOM] = play_random, [WIRE_MODULE] = player_play_module,
+    [WIRE_FUNCTION] = player_play_function, [WIRE_SYMBOL] = player_play_symbol,
+    [WIRE_FUNC_ATTR] = player_play_func_attr,
+    [WIRE_LAUNCH] = player_play_launch, [WIRE_STREAM_CREATE] = player_play_stream_create,
+    [WIRE_STREAM_DESTROY] = player_play_stream_destroy, [WIRE_STREAM_SYNC] = player_play_stream_sync,
+    [WIRE_EVENT_CREATE] = player_play_event_create, [WIRE_EVENT_DESTROY] = player_play_event_destroy,
+    [WIRE_EVENT_RECORD] = player_play_event_record, [WIRE_EVENT_WAIT] = player_play_event_wait,
+    [WIRE_EVENT_SYNC] = player_play_event_sync,
+    [WIRE_DEVICE_SYNC] = player_play_device_sync, [LOG_ECHO] = player_play_copy, [LOG_GIVE] = player_play_give,
 };
 
 int player_play(struct player *p, const struct log_entry *en)

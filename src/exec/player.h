@@ -2,9 +2,9 @@
 #ifndef MC_EXEC_PLAYER_H
 #define MC_EXEC_PLAYER_H
 
-#include "exec/backend.h"
-#include "exec/life.h"
-#include "exec/log.h"
+#include "exec/exec_backend.h"
+#include "exec/context.h"
+#include "exec/exec_log.h"
 
 struct image { /* what a compile worker wrote; owned by the executor's program */
     uint8_t sha256[32];
@@ -24,10 +24,10 @@ const struct image *images_find(const struct images *all, const uint8_t sha256[3
 
 struct player {
     const struct backend_ops *ops;
-    struct backend *b;
+    struct exec_backend *b;
     const struct images *images;
-    backend_handle modules[LIFE_MODULES], functions[LIFE_FUNCTIONS], streams[LIFE_STREAMS];
-    backend_handle *events; /* LIFE_EVENTS */
+    backend_handle modules[CONTEXT_MODULES], functions[CONTEXT_FUNCTIONS], streams[CONTEXT_STREAMS];
+    backend_handle *events; /* CONTEXT_EVENTS */
     uint32_t n_streams;     /* created so far */
     uint64_t high;          /* bytes behind WIRE_BASE that plays of this life have needed at most */
     uint64_t shared_from;   /* addresses from here on are the judge's: mapped already, never poisoned */
@@ -40,7 +40,7 @@ struct player {
     char why[256];
 };
 
-int player_init(struct player *p, const struct backend_ops *ops, struct backend *b, const struct images *images);
+int player_init(struct player *p, const struct backend_ops *ops, struct exec_backend *b, const struct images *images);
 /* Forgets all handles and starts the device afresh. */
 int player_fresh(struct player *p, struct err *e);
 /* One entry. Marks and lays do nothing here. A code that is not WIRE_OK stays in p->error; later entries do nothing. */

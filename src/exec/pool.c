@@ -25,13 +25,13 @@ void pool_clear(struct pool *p)
 }
 
 /* What a block takes of the range: its bytes up to the alignment, and the red zone. */
-static uint64_t span(uint64_t bytes)
+static uint64_t pool_span(uint64_t bytes)
 {
     return (bytes + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN + POOL_ZONE;
 }
 
 /* Blocks that start at or below addr. */
-static size_t upper(const struct pool *p, uint64_t addr)
+static size_t pool_upper(const struct pool *p, uint64_t addr)
 {
     size_t lo = 0, hi = p->n;
 
@@ -46,17 +46,17 @@ static size_t upper(const struct pool *p, uint64_t addr)
     return lo;
 }
 
-static uint64_t end_of(const struct pool *p, size_t i)
+static uint64_t pool_end_of(const struct pool *p, size_t i)
 {
-    return i ? p->blocks[i - 1].addr + span(p->blocks[i - 1].bytes) : p->base;
+    return i ? p->blocks[i - 1].addr + pool_span(p->blocks[i - 1].bytes) : p->base;
 }
 
-static uint64_t start_of(const struct pool *p, size_t i)
+static uint64_t pool_start_of(const struct pool *p, size_t i)
 {
     return i < p->n ? p->blocks[i].addr : p->base + p->room;
 }
 
-static void insert(struct pool *p, size_t i, struct pool_block b)
+static void pool_insert(struct pool *p, size_t i, struct pool_block b)
 {
     if (p->n == p->cap) {
         p->cap = p->cap ? p->cap * 2 : 256;
@@ -65,27 +65,27 @@ static void insert(struct pool *p, size_t i, struct pool_block b)
     memmove(p->blocks + i + 1, p->blocks + i, (p->n - i) * sizeof *p->blocks);
     p->blocks[i] = b;
     p->n++;
-    p->used += b.owner == POOL_FRONT ? b.bytes : 0;
-    if (b.addr + span(b.bytes) - p->base > p->high)
-        p->high = b.addr + span(b.bytes) - p->base;
+    p->used += b.owner == POOL_CLIENT ? b.bytes : 0;
+    if (b.addr + pool_span(b.bytes) - p->base > p->high)
+        p->high = b.addr + pool_span(b.bytes) - p->base;
 }
 
-static bool fits(const struct pool *p, uint64_t bytes, enum pool_owner owner)
+static bool pool_fits(const struct pool *p, uint64_t bytes, enum pool_owner owner)
 {
-    bool limited = owner == POOL_FRONT && (bytes > p->limit || p->used > p->limit - bytes);
+    bool limited = owner == POOL_CLIENT && (bytes > p->limit || p->used > p->limit - bytes);
 
     return bytes && !limited && bytes < p->room && p->n < POOL_BLOCKS;
 }
 
 uint64_t pool_take(struct pool *p, uint64_t bytes, enum pool_owner owner, uint32_t kind)
 {
-    if (!fits(p, bytes, owner))
+    if (!pool_fits(p, bytes, owner))
         return 0;
     for (size_t i = 0; i <= p->n; i++)
-        if (start_of(p, i) - end_of(p, i) >= span(bytes)) {
-            uint64_t addr = end_of(p, i);
+        if (pool_start_of(p, i) - pool_end_of(p, i) >= pool_span(bytes)) {
+            uint64_t addr = pool_end_of(p, i);
 
-            insert(p, i, (struct pool_block){addr, bytes, owner, kind});
+            pool_insert(p, i, (struct pool_block){addr, bytes, owner, kind});
             return addr;
         }
     return 0;
@@ -93,22 +93,22 @@ uint64_t pool_take(struct pool *p, uint64_t bytes, enum pool_owner owner, uint32
 
 bool pool_take_at(struct pool *p, uint64_t addr, uint64_t bytes, enum pool_owner owner, uint32_t kind)
 {
-    size_t i = upper(p, addr);
+    size_t i = pool_upper(p, addr);
 
-    if (!fits(p, bytes, owner) || addr % POOL_ALIGN || addr < end_of(p, i) || addr > start_of(p, i) ||
-        start_of(p, i) - addr < span(bytes))
+    if (!pool_fits(p, bytes, owner) || addr % POOL_ALIGN || addr < pool_end_of(p, i) || addr > pool_start_of(p, i) ||
+        pool_start_of(p, i) - addr < pool_span(bytes))
         return false;
-    insert(p, i, (struct pool_block){addr, bytes, owner, kind});
+    pool_insert(p, i, (struct pool_block){addr, bytes, owner, kind});
     return true;
 }
 
 bool pool_give(struct pool *p, uint64_t addr, enum pool_owner owner)
 {
-    size_t i = upper(p, addr);
+    size_t i = pool_upper(p, addr);
 
     if (!i || p->blocks[i - 1].addr != addr || p->blocks[i - 1].owner != owner)
         return false;
-    p->used -= owner == POOL_FRONT ? p->blocks[i - 1].bytes : 0;
+    p->used -= owner == POOL_CLIENT ? p->blocks[i - 1].bytes : 0;
     memmove(p->blocks + i - 1, p->blocks + i, (p->n - i) * sizeof *p->blocks);
     p->n--;
     return true;
@@ -116,7 +116,7 @@ bool pool_give(struct pool *p, uint64_t addr, enum pool_owner owner)
 
 const struct pool_block *pool_find(const struct pool *p, uint64_t addr, uint64_t n)
 {
-    size_t i = upper(p, addr);
+    size_t i = pool_upper(p, addr);
     const struct pool_block *b = i ? &p->blocks[i - 1] : NULL;
 
     return b && n <= b->bytes && addr - b->addr <= b->bytes - n ? b : NULL;

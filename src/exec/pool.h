@@ -11,7 +11,7 @@
 #define POOL_ZONE 512u
 #define POOL_BLOCKS (1u << 20) /* most live blocks */
 
-enum pool_owner { POOL_FRONT, POOL_JUDGE };
+enum pool_owner { POOL_CLIENT, POOL_JUDGE };
 
 struct pool_block {
     uint64_t addr, bytes; /* bytes: as asked for */

@@ -11,17 +11,17 @@
 #define LOAD(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
 #define STORE(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
 
-static struct wire_area *area_of(const struct ring *r)
+static struct wire_area *ring_area_of(const struct ring *r)
 {
     return (struct wire_area *)(void *)r->area;
 }
 
-static void wake(uint32_t *word)
+static void ring_do_wake(uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE, 64, NULL, NULL, 0);
 }
 
-static uint32_t spin_ns(void)
+static uint32_t ring_spin_ns(void)
 {
     return sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 100000 : 2000; /* with two processors the other side needs this one */
 }
@@ -40,9 +40,9 @@ int ring_open(struct ring *r, const struct wire_info *info, struct err *e)
         r->area = NULL;
         return err_sys(e, "cannot make the area shared with a candidate");
     }
-    a = area_of(r);
+    a = ring_area_of(r);
     a->magic = WIRE_MAGIC, a->version = WIRE_VERSION, a->bytes = WIRE_AREA;
-    a->spin_ns = spin_ns();
+    a->spin_ns = ring_spin_ns();
     a->info = *info;
     return 0;
 }
@@ -51,7 +51,7 @@ void ring_close(struct ring *r)
 {
     if (!r->area)
         return;
-    STORE(&area_of(r)->version, 0);
+    STORE(&ring_area_of(r)->version, 0);
     munmap(r->area, WIRE_AREA);
     close(r->area_fd);
     close(r->bell);
@@ -60,7 +60,7 @@ void ring_close(struct ring *r)
 
 /* ---- messages ---- */
 
-static void copy_out(const struct ring *r, uint64_t from, uint8_t *to, size_t n)
+static void ring_copy_out(const struct ring *r, uint64_t from, uint8_t *to, size_t n)
 {
     const uint8_t *ring = r->area + WIRE_RING_AT;
     size_t at = from % WIRE_RING, first = n < WIRE_RING - at ? n : WIRE_RING - at;
@@ -71,24 +71,24 @@ static void copy_out(const struct ring *r, uint64_t from, uint8_t *to, size_t n)
 
 int ring_take(struct ring *r, void *msg, size_t *ret_n)
 {
-    uint64_t have = __atomic_load_n(&area_of(r)->head, __ATOMIC_ACQUIRE) - r->tail;
+    uint64_t have = __atomic_load_n(&ring_area_of(r)->head, __ATOMIC_ACQUIRE) - r->tail;
     struct wire_head h;
 
     if (have == 0)
         return 0;
     if (have < sizeof h || have > WIRE_RING)
         return -1;
-    copy_out(r, r->tail, (uint8_t *)&h, sizeof h);
+    ring_copy_out(r, r->tail, (uint8_t *)&h, sizeof h);
     if (h.bytes < sizeof h || h.bytes > RING_MESSAGE || h.bytes > have || h.bytes % 8)
         return -1;
     memcpy(msg, &h, sizeof h); /* once: the ring may change under our eyes */
-    copy_out(r, r->tail + sizeof h, (uint8_t *)msg + sizeof h, h.bytes - sizeof h);
+    ring_copy_out(r, r->tail + sizeof h, (uint8_t *)msg + sizeof h, h.bytes - sizeof h);
     *ret_n = h.bytes;
     r->tail += h.bytes;
-    STORE(&area_of(r)->tail, r->tail);
-    if (LOAD(&area_of(r)->blocked)) {
-        STORE(&area_of(r)->blocked, 0);
-        wake((uint32_t *)(void *)&area_of(r)->tail);
+    STORE(&ring_area_of(r)->tail, r->tail);
+    if (LOAD(&ring_area_of(r)->blocked)) {
+        STORE(&ring_area_of(r)->blocked, 0);
+        ring_do_wake((uint32_t *)(void *)&ring_area_of(r)->tail);
     }
     return 1;
 }
@@ -105,22 +105,22 @@ void ring_reply(struct ring *r, const struct wire_head *h, int code, const uint6
     STORE(&s->done, h->ticket);
     if (LOAD(&s->waiting)) {
         STORE(&s->waiting, 0);
-        wake(&s->done);
+        ring_do_wake(&s->done);
     }
 }
 
 void ring_error(struct ring *r, int code)
 {
     if (r->area)
-        STORE(&area_of(r)->error, code);
+        STORE(&ring_area_of(r)->error, code);
 }
 
 bool ring_sleep(struct ring *r)
 {
-    STORE(&area_of(r)->asleep, 1);
-    if (LOAD(&area_of(r)->head) == r->tail)
+    STORE(&ring_area_of(r)->asleep, 1);
+    if (LOAD(&ring_area_of(r)->head) == r->tail)
         return true;
-    STORE(&area_of(r)->asleep, 0);
+    STORE(&ring_area_of(r)->asleep, 0);
     return false;
 }
 
@@ -128,7 +128,7 @@ void ring_wake(struct ring *r)
 {
     uint64_t n;
 
-    STORE(&area_of(r)->asleep, 0);
+    STORE(&ring_area_of(r)->asleep, 0);
     if (read(r->bell, &n, sizeof n) < 0)
         return; /* nobody rang */
 }

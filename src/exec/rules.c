@@ -9,8 +9,8 @@
 typedef const struct rules_facts facts;
 typedef struct rules_finding finding;
 
-static bool say(finding *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static bool say(finding *r, const char *fmt, ...)
+static bool rules_say(finding *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static bool rules_say(finding *r, const char *fmt, ...)
 {
     va_list ap;
 
@@ -20,18 +20,18 @@ static bool say(finding *r, const char *fmt, ...)
     return true;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t rules_least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
 uint64_t rules_allowance(uint64_t input_bytes, uint64_t output_bytes)
 {
-    return least(RULES_LIVE_BYTES, least(input_bytes, output_bytes) / RULES_LIVE_SHARE);
+    return rules_least(RULES_LIVE_BYTES, rules_least(input_bytes, output_bytes) / RULES_LIVE_SHARE);
 }
 
 /* A reply tells something by when it comes, too: where the output is small none is free. */
-static bool within_allowance(facts *f)
+static bool rules_within_allowance(facts *f)
 {
     uint64_t most = rules_allowance(f->input_bytes, f->output_bytes);
 
@@ -40,86 +40,89 @@ static bool within_allowance(facts *f)
 
 bool rules_live(facts *f)
 {
-    return f->live_right && !f->replay_right && f->most.bytes > 0 && within_allowance(f);
+    return f->live_right && !f->replay_right && f->most.bytes > 0 && rules_within_allowance(f);
 }
 
-static bool right(facts *f)
+static bool rules_right(facts *f)
 {
     return f->replay_right || rules_live(f);
 }
 
 /* ---- cheating ---- */
 
-static bool torch_computes(facts *f, finding *r)
+static bool rules_torch_computes(facts *f, finding *r)
 {
-    return f->torch_op && say(r, "forward asks PyTorch for %s; the arithmetic must be done by the program's own "
-                                 "kernels", f->torch_op);
+    return f->torch_op && rules_say(r, "forward asks PyTorch for %s; the arithmetic must be done by the program's own "
+                                       "kernels", f->torch_op);
 }
 
-static bool library_computes(facts *f, finding *r)
+static bool rules_library_computes(facts *f, finding *r)
 {
-    return f->library && say(r, "the extension calls a vendor's library: %s", f->library);
+    return f->library && rules_say(r, "the extension calls a vendor's library: %s", f->library);
 }
 
-static bool judge_called(facts *f, finding *r)
+static bool rules_judge_called(facts *f, finding *r)
 {
-    return f->judge && say(r, "a kernel calls a function that is the judge's: %s", f->judge);
+    return f->judge && rules_say(r, "a kernel calls a function that is the judge's: %s", f->judge);
 }
 
 /* Work that the front refused, whether or not the program looks at the error: without it nothing can be right. */
-static uint32_t refused_work(facts *f)
+static uint32_t rules_refused_work(facts *f)
 {
     return f->lacks & (1u << WIRE_LACK_CAPTURES | 1u << WIRE_LACK_LAUNCH | 1u << WIRE_LACK_GRAPHS |
                        1u << WIRE_LACK_CLUSTERS | 1u << WIRE_LACK_DRIVER | 1u << WIRE_LACK_IMAGES |
                        1u << WIRE_LACK_TEXTURES);
 }
 
-static bool no_kernel(facts *f, finding *r)
+static bool rules_no_kernel(facts *f, finding *r)
 {
-    return f->ran && !f->failed && !f->launches && !refused_work(f) &&
-           say(r, "forward launches no kernel of its own");
+    return f->ran && !f->failed && !f->launches && !rules_refused_work(f) &&
+           rules_say(r, "forward launches no kernel of its own");
 }
 
-static bool kernels_decide_nothing(facts *f, finding *r)
+static bool rules_kernels_decide_nothing(facts *f, finding *r)
 {
-    return right(f) && f->plumbing_right &&
-           say(r, "the answer stays right when all %" PRIu64 " launches of the program are removed: its kernels decide "
-               "nothing", f->counts.launches);
+    return rules_right(f) && f->movement_right &&
+           rules_say(r, "the answer stays right when all %" PRIu64 " launches of the program are removed: its kernels "
+                                                                   "decide "
+                     "nothing", f->counts.launches);
 }
 
-static bool casts_compute(facts *f, finding *r)
+static bool rules_casts_compute(facts *f, finding *r)
 {
     if (!f->ran || f->failed)
         return false;
     if (f->last.reinterpreted)
-        return say(r, "a cast by PyTorch reads values as another type than theirs (view(dtype)): that is arithmetic");
-    return f->last.casts_changed && say(r, "a cast by PyTorch changes the value of %" PRIu64 " elements: that is "
-                                           "arithmetic", f->last.casts_changed);
+        return rules_say(r, "a cast by PyTorch reads values as another type than theirs (view(dtype)): that is "
+                            "arithmetic");
+    return f->last.casts_changed && rules_say(r, "a cast by PyTorch changes the value of %" PRIu64 " elements: that is "
+                                                 "arithmetic", f->last.casts_changed);
 }
 
-static uint64_t free_reads(facts *f)
+static uint64_t rules_free_reads(facts *f)
 {
-    return least(RULES_LIVE_BYTES, f->input_bytes / RULES_LIVE_SHARE);
+    return rules_least(RULES_LIVE_BYTES, f->input_bytes / RULES_LIVE_SHARE);
 }
 
 /* What the host says to the device after it has looked: could that be an answer? A loop that asks whether it is done,
  * or launches with sizes that were read, steers. */
-static bool host_tells(facts *f)
+static bool rules_host_tells(facts *f)
 {
-    return f->most.up > free_reads(f) || f->most.up + f->most.given >= f->output_bytes;
+    return f->most.up > rules_free_reads(f) || f->most.up + f->most.given >= f->output_bytes;
 }
 
-static bool host_computes(facts *f, finding *r)
+static bool rules_host_computes(facts *f, finding *r)
 {
     return f->live_right && !f->replay_right &&
-           f->most.bytes > free_reads(f) && host_tells(f) &&
-           say(r, "the host reads %" PRIu64 " bytes from the device in one call, and the same launches on other values "
-               "give a wrong answer: the host does the arithmetic", f->most.bytes);
+           f->most.bytes > rules_free_reads(f) && rules_host_tells(f) &&
+           rules_say(r, "the host reads %" PRIu64 " bytes from the device in one call, and the same launches on other "
+                                                  "values "
+                     "give a wrong answer: the host does the arithmetic", f->most.bytes);
 }
 
 /* ---- what is missing here. A program that asks for it on purpose gains nothing, and loses what it could gain ---- */
 
-static bool lacks(facts *f, finding *r)
+static bool rules_lacks(facts *f, finding *r)
 {
     static const struct {
         const char *code, *text;
@@ -129,83 +132,92 @@ static bool lacks(facts *f, finding *r)
 #undef ROW
     };
 
-    uint32_t lacks = f->failed ? f->lacks : right(f) ? 0 : refused_work(f);
+    uint32_t lacks = f->failed ? f->lacks : rules_right(f) ? 0 : rules_refused_work(f);
 
     if ((!f->failed || !f->lack) && !lacks)
         return false;
     if (!f->failed || !f->lack) {
         r->code = rows[__builtin_ctz(lacks)].code;
-        return say(r, "%s: %s%s%s", r->code, f->lacks_name ? f->lacks_name : "", f->lacks_name ? ": " : "",
-                   rows[__builtin_ctz(lacks)].text);
+        return rules_say(r, "%s: %s%s%s", r->code, f->lacks_name ? f->lacks_name : "", f->lacks_name ? ": " : "",
+                         rows[__builtin_ctz(lacks)].text);
     }
     r->code = f->lack;
-    return f->lack_why ? say(r, "%s: %s", f->lack, f->lack_why) : say(r, "%s", f->lack);
+    return f->lack_why ? rules_say(r, "%s: %s", f->lack, f->lack_why) : rules_say(r, "%s", f->lack);
 }
 
-static bool refused(facts *f, finding *r)
+static bool rules_refused(facts *f, finding *r)
 {
-    return f->refused && say(r, "the log cannot be replayed: %s", f->replay_why ? f->replay_why : "");
+    return f->refused && rules_say(r, "the log cannot be replayed: %s", f->replay_why ? f->replay_why : "");
 }
 
-static bool host_control_flow(facts *f, finding *r)
+static bool rules_host_control_flow(facts *f, finding *r)
 {
-    return f->live_right && !f->replay_right && !within_allowance(f) &&
-           say(r, "the host steers by what it reads: %" PRIu64 " bytes came down in a call, %" PRIu64 " were compared, "
-               "in %u replies; with outputs of %" PRIu64 " bytes at most %" PRIu64 " bytes are possible", f->most.bytes,
-               f->most.compared, f->most.replies, f->output_bytes, rules_allowance(f->input_bytes, f->output_bytes));
+    return f->live_right && !f->replay_right && !rules_within_allowance(f) &&
+           rules_say(r, "the host steers by what it reads: %" PRIu64 " bytes came down in a call, %" PRIu64
+                     " were compared, "
+                     "in %u replies; with outputs of %" PRIu64 " bytes at most %" PRIu64 " bytes are possible",
+                     f->most.bytes,
+                     f->most.compared, f->most.replies, f->output_bytes,
+                     rules_allowance(f->input_bytes, f->output_bytes));
 }
 
 /* What a host made of inputs that never change is right in every replay. */
-static bool host_knows(facts *f, finding *r)
+static bool rules_host_knows(facts *f, finding *r)
 {
-    uint64_t most = free_reads(f);
+    uint64_t most = rules_free_reads(f);
 
     return f->replay_right && f->fixed_bytes > most && (f->most.bytes > most || f->most.compared > most) &&
-           say(r, "the host reads %" PRIu64 " bytes and compares %" PRIu64 " in a call, and %" PRIu64 " bytes of the "
-               "inputs are the same in all draws: what the host makes of those cannot be told from a constant; at most "
-               "%" PRIu64 " bytes are possible", f->most.bytes, f->most.compared, f->fixed_bytes, most);
+           rules_say(r, "the host reads %" PRIu64 " bytes and compares %" PRIu64 " in a call, and %" PRIu64
+                     " bytes of the "
+                     "inputs are the same in all draws: what the host makes of those cannot be told from a constant; "
+                     "at most "
+                     "%" PRIu64 " bytes are possible", f->most.bytes, f->most.compared, f->fixed_bytes, most);
 }
 
-static bool log_full(facts *f, finding *r)
+static bool rules_log_full(facts *f, finding *r)
 {
-    return f->log_full && say(r, "the program asks for more than a log can hold");
+    return f->log_full && rules_say(r, "the program asks for more than a log can hold");
 }
 
 /* ---- the rest ---- */
 
-static bool wrong(facts *f, finding *r)
+static bool rules_wrong(facts *f, finding *r)
 {
     (void)r;
-    return f->failed || !right(f);
+    return f->failed || !rules_right(f);
 }
 
-static bool unordered(facts *f, finding *r)
+static bool rules_unordered(facts *f, finding *r)
 {
-    return !f->ordered && say(r, "%s", f->order_why ? f->order_why : "work is left on a stream that nobody waits for");
+    return !f->ordered && rules_say(r, "%s", f->order_why ? f->order_why : "work is left on a stream that nobody waits "
+                                                                           "for");
 }
 
-static bool altered(facts *f, finding *r)
+static bool rules_altered(facts *f, finding *r)
 {
-    return f->altered && say(r, "forward leaves other values in the parameter %s than it found; the task does not: "
-                                "pack a copy of it", f->altered);
+    return f->altered && rules_say(r, "forward leaves other values in the parameter %s than it found; the task does "
+                                      "not: "
+                                      "pack a copy of it", f->altered);
 }
 
 /* It may be a patch of a few rows beside a copy that the task asks for, or a decoy: nobody can tell. */
-static bool plumbing_moves(facts *f, finding *r)
+static bool rules_movement_moves(facts *f, finding *r)
 {
-    return f->plumbing_most && say(r, "the task only moves values, and torch's copies move most of them: without the "
-                                      "program's launches more than half of the answer is right");
+    return f->movement_most && rules_say(r, "the task only moves values, and torch's copies move most of them: without "
+                                            "the "
+                                            "program's launches more than half of the answer is right");
 }
 
-static bool host_table(facts *f, finding *r)
+static bool rules_host_table(facts *f, finding *r)
 {
     uint64_t most = RULES_CONSTANTS + (f->fixed_bytes ? 0 : f->table_bytes);
 
-    return f->counts.bytes_up > most && say(r, "the program brings %" PRIu64 " bytes of tables along; at most %" PRIu64
-                                               " are possible", f->counts.bytes_up, most);
+    return f->counts.bytes_up > most &&
+           rules_say(r, "the program brings %" PRIu64 " bytes of tables along; at most %" PRIu64
+                                                     " are possible", f->counts.bytes_up, most);
 }
 
-static bool live_only(facts *f, finding *r)
+static bool rules_live_only(facts *f, finding *r)
 {
     return r->live = rules_live(f);
 }
@@ -217,24 +229,24 @@ static const struct {
     enum rules_category category;
     const char *code;
 } rules[] = {
-    {torch_computes, RULES_CHEATING, "operator"},
-    {library_computes, RULES_CHEATING, "library_call"},
-    {judge_called, RULES_CHEATING, "judge_call"},
-    {no_kernel, RULES_CHEATING, "no_kernel"},
-    {kernels_decide_nothing, RULES_CHEATING, "decoy_kernels"},
-    {casts_compute, RULES_CHEATING, "casts_compute"},
-    {host_computes, RULES_CHEATING, "host_computes"},
-    {lacks, RULES_UNSUPPORTED, NULL},
-    {refused, RULES_UNSUPPORTED, "not_replayable"},
-    {log_full, RULES_UNSUPPORTED, "log_full"},
-    {host_control_flow, RULES_UNSUPPORTED, "host_control_flow"},
-    {wrong, RULES_BLAMED, NULL},
-    {unordered, RULES_CORRECTNESS, "unjoined_stream"},
-    {altered, RULES_CORRECTNESS, "parameter_changed"},
-    {host_knows, RULES_UNSUPPORTED, "host_control_flow"},
-    {plumbing_moves, RULES_UNSUPPORTED, "plumbing_moves"},
-    {host_table, RULES_UNSUPPORTED, "host_table"},
-    {live_only, RULES_PASSED, NULL},
+    {rules_torch_computes, RULES_CHEATING, "operator"},
+    {rules_library_computes, RULES_CHEATING, "library_call"},
+    {rules_judge_called, RULES_CHEATING, "judge_call"},
+    {rules_no_kernel, RULES_CHEATING, "no_kernel"},
+    {rules_kernels_decide_nothing, RULES_CHEATING, "decoy_kernels"},
+    {rules_casts_compute, RULES_CHEATING, "casts_compute"},
+    {rules_host_computes, RULES_CHEATING, "host_computes"},
+    {rules_lacks, RULES_UNSUPPORTED, NULL},
+    {rules_refused, RULES_UNSUPPORTED, "not_replayable"},
+    {rules_log_full, RULES_UNSUPPORTED, "log_full"},
+    {rules_host_control_flow, RULES_UNSUPPORTED, "host_control_flow"},
+    {rules_wrong, RULES_BLAMED, NULL},
+    {rules_unordered, RULES_CORRECTNESS, "unjoined_stream"},
+    {rules_altered, RULES_CORRECTNESS, "parameter_changed"},
+    {rules_host_knows, RULES_UNSUPPORTED, "host_control_flow"},
+    {rules_movement_moves, RULES_UNSUPPORTED, "plumbing_moves"},
+    {rules_host_table, RULES_UNSUPPORTED, "host_table"},
+    {rules_live_only, RULES_PASSED, NULL},
 };
 
 void rules_decide(const struct rules_facts *f, struct rules_finding *ret)

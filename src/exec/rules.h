@@ -27,8 +27,8 @@ struct rules_facts {
     bool failed;               /* an exception, a fault of the device, the end of the process or of its time */
     bool replay_right;         /* each draw in a replay of the whole life, on secret parameters, two poisons */
     bool live_right;           /* or each draw as it was lived, with the host's eyes open; else false */
-    bool plumbing_right;       /* in a replay without launches */
-    bool plumbing_most;        /* there most of the answer is right, and the task only moves values */
+    bool movement_right;       /* in a replay without launches */
+    bool movement_most;        /* there most of the answer is right, and the task only moves values */
     struct executor_call last; /* the last call, live: casts */
     uint64_t launches;         /* in calls, all of them */
     struct rules_reads most;

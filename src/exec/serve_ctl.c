@@ -12,36 +12,36 @@
 #include "exec/ctl.h"
 #include "exec/exec.h"
 #include "exec/fdpass.h"
-#include "exec/server.h"
+#include "exec/exec_server.h"
 
 struct ctl {
-    struct server *s;
+    struct exec_server *s;
     struct ctl_request q;
     struct ctl_reply r;
     int fds[FDPASS_MAX]; /* came with the request */
     int out[2], n_out;   /* go with the answer */
 };
 
-static int no(struct err *e, const char *what)
+static int serve_ctl_no(struct err *e, const char *what)
 {
     return err_set(e, ERR_INPUT, "%s", what);
 }
 
-static int do_hello(struct ctl *c, struct err *e)
+static int serve_ctl_do_hello(struct ctl *c, struct err *e)
 {
     (void)e;
     memcpy(c->s->bulk, &c->s->info, sizeof c->s->info);
     return 0;
 }
 
-static int do_life(struct ctl *c, struct err *e)
+static int serve_ctl_do_context(struct ctl *c, struct err *e)
 {
-    struct server *s = c->s;
+    struct exec_server *s = c->s;
 
     play_queue_drain(&s->queue);
     ring_close(&s->ring);
-    life_clear(&s->life);
-    s->life.pool.limit = c->q.a && c->q.a < s->info.memory ? c->q.a : s->info.memory;
+    context_clear(&s->context);
+    s->context.pool.limit = c->q.a && c->q.a < s->info.memory ? c->q.a : s->info.memory;
     images_clear(&s->images);
     play_queue_reset(&s->queue);
     s->replay.on = s->paused = false;
@@ -60,7 +60,7 @@ static int do_life(struct ctl *c, struct err *e)
     return 0;
 }
 
-static void hash_bytes(const void *p, size_t n, uint8_t out[32])
+static void serve_ctl_hash_bytes(const void *p, size_t n, uint8_t out[32])
 {
     char hex[65];
 
@@ -72,17 +72,17 @@ static void hash_bytes(const void *p, size_t n, uint8_t out[32])
     }
 }
 
-static int do_image(struct ctl *c, struct err *e)
+static int serve_ctl_do_image(struct ctl *c, struct err *e)
 {
     struct images *all = &c->s->images;
     struct image im = {.n = c->q.a};
 
     if (!im.n || im.n > (size_t)1 << 30 || c->fds[0] < 0)
-        return no(e, "an image of no bytes, or of more than 1 GiB");
+        return serve_ctl_no(e, "an image of no bytes, or of more than 1 GiB");
     im.p = xmalloc(im.n);
     if (pread(c->fds[0], im.p, im.n, 0) != (ssize_t)im.n)
         return free(im.p), err_sys(e, "cannot read an image");
-    hash_bytes(im.p, im.n, im.sha256);
+    serve_ctl_hash_bytes(im.p, im.n, im.sha256);
     memcpy(c->r.sha256, im.sha256, sizeof im.sha256);
     if (images_find(all, im.sha256))
         return free(im.p), 0;
@@ -93,13 +93,13 @@ static int do_image(struct ctl *c, struct err *e)
 
 /* ---- values ---- */
 
-static int do_alloc(struct ctl *c, struct err *e)
+static int serve_ctl_do_alloc(struct ctl *c, struct err *e)
 {
-    struct server *s = c->s;
+    struct exec_server *s = c->s;
     struct log_give m = {0, c->q.a};
 
     serve_settle(s);
-    if (!(m.addr = m.n ? pool_take(&s->life.pool, m.n, POOL_JUDGE, 0) : 0)) {
+    if (!(m.addr = m.n ? pool_take(&s->context.pool, m.n, POOL_JUDGE, 0) : 0)) {
         err_set(e, ERR_ENV, "no %llu bytes of device memory are left", (unsigned long long)m.n);
         return err_lack(e, LACK_DEVICE);
     }
@@ -109,19 +109,19 @@ static int do_alloc(struct ctl *c, struct err *e)
     return 0;
 }
 
-static int do_lay(struct ctl *c, struct err *e)
+static int serve_ctl_do_bind(struct ctl *c, struct err *e)
 {
-    struct server *s = c->s;
-    const struct log_lay m = {c->q.a, c->q.d, c->q.tag, s->life.call};
+    struct exec_server *s = c->s;
+    const struct log_binding m = {c->q.a, c->q.d, c->q.tag, s->context.call};
 
     if (!s->replay.on)
         serve_settle(s);
     if (c->q.b > CTL_BULK || !serve_holds(s, c->q.a + c->q.c, c->q.b) || !serve_holds(s, c->q.a, c->q.d))
-        return no(e, "values do not lie within one allocation");
+        return serve_ctl_no(e, "values do not lie within one allocation");
     if (!s->replay.on && c->q.c == 0) {
-        serve_log_own(s, LOG_LAY, &m, sizeof m);
-        if (!s->life.calls)
-            life_laid(&s->life, m.addr, m.n);
+        serve_log_own(s, LOG_BIND, &m, sizeof m);
+        if (!s->context.calls)
+            context_bound(&s->context, m.addr, m.n);
         play_queue_go(&s->queue);
         play_queue_drain(&s->queue);
     }
@@ -130,23 +130,23 @@ static int do_lay(struct ctl *c, struct err *e)
     return 0;
 }
 
-static int do_share(struct ctl *c, struct err *e)
+static int serve_ctl_do_share(struct ctl *c, struct err *e)
 {
     serve_settle(c->s);
     return shared_add(c->s, &c->q, c->fds[0], &c->r, e);
 }
 
-static int do_laid(struct ctl *c, struct err *e)
+static int serve_ctl_do_bound(struct ctl *c, struct err *e)
 {
-    return shared_laid(c->s, &c->q, e);
+    return shared_bound(c->s, &c->q, e);
 }
 
-static int do_pull(struct ctl *c, struct err *e)
+static int serve_ctl_do_pull(struct ctl *c, struct err *e)
 {
     return shared_pull(c->s, &c->q, e);
 }
 
-static int do_tile(struct ctl *c, struct err *e)
+static int serve_ctl_do_tile(struct ctl *c, struct err *e)
 {
     struct wire_strided m;
 
@@ -154,11 +154,11 @@ static int do_tile(struct ctl *c, struct err *e)
     return shared_tile(c->s, &m, c->q.a, e);
 }
 
-static int do_random(struct ctl *c, struct err *e)
+static int serve_ctl_do_random(struct ctl *c, struct err *e)
 {
-    struct server *s = c->s;
+    struct exec_server *s = c->s;
     struct wire_random m;
-    struct log_lay l = {.tag = c->q.tag, .call = s->life.call};
+    struct log_binding l = {.tag = c->q.tag, .call = s->context.call};
     const struct wire_request q = {.head = {.op = WIRE_RANDOM}};
     struct wire_request r = q;
     uint64_t none;
@@ -167,11 +167,11 @@ static int do_random(struct ctl *c, struct err *e)
     r.body.RANDOM = m;
     l.addr = m.addr, l.n = m.count;
     if (s->replay.on)
-        return no(e, "not in a replay");
+        return serve_ctl_no(e, "not in a replay");
     serve_settle(s);
-    if (life_take(&s->life, &r, &none))
-        return no(e, s->life.why);
-    serve_log_own(s, LOG_LAY, &l, sizeof l);
+    if (context_take(&s->context, &r, &none))
+        return serve_ctl_no(e, s->context.why);
+    serve_log_own(s, LOG_BIND, &l, sizeof l);
     play_queue_go(&s->queue);
     play_queue_drain(&s->queue);
     if (!s->player.error)
@@ -179,15 +179,15 @@ static int do_random(struct ctl *c, struct err *e)
     return 0;
 }
 
-static int do_peek(struct ctl *c, struct err *e)
+static int serve_ctl_do_peek(struct ctl *c, struct err *e)
 {
-    struct server *s = c->s;
+    struct exec_server *s = c->s;
     int code;
 
     if (!s->replay.on)
         serve_settle(s);
     if (c->q.b > CTL_BULK || !serve_holds(s, c->q.a, c->q.b))
-        return no(e, "what should be looked at does not lie within one allocation");
+        return serve_ctl_no(e, "what should be looked at does not lie within one allocation");
     if ((code = player_sync(&s->player)) || (code = s->ops->read(s->b, s->bulk, c->q.a, c->q.b)))
         return err_set(e, ERR_INPUT, "the device has failed: %s", s->player.why);
     return 0;
@@ -195,15 +195,15 @@ static int do_peek(struct ctl *c, struct err *e)
 
 /* ---- marks ---- */
 
-static int do_typed(struct ctl *c, struct err *e)
+static int serve_ctl_do_typed(struct ctl *c, struct err *e)
 {
-    if (c->q.c > DT_C128 || !life_holds(&c->s->life, c->q.a, c->q.b))
-        return no(e, "typed values do not lie within one allocation");
-    life_typed(&c->s->life, c->q.a, c->q.b, (uint32_t)c->q.c);
+    if (c->q.c > DT_C128 || !context_holds(&c->s->context, c->q.a, c->q.b))
+        return serve_ctl_no(e, "typed values do not lie within one allocation");
+    context_typed(&c->s->context, c->q.a, c->q.b, (uint32_t)c->q.c);
     return 0;
 }
 
-static int do_pause(struct ctl *c, struct err *e)
+static int serve_ctl_do_pause(struct ctl *c, struct err *e)
 {
     (void)e;
     serve_settle(c->s);
@@ -211,29 +211,29 @@ static int do_pause(struct ctl *c, struct err *e)
     return 0;
 }
 
-static int do_call_begin(struct ctl *c, struct err *e)
+static int serve_ctl_do_call_begin(struct ctl *c, struct err *e)
 {
     serve_settle(c->s);
-    if (!c->q.a || c->q.a <= c->s->life.call)
-        return no(e, "calls are numbered from 1");
-    if (!c->s->life.calls && player_sync(&c->s->player) == WIRE_OK)
+    if (!c->q.a || c->q.a <= c->s->context.call)
+        return serve_ctl_no(e, "calls are numbered from 1");
+    if (!c->s->context.calls && player_sync(&c->s->player) == WIRE_OK)
         c->s->changed = c->s->ops->changed(c->s->b);
-    life_call_begin(&c->s->life, (uint32_t)c->q.a, now_ns());
+    context_call_begin(&c->s->context, (uint32_t)c->q.a, now_ns());
     c->s->paused = false; /* what the front asked for meanwhile belongs to this call */
     play_queue_go(&c->s->queue);
     return 0;
 }
 
-static int do_call_end(struct ctl *c, struct err *e)
+static int serve_ctl_do_call_end(struct ctl *c, struct err *e)
 {
-    struct server *s = c->s;
-    struct life *l = &s->life;
+    struct exec_server *s = c->s;
+    struct client_context *l = &s->context;
     struct executor_call out = {0};
 
     (void)e;
     serve_settle(s);
     s->paused = true;
-    life_call_end(l);
+    context_call_end(l);
     play_queue_go(&s->queue);
     play_queue_drain(&s->queue);
     player_sync(&s->player);
@@ -252,9 +252,9 @@ static int do_call_end(struct ctl *c, struct err *e)
 
 /* ---- the log ---- */
 
-static int do_log(struct ctl *c, struct err *e)
+static int serve_ctl_do_log(struct ctl *c, struct err *e)
 {
-    const struct exec_log *l = &c->s->life.log;
+    const struct exec_log *l = &c->s->context.log;
     int fd = memfd_create("log", MFD_CLOEXEC);
 
     serve_settle(c->s);
@@ -273,12 +273,12 @@ static int do_log(struct ctl *c, struct err *e)
     return 0;
 }
 
-static int do_adopt(struct ctl *c, struct err *e)
+static int serve_ctl_do_adopt(struct ctl *c, struct err *e)
 {
-    return life_adopt(c->s, c->fds[0], c->q.a, e);
+    return context_adopt(c->s, c->fds[0], c->q.a, e);
 }
 
-static int do_findings(struct ctl *c, struct err *e)
+static int serve_ctl_do_findings(struct ctl *c, struct err *e)
 {
     char *text;
     size_t n;
@@ -294,45 +294,49 @@ static int do_findings(struct ctl *c, struct err *e)
     return 0;
 }
 
-static int do_lacks(struct ctl *c, struct err *e)
+static int serve_ctl_do_lacks(struct ctl *c, struct err *e)
 {
     (void)e;
     if (!c->s->replay.on)
         serve_settle(c->s);
-    c->r.v[0] = c->s->life.lacks;
+    c->r.v[0] = c->s->context.lacks;
     return 0;
 }
 
-static int do_replay(struct ctl *c, struct err *e)
+static int serve_ctl_do_replay(struct ctl *c, struct err *e)
 {
     serve_settle(c->s);
     ring_close(&c->s->ring);
     return replay_begin(c->s, &c->q, &c->r.v[0], e);
 }
 
-static int do_next(struct ctl *c, struct err *e)
+static int serve_ctl_do_next(struct ctl *c, struct err *e)
 {
     if (!c->s->replay.on)
-        return no(e, "no replay has begun");
+        return serve_ctl_no(e, "no replay has begun");
     replay_next(c->s, &c->r);
     return 0;
 }
 
-static int do_time(struct ctl *c, struct err *e)
+static int serve_ctl_do_time(struct ctl *c, struct err *e)
 {
     return replay_time(c->s, c->q.a, &c->r, e);
 }
 
 static int (*const rows[CTL_OPS])(struct ctl *c, struct err *e) = {
-    [CTL_HELLO] = do_hello, [CTL_LIFE] = do_life, [CTL_IMAGE] = do_image, [CTL_ALLOC] = do_alloc,
-    [CTL_LAY] = do_lay, [CTL_SHARE] = do_share, [CTL_LAID] = do_laid, [CTL_PULL] = do_pull,
-    [CTL_TILE] = do_tile, [CTL_RANDOM] = do_random, [CTL_PEEK] = do_peek,
-    [CTL_TYPED] = do_typed, [CTL_PAUSE] = do_pause, [CTL_LACKS] = do_lacks,
-    [CTL_CALL_BEGIN] = do_call_begin, [CTL_CALL_END] = do_call_end, [CTL_LOG] = do_log, [CTL_ADOPT] = do_adopt,
-    [CTL_FINDINGS] = do_findings, [CTL_REPLAY] = do_replay, [CTL_NEXT] = do_next, [CTL_TIME] = do_time,
+    [CTL_HELLO] = serve_ctl_do_hello, [CTL_CONTEXT] = serve_ctl_do_context, [CTL_IMAGE] = serve_ctl_do_image,
+    [CTL_ALLOC] = serve_ctl_do_alloc,
+    [CTL_BIND] = serve_ctl_do_bind, [CTL_SHARE] = serve_ctl_do_share, [CTL_BOUND] = serve_ctl_do_bound,
+    [CTL_PULL] = serve_ctl_do_pull,
+    [CTL_TILE] = serve_ctl_do_tile, [CTL_RANDOM] = serve_ctl_do_random, [CTL_PEEK] = serve_ctl_do_peek,
+    [CTL_TYPED] = serve_ctl_do_typed, [CTL_PAUSE] = serve_ctl_do_pause, [CTL_LACKS] = serve_ctl_do_lacks,
+    [CTL_CALL_BEGIN] = serve_ctl_do_call_begin, [CTL_CALL_END] = serve_ctl_do_call_end, [CTL_LOG] = serve_ctl_do_log,
+    [CTL_ADOPT] = serve_ctl_do_adopt,
+    [CTL_FINDINGS] = serve_ctl_do_findings, [CTL_REPLAY] = serve_ctl_do_replay, [CTL_NEXT] = serve_ctl_do_next,
+    [CTL_TIME] = serve_ctl_do_time,
 };
 
-bool serve_ctl(struct server *s, int recv_flags)
+bool serve_ctl(struct exec_server *s, int recv_flags)
 {
     struct ctl c = {.s = s};
     struct err e = ERR_INIT;

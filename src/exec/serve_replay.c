@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "exec/ctl.h"
-#include "exec/server.h"
+#include "exec/exec_server.h"
 
-static int begin_again(struct server *s, struct err *e)
+static int serve_replay_begin_again(struct exec_server *s, struct err *e)
 {
     struct replaying *r = &s->replay;
 
@@ -18,18 +18,18 @@ static int begin_again(struct server *s, struct err *e)
         pool_clear(&r->pool);
     else
         pool_init(&r->pool, WIRE_BASE, s->info.reserved, 0);
-    r->pool.limit = s->life.pool.limit;
+    r->pool.limit = s->context.pool.limit;
     saved_drop(s);
     r->at = 0;
     return 0;
 }
 
-int replay_begin(struct server *s, const struct ctl_request *q, uint64_t *ret_moved, struct err *e)
+int replay_begin(struct exec_server *s, const struct ctl_request *q, uint64_t *ret_moved, struct err *e)
 {
     struct replaying *r = &s->replay;
 
-    if (s->life.log.full)
-        return err_set(e, ERR_INPUT, "the log is not whole: %s", s->life.why);
+    if (s->context.log.full)
+        return err_set(e, ERR_INPUT, "the log is not whole: %s", s->context.why);
     s->player.poison = (uint8_t)q->a;
     s->player.no_launches = q->b != 0;
     s->player.poisons = !(q->d == 1 && q->c);
@@ -37,22 +37,22 @@ int replay_begin(struct server *s, const struct ctl_request *q, uint64_t *ret_mo
     if ((r->shuffled = q->d == 2))
         shuffle_init(&r->shuffle);
     *ret_moved = q->c == 2 && saved_follow(s);
-    if ((q->c ? saved_restore(s, e) : begin_again(s, e)) < 0)
+    if ((q->c ? saved_restore(s, e) : serve_replay_begin_again(s, e)) < 0)
         return -1;
     r->on = true;
     r->times = q->d == 1;
     r->call = 0;
-    r->last = exec_log_last_call(&s->life.log);
+    r->last = exec_log_last_call(&s->context.log);
     return 0;
 }
 
-bool replay_holds(const struct server *s, uint64_t addr, uint64_t n)
+bool replay_holds(const struct exec_server *s, uint64_t addr, uint64_t n)
 {
-    return pool_find(&s->replay.pool, addr, n) || life_is_symbol(&s->life, addr, n);
+    return pool_find(&s->replay.pool, addr, n) || context_is_symbol(&s->context, addr, n);
 }
 
 /* The pool as it is at this point; what the live run gave out is free again here, or the log is not the life's. */
-static bool follow(struct replaying *r, const struct log_entry *en)
+static bool serve_replay_follow(struct replaying *r, const struct log_entry *en)
 {
     const struct wire_alloc *a = en->body;
     const struct wire_free *f = en->body;
@@ -60,23 +60,24 @@ static bool follow(struct replaying *r, const struct log_entry *en)
 
     switch (en->head.op) {
     case WIRE_ALLOC:
-        return !en->head.result || pool_take_at(&r->pool, en->head.result, a->bytes, POOL_FRONT, a->kind);
-    case WIRE_FREE: return pool_give(&r->pool, f->addr, POOL_FRONT);
+        return !en->head.result || pool_take_at(&r->pool, en->head.result, a->bytes, POOL_CLIENT, a->kind);
+    case WIRE_FREE: return pool_give(&r->pool, f->addr, POOL_CLIENT);
     case LOG_GIVE: return pool_take_at(&r->pool, g->addr, g->n, POOL_JUDGE, 0);
     default: return true;
     }
 }
 
-static bool stops(struct replaying *r, const struct log_entry *en, struct ctl_reply *out)
+static bool serve_replay_stops(struct replaying *r, const struct log_entry *en, struct ctl_reply *out)
 {
-    const struct log_lay *lay = en->body;
+    const struct log_binding *binding = en->body;
     const struct log_call *call = en->body;
 
-    if (en->head.op != LOG_LAY && en->head.op != LOG_CALL_BEGIN && en->head.op != LOG_CALL_END)
+    if (en->head.op != LOG_BIND && en->head.op != LOG_CALL_BEGIN && en->head.op != LOG_CALL_END)
         return false;
     out->stop = en->head.op;
-    if (en->head.op == LOG_LAY) {
-        out->v[0] = lay->addr, out->v[1] = lay->n, out->v[2] = lay->tag, out->v[3] = lay->call ? lay->call : r->call;
+    if (en->head.op == LOG_BIND) {
+        out->v[0] = binding->addr, out->v[1] = binding->n, out->v[2] = binding->tag,
+            out->v[3] = binding->call ? binding->call : r->call;
         return true;
     }
     out->v[0] = call->index;
@@ -86,7 +87,7 @@ static bool stops(struct replaying *r, const struct log_entry *en, struct ctl_re
 
 /* The last call of a whole life, which is to be timed: from here on as where the state before it is kept. Memory that
  * it allocates is there already. */
-static void time_from_here(struct server *s)
+static void serve_replay_time_from_here(struct exec_server *s)
 {
     if (!s->player.error)
         s->player.error = s->ops->map(s->b, s->player.high);
@@ -97,12 +98,12 @@ static void time_from_here(struct server *s)
         saved_clean(s);
 }
 
-static void play_entry(void *server, const struct log_entry *en)
+static void serve_replay_play_entry(void *server, const struct log_entry *en)
 {
-    player_play(&((struct server *)server)->player, en);
+    player_play(&((struct exec_server *)server)->player, en);
 }
 
-static uint64_t freed_bytes(const struct replaying *r, const struct log_entry *en)
+static uint64_t serve_replay_freed_bytes(const struct replaying *r, const struct log_entry *en)
 {
     const struct wire_free *m = en->body;
     const struct pool_block *b = en->head.op == WIRE_FREE ? pool_find(&r->pool, m->addr, 1) : NULL;
@@ -110,17 +111,17 @@ static uint64_t freed_bytes(const struct replaying *r, const struct log_entry *e
     return b ? b->bytes : 0;
 }
 
-void replay_next(struct server *s, struct ctl_reply *out)
+void replay_next(struct exec_server *s, struct ctl_reply *out)
 {
     struct replaying *r = &s->replay;
     struct log_entry en;
     uint64_t freed;
 
-    while (!s->player.error && exec_log_next(&s->life.log, &r->at, &en) > 0) {
-        if (stops(r, &en, out))
+    while (!s->player.error && exec_log_next(&s->context.log, &r->at, &en) > 0) {
+        if (serve_replay_stops(r, &en, out))
             break;
-        freed = freed_bytes(r, &en);
-        if (!follow(r, &en)) {
+        freed = serve_replay_freed_bytes(r, &en);
+        if (!serve_replay_follow(r, &en)) {
             s->player.error = WIRE_REFUSED;
             snprintf(s->player.why, sizeof s->player.why, "the log does not follow from itself");
         }
@@ -130,14 +131,14 @@ void replay_next(struct server *s, struct ctl_reply *out)
             player_play(&s->player, &en);
     }
     if (r->shuffled)
-        shuffle_play(&r->shuffle, play_entry, s);
-    if (out->stop != LOG_LAY) {
+        shuffle_play(&r->shuffle, serve_replay_play_entry, s);
+    if (out->stop != LOG_BIND) {
         out->v[1] = r->last;
         player_sync(&s->player);
     }
     if (out->stop == LOG_CALL_BEGIN && r->times && !s->player.drains && out->v[0] == r->last)
-        time_from_here(s);
-    if (s->ops->profile && out->stop != LOG_LAY && out->v[0] == r->last)
+        serve_replay_time_from_here(s);
+    if (s->ops->profile && out->stop != LOG_BIND && out->v[0] == r->last)
         s->ops->profile(s->b, out->stop == LOG_CALL_BEGIN);
     if (out->stop == LOG_CALL_END && out->v[0] + 1 == r->last && !r->times)
         saved_take(s);
@@ -146,31 +147,31 @@ void replay_next(struct server *s, struct ctl_reply *out)
 /* ---- timing ---- */
 
 /* Plays the last call's entries; its lays came before. */
-static void play_call(struct server *s)
+static void serve_replay_play_call(struct exec_server *s)
 {
     struct replaying *r = &s->replay;
     struct log_entry en;
 
-    while (!s->player.error && exec_log_next(&s->life.log, &r->at, &en) > 0 && en.head.op != LOG_CALL_END) {
-        follow(r, &en);
+    while (!s->player.error && exec_log_next(&s->context.log, &r->at, &en) > 0 && en.head.op != LOG_CALL_END) {
+        serve_replay_follow(r, &en);
         player_play(&s->player, &en);
     }
     r->call = 0;
 }
 
 /* Values that are laid after the call's mark and before anything else of it. */
-static bool lays_first(struct server *s, struct ctl_reply *out)
+static bool serve_replay_binds_first(struct exec_server *s, struct ctl_reply *out)
 {
     size_t at = s->replay.at;
     struct log_entry en;
 
-    if (exec_log_next(&s->life.log, &at, &en) <= 0 || en.head.op != LOG_LAY)
+    if (exec_log_next(&s->context.log, &at, &en) <= 0 || en.head.op != LOG_BIND)
         return false;
     s->replay.at = at;
-    return stops(&s->replay, &en, out);
+    return serve_replay_stops(&s->replay, &en, out);
 }
 
-int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *out, struct err *e)
+int replay_time(struct exec_server *s, uint64_t pad_ns, struct ctl_reply *out, struct err *e)
 {
     struct replaying *r = &s->replay;
     uint64_t start, queued;
@@ -180,7 +181,7 @@ int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *out, struct
         return err_set(e, ERR_INPUT, "this executor has no clock of a device: its calls are replayed, not timed");
     if (!r->on || r->call != r->last)
         return err_set(e, ERR_INPUT, "only the last call of a log is timed, once its replay stands before it");
-    if (lays_first(s, out))
+    if (serve_replay_binds_first(s, out))
         return 0;
     for (int i = 0; i < 2 && !s->player.error; i++)
         if (!r->timer[i])
@@ -190,7 +191,7 @@ int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *out, struct
     start = now_ns();
     s->ops->pad(s->b, pad_ns);
     s->ops->record(s->b, r->timer[0], BACKEND_STREAM_LEGACY);
-    play_call(s);
+    serve_replay_play_call(s);
     s->ops->record(s->b, r->timer[1], BACKEND_STREAM_LEGACY);
     queued = now_ns();
     player_sync(&s->player);
@@ -204,7 +205,7 @@ int replay_time(struct server *s, uint64_t pad_ns, struct ctl_reply *out, struct
 
 /* ---- a log from elsewhere ---- */
 
-static bool as_request(const struct log_entry *en, struct wire_request *r)
+static bool serve_replay_as_request(const struct log_entry *en, struct wire_request *r)
 {
     if (en->head.op == LOG_ECHO) { /* a copy on the device, as far as checks go */
         r->head.op = WIRE_COPY;
@@ -220,72 +221,72 @@ static bool as_request(const struct log_entry *en, struct wire_request *r)
 }
 
 /* What only the device can tell is taken as it stands: the device says the same again, or the replay fails. */
-static void take_result(struct life *l, const struct log_entry *en, const struct wire_request *r)
+static void serve_replay_take_result(struct client_context *l, const struct log_entry *en, const struct wire_request *r)
 {
     struct wire_function_info any = {.max_dynamic = (uint32_t)l->info->shared_optin};
 
-    if (en->head.op == WIRE_MODULE && life_find_module(l, r->body.MODULE.sha256) < 0)
-        life_add_module(l, r->body.MODULE.sha256);
+    if (en->head.op == WIRE_MODULE && context_find_module(l, r->body.MODULE.sha256) < 0)
+        context_add_module(l, r->body.MODULE.sha256);
     else if (en->head.op == WIRE_FUNCTION)
-        life_add_function(l, r->body.FUNCTION.module, &any);
+        context_add_function(l, r->body.FUNCTION.module, &any);
     else if (en->head.op == WIRE_SYMBOL && en->head.result - WIRE_BASE >= l->info->reserved)
-        life_add_symbol(l, en->head.result, (uint64_t)1 << 20);
+        context_add_symbol(l, en->head.result, (uint64_t)1 << 20);
 }
 
-static bool take_own(struct life *l, const struct log_entry *en)
+static bool serve_replay_take_own(struct client_context *l, const struct log_entry *en)
 {
     const struct log_give *g = en->body;
-    const struct log_lay *lay = en->body;
+    const struct log_binding *binding = en->body;
 
     switch (en->head.op) {
     case LOG_GIVE: return pool_take_at(&l->pool, g->addr, g->n, POOL_JUDGE, 0);
-    case LOG_LAY: return life_holds(l, lay->addr, lay->n);
+    case LOG_BIND: return context_holds(l, binding->addr, binding->n);
     default: return en->head.op == LOG_CALL_BEGIN || en->head.op == LOG_CALL_END;
     }
 }
 
-static bool acceptable(struct life *l, const struct log_entry *en)
+static bool serve_replay_acceptable(struct client_context *l, const struct log_entry *en)
 {
     struct wire_request r;
     uint64_t result = 0;
 
-    if (en->head.op >= LOG_LAY && en->head.op != LOG_ECHO)
-        return take_own(l, en);
-    if (!as_request(en, &r) || life_take(l, &r, &result) != WIRE_OK)
+    if (en->head.op >= LOG_BIND && en->head.op != LOG_ECHO)
+        return serve_replay_take_own(l, en);
+    if (!serve_replay_as_request(en, &r) || context_take(l, &r, &result) != WIRE_OK)
         return false;
     if (en->head.op == WIRE_ALLOC || en->head.op == WIRE_STREAM_CREATE || en->head.op == WIRE_EVENT_CREATE)
         return result == en->head.result;
-    take_result(l, en, &r);
+    serve_replay_take_result(l, en, &r);
     return en->head.op != WIRE_FUNCTION || en->head.result == l->n_functions - 1;
 }
 
-static int check_log(struct life *l, struct err *e)
+static int serve_replay_check_log(struct client_context *l, struct err *e)
 {
     struct log_entry en;
     size_t at = 0;
     int more;
 
     while ((more = exec_log_next(&l->log, &at, &en)) > 0)
-        if (!acceptable(l, &en))
+        if (!serve_replay_acceptable(l, &en))
             return err_set(e, ERR_INPUT, "byte %zu of the log: %s cannot follow from what comes before%s%s", at,
                            exec_log_op_name(en.head.op), l->why[0] ? ": " : "", l->why);
     return more < 0 ? err_set(e, ERR_INPUT, "byte %zu of the log is no entry", at) : 0;
 }
 
-int life_adopt(struct server *s, int fd, uint64_t n, struct err *e)
+int context_adopt(struct exec_server *s, int fd, uint64_t n, struct err *e)
 {
-    struct exec_log *l = &s->life.log;
+    struct exec_log *l = &s->context.log;
 
     play_queue_drain(&s->queue);
     ring_close(&s->ring);
-    life_clear(&s->life);
+    context_clear(&s->context);
     play_queue_reset(&s->queue);
     s->replay.on = false;
     if (n > l->max || pread(fd, l->p, n, 0) != (ssize_t)n)
         return err_set(e, ERR_INPUT, "the log cannot be read");
     l->n = n;
-    if (check_log(&s->life, e) < 0) {
-        life_clear(&s->life);
+    if (serve_replay_check_log(&s->context, e) < 0) {
+        context_clear(&s->context);
         return -1;
     }
     play_queue_skip(&s->queue);

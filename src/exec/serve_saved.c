@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "exec/server.h"
+#include "exec/exec_server.h"
 
 #define SAVED_MOST ((uint64_t)4 << 30) /* more is played again from the start */
 
-void saved_drop(struct server *s)
+void saved_drop(struct exec_server *s)
 {
     struct saved *v = &s->replay.saved;
 
@@ -22,12 +22,12 @@ void saved_drop(struct server *s)
 
 /* Can nothing that the call does before it gives the block back read it? Such a one (the output of the call before) is
  * filled like memory that no block holds. */
-static bool given_back_first(const struct server *s, uint64_t addr)
+static bool serve_saved_given_back_first(const struct exec_server *s, uint64_t addr)
 {
     size_t at = s->replay.saved.at;
     struct log_entry en;
 
-    while (exec_log_next(&s->life.log, &at, &en) > 0)
+    while (exec_log_next(&s->context.log, &at, &en) > 0)
         switch (en.head.op) {
         case WIRE_FREE:
             if (((const struct wire_free *)en.body)->addr == addr)
@@ -35,39 +35,39 @@ static bool given_back_first(const struct server *s, uint64_t addr)
             break;
         case WIRE_ALLOC:
         case LOG_CALL_BEGIN:
-        case LOG_LAY: break;
+        case LOG_BIND: break;
         default: return false;
         }
     return false;
 }
 
-static bool is_kept(const struct server *s, const struct pool_block *b)
+static bool serve_saved_is_kept(const struct exec_server *s, const struct pool_block *b)
 {
-    return b->owner == POOL_FRONT && !given_back_first(s, b->addr);
+    return b->owner == POOL_CLIENT && !serve_saved_given_back_first(s, b->addr);
 }
 
-static uint64_t bytes_of(const struct server *s, const struct pool *p)
+static uint64_t serve_saved_bytes_of(const struct exec_server *s, const struct pool *p)
 {
     uint64_t n = 0;
 
     for (size_t i = 0; i < p->n; i++)
-        n += is_kept(s, &p->blocks[i]) ? p->blocks[i].bytes : 0;
+        n += serve_saved_is_kept(s, &p->blocks[i]) ? p->blocks[i].bytes : 0;
     for (size_t i = 0; i < s->replay.saved.n_variables; i++)
         n += s->replay.saved.variables[i].bytes;
     return n;
 }
 
 /* f for each range that is kept: blocks of the front, then variables. The judge lays its own again. */
-static void each(struct server *s, const struct pool *p, uint8_t *bytes,
-                 void (*f)(struct server *s, uint64_t addr, uint8_t *bytes, uint64_t n))
+static void serve_saved_each(struct exec_server *s, const struct pool *p, uint8_t *bytes,
+                             void (*f)(struct exec_server *s, uint64_t addr, uint8_t *bytes, uint64_t n))
 {
     for (size_t i = 0; i < p->n; i++)
-        if (is_kept(s, &p->blocks[i])) {
+        if (serve_saved_is_kept(s, &p->blocks[i])) {
             f(s, p->blocks[i].addr, bytes, p->blocks[i].bytes);
             bytes += p->blocks[i].bytes;
         }
     for (size_t i = 0; i < s->replay.saved.n_variables; i++) {
-        const struct life_symbol *v = &s->replay.saved.variables[i];
+        const struct context_symbol *v = &s->replay.saved.variables[i];
 
         f(s, v->addr, bytes, v->bytes);
         bytes += v->bytes;
@@ -77,11 +77,11 @@ static void each(struct server *s, const struct pool *p, uint8_t *bytes,
 /* ---- variables, where they lie in this replay ---- */
 
 struct finding_variables {
-    struct server *s;
+    struct exec_server *s;
     uint32_t module;
 };
 
-static void add_variable(struct saved *v, uint64_t addr, uint64_t bytes)
+static void serve_saved_add_variable(struct saved *v, uint64_t addr, uint64_t bytes)
 {
     for (size_t i = 0; i < v->n_variables; i++)
         if (v->variables[i].addr == addr)
@@ -89,43 +89,43 @@ static void add_variable(struct saved *v, uint64_t addr, uint64_t bytes)
     if (v->n_variables == v->cap_variables)
         v->variables = xrealloc(v->variables, (v->cap_variables = v->cap_variables ? v->cap_variables * 2 : 64) *
                                                   sizeof *v->variables);
-    v->variables[v->n_variables++] = (struct life_symbol){addr, bytes};
+    v->variables[v->n_variables++] = (struct context_symbol){addr, bytes};
 }
 
-static void find_variable(void *ctx, const char *name)
+static void serve_saved_find_variable(void *ctx, const char *name)
 {
     struct finding_variables *f = ctx;
     uint64_t addr = 0, bytes = 0;
 
     if (player_symbol(&f->s->player, f->module, name, strlen(name), &addr, &bytes) == WIRE_OK && addr && bytes)
-        add_variable(&f->s->replay.saved, addr, bytes);
+        serve_saved_add_variable(&f->s->replay.saved, addr, bytes);
 }
 
-static void find_variables(struct server *s)
+static void serve_saved_find_variables(struct exec_server *s)
 {
-    for (uint32_t i = 0; i < s->life.n_symbols; i++)
-        add_variable(&s->replay.saved, s->life.symbols[i].addr, s->life.symbols[i].bytes);
-    for (uint32_t m = 0; m < s->life.n_modules; m++) {
-        const struct image *im = images_find(&s->images, s->life.modules[m]);
+    for (uint32_t i = 0; i < s->context.n_symbols; i++)
+        serve_saved_add_variable(&s->replay.saved, s->context.symbols[i].addr, s->context.symbols[i].bytes);
+    for (uint32_t m = 0; m < s->context.n_modules; m++) {
+        const struct image *im = images_find(&s->images, s->context.modules[m]);
 
         if (im && s->player.modules[m])
-            image_variables(im, find_variable, &(struct finding_variables){s, m});
+            image_variables(im, serve_saved_find_variable, &(struct finding_variables){s, m});
     }
 }
 
-static void keep(struct server *s, uint64_t addr, uint8_t *bytes, uint64_t n)
+static void serve_saved_keep(struct exec_server *s, uint64_t addr, uint8_t *bytes, uint64_t n)
 {
     if (!s->player.error)
         s->player.error = s->ops->read(s->b, bytes, addr, n);
 }
 
-static void put_back(struct server *s, uint64_t addr, uint8_t *bytes, uint64_t n)
+static void serve_saved_put_back(struct exec_server *s, uint64_t addr, uint8_t *bytes, uint64_t n)
 {
     if (!s->player.error)
         s->player.error = s->ops->write(s->b, addr, bytes, n, BACKEND_STREAM_LEGACY);
 }
 
-static void pool_copy(struct pool *to, const struct pool *from)
+static void serve_saved_pool_copy(struct pool *to, const struct pool *from)
 {
     struct pool_block *blocks = to->blocks;
 
@@ -137,28 +137,28 @@ static void pool_copy(struct pool *to, const struct pool *from)
     to->cap = from->n ? from->n : 1;
 }
 
-void saved_take(struct server *s)
+void saved_take(struct exec_server *s)
 {
     struct replaying *r = &s->replay;
     struct saved *v = &r->saved;
 
     saved_drop(s);
-    find_variables(s);
+    serve_saved_find_variables(s);
     v->at = r->at;
-    v->n = bytes_of(s, &r->pool);
+    v->n = serve_saved_bytes_of(s, &r->pool);
     if (s->player.error || v->n > SAVED_MOST || !(v->bytes = malloc(v->n ? v->n : 1)))
         return;
-    pool_copy(&v->pool, &r->pool);
-    v->events = xcalloc(LIFE_EVENTS, 1);
-    for (uint32_t i = 0; i < LIFE_STREAMS; i++)
+    serve_saved_pool_copy(&v->pool, &r->pool);
+    v->events = xcalloc(CONTEXT_EVENTS, 1);
+    for (uint32_t i = 0; i < CONTEXT_STREAMS; i++)
         v->streams[i] = s->player.streams[i] != NULL;
-    for (uint32_t i = 0; i < LIFE_EVENTS; i++)
+    for (uint32_t i = 0; i < CONTEXT_EVENTS; i++)
         v->events[i] = s->player.events[i] != NULL;
-    each(s, &r->pool, v->bytes, keep);
+    serve_saved_each(s, &r->pool, v->bytes, serve_saved_keep);
     v->valid = !s->player.error;
 }
 
-static bool follow_range(struct server *s, uint64_t addr, uint8_t *bytes, uint64_t n)
+static bool serve_saved_follow_range(struct exec_server *s, uint64_t addr, uint8_t *bytes, uint64_t n)
 {
     uint8_t *now = malloc(n ? n : 1);
     bool moved;
@@ -174,14 +174,14 @@ static bool follow_range(struct server *s, uint64_t addr, uint8_t *bytes, uint64
 }
 
 /* A block that the call gave back, or took anew with another size, keeps what it had. */
-static bool outlives(const struct server *s, const struct pool_block *was)
+static bool serve_saved_outlives(const struct exec_server *s, const struct pool_block *was)
 {
     const struct pool_block *b = pool_find(&s->replay.pool, was->addr, was->bytes);
 
-    return b && b->addr == was->addr && b->bytes == was->bytes && b->owner == POOL_FRONT;
+    return b && b->addr == was->addr && b->bytes == was->bytes && b->owner == POOL_CLIENT;
 }
 
-bool saved_follow(struct server *s)
+bool saved_follow(struct exec_server *s)
 {
     struct saved *v = &s->replay.saved;
     uint8_t *bytes = v->bytes;
@@ -190,34 +190,34 @@ bool saved_follow(struct server *s)
     if (!s->replay.on || !v->valid || player_sync(&s->player))
         return false;
     for (size_t i = 0; i < v->pool.n; i++)
-        if (is_kept(s, &v->pool.blocks[i])) {
-            if (outlives(s, &v->pool.blocks[i]))
-                moved |= follow_range(s, v->pool.blocks[i].addr, bytes, v->pool.blocks[i].bytes);
+        if (serve_saved_is_kept(s, &v->pool.blocks[i])) {
+            if (serve_saved_outlives(s, &v->pool.blocks[i]))
+                moved |= serve_saved_follow_range(s, v->pool.blocks[i].addr, bytes, v->pool.blocks[i].bytes);
             bytes += v->pool.blocks[i].bytes;
         }
     for (size_t i = 0; i < v->n_variables; i++) {
-        moved |= follow_range(s, v->variables[i].addr, bytes, v->variables[i].bytes);
+        moved |= serve_saved_follow_range(s, v->variables[i].addr, bytes, v->variables[i].bytes);
         bytes += v->variables[i].bytes;
     }
     return moved;
 }
 
 /* Streams and events that the call destroyed are there again. */
-static void revive(struct server *s)
+static void serve_saved_revive(struct exec_server *s)
 {
     const struct saved *v = &s->replay.saved;
 
-    for (uint32_t i = 0; i < LIFE_STREAMS && !s->player.error; i++)
+    for (uint32_t i = 0; i < CONTEXT_STREAMS && !s->player.error; i++)
         if (v->streams[i] && !s->player.streams[i])
             s->player.error = s->ops->stream(s->b, 1, 0, &s->player.streams[i]);
-    for (uint32_t i = 0; i < LIFE_EVENTS && !s->player.error; i++)
+    for (uint32_t i = 0; i < CONTEXT_EVENTS && !s->player.error; i++)
         if (v->events[i] && !s->player.events[i])
             s->player.error = s->ops->event(s->b, 0, &s->player.events[i]);
 }
 
-/* What the call allocates holds nothing of the play before. Where a block lived at the call's start, put_back
- * follows. */
-static void fill_allocations(struct server *s)
+/* What the call allocates holds nothing of the play before. Where a block lived at the call's start,
+ * serve_saved_put_back follows. */
+static void serve_saved_fill_allocations(struct exec_server *s)
 {
     const struct pool *p = &s->replay.pool;
     size_t at = s->replay.saved.at;
@@ -227,10 +227,10 @@ static void fill_allocations(struct server *s)
         const struct wire_memset m = {.addr = p->blocks[i].addr, .count = p->blocks[i].bytes, .value = {0xff},
                                       .width = 1};
 
-        if (p->blocks[i].owner == POOL_FRONT && !is_kept(s, &p->blocks[i]))
+        if (p->blocks[i].owner == POOL_CLIENT && !serve_saved_is_kept(s, &p->blocks[i]))
             s->player.error = s->ops->set(s->b, &m, BACKEND_STREAM_LEGACY);
     }
-    while (!s->player.error && exec_log_next(&s->life.log, &at, &en) > 0) {
+    while (!s->player.error && exec_log_next(&s->context.log, &at, &en) > 0) {
         const struct wire_alloc *a = en.body;
         const struct wire_memset m = {.addr = en.head.result, .count = en.head.op == WIRE_ALLOC ? a->bytes : 0,
                                       .value = {0xff}, .width = 1};
@@ -240,7 +240,7 @@ static void fill_allocations(struct server *s)
     }
 }
 
-static void fill(struct server *s, uint64_t from, uint64_t to)
+static void serve_saved_fill(struct exec_server *s, uint64_t from, uint64_t to)
 {
     uint64_t end = WIRE_BASE + s->ops->mapped(s->b);
     struct wire_memset m = {.addr = from, .width = 1};
@@ -253,21 +253,21 @@ static void fill(struct server *s, uint64_t from, uint64_t to)
 }
 
 /* Nothing of the call before is left there. The blocks are sorted. */
-void saved_clean(struct server *s)
+void saved_clean(struct exec_server *s)
 {
     const struct pool *p = &s->replay.pool;
     uint64_t at = WIRE_BASE;
 
     for (size_t i = 0; i < p->n; i++) {
-        if (p->blocks[i].owner == POOL_FRONT && !is_kept(s, &p->blocks[i]))
+        if (p->blocks[i].owner == POOL_CLIENT && !serve_saved_is_kept(s, &p->blocks[i]))
             continue;
-        fill(s, at, p->blocks[i].addr);
+        serve_saved_fill(s, at, p->blocks[i].addr);
         at = p->blocks[i].addr + p->blocks[i].bytes;
     }
-    fill(s, at, UINT64_MAX);
+    serve_saved_fill(s, at, UINT64_MAX);
 }
 
-int saved_restore(struct server *s, struct err *e)
+int saved_restore(struct exec_server *s, struct err *e)
 {
     struct replaying *r = &s->replay;
 
@@ -277,15 +277,15 @@ int saved_restore(struct server *s, struct err *e)
         return 0; /* it stays failed, and says so */
     for (size_t i = 0; i < r->pool.n; i++)
         s->ops->block(s->b, r->pool.blocks[i].addr, 0, false);
-    pool_copy(&r->pool, &r->saved.pool);
+    serve_saved_pool_copy(&r->pool, &r->saved.pool);
     for (size_t i = 0; i < r->pool.n; i++)
         s->ops->block(s->b, r->pool.blocks[i].addr, r->pool.blocks[i].bytes, true);
-    revive(s);
+    serve_saved_revive(s);
     if (!s->ops->mapped || !s->player.drains)
-        fill_allocations(s);
+        serve_saved_fill_allocations(s);
     else if (!s->player.no_launches)
         saved_clean(s);
-    each(s, &r->pool, r->saved.bytes, put_back);
+    serve_saved_each(s, &r->pool, r->saved.bytes, serve_saved_put_back);
     r->at = r->saved.at;
     return 0;
 }

@@ -4,11 +4,11 @@
 
 #include "base/dtype.h"
 #include "exec/ctl.h"
-#include "exec/server.h"
+#include "exec/exec_server.h"
 
 #define UNIT ((uint64_t)2 << 20)
 
-static struct shared *find(struct server *s, uint64_t addr, uint64_t n)
+static struct shared *serve_shared_find(struct exec_server *s, uint64_t addr, uint64_t n)
 {
     for (int i = 0; i < SERVER_SHARES; i++) {
         struct shared *m = &s->shared[i];
@@ -19,7 +19,7 @@ static struct shared *find(struct server *s, uint64_t addr, uint64_t n)
     return NULL;
 }
 
-void shared_clear(struct server *s)
+void shared_clear(struct exec_server *s)
 {
     if (s->ops->unshare)
         s->ops->unshare(s->b);
@@ -27,7 +27,7 @@ void shared_clear(struct server *s)
 }
 
 /* Behind what is there already; 0: there is no more room. */
-static uint64_t place(const struct server *s, uint64_t bytes, int *ret_i)
+static uint64_t serve_shared_place(const struct exec_server *s, uint64_t bytes, int *ret_i)
 {
     uint64_t at = WIRE_BASE + s->info.reserved / 2;
     int i = 0;
@@ -41,13 +41,13 @@ static uint64_t place(const struct server *s, uint64_t bytes, int *ret_i)
            at + bytes <= WIRE_BASE + s->info.reserved ? at : 0;
 }
 
-int shared_add(struct server *s, const struct ctl_request *q, int fd, struct ctl_reply *out, struct err *e)
+int shared_add(struct exec_server *s, const struct ctl_request *q, int fd, struct ctl_reply *out, struct err *e)
 {
     struct shared m = {.bytes = q->a, .inputs = q->b};
     struct log_give g = {0, q->b};
     int i;
 
-    if (!s->ops->share || fd < 0 || !m.bytes || m.inputs > m.bytes || !(m.addr = place(s, m.bytes, &i)))
+    if (!s->ops->share || fd < 0 || !m.bytes || m.inputs > m.bytes || !(m.addr = serve_shared_place(s, m.bytes, &i)))
         return err_set(e, ERR_INPUT, "memory that cannot be shared");
     if (s->ops->share(s->b, fd, m.addr, m.bytes, e) < 0)
         return -1;
@@ -55,7 +55,7 @@ int shared_add(struct server *s, const struct ctl_request *q, int fd, struct ctl
     out->v[0] = g.addr = m.addr;
     if (!m.inputs)
         return 0;
-    if (!pool_take_at(&s->life.pool, m.addr, m.inputs, POOL_JUDGE, 0)) {
+    if (!pool_take_at(&s->context.pool, m.addr, m.inputs, POOL_JUDGE, 0)) {
         err_set(e, ERR_ENV, "no %llu bytes of device memory are left", (unsigned long long)m.inputs);
         return err_lack(e, LACK_DEVICE);
     }
@@ -64,16 +64,16 @@ int shared_add(struct server *s, const struct ctl_request *q, int fd, struct ctl
     return 0;
 }
 
-int shared_laid(struct server *s, const struct ctl_request *q, struct err *e)
+int shared_bound(struct exec_server *s, const struct ctl_request *q, struct err *e)
 {
-    const struct log_lay m = {q->a, q->d, q->tag, s->life.call};
+    const struct log_binding m = {q->a, q->d, q->tag, s->context.call};
 
     if (!s->replay.on)
         serve_settle(s);
-    if (!find(s, q->a, q->d) || !serve_holds(s, q->a, q->d))
+    if (!serve_shared_find(s, q->a, q->d) || !serve_holds(s, q->a, q->d))
         return err_set(e, ERR_INPUT, "values do not lie within shared memory");
     if (!s->replay.on) {
-        serve_log_own(s, LOG_LAY, &m, sizeof m);
+        serve_log_own(s, LOG_BIND, &m, sizeof m);
         play_queue_go(&s->queue);
         play_queue_drain(&s->queue);
     }
@@ -82,40 +82,40 @@ int shared_laid(struct server *s, const struct ctl_request *q, struct err *e)
     return 0;
 }
 
-static int failed(const struct server *s, struct err *e)
+static int serve_shared_failed(const struct exec_server *s, struct err *e)
 {
     return err_set(e, ERR_INPUT, "the device has failed: %s", s->player.why);
 }
 
-int shared_pull(struct server *s, const struct ctl_request *q, struct err *e)
+int shared_pull(struct exec_server *s, const struct ctl_request *q, struct err *e)
 {
     if (!s->replay.on)
         serve_settle(s);
-    if (!find(s, q->a, q->b))
+    if (!serve_shared_find(s, q->a, q->b))
         return err_set(e, ERR_INPUT, "this is no shared memory");
     if (player_sync(&s->player) || (s->ops->pull && s->ops->pull(s->b, q->a, q->b)))
-        return failed(s, e);
+        return serve_shared_failed(s, e);
     return 0;
 }
 
 /* Bytes of an element; 0: the copy would be a cast, or of no type. */
-static uint64_t item_of(const struct wire_strided *m)
+static uint64_t serve_shared_item_of(const struct wire_strided *m)
 {
     if (m->to_dtype >= DT_COUNT || m->to_dtype != m->from_dtype)
         return 0;
     return dt_size((enum dtype)m->to_dtype) * (uint64_t)dt_components((enum dtype)m->to_dtype);
 }
 
-static uint64_t bytes_of(const struct wire_strided *m)
+static uint64_t serve_shared_bytes_of(const struct wire_strided *m)
 {
-    uint64_t n = m->dims <= WIRE_DIMS ? item_of(m) : 0;
+    uint64_t n = m->dims <= WIRE_DIMS ? serve_shared_item_of(m) : 0;
 
     for (uint32_t i = 0; i < m->dims && n; i++)
         n = m->size[i] > 0 && n <= ((uint64_t)1 << 40) / (uint64_t)m->size[i] ? n * (uint64_t)m->size[i] : 0;
     return n;
 }
 
-static bool within(const struct wire_strided *m, uint64_t span, uint64_t item)
+static bool serve_shared_within(const struct wire_strided *m, uint64_t span, uint64_t item)
 {
     uint64_t last = 0;
 
@@ -129,22 +129,23 @@ static bool within(const struct wire_strided *m, uint64_t span, uint64_t item)
     return last < span && (last + 1) * item <= span;
 }
 
-int shared_tile(struct server *s, const struct wire_strided *m, uint64_t span, struct err *e)
+int shared_tile(struct exec_server *s, const struct wire_strided *m, uint64_t span, struct err *e)
 {
-    uint64_t n = bytes_of(m);
-    const struct shared *to = find(s, m->to, n);
+    uint64_t n = serve_shared_bytes_of(m);
+    const struct shared *to = serve_shared_find(s, m->to, n);
 
     if (!s->replay.on)
         serve_settle(s);
-    if (!n || !to || to->inputs || !serve_holds(s, m->from, span) || !within(m, span, item_of(m)))
+    if (!n || !to || to->inputs || !serve_holds(s, m->from, span) ||
+        !serve_shared_within(m, span, serve_shared_item_of(m)))
         return err_set(e, ERR_INPUT, "what should be looked at does not lie within one allocation");
     if (player_sync(&s->player))
-        return failed(s, e);
+        return serve_shared_failed(s, e);
     if (m->dims == 1 && m->from_stride[0] == 1)
         s->player.error = s->ops->copy(s->b, m->to, m->from, n, BACKEND_STREAM_LEGACY);
     else
         s->player.error = s->ops->strided(s->b, m, BACKEND_STREAM_LEGACY);
     if (player_sync(&s->player) || (s->ops->pull && s->ops->pull(s->b, m->to, n)))
-        return failed(s, e);
+        return serve_shared_failed(s, e);
     return 0;
 }

@@ -5,12 +5,12 @@
 #ifndef MC_EXEC_SHUFFLE_H
 #define MC_EXEC_SHUFFLE_H
 
-#include "exec/life.h"
-#include "exec/log.h"
+#include "exec/context.h"
+#include "exec/exec_log.h"
 
 /* Queues: one a stream; what happens at once when the host asks (allocations, waits of the host); releases, which come
  * behind all that was asked for before them; and what changes a handle. */
-enum { SHUFFLE_HOST = LIFE_STREAMS, SHUFFLE_FREES, SHUFFLE_CHANGES, SHUFFLE_QUEUES };
+enum { SHUFFLE_HOST = CONTEXT_STREAMS, SHUFFLE_FREES, SHUFFLE_CHANGES, SHUFFLE_QUEUES };
 
 struct shuffle_node {
     struct log_entry en;
@@ -31,8 +31,8 @@ struct shuffle_user { /* the last one in a queue */
     struct shuffle_need at;
     uint32_t next;
 };
-enum { SHUFFLE_EVENT, SHUFFLE_FUNCTION = LIFE_EVENTS, SHUFFLE_STREAM = SHUFFLE_FUNCTION + LIFE_FUNCTIONS,
-       SHUFFLE_HANDLES = SHUFFLE_STREAM + LIFE_STREAMS };
+enum { SHUFFLE_EVENT, SHUFFLE_FUNCTION = CONTEXT_EVENTS, SHUFFLE_STREAM = SHUFFLE_FUNCTION + CONTEXT_FUNCTIONS,
+       SHUFFLE_HANDLES = SHUFFLE_STREAM + CONTEXT_STREAMS };
 struct shuffle_freed {
     uint64_t addr, bytes;
     uint32_t count; /* of SHUFFLE_FREES */
@@ -45,7 +45,7 @@ struct shuffle {
     struct shuffle_freed *freed;
     size_t n_nodes, cap_nodes, n_needs, cap_needs, n_users, cap_users, n_freed, cap_freed;
     uint32_t asked[SHUFFLE_QUEUES], played[SHUFFLE_QUEUES], head[SHUFFLE_QUEUES], tail[SHUFFLE_QUEUES];
-    bool apart[LIFE_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
+    bool apart[CONTEXT_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
 };
 
 void shuffle_init(struct shuffle *s);  /* a life's start */

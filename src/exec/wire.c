@@ -5,7 +5,7 @@
 
 #include "base/dtype.h"
 
-static const struct op {
+static const struct wire_op_state {
     const char *name;
     uint32_t size, max_tail, kind;
 } ops[WIRE_OP_COUNT] = {
@@ -38,9 +38,9 @@ size_t wire_message(unsigned op, size_t tail)
     return sizeof(struct wire_head) + wire_size(op) + (tail + 7) / 8 * 8;
 }
 
-static bool head_fits(const struct wire_head *h, size_t n)
+static bool wire_head_fits(const struct wire_head *h, size_t n)
 {
-    const struct op *o = h->op < WIRE_OP_COUNT ? &ops[h->op] : NULL;
+    const struct wire_op_state *o = h->op < WIRE_OP_COUNT ? &ops[h->op] : NULL;
 
     if (!o || h->tail > o->max_tail || h->bytes != n || n != wire_message(h->op, h->tail))
         return false;
@@ -56,7 +56,7 @@ bool wire_parse(const void *msg, size_t n, struct wire_request *ret)
     if (n < sizeof ret->head)
         return false;
     memcpy(&ret->head, p, sizeof ret->head);
-    if (!head_fits(&ret->head, n))
+    if (!wire_head_fits(&ret->head, n))
         return false;
     memcpy(&ret->body, p + sizeof ret->head, ops[ret->head.op].size);
     ret->tail = p + sizeof ret->head + ops[ret->head.op].size;

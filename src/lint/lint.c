@@ -25,7 +25,7 @@ struct leaf_list {
     size_t n;
 };
 
-static int add_leaf(const json_t *node, const char *path, void *ctx, struct err *e)
+static int lint_add_leaf(const json_t *node, const char *path, void *ctx, struct err *e)
 {
     struct leaf_list *l = ctx;
 
@@ -38,11 +38,11 @@ static int add_leaf(const json_t *node, const char *path, void *ctx, struct err 
 }
 
 /* The tensors of a section; they point into the frame. *ret is owned. */
-static int tensors_of(const struct section *s, struct tensor **ret, size_t *ret_n, struct err *e)
+static int lint_tensors_of(const struct section *s, struct tensor **ret, size_t *ret_n, struct err *e)
 {
     struct leaf_list l = {0};
     struct tensor *v;
-    int rc = tree_each(s->tree, add_leaf, &l, e);
+    int rc = tree_each(s->tree, lint_add_leaf, &l, e);
 
     v = xcalloc(l.n + 1, sizeof *v);
     for (size_t i = 0; i < l.n && rc == 0; i++)
@@ -57,7 +57,7 @@ static int tensors_of(const struct section *s, struct tensor **ret, size_t *ret_
     return 0;
 }
 
-static double *doubles_of(const struct tensor *t)
+static double *lint_doubles_of(const struct tensor *t)
 {
     double *v = xcalloc((size_t)t->n + 1, sizeof *v);
 
@@ -71,7 +71,8 @@ struct draw {
     size_t n_in, n_out;
 };
 
-static struct tolerance tolerance_at(const struct lint_state *s, int level, const struct ref_draw *d, size_t output)
+static struct tolerance lint_tolerance_at(const struct lint_state *s, int level, const struct ref_draw *d,
+                                          size_t output)
 {
     if (level == LEVEL_STRICT)
         return ref_tolerance(d, output, protocol_find("strict"), task_setting(s->task, s->variant, "tolerance"));
@@ -79,8 +80,8 @@ static struct tolerance tolerance_at(const struct lint_state *s, int level, cons
 }
 
 /* As correct_compare does: an ill-conditioned output decides nothing, so everything passes it. */
-static bool taken(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
-                  const struct tolerance *tol, double *max_err)
+static bool lint_taken(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
+                       const struct tolerance *tol, double *max_err)
 {
     struct comparison c;
 
@@ -89,7 +90,7 @@ static bool taken(const struct tensor *eager, const struct tensor *oracle, const
     return c.kind == CMP_SAME || (c.kind == CMP_VALUES && !tol->usable);
 }
 
-struct judge {
+struct lint_judge_state {
     struct lint_state *s;
     int level;
     const struct tensor *eager, *oracle;
@@ -97,23 +98,23 @@ struct judge {
     uint8_t *bytes;
 };
 
-static bool judge_answer(enum trivial k, const double *v, void *ctx)
+static bool lint_judge_answer(enum trivial k, const double *v, void *ctx)
 {
-    struct judge *j = ctx;
+    struct lint_judge_state *j = ctx;
     struct tensor got = *j->eager;
     double err;
 
     for (int64_t i = 0; i < got.n; i++)
         tensor_put(got.dtype, j->bytes, i, v[i]);
     got.data = j->bytes;
-    if (!taken(j->eager, j->oracle, &got, &j->tol, &err))
+    if (!lint_taken(j->eager, j->oracle, &got, &j->tol, &err))
         return false;
     j->s->trivial_err[j->level][k] = fmax(j->s->trivial_err[j->level][k], err);
     return true;
 }
 
-static void note_output(struct lint_group *g, const struct ref_draw *d, size_t i, const double *want, size_t n,
-                        double *top, bool *constant)
+static void lint_note_output(struct lint_group *g, const struct ref_draw *d, size_t i, const double *want, size_t n,
+                             double *top, bool *constant)
 {
     const json_t *row = json_array_get(d->noise, i);
     double mine = 0;
@@ -132,7 +133,7 @@ static void note_output(struct lint_group *g, const struct ref_draw *d, size_t i
 }
 
 /* Keeps the answer for the next draw. Takes over v. */
-static void keep_last(struct lint_group *g, size_t i, double *v, size_t n)
+static void lint_keep_last(struct lint_group *g, size_t i, double *v, size_t n)
 {
     if (i >= g->n_last) {
         g->last = xrealloc(g->last, (i + 1) * sizeof *g->last);
@@ -146,40 +147,40 @@ static void keep_last(struct lint_group *g, size_t i, double *v, size_t n)
     g->last_n[i] = n;
 }
 
-static double *matching_input(const struct draw *d, const struct tensor *out)
+static double *lint_matching_input(const struct draw *d, const struct tensor *out)
 {
     for (size_t i = 0; i < d->n_in; i++)
         if (d->in[i].n == out->n)
-            return doubles_of(&d->in[i]);
+            return lint_doubles_of(&d->in[i]);
     return NULL;
 }
 
-static void try_output(struct lint_state *s, int group, const struct ref_draw *r, const struct draw *d, size_t i,
-                       double *top, bool *constant)
+static void lint_try_output(struct lint_state *s, int group, const struct ref_draw *r, const struct draw *d, size_t i,
+                            double *top, bool *constant)
 {
     struct lint_group *g = &s->group[group];
     const struct tensor *eager = &d->eager[i], *oracle = &d->oracle[i];
     size_t n = (size_t)eager->n;
-    double *want = doubles_of(oracle), *input = matching_input(d, eager);
+    double *want = lint_doubles_of(oracle), *input = lint_matching_input(d, eager);
     struct trivial_case c = {want, n, input, i < g->n_last && g->last_n[i] == n ? g->last[i] : NULL};
     uint8_t *bytes = xcalloc(n + 1, 16);
 
-    note_output(g, r, i, want, n, top, constant);
+    lint_note_output(g, r, i, want, n, top, constant);
     for (int k = 0; k < N_LEVELS; k++) {
-        struct judge j = {s, k, eager, oracle, tolerance_at(s, k, r, i), bytes};
+        struct lint_judge_state j = {s, k, eager, oracle, lint_tolerance_at(s, k, r, i), bytes};
 
         if (lint_levels[k].group != group)
             continue;
         g->unusable += !j.tol.usable;
         s->allowed[k] = fmax(s->allowed[k], j.tol.abs);
-        battery_run(&s->battery[k], &c, judge_answer, &j);
+        battery_run(&s->battery[k], &c, lint_judge_answer, &j);
     }
     free(bytes);
     free(input);
-    keep_last(g, i, want, n);
+    lint_keep_last(g, i, want, n);
 }
 
-static struct lint_drop *drop_row(struct lint_group *g, const json_t *x)
+static struct lint_drop *lint_drop_row(struct lint_group *g, const json_t *x)
 {
     int64_t call = json_i64(x, "call", -1);
 
@@ -194,23 +195,23 @@ static struct lint_drop *drop_row(struct lint_group *g, const json_t *x)
     return &g->drop[g->n_drop++];
 }
 
-static int try_drop(struct lint_state *s, int group, const struct frame *f, const json_t *x, const struct ref_draw *r,
-                    const struct draw *d, struct err *e)
+static int lint_try_drop(struct lint_state *s, int group, const struct frame *f, const json_t *x,
+                         const struct ref_draw *r, const struct draw *d, struct err *e)
 {
-    struct lint_drop *row = drop_row(&s->group[group], x);
+    struct lint_drop *row = lint_drop_row(&s->group[group], x);
     struct section out;
     struct tensor *got;
     size_t n;
 
-    if (ref_section_parse(f, json_object_get(x, "out"), &out, e) < 0 || tensors_of(&out, &got, &n, e) < 0)
+    if (ref_section_parse(f, json_object_get(x, "out"), &out, e) < 0 || lint_tensors_of(&out, &got, &n, e) < 0)
         return -1;
     for (int k = 0; k < N_LEVELS && row && n == d->n_out; k++) {
         bool ok = lint_levels[k].group == group;
         double err = 0, worst = 0;
 
         for (size_t i = 0; i < n && ok; i++) {
-            struct tolerance tol = tolerance_at(s, k, r, i);
-            ok = taken(&d->eager[i], &d->oracle[i], &got[i], &tol, &err);
+            struct tolerance tol = lint_tolerance_at(s, k, r, i);
+            ok = lint_taken(&d->eager[i], &d->oracle[i], &got[i], &tol, &err);
             worst = fmax(worst, err);
         }
         row->passed[k] += ok;
@@ -220,7 +221,7 @@ static int try_drop(struct lint_state *s, int group, const struct frame *f, cons
     return 0;
 }
 
-static int take_draw(struct lint_state *s, const struct frame *f, struct err *e)
+static int lint_take_draw(struct lint_state *s, const struct frame *f, struct err *e)
 {
     int group = !strcmp(json_str(f->head, "group", ""), "strict") ? GROUP_STRICT : GROUP_KERNELBENCH, rc = -1;
     struct lint_group *g = &s->group[group];
@@ -233,14 +234,14 @@ static int take_draw(struct lint_state *s, const struct frame *f, struct err *e)
 
     if (ref_draw_parse(f, f->head, &r, e) < 0)
         return -1;
-    if (tensors_of(&r.inputs, &d.in, &d.n_in, e) == 0 && tensors_of(&r.eager, &d.eager, &d.n_out, e) == 0 &&
-        tensors_of(&r.oracle, &d.oracle, &n_oracle, e) == 0)
+    if (lint_tensors_of(&r.inputs, &d.in, &d.n_in, e) == 0 && lint_tensors_of(&r.eager, &d.eager, &d.n_out, e) == 0 &&
+        lint_tensors_of(&r.oracle, &d.oracle, &n_oracle, e) == 0)
         rc = n_oracle == d.n_out ? 0 : err_set(e, ERR_BUG, "the reference side sent an oracle of another structure");
     for (i = 0; i < d.n_out && rc == 0; i++)
-        try_output(s, group, &r, &d, i, &top, &constant);
+        lint_try_output(s, group, &r, &d, i, &top, &constant);
     json_array_foreach(json_object_get(f->head, "dropped"), i, x)
         if (rc == 0)
-            rc = try_drop(s, group, f, x, &r, &d, e);
+            rc = lint_try_drop(s, group, f, x, &r, &d, e);
     g->max_expected = fmax(g->max_expected, top);
     g->min_top = g->draws ? fmin(g->min_top, top) : top;
     g->constant += d.n_out > 0 && constant;
@@ -254,7 +255,7 @@ static int take_draw(struct lint_state *s, const struct frame *f, struct err *e)
 
 /* ---- the conversation ---- */
 
-static json_t *request_of(const struct lint_state *s)
+static json_t *lint_request_of(const struct lint_state *s)
 {
     const struct lint_options *o = s->o;
     const json_t *variant = task_variant(s->task, s->variant), *regimes = task_setting(s->task, s->variant, "regimes");
@@ -268,7 +269,7 @@ static json_t *request_of(const struct lint_state *s)
     return req;
 }
 
-static void broken(const struct lint_state *s, const json_t *head, json_t *findings)
+static void lint_broken(const struct lint_state *s, const json_t *head, json_t *findings)
 {
     const char *type = json_str(head, "type", "");
     int64_t line = json_i64(head, "line", 0);
@@ -285,11 +286,11 @@ static void broken(const struct lint_state *s, const json_t *head, json_t *findi
 }
 
 /* Draws until the facts come. 0 also when the task turned out to be broken: then it is among the findings. */
-static int talk(struct lint_state *s, struct child *c, json_t *findings, struct err *e)
+static int lint_talk(struct lint_state *s, struct child *c, json_t *findings, struct err *e)
 {
     double deadline = now_s() + s->o->timeout_s;
     enum frame_fault fault = FRAME_OK;
-    json_t *req = request_of(s);
+    json_t *req = lint_request_of(s);
     struct frame f;
     int rc;
 
@@ -304,11 +305,11 @@ static int talk(struct lint_state *s, struct child *c, json_t *findings, struct 
         bool more = !strcmp(op, "draw");
 
         if (more)
-            rc = take_draw(s, &f, e);
+            rc = lint_take_draw(s, &f, e);
         else if (!strcmp(op, "done"))
             s->facts = json_incref(json_object_get(f.head, "facts"));
         else
-            broken(s, f.head, findings);
+            lint_broken(s, f.head, findings);
         frame_free(&f);
         if (!more)
             return rc;
@@ -323,7 +324,7 @@ static int talk(struct lint_state *s, struct child *c, json_t *findings, struct 
     return -1;
 }
 
-static void state_free(struct lint_state *s)
+static void lint_state_free(struct lint_state *s)
 {
     for (int i = 0; i < N_GROUPS; i++) {
         for (size_t k = 0; k < s->group[i].n_last; k++)
@@ -346,7 +347,7 @@ static int lint_variant(struct linter *l, const struct task *t, int variant, jso
 
     if (forkserver_spawn(l->fs, &spec, &c, e) < 0)
         return -1;
-    rc = talk(&s, c, findings, e);
+    rc = lint_talk(&s, c, findings, e);
     child_free(c);
     if (rc == 0 && s.facts)
         lint_judge(&s, findings);
@@ -354,7 +355,7 @@ static int lint_variant(struct linter *l, const struct task *t, int variant, jso
         json_object_set(report, "judged_at", json_object_get(s.facts, "changes"));
         json_object_set(report, "facts", s.facts);
     }
-    state_free(&s);
+    lint_state_free(&s);
     return rc;
 }
 

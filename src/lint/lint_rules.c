@@ -71,21 +71,21 @@ void lint_add(const struct lint_state *s, json_t *findings, const char *rule, js
     json_array_append_new(findings, f);
 }
 
-static double number(const json_t *obj, const char *key)
+static double lint_rules_number(const json_t *obj, const char *key)
 {
     return json_num_value(json_object_get(obj, key));
 }
 
 /* ---- what would pass ---- */
 
-static bool decides(const struct lint_state *s, int level)
+static bool lint_rules_decides(const struct lint_state *s, int level)
 {
     const struct lint_group *g = &s->group[lint_levels[level].group];
 
     return g->draws > 0 && (level != LEVEL_STRICT || g->unusable < g->outputs);
 }
 
-static bool all_draws(const struct lint_state *s, bool zero)
+static bool lint_rules_all_draws(const struct lint_state *s, bool zero)
 {
     int draws = 0, n = 0;
 
@@ -96,7 +96,7 @@ static bool all_draws(const struct lint_state *s, bool zero)
     return draws > 0 && n == draws;
 }
 
-static int64_t elements(const struct lint_state *s)
+static int64_t lint_rules_elements(const struct lint_state *s)
 {
     int64_t n = 0;
     const json_t *row;
@@ -108,7 +108,7 @@ static int64_t elements(const struct lint_state *s)
 }
 
 /* "strict, kernelbench half" into text; returns how many, names also into a new array. */
-static int level_names(const bool on[N_LEVELS], char *text, size_t n, json_t **ret)
+static int lint_rules_level_names(const bool on[N_LEVELS], char *text, size_t n, json_t **ret)
 {
     int count = 0;
 
@@ -123,14 +123,14 @@ static int level_names(const bool on[N_LEVELS], char *text, size_t n, json_t **r
     return count;
 }
 
-static bool is_constant_answer(enum trivial k)
+static bool lint_rules_is_constant_answer(enum trivial k)
 {
     return k == TRIVIAL_ZEROS || k == TRIVIAL_ONES || k == TRIVIAL_CONSTANT;
 }
 
 /* One finding per answer, with the levels that it passes; the mean and the last answer only where no plain constant
  * does. easy: receives the levels that some constant passes: there, a dropped operator adds nothing either. */
-static void trivial_answers(const struct lint_state *s, json_t *findings, bool easy[N_LEVELS])
+static void lint_rules_trivial_answers(const struct lint_state *s, json_t *findings, bool easy[N_LEVELS])
 {
     char where[96];
     json_t *names;
@@ -140,16 +140,16 @@ static void trivial_answers(const struct lint_state *s, json_t *findings, bool e
         double err = 0, top = 0, allowed = 0;
 
         for (int i = 0; i < N_LEVELS; i++) {
-            on[i] = decides(s, i) && battery_passed(&s->battery[i], k) &&
+            on[i] = lint_rules_decides(s, i) && battery_passed(&s->battery[i], k) &&
                     !(easy[i] && (k == TRIVIAL_CONSTANT || k == TRIVIAL_STALE));
-            easy[i] = easy[i] || (on[i] && is_constant_answer(k));
+            easy[i] = easy[i] || (on[i] && lint_rules_is_constant_answer(k));
             if (!on[i])
                 continue;
             err = fmax(err, s->trivial_err[i][k]);
             top = fmax(top, s->group[lint_levels[i].group].max_expected);
             allowed = fmax(allowed, s->allowed[i]);
         }
-        if (level_names(on, where, sizeof where, &names) == 0) {
+        if (lint_rules_level_names(on, where, sizeof where, &names) == 0) {
             json_decref(names);
             continue;
         }
@@ -163,7 +163,7 @@ static void trivial_answers(const struct lint_state *s, json_t *findings, bool e
     }
 }
 
-static const struct lint_drop *same_call(const struct lint_group *g, const struct lint_drop *d)
+static const struct lint_drop *lint_rules_same_call(const struct lint_group *g, const struct lint_drop *d)
 {
     for (size_t i = 0; i < g->n_drop; i++)
         if (g->drop[i].call == d->call && !strcmp(g->drop[i].name, d->name))
@@ -171,8 +171,8 @@ static const struct lint_drop *same_call(const struct lint_group *g, const struc
     return NULL;
 }
 
-static void dropped_one(const struct lint_state *s, json_t *findings, const struct lint_drop *d[N_GROUPS],
-                        const bool easy[N_LEVELS])
+static void lint_rules_dropped_one(const struct lint_state *s, json_t *findings, const struct lint_drop *d[N_GROUPS],
+                                   const bool easy[N_LEVELS])
 {
     const struct lint_drop *any = d[GROUP_STRICT] ? d[GROUP_STRICT] : d[GROUP_KERNELBENCH];
     double err = 0, allowed = 0;
@@ -182,11 +182,11 @@ static void dropped_one(const struct lint_state *s, json_t *findings, const stru
 
     for (int k = 0; k < N_LEVELS; k++) {
         int g = lint_levels[k].group;
-        on[k] = d[g] && decides(s, k) && !easy[k] && d[g]->passed[k] == s->group[g].draws;
+        on[k] = d[g] && lint_rules_decides(s, k) && !easy[k] && d[g]->passed[k] == s->group[g].draws;
         if (on[k])
             err = fmax(err, d[g]->max_err), allowed = fmax(allowed, s->allowed[k]);
     }
-    if (level_names(on, where, sizeof where, &names) == 0) {
+    if (lint_rules_level_names(on, where, sizeof where, &names) == 0) {
         json_decref(names);
         return;
     }
@@ -198,29 +198,29 @@ static void dropped_one(const struct lint_state *s, json_t *findings, const stru
              (long long)any->line, where, err, allowed);
 }
 
-static void dropped_operators(const struct lint_state *s, json_t *findings, const bool easy[N_LEVELS])
+static void lint_rules_dropped_operators(const struct lint_state *s, json_t *findings, const bool easy[N_LEVELS])
 {
     for (int g = 0; g < N_GROUPS; g++)
         for (size_t i = 0; i < s->group[g].n_drop; i++) {
             const struct lint_drop *d[N_GROUPS] = {0}, *mine = &s->group[g].drop[i];
 
             d[g] = mine;
-            d[!g] = same_call(&s->group[!g], mine);
+            d[!g] = lint_rules_same_call(&s->group[!g], mine);
             if (g == GROUP_STRICT || !d[GROUP_STRICT]) /* each pair once */
-                dropped_one(s, findings, d, easy);
+                lint_rules_dropped_one(s, findings, d, easy);
         }
 }
 
 /* ---- what the output is like ---- */
 
-static void values(const struct lint_state *s, json_t *findings)
+static void lint_rules_values(const struct lint_state *s, json_t *findings)
 {
     const json_t *row;
     size_t i;
 
     json_array_foreach(json_object_get(s->facts, "outputs"), i, row) {
         int64_t nan = json_i64(row, "nan", 0), inf = json_i64(row, "inf", 0), n = json_i64(row, "elements", 0);
-        double share = number(row, "share");
+        double share = lint_rules_number(row, "share");
 
         if (nan || inf)
             lint_add(s, findings, "not_finite", json_pack("{s:I,s:I,s:I}", "nan", (json_int_t)nan, "inf",
@@ -229,22 +229,23 @@ static void values(const struct lint_state *s, json_t *findings)
                      "output %zu holds %lld NaN and %lld infinities among %lld elements", i, (long long)nan,
                          (long long)inf,
                      (long long)n);
-        if (n > 1 && share >= NEARLY_CONSTANT && !all_draws(s, false))
+        if (n > 1 && share >= NEARLY_CONSTANT && !lint_rules_all_draws(s, false))
             lint_add(s, findings, "nearly_constant_output",
-                     json_pack("{s:o,s:o,s:I}", "value", json_num(number(row, "commonest")), "share", json_num(share),
-                               "elements",
+                     json_pack("{s:o,s:o,s:I}", "value", json_num(lint_rules_number(row, "commonest")), "share",
+                               json_num(share), "elements",
                                (json_int_t)n),
-                     "%.2f %% of the elements of output %zu are %.3g", share * 100, i, number(row, "commonest"));
+                     "%.2f %% of the elements of output %zu are %.3g", share * 100, i,
+                     lint_rules_number(row, "commonest"));
     }
 }
 
-static void effects(const struct lint_state *s, json_t *findings)
+static void lint_rules_effects(const struct lint_state *s, json_t *findings)
 {
     const json_t *row;
     size_t i;
 
     json_array_foreach(json_object_get(s->facts, "inputs"), i, row) {
-        double x = number(row, "effect");
+        double x = lint_rules_number(row, "effect");
 
         if (x < NO_EFFECT_INPUT) /* NaN: it is always the same, nothing can be said */
             lint_add(s, findings, "input_ignored", json_pack("{s:o,s:o}", "input", json_num((double)i), "effect",
@@ -252,7 +253,7 @@ static void effects(const struct lint_state *s, json_t *findings)
                      "other values of input %zu move the output by %.3g of its largest value", i, x);
     }
     json_array_foreach(json_object_get(s->facts, "parameters"), i, row) {
-        double x = number(row, "effect");
+        double x = lint_rules_number(row, "effect");
 
         if (x < NO_EFFECT_PARAMETER)
             lint_add(s, findings, "parameter_ignored",
@@ -265,7 +266,7 @@ static void effects(const struct lint_state *s, json_t *findings)
 /* Rounding cannot explain an error this many times as large as what rounding the inputs does. */
 #define NO_ROUNDING 1000
 
-static void conditioning(const struct lint_state *s, json_t *findings)
+static void lint_rules_conditioning(const struct lint_state *s, json_t *findings)
 {
     const struct lint_group *g = &s->group[GROUP_STRICT];
     bool wrong = g->worst_own > NO_ROUNDING * g->worst_moved;
@@ -290,7 +291,7 @@ static void conditioning(const struct lint_state *s, json_t *findings)
                  "all five input regimes are skipped; only inputs from get_inputs are tried");
 }
 
-static void randomness(const struct lint_state *s, json_t *findings)
+static void lint_rules_randomness(const struct lint_state *s, json_t *findings)
 {
     if (json_flag(s->facts, "unseeded", false))
         lint_add(s, findings, "nondeterministic", NULL, "get_inputs gives other values for the same seed");
@@ -302,25 +303,25 @@ static void randomness(const struct lint_state *s, json_t *findings)
 
 /* ---- what misleads a judge on a GPU ---- */
 
-static void tf32(const struct lint_state *s, json_t *findings)
+static void lint_rules_tf32(const struct lint_state *s, json_t *findings)
 {
     const json_t *all = json_object_get(s->facts, "tf32"), *c;
     bool products = json_flag(all, "matmul_asked", false);
     double ratio;
 
     c = json_object_get(all, products ? "all" : "convolution");
-    if (!json_is_object(c) || (ratio = number(c, "ratio")) < TF32_SHARE)
+    if (!json_is_object(c) || (ratio = lint_rules_number(c, "ratio")) < TF32_SHARE)
         return;
     lint_add(s, findings, "tf32_reference",
              json_pack("{s:O,s:O,s:O,s:o,s:b}", "ops", json_object_get(c, "ops"), "error", json_object_get(c, "error"),
                        "tolerance",
                        json_object_get(all, "tolerance"), "ratio", json_num(ratio), "exact_fails", ratio > 1),
              "TF32 in the reference's %s moves the output by up to %.3g, %.3g times the published tolerance: %s",
-             products ? "products and convolutions" : "convolutions", number(c, "error"), ratio,
+             products ? "products and convolutions" : "convolutions", lint_rules_number(c, "error"), ratio,
              ratio > 1 ? "an exact fp32 program fails" : "little is left for a program");
 }
 
-static void casts(const struct lint_state *s, json_t *findings)
+static void lint_rules_casts(const struct lint_state *s, json_t *findings)
 {
     const json_t *d;
     size_t i;
@@ -332,7 +333,7 @@ static void casts(const struct lint_state *s, json_t *findings)
                      "%s", json_str(d, "detail", ""));
 }
 
-static void sizes(const struct lint_state *s, json_t *findings)
+static void lint_rules_sizes(const struct lint_state *s, json_t *findings)
 {
     const json_t *full = json_object_get(s->facts, "full");
     long long n = json_i64(full, "elements", 0), bytes = json_i64(full, "bytes", 0),
@@ -358,27 +359,28 @@ void lint_judge(const struct lint_state *s, json_t *findings)
 {
     bool easy[N_LEVELS] = {false};
 
-    if (all_draws(s, true)) { /* all else would follow from it */
+    if (lint_rules_all_draws(s, true)) { /* all else would follow from it */
         lint_add(s, findings, "zero_output", json_pack("{s:i,s:I}", "draws", s->group[0].draws + s->group[1].draws,
                                                        "elements",
-                                                       (json_int_t)elements(s)),
+                                                       (json_int_t)lint_rules_elements(s)),
                  "all outputs are 0 in all %d draws", s->group[0].draws + s->group[1].draws);
     } else {
-        if (all_draws(s, false) && elements(s) > 1)
-            lint_add(s, findings, "constant_output", json_pack("{s:I,s:o}", "elements", (json_int_t)elements(s),
+        if (lint_rules_all_draws(s, false) && lint_rules_elements(s) > 1)
+            lint_add(s, findings, "constant_output",
+                     json_pack("{s:I,s:o}", "elements", (json_int_t)lint_rules_elements(s),
                                                                "max_expected",
                                                                json_num(s->group[GROUP_STRICT].max_expected)),
                      "all elements of an output are the same in every draw");
-        trivial_answers(s, findings, easy);
-        dropped_operators(s, findings, easy);
-        effects(s, findings);
+        lint_rules_trivial_answers(s, findings, easy);
+        lint_rules_dropped_operators(s, findings, easy);
+        lint_rules_effects(s, findings);
     }
-    values(s, findings);
-    conditioning(s, findings);
-    randomness(s, findings);
-    tf32(s, findings);
-    casts(s, findings);
-    sizes(s, findings);
+    lint_rules_values(s, findings);
+    lint_rules_conditioning(s, findings);
+    lint_rules_randomness(s, findings);
+    lint_rules_tf32(s, findings);
+    lint_rules_casts(s, findings);
+    lint_rules_sizes(s, findings);
 }
 
 const struct level lint_levels[N_LEVELS] = {{"strict", GROUP_STRICT}, {"kernelbench fp32", GROUP_KERNELBENCH},

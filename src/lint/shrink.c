@@ -12,7 +12,7 @@
 
 #define SHRINK_TIMEOUT_S 300.0
 
-static int refusal(const struct task *t, const json_t *head, struct err *e)
+static int shrink_refusal(const struct task *t, const json_t *head, struct err *e)
 {
     if (!strcmp(json_str(head, "type", ""), "refused"))
         return err_set(e, ERR_INPUT, "task '%s': %.800s", t->name, json_str(head, "message", ""));
@@ -20,7 +20,7 @@ static int refusal(const struct task *t, const json_t *head, struct err *e)
                    json_str(head, "message", ""), (long long)json_i64(head, "line", 0), json_str(head, "text", ""));
 }
 
-static int ask(struct child *c, const struct task *t, int64_t max, struct shrunk *ret, struct err *e)
+static int shrink_ask(struct child *c, const struct task *t, int64_t max, struct shrunk *ret, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:s,s:I}", "op", "shrink", "source", t->code, "max_elements", (json_int_t)max);
     struct rpc r = {.fd = c->fd, .deadline = now_s() + SHRINK_TIMEOUT_S};
@@ -40,7 +40,7 @@ static int ask(struct child *c, const struct task *t, int64_t max, struct shrunk
         ret->before = json_i64(f.head, "before", 0);
         ret->after = json_i64(f.head, "largest", 0);
     } else {
-        rc = refusal(t, f.head, e);
+        rc = shrink_refusal(t, f.head, e);
     }
     frame_free(&f);
     return rc;
@@ -79,7 +79,7 @@ int shrinker_task(struct shrinker *s, const struct task *t, int64_t max_elements
         return err_set(e, ERR_INPUT, "max-elements must be at least 1");
     if (forkserver_spawn(s->fs, &spec, &c, e) < 0)
         return -1;
-    rc = ask(c, t, max_elements, ret, e);
+    rc = shrink_ask(c, t, max_elements, ret, e);
     child_free(c);
     return rc;
 }

@@ -25,14 +25,14 @@ struct word {
     uint64_t hash;
 };
 
-struct pair {
+struct bpe_train_pair {
     uint64_t key; /* left << 32 | right */
     int64_t count;
     uint32_t *words; /* may name a word twice, or one that lost the pair */
     uint32_t n_words, cap;
 };
 
-struct entry {
+struct bpe_train_entry {
     int64_t count;
     uint64_t key;
 };
@@ -41,9 +41,9 @@ struct trainer {
     const char *split; /* regex of the pieces */
     struct word *words;
     size_t n_words, cap_words, *word_slots, word_mask; /* slot: index + 1 */
-    struct pair *pairs;
+    struct bpe_train_pair *pairs;
     size_t n_pairs, cap_pairs, *pair_slots, pair_mask;
-    struct entry *heap;
+    struct bpe_train_entry *heap;
     size_t n_heap, cap_heap;
     int32_t byte_id[256];
     char **tokens; /* id -> spelling */
@@ -54,7 +54,7 @@ struct trainer {
 
 /* ---- words ---- */
 
-static size_t *word_slot(struct trainer *t, const int32_t *ids, size_t n, uint64_t hash)
+static size_t *bpe_train_word_slot(struct trainer *t, const int32_t *ids, size_t n, uint64_t hash)
 {
     size_t i = (size_t)hash & t->word_mask;
 
@@ -66,7 +66,7 @@ static size_t *word_slot(struct trainer *t, const int32_t *ids, size_t n, uint64
     return &t->word_slots[i];
 }
 
-static void grow_words(struct trainer *t)
+static void bpe_train_grow_words(struct trainer *t)
 {
     free(t->word_slots);
     t->cap_words = t->cap_words ? 2 * t->cap_words : 4096;
@@ -74,10 +74,10 @@ static void grow_words(struct trainer *t)
     t->word_mask = 2 * t->cap_words - 1;
     t->word_slots = xcalloc(2 * t->cap_words, sizeof *t->word_slots);
     for (size_t i = 0; i < t->n_words; i++)
-        *word_slot(t, t->words[i].ids, t->words[i].n, t->words[i].hash) = i + 1;
+        *bpe_train_word_slot(t, t->words[i].ids, t->words[i].n, t->words[i].hash) = i + 1;
 }
 
-static int count_word(void *ctx, const char *s, size_t n, struct err *e)
+static int bpe_train_count_word(void *ctx, const char *s, size_t n, struct err *e)
 {
     struct trainer *t = ctx;
     int32_t *ids = xmalloc(n * sizeof *ids);
@@ -89,9 +89,9 @@ static int count_word(void *ctx, const char *s, size_t n, struct err *e)
         ids[i] = t->byte_id[(unsigned char)s[i]];
     hash = hash64(ids, n * sizeof *ids, 0);
     if (t->n_words == t->cap_words)
-        grow_words(t);
+        bpe_train_grow_words(t);
     t->stats.n_words++;
-    slot = word_slot(t, ids, n, hash);
+    slot = bpe_train_word_slot(t, ids, n, hash);
     if (*slot) {
         t->words[*slot - 1].count++;
         free(ids);
@@ -102,7 +102,8 @@ static int count_word(void *ctx, const char *s, size_t n, struct err *e)
     return 0;
 }
 
-static int count_texts(struct trainer *t, const char *const *texts, const size_t *lens, size_t n_texts, struct err *e)
+static int bpe_train_count_texts(struct trainer *t, const char *const *texts, const size_t *lens, size_t n_texts,
+                                 struct err *e)
 {
     struct splitter *split = splitter_new();
     struct buf clean, norm;
@@ -118,7 +119,7 @@ static int count_texts(struct trainer *t, const char *const *texts, const size_t
         utf8_sanitize(&clean, texts[i], n);
         n = clean.n;
         s = nfc(clean.p, &n, &norm);
-        rc = splitter_run(split, s, n, count_word, t, e);
+        rc = splitter_run(split, s, n, bpe_train_count_word, t, e);
     }
     buf_free(&clean);
     buf_free(&norm);
@@ -129,12 +130,12 @@ static int count_texts(struct trainer *t, const char *const *texts, const size_t
 
 /* ---- pairs ---- */
 
-static uint64_t key_of(int32_t left, int32_t right)
+static uint64_t bpe_train_key_of(int32_t left, int32_t right)
 {
     return (uint64_t)left << 32 | (uint32_t)right;
 }
 
-static size_t *pair_slot(struct trainer *t, uint64_t key)
+static size_t *bpe_train_pair_slot(struct trainer *t, uint64_t key)
 {
     size_t i = (size_t)(key * 0x9e3779b97f4a7c15u >> 20) & t->pair_mask;
 
@@ -143,7 +144,7 @@ static size_t *pair_slot(struct trainer *t, uint64_t key)
     return &t->pair_slots[i];
 }
 
-static struct pair *pair_of(struct trainer *t, uint64_t key)
+static struct bpe_train_pair *bpe_train_pair_of(struct trainer *t, uint64_t key)
 {
     size_t *slot;
 
@@ -154,22 +155,22 @@ static struct pair *pair_of(struct trainer *t, uint64_t key)
         t->pair_mask = 2 * t->cap_pairs - 1;
         t->pair_slots = xcalloc(2 * t->cap_pairs, sizeof *t->pair_slots);
         for (size_t i = 0; i < t->n_pairs; i++)
-            *pair_slot(t, t->pairs[i].key) = i + 1;
+            *bpe_train_pair_slot(t, t->pairs[i].key) = i + 1;
     }
-    slot = pair_slot(t, key);
+    slot = bpe_train_pair_slot(t, key);
     if (!*slot) {
-        t->pairs[t->n_pairs] = (struct pair){.key = key};
+        t->pairs[t->n_pairs] = (struct bpe_train_pair){.key = key};
         *slot = ++t->n_pairs;
     }
     return &t->pairs[*slot - 1];
 }
 
-static bool above(const struct entry *a, const struct entry *b)
+static bool bpe_train_above(const struct bpe_train_entry *a, const struct bpe_train_entry *b)
 {
     return a->count != b->count ? a->count > b->count : a->key < b->key;
 }
 
-static void heap_push(struct trainer *t, struct entry x)
+static void bpe_train_heap_push(struct trainer *t, struct bpe_train_entry x)
 {
     size_t i = t->n_heap++;
 
@@ -177,20 +178,20 @@ static void heap_push(struct trainer *t, struct entry x)
         t->cap_heap = t->cap_heap ? 2 * t->cap_heap : 4096;
         t->heap = xrealloc(t->heap, t->cap_heap * sizeof *t->heap);
     }
-    for (; i > 0 && above(&x, &t->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && bpe_train_above(&x, &t->heap[(i - 1) / 2]); i = (i - 1) / 2)
         t->heap[i] = t->heap[(i - 1) / 2];
     t->heap[i] = x;
 }
 
-static struct entry heap_pop(struct trainer *t)
+static struct bpe_train_entry bpe_train_heap_pop(struct trainer *t)
 {
-    struct entry top = t->heap[0], x = t->heap[--t->n_heap];
+    struct bpe_train_entry top = t->heap[0], x = t->heap[--t->n_heap];
     size_t i = 0, k;
 
     for (; (k = 2 * i + 1) < t->n_heap; i = k) {
-        if (k + 1 < t->n_heap && above(&t->heap[k + 1], &t->heap[k]))
+        if (k + 1 < t->n_heap && bpe_train_above(&t->heap[k + 1], &t->heap[k]))
             k++;
-        if (!above(&t->heap[k], &x))
+        if (!bpe_train_above(&t->heap[k], &x))
             break;
         t->heap[i] = t->heap[k];
     }
@@ -198,9 +199,9 @@ static struct entry heap_pop(struct trainer *t)
     return top;
 }
 
-static void pair_change(struct trainer *t, int32_t left, int32_t right, int64_t by, uint32_t word)
+static void bpe_train_pair_change(struct trainer *t, int32_t left, int32_t right, int64_t by, uint32_t word)
 {
-    struct pair *p = pair_of(t, key_of(left, right));
+    struct bpe_train_pair *p = bpe_train_pair_of(t, bpe_train_key_of(left, right));
 
     p->count += by;
     if (by < 0 || (p->n_words && p->words[p->n_words - 1] == word))
@@ -212,13 +213,13 @@ static void pair_change(struct trainer *t, int32_t left, int32_t right, int64_t 
     p->words[p->n_words++] = word;
 }
 
-static void count_pairs(struct trainer *t)
+static void bpe_train_count_pairs(struct trainer *t)
 {
     for (size_t k = 0; k < t->n_words; k++)
         for (uint32_t i = 0; i + 1 < t->words[k].n; i++)
-            pair_change(t, t->words[k].ids[i], t->words[k].ids[i + 1], t->words[k].count, (uint32_t)k);
+            bpe_train_pair_change(t, t->words[k].ids[i], t->words[k].ids[i + 1], t->words[k].count, (uint32_t)k);
     for (size_t i = 0; i < t->n_pairs; i++)
-        heap_push(t, (struct entry){t->pairs[i].count, t->pairs[i].key});
+        bpe_train_heap_push(t, (struct bpe_train_entry){t->pairs[i].count, t->pairs[i].key});
 }
 
 /* ---- merging ---- */
@@ -228,16 +229,17 @@ struct fresh { /* pairs that grew in this merge: they go to the heap once, with 
     size_t n, cap;
 };
 
-static void fresh_add(struct fresh *f, int32_t left, int32_t right)
+static void bpe_train_fresh_add(struct fresh *f, int32_t left, int32_t right)
 {
     if (f->n == f->cap) {
         f->cap = f->cap ? 2 * f->cap : 64;
         f->v = xrealloc(f->v, f->cap * sizeof *f->v);
     }
-    f->v[f->n++] = key_of(left, right);
+    f->v[f->n++] = bpe_train_key_of(left, right);
 }
 
-static void merge_in_word(struct trainer *t, uint32_t k, int32_t left, int32_t right, int32_t id, struct fresh *f)
+static void bpe_train_merge_in_word(struct trainer *t, uint32_t k, int32_t left, int32_t right, int32_t id,
+                                    struct fresh *f)
 {
     struct word *w = &t->words[k];
     uint32_t out = 0;
@@ -248,14 +250,14 @@ static void merge_in_word(struct trainer *t, uint32_t k, int32_t left, int32_t r
             continue;
         }
         if (out > 0) {
-            pair_change(t, w->ids[out - 1], left, -w->count, k);
-            pair_change(t, w->ids[out - 1], id, w->count, k);
-            fresh_add(f, w->ids[out - 1], id);
+            bpe_train_pair_change(t, w->ids[out - 1], left, -w->count, k);
+            bpe_train_pair_change(t, w->ids[out - 1], id, w->count, k);
+            bpe_train_fresh_add(f, w->ids[out - 1], id);
         }
         if (i + 2 < w->n) {
-            pair_change(t, right, w->ids[i + 2], -w->count, k);
-            pair_change(t, id, w->ids[i + 2], w->count, k);
-            fresh_add(f, id, w->ids[i + 2]);
+            bpe_train_pair_change(t, right, w->ids[i + 2], -w->count, k);
+            bpe_train_pair_change(t, id, w->ids[i + 2], w->count, k);
+            bpe_train_fresh_add(f, id, w->ids[i + 2]);
         }
         w->ids[out++] = id;
         i++;
@@ -263,28 +265,28 @@ static void merge_in_word(struct trainer *t, uint32_t k, int32_t left, int32_t r
     w->n = out;
 }
 
-static int cmp_keys(const void *a, const void *b)
+static int bpe_train_cmp_keys(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
     return x < y ? -1 : x > y;
 }
 
-static void push_fresh(struct trainer *t, struct fresh *f)
+static void bpe_train_push_fresh(struct trainer *t, struct fresh *f)
 {
     if (f->n)
-        qsort(f->v, f->n, sizeof *f->v, cmp_keys);
+        qsort(f->v, f->n, sizeof *f->v, bpe_train_cmp_keys);
     for (size_t i = 0; i < f->n; i++)
         if (i == 0 || f->v[i] != f->v[i - 1]) {
-            const struct pair *p = pair_of(t, f->v[i]);
+            const struct bpe_train_pair *p = bpe_train_pair_of(t, f->v[i]);
             if (p->count > 0)
-                heap_push(t, (struct entry){p->count, p->key});
+                bpe_train_heap_push(t, (struct bpe_train_entry){p->count, p->key});
         }
     f->n = 0;
 }
 
 /* The id of left + right; an existing one when another merge already spelt the same token. */
-static int32_t token_for(struct trainer *t, int32_t left, int32_t right, json_t *ids)
+static int32_t bpe_train_token_for(struct trainer *t, int32_t left, int32_t right, json_t *ids)
 {
     char *text = xasprintf("%s%s", t->tokens[left], t->tokens[right]);
     json_t *known = json_object_get(ids, text);
@@ -298,10 +300,11 @@ static int32_t token_for(struct trainer *t, int32_t left, int32_t right, json_t 
     return t->n_tokens++;
 }
 
-static void apply_merge(struct trainer *t, uint64_t key, json_t *ids, struct fresh *f)
+static void bpe_train_apply_merge(struct trainer *t, uint64_t key, json_t *ids, struct fresh *f)
 {
-    int32_t left = (int32_t)(key >> 32), right = (int32_t)(key & 0xffffffff), id = token_for(t, left, right, ids);
-    struct pair *p = pair_of(t, key);
+    int32_t left = (int32_t)(key >> 32), right = (int32_t)(key & 0xffffffff),
+        id = bpe_train_token_for(t, left, right, ids);
+    struct bpe_train_pair *p = bpe_train_pair_of(t, key);
     uint32_t *words = p->words, n = p->n_words;
     char *text = xasprintf("%s %s", t->tokens[left], t->tokens[right]);
 
@@ -310,13 +313,13 @@ static void apply_merge(struct trainer *t, uint64_t key, json_t *ids, struct fre
     p->words = NULL;
     p->n_words = p->cap = 0;
     for (uint32_t i = 0; i < n; i++)
-        merge_in_word(t, words[i], left, right, id, f);
+        bpe_train_merge_in_word(t, words[i], left, right, id, f);
     free(words);
-    pair_of(t, key)->count = 0;
-    push_fresh(t, f);
+    bpe_train_pair_of(t, key)->count = 0;
+    bpe_train_push_fresh(t, f);
 }
 
-static void merge_all(struct trainer *t, int vocab_size, int min_count)
+static void bpe_train_merge_all(struct trainer *t, int vocab_size, int min_count)
 {
     json_t *ids = json_object();
     struct fresh f = {0};
@@ -324,16 +327,16 @@ static void merge_all(struct trainer *t, int vocab_size, int min_count)
     for (int i = 0; i < 256; i++)
         json_object_set_new(ids, t->tokens[i], json_integer(i));
     while (t->n_tokens + N_SPECIALS < vocab_size && t->n_heap) {
-        struct entry top = heap_pop(t);
-        int64_t count = pair_of(t, top.key)->count;
+        struct bpe_train_entry top = bpe_train_heap_pop(t);
+        int64_t count = bpe_train_pair_of(t, top.key)->count;
         if (count < top.count) {
             if (count > 0)
-                heap_push(t, (struct entry){count, top.key});
+                bpe_train_heap_push(t, (struct bpe_train_entry){count, top.key});
             continue;
         }
         if (count < min_count)
             break;
-        apply_merge(t, top.key, ids, &f);
+        bpe_train_apply_merge(t, top.key, ids, &f);
     }
     free(f.v);
     json_decref(ids);
@@ -343,26 +346,26 @@ static void merge_all(struct trainer *t, int vocab_size, int min_count)
 
 /* ---- files ---- */
 
-static json_t *byte_level(bool use_regex)
+static json_t *bpe_train_byte_level(bool use_regex)
 {
     return json_pack("{s:s,s:b,s:b,s:b}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 0, "use_regex",
                      (int)use_regex);
 }
 
-static json_t *added_token(const char *text)
+static json_t *bpe_train_added_token(const char *text)
 {
     return json_pack("{s:s,s:b,s:b,s:b,s:b,s:b}", "content", text, "single_word", 0, "lstrip", 0, "rstrip", 0,
                      "normalized", 0, "special", 1);
 }
 
-static json_t *tokenizer_doc(const struct trainer *t)
+static json_t *bpe_train_tokenizer_doc(const struct trainer *t)
 {
     json_t *vocab = json_object(), *added = json_array();
 
     for (int i = 0; i < t->n_tokens; i++)
         json_object_set_new(vocab, t->tokens[i], json_integer(i));
     for (int i = 0; i < N_SPECIALS; i++) {
-        json_t *a = json_pack("{s:i}", "id", t->n_tokens + i), *rest = added_token(specials[i]);
+        json_t *a = json_pack("{s:i}", "id", t->n_tokens + i), *rest = bpe_train_added_token(specials[i]);
         json_object_update(a, rest);
         json_decref(rest);
         json_array_append_new(added, a);
@@ -371,20 +374,20 @@ static json_t *tokenizer_doc(const struct trainer *t)
                      "s:{s:s,s:n,s:n,s:s,s:s,s:b,s:b,s:b,s:o,s:O}}",
                      "version", "1.0", "truncation", "padding", "added_tokens", added, "normalizer", "type", "NFC",
                      "pre_tokenizer", "type", "Sequence", "pretokenizers", "type", "Split", "pattern", "Regex",
-                     t->split, "behavior", "Isolated", "invert", 0, byte_level(false), "post_processor",
-                     byte_level(false), "decoder", byte_level(false), "model", "type", "BPE", "dropout", "unk_token",
-                     "continuing_subword_prefix", "", "end_of_word_suffix", "", "fuse_unk", 0, "byte_fallback", 0,
-                     "ignore_merges", 0, "vocab", vocab, "merges", t->merges);
+                     t->split, "behavior", "Isolated", "invert", 0, bpe_train_byte_level(false), "post_processor",
+                     bpe_train_byte_level(false), "decoder", bpe_train_byte_level(false), "model", "type", "BPE",
+                     "dropout", "unk_token", "continuing_subword_prefix", "", "end_of_word_suffix", "", "fuse_unk", 0,
+                     "byte_fallback", 0, "ignore_merges", 0, "vocab", vocab, "merges", t->merges);
 }
 
-static json_t *config_doc(const struct trainer *t)
+static json_t *bpe_train_config_doc(const struct trainer *t)
 {
     json_t *decoder = json_object();
 
     for (int i = 0; i < N_SPECIALS; i++) {
         char id[16];
         snprintf(id, sizeof id, "%d", t->n_tokens + i);
-        json_object_set_new(decoder, id, added_token(specials[i]));
+        json_object_set_new(decoder, id, bpe_train_added_token(specials[i]));
     }
     return json_pack("{s:b,s:b,s:o,s:[s,s],s:n,s:s,s:b,s:s,s:s,s:i,s:s,s:b,s:s,s:n}", "add_bos_token", 0,
                      "add_prefix_space", 0, "added_tokens_decoder", decoder, "additional_special_tokens", specials[1],
@@ -393,7 +396,7 @@ static json_t *config_doc(const struct trainer *t)
                      specials[0], "split_special_tokens", 0, "tokenizer_class", "PreTrainedTokenizerFast", "unk_token");
 }
 
-static int write_doc(const char *dir, const char *name, json_t *doc, struct err *e)
+static int bpe_train_write_doc(const char *dir, const char *name, json_t *doc, struct err *e)
 {
     char *path = path_join(dir, name);
     int rc = doc ? json_write(path, doc, e) : err_set(e, ERR_BUG, "cannot build '%s'", name);
@@ -403,7 +406,7 @@ static int write_doc(const char *dir, const char *name, json_t *doc, struct err 
     return rc;
 }
 
-static void init_alphabet(struct trainer *t)
+static void bpe_train_init_alphabet(struct trainer *t)
 {
     int id = 0;
 
@@ -418,7 +421,7 @@ static void init_alphabet(struct trainer *t)
     t->n_tokens = id;
 }
 
-static void trainer_free(struct trainer *t)
+static void bpe_train_trainer_free(struct trainer *t)
 {
     for (size_t i = 0; i < t->n_words; i++)
         free(t->words[i].ids);
@@ -445,18 +448,18 @@ int bpe_train(const char *const *texts, const size_t *lens, size_t n_texts, cons
         return err_set(e, ERR_INPUT, "a vocabulary of %d tokens is not possible; 259 to 1000000 are", o->vocab_size);
     t.tokens = xcalloc((size_t)o->vocab_size + 1, sizeof *t.tokens);
     t.merges = json_array();
-    init_alphabet(&t);
-    rc = count_texts(&t, texts, lens, n_texts, e);
+    bpe_train_init_alphabet(&t);
+    rc = bpe_train_count_texts(&t, texts, lens, n_texts, e);
     if (rc == 0) {
-        count_pairs(&t);
-        merge_all(&t, o->vocab_size, o->min_count > 0 ? o->min_count : 2);
+        bpe_train_count_pairs(&t);
+        bpe_train_merge_all(&t, o->vocab_size, o->min_count > 0 ? o->min_count : 2);
         rc = dir_make(dir, e);
     }
-    if (rc == 0 && (write_doc(dir, "tokenizer.json", tokenizer_doc(&t), e) < 0 ||
-                    write_doc(dir, "tokenizer_config.json", config_doc(&t), e) < 0))
+    if (rc == 0 && (bpe_train_write_doc(dir, "tokenizer.json", bpe_train_tokenizer_doc(&t), e) < 0 ||
+                    bpe_train_write_doc(dir, "tokenizer_config.json", bpe_train_config_doc(&t), e) < 0))
         rc = -1;
     if (rc == 0 && ret)
         *ret = t.stats;
-    trainer_free(&t);
+    bpe_train_trainer_free(&t);
     return rc;
 }

@@ -8,7 +8,7 @@
 #include "nn/dev_model.h"
 
 /* A model without weights: what the planner asks of one. */
-static struct model outline(const struct model_config *c, struct dev_model *g, const char *dtype)
+static struct model budget_outline(const struct model_config *c, struct dev_model *g, const char *dtype)
 {
     struct model m = {.config = *c, .dev = g};
 
@@ -23,7 +23,7 @@ struct model_budget model_budget(const struct model_config *c, const char *dtype
                                  int max_len, int parts)
 {
     struct dev_model g;
-    struct model m = outline(c, &g, dtype);
+    struct model m = budget_outline(c, &g, dtype);
     size_t n = model_config_params(c);
     struct model_budget b = {.weights = n * (g.dt == NN_BF16 ? 6 : 4), .gradients = n * 4,
                              .moments = n * 8 / (size_t)(parts > 1 ? parts : 1),
@@ -36,11 +36,11 @@ struct model_budget model_budget(const struct model_config *c, const char *dtype
     return b;
 }
 
-static size_t state_of(const struct model_budget *b) { return b->weights + b->gradients + b->moments; }
+static size_t budget_state_of(const struct model_budget *b) { return b->weights + b->gradients + b->moments; }
 
-size_t model_budget_sum(const struct model_budget *b) { return state_of(b) + b->step + b->sequence; }
+size_t model_budget_sum(const struct model_budget *b) { return budget_state_of(b) + b->step + b->sequence; }
 
-static double gb(size_t bytes) { return (double)bytes / 1e9; }
+static double budget_gb(size_t bytes) { return (double)bytes / 1e9; }
 
 void model_budget_tell(const struct model_config *c, const struct model_budget *b, const char *lead, size_t card,
                        struct buf *out)
@@ -49,21 +49,23 @@ void model_budget_tell(const struct model_config *c, const struct model_budget *
     size_t shared = n * 2 + (b->weights - n * 2 + b->gradients + n * 8) / 8; // over eight, operands whole
 
     buf_addf(out, "%s%.2f billion weights: weights %.1f GB, gradients %.1f, moments %.1f, a step %.1f", lead,
-             (double)n / 1e9, gb(b->weights), gb(b->gradients), gb(b->moments), gb(b->step));
+             (double)n / 1e9, budget_gb(b->weights), budget_gb(b->gradients), budget_gb(b->moments),
+             budget_gb(b->step));
     if (b->sequence)
-        buf_addf(out, ", a sequence %.2f", gb(b->sequence));
-    buf_addf(out, "\n%stogether %.1f GB on each GPU; a card has %.1f GB: it %s\n", lead, gb(sum), gb(card),
-             sum <= card ? "fits" : "does not fit");
+        buf_addf(out, ", a sequence %.2f", budget_gb(b->sequence));
+    buf_addf(out, "\n%stogether %.1f GB on each GPU; a card has %.1f GB: it %s\n", lead, budget_gb(sum),
+             budget_gb(card), sum <= card ? "fits" : "does not fit");
     if (sum <= card)
         return;
     buf_addf(out, "%swith every layer run again on the way back a step is %.1f GB, together %.1f GB: it %s\n", lead,
-             gb(b->step_again), gb(again), again <= card ? "fits, and the engine does so by itself" : "does not fit");
+             budget_gb(b->step_again), budget_gb(again), again <= card ? "fits, and the engine does so by itself"
+             : "does not fit");
     if (again <= card)
         return;
-    if (state_of(b) <= card)
+    if (budget_state_of(b) <= card)
         buf_addf(out, "%sfewer micro-tokens make the step smaller\n", lead);
     else
         buf_addf(out, "%swith the moments in eight parts ('gpus: 8', 'zero: 1' of sft) the state is %.1f GB on each; "
                  "with gradients in parts too (ZeRO-2, which this engine has not) it would be %.1f GB\n", lead,
-                 gb(b->weights + b->gradients + n), gb(shared));
+                 budget_gb(b->weights + b->gradients + n), budget_gb(shared));
 }

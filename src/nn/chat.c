@@ -19,7 +19,7 @@ static const char *const think_text[] = {[CHAT_THINK_FREE] = "", [CHAT_THINK_OPE
 
 /* What the template's source holds, not what it means: there are few, and all are Qwen's. Its strings spell a line's
  * end as a backslash and an n. */
-static void read_template(struct chat *c, const char *text)
+static void chat_read_template(struct chat *c, const char *text)
 {
     const char *tail = text ? strstr(text, "add_generation_prompt") : NULL;
     bool opens = tail && strstr(tail, "<think>\\n'"), off = tail && strstr(tail, "enable_thinking is true");
@@ -38,7 +38,7 @@ struct text {
 };
 
 /* One white-space character at the beginning or end of t: its bytes, 0: none. As Python's str.strip sees it. */
-static size_t space_at(struct text t, bool end)
+static size_t chat_space_at(struct text t, bool end)
 {
     static const char *const wide[] = {"\xc2\x85", "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81",
                                        "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85",
@@ -57,18 +57,18 @@ static size_t space_at(struct text t, bool end)
     return 0;
 }
 
-static struct text trimmed(struct text t)
+static struct text chat_trimmed(struct text t)
 {
     size_t k;
 
-    while ((k = space_at(t, false)))
+    while ((k = chat_space_at(t, false)))
         t.p += k, t.n -= k;
-    while ((k = space_at(t, true)))
+    while ((k = chat_space_at(t, true)))
         t.n -= k;
     return t;
 }
 
-static struct text without_newlines(struct text t, bool begin, bool end)
+static struct text chat_without_newlines(struct text t, bool begin, bool end)
 {
     while (begin && t.n && *t.p == '\n')
         t.p++, t.n--;
@@ -77,7 +77,7 @@ static struct text without_newlines(struct text t, bool begin, bool end)
     return t;
 }
 
-static const char *find(struct text t, const char *word, bool last)
+static const char *chat_find(struct text t, const char *word, bool last)
 {
     const char *found = NULL;
     size_t k = strlen(word);
@@ -90,24 +90,24 @@ static const char *find(struct text t, const char *word, bool last)
 
 /* As the templates part an assistant's content: what stands before the first </think>, behind its last <think>; and
  * what stands behind the last </think>. */
-static void part_thinking(const struct chat *c, struct text content, struct text *thinking, struct text *answer)
+static void chat_part_thinking(const struct chat *c, struct text content, struct text *thinking, struct text *answer)
 {
-    const char *close = find(content, "</think>", false), *last = find(content, "</think>", true), *open;
+    const char *close = chat_find(content, "</think>", false), *last = chat_find(content, "</think>", true), *open;
 
     *thinking = (struct text){content.p, 0};
     *answer = content;
     if (!close)
         return;
-    *thinking = without_newlines((struct text){content.p, (size_t)(close - content.p)}, false, true);
-    if ((open = find(*thinking, "<think>", true))) {
+    *thinking = chat_without_newlines((struct text){content.p, (size_t)(close - content.p)}, false, true);
+    if ((open = chat_find(*thinking, "<think>", true))) {
         size_t skip = (size_t)(open - thinking->p) + strlen("<think>");
         *thinking = (struct text){thinking->p + skip, thinking->n - skip};
     }
-    *thinking = without_newlines(*thinking, true, false);
+    *thinking = chat_without_newlines(*thinking, true, false);
     if (c->trims)
-        *thinking = trimmed(*thinking);
+        *thinking = chat_trimmed(*thinking);
     last += strlen("</think>");
-    *answer = without_newlines((struct text){last, (size_t)(content.p + content.n - last)}, true, false);
+    *answer = chat_without_newlines((struct text){last, (size_t)(content.p + content.n - last)}, true, false);
 }
 
 const char *chat_template_trained(const struct tokenizer *tok)
@@ -115,7 +115,7 @@ const char *chat_template_trained(const struct tokenizer *tok)
     const char *own = tokenizer_chat_template(tok);
     struct chat c = {.think = CHAT_THINK_DEFAULT};
 
-    read_template(&c, own);
+    chat_read_template(&c, own);
     if (c.known || (own && !strcmp(own, chat_template_plain)) || tokenizer_id(tok, "<|im_start|>") < 0 ||
         tokenizer_id(tok, "<|im_end|>") < 0)
         return NULL;
@@ -127,7 +127,7 @@ int chat_begin(struct chat *c, struct tokenizer *tok, enum chat_think think, str
     memset(c, 0, sizeof *c);
     c->tok = tok;
     c->think = think;
-    read_template(c, tokenizer_chat_template(tok));
+    chat_read_template(c, tokenizer_chat_template(tok));
     c->im_start = tokenizer_id(tok, "<|im_start|>");
     c->im_end = tokenizer_id(tok, "<|im_end|>");
     if (c->im_start < 0 || c->im_end < 0)
@@ -153,14 +153,14 @@ int chat_copy(struct chat *to, const struct chat *from)
     return 0;
 }
 
-static int add_text(struct chat *c, const char *text, size_t n, enum tokenizer_mode mode, struct err *e)
+static int chat_add_text(struct chat *c, const char *text, size_t n, enum tokenizer_mode mode, struct err *e)
 {
     return tokenizer_encode(c->tok, text, n, mode, &c->ids, e);
 }
 
 /* Header and content are one text: "user\n" + "\n..." has a piece that crosses the border. */
-static int add_message(struct chat *c, const char *role, const char *content, size_t n, enum tokenizer_mode mode,
-                       struct err *e)
+static int chat_add_message(struct chat *c, const char *role, const char *content, size_t n, enum tokenizer_mode mode,
+                            struct err *e)
 {
     size_t k = strlen(role);
     char *text = xmalloc(k + 1 + n);
@@ -171,19 +171,19 @@ static int add_message(struct chat *c, const char *role, const char *content, si
     if (n)
         memcpy(text + k + 1, content, n);
     ivec_push(&c->ids, c->im_start);
-    rc = add_text(c, text, k + 1 + n, mode, e);
+    rc = chat_add_text(c, text, k + 1 + n, mode, e);
     ivec_push(&c->ids, c->im_end);
     free(text);
-    return rc < 0 ? -1 : add_text(c, "\n", 1, TOK_PLAIN, e);
+    return rc < 0 ? -1 : chat_add_text(c, "\n", 1, TOK_PLAIN, e);
 }
 
-static void add_span(struct chat *c, size_t from, size_t to)
+static void chat_add_span(struct chat *c, size_t from, size_t to)
 {
     c->responses = xrealloc(c->responses, (c->n_responses + 1) * sizeof *c->responses);
     c->responses[c->n_responses++] = (struct chat_span){from, to};
 }
 
-static int open_prompt(struct chat *c, enum chat_think think, struct err *e)
+static int chat_open_prompt(struct chat *c, enum chat_think think, struct err *e)
 {
     char text[64];
 
@@ -192,7 +192,7 @@ static int open_prompt(struct chat *c, enum chat_think think, struct err *e)
     ivec_push(&c->ids, c->im_start);
     strcpy(text, "assistant\n");
     strcat(text, think_text[think]);
-    if (add_text(c, text, strlen(text), TOK_MARKUP, e) < 0)
+    if (chat_add_text(c, text, strlen(text), TOK_MARKUP, e) < 0)
         return -1;
     c->open = true;
     return 0;
@@ -200,7 +200,7 @@ static int open_prompt(struct chat *c, enum chat_think think, struct err *e)
 
 int chat_prompt(struct chat *c, struct err *e)
 {
-    return open_prompt(c, c->think, e);
+    return chat_open_prompt(c, c->think, e);
 }
 
 int chat_response(struct chat *c, const int32_t *ids, size_t n, struct err *e)
@@ -210,18 +210,18 @@ int chat_response(struct chat *c, const int32_t *ids, size_t n, struct err *e)
     if (!c->open)
         return err_set(e, ERR_BUG, "a response needs a generation prompt before it");
     ivec_append(&c->ids, ids, n);
-    add_span(c, from, c->ids.n);
+    chat_add_span(c, from, c->ids.n);
     if (n == 0 || ids[n - 1] != c->im_end)
         ivec_push(&c->ids, c->im_end);
     c->open = false;
-    return add_text(c, "\n", 1, TOK_PLAIN, e);
+    return chat_add_text(c, "\n", 1, TOK_PLAIN, e);
 }
 
 /* The generation prompt, then text as what the model says: markup in it counts. */
-static int add_response(struct chat *c, enum chat_think think, struct text say, struct err *e)
+static int chat_add_response(struct chat *c, enum chat_think think, struct text say, struct err *e)
 {
     struct ivec ids = {0};
-    int rc = open_prompt(c, think, e);
+    int rc = chat_open_prompt(c, think, e);
 
     if (rc == 0)
         rc = tokenizer_encode(c->tok, say.p, say.n, TOK_MARKUP, &ids, e);
@@ -234,7 +234,7 @@ static int add_response(struct chat *c, enum chat_think think, struct text say, 
 }
 
 /* Thinking in its block. What the generation prompt says of the block already is not said again. */
-static int add_assistant(struct chat *c, struct text content, struct err *e)
+static int chat_add_assistant(struct chat *c, struct text content, struct err *e)
 {
     struct text thinking, answer;
     enum chat_think think = c->think;
@@ -242,9 +242,9 @@ static int add_assistant(struct chat *c, struct text content, struct err *e)
     int rc;
 
     if (!c->known)
-        return add_response(c, think, content, e);
-    part_thinking(c, content, &thinking, &answer);
-    answer = without_newlines(answer, true, false);
+        return chat_add_response(c, think, content, e);
+    chat_part_thinking(c, content, &thinking, &answer);
+    answer = chat_without_newlines(answer, true, false);
     if (think == CHAT_THINK_EMPTY && thinking.n)
         think = CHAT_THINK_OPEN;
     buf_init(&text, BUF_MAX_TEXT);
@@ -255,7 +255,7 @@ static int add_assistant(struct chat *c, struct text content, struct err *e)
         buf_adds(&text, "\n</think>\n\n");
     }
     buf_add(&text, answer.p, answer.n);
-    rc = add_response(c, think, (struct text){text.p, text.n}, e);
+    rc = chat_add_response(c, think, (struct text){text.p, text.n}, e);
     buf_free(&text);
     return rc;
 }
@@ -265,8 +265,8 @@ int chat_past(struct chat *c, const char *content, size_t n, struct err *e)
     struct text t = {content, n}, thinking, answer = t;
 
     if (c->known)
-        part_thinking(c, c->trims ? trimmed(t) : t, &thinking, &answer);
-    return add_message(c, "assistant", answer.p, answer.n, TOK_MARKUP, e);
+        chat_part_thinking(c, c->trims ? chat_trimmed(t) : t, &thinking, &answer);
+    return chat_add_message(c, "assistant", answer.p, answer.n, TOK_MARKUP, e);
 }
 
 int chat_message(struct chat *c, const char *role, const char *content, size_t n, struct err *e)
@@ -274,14 +274,14 @@ int chat_message(struct chat *c, const char *role, const char *content, size_t n
     struct text t = {content, n};
 
     if (c->trims)
-        t = trimmed(t);
+        t = chat_trimmed(t);
     if (!strcmp(role, "assistant"))
-        return add_assistant(c, t, e);
+        return chat_add_assistant(c, t, e);
     if (strcmp(role, "system") && strcmp(role, "user"))
         return err_set(e, ERR_INPUT, "no role '%.60s'; a message is by 'system', 'user' or 'assistant'", role);
     if (c->open)
         return err_set(e, ERR_BUG, "a generation prompt is open; the response comes first");
     if (c->trims && c->ids.n && !strcmp(role, "system"))
         return err_set(e, ERR_INPUT, "this model's chat template takes a system message at the beginning only");
-    return add_message(c, role, t.p, t.n, TOK_PLAIN, e);
+    return chat_add_message(c, role, t.p, t.n, TOK_PLAIN, e);
 }

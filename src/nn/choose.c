@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int32_t argmax(int V, const float *z)
+static int32_t choose_argmax(int V, const float *z)
 {
     int32_t best = 0;
 
@@ -19,7 +19,7 @@ static int32_t argmax(int V, const float *z)
 #define MAX_BLOCKS 1024
 
 /* The first id whose cumulative weight exceeds u * sum; blocks are skipped by their sums. */
-static int32_t draw_all(int V, const float *p, double u)
+static int32_t choose_draw_all(int V, const float *p, double u)
 {
     double total = 0, at = 0, block[MAX_BLOCKS];
     int n = (V + BLOCK - 1) / BLOCK, per = (n + MAX_BLOCKS - 1) / MAX_BLOCKS, k = 0, i, last = 0;
@@ -48,7 +48,7 @@ static int32_t draw_all(int V, const float *p, double u)
     return last; // rounding left u a hair above the sum
 }
 
-static int by_weight(const void *a, const void *b)
+static int choose_by_weight(const void *a, const void *b)
 {
     const struct choice_candidate *x = a, *y = b;
 
@@ -58,7 +58,7 @@ static int by_weight(const void *a, const void *b)
 }
 
 /* Ids below (1 - top_p) / V of the mass weigh less than 1 - top_p together, so the kept set is among the others. */
-static int collect(int V, const float *p, float sum, const struct choice_rule *rule, struct choice_candidate *c)
+static int choose_collect(int V, const float *p, float sum, const struct choice_rule *rule, struct choice_candidate *c)
 {
     float least = rule->top_p < 1 ? sum * (1 - rule->top_p) / (float)V : 0;
     int n = 0;
@@ -66,14 +66,14 @@ static int collect(int V, const float *p, float sum, const struct choice_rule *r
     for (int i = 0; i < V; i++)
         if (p[i] >= least)
             c[n++] = (struct choice_candidate){p[i], i};
-    qsort(c, (size_t)n, sizeof *c, by_weight);
+    qsort(c, (size_t)n, sizeof *c, choose_by_weight);
     return n;
 }
 
-static int32_t draw_top(int V, const float *p, float sum, const struct choice_rule *rule, double u,
-                        struct choice_candidate *c, int *ret_kept, double *ret_mass)
+static int32_t choose_draw_top(int V, const float *p, float sum, const struct choice_rule *rule, double u,
+                               struct choice_candidate *c, int *ret_kept, double *ret_mass)
 {
-    int n = collect(V, p, sum, rule, c), kept = 0;
+    int n = choose_collect(V, p, sum, rule, c), kept = 0;
     double mass = 0, at = 0;
 
     n = rule->top_k > 0 && rule->top_k < n ? rule->top_k : n;
@@ -90,7 +90,7 @@ static int32_t draw_top(int V, const float *p, float sum, const struct choice_ru
     return c[kept - 1].id;
 }
 
-static float sum_of(int n, const float *p)
+static float choose_sum_of(int n, const float *p)
 {
     double s = 0;
 
@@ -111,11 +111,12 @@ int32_t choose_token(const struct ops *op, int V, const float *z, const struct c
     memcpy(scratch, z, (size_t)V * sizeof *z);
     sum = op->softmax_row(V, inv, scratch, &max);
     if (greedy)
-        id = argmax(ids, z);
+        id = choose_argmax(ids, z);
     else if (cut)
-        id = draw_top(ids, scratch, ids < V ? sum_of(ids, scratch) : sum, rule, rng_f64(r), cand, &kept, &mass);
+        id = choose_draw_top(ids, scratch, ids < V ? choose_sum_of(ids, scratch) : sum, rule, rng_f64(r), cand, &kept,
+                             &mass);
     else
-        id = draw_all(ids, scratch, rng_f64(r));
+        id = choose_draw_all(ids, scratch, rng_f64(r));
     *ret_logp = z[id] * inv - max - (ret_kept && kept ? (float)log(mass) : logf(sum));
     if (ret_kept)
         *ret_kept = kept;

@@ -10,22 +10,22 @@
 #define GRAIN 64 /* elements: 128 bytes of bf16 */
 #define SHARE ((size_t)4 << 20) /* elements of a moment that travel at a time */
 
-static size_t tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
+static size_t dev_model_tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
 
-static void lay_out(struct dev_model *g, const struct model *m)
+static void dev_model_lay_out(struct dev_model *g, const struct model *m)
 {
     g->offset = xcalloc((size_t)m->n_tensors, sizeof *g->offset);
     for (int i = 0; i < m->n_tensors; i++) {
         if (!m->tensors[i].continues) // one matrix for the operators: no padding
             g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
         g->offset[i] = g->n;
-        g->n += tensor_size(&m->tensors[i]);
+        g->n += dev_model_tensor_size(&m->tensors[i]);
     }
     g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
 }
 
 /* Where the tensor that begins at 'host' on the host lies in a slab of the device. */
-static size_t place_of(const struct dev_model *g, const struct model *m, const float *host)
+static size_t dev_model_place_of(const struct dev_model *g, const struct model *m, const float *host)
 {
     int i = 0;
 
@@ -35,17 +35,17 @@ static size_t place_of(const struct dev_model *g, const struct model *m, const f
 }
 
 /* NULL for NULL. */
-static void *weight(const struct dev_model *g, const struct model *m, const float *host)
+static void *dev_model_weight(const struct dev_model *g, const struct model *m, const float *host)
 {
-    return host ? dev_at(g, g->w, place_of(g, m, host)) : NULL;
+    return host ? dev_at(g, g->w, dev_model_place_of(g, m, host)) : NULL;
 }
 
-static float *master(const struct dev_model *g, const struct model *m, const float *host)
+static float *dev_model_master(const struct dev_model *g, const struct model *m, const float *host)
 {
-    return host ? g->master + place_of(g, m, host) : NULL;
+    return host ? g->master + dev_model_place_of(g, m, host) : NULL;
 }
 
-static void point(struct dev_model *g, const struct model *m)
+static void dev_model_point(struct dev_model *g, const struct model *m)
 {
     g->layer = xcalloc((size_t)m->config.num_layers, sizeof *g->layer);
     g->mix = xcalloc((size_t)m->config.num_layers, sizeof *g->mix);
@@ -53,24 +53,28 @@ static void point(struct dev_model *g, const struct model *m)
         const struct model_layer *l = &m->layers[i];
         g->mix[i] = l->mix;
         g->layer[i] = (struct dev_weights){
-            .norm1 = weight(g, m, l->norm1), .qkv = weight(g, m, l->qkv), .bias = weight(g, m, l->bias),
-            .q_norm = weight(g, m, l->q_norm), .k_norm = weight(g, m, l->k_norm),
-            .conv = weight(g, m, l->conv), .a_log = master(g, m, l->a_log),
-            .dt_bias = master(g, m, l->dt_bias), .mix_norm = weight(g, m, l->mix_norm), .o = weight(g, m, l->o),
-            .norm2 = weight(g, m, l->norm2), .gate_up = weight(g, m, l->gate_up), .down = weight(g, m, l->down)};
+            .norm1 = dev_model_weight(g, m, l->norm1), .qkv = dev_model_weight(g, m, l->qkv),
+                .bias = dev_model_weight(g, m, l->bias),
+            .q_norm = dev_model_weight(g, m, l->q_norm), .k_norm = dev_model_weight(g, m, l->k_norm),
+            .conv = dev_model_weight(g, m, l->conv), .a_log = dev_model_master(g, m, l->a_log),
+            .dt_bias = dev_model_master(g, m, l->dt_bias), .mix_norm = dev_model_weight(g, m, l->mix_norm),
+                .o = dev_model_weight(g, m, l->o),
+            .norm2 = dev_model_weight(g, m, l->norm2), .gate_up = dev_model_weight(g, m, l->gate_up),
+                .down = dev_model_weight(g, m, l->down)};
     }
-    g->embed = weight(g, m, m->embed);
-    g->final_norm = weight(g, m, m->final_norm);
-    g->head = weight(g, m, m->lm_head);
+    g->embed = dev_model_weight(g, m, m->embed);
+    g->final_norm = dev_model_weight(g, m, m->final_norm);
+    g->head = dev_model_weight(g, m, m->lm_head);
 }
 
 /* ---- between the host's slab and a padded one ---- */
 
-static void spread(const struct dev_model *g, const struct model *m, const float *host, float *padded)
+static void dev_model_spread(const struct dev_model *g, const struct model *m, const float *host, float *padded)
 {
     memset(padded, 0, g->n * sizeof *padded);
     for (int i = 0; i < m->n_tensors; i++)
-        memcpy(padded + g->offset[i], host + m->tensors[i].offset, tensor_size(&m->tensors[i]) * sizeof *host);
+        memcpy(padded + g->offset[i], host + m->tensors[i].offset,
+               dev_model_tensor_size(&m->tensors[i]) * sizeof *host);
 }
 
 /* Tensor by tensor: what lies between them is zero since the slab was allocated, and no operator changes it. */
@@ -78,7 +82,7 @@ int dev_push(const struct dev_model *g, const struct model *m, const float *host
 {
     for (int i = 0; i < m->n_tensors; i++)
         g->d->ops->upload(g->d->q, slab + g->offset[i], host + m->tensors[i].offset,
-                          tensor_size(&m->tensors[i]) * sizeof *host);
+                          dev_model_tensor_size(&m->tensors[i]) * sizeof *host);
     return nn_device_sync(g->d, e);
 }
 
@@ -86,7 +90,7 @@ int dev_fetch(const struct dev_model *g, const struct model *m, const float *sla
 {
     for (int i = 0; i < m->n_tensors; i++)
         g->d->ops->download(g->d->q, host + m->tensors[i].offset, slab + g->offset[i],
-                            tensor_size(&m->tensors[i]) * sizeof *host);
+                            dev_model_tensor_size(&m->tensors[i]) * sizeof *host);
     return nn_device_sync(g->d, e);
 }
 
@@ -100,7 +104,7 @@ void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to)
     *to = (size_t)(r + 1) * each < grains ? (size_t)(r + 1) * each * GRAIN : g->n;
 }
 
-static size_t part_size(const struct dev_model *g)
+static size_t dev_model_part_size(const struct dev_model *g)
 {
     size_t from, to;
 
@@ -113,7 +117,7 @@ int dev_push_part(const struct dev_model *g, const struct model *m, const float 
     float *padded = xmalloc(g->n * sizeof *padded);
     size_t from, to;
 
-    spread(g, m, host, padded);
+    dev_model_spread(g, m, host, padded);
     dev_part(g, g->rank, &from, &to);
     g->d->ops->upload(g->d->q, part, padded + from, (to - from) * sizeof *padded);
     free(padded);
@@ -139,7 +143,8 @@ int dev_fetch_parts(const struct dev_model *g, const struct model *m, const floa
         }
     }
     for (int i = 0; i < m->n_tensors && host && at; i++)
-        memcpy(host + m->tensors[i].offset, padded + g->offset[i], tensor_size(&m->tensors[i]) * sizeof *host);
+        memcpy(host + m->tensors[i].offset, padded + g->offset[i],
+               dev_model_tensor_size(&m->tensors[i]) * sizeof *host);
     free(padded);
     int rc = at ? nn_device_sync(g->d, e) : -1;
     nn_device_free(g->d, at);
@@ -188,13 +193,13 @@ int dev_copy_weights(struct dev_model *to, const struct dev_model *from, struct 
 
 /* ---- life ---- */
 
-static int make_decays(struct dev_model *g, const struct model *m, struct err *e)
+static int dev_model_make_decays(struct dev_model *g, const struct model *m, struct err *e)
 {
     uint8_t *flags = xcalloc(g->n / GRAIN, 1);
 
     for (int i = 0; i < m->n_tensors; i++)
         for (size_t k = g->offset[i] / GRAIN; !m->tensors[i].is_vector &&
-             k * GRAIN < g->offset[i] + tensor_size(&m->tensors[i]); k++)
+             k * GRAIN < g->offset[i] + dev_model_tensor_size(&m->tensors[i]); k++)
             flags[k] = 1;
     if ((g->decays = nn_device_alloc(g->d, g->n / GRAIN, "the optimiser's flags", e)))
         g->d->ops->upload(g->d->q, g->decays, flags, g->n / GRAIN);
@@ -202,10 +207,10 @@ static int make_decays(struct dev_model *g, const struct model *m, struct err *e
     return g->decays ? 0 : -1;
 }
 
-static int allocate(struct dev_model *g, const struct model *m, struct err *e)
+static int dev_model_allocate(struct dev_model *g, const struct model *m, struct err *e)
 {
     if (!(g->master = nn_device_alloc(g->d, g->n * sizeof(float), "weights", e)) ||
-        !(g->norm_sq = nn_device_alloc(g->d, sizeof(double), "a norm", e)) || make_decays(g, m, e) < 0 ||
+        !(g->norm_sq = nn_device_alloc(g->d, sizeof(double), "a norm", e)) || dev_model_make_decays(g, m, e) < 0 ||
         dev_push(g, m, m->weights, g->master, e) < 0)
         return -1;
     g->w = g->master;
@@ -217,7 +222,7 @@ static int allocate(struct dev_model *g, const struct model *m, struct err *e)
     return nn_device_sync(g->d, e);
 }
 
-static int check_sizes(const struct model *m, struct err *e)
+static int dev_model_check_sizes(const struct model *m, struct err *e)
 {
     struct model_dims n = model_dims(m);
 
@@ -243,17 +248,17 @@ int model_to_device(struct model *m, const char *spec, const char *dtype, struct
         dt = NN_F32;
     else if (dtype && strcmp(dtype, "bf16"))
         return err_set(e, ERR_INPUT, "type '%s' is neither bf16 nor fp32", dtype);
-    if (check_sizes(m, e) < 0)
+    if (dev_model_check_sizes(m, e) < 0)
         return -1;
     g = xcalloc(1, sizeof *g);
     *g = (struct dev_model){.dt = dt, .dims = model_dims(m), .eps = (float)m->config.rms_norm_eps, .pending = 1};
     g->world = g->parts = 1;
-    lay_out(g, m);
-    if (!(g->d = nn_device_open(spec, e)) || allocate(g, m, e) < 0) {
+    dev_model_lay_out(g, m);
+    if (!(g->d = nn_device_open(spec, e)) || dev_model_allocate(g, m, e) < 0) {
         dev_model_free(g);
         return -1;
     }
-    point(g, m);
+    dev_model_point(g, m);
     m->dev = g;
     return 0;
 }
@@ -263,11 +268,11 @@ void dev_model_free(struct dev_model *g)
     if (!g)
         return;
     if (g->d) {
-        void *owned[] = {g->master, g->w == g->master ? NULL : g->w, g->grads, g->m, g->v, g->decays,
-                         g->norm_sq, g->sums};
+        void *daemon_client[] = {g->master, g->w == g->master ? NULL : g->w, g->grads, g->m, g->v, g->decays,
+                                 g->norm_sq, g->sums};
         dev_train_free(g);
-        for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
-            nn_device_free(g->d, owned[i]);
+        for (size_t i = 0; i < sizeof daemon_client / sizeof daemon_client[0]; i++)
+            nn_device_free(g->d, daemon_client[i]);
         nn_device_close(g->d);
     }
     free(g->offset);
@@ -288,7 +293,7 @@ void dev_zero_grads(struct dev_model *g)
 
 int dev_optim_new(struct dev_model *g, struct err *e)
 {
-    size_t bytes = (part_size(g) + GRAIN) * sizeof(float); // a rank may have none of it
+    size_t bytes = (dev_model_part_size(g) + GRAIN) * sizeof(float); // a rank may have none of it
 
     if (!g->m && !(g->m = nn_device_alloc(g->d, bytes, "the first moment", e)))
         return -1;
@@ -313,19 +318,19 @@ double dev_grad_norm(const struct model *m)
     return g->norm * g->pending;
 }
 
-static int name_bad_gradient(struct model *m, struct err *e)
+static int dev_model_name_bad_gradient(struct model *m, struct err *e)
 {
     if (model_fetch_grads(m, e) < 0)
         return -1;
     for (int i = 0; i < m->n_tensors; i++)
-        if (!isfinite(m->ops->sumsq(tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset)))
+        if (!isfinite(m->ops->sumsq(dev_model_tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset)))
             return err_set(e, ERR_INPUT, "the gradient of '%s' is not finite; lower the learning rate",
                            m->tensors[i].name);
     return err_set(e, ERR_INPUT, "the gradient's norm is not finite; lower the learning rate");
 }
 
 /* Every rank has moved its part of the master: all get all of it, and round it for the operators. */
-static void share_weights(struct dev_model *g)
+static void dev_model_share_weights(struct dev_model *g)
 {
     size_t from, to;
 
@@ -348,7 +353,7 @@ int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
     if (!g->m || !g->grads)
         return err_set(e, ERR_BUG, "the optimiser belongs to another model, or there are no gradients");
     if (!isfinite(dev_grad_norm(m)))
-        return name_bad_gradient(m, e);
+        return dev_model_name_bad_gradient(m, e);
     o->step++;
     dev_part(g, g->parts > 1 ? g->rank : 0, &from, &to);
     x = (struct nn_adamw){.n = to - from, .w = g->master + from,
@@ -361,7 +366,7 @@ int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
     if (x.n)
         g->d->ops->adamw(g->d->q, g->dt, &x);
     if (g->parts > 1)
-        share_weights(g);
+        dev_model_share_weights(g);
     g->newer = true;
     m->version++;
     return g->parts > 1 ? nn_device_sync(g->d, e) : 0; // alone: the next step's tables are made meanwhile

@@ -4,7 +4,7 @@
 #ifndef MC_NN_DEV_MODEL_H
 #define MC_NN_DEV_MODEL_H
 
-#include "nn/device.h"
+#include "nn/engine_device.h"
 #include "nn/layer.h"
 #include "nn/model.h"
 #include "nn/optim.h"
@@ -87,7 +87,7 @@ double dev_grad_norm(const struct model *m);
 void sample_keep_room(struct sample *o, int ids); /* for the sets of o->n + 1 tokens, ids of them */
 
 /* A request as sampler_run has checked it, with a place for its samples. */
-struct asked {
+struct dev_asked {
     struct sample_request q;
     struct sample_choice choice;
     struct sample *samples; // (q.n_samples)
@@ -101,8 +101,8 @@ struct dev_job {
     int total, max_new, max_prompt, all_prompts;
     const int32_t *stop;
     int n_stop;
-    struct asked *(*next)(void *run, bool idle);
-    void (*told)(void *run, struct asked *a, struct sample *s);
+    struct dev_asked *(*next)(void *run, bool idle);
+    void (*told)(void *run, struct dev_asked *a, struct sample *s);
     void *run;
 };
 int dev_sample(struct model *m, const struct dev_job *j, struct err *e);

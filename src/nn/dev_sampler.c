@@ -12,15 +12,15 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "nn/dev_model.h"
-#include "nn/plan.h"
+#include "nn/buffer_plan.h"
 
 #define STEPS 4                /* tokens between two looks of the host */
 #define MAX_ROWS 512           /* rows where the caller gives no limit */
 #define PREFILL_TOKENS 8192
 #define MAX_GRAPHS 64
 
-struct row {
-    struct asked *asked;
+struct dev_sampler_row {
+    struct dev_asked *asked;
     struct sample *out;
     int slot, cap, max_new;
     int32_t token, pos;
@@ -32,10 +32,10 @@ struct gen {
     struct dev_model *g;
     const struct dev_job *j;
     int slots, max_len, prefill;
-    struct row *rows;
+    struct dev_sampler_row *rows;
     int n_rows;
     int *free_slots, n_free;
-    struct asked *waits;       // the request whose sample 'index' waits for a slot; NULL: ask for one
+    struct dev_asked *waits;   // the request whose sample 'index' waits for a slot; NULL: ask for one
     int index;
     struct sample_choice choice; // of the rows that run
     int done;
@@ -65,9 +65,9 @@ struct gen {
 
 /* ---- memory ---- */
 
-static size_t ints_of(const struct gen *s) { return 8 * (size_t)s->prefill + 4 * (size_t)s->slots + 64; }
+static size_t dev_sampler_ints_of(const struct gen *s) { return 8 * (size_t)s->prefill + 4 * (size_t)s->slots + 64; }
 
-static void add_items(struct gen *s, struct plan *p)
+static void dev_sampler_add_items(struct gen *s, struct buffer_plan *p)
 {
     const struct dev_model *g = s->g;
     const struct model_dims *n = &g->dims;
@@ -94,7 +94,7 @@ static void add_items(struct gen *s, struct plan *p)
     plan_add(p, "normed input", T * (size_t)n->d * e, 0, 0, &s->h);
     plan_add(p, "mlp activation", T * (size_t)n->f * e, 0, 0, &s->act);
     plan_add(p, "logits", B * (size_t)s->ld_logits * e, 0, 0, &s->logits);
-    plan_add(p, "tables", ints_of(s) * sizeof(int32_t), 0, 0, &s->ints);
+    plan_add(p, "tables", dev_sampler_ints_of(s) * sizeof(int32_t), 0, 0, &s->ints);
     plan_add(p, NULL, B * sizeof(int32_t), 0, 0, &s->token);
     plan_add(p, NULL, B * sizeof(int32_t), 0, 0, &s->pos);
     plan_add(p, NULL, B * sizeof(int32_t), 0, 0, &s->slot);
@@ -107,13 +107,13 @@ static void add_items(struct gen *s, struct plan *p)
     plan_layout(p);
 }
 
-static void *cache_of(const struct gen *s, char *cache, int layer)
+static void *dev_sampler_cache_of(const struct gen *s, char *cache, int layer)
 {
     return dev_at(s->g, cache, (size_t)layer * (size_t)s->slots * (size_t)s->max_len * (size_t)s->g->dims.kv);
 }
 
 /* What a fused step reads. $MUSACODER_NN_STEP=layers: layers run one by one, to compare. */
-static void place_layers(struct gen *s)
+static void dev_sampler_place_layers(struct gen *s)
 {
     const char *own = getenv("MUSACODER_NN_STEP");
     int L = s->m->config.num_layers;
@@ -125,7 +125,8 @@ static void place_layers(struct gen *s)
         const struct dev_weights *w = &s->g->layer[i];
         plain = plain && layer_kind_of(s->m, i)->plain;
         x[i] = (struct nn_step_layer){w->norm1, w->qkv, w->bias, w->q_norm, w->k_norm, w->o, w->norm2, w->gate_up,
-                                      w->down, cache_of(s, s->cache_k, i), cache_of(s, s->cache_v, i)};
+                                      w->down, dev_sampler_cache_of(s, s->cache_k, i),
+                                          dev_sampler_cache_of(s, s->cache_v, i)};
     }
     s->g->d->ops->upload(s->g->d->q, s->layer, x, (size_t)L * sizeof *x);
     if (!plain)
@@ -134,11 +135,11 @@ static void place_layers(struct gen *s)
 }
 
 /* As many slots as were asked for, or as fit. */
-static int allocate(struct gen *s, struct err *e)
+static int dev_sampler_allocate(struct gen *s, struct err *e)
 {
     struct dev_model *g = s->g;
     struct nn_dev_info info;
-    struct plan p;
+    struct buffer_plan p;
     size_t budget;
     float *rope;
 
@@ -147,8 +148,8 @@ static int allocate(struct gen *s, struct err *e)
     s->slots = s->j->o->max_batch ? s->j->o->max_batch : MAX_ROWS;
     s->slots = s->slots < s->j->total ? s->slots : s->j->total;
     for (;; s->slots = s->slots * 3 / 4) {
-        p = (struct plan){.n = 0};
-        add_items(s, &p);
+        p = (struct buffer_plan){.n = 0};
+        dev_sampler_add_items(s, &p);
         if (p.bytes <= budget || s->slots <= 1)
             break;
     }
@@ -157,13 +158,13 @@ static int allocate(struct gen *s, struct err *e)
         return -1;
     plan_place(&p, s->slab);
     s->out_logp = (float *)(s->out_token + STEPS * s->slots);
-    place_layers(s);
+    dev_sampler_place_layers(s);
     rope = model_rope_table(&s->m->config, s->max_len);
     g->d->ops->upload(g->d->q, s->rope, rope, (size_t)s->max_len * (size_t)g->dims.rot * sizeof *rope);
     free(rope);
     s->rows = xcalloc((size_t)s->slots, sizeof *s->rows);
     s->free_slots = xcalloc((size_t)s->slots, sizeof *s->free_slots);
-    s->host_ints = xcalloc(ints_of(s), sizeof *s->host_ints);
+    s->host_ints = xcalloc(dev_sampler_ints_of(s), sizeof *s->host_ints);
     s->host_token = xcalloc(2 * STEPS * (size_t)s->slots, sizeof *s->host_token);
     s->host_logp = (float *)(s->host_token + STEPS * s->slots);
     s->host_kept = xcalloc(STEPS * (size_t)s->slots * (size_t)s->words + 1, sizeof *s->host_kept);
@@ -172,7 +173,7 @@ static int allocate(struct gen *s, struct err *e)
     return 0;
 }
 
-static void free_graphs(struct gen *s)
+static void dev_sampler_free_graphs(struct gen *s)
 {
     for (int i = 0; i < s->n_graphs; i++)
         s->g->d->ops->graph_free(s->g->d->q, s->graph[i].graph);
@@ -180,7 +181,7 @@ static void free_graphs(struct gen *s)
 }
 
 /* What a run that ends early leaves: its caller hears of every sample. */
-static void tell_rest(struct gen *s)
+static void dev_sampler_tell_rest(struct gen *s)
 {
     if (!s->j->o->more)
         return;
@@ -191,10 +192,10 @@ static void tell_rest(struct gen *s)
         s->j->told(s->j->run, s->waits, &s->waits->samples[s->index]);
 }
 
-static void release(struct gen *s)
+static void dev_sampler_release(struct gen *s)
 {
-    tell_rest(s);
-    free_graphs(s);
+    dev_sampler_tell_rest(s);
+    dev_sampler_free_graphs(s);
     nn_device_free(s->g->d, s->slab);
     free(s->rows);
     free(s->free_slots);
@@ -204,7 +205,7 @@ static void release(struct gen *s)
 }
 
 /* Every kind of layer has x in the first place, so that it is the same for all. */
-static struct dev_acts acts_for(struct gen *s, int layer, int rows)
+static struct dev_acts dev_sampler_acts_for(struct gen *s, int layer, int rows)
 {
     struct dev_acts a;
 
@@ -213,7 +214,7 @@ static struct dev_acts acts_for(struct gen *s, int layer, int rows)
 }
 
 /* Where a layer keeps what it knows of each slot. */
-static void set_state(const struct gen *s, int layer, struct dev_step *p)
+static void dev_sampler_set_state(const struct gen *s, int layer, struct dev_step *p)
 {
     const struct dev_model *g = s->g;
     size_t i = (size_t)s->m->layers[layer].ordinal, linear = (size_t)s->m->config.n_linear;
@@ -238,7 +239,7 @@ struct packed {
 };
 
 /* Rows [from, n_rows) are new. Their prompts without the last token, once a request; every copy is a slot to fill. */
-static struct packed pack_prompts(struct gen *s, int from)
+static struct packed dev_sampler_pack_prompts(struct gen *s, int from)
 {
     struct packed p = {.copies = 0};
     int32_t *at = s->host_ints;
@@ -260,7 +261,7 @@ static struct packed pack_prompts(struct gen *s, int from)
     p.T = 0, p.n_seq = 0;
     p.cu[0] = 0;
     for (int i = from; i < s->n_rows; i++) {
-        const struct row *r = &s->rows[i];
+        const struct dev_sampler_row *r = &s->rows[i];
         const struct sample_request *q = &r->asked->q;
         if ((i > from && r->asked == s->rows[i - 1].asked) || r->pos == 0)
             continue;
@@ -285,7 +286,7 @@ static struct packed pack_prompts(struct gen *s, int from)
 }
 
 /* slot (T) of the copy-th sample of each request among the new rows; -1 where there is none. */
-static void slots_of_copy(const struct gen *s, int from, int copy, int rows, int32_t *slot)
+static void dev_sampler_slots_of_copy(const struct gen *s, int from, int copy, int rows, int32_t *slot)
 {
     int T = 0;
 
@@ -302,7 +303,7 @@ static void slots_of_copy(const struct gen *s, int from, int copy, int rows, int
 }
 
 /* slot (n_seq) of the first sample of each prompt; -1 for the sequence that fills up. */
-static void slots_of_sequences(const struct gen *s, int from, int n_seq, int32_t *slot)
+static void dev_sampler_slots_of_sequences(const struct gen *s, int from, int n_seq, int32_t *slot)
 {
     int n = 0;
 
@@ -313,31 +314,31 @@ static void slots_of_sequences(const struct gen *s, int from, int n_seq, int32_t
         slot[n++] = -1;
 }
 
-static float *states_of(const struct gen *s, int slot)
+static float *dev_sampler_states_of(const struct gen *s, int slot)
 {
     return s->states + (size_t)slot * (size_t)s->m->config.n_linear * s->state;
 }
 
-static void *pasts_of(const struct gen *s, int slot)
+static void *dev_sampler_pasts_of(const struct gen *s, int slot)
 {
     return dev_at(s->g, s->pasts, (size_t)slot * (size_t)s->m->config.n_linear * s->past);
 }
 
 /* Delta layers start from nothing where a prompt of one token is not prefilled. */
-static void clear_states(struct gen *s, int from)
+static void dev_sampler_clear_states(struct gen *s, int from)
 {
     const struct nn_dev_ops *op = s->g->d->ops;
     size_t linear = (size_t)s->m->config.n_linear;
 
     for (int i = from; i < s->n_rows && linear; i++)
         if (s->rows[i].pos == 0) {
-            op->zero(s->g->d->q, states_of(s, s->rows[i].slot), linear * s->state * sizeof(float));
-            op->zero(s->g->d->q, pasts_of(s, s->rows[i].slot), linear * s->past * dtype_size(s->g->dt));
+            op->zero(s->g->d->q, dev_sampler_states_of(s, s->rows[i].slot), linear * s->state * sizeof(float));
+            op->zero(s->g->d->q, dev_sampler_pasts_of(s, s->rows[i].slot), linear * s->past * dtype_size(s->g->dt));
         }
 }
 
 /* From a prompt's first sample to the others. */
-static void copy_states(struct gen *s, int from)
+static void dev_sampler_copy_states(struct gen *s, int from)
 {
     const struct nn_dev_ops *op = s->g->d->ops;
     size_t linear = (size_t)s->m->config.n_linear;
@@ -348,38 +349,40 @@ static void copy_states(struct gen *s, int from)
         if (i == first || s->rows[i].pos == 0)
             continue;
         int to = s->rows[i].slot, of = s->rows[first].slot;
-        op->copy(s->g->d->q, states_of(s, to), states_of(s, of), linear * s->state * sizeof(float));
-        op->copy(s->g->d->q, pasts_of(s, to), pasts_of(s, of), linear * s->past * dtype_size(s->g->dt));
+        op->copy(s->g->d->q, dev_sampler_states_of(s, to), dev_sampler_states_of(s, of),
+                 linear * s->state * sizeof(float));
+        op->copy(s->g->d->q, dev_sampler_pasts_of(s, to), dev_sampler_pasts_of(s, of),
+                 linear * s->past * dtype_size(s->g->dt));
     }
 }
 
-static int prefill(struct gen *s, int from, struct err *e)
+static int dev_sampler_prefill(struct gen *s, int from, struct err *e)
 {
     struct dev_model *g = s->g;
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
-    struct packed p = pack_prompts(s, from);
+    struct packed p = dev_sampler_pack_prompts(s, from);
     int32_t *slots, *dev[6];
     struct dev_acts a;
     struct dev_step step;
     size_t tables = (size_t)(p.slot - s->host_ints), copies = (size_t)p.copies, T = (size_t)p.T;
 
-    clear_states(s, from);
+    dev_sampler_clear_states(s, from);
     if (p.T == 0)
         return 0;
     int32_t *dslot = nn_device_alloc(g->d, (copies * T + (size_t)p.n_seq) * sizeof *dslot, "slots of prompts", e);
     if (!dslot)
         return -1;
     slots = xmalloc((copies * T + (size_t)p.n_seq) * sizeof *slots);
-    slots_of_sequences(s, from, p.n_seq, slots + copies * T);
+    dev_sampler_slots_of_sequences(s, from, p.n_seq, slots + copies * T);
     for (int c = 0; c < p.copies; c++)
-        slots_of_copy(s, from, c, p.T, slots + (size_t)c * (size_t)p.T);
+        dev_sampler_slots_of_copy(s, from, c, p.T, slots + (size_t)c * (size_t)p.T);
     op->upload(g->d->q, s->ints, s->host_ints, tables * sizeof *s->ints);
     op->upload(g->d->q, dslot, slots, (copies * T + (size_t)p.n_seq) * sizeof *slots);
     int32_t *host[6] = {p.tokens, p.pos, p.seq, p.cu, p.tiles, p.slot};
     for (int i = 0; i < 6; i++)
         dev[i] = s->ints + (host[i] - s->host_ints);
-    a = acts_for(s, 0, p.T);
+    a = dev_sampler_acts_for(s, 0, p.T);
     step = (struct dev_step){.T = p.T, .pos = dev[1], .rope = s->rope, .h = s->h, .act = s->act, .mixed = s->mixed,
                              .slot = dslot, .seq_slot = dslot + copies * T, .max_len = s->max_len};
     step.attn = (struct nn_attn){.T = p.T, .heads = n->heads, .kv_heads = n->kv_heads, .dim = n->dim,
@@ -388,15 +391,15 @@ static int prefill(struct gen *s, int from, struct err *e)
                                  .tiles = dev[4]};
     op->embed(g->d->q, g->dt, p.T, n->d, dev[0], g->embed, a.x);
     for (int l = 0; l < s->m->config.num_layers; l++) {
-        a = acts_for(s, l, p.T);
-        set_state(s, l, &step);
+        a = dev_sampler_acts_for(s, l, p.T);
+        dev_sampler_set_state(s, l, &step);
         layer_kind_of(s->m, l)->forward(g, l, &step, &a, a.x);
         for (int c = 1; c < p.copies && s->m->layers[l].mix == MIX_ATTENTION; c++)
             op->kv_store(g->d->q, g->dt, p.T, n->kv, s->max_len, dslot + (size_t)c * (size_t)p.T, step.pos,
                          dev_at(g, a.qk, (size_t)n->q), n->q + n->kv, dev_at(g, a.qkv, (size_t)n->v_at), n->qkv,
                          step.cache_k, step.cache_v);
     }
-    copy_states(s, from);
+    dev_sampler_copy_states(s, from);
     nn_device_free(g->d, dslot);
     free(slots);
     return 0;
@@ -405,7 +408,7 @@ static int prefill(struct gen *s, int from, struct err *e)
 /* ---- decoding ---- */
 
 /* The whole step as one operator, for a few rows. */
-static bool fused_step(struct gen *s, int B)
+static bool dev_sampler_fused_step(struct gen *s, int B)
 {
     struct dev_model *g = s->g;
     const struct model_dims *n = &g->dims;
@@ -418,26 +421,26 @@ static bool fused_step(struct gen *s, int B)
     return s->layer && B <= NN_STEP_ROWS && g->d->ops->step(g->d->q, g->dt, &x);
 }
 
-static void layered_step(struct gen *s, int B)
+static void dev_sampler_layered_step(struct gen *s, int B)
 {
     struct dev_model *g = s->g;
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
-    struct dev_acts a = acts_for(s, 0, B);
+    struct dev_acts a = dev_sampler_acts_for(s, 0, B);
     struct dev_step step = {.T = B, .pos = s->pos, .rope = s->rope, .h = s->h, .act = s->act, .mixed = s->mixed,
                             .slot = s->slot, .max_len = s->max_len};
 
     op->embed(g->d->q, g->dt, B, n->d, s->token, g->embed, a.x);
     for (int l = 0; l < s->m->config.num_layers; l++) {
-        a = acts_for(s, l, B);
-        set_state(s, l, &step);
+        a = dev_sampler_acts_for(s, l, B);
+        dev_sampler_set_state(s, l, &step);
         layer_kind_of(s->m, l)->decode(g, l, &step, &a, a.x);
     }
     op->rmsnorm(g->d->q, g->dt, B, n->d, NULL, a.x, g->final_norm, n->plus, g->eps, s->h, NULL);
     dev_linear(g, B, n->V, n->d, s->h, n->d, g->head, NULL, s->logits, s->ld_logits);
 }
 
-static void queue_step(struct gen *s, int B, int k)
+static void dev_sampler_queue_step(struct gen *s, int B, int k)
 {
     struct dev_model *g = s->g;
     struct nn_sample c = {.B = B, .V = g->dims.V, .ids = s->m->n_ids, .ld = s->ld_logits, .logits = s->logits,
@@ -446,13 +449,13 @@ static void queue_step(struct gen *s, int B, int k)
                           .out_logp = s->out_logp + (size_t)k * (size_t)s->slots,
                           .kept = s->words ? s->kept + (size_t)k * (size_t)(s->slots * s->words) : NULL};
 
-    if (!fused_step(s, B))
-        layered_step(s, B);
+    if (!dev_sampler_fused_step(s, B))
+        dev_sampler_layered_step(s, B);
     g->d->ops->sample(g->d->q, g->dt, &c);
 }
 
 /* A few sizes of batch, so that a few graphs serve all. */
-static int round_rows(const struct gen *s, int n)
+static int dev_sampler_round_rows(const struct gen *s, int n)
 {
     int b = 1;
 
@@ -466,7 +469,7 @@ static int round_rows(const struct gen *s, int n)
     return b < s->slots ? b : s->slots;
 }
 
-static void run_steps(struct gen *s, int B)
+static void dev_sampler_run_steps(struct gen *s, int B)
 {
     struct nn_queue *q = s->g->d->q;
     const struct nn_dev_ops *op = s->g->d->ops;
@@ -477,7 +480,7 @@ static void run_steps(struct gen *s, int B)
     if (i == s->n_graphs) {
         bool recording = i < MAX_GRAPHS && op->graph_begin(q) == 0;
         for (int k = 0; k < STEPS; k++)
-            queue_step(s, B, k);
+            dev_sampler_queue_step(s, B, k);
         if (!recording)
             return;
         void *graph = op->graph_end(q);
@@ -490,7 +493,7 @@ static void run_steps(struct gen *s, int B)
     op->graph_launch(q, s->graph[i].graph);
 }
 
-static void upload_rows(struct gen *s, int B)
+static void dev_sampler_upload_rows(struct gen *s, int B)
 {
     struct nn_queue *q = s->g->d->q;
     const struct nn_dev_ops *op = s->g->d->ops;
@@ -514,7 +517,7 @@ static void upload_rows(struct gen *s, int B)
 
 /* ---- rows ---- */
 
-static void finish_row(struct gen *s, struct row *r, enum finish why)
+static void dev_sampler_finish_row(struct gen *s, struct dev_sampler_row *r, enum finish why)
 {
     struct sample *o = r->out;
 
@@ -525,7 +528,7 @@ static void finish_row(struct gen *s, struct row *r, enum finish why)
     s->j->told(s->j->run, r->asked, o);
 }
 
-static bool is_stop(const struct dev_job *j, int32_t token)
+static bool dev_sampler_is_stop(const struct dev_job *j, int32_t token)
 {
     for (int i = 0; i < j->n_stop; i++)
         if (j->stop[i] == token)
@@ -533,7 +536,7 @@ static bool is_stop(const struct dev_job *j, int32_t token)
     return false;
 }
 
-static void take_token(struct gen *s, struct row *r, int32_t token, float logp)
+static void dev_sampler_take_token(struct gen *s, struct dev_sampler_row *r, int32_t token, float logp)
 {
     struct sample *o = r->out;
     bool wanted;
@@ -549,14 +552,14 @@ static void take_token(struct gen *s, struct row *r, int32_t token, float logp)
     r->pos++;
     s->drawn++;
     wanted = !s->j->o->on_token || s->j->o->on_token(s->j->o->ctx, o);
-    if (!wanted || is_stop(s->j, token))
-        finish_row(s, r, FINISH_STOP);
+    if (!wanted || dev_sampler_is_stop(s->j, token))
+        dev_sampler_finish_row(s, r, FINISH_STOP);
     else if (o->n == r->max_new)
-        finish_row(s, r, FINISH_LENGTH);
+        dev_sampler_finish_row(s, r, FINISH_LENGTH);
 }
 
 /* Before the token is taken: what could be drawn in its place. */
-static void keep_set(const struct gen *s, struct sample *o, const uint32_t *words)
+static void dev_sampler_keep_set(const struct gen *s, struct sample *o, const uint32_t *words)
 {
     int had = o->n ? o->kept_to[o->n - 1] : 0, n = 0;
 
@@ -570,15 +573,15 @@ static void keep_set(const struct gen *s, struct sample *o, const uint32_t *word
 }
 
 /* Returns whether rows ended. */
-static bool take_tokens(struct gen *s)
+static bool dev_sampler_take_tokens(struct gen *s)
 {
     int k = 0, had = s->n_rows;
 
     for (int i = 0; i < s->n_rows; i++)
         for (int t = 0; t < STEPS && s->rows[i].out; t++) {
             if (s->words)
-                keep_set(s, s->rows[i].out, s->host_kept + (size_t)(t * s->slots + i) * (size_t)s->words);
-            take_token(s, &s->rows[i], s->host_token[t * s->slots + i], s->host_logp[t * s->slots + i]);
+                dev_sampler_keep_set(s, s->rows[i].out, s->host_kept + (size_t)(t * s->slots + i) * (size_t)s->words);
+            dev_sampler_take_token(s, &s->rows[i], s->host_token[t * s->slots + i], s->host_logp[t * s->slots + i]);
         }
     for (int i = 0; i < s->n_rows; i++)
         if (s->rows[i].out)
@@ -589,7 +592,7 @@ static bool take_tokens(struct gen *s)
 
 /* Is there a sample that can have a slot? A step has one temperature and top-p: others wait until the rows have
  * ended. */
-static bool next_request(struct gen *s, bool idle)
+static bool dev_sampler_next_request(struct gen *s, bool idle)
 {
     const struct sample_choice *c;
 
@@ -604,47 +607,48 @@ static bool next_request(struct gen *s, bool idle)
         return true;
     if (s->n_rows)
         return false;
-    free_graphs(s);
+    dev_sampler_free_graphs(s);
     s->choice = *c;
     return true;
 }
 
-static void add_row(struct gen *s)
+static void dev_sampler_add_row(struct gen *s)
 {
-    struct asked *a = s->waits;
+    struct dev_asked *a = s->waits;
     const struct sample_request *q = &a->q;
     struct rng r;
 
     rng_seed(&r, q->seed, (uint64_t)s->index);
-    s->rows[s->n_rows++] = (struct row){.asked = a, .out = &a->samples[s->index], .slot = s->free_slots[--s->n_free],
-                                        .max_new = a->max_new, .token = q->prompt[q->n_prompt - 1],
-                                        .pos = q->n_prompt - 1, .seed = rng_u64(&r)};
+    s->rows[s->n_rows++] = (struct dev_sampler_row){.asked = a, .out = &a->samples[s->index],
+                                                    .slot = s->free_slots[--s->n_free],
+                                                    .max_new = a->max_new, .token = q->prompt[q->n_prompt - 1],
+                                                    .pos = q->n_prompt - 1, .seed = rng_u64(&r)};
     if (++s->index == q->n_samples)
         s->waits = NULL;
 }
 
 /* Waiting samples into free slots, a prefill's worth of prompts at a time. *any is set where there were some. */
-static int admit(struct gen *s, bool *any, struct err *e)
+static int dev_sampler_admit(struct gen *s, bool *any, struct err *e)
 {
-    while (s->n_free && next_request(s, false)) {
+    while (s->n_free && dev_sampler_next_request(s, false)) {
         int from = s->n_rows, T = 0;
-        const struct asked *last = NULL;
-        while (s->n_free && next_request(s, false)) {
+        const struct dev_asked *last = NULL;
+        while (s->n_free && dev_sampler_next_request(s, false)) {
             int len = s->waits == last ? 0 : s->waits->q.n_prompt - 1;
             if (last && T + len > s->prefill)
                 break;
             T += len;
             last = s->waits;
-            add_row(s);
+            dev_sampler_add_row(s);
         }
         *any = true;
-        if (prefill(s, from, e) < 0)
+        if (dev_sampler_prefill(s, from, e) < 0)
             return -1;
     }
     return 0;
 }
 
-static void tell(struct gen *s, bool last)
+static void dev_sampler_tell(struct gen *s, bool last)
 {
     double now = now_s();
 
@@ -654,33 +658,33 @@ static void tell(struct gen *s, bool last)
     }
 }
 
-static int loop(struct gen *s, struct err *e)
+static int dev_sampler_loop(struct gen *s, struct err *e)
 {
     const struct nn_dev_ops *op = s->g->d->ops;
     bool changed = true;
 
-    while (s->n_rows || next_request(s, true)) {
+    while (s->n_rows || dev_sampler_next_request(s, true)) {
         int B;
         size_t bytes = 2 * STEPS * (size_t)s->slots * sizeof(int32_t);
 
         if (stop_requested())
             return err_set(e, ERR_STOP, "stopped before all samples were drawn");
-        if ((s->n_rows == 0 || s->n_free > s->slots / 8) && admit(s, &changed, e) < 0)
+        if ((s->n_rows == 0 || s->n_free > s->slots / 8) && dev_sampler_admit(s, &changed, e) < 0)
             return -1;
-        B = round_rows(s, s->n_rows);
+        B = dev_sampler_round_rows(s, s->n_rows);
         if (changed)
-            upload_rows(s, B);
-        run_steps(s, B);
+            dev_sampler_upload_rows(s, B);
+        dev_sampler_run_steps(s, B);
         op->download(s->g->d->q, s->host_token, s->out_token, bytes);
         if (s->words)
             op->download(s->g->d->q, s->host_kept, s->kept,
                          STEPS * (size_t)s->slots * (size_t)s->words * sizeof *s->kept);
         if (nn_device_sync(s->g->d, e) < 0)
             return -1;
-        changed = take_tokens(s);
-        tell(s, false);
+        changed = dev_sampler_take_tokens(s);
+        dev_sampler_tell(s, false);
     }
-    tell(s, true);
+    dev_sampler_tell(s, true);
     return 0;
 }
 
@@ -693,9 +697,9 @@ int dev_sample(struct model *m, const struct dev_job *j, struct err *e)
     s.prefill = j->max_prompt > PREFILL_TOKENS ? j->max_prompt : PREFILL_TOKENS;
     if (j->all_prompts < s.prefill)
         s.prefill = j->all_prompts > j->max_prompt ? j->all_prompts : j->max_prompt;
-    rc = allocate(&s, e);
+    rc = dev_sampler_allocate(&s, e);
     if (rc == 0)
-        rc = loop(&s, e);
-    release(&s);
+        rc = dev_sampler_loop(&s, e);
+    dev_sampler_release(&s);
     return rc;
 }

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "nn/dev_model.h"
-#include "nn/plan.h"
+#include "nn/buffer_plan.h"
 
 #define LOGITS_BYTES ((size_t)6 << 30) /* logits kept between forward and backward; beyond, they are recomputed */
 #define CHUNK_BYTES ((size_t)512 << 20) /* of logits at a time when they are not kept */
@@ -45,21 +45,22 @@ struct dev_train {
     const int32_t *tokens, *at, *target, *ids, *start, *order; // into ints
 };
 
-static size_t max_targets(const struct train_limits *l)
+static size_t dev_train_max_targets(const struct train_limits *l)
 {
     return (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
 }
 
 /* tokens pos seq order (T), cu (T + 1), tiles (2 (T / tile + T)), at target (N), ids (T) start (T + 1) */
-static size_t ints_of(const struct train_limits *l) { return 10 * (size_t)l->max_tokens + 2 * max_targets(l) + 64; }
+static size_t dev_train_ints_of(const struct train_limits *l) { return 10 * (size_t)l->max_tokens + 2 *
+                                                                dev_train_max_targets(l) + 64; }
 
 /* Bytes of a layer's input, where it lies apart. */
-static size_t input_bytes(const struct dev_model *g, const struct train_limits *l)
+static size_t dev_train_input_bytes(const struct dev_model *g, const struct train_limits *l)
 {
     return ((size_t)l->max_tokens * (size_t)g->dims.d * dtype_size(g->dt) + 255) / 256 * 256;
 }
 
-static size_t layers_bytes(const struct model *m, const struct train_limits *l, bool again)
+static size_t dev_train_layers_bytes(const struct model *m, const struct train_limits *l, bool again)
 {
     size_t sum = 0, most = 0;
 
@@ -68,13 +69,13 @@ static size_t layers_bytes(const struct model *m, const struct train_limits *l, 
         sum += one;
         most = one > most ? one : most;
     }
-    return again ? (size_t)m->config.num_layers * input_bytes(m->dev, l) + most : sum;
+    return again ? (size_t)m->config.num_layers * dev_train_input_bytes(m->dev, l) + most : sum;
 }
 
-static void place_layers(const struct model *m, struct dev_train *t)
+static void dev_train_place_layers(const struct model *m, struct dev_train *t)
 {
     const struct dev_model *g = m->dev;
-    size_t input = input_bytes(g, &t->limits);
+    size_t input = dev_train_input_bytes(g, &t->limits);
     char *at = t->layers + (t->again ? (size_t)m->config.num_layers * input : 0);
 
     for (int i = 0; i < m->config.num_layers; i++) {
@@ -86,21 +87,22 @@ static void place_layers(const struct model *m, struct dev_train *t)
     }
 }
 
-static void make_plan(const struct model *m, const struct train_limits *l, struct dev_train *t, struct plan *p)
+static void dev_train_make_plan(const struct model *m, const struct train_limits *l, struct dev_train *t,
+                                struct buffer_plan *p)
 {
     const struct dev_model *g = m->dev;
     struct model_dims n = g->dims;
-    size_t T = (size_t)l->max_tokens, N = max_targets(l), s = dtype_size(g->dt), row, rows;
+    size_t T = (size_t)l->max_tokens, N = dev_train_max_targets(l), s = dtype_size(g->dt), row, rows;
 
-    *p = (struct plan){.n = 0};
+    *p = (struct buffer_plan){.n = 0};
     t->ld_logits = (n.V + 7) / 8 * 8;
     row = (size_t)t->ld_logits * s;
     t->chunk = N * row <= LOGITS_BYTES ? (int)N : CHUNK_BYTES / row < 128 ? 128 : (int)(CHUNK_BYTES / row);
-    plan_add(p, "layers", layers_bytes(m, l, t->again), LAYERS, LAYERS_BACK, &t->layers);
+    plan_add(p, "layers", dev_train_layers_bytes(m, l, t->again), LAYERS, LAYERS_BACK, &t->layers);
     plan_add(p, "residual stream", T * (size_t)n.d * s, LAYERS, CLASSIFY_BACK, &t->x_last);
     plan_add(p, "normed input", T * (size_t)n.d * s, LAYERS, LAYERS_BACK, &t->step.h);
     plan_add(p, "mlp activation", T * (size_t)n.f * s, LAYERS, LAYERS_BACK, &t->step.act);
-    plan_add(p, "step tables", ints_of(l) * sizeof(int32_t), LAYERS, LAYERS_BACK, &t->ints);
+    plan_add(p, "step tables", dev_train_ints_of(l) * sizeof(int32_t), LAYERS, LAYERS_BACK, &t->ints);
     rows = (N + (size_t)t->chunk - 1) / (size_t)t->chunk * (size_t)t->chunk;
     plan_add(p, "last norm", rows * (size_t)n.d * s, CLASSIFY, CLASSIFY_BACK, &t->h_last);
     plan_add(p, "logits", (size_t)t->chunk * row, CLASSIFY, CLASSIFY_BACK, &t->logits);
@@ -124,7 +126,7 @@ static void make_plan(const struct model *m, const struct train_limits *l, struc
 }
 
 /* What the optimiser and the gradients still need beside the slab. */
-static size_t other_bytes(const struct dev_model *g)
+static size_t dev_train_other_bytes(const struct dev_model *g)
 {
     size_t parts = g->parts > 1 ? (size_t)g->parts : 1;
 
@@ -134,20 +136,20 @@ static size_t other_bytes(const struct dev_model *g)
 size_t dev_step_bytes(const struct model *m, const struct train_limits *l, bool again)
 {
     struct dev_train t = {.again = again};
-    struct plan p;
+    struct buffer_plan p;
 
-    make_plan(m, l, &t, &p);
+    dev_train_make_plan(m, l, &t, &p);
     return p.bytes;
 }
 
 size_t dev_train_bytes(const struct model *m, const struct train_limits *l)
 {
-    return dev_step_bytes(m, l, false) + other_bytes(m->dev);
+    return dev_step_bytes(m, l, false) + dev_train_other_bytes(m->dev);
 }
 
 const struct train_limits *dev_train_limits(const struct dev_model *g) { return g->train ? &g->train->limits : NULL; }
 
-static void drop_kept(struct dev_model *g)
+static void dev_train_drop_kept(struct dev_model *g)
 {
     struct dev_train *t = g->train;
 
@@ -165,7 +167,7 @@ void dev_train_free(struct dev_model *g)
 
     if (!t)
         return;
-    drop_kept(g);
+    dev_train_drop_kept(g);
     nn_device_free(g->d, t->slab);
     nn_device_free(g->d, t->rope);
     free(t->acts);
@@ -179,10 +181,10 @@ void dev_train_free(struct dev_model *g)
     g->train = NULL;
 }
 
-static int allocate(struct model *m, struct dev_train *t, const struct plan *p, struct err *e)
+static int dev_train_allocate(struct model *m, struct dev_train *t, const struct buffer_plan *p, struct err *e)
 {
     struct dev_model *g = m->dev;
-    size_t N = max_targets(&t->limits);
+    size_t N = dev_train_max_targets(&t->limits);
 
     if (!g->grads && !(g->grads = nn_device_alloc(g->d, g->n * sizeof(float), "gradients", e)))
         return -1;
@@ -190,8 +192,8 @@ static int allocate(struct model *m, struct dev_train *t, const struct plan *p, 
         return -1;
     plan_place(p, t->slab);
     t->acts = xcalloc((size_t)m->config.num_layers, sizeof *t->acts);
-    place_layers(m, t);
-    t->host_ints = xcalloc(ints_of(&t->limits), sizeof *t->host_ints);
+    dev_train_place_layers(m, t);
+    t->host_ints = xcalloc(dev_train_ints_of(&t->limits), sizeof *t->host_ints);
     t->host_floats = xcalloc(2 * N, sizeof *t->host_floats);
     t->from = xcalloc(N, sizeof *t->from);
     t->pad_tokens = xcalloc((size_t)t->limits.max_tokens, sizeof *t->pad_tokens);
@@ -203,7 +205,7 @@ static int allocate(struct model *m, struct dev_train *t, const struct plan *p, 
 int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e)
 {
     struct dev_model *g = m->dev;
-    struct plan p;
+    struct buffer_plan p;
     struct nn_dev_info info;
     struct dev_train *t;
     size_t max;
@@ -213,16 +215,17 @@ int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e
     g->train = t = xcalloc(1, sizeof *t);
     t->limits = *l;
     max = l->max_bytes ? l->max_bytes : info.free / 100 * 96;
-    make_plan(m, l, t, &p);
-    if (p.bytes + other_bytes(g) > max) {
+    dev_train_make_plan(m, l, t, &p);
+    if (p.bytes + dev_train_other_bytes(g) > max) {
         size_t whole = p.bytes;
         t->again = true;
-        make_plan(m, l, t, &p);
+        dev_train_make_plan(m, l, t, &p);
         log_info("activations of %d tokens need %.1f GB; every layer runs again on the way back: %.1f GB",
                  l->max_tokens, (double)whole / 1e9, (double)p.bytes / 1e9);
     }
-    if (plan_check(&p, other_bytes(g), "gradients and optimiser", max, "lower the tokens per micro-batch", e) < 0 ||
-        allocate(m, t, &p, e) < 0) {
+    if (plan_check(&p, dev_train_other_bytes(g), "gradients and optimiser", max, "lower the tokens per micro-batch",
+                   e) < 0 ||
+        dev_train_allocate(m, t, &p, e) < 0) {
         dev_train_free(g);
         return -1;
     }
@@ -240,7 +243,7 @@ int dev_round_rows(int n, int max)
     return up < max ? up : max;
 }
 
-static struct train_batch pad_batch(struct dev_train *t, const struct train_batch *b)
+static struct train_batch dev_train_pad_batch(struct dev_train *t, const struct train_batch *b)
 {
     struct train_batch x = *b;
     int T = b->cu_seqlens[b->n_seq], up = dev_round_rows(T, t->limits.max_tokens);
@@ -265,7 +268,7 @@ struct tables {
 
 /* The same places in host memory and on the device. What embed_backward reads alone lies last: it is made and goes up
  * while the layers run. */
-static struct tables tables_at(int32_t *p, int T, int n_seq, int n_tiles, int N)
+static struct tables dev_train_tables_at(int32_t *p, int T, int n_seq, int n_tiles, int N)
 {
     struct tables s = {.tokens = p};
 
@@ -307,7 +310,7 @@ void dev_fill_tiles(int n_seq, const int32_t *cu, int32_t *tiles)
 
 /* Rows by id, in order, for the gradient of the embedding. Returns the number of different ids. count: (V + 1) zeroed.
  * */
-static int count_ids(const int32_t *tokens, int T, int32_t *count)
+static int dev_train_count_ids(const int32_t *tokens, int T, int32_t *count)
 {
     int n = 0;
 
@@ -316,7 +319,7 @@ static int count_ids(const int32_t *tokens, int T, int32_t *count)
     return n;
 }
 
-static void fill_order(const int32_t *tokens, int T, int V, int32_t *count, struct tables *s)
+static void dev_train_fill_order(const int32_t *tokens, int T, int V, int32_t *count, struct tables *s)
 {
     int at = 0, n = 0;
 
@@ -333,7 +336,7 @@ static void fill_order(const int32_t *tokens, int T, int V, int32_t *count, stru
         s->order[count[tokens[t]]++] = t;
 }
 
-static void fill_rows(struct dev_train *t, const struct train_batch *b, struct tables *s)
+static void dev_train_fill_rows(struct dev_train *t, const struct train_batch *b, struct tables *s)
 {
     int N = 0;
 
@@ -351,7 +354,7 @@ static void fill_rows(struct dev_train *t, const struct train_batch *b, struct t
     memcpy(s->cu, b->cu_seqlens, (size_t)(b->n_seq + 1) * sizeof *s->cu);
 }
 
-static void describe(struct dev_model *g, const struct train_batch *b, const struct tables *s, int n_tiles)
+static void dev_train_describe(struct dev_model *g, const struct train_batch *b, const struct tables *s, int n_tiles)
 {
     const struct model_dims *n = &g->dims;
     struct dev_step *p = &g->train->step;
@@ -366,7 +369,7 @@ static void describe(struct dev_model *g, const struct train_batch *b, const str
                                .cu = s->cu, .pos = s->pos, .seq = s->seq, .tiles = s->tiles};
 }
 
-static int set_rope(struct model *m, const struct train_batch *b, struct err *e)
+static int dev_train_set_rope(struct model *m, const struct train_batch *b, struct err *e)
 {
     struct dev_model *g = m->dev;
     struct dev_train *t = g->train;
@@ -390,13 +393,13 @@ static int set_rope(struct model *m, const struct train_batch *b, struct err *e)
 }
 
 /* The kept sets of a batch, which are as large as they are: beside the plan, and gone with the next batch. */
-static int set_kept(struct dev_model *g, const struct train_batch *b, struct err *e)
+static int dev_train_set_kept(struct dev_model *g, const struct train_batch *b, struct err *e)
 {
     struct dev_train *t = g->train;
     size_t N = (size_t)t->n_targets, total = 0;
     int32_t *ids;
 
-    drop_kept(g);
+    dev_train_drop_kept(g);
     if (!b->kept)
         return 0;
     t->host_kept_to = xcalloc(N + 1, sizeof *t->host_kept_to);
@@ -417,7 +420,7 @@ static int set_kept(struct dev_model *g, const struct train_batch *b, struct err
     return t->kept_to && t->kept && t->kept_hold ? 0 : -1;
 }
 
-static void keep_chunk(struct dev_model *g, int from, int rows)
+static void dev_train_keep_chunk(struct dev_model *g, int from, int rows)
 {
     const struct dev_train *t = g->train;
 
@@ -427,49 +430,49 @@ static void keep_chunk(struct dev_model *g, int from, int rows)
 }
 
 /* Rows of each id, for the embedding's gradient. */
-static void set_ids(struct dev_model *g)
+static void dev_train_set_ids(struct dev_model *g)
 {
     struct dev_train *t = g->train;
     int32_t *host = t->host_ints + (t->order - t->ints), *count = xcalloc((size_t)g->dims.V + 1, sizeof *count);
     int T = t->step.T;
     struct tables s = {.order = host, .ids = host + T};
 
-    t->n_ids = count_ids(t->host_ints, T, count);
+    t->n_ids = dev_train_count_ids(t->host_ints, T, count);
     s.start = s.ids + t->n_ids;
-    fill_order(t->host_ints, T, g->dims.V, count, &s);
+    dev_train_fill_order(t->host_ints, T, g->dims.V, count, &s);
     free(count);
     g->d->ops->upload(g->d->q, t->ints + (t->order - t->ints), host, (size_t)(T + 2 * t->n_ids + 1) * sizeof *host);
     t->ids = t->order + T;
     t->start = t->ids + t->n_ids;
 }
 
-static int set_batch(struct model *m, const struct train_batch *given, struct err *e)
+static int dev_train_set_batch(struct model *m, const struct train_batch *given, struct err *e)
 {
     struct dev_model *g = m->dev;
     struct dev_train *t = g->train;
-    struct train_batch padded = pad_batch(t, given), *b = &padded;
+    struct train_batch padded = dev_train_pad_batch(t, given), *b = &padded;
     int T = b->cu_seqlens[b->n_seq], n_tiles = dev_count_tiles(b->n_seq, b->cu_seqlens), N = 0;
     struct tables s;
 
-    if (set_rope(m, b, e) < 0)
+    if (dev_train_set_rope(m, b, e) < 0)
         return -1;
     for (int i = 0; i < T; i++)
         N += b->targets[i] >= 0;
-    s = tables_at(t->host_ints, T, b->n_seq, n_tiles, N);
-    fill_rows(t, b, &s);
+    s = dev_train_tables_at(t->host_ints, T, b->n_seq, n_tiles, N);
+    dev_train_fill_rows(t, b, &s);
     dev_fill_tiles(b->n_seq, b->cu_seqlens, s.tiles);
     g->d->ops->upload(g->d->q, t->ints, t->host_ints, (size_t)(s.order - t->host_ints) * sizeof *t->ints);
-    s = tables_at(t->ints, T, b->n_seq, n_tiles, N);
+    s = dev_train_tables_at(t->ints, T, b->n_seq, n_tiles, N);
     t->n_targets = N;
     t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
     t->tokens = s.tokens, t->at = s.at, t->target = s.target, t->order = s.order;
-    describe(g, b, &s, n_tiles);
-    return set_kept(g, given, e);
+    dev_train_describe(g, b, &s, n_tiles);
+    return dev_train_set_kept(g, given, e);
 }
 
 /* ---- forward ---- */
 
-static void run_layers(struct model *m)
+static void dev_train_run_layers(struct model *m)
 {
     struct dev_model *g = m->dev;
     struct dev_train *t = g->train;
@@ -480,7 +483,7 @@ static void run_layers(struct model *m)
         layer_kind_of(m, i)->forward(g, i, &t->step, &t->acts[i], i + 1 < L ? t->acts[i + 1].x : t->x_last);
 }
 
-static void logits_chunk(struct dev_model *g, int from, int rows)
+static void dev_train_logits_chunk(struct dev_model *g, int from, int rows)
 {
     const struct dev_train *t = g->train;
     const struct model_dims *n = &g->dims;
@@ -490,25 +493,25 @@ static void logits_chunk(struct dev_model *g, int from, int rows)
 }
 
 /* Rows [from, to) of x become zeros. */
-static void clear_rows(struct dev_model *g, void *x, int width, int from, int to)
+static void dev_train_clear_rows(struct dev_model *g, void *x, int width, int from, int to)
 {
     if (from < to)
         g->d->ops->zero(g->d->q, dev_at(g, x, (size_t)from * (size_t)width),
                         (size_t)(to - from) * (size_t)width * dtype_size(g->dt));
 }
 
-static void classify(struct dev_model *g)
+static void dev_train_classify(struct dev_model *g)
 {
     struct dev_train *t = g->train;
     int N = t->n_targets;
 
     g->d->ops->rmsnorm(g->d->q, g->dt, N, g->dims.d, t->at, t->x_last, g->final_norm, g->dims.plus, g->eps, t->h_last,
                        t->rstd);
-    clear_rows(g, t->h_last, g->dims.d, N, N / t->chunk * t->chunk + dev_round_rows(N % t->chunk, t->chunk));
+    dev_train_clear_rows(g, t->h_last, g->dims.d, N, N / t->chunk * t->chunk + dev_round_rows(N % t->chunk, t->chunk));
     for (int i = 0; i < N; i += t->chunk) {
         int rows = N - i < t->chunk ? N - i : t->chunk;
-        logits_chunk(g, i, dev_round_rows(rows, t->chunk));
-        keep_chunk(g, i, rows);
+        dev_train_logits_chunk(g, i, dev_round_rows(rows, t->chunk));
+        dev_train_keep_chunk(g, i, rows);
         g->d->ops->classifier(g->d->q, g->dt, rows, g->dims.V, t->ld_logits, t->logits, t->inv_temp, t->target + i,
                               t->lse + i, t->logp + i, t->entropy + i);
     }
@@ -521,16 +524,16 @@ int dev_forward(struct model *m, const struct train_batch *b, float *logp, float
     int given = b->cu_seqlens[b->n_seq];
     size_t N;
 
-    if (set_batch(m, b, e) < 0)
+    if (dev_train_set_batch(m, b, e) < 0)
         return -1;
     N = (size_t)t->n_targets;
-    run_layers(m);
+    dev_train_run_layers(m);
     memset(logp, 0, (size_t)given * sizeof *logp);
     if (entropy)
         memset(entropy, 0, (size_t)given * sizeof *entropy);
     if (N) {
-        classify(g);
-        set_ids(g);
+        dev_train_classify(g);
+        dev_train_set_ids(g);
         g->d->ops->download(g->d->q, t->host_floats, t->logp, N * sizeof(float));
         for (size_t i = 0; i < N; i++)
             logp[t->from[i]] = t->host_floats[i];
@@ -546,7 +549,7 @@ int dev_forward(struct model *m, const struct train_batch *b, float *logp, float
 
 /* ---- backward ---- */
 
-static void classify_backward(struct dev_model *g, const float *dlogp, const float *dentropy)
+static void dev_train_classify_backward(struct dev_model *g, const float *dlogp, const float *dentropy)
 {
     struct dev_train *t = g->train;
     const struct nn_dev_ops *op = g->d->ops;
@@ -564,13 +567,13 @@ static void classify_backward(struct dev_model *g, const float *dlogp, const flo
     for (int i = 0; i < N; i += t->chunk) {
         int rows = N - i < t->chunk ? N - i : t->chunk, up = dev_round_rows(rows, t->chunk);
         if (N > t->chunk) {
-            logits_chunk(g, i, up);
-            keep_chunk(g, i, rows);
+            dev_train_logits_chunk(g, i, up);
+            dev_train_keep_chunk(g, i, rows);
         }
         op->classifier_backward(g->d->q, g->dt, rows, n->V, t->ld_logits, t->logits, t->inv_temp, t->target + i,
                                 t->lse + i,
                                 t->entropy + i, t->dlogp + i, dentropy ? t->dentropy + i : NULL);
-        clear_rows(g, t->logits, t->ld_logits, rows, up);
+        dev_train_clear_rows(g, t->logits, t->ld_logits, rows, up);
         dev_linear_dx(g, up, n->V, n->d, t->logits, t->ld_logits, g->head, dev_at(g, t->dh_last, (size_t)i * d), n->d);
         dev_linear_dw(g, up, n->V, n->d, t->logits, t->ld_logits, dev_at(g, t->h_last, (size_t)i * d), n->d, g->head);
     }
@@ -595,7 +598,7 @@ int dev_backward(struct model *m, const float *dlogp, const float *dentropy, str
     }
     if (!t->n_targets)
         return 0;
-    classify_backward(g, dlogp, dentropy);
+    dev_train_classify_backward(g, dlogp, dentropy);
     for (int i = m->config.num_layers - 1; i >= 0; i--) {
         if (t->again && i + 1 < m->config.num_layers) // the last one is still there; a next input stays what it is
             layer_kind_of(m, i)->forward(g, i, &t->step, &t->acts[i], t->acts[i + 1].x);
@@ -622,8 +625,8 @@ int dev_logits(struct model *m, const int32_t *tokens, int n, float *ret, struct
         targets[i] = tokens[i]; // any: every row is wanted
     rc = g->train && g->train->limits.max_tokens >= n && !g->train->limits.max_targets ? 0 : dev_train_begin(m, &l, e);
     t = g->train;
-    if (rc == 0 && (rc = set_batch(m, &b, e)) == 0) {
-        run_layers(m);
+    if (rc == 0 && (rc = dev_train_set_batch(m, &b, e)) == 0) {
+        dev_train_run_layers(m);
         g->d->ops->rmsnorm(g->d->q, g->dt, n, g->dims.d, t->at, t->x_last, g->final_norm, g->dims.plus, g->eps,
                            t->h_last, t->rstd);
         pitch = (size_t)t->ld_logits;
@@ -631,7 +634,7 @@ int dev_logits(struct model *m, const int32_t *tokens, int n, float *ret, struct
         float *f32 = nn_device_alloc(g->d, (size_t)t->chunk * pitch * sizeof *f32, "logits", e);
         for (int i = 0; f32 && i < n; i += t->chunk) {
             int rows = n - i < t->chunk ? n - i : t->chunk;
-            logits_chunk(g, i, rows);
+            dev_train_logits_chunk(g, i, rows);
             g->d->ops->to_f32(g->d->q, g->dt, (size_t)rows * pitch, t->logits, f32);
             g->d->ops->download(g->d->q, wide, f32, (size_t)rows * pitch * sizeof *f32);
             for (int r = 0; r < rows; r++)

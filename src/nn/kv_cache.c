@@ -9,33 +9,34 @@
 
 #define ROWS_PER_TASK 8 /* rows that read a shared prefix together */
 
-static int round_to(int n, int step) { return (n + step - 1) / step * step; }
+static int kv_cache_round_to(int n, int step) { return (n + step - 1) / step * step; }
 
-static size_t keys_floats(const struct model *m, int capacity)
+static size_t kv_cache_keys_floats(const struct model *m, int capacity)
 {
-    return (size_t)round_to(capacity, m->ops->nr) * (size_t)m->config.head_dim;
+    return (size_t)kv_cache_round_to(capacity, m->ops->nr) * (size_t)m->config.head_dim;
 }
 
-static size_t head_floats(const struct model *m, int capacity)
+static size_t kv_cache_head_floats(const struct model *m, int capacity)
 {
-    return keys_floats(m, capacity) + (size_t)capacity * (size_t)round_to(m->config.head_dim, m->ops->nr);
+    return kv_cache_keys_floats(m, capacity) + (size_t)capacity *
+           (size_t)kv_cache_round_to(m->config.head_dim, m->ops->nr);
 }
 
-static size_t keys_end(const struct model *m, int capacity)
+static size_t kv_cache_keys_end(const struct model *m, int capacity)
 {
     size_t layers = (size_t)(m->config.num_layers - m->config.n_linear);
 
-    return layers * (size_t)m->config.num_kv_heads * head_floats(m, capacity);
+    return layers * (size_t)m->config.num_kv_heads * kv_cache_head_floats(m, capacity);
 }
 
-static size_t conv_floats(const struct model *m)
+static size_t kv_cache_conv_floats(const struct model *m)
 {
     struct model_dims n = model_dims(m);
 
     return m->config.n_linear ? (size_t)(n.taps - 1) * (size_t)n.conv : 0;
 }
 
-static size_t state_floats(const struct model *m)
+static size_t kv_cache_state_floats(const struct model *m)
 {
     struct model_dims n = model_dims(m);
 
@@ -44,7 +45,8 @@ static size_t state_floats(const struct model *m)
 
 size_t kv_cache_floats(const struct model *m, int capacity)
 {
-    return keys_end(m, capacity) + (size_t)m->config.n_linear * (conv_floats(m) + state_floats(m));
+    return kv_cache_keys_end(m, capacity) + (size_t)m->config.n_linear *
+           (kv_cache_conv_floats(m) + kv_cache_state_floats(m));
 }
 
 void kv_cache_place(struct kv_cache *c, int capacity, float *slab)
@@ -56,25 +58,26 @@ float *kv_keys(const struct model *m, const struct kv_cache *c, int layer, int k
 {
     size_t at = (size_t)m->layers[layer].ordinal * (size_t)m->config.num_kv_heads + (size_t)kv_head;
 
-    return c->slab + at * head_floats(m, c->capacity);
+    return c->slab + at * kv_cache_head_floats(m, c->capacity);
 }
 
 float *kv_conv(const struct model *m, const struct kv_cache *c, int layer)
 {
-    return c->slab + keys_end(m, c->capacity) +
-           (size_t)m->layers[layer].ordinal * (conv_floats(m) + state_floats(m));
+    return c->slab + kv_cache_keys_end(m, c->capacity) +
+           (size_t)m->layers[layer].ordinal * (kv_cache_conv_floats(m) + kv_cache_state_floats(m));
 }
 
 float *kv_state(const struct model *m, const struct kv_cache *c, int layer)
 {
-    return kv_conv(m, c, layer) + conv_floats(m);
+    return kv_conv(m, c, layer) + kv_cache_conv_floats(m);
 }
 
 void kv_copy_states(const struct model *m, const struct kv_cache *from, struct kv_cache *to)
 {
-    size_t floats = (size_t)m->config.n_linear * (conv_floats(m) + state_floats(m));
+    size_t floats = (size_t)m->config.n_linear * (kv_cache_conv_floats(m) + kv_cache_state_floats(m));
 
-    memcpy(to->slab + keys_end(m, to->capacity), from->slab + keys_end(m, from->capacity), floats * sizeof(float));
+    memcpy(to->slab + kv_cache_keys_end(m, to->capacity), from->slab + kv_cache_keys_end(m, from->capacity),
+           floats * sizeof(float));
 }
 
 void kv_fill_conv(const struct model *m, struct kv_cache *c, int layer, int n, const float *x, int ld)
@@ -92,7 +95,7 @@ void kv_fill_conv(const struct model *m, struct kv_cache *c, int layer, int n, c
 
 float *kv_values(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
 {
-    return kv_keys(m, c, layer, kv_head) + keys_floats(m, c->capacity);
+    return kv_keys(m, c, layer, kv_head) + kv_cache_keys_floats(m, c->capacity);
 }
 
 void kv_append(const struct model *m, struct kv_cache *c, int layer, const float *k, const float *v)
@@ -136,9 +139,9 @@ size_t decode_scratch(const struct model *m, int max_prefix, int max_own)
 }
 
 /* Scores against the prefix for all rows together, against each row's own part apart; one softmax over both. */
-static void decode_task_run(const struct model *m, int layer, const struct decode_task *t,
-                            const struct decode_row *rows,
-                            const float *q, int ld_q, float *out, float *scratch)
+static void kv_cache_decode_task_run(const struct model *m, int layer, const struct decode_task *t,
+                                     const struct decode_row *rows,
+                                     const float *q, int ld_q, float *out, float *scratch)
 {
     const struct ops *op = m->ops;
     int dim = m->config.head_dim, group = m->config.num_heads / m->config.num_kv_heads;
@@ -177,7 +180,8 @@ static void decode_task_run(const struct model *m, int layer, const struct decod
     }
 }
 
-static int make_tasks(const struct model *m, int n_rows, const struct decode_row *rows, struct decode_task *tasks)
+static int kv_cache_make_tasks(const struct model *m, int n_rows, const struct decode_row *rows,
+                               struct decode_task *tasks)
 {
     int n = 0;
 
@@ -195,11 +199,12 @@ void decode_attention(const struct model *m, int layer, int n_rows, const struct
                       float *out, float *scratch, size_t per_thread)
 {
     struct decode_task *tasks = xmalloc((size_t)n_rows * (size_t)m->config.num_kv_heads * sizeof *tasks);
-    int n = make_tasks(m, n_rows, rows, tasks);
+    int n = kv_cache_make_tasks(m, n_rows, rows, tasks);
     double work = 2.0 * n_rows * m->config.num_heads * m->config.head_dim * (rows[0].prefix->n + rows[0].own->n);
 
 #pragma omp parallel for schedule(dynamic) if (work > 2e6)
     for (int i = 0; i < n; i++)
-        decode_task_run(m, layer, &tasks[i], rows, q, ld_q, out, scratch + per_thread * (size_t)omp_get_thread_num());
+        kv_cache_decode_task_run(m, layer, &tasks[i], rows, q, ld_q, out,
+                                 scratch + per_thread * (size_t)omp_get_thread_num());
     free(tasks);
 }

@@ -10,7 +10,8 @@
 
 #define PARTS 11
 
-static void parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, struct layer_part *p)
+static void layer_parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T,
+                           struct layer_part *p)
 {
     size_t t = (size_t)T, e = dtype_size(dt), f = sizeof(float);
 
@@ -27,24 +28,24 @@ static void parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dty
     p[10] = (struct layer_part){&a->lse, t * (size_t)n->heads * f};
 }
 
-static size_t acts_bytes(const struct model_dims *n, enum nn_dtype dt, int T)
+static size_t layer_acts_bytes(const struct model_dims *n, enum nn_dtype dt, int T)
 {
     struct dev_acts a;
     struct layer_part p[PARTS];
 
-    parts_of(&a, n, dt, T, p);
+    layer_parts_of(&a, n, dt, T, p);
     return layer_parts_bytes(p, PARTS);
 }
 
-static char *acts_place(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, char *at)
+static char *layer_do_acts_place(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, char *at)
 {
     struct layer_part p[PARTS];
 
-    parts_of(a, n, dt, T, p);
+    layer_parts_of(a, n, dt, T, p);
     return layer_parts_place(p, PARTS, at);
 }
 
-static size_t state_bytes(const struct model_dims *n, enum nn_dtype dt, int max_len)
+static size_t layer_state_bytes(const struct model_dims *n, enum nn_dtype dt, int max_len)
 {
     return 2 * (size_t)max_len * (size_t)n->kv * dtype_size(dt);
 }
@@ -52,7 +53,7 @@ static size_t state_bytes(const struct model_dims *n, enum nn_dtype dt, int max_
 /* ---- between the projections ---- */
 
 /* a->qkv to a->qk. */
-static void rotate(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+static void layer_rotate(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct dev_weights *w = &g->layer[layer];
     const struct nn_dev_ops *op = g->d->ops;
@@ -69,7 +70,7 @@ static void rotate(struct dev_model *g, int layer, const struct dev_step *s, con
 }
 
 /* Attention's output behind its gate, if it has one. */
-static const void *gate(struct dev_model *g, const struct dev_step *s, const struct dev_acts *a)
+static const void *layer_gate(struct dev_model *g, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct model_dims *n = &g->dims;
 
@@ -82,30 +83,32 @@ static const void *gate(struct dev_model *g, const struct dev_step *s, const str
 
 /* ---- the three ways to run ---- */
 
-static void forward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, void *x_out)
+static void layer_forward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
+                          void *x_out)
 {
     const struct model_dims *n = &g->dims;
 
     layer_project(g, layer, s, a);
-    rotate(g, layer, s, a);
+    layer_rotate(g, layer, s, a);
     g->d->ops->attn(g->d->q, g->dt, &s->attn, a->qk, dev_at(g, a->qk, (size_t)n->q),
                     dev_at(g, a->qkv, (size_t)n->v_at), a->att, a->lse);
-    layer_finish(g, layer, s, a, gate(g, s, a), x_out);
+    layer_finish(g, layer, s, a, layer_gate(g, s, a), x_out);
 }
 
-static void decode(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, void *x_out)
+static void layer_decode(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
+                         void *x_out)
 {
     const struct model_dims *n = &g->dims;
     struct nn_decode q = {s->T, n->heads, n->kv_heads, n->dim, s->max_len, s->slot, s->pos, s->cache_k, s->cache_v};
 
     layer_project(g, layer, s, a);
-    rotate(g, layer, s, a);
+    layer_rotate(g, layer, s, a);
     g->d->ops->attn_decode(g->d->q, g->dt, &q, a->qk, n->q + n->kv, a->att, n->q);
-    layer_finish(g, layer, s, a, gate(g, s, a), x_out);
+    layer_finish(g, layer, s, a, layer_gate(g, s, a), x_out);
 }
 
 /* s->datt becomes the gradient of attention's output before its gate; returns what is behind it. */
-static const void *gate_backward(struct dev_model *g, const struct dev_step *s, const struct dev_acts *a)
+static const void *layer_gate_backward(struct dev_model *g, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct model_dims *n = &g->dims;
 
@@ -116,7 +119,7 @@ static const void *gate_backward(struct dev_model *g, const struct dev_step *s, 
     return s->mixed;
 }
 
-static void attention_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+static void layer_attention_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct dev_weights *w = &g->layer[layer];
     const struct nn_dev_ops *op = g->d->ops;
@@ -135,17 +138,17 @@ static void attention_backward(struct dev_model *g, int layer, const struct dev_
         op->bias_backward(g->d->q, g->dt, s->T, n->qkv, s->dqkv, n->qkv, dev_grad(g, w->bias));
 }
 
-static void backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+static void layer_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     layer_mlp_backward(g, layer, s, a);
     layer_out_backward(g, layer, s);
-    layer_out_gradient(g, layer, s, gate_backward(g, s, a));
-    attention_backward(g, layer, s, a);
+    layer_out_gradient(g, layer, s, layer_gate_backward(g, s, a));
+    layer_attention_backward(g, layer, s, a);
     layer_project_backward(g, layer, s, a);
 }
 
-static const struct layer_kind attention = {"attention", acts_bytes, acts_place, state_bytes, forward, backward,
-                                            decode, true};
+static const struct layer_kind attention = {"attention", layer_acts_bytes, layer_do_acts_place, layer_state_bytes,
+                                            layer_forward, layer_backward, layer_decode, true};
 
 const struct layer_kind *layer_kind_of(const struct model *m, int layer)
 {

@@ -6,7 +6,8 @@
 
 #define PARTS 8
 
-static void parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, struct layer_part *p)
+static void layer_delta_parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T,
+                                 struct layer_part *p)
 {
     size_t t = (size_t)T, e = dtype_size(dt), f = sizeof(float);
 
@@ -20,33 +21,33 @@ static void parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dty
     p[7] = (struct layer_part){&a->rstd2, t * f};
 }
 
-static size_t acts_bytes(const struct model_dims *n, enum nn_dtype dt, int T)
+static size_t layer_delta_acts_bytes(const struct model_dims *n, enum nn_dtype dt, int T)
 {
     struct dev_acts a;
     struct layer_part p[PARTS];
 
-    parts_of(&a, n, dt, T, p);
+    layer_delta_parts_of(&a, n, dt, T, p);
     return layer_parts_bytes(p, PARTS);
 }
 
-static char *acts_place(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, char *at)
+static char *layer_delta_acts_place(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, char *at)
 {
     struct layer_part p[PARTS];
 
     a->rstd_q = a->rstd_k = a->lse = NULL;
-    parts_of(a, n, dt, T, p);
+    layer_delta_parts_of(a, n, dt, T, p);
     return layer_parts_place(p, PARTS, at);
 }
 
-static size_t state_bytes(const struct model_dims *n, enum nn_dtype dt, int max_len)
+static size_t layer_delta_state_bytes(const struct model_dims *n, enum nn_dtype dt, int max_len)
 {
     (void)max_len;
     return (size_t)n->mix[MIX_DELTA] * (size_t)n->delta.k_dim * sizeof(float) +
            (size_t)(n->taps - 1) * (size_t)n->conv * dtype_size(dt);
 }
 
-static struct nn_delta_in input(const struct dev_model *g, int layer, const struct dev_step *s,
-                                const struct dev_acts *a)
+static struct nn_delta_in layer_delta_input(const struct dev_model *g, int layer, const struct dev_step *s,
+                                            const struct dev_acts *a)
 {
     const struct model_dims *n = &g->dims;
     struct nn_delta_in in = {n->delta, s->attn.n_seq, s->attn.cu, a->qk, dev_at(g, a->qkv, (size_t)n->b_at),
@@ -56,7 +57,7 @@ static struct nn_delta_in input(const struct dev_model *g, int layer, const stru
     return in;
 }
 
-static void norm(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+static void layer_delta_norm(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct model_dims *n = &g->dims;
 
@@ -64,12 +65,13 @@ static void norm(struct dev_model *g, int layer, const struct dev_step *s, const
                           g->eps, dev_at(g, a->qkv, (size_t)n->z_at), n->ld_in[MIX_DELTA], s->mixed);
 }
 
-static void forward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, void *x_out)
+static void layer_delta_forward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
+                                void *x_out)
 {
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
     int ld = n->ld_in[MIX_DELTA];
-    struct nn_delta_in in = input(g, layer, s, a);
+    struct nn_delta_in in = layer_delta_input(g, layer, s, a);
 
     layer_project(g, layer, s, a);
     op->conv_silu(g->d->q, g->dt, s->T, n->conv, n->taps, s->pos, a->qkv, ld, g->layer[layer].conv, a->qk);
@@ -77,33 +79,34 @@ static void forward(struct dev_model *g, int layer, const struct dev_step *s, co
     if (s->seq_slot)
         op->conv_keep(g->d->q, g->dt, in.n_seq, n->conv, n->taps, in.cu, a->qkv, ld, s->seq_slot, s->past_stride,
                       s->past);
-    norm(g, layer, s, a);
+    layer_delta_norm(g, layer, s, a);
     layer_finish(g, layer, s, a, s->mixed, x_out);
 }
 
-static void decode(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a, void *x_out)
+static void layer_delta_decode(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
+                               void *x_out)
 {
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
-    struct nn_delta_in in = input(g, layer, s, a);
+    struct nn_delta_in in = layer_delta_input(g, layer, s, a);
 
     in.n_seq = s->T;
     layer_project(g, layer, s, a);
     op->conv_silu_step(g->d->q, g->dt, s->T, n->conv, n->taps, a->qkv, n->ld_in[MIX_DELTA], g->layer[layer].conv,
                        s->slot, s->past_stride, s->past, a->qk);
     op->delta_step(g->d->q, g->dt, &in, s->slot, s->state_stride, s->state, a->att);
-    norm(g, layer, s, a);
+    layer_delta_norm(g, layer, s, a);
     layer_finish(g, layer, s, a, s->mixed, x_out);
 }
 
-static void backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
+static void layer_delta_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct nn_dev_ops *op = g->d->ops;
     const struct dev_weights *w = &g->layer[layer];
     const struct model_dims *n = &g->dims;
     int ld = n->ld_in[MIX_DELTA];
     size_t z = (size_t)n->z_at, b = (size_t)n->b_at, at = (size_t)n->a_at;
-    struct nn_delta_in in = input(g, layer, s, a);
+    struct nn_delta_in in = layer_delta_input(g, layer, s, a);
 
     layer_mlp_backward(g, layer, s, a);
     layer_out_backward(g, layer, s);
@@ -118,5 +121,6 @@ static void backward(struct dev_model *g, int layer, const struct dev_step *s, c
     layer_project_backward(g, layer, s, a);
 }
 
-const struct layer_kind layer_delta = {"gated delta rule", acts_bytes, acts_place, state_bytes, forward, backward,
-                                       decode, false};
+const struct layer_kind layer_delta = {"gated delta rule", layer_delta_acts_bytes, layer_delta_acts_place,
+                                       layer_delta_state_bytes, layer_delta_forward, layer_delta_backward,
+                                       layer_delta_decode, false};

@@ -3,14 +3,14 @@
 
 #include "nn/dev_model.h"
 
-static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+static size_t layer_parts_padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 size_t layer_parts_bytes(const struct layer_part *p, int n)
 {
     size_t sum = 0;
 
     for (int i = 0; i < n; i++)
-        sum += padded(p[i].bytes);
+        sum += layer_parts_padded(p[i].bytes);
     return sum;
 }
 
@@ -18,7 +18,7 @@ char *layer_parts_place(const struct layer_part *p, int n, char *at)
 {
     for (int i = 0; i < n; i++) {
         memcpy(p[i].where, &at, sizeof at); // the address of a pointer of either type
-        at += padded(p[i].bytes);
+        at += layer_parts_padded(p[i].bytes);
     }
     return at;
 }

@@ -16,8 +16,8 @@ size_t model_mix_scratch(const struct model *m, int max_len)
 
 /* ---- attention ---- */
 
-static void attention_forward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
-                              const struct forward_scratch *s)
+static void mixer_attention_forward(struct model *m, int layer, const struct pack_geometry *g,
+                                    const struct layer_acts *a, const struct forward_scratch *s)
 {
     const struct ops *op = m->ops;
     const struct model_layer *w = &m->layers[layer];
@@ -35,8 +35,8 @@ static void attention_forward(struct model *m, int layer, const struct pack_geom
         op->out_gate_mt(T, n.heads, n.dim, a->att, a->qkv + n.dim, n.qkv, n.q_step, a->mixed);
 }
 
-static void attention_backward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
-                               const struct mixer_back *b)
+static void mixer_attention_backward(struct model *m, int layer, const struct pack_geometry *g,
+                                     const struct layer_acts *a, const struct mixer_back *b)
 {
     const struct ops *op = m->ops;
     const struct model_layer *w = &m->layers[layer];
@@ -60,17 +60,17 @@ static void attention_backward(struct model *m, int layer, const struct pack_geo
 
 /* ---- delta ---- */
 
-static struct delta_gates gates_of(const struct model_layer *w, const struct model_dims *n, const float *in)
+static struct delta_gates mixer_gates_of(const struct model_layer *w, const struct model_dims *n, const float *in)
 {
     return (struct delta_gates){in + n->b_at, in + n->a_at, w->a_log, w->dt_bias};
 }
 
-static void delta_forward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
-                          const struct forward_scratch *s)
+static void mixer_delta_forward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
+                                const struct forward_scratch *s)
 {
     const struct model_layer *w = &m->layers[layer];
     struct model_dims n = model_dims(m);
-    struct delta_gates gates = gates_of(w, &n, a->qkv);
+    struct delta_gates gates = mixer_gates_of(w, &n, a->qkv);
     int in = n.in[MIX_DELTA];
 
     m->ops->conv_silu_mt(g->T, n.conv, n.taps, g->pos, a->qkv, in, w->conv, a->qk);
@@ -80,12 +80,12 @@ static void delta_forward(struct model *m, int layer, const struct pack_geometry
                           a->qkv + n.z_at, in, a->mixed);
 }
 
-static void delta_backward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
-                           const struct mixer_back *b)
+static void mixer_delta_backward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
+                                 const struct mixer_back *b)
 {
     const struct model_layer *w = &m->layers[layer];
     struct model_dims n = model_dims(m);
-    struct delta_gates gates = gates_of(w, &n, a->qkv);
+    struct delta_gates gates = mixer_gates_of(w, &n, a->qkv);
     struct delta_grads d = {b->din + n.b_at, b->din + n.a_at, model_grad_of(m, w->a_log), model_grad_of(m, w->dt_bias)};
     int in = n.in[MIX_DELTA];
 
@@ -99,6 +99,6 @@ static void delta_backward(struct model *m, int layer, const struct pack_geometr
 }
 
 const struct mixer model_mixers[2] = {
-    [MIX_ATTENTION] = {"attention", attention_forward, attention_backward},
-    [MIX_DELTA] = {"gated delta rule", delta_forward, delta_backward},
+    [MIX_ATTENTION] = {"attention", mixer_attention_forward, mixer_attention_backward},
+    [MIX_DELTA] = {"gated delta rule", mixer_delta_forward, mixer_delta_backward},
 };

@@ -17,19 +17,20 @@
 
 /* ---- tensors ---- */
 
-enum part { PART_NONE, NORM1, QKV, BIAS, Q_NORM, K_NORM, CONV, A_LOG, DT_BIAS, MIX_NORM, OUT, NORM2, GATE_UP, DOWN };
-enum form { VECTOR, MATRIX, TAPS };
+enum model_part { PART_NONE, NORM1, QKV, BIAS, Q_NORM, K_NORM, CONV, A_LOG, DT_BIAS, MIX_NORM, OUT, NORM2, GATE_UP,
+                  DOWN };
+enum model_form { VECTOR, MATRIX, TAPS };
 
 struct tensor_row {
     const char *name;
-    enum part part; /* PART_NONE: continues the one before */
+    enum model_part part; /* PART_NONE: continues the one before */
     int rows, cols;
-    enum form form;
+    enum model_form form;
 };
 
 #define LAYER_TENSORS 15
 
-static int attention_tensors(const struct model_dims *n, struct tensor_row *r)
+static int model_attention_tensors(const struct model_dims *n, struct tensor_row *r)
 {
     const struct { struct tensor_row row; bool there; } rows[] = {
         {{"self_attn.q_proj.weight", QKV, n->k_at, n->d, MATRIX}, true},
@@ -50,7 +51,7 @@ static int attention_tensors(const struct model_dims *n, struct tensor_row *r)
     return k;
 }
 
-static int delta_tensors(const struct model_dims *n, struct tensor_row *r)
+static int model_delta_tensors(const struct model_dims *n, struct tensor_row *r)
 {
     int v_heads = n->delta.v_heads, values = n->mix[MIX_DELTA];
     const struct tensor_row rows[] = {
@@ -69,12 +70,12 @@ static int delta_tensors(const struct model_dims *n, struct tensor_row *r)
 }
 
 /* Rows of one layer, in the order of the slab. Returns how many. */
-static int layer_tensors(const struct model_dims *n, enum mix mix, struct tensor_row *r)
+static int model_layer_tensors(const struct model_dims *n, enum mix mix, struct tensor_row *r)
 {
     int k = 0;
 
     r[k++] = (struct tensor_row){"input_layernorm.weight", NORM1, 1, n->d, VECTOR};
-    k += mix == MIX_DELTA ? delta_tensors(n, r + k) : attention_tensors(n, r + k);
+    k += mix == MIX_DELTA ? model_delta_tensors(n, r + k) : model_attention_tensors(n, r + k);
     r[k++] = (struct tensor_row){"post_attention_layernorm.weight", NORM2, 1, n->d, VECTOR};
     r[k++] = (struct tensor_row){"mlp.gate_proj.weight", GATE_UP, n->f, n->d, MATRIX};
     r[k++] = (struct tensor_row){"mlp.up_proj.weight", PART_NONE, n->f, n->d, MATRIX};
@@ -82,7 +83,7 @@ static int layer_tensors(const struct model_dims *n, enum mix mix, struct tensor
     return k;
 }
 
-static size_t add_tensor(struct model *m, size_t at, char *name, const struct tensor_row *r)
+static size_t model_add_tensor(struct model *m, size_t at, char *name, const struct tensor_row *r)
 {
     struct model_tensor *t = &m->tensors[m->n_tensors++];
 
@@ -92,7 +93,7 @@ static size_t add_tensor(struct model *m, size_t at, char *name, const struct te
     return at + (size_t)r->rows * (size_t)r->cols;
 }
 
-static void point_part(struct model_layer *l, enum part part, float *w)
+static void model_point_part(struct model_layer *l, enum model_part part, float *w)
 {
     float **const at[] = {[NORM1] = &l->norm1, [QKV] = &l->qkv, [BIAS] = &l->bias, [Q_NORM] = &l->q_norm,
                           [K_NORM] = &l->k_norm, [CONV] = &l->conv, [A_LOG] = &l->a_log,
@@ -103,30 +104,30 @@ static void point_part(struct model_layer *l, enum part part, float *w)
         *at[part] = w;
 }
 
-static size_t add_layer(struct model *m, int i, size_t at)
+static size_t model_add_layer(struct model *m, int i, size_t at)
 {
     struct model_dims n = model_dims(m);
     struct tensor_row r[LAYER_TENSORS];
-    int k = layer_tensors(&n, m->layers[i].mix, r);
+    int k = model_layer_tensors(&n, m->layers[i].mix, r);
 
     for (int j = 0; j < k; j++)
-        at = add_tensor(m, at, xasprintf("%slayers.%d.%s", m->config.prefix, i, r[j].name), &r[j]);
+        at = model_add_tensor(m, at, xasprintf("%slayers.%d.%s", m->config.prefix, i, r[j].name), &r[j]);
     return at;
 }
 
 /* The tensors of layer i begin at 'from'; returns the first behind them. */
-static int point_layer(struct model *m, int i, int from)
+static int model_point_layer(struct model *m, int i, int from)
 {
     struct model_dims n = model_dims(m);
     struct tensor_row r[LAYER_TENSORS];
-    int k = layer_tensors(&n, m->layers[i].mix, r);
+    int k = model_layer_tensors(&n, m->layers[i].mix, r);
 
     for (int j = 0; j < k; j++)
-        point_part(&m->layers[i], r[j].part, m->weights + m->tensors[from + j].offset);
+        model_point_part(&m->layers[i], r[j].part, m->weights + m->tensors[from + j].offset);
     return from + k;
 }
 
-static void make_layers(struct model *m)
+static void model_make_layers(struct model *m)
 {
     int seen[2] = {0};
 
@@ -150,21 +151,21 @@ static struct model *model_new(const struct model_config *c, struct err *e)
     m->config.source = json_deep_copy(c->source);
     m->ops = cpu_ops();
     m->tensors = xcalloc((size_t)c->num_layers * LAYER_TENSORS + 3, sizeof *m->tensors);
-    make_layers(m);
-    at = add_tensor(m, at, xasprintf("%sembed_tokens.weight", c->prefix), &words);
+    model_make_layers(m);
+    at = model_add_tensor(m, at, xasprintf("%sembed_tokens.weight", c->prefix), &words);
     for (int i = 0; i < c->num_layers; i++)
-        at = add_layer(m, i, at);
+        at = model_add_layer(m, i, at);
     m->n_final_norm = m->n_tensors;
-    at = add_tensor(m, at, xasprintf("%snorm.weight", c->prefix), &norm);
+    at = model_add_tensor(m, at, xasprintf("%snorm.weight", c->prefix), &norm);
     if (!c->tied)
-        at = add_tensor(m, at, xstrdup("lm_head.weight"), &words);
+        at = model_add_tensor(m, at, xstrdup("lm_head.weight"), &words);
     m->n_params = at;
     if (!(m->weights = slab_alloc(at, e, "weights"))) {
         model_free(m);
         return NULL;
     }
     for (int i = 0; i < c->num_layers; i++)
-        from = point_layer(m, i, from);
+        from = model_point_layer(m, i, from);
     m->embed = m->weights;
     m->final_norm = m->weights + m->tensors[m->n_final_norm].offset;
     m->lm_head = c->tied ? m->embed : m->weights + m->tensors[m->n_tensors - 1].offset;
@@ -177,7 +178,7 @@ static struct model *model_new(const struct model_config *c, struct err *e)
 struct model *model_new_empty(const struct model_config *c, struct err *e);
 struct model *model_new_empty(const struct model_config *c, struct err *e) { return model_new(c, e); }
 
-static bool ends_with(const char *s, const char *end)
+static bool model_ends_with(const char *s, const char *end)
 {
     size_t n = strlen(s), k = strlen(end);
 
@@ -186,12 +187,12 @@ static bool ends_with(const char *s, const char *end)
 
 /* As Transformers begins: matrices normal, norms as nothing (of weight 1), biases 0, dt_bias 1, e^A_log even
  * between 0.01 and 16. */
-static void init_tensor(const struct model *m, const struct model_tensor *t, struct rng *r)
+static void model_init_tensor(const struct model *m, const struct model_tensor *t, struct rng *r)
 {
     float *w = m->weights + t->offset;
-    bool zeros = ends_with(t->name, "_proj.bias");
-    bool rate = ends_with(t->name, ".A_log"), ones = ends_with(t->name, "linear_attn.norm.weight") ||
-                                                     ends_with(t->name, ".dt_bias") || !m->config.centred_norms;
+    bool zeros = model_ends_with(t->name, "_proj.bias");
+    bool rate = model_ends_with(t->name, ".A_log"), ones = model_ends_with(t->name, "linear_attn.norm.weight") ||
+                                                     model_ends_with(t->name, ".dt_bias") || !m->config.centred_norms;
 
     for (size_t j = 0; j < (size_t)t->rows * (size_t)t->cols; j++)
         w[j] = rate ? (float)log(0.01 + 15.99 * rng_f64(r))
@@ -207,7 +208,7 @@ struct model *model_init(const struct model_config *c, uint64_t seed, struct err
     for (int i = 0; i < n; i++) {
         struct rng r;
         rng_seed(&r, seed, (uint64_t)i); // a stream per tensor: adding layers does not change the others
-        init_tensor(m, &m->tensors[i], &r);
+        model_init_tensor(m, &m->tensors[i], &r);
     }
     return m;
 }
@@ -238,7 +239,7 @@ int model_copy(struct model *to, const struct model *from, struct err *e)
 }
 
 /* A folder that was never asked anything ends texts, not turns; what is trained here ends turns. */
-static void end_turns_with(struct model_config *c, int32_t id)
+static void model_end_turns_with(struct model_config *c, int32_t id)
 {
     for (int i = 0; i < c->n_eos; i++)
         if (c->eos[i] == id)
@@ -253,7 +254,7 @@ int model_use_tokenizer(struct model *m, const struct tokenizer *t, struct err *
         return -1;
     m->n_ids = tokenizer_size(t);
     m->chat_template = chat_template_trained(t);
-    end_turns_with(&m->config, tokenizer_id(t, "<|im_end|>"));
+    model_end_turns_with(&m->config, tokenizer_id(t, "<|im_end|>"));
     return 0;
 }
 

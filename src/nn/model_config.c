@@ -9,7 +9,7 @@
 #include "nn/model.h"
 #include "nn/ops/ops.h"
 
-static int need_int(const json_t *o, const char *key, int64_t max, int *ret, struct err *e)
+static int model_config_need_int(const json_t *o, const char *key, int64_t max, int *ret, struct err *e)
 {
     const json_t *v = json_object_get(o, key);
 
@@ -22,10 +22,10 @@ static int need_int(const json_t *o, const char *key, int64_t max, int *ret, str
     return 0;
 }
 
-static bool is_null(const json_t *v) { return !v || json_is_null(v); }
+static bool model_config_is_null(const json_t *v) { return !v || json_is_null(v); }
 
 /* The families: what is not said in config.json. */
-static const struct family {
+static const struct model_config_family {
     const char *type, *prefix, *architecture;
     bool nested;  /* the text model's keys are below text_config */
     bool gated;   /* Qwen3.5: gates, norms of 1 + w, delta layers */
@@ -40,7 +40,7 @@ static const struct family {
     {"qwen3_5", "model.language_model.", "Qwen3_5ForConditionalGeneration", true, true, true, false, 256, 0.25},
 };
 
-static const struct family *family_of(const json_t *o, struct err *e)
+static const struct model_config_family *model_config_family_of(const json_t *o, struct err *e)
 {
     const char *type = json_str(o, "model_type", "");
 
@@ -54,13 +54,13 @@ static const struct family *family_of(const json_t *o, struct err *e)
 
 const char *model_architecture(const json_t *source)
 {
-    const struct family *f = family_of(source, NULL);
+    const struct model_config_family *f = model_config_family_of(source, NULL);
 
     return f ? f->architecture : NULL;
 }
 
 /* 'llama3': all four numbers are needed. */
-static int parse_scaling(const json_t *from, struct model_config *c, struct err *e)
+static int model_config_parse_scaling(const json_t *from, struct model_config *c, struct err *e)
 {
     c->rope_factor = json_f64(from, "factor", 0);
     c->rope_low = json_f64(from, "low_freq_factor", 0);
@@ -69,19 +69,20 @@ static int parse_scaling(const json_t *from, struct model_config *c, struct err 
         !isfinite(c->rope_high))
         return err_set(e, ERR_INPUT, "config.json: rope type 'llama3' needs factor (1 or more), low_freq_factor and a "
                                      "higher high_freq_factor");
-    return need_int(from, "original_max_position_embeddings", INT_MAX, &c->rope_positions, e);
+    return model_config_need_int(from, "original_max_position_embeddings", INT_MAX, &c->rope_positions, e);
 }
 
 /* Transformers 4: rope_theta, rope_scaling, partial_rotary_factor; 5: rope_parameters with all of them. In text the
  * three rows of positions of mrope are equal, so its sections say nothing. */
-static int parse_rope(const json_t *o, const struct family *f, struct model_config *c, struct err *e)
+static int model_config_parse_rope(const json_t *o, const struct model_config_family *f, struct model_config *c,
+                                   struct err *e)
 {
     const json_t *params = json_object_get(o, "rope_parameters"), *scaling = json_object_get(o, "rope_scaling");
-    const json_t *from = is_null(params) ? scaling : params;
+    const json_t *from = model_config_is_null(params) ? scaling : params;
     const char *type = json_str(from, "rope_type", json_str(from, "type", "default"));
     double part = json_f64(params, "partial_rotary_factor", json_f64(o, "partial_rotary_factor", f->rotary));
 
-    if (!strcmp(type, "llama3") && parse_scaling(from, c, e) < 0)
+    if (!strcmp(type, "llama3") && model_config_parse_scaling(from, c, e) < 0)
         return -1;
     if (strcmp(type, "default") != 0 && strcmp(type, "mrope") != 0 && strcmp(type, "llama3") != 0)
         return err_set(e, ERR_INPUT, "config.json: rope type '%s' is not supported; 'default' and 'llama3' are", type);
@@ -97,7 +98,7 @@ static int parse_rope(const json_t *o, const struct family *f, struct model_conf
 }
 
 /* Keys that would change the arithmetic: absent, null or one of the values that this engine computes. */
-static int refuse_unsupported(const json_t *o, const struct family *f, struct err *e)
+static int model_config_refuse_unsupported(const json_t *o, const struct model_config_family *f, struct err *e)
 {
     static const struct { const char *key, *value, *other; } words[] = {
         {"hidden_act", "silu", "silu"}, {"output_gate_type", "swish", "silu"}, {"mamba_ssm_dtype", "float32",
@@ -118,13 +119,14 @@ static int refuse_unsupported(const json_t *o, const struct family *f, struct er
         if ((!flags[i].gated_only || f->gated) && json_flag(o, flags[i].key, flags[i].value) != flags[i].value)
             return err_set(e, ERR_INPUT, "config.json: %s %s is not supported", flags[i].key,
                            flags[i].value ? "false" : "true");
-    if (!is_null(json_object_get(o, "quantization_config")))
+    if (!model_config_is_null(json_object_get(o, "quantization_config")))
         return err_set(e, ERR_INPUT, "config.json: quantised weights (quantization_config) are not supported");
     return 0;
 }
 
 /* layer_types, or every full_attention_interval-th layer is attention. */
-static int parse_layers(const json_t *o, const struct family *f, struct model_config *c, struct err *e)
+static int model_config_parse_layers(const json_t *o, const struct model_config_family *f, struct model_config *c,
+                                     struct err *e)
 {
     const json_t *kinds = json_object_get(o, "layer_types");
     int64_t every = json_i64(o, "full_attention_interval", 4);
@@ -147,21 +149,21 @@ static int parse_layers(const json_t *o, const struct family *f, struct model_co
     return 0;
 }
 
-static int int_or(const json_t *o, const char *key, int64_t max, int otherwise, int *ret, struct err *e)
+static int model_config_int_or(const json_t *o, const char *key, int64_t max, int otherwise, int *ret, struct err *e)
 {
     *ret = otherwise;
-    return is_null(json_object_get(o, key)) ? 0 : need_int(o, key, max, ret, e);
+    return model_config_is_null(json_object_get(o, key)) ? 0 : model_config_need_int(o, key, max, ret, e);
 }
 
-static int parse_linear(const json_t *o, struct model_config *c, struct err *e)
+static int model_config_parse_linear(const json_t *o, struct model_config *c, struct err *e)
 {
     if (c->n_linear == 0)
         return 0;
-    if (int_or(o, "linear_num_key_heads", 1024, 16, &c->linear_key_heads, e) < 0 ||
-        int_or(o, "linear_num_value_heads", 1024, 32, &c->linear_value_heads, e) < 0 ||
-        int_or(o, "linear_key_head_dim", MAX_HEAD_DIM, 128, &c->linear_key_dim, e) < 0 ||
-        int_or(o, "linear_value_head_dim", MAX_HEAD_DIM, 128, &c->linear_value_dim, e) < 0 ||
-        int_or(o, "linear_conv_kernel_dim", NN_MAX_TAPS, 4, &c->conv_taps, e) < 0)
+    if (model_config_int_or(o, "linear_num_key_heads", 1024, 16, &c->linear_key_heads, e) < 0 ||
+        model_config_int_or(o, "linear_num_value_heads", 1024, 32, &c->linear_value_heads, e) < 0 ||
+        model_config_int_or(o, "linear_key_head_dim", MAX_HEAD_DIM, 128, &c->linear_key_dim, e) < 0 ||
+        model_config_int_or(o, "linear_value_head_dim", MAX_HEAD_DIM, 128, &c->linear_value_dim, e) < 0 ||
+        model_config_int_or(o, "linear_conv_kernel_dim", NN_MAX_TAPS, 4, &c->conv_taps, e) < 0)
         return -1;
     if (c->linear_value_heads % c->linear_key_heads)
         return err_set(e, ERR_INPUT, "config.json: %d value heads cannot share %d key heads evenly",
@@ -186,18 +188,19 @@ int model_eos_parse(const json_t *v, struct model_config *c, struct err *e)
     return 0;
 }
 
-static int parse_sizes(const json_t *o, const struct family *f, struct model_config *c, struct err *e)
+static int model_config_parse_sizes(const json_t *o, const struct model_config_family *f, struct model_config *c,
+                                    struct err *e)
 {
     int64_t positions = json_i64(o, "max_position_embeddings", 32768);
 
-    if (need_int(o, "vocab_size", 1 << 24, &c->vocab_size, e) < 0 ||
-        need_int(o, "hidden_size", 1 << 16, &c->hidden_size, e) < 0 ||
-        need_int(o, "intermediate_size", 1 << 18, &c->intermediate_size, e) < 0 ||
-        need_int(o, "num_hidden_layers", MODEL_MAX_LAYERS, &c->num_layers, e) < 0 ||
-        need_int(o, "num_attention_heads", 1024, &c->num_heads, e) < 0 ||
-        int_or(o, "num_key_value_heads", 1024, c->num_heads, &c->num_kv_heads, e) < 0 ||
-        int_or(o, "head_dim", MAX_HEAD_DIM, f->head_dim ? f->head_dim : c->hidden_size / c->num_heads, &c->head_dim,
-               e) < 0)
+    if (model_config_need_int(o, "vocab_size", 1 << 24, &c->vocab_size, e) < 0 ||
+        model_config_need_int(o, "hidden_size", 1 << 16, &c->hidden_size, e) < 0 ||
+        model_config_need_int(o, "intermediate_size", 1 << 18, &c->intermediate_size, e) < 0 ||
+        model_config_need_int(o, "num_hidden_layers", MODEL_MAX_LAYERS, &c->num_layers, e) < 0 ||
+        model_config_need_int(o, "num_attention_heads", 1024, &c->num_heads, e) < 0 ||
+        model_config_int_or(o, "num_key_value_heads", 1024, c->num_heads, &c->num_kv_heads, e) < 0 ||
+        model_config_int_or(o, "head_dim", MAX_HEAD_DIM, f->head_dim ? f->head_dim : c->hidden_size / c->num_heads,
+                            &c->head_dim, e) < 0)
         return -1;
     if (c->head_dim < 1 || c->head_dim > MAX_HEAD_DIM)
         return err_set(e, ERR_INPUT, "config.json: hidden_size %d over %d heads makes heads of %d elements; they must "
@@ -221,12 +224,12 @@ static int parse_sizes(const json_t *o, const struct family *f, struct model_con
 int model_config_parse(const json_t *o, struct model_config *ret, struct err *e)
 {
     struct model_config c = {0};
-    const struct family *f;
+    const struct model_config_family *f;
     const json_t *text;
 
     if (!json_is_object(o))
         return err_set(e, ERR_INPUT, "config.json: not a JSON object");
-    if (!(f = family_of(o, e)))
+    if (!(f = model_config_family_of(o, e)))
         return -1;
     text = f->nested ? json_object_get(o, "text_config") : o;
     if (!json_is_object(text))
@@ -235,8 +238,10 @@ int model_config_parse(const json_t *o, struct model_config *ret, struct err *e)
     c.head_norms = f->head_norms;
     c.qkv_bias = f->qkv_bias;
     snprintf(c.prefix, sizeof c.prefix, "%s", f->prefix);
-    if (refuse_unsupported(o, f, e) < 0 || refuse_unsupported(text, f, e) < 0 || parse_sizes(text, f, &c, e) < 0 ||
-        parse_rope(text, f, &c, e) < 0 || parse_layers(text, f, &c, e) < 0 || parse_linear(text, &c, e) < 0)
+    if (model_config_refuse_unsupported(o, f, e) < 0 || model_config_refuse_unsupported(text, f, e) < 0 ||
+        model_config_parse_sizes(text, f, &c, e) < 0 ||
+        model_config_parse_rope(text, f, &c, e) < 0 || model_config_parse_layers(text, f, &c, e) < 0 ||
+        model_config_parse_linear(text, &c, e) < 0)
         return -1;
     c.tied = json_flag(o, "tie_word_embeddings", json_flag(text, "tie_word_embeddings", false));
     if (model_eos_parse(json_object_get(text, "eos_token_id"), &c, e) < 0 ||

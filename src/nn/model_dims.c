@@ -45,9 +45,9 @@ void slab_free(float *p)
     munmap((char *)p - 64, bytes);
 }
 
-static int max_int(int a, int b) { return a > b ? a : b; }
+static int model_dims_max_int(int a, int b) { return a > b ? a : b; }
 
-static void delta_dims(const struct model_config *c, struct model_dims *n)
+static void model_dims_delta(const struct model_config *c, struct model_dims *n)
 {
     int keys = c->linear_key_heads * c->linear_key_dim, values = c->linear_value_heads * c->linear_value_dim;
 
@@ -79,12 +79,12 @@ struct model_dims model_dims(const struct model *m)
     n.qkv = n.v_at + n.kv;
     n.in[MIX_ATTENTION] = n.qkv;
     n.mix[MIX_ATTENTION] = n.q;
-    delta_dims(c, &n);
+    model_dims_delta(c, &n);
     for (int i = 0; i < 2; i++)
         n.ld_in[i] = (n.in[i] + 7) / 8 * 8;
-    n.widest_in = max_int(n.ld_in[0], n.ld_in[1]);
-    n.widest_mix = max_int(n.mix[0], n.mix[1]);
-    n.widest_pre = max_int(n.q + n.kv, n.conv);
+    n.widest_in = model_dims_max_int(n.ld_in[0], n.ld_in[1]);
+    n.widest_mix = model_dims_max_int(n.mix[0], n.mix[1]);
+    n.widest_pre = model_dims_max_int(n.q + n.kv, n.conv);
     return n;
 }
 

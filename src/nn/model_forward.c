@@ -15,7 +15,8 @@ struct acts_part {
 #define ACTS_PARTS 12
 
 /* What a layer of a kind keeps of a token. */
-static int acts_parts(struct layer_acts *a, const struct model_dims *n, enum mix kind, struct acts_part *p)
+static int model_forward_acts_parts(struct layer_acts *a, const struct model_dims *n, enum mix kind,
+                                    struct acts_part *p)
 {
     bool delta = kind == MIX_DELTA;
     int k = 0;
@@ -40,7 +41,7 @@ size_t layer_acts_floats(const struct model_dims *n, enum mix kind, int T)
 {
     struct layer_acts a;
     struct acts_part p[ACTS_PARTS];
-    int k = acts_parts(&a, n, kind, p);
+    int k = model_forward_acts_parts(&a, n, kind, p);
     size_t per_token = 0;
 
     for (int i = 0; i < k; i++)
@@ -51,7 +52,7 @@ size_t layer_acts_floats(const struct model_dims *n, enum mix kind, int T)
 float *layer_acts_place(struct layer_acts *a, const struct model_dims *n, enum mix kind, int T, float *at)
 {
     struct acts_part p[ACTS_PARTS];
-    int k = acts_parts(a, n, kind, p);
+    int k = model_forward_acts_parts(a, n, kind, p);
 
     a->mixed = NULL;
     for (int i = 0; i < k; i++) {
@@ -77,7 +78,7 @@ size_t model_acts_floats(const struct model *m, int T, bool all)
 
 /* Llama 3's longer contexts: slow rotations go slower by a factor, fast ones stay, those between are mixed (as
  * Transformers' 'llama3' in modeling_rope_utils.py). */
-static double scaled(const struct model_config *c, double f)
+static double model_forward_scaled(const struct model_config *c, double f)
 {
     double turns = c->rope_positions * f / (2 * M_PI), low = c->rope_low, high = c->rope_high;
     double mix = (turns - low) / (high - low);
@@ -95,7 +96,7 @@ float *model_rope_table(const struct model_config *c, int positions)
     float *t = xmalloc((size_t)positions * dim * sizeof *t);
 
     for (int i = 0; i < half; i++) {
-        float f = (float)scaled(c, 1.0 / pow(c->rope_theta, 2.0 * i / c->rotary_dim));
+        float f = (float)model_forward_scaled(c, 1.0 / pow(c->rope_theta, 2.0 * i / c->rotary_dim));
         for (int p = 0; p < positions; p++) {
             float x = (float)p * f;
             t[(size_t)p * dim + (size_t)i] = (float)cos(x);
@@ -113,7 +114,7 @@ void model_embed(const struct model *m, int T, const int32_t *tokens, float *x)
         memcpy(x + (size_t)t * d, m->embed + (size_t)tokens[t] * d, d * sizeof *x);
 }
 
-static void copy_mt(float *to, const float *from, size_t n)
+static void model_forward_copy_mt(float *to, const float *from, size_t n)
 {
 #pragma omp parallel for schedule(static) if (n > 20000)
     for (size_t i = 0; i < n; i += 4096)
@@ -147,7 +148,7 @@ void model_layer_mlp(struct model *m, int layer, int rows, const struct layer_ac
     op->rmsnorm_mt(rows, n.d, a->x_mid, w->norm2, n.plus, m->config.rms_norm_eps, s->h, a->rstd2);
     op->gemm_mt(rows, 2 * n.f, n.d, s->h, n.d, false, p->gate_up, a->gate_up, 2 * n.f, GEMM_SET);
     op->swiglu_mt(rows, n.f, a->gate_up, s->act);
-    copy_mt(x_out, a->x_mid, (size_t)rows * (size_t)n.d);
+    model_forward_copy_mt(x_out, a->x_mid, (size_t)rows * (size_t)n.d);
     op->gemm_mt(rows, n.d, n.f, s->act, n.f, false, p->down, x_out, n.d, GEMM_ADD);
 }
 
@@ -155,6 +156,6 @@ void model_layer_forward(struct model *m, int layer, const struct pack_geometry 
                          const struct forward_scratch *s, float *x_out)
 {
     model_layer_attend(m, layer, g, a, s);
-    copy_mt(a->x_mid, a->x, (size_t)g->T * (size_t)m->config.hidden_size);
+    model_forward_copy_mt(a->x_mid, a->x, (size_t)g->T * (size_t)m->config.hidden_size);
     model_layer_mlp(m, layer, g->T, a, a->mixed, s, x_out);
 }

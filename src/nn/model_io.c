@@ -21,7 +21,8 @@ int model_tensor_shape(const struct model_tensor *t, int64_t *shape)
     return t->is_vector ? 1 : t->is_conv ? 3 : 2;
 }
 
-static const struct st_tensor *source_of(const struct model_tensor *t, const struct safetensors *s, struct err *e)
+static const struct st_tensor *model_io_source_of(const struct model_tensor *t, const struct safetensors *s,
+                                                  struct err *e)
 {
     const struct st_tensor *src = st_find(s, t->name);
     int64_t shape[3];
@@ -40,11 +41,11 @@ static const struct st_tensor *source_of(const struct model_tensor *t, const str
 }
 
 /* A file saved with tied weights may carry a copy of them; a file saved without needs its own. */
-static int load_weights(struct model *m, const struct safetensors *s, bool read, struct err *e)
+static int model_io_load_weights(struct model *m, const struct safetensors *s, bool read, struct err *e)
 {
     for (int i = 0; i < m->n_tensors; i++) {
         struct model_tensor *t = &m->tensors[i];
-        const struct st_tensor *src = source_of(t, s, e);
+        const struct st_tensor *src = model_io_source_of(t, s, e);
         if (!src)
             return -1;
         if (read)
@@ -55,7 +56,7 @@ static int load_weights(struct model *m, const struct safetensors *s, bool read,
 }
 
 /* generation_config.json, when there is one, knows the ids that end a turn better than config.json. */
-static int read_generation_config(struct model_config *c, const char *dir, struct err *e)
+static int model_io_read_generation_config(struct model_config *c, const char *dir, struct err *e)
 {
     char *path = path_join(dir, "generation_config.json");
     json_t *o = file_exists(path) ? json_read(path, e) : json_object();
@@ -77,7 +78,7 @@ int model_folder_max_new(const char *dir, int64_t asked, int *ret, struct err *e
     *ret = (int)asked;
     if (asked || !dir)
         return 0;
-    if (read_generation_config(&c, dir, e) < 0)
+    if (model_io_read_generation_config(&c, dir, e) < 0)
         return -1;
     *ret = c.max_new;
     return c.max_new ? 0 : err_set(e, ERR_INPUT, "--max-new 0 takes the longest answer from generation_config.json of "
@@ -87,7 +88,7 @@ int model_folder_max_new(const char *dir, int64_t asked, int *ret, struct err *e
 /* Some text-only checkpoints keep the names of the model with vision that they were cut from, and the other way
  * round: the
  * file decides. */
-static void find_prefix(struct model_config *c, const struct safetensors *s)
+static void model_io_find_prefix(struct model_config *c, const struct safetensors *s)
 {
     static const char *const known[] = {"model.language_model.", "model."};
 
@@ -103,16 +104,16 @@ static void find_prefix(struct model_config *c, const struct safetensors *s)
 }
 
 /* read: the weights too, not their names and shapes alone. */
-static struct model *load_from(const char *dir, struct model_config *c, bool read, struct err *e)
+static struct model *model_io_load_from(const char *dir, struct model_config *c, bool read, struct err *e)
 {
     struct safetensors *s = st_open(dir, e);
     struct model *m;
 
     if (!s)
         return NULL;
-    find_prefix(c, s);
+    model_io_find_prefix(c, s);
     m = model_new_empty(c, e);
-    if (m && load_weights(m, s, read, e) < 0) {
+    if (m && model_io_load_weights(m, s, read, e) < 0) {
         model_free(m);
         m = NULL;
     }
@@ -120,7 +121,7 @@ static struct model *load_from(const char *dir, struct model_config *c, bool rea
     return m;
 }
 
-static struct model *load(const char *dir, bool read, struct err *e)
+static struct model *model_io_load(const char *dir, bool read, struct err *e)
 {
     char *path = path_join(dir, "config.json");
     struct model_config c;
@@ -130,13 +131,13 @@ static struct model *load(const char *dir, bool read, struct err *e)
     free(path);
     if (rc < 0)
         return NULL;
-    m = load_from(dir, &c, read, e);
+    m = model_io_load_from(dir, &c, read, e);
     model_config_free(&c);
     if (!m) {
         err_prefix(e, "model '%s'", dir);
         return NULL;
     }
-    if (read_generation_config(&m->config, dir, e) < 0) {
+    if (model_io_read_generation_config(&m->config, dir, e) < 0) {
         model_free(m);
         return NULL;
     }
@@ -144,12 +145,12 @@ static struct model *load(const char *dir, bool read, struct err *e)
     return m;
 }
 
-struct model *model_load(const char *dir, struct err *e) { return load(dir, true, e); }
+struct model *model_load(const char *dir, struct err *e) { return model_io_load(dir, true, e); }
 
 int model_check_folder(const char *dir, struct err *e)
 {
     struct tokenizer *tok = tokenizer_load(dir, e);
-    struct model *m = tok ? load(dir, false, e) : NULL;
+    struct model *m = tok ? model_io_load(dir, false, e) : NULL;
     struct chat chat;
     int rc = m ? model_use_tokenizer(m, tok, e) : -1;
 

@@ -23,7 +23,8 @@ static size_t packs_floats(const struct model *m)
 size_t model_packs_bytes(const struct model *m) { return packs_floats(m) * sizeof(float); }
 
 /* w (rows, cols) as right-hand side: transposed (k = cols) or as it is (k = rows). */
-static const float *pack_one(const struct model *m, enum pack_kind kind, const float *w, int rows, int cols, float **at)
+static const float *model_packs_pack_one(const struct model *m, enum pack_kind kind, const float *w, int rows, int cols,
+                                         float **at)
 {
     float *out = *at;
 
@@ -56,12 +57,12 @@ const struct model_packs *model_packs(struct model *m, enum pack_kind kind)
     for (int i = 0; i < m->config.num_layers; i++) {
         const struct model_layer *l = &m->layers[i];
         struct layer_packs *lp = &p->layers[i];
-        lp->qkv = pack_one(m, kind, l->qkv, n.in[l->mix], n.d, &at);
-        lp->o = pack_one(m, kind, l->o, n.d, n.mix[l->mix], &at);
-        lp->gate_up = pack_one(m, kind, l->gate_up, 2 * n.f, n.d, &at);
-        lp->down = pack_one(m, kind, l->down, n.d, n.f, &at);
+        lp->qkv = model_packs_pack_one(m, kind, l->qkv, n.in[l->mix], n.d, &at);
+        lp->o = model_packs_pack_one(m, kind, l->o, n.d, n.mix[l->mix], &at);
+        lp->gate_up = model_packs_pack_one(m, kind, l->gate_up, 2 * n.f, n.d, &at);
+        lp->down = model_packs_pack_one(m, kind, l->down, n.d, n.f, &at);
     }
-    p->head = pack_one(m, kind, m->lm_head, n.V, n.d, &at);
+    p->head = model_packs_pack_one(m, kind, m->lm_head, n.V, n.d, &at);
     p->version = m->version;
     return p;
 }

@@ -21,7 +21,7 @@
 #define SHARD_PATTERN "model-" FIVE "-of-" FIVE ".safetensors"
 
 /* One tensor of the file: ours, or one that is carried from the folder the model came from. */
-struct part {
+struct model_save_part {
     const char *name;
     enum st_dtype dtype;
     int n_dims, shard;
@@ -32,37 +32,37 @@ struct part {
 };
 
 struct parts {
-    struct part *v;
+    struct model_save_part *v;
     size_t n, bytes;
     int shards;
 };
 
-static bool is_ours(const struct model *m, const char *name)
+static bool model_save_is_ours(const struct model *m, const char *name)
 {
     return model_find(m, name) || (m->config.tied && !strcmp(name, "lm_head.weight"));
 }
 
 /* Qwen3.5's own folders of bf16 hold these in fp32: a rate is an exponent's exponent, and costs nothing. */
-static bool stays_fp32(const char *name)
+static bool model_save_stays_fp32(const char *name)
 {
     return strstr(name, ".linear_attn.A_log") || strstr(name, ".linear_attn.norm.weight");
 }
 
-static enum st_dtype dtype_of(const struct model_tensor *t, const struct model_save_options *o)
+static enum st_dtype model_save_dtype_of(const struct model_tensor *t, const struct model_save_options *o)
 {
     static const enum st_dtype kinds[] = {ST_F32, ST_BF16, ST_F16};
 
     if (!o->dtype || !strcmp(o->dtype, "fp32"))
         return ST_F32;
     if (!strcmp(o->dtype, "bf16"))
-        return stays_fp32(t->name) ? ST_F32 : ST_BF16;
+        return model_save_stays_fp32(t->name) ? ST_F32 : ST_BF16;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(t->dtype, st_dtype_name(kinds[i])))
             return kinds[i];
     return ST_F32;
 }
 
-static void add_part(struct parts *p, struct part x, size_t limit, size_t *in_shard)
+static void model_save_add_part(struct parts *p, struct model_save_part x, size_t limit, size_t *in_shard)
 {
     if (p->n == 0 || (*in_shard && *in_shard + x.nbytes > limit)) {
         p->shards++;
@@ -75,31 +75,34 @@ static void add_part(struct parts *p, struct part x, size_t limit, size_t *in_sh
 }
 
 /* Ours in the order of the slab, then what is carried; a shard ends where the next tensor would exceed its size. */
-static struct parts parts_of(const struct model *m, const struct safetensors *old, const struct model_save_options *o)
+static struct parts model_save_parts_of(const struct model *m, const struct safetensors *old,
+                                        const struct model_save_options *o)
 {
     size_t n_old = old ? st_count(old) : 0, in_shard = 0, limit = o->shard_bytes ? o->shard_bytes : SHARD_BYTES;
     struct parts p = {.v = xcalloc((size_t)m->n_tensors + n_old, sizeof *p.v)};
 
     for (int i = 0; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
-        struct part x = {.name = t->name, .dtype = dtype_of(t, o), .weights = m->weights + t->offset,
-                         .n = (size_t)t->rows * (size_t)t->cols};
+        struct model_save_part x = {.name = t->name, .dtype = model_save_dtype_of(t, o),
+                                    .weights = m->weights + t->offset,
+                                    .n = (size_t)t->rows * (size_t)t->cols};
         x.n_dims = model_tensor_shape(t, x.shape);
         x.nbytes = x.n * st_dtype_size(x.dtype);
-        add_part(&p, x, limit, &in_shard);
+        model_save_add_part(&p, x, limit, &in_shard);
     }
     for (size_t i = 0; i < n_old; i++) {
         const struct st_tensor *t = st_at(old, i);
-        struct part x = {.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims, .bytes = t->data, .n = t->n,
-                         .nbytes = t->nbytes};
+        struct model_save_part x = {.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims, .bytes = t->data,
+                                    .n = t->n,
+                                    .nbytes = t->nbytes};
         memcpy(x.shape, t->shape, sizeof x.shape);
-        if (!is_ours(m, t->name))
-            add_part(&p, x, limit, &in_shard);
+        if (!model_save_is_ours(m, t->name))
+            model_save_add_part(&p, x, limit, &in_shard);
     }
     return p;
 }
 
-static int write_half(struct st_writer *w, const struct part *x, struct err *e)
+static int model_save_write_half(struct st_writer *w, const struct model_save_part *x, struct err *e)
 {
     uint16_t *to = xmalloc(CHUNK * sizeof *to);
     int rc = 0;
@@ -114,22 +117,22 @@ static int write_half(struct st_writer *w, const struct part *x, struct err *e)
     return rc;
 }
 
-static int write_part(struct st_writer *w, const struct part *x, struct err *e)
+static int model_save_write_part(struct st_writer *w, const struct model_save_part *x, struct err *e)
 {
     if (!x->weights)
         return st_write(w, x->bytes, x->nbytes, e);
-    return x->dtype == ST_F32 ? st_write(w, x->weights, x->nbytes, e) : write_half(w, x, e);
+    return x->dtype == ST_F32 ? st_write(w, x->weights, x->nbytes, e) : model_save_write_half(w, x, e);
 }
 
-static char *shard_name(const struct parts *p, int shard)
+static char *model_save_shard_name(const struct parts *p, int shard)
 {
     return p->shards == 1 ? xstrdup("model.safetensors")
                           : xasprintf("model-%05d-of-%05d.safetensors", shard + 1, p->shards);
 }
 
-static int write_shard(const struct parts *p, int shard, const char *dir, struct err *e)
+static int model_save_write_shard(const struct parts *p, int shard, const char *dir, struct err *e)
 {
-    char *name = shard_name(p, shard), *path = path_join(dir, name);
+    char *name = model_save_shard_name(p, shard), *path = path_join(dir, name);
     struct st_writer *w = st_create(path, e);
     int rc = w ? 0 : -1;
 
@@ -140,7 +143,7 @@ static int write_shard(const struct parts *p, int shard, const char *dir, struct
             rc = st_declare(w, p->v[i].name, p->v[i].dtype, p->v[i].n_dims, p->v[i].shape, e);
     for (size_t i = 0; i < p->n && rc == 0; i++)
         if (p->v[i].shard == shard)
-            rc = write_part(w, &p->v[i], e);
+            rc = model_save_write_part(w, &p->v[i], e);
     if (w && rc < 0)
         st_abort(w);
     else if (w)
@@ -150,14 +153,14 @@ static int write_shard(const struct parts *p, int shard, const char *dir, struct
     return rc;
 }
 
-static int write_index(const struct parts *p, const char *path, struct err *e)
+static int model_save_write_index(const struct parts *p, const char *path, struct err *e)
 {
     json_t *map = json_object(), *o = json_pack("{s:{s:I},s:O}", "metadata", "total_size", (json_int_t)p->bytes,
                                                 "weight_map", map);
     int rc;
 
     for (size_t i = 0; i < p->n; i++) {
-        char *name = shard_name(p, p->v[i].shard);
+        char *name = model_save_shard_name(p, p->v[i].shard);
         json_object_set_new(map, p->v[i].name, json_string(name));
         free(name);
     }
@@ -168,7 +171,7 @@ static int write_index(const struct parts *p, const char *path, struct err *e)
 }
 
 /* Files of weights that the folder held before, in another number of shards. */
-static void remove_stale(const struct parts *p, const char *dir)
+static void model_save_remove_stale(const struct parts *p, const char *dir)
 {
     char **names;
     size_t n;
@@ -178,7 +181,7 @@ static void remove_stale(const struct parts *p, const char *dir)
     for (size_t i = 0; i < n; i++) {
         bool keep = strcmp(names[i], "model.safetensors") && fnmatch(SHARD_PATTERN, names[i], 0);
         for (int k = 0; k < p->shards && !keep; k++) {
-            char *ours = shard_name(p, k);
+            char *ours = model_save_shard_name(p, k);
             keep = !strcmp(ours, names[i]);
             free(ours);
         }
@@ -195,17 +198,17 @@ static int save_weights(const struct model *m, const char *dir, const struct mod
 {
     struct safetensors *old = m->dir ? st_open(m->dir, NULL) : NULL;
     char *index = path_join(dir, "model.safetensors.index.json");
-    struct parts p = parts_of(m, old, o);
+    struct parts p = model_save_parts_of(m, old, o);
     int rc = 0;
 
     for (int k = 0; k < p.shards && rc == 0; k++)
-        rc = write_shard(&p, k, dir, e);
+        rc = model_save_write_shard(&p, k, dir, e);
     if (rc == 0 && p.shards > 1)
-        rc = write_index(&p, index, e);
+        rc = model_save_write_index(&p, index, e);
     else if (rc == 0)
         remove(index);
     if (rc == 0)
-        remove_stale(&p, dir);
+        model_save_remove_stale(&p, dir);
     st_close(old);
     free(p.v);
     free(index);
@@ -213,21 +216,21 @@ static int save_weights(const struct model *m, const char *dir, const struct mod
 }
 
 /* Under either spelling of the key, at either level. */
-static void say_dtype(json_t *o, const char *name)
+static void model_save_say_dtype(json_t *o, const char *name)
 {
     json_object_del(o, "torch_dtype"); // of NULL: nothing happens
     json_object_set_new(o, "dtype", json_string(name));
 }
 
-static int save_config(const struct model *m, const char *dir, enum st_dtype dtype, struct err *e)
+static int model_save_config(const struct model *m, const char *dir, enum st_dtype dtype, struct err *e)
 {
     const char *name = dtype == ST_BF16 ? "bfloat16" : dtype == ST_F16 ? "float16" : "float32";
     json_t *o = json_deep_copy(m->config.source);
     char *path = path_join(dir, "config.json");
     int rc;
 
-    say_dtype(o, name);
-    say_dtype(json_object_get(o, "text_config"), name);
+    model_save_say_dtype(o, name);
+    model_save_say_dtype(json_object_get(o, "text_config"), name);
     if (!json_object_get(o, "architectures"))
         json_object_set_new(o, "architectures", json_pack("[s]", model_architecture(o)));
     rc = json_write(path, o, e);
@@ -259,14 +262,14 @@ static int save_generation_config(const struct model *m, const char *dir, struct
     return rc;
 }
 
-static bool same_file(const char *a, const char *b)
+static bool model_save_same_file(const char *a, const char *b)
 {
     struct stat x, y;
 
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static bool holds(const char *dir, const char *name)
+static bool model_save_holds(const char *dir, const char *name)
 {
     char *path = path_join(dir, name);
     bool there = file_exists(path);
@@ -275,13 +278,13 @@ static bool holds(const char *dir, const char *name)
     return there;
 }
 
-static int remove_file(const char *path, struct err *e)
+static int model_save_remove_file(const char *path, struct err *e)
 {
     return unlink(path) < 0 && errno != ENOENT ? err_sys(e, "cannot remove '%s'", path) : 0;
 }
 
 /* The folder may hold another model: its vocabulary's files are of no use to this one. */
-static int carry_tokenizer(const struct model *m, const char *dir, struct err *e)
+static int model_save_carry_tokenizer(const struct model *m, const char *dir, struct err *e)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
                                         "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
@@ -290,11 +293,11 @@ static int carry_tokenizer(const struct model *m, const char *dir, struct err *e
     int rc = 0;
 
     for (size_t i = 0; m->dir && i < sizeof names / sizeof names[0]; i++)
-        any |= holds(m->dir, names[i]);
+        any |= model_save_holds(m->dir, names[i]);
     for (size_t i = 0; any && i < sizeof names / sizeof names[0] && rc == 0; i++) {
         char *from = path_join(m->dir, names[i]), *to = path_join(dir, names[i]);
-        if (!same_file(from, to))
-            rc = file_exists(from) ? file_copy(from, to, e) : remove_file(to, e);
+        if (!model_save_same_file(from, to))
+            rc = file_exists(from) ? file_copy(from, to, e) : model_save_remove_file(to, e);
         free(from);
         free(to);
     }
@@ -302,7 +305,7 @@ static int carry_tokenizer(const struct model *m, const char *dir, struct err *e
 }
 
 /* What was trained is what the folder asks. Transformers looks into both files, old versions into the second alone. */
-static int write_template(const struct model *m, const char *dir, struct err *e)
+static int model_save_write_template(const struct model *m, const char *dir, struct err *e)
 {
     char *jinja = path_join(dir, "chat_template.jinja"), *config = path_join(dir, "tokenizer_config.json");
     char *old = path_join(dir, "chat_template.json");
@@ -323,7 +326,7 @@ static int write_template(const struct model *m, const char *dir, struct err *e)
     return rc;
 }
 
-static int check_dtype(const struct model_save_options *o, struct err *e)
+static int model_save_check_dtype(const struct model_save_options *o, struct err *e)
 {
     if (!o->dtype || !strcmp(o->dtype, "fp32") || !strcmp(o->dtype, "bf16") || !strcmp(o->dtype, "same"))
         return 0;
@@ -333,9 +336,11 @@ static int check_dtype(const struct model_save_options *o, struct err *e)
 
 int model_save_as(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e)
 {
-    if (check_dtype(o, e) < 0 || model_fetch(m, e) < 0 || dir_make(dir, e) < 0 || save_weights(m, dir, o, e) < 0 ||
-        save_config(m, dir, dtype_of(&m->tensors[0], o), e) < 0 || save_generation_config(m, dir, e) < 0 ||
-        carry_tokenizer(m, dir, e) < 0 || write_template(m, dir, e) < 0)
+    if (model_save_check_dtype(o, e) < 0 || model_fetch(m, e) < 0 || dir_make(dir, e) < 0 ||
+        save_weights(m, dir, o, e) < 0 ||
+        model_save_config(m, dir, model_save_dtype_of(&m->tensors[0], o), e) < 0 ||
+        save_generation_config(m, dir, e) < 0 ||
+        model_save_carry_tokenizer(m, dir, e) < 0 || model_save_write_template(m, dir, e) < 0)
         return err_prefix(e, "saving model to '%s'", dir);
     return 0;
 }

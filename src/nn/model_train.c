@@ -57,14 +57,15 @@ struct plan_line {
     float **where;
 };
 
-static int max_int(int a, int b) { return a > b ? a : b; }
+static int model_train_max_int(int a, int b) { return a > b ? a : b; }
 
 /* Every buffer is one line, so that the sum that is refused is the sum that is allocated. */
-static int plan_lines(const struct model *m, const struct train_limits *l, struct model_train *t, struct plan_line *out)
+static int model_train_plan_lines(const struct model *m, const struct train_limits *l, struct model_train *t,
+                                  struct plan_line *out)
 {
     struct model_dims n = model_dims(m);
     size_t T = (size_t)l->max_tokens, N = (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
-    size_t wide = (size_t)max_int(n.d, max_int(n.f, n.widest_mix)) + (size_t)m->ops->nr;
+    size_t wide = (size_t)model_train_max_int(n.d, model_train_max_int(n.f, n.widest_mix)) + (size_t)m->ops->nr;
     size_t rows = LOGITS_BYTES / sizeof(float) / (size_t)n.V;
     int k = 0;
 
@@ -96,7 +97,7 @@ static int plan_lines(const struct model *m, const struct train_limits *l, struc
 
 #define MAX_LINES 32
 
-static size_t plan_floats(const struct plan_line *line, int k)
+static size_t model_train_plan_floats(const struct plan_line *line, int k)
 {
     size_t sum = 0;
 
@@ -113,14 +114,14 @@ size_t model_train_bytes(const struct model *m, const struct train_limits *l)
 
     if (m->dev)
         return dev_train_bytes(m, l);
-    k = plan_lines(m, l, &t, lines);
+    k = model_train_plan_lines(m, l, &t, lines);
 
-    return plan_floats(lines, k) * sizeof(float) + 2 * model_packs_bytes(m) +
+    return model_train_plan_floats(lines, k) * sizeof(float) + 2 * model_packs_bytes(m) +
            (m->grads ? 0 : m->n_params * sizeof(float));
 }
 
-static int refuse_plan(const struct model *m, const struct train_limits *l, const struct plan_line *line, int k,
-                       size_t max, struct err *e)
+static int model_train_refuse_plan(const struct model *m, const struct train_limits *l, const struct plan_line *line,
+                                   int k, size_t max, struct err *e)
 {
     struct buf b;
 
@@ -159,7 +160,7 @@ void model_train_free(struct model *m)
     m->train = NULL;
 }
 
-static void place(struct model *m, struct model_train *t, const struct plan_line *line, int k)
+static void model_train_place(struct model *m, struct model_train *t, const struct plan_line *line, int k)
 {
     struct model_dims n = model_dims(m);
     float *at = t->slab;
@@ -193,16 +194,16 @@ int model_train_begin(struct model *m, const struct train_limits *l, struct err 
     model_train_free(m); // first, so that its memory counts as free
     t->limits = *l;
     N = (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
-    k = plan_lines(m, l, t, lines);
+    k = model_train_plan_lines(m, l, t, lines);
     if (model_train_bytes(m, l) > max) {
         free(t);
-        return refuse_plan(m, l, lines, k, max, e);
+        return model_train_refuse_plan(m, l, lines, k, max, e);
     }
     if (!m->grads && !(m->grads = slab_alloc(m->n_params, e, "gradients"))) {
         free(t);
         return -1;
     }
-    if (!(t->slab = slab_alloc(plan_floats(lines, k), e, "activations"))) {
+    if (!(t->slab = slab_alloc(model_train_plan_floats(lines, k), e, "activations"))) {
         free(t);
         return -1;
     }
@@ -216,13 +217,14 @@ int model_train_begin(struct model *m, const struct train_limits *l, struct err 
     t->shared = xcalloc((size_t)l->max_tokens, sizeof *t->shared);
     t->first = xcalloc((size_t)l->max_tokens, sizeof *t->first);
     m->train = t;
-    place(m, t, lines, k);
+    model_train_place(m, t, lines, k);
     return 0;
 }
 
 /* ---- forward ---- */
 
-static int check_batch(const struct model *m, const struct train_limits *l, const struct train_batch *b, struct err *e)
+static int model_train_check_batch(const struct model *m, const struct train_limits *l, const struct train_batch *b,
+                                   struct err *e)
 {
     int T, N = 0, max_n;
 
@@ -252,7 +254,7 @@ static int check_batch(const struct model *m, const struct train_limits *l, cons
 
 /* How many leading positions sequence s need not compute, because sequence 'root' before it has the same tokens there
  * and s predicts nothing at them. */
-static int shared_prefix(const struct train_batch *b, int root, int s)
+static int model_train_shared_prefix(const struct train_batch *b, int root, int s)
 {
     const int32_t *x = b->tokens + b->cu_seqlens[root], *y = b->tokens + b->cu_seqlens[s], *target = b->targets;
     int nx = b->cu_seqlens[root + 1] - b->cu_seqlens[root], ny = b->cu_seqlens[s + 1] - b->cu_seqlens[s], n = 0;
@@ -266,13 +268,13 @@ static int shared_prefix(const struct train_batch *b, int root, int s)
 /* Rows of the step: the tokens of the batch, without repeated beginnings (samples of one prompt share it) where all
  * layers
  * are attention: a delta layer's state in the middle of a sequence is not kept. */
-static void set_rows(struct model_train *t, const struct train_batch *b, bool share)
+static void model_train_set_rows(struct model_train *t, const struct train_batch *b, bool share)
 {
     int T = 0, n = 0, root = 0;
 
     for (int s = 0; s < b->n_seq; s++) {
         int first = b->cu_seqlens[s], len = b->cu_seqlens[s + 1] - first;
-        int shared = s && share ? shared_prefix(b, root, s) : 0;
+        int shared = s && share ? model_train_shared_prefix(b, root, s) : 0;
         root = shared ? root : s;
         t->shared[s] = shared;
         t->cu[s] = T;
@@ -294,26 +296,26 @@ static void set_rows(struct model_train *t, const struct train_batch *b, bool sh
     t->geo = (struct pack_geometry){.T = T, .seqs = {b->n_seq, t->cu, t->shared, NULL}, .pos = t->pos};
 }
 
-static void set_batch(struct model *m, const struct train_batch *b)
+static void model_train_set_batch(struct model *m, const struct train_batch *b)
 {
     struct model_train *t = m->train;
     int longest = 1;
 
     for (int s = 0; s < b->n_seq; s++)
-        longest = max_int(longest, b->cu_seqlens[s + 1] - b->cu_seqlens[s]);
+        longest = model_train_max_int(longest, b->cu_seqlens[s + 1] - b->cu_seqlens[s]);
     if (longest > t->rope_positions) {
         free(t->rope);
         t->rope_positions = (longest + 255) / 256 * 256;
         t->rope = model_rope_table(&m->config, t->rope_positions);
     }
-    set_rows(t, b, m->config.n_linear == 0);
+    model_train_set_rows(t, b, m->config.n_linear == 0);
     t->geo.rope = t->rope;
     t->inv_temp = b->temperature > 0 ? 1.0f / b->temperature : 1.0f;
     t->kept = b->kept;
     t->n_kept = b->n_kept;
 }
 
-static void logits_chunk(struct model *m, int from, int rows)
+static void model_train_logits_chunk(struct model *m, int from, int rows)
 {
     struct model_train *t = m->train;
     struct model_dims n = model_dims(m);
@@ -323,14 +325,14 @@ static void logits_chunk(struct model *m, int from, int rows)
 }
 
 /* out (N, width) = the rows of in that have a target. */
-static void select_rows(const struct model_train *t, const float *in, int width, float *out)
+static void model_train_select_rows(const struct model_train *t, const float *in, int width, float *out)
 {
     for (int i = 0; i < t->n_targets; i++)
         memcpy(out + (size_t)i * (size_t)width, in + (size_t)t->at[i] * (size_t)width, (size_t)width * sizeof *out);
 }
 
 /* The inverse in place: (N, width) becomes (T, width), other rows 0. Rows only move up, so the last goes first. */
-static void spread_rows(const struct model_train *t, float *x, int width)
+static void model_train_spread_rows(const struct model_train *t, float *x, int width)
 {
     size_t bytes = (size_t)width * sizeof *x;
 
@@ -343,7 +345,7 @@ static void spread_rows(const struct model_train *t, float *x, int width)
     }
 }
 
-static void last_layer(struct model *m, const struct forward_scratch *s)
+static void model_train_last_layer(struct model *m, const struct forward_scratch *s)
 {
     struct model_train *t = m->train;
     int l = m->config.num_layers - 1;
@@ -352,13 +354,13 @@ static void last_layer(struct model *m, const struct forward_scratch *s)
 
     g.seqs.first = t->first;
     model_layer_attend(m, l, &g, a, s);
-    select_rows(t, a->x, m->config.hidden_size, a->x_mid);
-    select_rows(t, a->mixed, model_dims(m).mix[m->layers[l].mix], t->mixed_last);
+    model_train_select_rows(t, a->x, m->config.hidden_size, a->x_mid);
+    model_train_select_rows(t, a->mixed, model_dims(m).mix[m->layers[l].mix], t->mixed_last);
     model_layer_mlp(m, l, t->n_targets, a, t->mixed_last, s, t->x_last);
 }
 
 /* Rows [from, from + rows) of the targets are in t->logits: what a row's softmax does not run over goes far down. */
-static void keep_chunk(struct model *m, int from, int rows)
+static void model_train_keep_chunk(struct model *m, int from, int rows)
 {
     struct model_train *t = m->train;
     int V = m->config.vocab_size;
@@ -378,7 +380,7 @@ static void keep_chunk(struct model *m, int from, int rows)
     }
 }
 
-static void classify(struct model *m)
+static void model_train_classify(struct model *m)
 {
     struct model_train *t = m->train;
     struct model_dims n = model_dims(m);
@@ -386,8 +388,8 @@ static void classify(struct model *m)
     m->ops->rmsnorm_mt(t->n_targets, n.d, t->x_last, m->final_norm, n.plus, m->config.rms_norm_eps, t->h_last, t->rstd);
     for (int i = 0; i < t->n_targets; i += t->chunk) {
         int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
-        logits_chunk(m, i, rows);
-        keep_chunk(m, i, rows);
+        model_train_logits_chunk(m, i, rows);
+        model_train_keep_chunk(m, i, rows);
         m->ops->classifier_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->logp + i,
                               t->entropy + i);
     }
@@ -397,11 +399,11 @@ int model_forward(struct model *m, const struct train_batch *b, float *logp, flo
 {
     struct model_train *t = m->train;
 
-    if (check_batch(m, m->dev ? dev_train_limits(m->dev) : t ? &t->limits : NULL, b, e) < 0)
+    if (model_train_check_batch(m, m->dev ? dev_train_limits(m->dev) : t ? &t->limits : NULL, b, e) < 0)
         return -1;
     if (m->dev)
         return dev_forward(m, b, logp, entropy, e);
-    set_batch(m, b);
+    model_train_set_batch(m, b);
     struct forward_scratch s = {t->h, t->act, t->attn, t->attn_per_thread};
     int given = b->cu_seqlens[b->n_seq];
 
@@ -409,8 +411,8 @@ int model_forward(struct model *m, const struct train_batch *b, float *logp, flo
     for (int i = 0; i + 1 < m->config.num_layers; i++)
         model_layer_forward(m, i, &t->geo, &t->acts[i], &s, t->acts[i + 1].x);
     if (t->n_targets) {
-        last_layer(m, &s);
-        classify(m);
+        model_train_last_layer(m, &s);
+        model_train_classify(m);
     }
     memset(logp, 0, (size_t)given * sizeof *logp);
     if (entropy)
@@ -427,8 +429,8 @@ int model_forward(struct model *m, const struct train_batch *b, float *logp, flo
 /* ---- backward ---- */
 
 /* grad of w (out, in) += dy^T x for dy (T, out) and x (T, in). */
-static void weight_gradient(struct model *m, const float *w, int T, int out, int in, const float *dy, int ld_dy,
-                            const float *x)
+static void model_train_weight_gradient(struct model *m, const float *w, int T, int out, int in, const float *dy,
+                                        int ld_dy, const float *x)
 {
     struct model_train *t = m->train;
 
@@ -436,7 +438,7 @@ static void weight_gradient(struct model *m, const float *w, int T, int out, int
     m->ops->gemm_mt(out, in, T, dy, ld_dy, true, t->packed, model_grad_of(m, w), in, GEMM_ADD);
 }
 
-static void classify_backward(struct model *m, const float *dlogp, const float *dentropy)
+static void model_train_classify_backward(struct model *m, const float *dlogp, const float *dentropy)
 {
     struct model_train *t = m->train;
     struct model_dims n = model_dims(m);
@@ -449,14 +451,14 @@ static void classify_backward(struct model *m, const float *dlogp, const float *
     for (int i = 0; i < t->n_targets; i += t->chunk) {
         int rows = t->n_targets - i < t->chunk ? t->n_targets - i : t->chunk;
         if (t->n_targets > t->chunk) {
-            logits_chunk(m, i, rows);
-            keep_chunk(m, i, rows);
+            model_train_logits_chunk(m, i, rows);
+            model_train_keep_chunk(m, i, rows);
         }
         m->ops->classifier_backward_mt(rows, n.V, t->logits, t->inv_temp, t->target + i, t->lse + i, t->entropy + i,
                                        t->dlogp + i, dentropy ? t->dentropy + i : NULL);
         m->ops->gemm_mt(rows, n.d, n.V, t->logits, n.V, false, model_packs(m, PACK_BACKWARD)->head,
                         t->dh_last + (size_t)i * d, n.d, GEMM_SET);
-        weight_gradient(m, m->lm_head, rows, n.V, n.d, t->logits, n.V, t->h_last + (size_t)i * d);
+        model_train_weight_gradient(m, m->lm_head, rows, n.V, n.d, t->logits, n.V, t->h_last + (size_t)i * d);
     }
     memset(t->dx, 0, (size_t)t->n_targets * d * sizeof *t->dx);
     m->ops->rmsnorm_backward_mt(t->n_targets, n.d, t->x_last, m->final_norm, n.plus, t->rstd, t->dh_last, t->dx,
@@ -465,7 +467,7 @@ static void classify_backward(struct model *m, const float *dlogp, const float *
 
 /* dx (rows, d) goes from behind the layer to behind its mixer. mixed (rows, mix); dmixed (rows, mix) is its gradient.
  * */
-static void mlp_backward(struct model *m, int layer, int T, const float *mixed)
+static void model_train_mlp_backward(struct model *m, int layer, int T, const float *mixed)
 {
     struct model_train *t = m->train;
     const struct model_layer *w = &m->layers[layer];
@@ -477,16 +479,16 @@ static void mlp_backward(struct model *m, int layer, int T, const float *mixed)
     float *dact = t->act; // overwritten element by element by the activation itself
     m->ops->gemm_mt(T, n.f, n.d, t->dx, n.d, false, p->down, dact, n.f, GEMM_SET);
     m->ops->swiglu_backward_mt(T, n.f, a->gate_up, dact, a->gate_up, t->act);
-    weight_gradient(m, w->down, T, n.d, n.f, t->dx, n.d, t->act);
+    model_train_weight_gradient(m, w->down, T, n.d, n.f, t->dx, n.d, t->act);
     m->ops->rmsnorm_apply_mt(T, n.d, a->x_mid, w->norm2, n.plus, a->rstd2, t->h);
-    weight_gradient(m, w->gate_up, T, 2 * n.f, n.d, a->gate_up, 2 * n.f, t->h);
+    model_train_weight_gradient(m, w->gate_up, T, 2 * n.f, n.d, a->gate_up, 2 * n.f, t->h);
     m->ops->gemm_mt(T, n.d, 2 * n.f, a->gate_up, 2 * n.f, false, p->gate_up, t->dh, n.d, GEMM_SET);
     m->ops->rmsnorm_backward_mt(T, n.d, a->x_mid, w->norm2, n.plus, a->rstd2, t->dh, t->dx, model_grad_of(m, w->norm2));
     m->ops->gemm_mt(T, mix, n.d, t->dx, n.d, false, p->o, t->dmixed, mix, GEMM_SET);
-    weight_gradient(m, w->o, T, n.d, mix, t->dx, n.d, mixed);
+    model_train_weight_gradient(m, w->o, T, n.d, mix, t->dx, n.d, mixed);
 }
 
-static void mixer_backward(struct model *m, int layer, const struct pack_geometry *g)
+static void model_train_mixer_backward(struct model *m, int layer, const struct pack_geometry *g)
 {
     struct model_train *t = m->train;
     const struct model_layer *w = &m->layers[layer];
@@ -498,13 +500,13 @@ static void mixer_backward(struct model *m, int layer, const struct pack_geometr
 
     model_mixers[w->mix].backward(m, layer, g, a, &b);
     op->rmsnorm_apply_mt(T, n.d, a->x, w->norm1, n.plus, a->rstd1, t->h);
-    weight_gradient(m, w->qkv, T, in, n.d, t->din, in, t->h);
+    model_train_weight_gradient(m, w->qkv, T, in, n.d, t->din, in, t->h);
     op->gemm_mt(T, n.d, in, t->din, in, false, model_packs(m, PACK_BACKWARD)->layers[layer].qkv, t->dh, n.d, GEMM_SET);
     op->rmsnorm_backward_mt(T, n.d, a->x, w->norm1, n.plus, a->rstd1, t->dh, t->dx, model_grad_of(m, w->norm1));
 }
 
 /* Threads share the columns, so each element of the gradient is summed over tokens in order. */
-static void embed_backward(struct model *m)
+static void model_train_embed_backward(struct model *m)
 {
     const struct model_train *t = m->train;
     size_t d = (size_t)m->config.hidden_size;
@@ -534,17 +536,17 @@ int model_backward(struct model *m, const float *dlogp, const float *dentropy, s
     struct pack_geometry g = t->geo;
     int last = m->config.num_layers - 1;
 
-    classify_backward(m, dlogp, dentropy);
-    mlp_backward(m, last, t->n_targets, t->mixed_last);
-    spread_rows(t, t->dx, m->config.hidden_size);
-    spread_rows(t, t->dmixed, model_dims(m).mix[m->layers[last].mix]);
+    model_train_classify_backward(m, dlogp, dentropy);
+    model_train_mlp_backward(m, last, t->n_targets, t->mixed_last);
+    model_train_spread_rows(t, t->dx, m->config.hidden_size);
+    model_train_spread_rows(t, t->dmixed, model_dims(m).mix[m->layers[last].mix]);
     g.seqs.first = t->first;
-    mixer_backward(m, last, &g);
+    model_train_mixer_backward(m, last, &g);
     for (int i = last - 1; i >= 0; i--) {
-        mlp_backward(m, i, g.T, t->acts[i].mixed);
-        mixer_backward(m, i, &t->geo);
+        model_train_mlp_backward(m, i, g.T, t->acts[i].mixed);
+        model_train_mixer_backward(m, i, &t->geo);
     }
-    embed_backward(m);
+    model_train_embed_backward(m);
     return 0;
 }
 

@@ -42,7 +42,7 @@ void optim_free(struct optim *o)
     free(o);
 }
 
-static size_t tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
+static size_t optim_tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
 
 int optim_step(struct optim *o, struct model *m, double lr, struct err *e)
 {
@@ -53,7 +53,7 @@ int optim_step(struct optim *o, struct model *m, double lr, struct err *e)
     if (o->n != m->n_params || !m->grads)
         return err_set(e, ERR_BUG, "the optimiser belongs to another model, or there are no gradients");
     for (int i = 0; i < m->n_tensors; i++)
-        if (!isfinite(m->ops->sumsq(tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset)))
+        if (!isfinite(m->ops->sumsq(optim_tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset)))
             return err_set(e, ERR_INPUT, "the gradient of '%s' is not finite; lower the learning rate",
                            m->tensors[i].name);
     o->step++;
@@ -62,7 +62,7 @@ int optim_step(struct optim *o, struct model *m, double lr, struct err *e)
     for (int i = 0; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
         size_t at = t->offset;
-        m->ops->adamw_mt(tensor_size(t), m->weights + at, m->grads + at, o->m + at, o->v + at, (float)lr,
+        m->ops->adamw_mt(optim_tensor_size(t), m->weights + at, m->grads + at, o->m + at, o->v + at, (float)lr,
                          (float)o->opts.beta1, (float)o->opts.beta2, (float)o->opts.eps,
                          t->is_vector ? 0 : (float)o->opts.weight_decay, (float)c1, (float)c2);
     }
@@ -77,7 +77,7 @@ double grad_norm(const struct model *m)
     if (m->dev)
         return dev_grad_norm(m);
     for (int i = 0; i < m->n_tensors; i++)
-        sum += m->ops->sumsq(tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset);
+        sum += m->ops->sumsq(optim_tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset);
     return sqrt(sum);
 }
 
@@ -99,7 +99,7 @@ double grad_clip(struct model *m, double max_norm)
 }
 
 /* Both moments as the host has them: the optimiser's own, or fetched into *ret_owned (2 n), which the caller frees. */
-static int host_moments(const struct optim *o, float **ret_m, float **ret_v, float **ret_owned, struct err *e)
+static int optim_host_moments(const struct optim *o, float **ret_m, float **ret_v, float **ret_owned, struct err *e)
 {
     *ret_m = o->m;
     *ret_v = o->v;
@@ -115,7 +115,7 @@ static int host_moments(const struct optim *o, float **ret_m, float **ret_v, flo
     return fetch(o->dev, o->on, o->dev->m, *ret_m, e) < 0 ? -1 : fetch(o->dev, o->on, o->dev->v, *ret_v, e);
 }
 
-static int save_moments(const struct optim *o, const float *m, const float *v, const char *path, struct err *e)
+static int optim_save_moments(const struct optim *o, const float *m, const float *v, const char *path, struct err *e)
 {
     struct st_writer *w = st_create(path, e);
     int64_t n = (int64_t)o->n, one = 1;
@@ -142,17 +142,17 @@ int optim_give(const struct optim *o, struct err *e)
 
 int optim_save(const struct optim *o, const char *path, struct err *e)
 {
-    float *m, *v, *owned;
-    int rc = host_moments(o, &m, &v, &owned, e);
+    float *m, *v, *daemon_client;
+    int rc = optim_host_moments(o, &m, &v, &daemon_client, e);
 
     if (rc == 0)
-        rc = save_moments(o, m, v, path, e);
-    slab_free(owned);
+        rc = optim_save_moments(o, m, v, path, e);
+    slab_free(daemon_client);
     return rc;
 }
 
-static int state_tensor(const struct safetensors *s, const char *name, enum st_dtype dtype, size_t n, const char *path,
-                        const struct st_tensor **ret, struct err *e)
+static int optim_state_tensor(const struct safetensors *s, const char *name, enum st_dtype dtype, size_t n,
+                              const char *path, const struct st_tensor **ret, struct err *e)
 {
     *ret = st_find(s, name);
     if (!*ret || (*ret)->dtype != dtype || (*ret)->n != n)
@@ -160,7 +160,7 @@ static int state_tensor(const struct safetensors *s, const char *name, enum st_d
     return 0;
 }
 
-static int set_moments(struct optim *o, const struct st_tensor *m, const struct st_tensor *v, struct err *e)
+static int optim_set_moments(struct optim *o, const struct st_tensor *m, const struct st_tensor *v, struct err *e)
 {
     if (o->dev) {
         int (*push)(const struct dev_model *, const struct model *, const float *, float *, struct err *) =
@@ -181,11 +181,11 @@ int optim_load(struct optim *o, const char *path, struct err *e)
 
     if (!s)
         return -1;
-    if (state_tensor(s, "step", ST_I64, 1, path, &step, e) == 0 &&
-        state_tensor(s, "exp_avg", ST_F32, o->n, path, &m, e) == 0 &&
-        state_tensor(s, "exp_avg_sq", ST_F32, o->n, path, &v, e) == 0) {
+    if (optim_state_tensor(s, "step", ST_I64, 1, path, &step, e) == 0 &&
+        optim_state_tensor(s, "exp_avg", ST_F32, o->n, path, &m, e) == 0 &&
+        optim_state_tensor(s, "exp_avg_sq", ST_F32, o->n, path, &v, e) == 0) {
         memcpy(&o->step, step->data, sizeof o->step);
-        rc = set_moments(o, m, v, e);
+        rc = optim_set_moments(o, m, v, e);
     }
     st_close(s);
     return rc;

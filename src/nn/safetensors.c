@@ -42,7 +42,7 @@ size_t st_dtype_size(enum st_dtype t)
 /* ---- conversion ---- */
 
 /* A small float of exp_bits and man_bits, sign on top; no_inf: only the all-ones pattern is NaN (E4M3FN). */
-static float small_to_f32(unsigned x, int exp_bits, int man_bits, bool no_inf)
+static float safetensors_small_to_f32(unsigned x, int exp_bits, int man_bits, bool no_inf)
 {
     unsigned man = x & ((1u << man_bits) - 1), exp = x >> man_bits & ((1u << exp_bits) - 1), top = (1u << exp_bits) - 1;
     float sign = x >> (exp_bits + man_bits) & 1 ? -1.0f : 1.0f;
@@ -73,8 +73,8 @@ void st_to_f32(const struct st_tensor *t, float *out)
     case ST_F32: if (t->n) memcpy(out, p, t->nbytes); break;
     case ST_BF16: CONVERT(uint16_t, bf16_to_f32(x));
     case ST_F16: CONVERT(uint16_t, f16_to_f32(x));
-    case ST_F8_E5M2: CONVERT(uint8_t, small_to_f32(x, 5, 2, false));
-    case ST_F8_E4M3: CONVERT(uint8_t, small_to_f32(x, 4, 3, true));
+    case ST_F8_E5M2: CONVERT(uint8_t, safetensors_small_to_f32(x, 5, 2, false));
+    case ST_F8_E4M3: CONVERT(uint8_t, safetensors_small_to_f32(x, 4, 3, true));
     case ST_F64: CONVERT(double, x);
     case ST_I64: CONVERT(int64_t, x);
     case ST_U64: CONVERT(uint64_t, x);
@@ -91,7 +91,7 @@ void st_to_f32(const struct st_tensor *t, float *out)
 
 /* ---- reading ---- */
 
-struct shard {
+struct safetensors_shard {
     char *path;
     unsigned char *map;
     size_t size;
@@ -99,19 +99,19 @@ struct shard {
 };
 
 struct safetensors {
-    struct shard *shards;
+    struct safetensors_shard *shards;
     size_t n_shards;
     struct st_tensor *tensors;
     size_t n, cap;
     const struct st_tensor **by_name;
 };
 
-static int bad(struct err *e, const struct shard *sh, const char *name, const char *why)
+static int safetensors_bad(struct err *e, const struct safetensors_shard *sh, const char *name, const char *why)
 {
     return err_set(e, ERR_INPUT, "'%s': tensor '%.200s' %s; the file is damaged", sh->path, name, why);
 }
 
-static int map_file(struct shard *sh, struct err *e)
+static int safetensors_map_file(struct safetensors_shard *sh, struct err *e)
 {
     struct stat st;
     int fd = open(sh->path, O_RDONLY | O_CLOEXEC);
@@ -138,7 +138,7 @@ static int map_file(struct shard *sh, struct err *e)
     return 0;
 }
 
-static size_t header_size(const struct shard *sh)
+static size_t safetensors_header_size(const struct safetensors_shard *sh)
 {
     uint64_t n = 0;
 
@@ -147,9 +147,9 @@ static size_t header_size(const struct shard *sh)
     return n > SIZE_MAX ? SIZE_MAX : (size_t)n;
 }
 
-static int parse_header(struct shard *sh, struct err *e)
+static int safetensors_parse_header(struct safetensors_shard *sh, struct err *e)
 {
-    size_t n = header_size(sh);
+    size_t n = safetensors_header_size(sh);
 
     if (n > HEADER_MAX)
         return err_set(e, ERR_INPUT, "'%s' is not a safetensors file; its header would have %zu bytes", sh->path, n);
@@ -162,7 +162,7 @@ static int parse_header(struct shard *sh, struct err *e)
     return json_is_object(sh->header) ? 0 : err_set(e, ERR_INPUT, "'%s' has no JSON object as header", sh->path);
 }
 
-static int check_metadata(const struct shard *sh, struct err *e)
+static int safetensors_check_metadata(const struct safetensors_shard *sh, struct err *e)
 {
     json_t *meta = json_object_get(sh->header, "__metadata__"), *v;
     const char *key;
@@ -175,7 +175,7 @@ static int check_metadata(const struct shard *sh, struct err *e)
     return 0;
 }
 
-static int parse_dtype(const json_t *v, enum st_dtype *ret)
+static int safetensors_parse_dtype(const json_t *v, enum st_dtype *ret)
 {
     const char *s = json_string_value(v);
 
@@ -187,7 +187,7 @@ static int parse_dtype(const json_t *v, enum st_dtype *ret)
     return -1;
 }
 
-static int parse_shape(const json_t *v, struct st_tensor *t)
+static int safetensors_parse_shape(const json_t *v, struct st_tensor *t)
 {
     if (!json_is_array(v) || json_array_size(v) > ST_MAX_DIMS)
         return -1;
@@ -202,41 +202,42 @@ static int parse_shape(const json_t *v, struct st_tensor *t)
     return __builtin_mul_overflow(t->n, dtypes[t->dtype].size, &t->nbytes) ? -1 : 0;
 }
 
-static int parse_tensor(const struct shard *sh, const char *name, const json_t *v, struct st_tensor *t, struct err *e)
+static int safetensors_parse_tensor(const struct safetensors_shard *sh, const char *name, const json_t *v,
+                                    struct st_tensor *t, struct err *e)
 {
-    size_t base = 8 + header_size(sh), room = sh->size - base;
+    size_t base = 8 + safetensors_header_size(sh), room = sh->size - base;
     json_t *off = json_object_get(v, "data_offsets"), *from, *to;
     json_int_t a, b;
 
     memset(t, 0, sizeof *t);
     t->name = name;
     if (!json_is_object(v))
-        return bad(e, sh, name, "is not described by an object");
-    if (parse_dtype(json_object_get(v, "dtype"), &t->dtype) < 0) {
+        return safetensors_bad(e, sh, name, "is not described by an object");
+    if (safetensors_parse_dtype(json_object_get(v, "dtype"), &t->dtype) < 0) {
         const char *d = json_str(v, "dtype", NULL);
         return err_set(e, ERR_INPUT, "'%s': tensor '%.200s' has dtype '%.40s', which we do not know; convert the file",
                        sh->path, name, d ? d : "(none)");
     }
-    if (parse_shape(json_object_get(v, "shape"), t) < 0)
-        return bad(e, sh, name, "has no valid shape (at most 8 sizes, not negative)");
+    if (safetensors_parse_shape(json_object_get(v, "shape"), t) < 0)
+        return safetensors_bad(e, sh, name, "has no valid shape (at most 8 sizes, not negative)");
     from = json_array_get(off, 0);
     to = json_array_get(off, 1);
     if (json_array_size(off) != 2 || !json_is_integer(from) || !json_is_integer(to))
-        return bad(e, sh, name, "has no valid data_offsets");
+        return safetensors_bad(e, sh, name, "has no valid data_offsets");
     a = json_integer_value(from);
     b = json_integer_value(to);
     if (a < 0 || b < a)
-        return bad(e, sh, name, "has no valid data_offsets");
+        return safetensors_bad(e, sh, name, "has no valid data_offsets");
     if ((uint64_t)b > room)
         return err_set(e, ERR_INPUT, "'%s' ends before the data of tensor '%.200s'; the file is cut off", sh->path,
                        name);
     if ((uint64_t)(b - a) != t->nbytes)
-        return bad(e, sh, name, "has data_offsets that do not fit its dtype and shape");
+        return safetensors_bad(e, sh, name, "has data_offsets that do not fit its dtype and shape");
     t->data = sh->map + base + a;
     return 0;
 }
 
-static int by_offset(const void *a, const void *b)
+static int safetensors_by_offset(const void *a, const void *b)
 {
     const struct st_tensor *x = a, *y = b;
     uintptr_t p = (uintptr_t)x->data, q = (uintptr_t)y->data;
@@ -249,15 +250,16 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* The data of one file must be covered exactly, without holes and without overlaps. */
-static int check_cover(const struct shard *sh, struct st_tensor *t, size_t n, struct err *e)
+static int safetensors_check_cover(const struct safetensors_shard *sh, struct st_tensor *t, size_t n, struct err *e)
 {
-    const unsigned char *at = sh->map + 8 + header_size(sh), *end = sh->map + sh->size;
+    const unsigned char *at = sh->map + 8 + safetensors_header_size(sh), *end = sh->map + sh->size;
 
-    qsort(t, n, sizeof *t, by_offset);
+    qsort(t, n, sizeof *t, safetensors_by_offset);
     for (size_t i = 0; i < n; i++) {
         if (t[i].data != at)
-            return bad(e, sh, t[i].name, (const unsigned char *)t[i].data < at ? "overlaps another one"
-                                                                               : "leaves a hole before its data");
+            return safetensors_bad(e, sh, t[i].name, (const unsigned char *)t[i].data < at ? "overlaps another one"
+                                                                                           : "leaves a hole before its "
+                                                                                             "data");
         at += t[i].nbytes;
     }
     if (at != end)
@@ -266,13 +268,13 @@ static int check_cover(const struct shard *sh, struct st_tensor *t, size_t n, st
     return 0;
 }
 
-static int load_shard(struct safetensors *s, struct shard *sh, struct err *e)
+static int safetensors_load_shard(struct safetensors *s, struct safetensors_shard *sh, struct err *e)
 {
     size_t first = s->n;
     const char *name;
     json_t *v;
 
-    if (map_file(sh, e) < 0 || parse_header(sh, e) < 0 || check_metadata(sh, e) < 0)
+    if (safetensors_map_file(sh, e) < 0 || safetensors_parse_header(sh, e) < 0 || safetensors_check_metadata(sh, e) < 0)
         return -1;
     json_object_foreach(sh->header, name, v) {
         if (!strcmp(name, "__metadata__"))
@@ -281,31 +283,31 @@ static int load_shard(struct safetensors *s, struct shard *sh, struct err *e)
             s->cap = s->cap ? 2 * s->cap : 64;
             s->tensors = xrealloc(s->tensors, s->cap * sizeof *s->tensors);
         }
-        if (parse_tensor(sh, name, v, &s->tensors[s->n], e) < 0)
+        if (safetensors_parse_tensor(sh, name, v, &s->tensors[s->n], e) < 0)
             return -1;
         s->n++;
     }
-    return check_cover(sh, s->tensors + first, s->n - first, e);
+    return safetensors_check_cover(sh, s->tensors + first, s->n - first, e);
 }
 
-static int cmp_names(const void *a, const void *b)
+static int safetensors_cmp_names(const void *a, const void *b)
 {
     return strcmp((*(const struct st_tensor *const *)a)->name, (*(const struct st_tensor *const *)b)->name);
 }
 
-static int build_names(struct safetensors *s, struct err *e)
+static int safetensors_build_names(struct safetensors *s, struct err *e)
 {
     s->by_name = xmalloc((s->n + 1) * sizeof *s->by_name);
     for (size_t i = 0; i < s->n; i++)
         s->by_name[i] = &s->tensors[i];
-    qsort(s->by_name, s->n, sizeof *s->by_name, cmp_names);
+    qsort(s->by_name, s->n, sizeof *s->by_name, safetensors_cmp_names);
     for (size_t i = 1; i < s->n; i++)
         if (!strcmp(s->by_name[i]->name, s->by_name[i - 1]->name))
             return err_set(e, ERR_INPUT, "tensor '%.200s' is in two files of the model", s->by_name[i]->name);
     return 0;
 }
 
-static struct shard *add_shard(struct safetensors *s, char *path)
+static struct safetensors_shard *safetensors_add_shard(struct safetensors *s, char *path)
 {
     s->shards = xrealloc(s->shards, (s->n_shards + 1) * sizeof *s->shards);
     memset(&s->shards[s->n_shards], 0, sizeof *s->shards);
@@ -313,7 +315,7 @@ static struct shard *add_shard(struct safetensors *s, char *path)
     return &s->shards[s->n_shards++];
 }
 
-static bool knows_shard(const struct safetensors *s, const char *path)
+static bool safetensors_knows_shard(const struct safetensors *s, const char *path)
 {
     for (size_t i = 0; i < s->n_shards; i++)
         if (!strcmp(s->shards[i].path, path))
@@ -321,17 +323,18 @@ static bool knows_shard(const struct safetensors *s, const char *path)
     return false;
 }
 
-static bool in_shard(const struct safetensors *s, const struct st_tensor *t, const char *path)
+static bool safetensors_in_shard(const struct safetensors *s, const struct st_tensor *t, const char *path)
 {
     for (size_t i = 0; i < s->n_shards; i++) {
-        const struct shard *sh = &s->shards[i];
+        const struct safetensors_shard *sh = &s->shards[i];
         if (!strcmp(sh->path, path))
             return (const unsigned char *)t->data >= sh->map && (const unsigned char *)t->data <= sh->map + sh->size;
     }
     return false;
 }
 
-static int load_map(struct safetensors *s, const char *index, const char *dir, const json_t *map, struct err *e)
+static int safetensors_load_map(struct safetensors *s, const char *index, const char *dir, const json_t *map,
+                                struct err *e)
 {
     const char *name;
     json_t *v;
@@ -343,17 +346,17 @@ static int load_map(struct safetensors *s, const char *index, const char *dir, c
         if (!file || !*file || strchr(file, '/'))
             return err_set(e, ERR_INPUT, "'%s': tensor '%.200s' has no plain file name", index, name);
         path = path_join(dir, file);
-        if (knows_shard(s, path))
+        if (safetensors_knows_shard(s, path))
             free(path);
-        else if (load_shard(s, add_shard(s, path), e) < 0)
+        else if (safetensors_load_shard(s, safetensors_add_shard(s, path), e) < 0)
             return -1;
     }
-    if (build_names(s, e) < 0)
+    if (safetensors_build_names(s, e) < 0)
         return -1;
     json_object_foreach((json_t *)map, name, v) {
         char *path = path_join(dir, json_string_value(v));
         const struct st_tensor *t = st_find(s, name);
-        if (!t || !in_shard(s, t, path))
+        if (!t || !safetensors_in_shard(s, t, path))
             rc = err_set(e, ERR_INPUT, "'%s' names tensor '%.200s', which is not in '%s'", index, name, path);
         free(path);
         if (rc < 0)
@@ -362,7 +365,7 @@ static int load_map(struct safetensors *s, const char *index, const char *dir, c
     return rc;
 }
 
-static int load_index(struct safetensors *s, const char *index, struct err *e)
+static int safetensors_load_index(struct safetensors *s, const char *index, struct err *e)
 {
     const char *slash = strrchr(index, '/');
     char *dir = slash ? xstrndup(index, (size_t)(slash - index)) : xstrdup(".");
@@ -372,35 +375,36 @@ static int load_index(struct safetensors *s, const char *index, struct err *e)
     if (doc && !json_is_object(map))
         err_set(e, ERR_INPUT, "'%s' has no 'weight_map'; it is not a safetensors index", index);
     else if (doc)
-        rc = load_map(s, index, slash == index ? "/" : dir, map, e);
+        rc = safetensors_load_map(s, index, slash == index ? "/" : dir, map, e);
     json_decref(doc);
     free(dir);
     return rc;
 }
 
-static bool ends_with(const char *s, const char *tail)
+static bool safetensors_ends_with(const char *s, const char *tail)
 {
     size_t n = strlen(s), k = strlen(tail);
 
     return n >= k && !strcmp(s + n - k, tail);
 }
 
-static int open_path(struct safetensors *s, const char *path, struct err *e)
+static int safetensors_open_path(struct safetensors *s, const char *path, struct err *e)
 {
     char *single, *index;
     int rc;
 
     if (!file_is_dir(path)) {
-        if (ends_with(path, ".json"))
-            return load_index(s, path, e);
-        return load_shard(s, add_shard(s, xstrdup(path)), e) < 0 ? -1 : build_names(s, e);
+        if (safetensors_ends_with(path, ".json"))
+            return safetensors_load_index(s, path, e);
+        return safetensors_load_shard(s, safetensors_add_shard(s, xstrdup(path)), e) < 0 ? -1
+               : safetensors_build_names(s, e);
     }
     single = path_join(path, "model.safetensors");
     index = path_join(path, INDEX_NAME);
     if (file_exists(single))
-        rc = open_path(s, single, e);
+        rc = safetensors_open_path(s, single, e);
     else if (file_exists(index))
-        rc = load_index(s, index, e);
+        rc = safetensors_load_index(s, index, e);
     else
         rc = err_set(e, ERR_INPUT, "'%s' has neither model.safetensors nor " INDEX_NAME "; is it a model folder?",
                      path);
@@ -413,7 +417,7 @@ struct safetensors *st_open(const char *path, struct err *e)
 {
     struct safetensors *s = xcalloc(1, sizeof *s);
 
-    if (open_path(s, path, e) == 0)
+    if (safetensors_open_path(s, path, e) == 0)
         return s;
     st_close(s);
     return NULL;
@@ -462,19 +466,19 @@ const struct st_tensor *st_find(const struct safetensors *s, const char *name)
     return NULL;
 }
 
-static json_t *metadata(const struct safetensors *s)
+static json_t *safetensors_metadata(const struct safetensors *s)
 {
     return s->n_shards ? json_object_get(s->shards[0].header, "__metadata__") : NULL;
 }
 
 const char *st_metadata(const struct safetensors *s, const char *key)
 {
-    return json_string_value(json_object_get(metadata(s), key));
+    return json_string_value(json_object_get(safetensors_metadata(s), key));
 }
 
 size_t st_metadata_count(const struct safetensors *s)
 {
-    return json_object_size(metadata(s));
+    return json_object_size(safetensors_metadata(s));
 }
 
 /* ---- writing ---- */
@@ -541,14 +545,14 @@ int st_declare(struct st_writer *w, const char *name, enum st_dtype dtype, int n
     return 0;
 }
 
-static int put(struct st_writer *w, const void *p, size_t n, struct err *e)
+static int safetensors_put(struct st_writer *w, const void *p, size_t n, struct err *e)
 {
     if (n && fwrite(p, 1, n, w->f) != n)
         return err_sys(e, "cannot write '%s'", w->path);
     return 0;
 }
 
-static int start(struct st_writer *w, struct err *e)
+static int safetensors_start(struct st_writer *w, struct err *e)
 {
     char *text = json_text(w->header);
     size_t n = strlen(text), padded = (n + 7) / 8 * 8;
@@ -558,24 +562,25 @@ static int start(struct st_writer *w, struct err *e)
     for (int i = 0; i < 8; i++)
         len[i] = (unsigned char)((uint64_t)padded >> 8 * i);
     w->started = true;
-    rc = put(w, len, 8, e) < 0 || put(w, text, n, e) < 0 || put(w, "       ", padded - n, e) < 0 ? -1 : 0;
+    rc = safetensors_put(w, len, 8, e) < 0 || safetensors_put(w, text, n, e) < 0 ||
+        safetensors_put(w, "       ", padded - n, e) < 0 ? -1 : 0;
     free(text);
     return rc;
 }
 
 int st_write(struct st_writer *w, const void *data, size_t nbytes, struct err *e)
 {
-    if (!w->started && start(w, e) < 0)
+    if (!w->started && safetensors_start(w, e) < 0)
         return -1;
     if (nbytes > w->declared - w->written)
         return err_set(e, ERR_BUG, "more data than declared for '%s'", w->path);
     w->written += nbytes;
-    return put(w, data, nbytes, e);
+    return safetensors_put(w, data, nbytes, e);
 }
 
 int st_commit(struct st_writer *w, struct err *e)
 {
-    int rc = w->started ? 0 : start(w, e);
+    int rc = w->started ? 0 : safetensors_start(w, e);
 
     if (rc == 0 && w->written != w->declared)
         rc = err_set(e, ERR_BUG, "'%s' lacks %zu declared bytes", w->path, w->declared - w->written);

@@ -30,15 +30,15 @@ struct prefix {
 };
 
 struct unit {
-    struct asked *a;
+    struct dev_asked *a;
     int from, to; // samples [from, to)
 };
 
-struct row {
+struct sampler_row {
     struct kv_cache kv; // place in the worker's slab of rows, given back when the sample ends
     int slot;
     struct prefix *prefix;
-    struct asked *asked;
+    struct dev_asked *asked;
     struct sample *out;
     struct rng rng;
     int max_new, cap;
@@ -46,15 +46,15 @@ struct row {
 };
 
 struct ended {
-    struct asked *a;
+    struct dev_asked *a;
     struct sample *s;
 };
 
 /* What the workers share. Everything below 'lock' is guarded by it. */
-struct run {
+struct sampler_run_state {
     struct model *m;
     struct sampler_options o;
-    struct asked *asked;    // (n_reqs); requests that came later are each on their own
+    struct dev_asked *asked; // (n_reqs); requests that came later are each on their own
     int n_reqs, taken;      // taken: how many were handed out, those that came later included
     struct sample *samples;
     int total, n_workers, max_batch, max_new, max_prompt;
@@ -80,10 +80,10 @@ struct ready_unit {
     struct prefix *prefix;
 };
 
-struct worker {
-    struct run *run;
+struct sampler_worker {
+    struct sampler_run_state *run;
     struct model *m;
-    struct row *rows;
+    struct sampler_row *rows;
     int n_rows, max_rows;
     float *kv_slab;
     size_t kv_floats;       // per slot
@@ -111,19 +111,20 @@ struct worker {
     float *chosen_logp;
 };
 
-static int max_int(int a, int b) { return a > b ? a : b; }
-static int min_int(int a, int b) { return a < b ? a : b; }
+static int sampler_max_int(int a, int b) { return a > b ? a : b; }
+static int sampler_min_int(int a, int b) { return a < b ? a : b; }
 
 /* ---- set-up ---- */
 
-static int request_max_new(const struct model *m, const struct sampler_options *o, const struct sample_request *q)
+static int sampler_request_max_new(const struct model *m, const struct sampler_options *o,
+                                   const struct sample_request *q)
 {
     int n = q->max_new ? q->max_new : o->max_new;
 
-    return min_int(n, m->config.max_positions - q->n_prompt);
+    return sampler_min_int(n, m->config.max_positions - q->n_prompt);
 }
 
-static int check_choice(const struct model *m, const struct sample_choice *c, struct err *e)
+static int sampler_check_choice(const struct model *m, const struct sample_choice *c, struct err *e)
 {
     if (!(c->temperature >= 0) || c->temperature > 1e6f)
         return err_set(e, ERR_INPUT, "temperature %g is out of range; 0 means greedy", (double)c->temperature);
@@ -136,14 +137,14 @@ static int check_choice(const struct model *m, const struct sample_choice *c, st
     return 0;
 }
 
-static struct sample_choice choice_of(const struct sampler_options *o, const struct sample_request *q)
+static struct sample_choice sampler_choice_of(const struct sampler_options *o, const struct sample_request *q)
 {
     return q->choice ? *q->choice : (struct sample_choice){o->temperature, o->top_p, o->top_k};
 }
 
 int sampler_check(const struct model *m, const struct sampler_options *o, const struct sample_request *q, struct err *e)
 {
-    struct sample_choice c = choice_of(o, q);
+    struct sample_choice c = sampler_choice_of(o, q);
     int room = m->config.max_positions, V = m->config.vocab_size;
 
     if (q->n_prompt < 1 || q->n_samples < 1)
@@ -151,28 +152,29 @@ int sampler_check(const struct model *m, const struct sampler_options *o, const 
                        q->n_samples);
     if (o->max_prompt && q->n_prompt > o->max_prompt)
         return err_set(e, ERR_INPUT, "the prompt has %d tokens; the limit is %d", q->n_prompt, o->max_prompt);
-    if (request_max_new(m, o, q) < 1)
+    if (sampler_request_max_new(m, o, q) < 1)
         return err_set(e, ERR_INPUT, "a prompt of %d tokens leaves no room; the model has %d positions, max_new is %d",
                        q->n_prompt, room, q->max_new ? q->max_new : o->max_new);
-    if (o->more && request_max_new(m, o, q) > o->max_new)
+    if (o->more && sampler_request_max_new(m, o, q) > o->max_new)
         return err_set(e, ERR_INPUT, "%d new tokens are more than the limit of %d", q->max_new, o->max_new);
     for (int t = 0; t < q->n_prompt; t++)
         if (q->prompt[t] < 0 || q->prompt[t] >= V)
             return err_set(e, ERR_INPUT, "token %d is outside the vocabulary of %d", q->prompt[t], V);
-    return check_choice(m, &c, e);
+    return sampler_check_choice(m, &c, e);
 }
 
 /* Fills *a from a checked request. */
-static void lay_out(const struct run *s, struct asked *a, const struct sample_request *q, int number, struct sample *at)
+static void sampler_lay_out(const struct sampler_run_state *s, struct dev_asked *a, const struct sample_request *q,
+                            int number, struct sample *at)
 {
-    *a = (struct asked){.q = *q, .choice = choice_of(&s->o, q), .samples = at, .left = q->n_samples,
-                        .max_new = request_max_new(s->m, &s->o, q)};
+    *a = (struct dev_asked){.q = *q, .choice = sampler_choice_of(&s->o, q), .samples = at, .left = q->n_samples,
+                            .max_new = sampler_request_max_new(s->m, &s->o, q)};
     a->choice.top_p = a->choice.top_p > 0 ? a->choice.top_p : 1;
     for (int j = 0; j < q->n_samples; j++)
         at[j] = (struct sample){.request = number, .index = j, .finish = FINISH_CANCELLED, .user = q->user};
 }
 
-static int check_requests(struct run *s, const struct sample_request *reqs, struct err *e)
+static int sampler_check_requests(struct sampler_run_state *s, const struct sample_request *reqs, struct err *e)
 {
     s->max_new = s->o.more ? s->o.max_new : 0;
     s->max_prompt = s->o.more ? s->o.max_prompt : 0;
@@ -180,28 +182,28 @@ static int check_requests(struct run *s, const struct sample_request *reqs, stru
         struct err why = ERR_INIT;
         if (sampler_check(s->m, &s->o, &reqs[i], &why) < 0)
             return err_set(e, why.kind, "request %d: %s", i, why.msg);
-        s->max_new = max_int(s->max_new, request_max_new(s->m, &s->o, &reqs[i]));
-        s->max_prompt = max_int(s->max_prompt, reqs[i].n_prompt);
+        s->max_new = sampler_max_int(s->max_new, sampler_request_max_new(s->m, &s->o, &reqs[i]));
+        s->max_prompt = sampler_max_int(s->max_prompt, reqs[i].n_prompt);
         s->total += reqs[i].n_samples;
     }
     return 0;
 }
 
-static int check_options(struct run *s, struct err *e)
+static int sampler_check_options(struct sampler_run_state *s, struct err *e)
 {
     struct sampler_options *o = &s->o;
 
-    if (check_choice(s->m, &(struct sample_choice){o->temperature, o->top_p, o->top_k}, e) < 0)
+    if (sampler_check_choice(s->m, &(struct sample_choice){o->temperature, o->top_p, o->top_k}, e) < 0)
         return -1;
     if (o->more && (o->max_new < 1 || o->max_prompt < 1 || s->n_reqs))
         return err_set(e, ERR_BUG, "a run that goes on needs max_prompt and max_new, and begins with no request");
-    s->n_stop = min_int(o->n_stop ? o->n_stop : s->m->config.n_eos, MAX_STOP);
+    s->n_stop = sampler_min_int(o->n_stop ? o->n_stop : s->m->config.n_eos, MAX_STOP);
     memcpy(s->stop, o->n_stop ? o->stop_ids : s->m->config.eos, (size_t)s->n_stop * sizeof *s->stop);
     return 0;
 }
 
 /* Units of a request, behind those that wait. */
-static void add_units(struct run *s, struct asked *a, int size)
+static void sampler_add_units(struct sampler_run_state *s, struct dev_asked *a, int size)
 {
     if (s->next_unit == s->n_units)
         s->next_unit = s->n_units = 0;
@@ -210,34 +212,34 @@ static void add_units(struct run *s, struct asked *a, int size)
             s->cap_units = 2 * s->cap_units + 64;
             s->units = xrealloc(s->units, (size_t)s->cap_units * sizeof *s->units);
         }
-        s->units[s->n_units++] = (struct unit){a, j, min_int(j + size, a->q.n_samples)};
+        s->units[s->n_units++] = (struct unit){a, j, sampler_min_int(j + size, a->q.n_samples)};
     }
 }
 
-static void make_samples(struct run *s, const struct sample_request *reqs)
+static void sampler_make_samples(struct sampler_run_state *s, const struct sample_request *reqs)
 {
     int k = 0, size;
 
-    s->n_workers = max_int(1, min_int(omp_get_max_threads(), s->total));
-    size = min_int(UNIT, (s->total + s->n_workers - 1) / s->n_workers);
+    s->n_workers = sampler_max_int(1, sampler_min_int(omp_get_max_threads(), s->total));
+    size = sampler_min_int(UNIT, (s->total + s->n_workers - 1) / s->n_workers);
     s->samples = xcalloc((size_t)s->total + 1, sizeof *s->samples);
     s->asked = xcalloc((size_t)s->n_reqs + 1, sizeof *s->asked);
     s->over = !s->o.more;
     for (int i = 0; i < s->n_reqs; i++) {
-        lay_out(s, &s->asked[i], &reqs[i], i, s->samples + k);
+        sampler_lay_out(s, &s->asked[i], &reqs[i], i, s->samples + k);
         k += reqs[i].n_samples;
         if (!s->m->dev)
-            add_units(s, &s->asked[i], size);
+            sampler_add_units(s, &s->asked[i], size);
     }
-    s->n_workers = s->o.more ? 1 : min_int(s->n_workers, s->n_units);
+    s->n_workers = s->o.more ? 1 : sampler_min_int(s->n_workers, s->n_units);
 }
 
 /* The caller's next request, where the run goes on. NULL: none now, or s->over. A bad one is the caller's mistake: the
  * run fails. */
-static struct asked *one_more(struct run *s, bool idle)
+static struct dev_asked *sampler_one_more(struct sampler_run_state *s, bool idle)
 {
     struct sample_request q = {0};
-    struct asked *a;
+    struct dev_asked *a;
     int got = s->over ? -1 : s->o.more(s->o.ctx, idle, &q);
 
     if (got < 0 || (got == 0 && idle) || (got > 0 && sampler_check(s->m, &s->o, &q, &s->err) < 0)) {
@@ -247,12 +249,12 @@ static struct asked *one_more(struct run *s, bool idle)
     if (got <= 0 || s->over)
         return NULL;
     a = xcalloc(1, sizeof *a);
-    lay_out(s, a, &q, s->taken++, xcalloc((size_t)q.n_samples, sizeof *a->samples));
+    sampler_lay_out(s, a, &q, s->taken++, xcalloc((size_t)q.n_samples, sizeof *a->samples));
     return a;
 }
 
 /* A sample of a run that goes on is not kept. */
-static void told(struct run *s, struct asked *a, struct sample *o)
+static void sampler_told(struct sampler_run_state *s, struct dev_asked *a, struct sample *o)
 {
     if (s->o.on_sample)
         s->o.on_sample(s->o.ctx, o);
@@ -266,21 +268,21 @@ static void told(struct run *s, struct asked *a, struct sample *o)
 }
 
 /* Rows of all workers together, within the budget for keys and values. */
-static void plan_rows(struct run *s)
+static void sampler_plan_rows(struct sampler_run_state *s)
 {
     size_t budget = s->o.max_bytes ? s->o.max_bytes : memory_available() / 2;
     size_t per_row = (kv_cache_floats(s->m, s->max_new) + kv_cache_floats(s->m, s->max_prompt)) * sizeof(float);
 
     s->max_batch = s->o.max_batch ? s->o.max_batch : 64 * s->n_workers;
-    s->max_batch = s->o.more ? s->max_batch : min_int(s->max_batch, s->total);
+    s->max_batch = s->o.more ? s->max_batch : sampler_min_int(s->max_batch, s->total);
     if (per_row * (size_t)s->max_batch > budget)
-        s->max_batch = max_int(1, (int)(budget / per_row));
-    s->n_workers = min_int(s->n_workers, s->max_batch);
+        s->max_batch = sampler_max_int(1, (int)(budget / per_row));
+    s->n_workers = sampler_min_int(s->n_workers, s->max_batch);
 }
 
-static int alloc_rows(struct worker *w, struct err *e)
+static int sampler_alloc_rows(struct sampler_worker *w, struct err *e)
 {
-    struct run *s = w->run;
+    struct sampler_run_state *s = w->run;
     size_t n;
 
     w->max_rows = (s->max_batch + s->n_workers - 1) / s->n_workers;
@@ -297,13 +299,13 @@ static int alloc_rows(struct worker *w, struct err *e)
     return 0;
 }
 
-static int alloc_prefill(struct worker *w, struct err *e)
+static int sampler_alloc_prefill(struct sampler_worker *w, struct err *e)
 {
-    struct run *s = w->run;
+    struct sampler_run_state *s = w->run;
     struct model_dims n = model_dims(w->m);
     size_t T, acts;
 
-    w->prefill_cap = max_int(s->max_prompt, PREFILL_TOKENS);
+    w->prefill_cap = sampler_max_int(s->max_prompt, PREFILL_TOKENS);
     T = (size_t)w->prefill_cap;
     w->pattn_per = model_mix_scratch(w->m, s->max_prompt);
     acts = model_acts_floats(w->m, w->prefill_cap, false);
@@ -321,7 +323,7 @@ static int alloc_prefill(struct worker *w, struct err *e)
     return 0;
 }
 
-static int alloc_decode(struct worker *w, struct err *e)
+static int sampler_alloc_decode(struct sampler_worker *w, struct err *e)
 {
     struct model_dims n = model_dims(w->m);
     size_t B = (size_t)w->max_rows, V = (size_t)n.V, d = (size_t)n.d;
@@ -354,7 +356,7 @@ static int alloc_decode(struct worker *w, struct err *e)
     return 0;
 }
 
-static void prefix_release(struct prefix *p)
+static void sampler_prefix_release(struct prefix *p)
 {
     if (--p->users > 0)
         return;
@@ -364,44 +366,44 @@ static void prefix_release(struct prefix *p)
 }
 
 /* What a run that ends early leaves: its caller hears of every sample. */
-static void tell_rest(struct worker *w)
+static void sampler_tell_rest(struct sampler_worker *w)
 {
-    struct run *s = w->run;
+    struct sampler_run_state *s = w->run;
 
     if (!s->o.more)
         return;
     for (int i = 0; i < w->n_rows; i++)
-        told(s, w->rows[i].asked, w->rows[i].out);
+        sampler_told(s, w->rows[i].asked, w->rows[i].out);
     for (int i = w->at_ready; i < w->n_ready; i++)
         for (int j = w->ready[i].u.from, to = w->ready[i].u.to; j < to; j++)
-            told(s, w->ready[i].u.a, &w->ready[i].u.a->samples[j]);
+            sampler_told(s, w->ready[i].u.a, &w->ready[i].u.a->samples[j]);
     for (; s->next_unit < s->n_units; s->next_unit++)
         for (int j = s->units[s->next_unit].from, to = s->units[s->next_unit].to; j < to; j++)
-            told(s, s->units[s->next_unit].a, &s->units[s->next_unit].a->samples[j]);
+            sampler_told(s, s->units[s->next_unit].a, &s->units[s->next_unit].a->samples[j]);
 }
 
-static void worker_free(struct worker *w)
+static void sampler_worker_free(struct sampler_worker *w)
 {
-    tell_rest(w);
+    sampler_tell_rest(w);
     for (int i = 0; i < w->n_rows; i++) // only when stopped before the end
-        prefix_release(w->rows[i].prefix);
+        sampler_prefix_release(w->rows[i].prefix);
     for (int i = w->at_ready; i < w->n_ready; i++)
         for (int j = w->ready[i].u.from; j < w->ready[i].u.to; j++)
-            prefix_release(w->ready[i].prefix);
+            sampler_prefix_release(w->ready[i].prefix);
     slab_free(w->kv_slab);
     slab_free(w->prefill_slab);
     slab_free(w->decode_slab);
-    void *owned[] = {w->rows, w->ready, w->pseq, w->free_slots, w->pos, w->ptok, w->pcu, w->dpos, w->drows, w->past,
-                     w->cand,
-                     w->chosen, w->chosen_logp};
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
-        free(owned[i]);
+    void *daemon_client[] = {w->rows, w->ready, w->pseq, w->free_slots, w->pos, w->ptok, w->pcu, w->dpos, w->drows,
+                             w->past, w->cand,
+                             w->chosen, w->chosen_logp};
+    for (size_t i = 0; i < sizeof daemon_client / sizeof daemon_client[0]; i++)
+        free(daemon_client[i]);
 }
 
 /* ---- prefill ---- */
 
 /* The state of every prompt behind one layer, into its prefix. */
-static void keep_layer(struct worker *w, int l, int n_seq)
+static void sampler_keep_layer(struct sampler_worker *w, int l, int n_seq)
 {
     struct model *m = w->m;
     struct model_dims n = model_dims(m);
@@ -420,7 +422,7 @@ static void keep_layer(struct worker *w, int l, int n_seq)
 }
 
 /* n prompts lie packed in ptok, pcu and pos; their prefixes in pseq. Ends with px behind the last layer. */
-static void prefill_layers(struct worker *w, int n_seq)
+static void sampler_prefill_layers(struct sampler_worker *w, int n_seq)
 {
     struct model *m = w->m;
     struct model_dims n = model_dims(m);
@@ -436,12 +438,12 @@ static void prefill_layers(struct worker *w, int n_seq)
         for (int i = 0; i < n_seq && m->layers[l].mix == MIX_DELTA; i++)
             states[i] = kv_state(m, &w->pseq[i]->kv, l);
         model_layer_forward(m, l, &g, &w->acts, &f, w->px);
-        keep_layer(w, l, n_seq);
+        sampler_keep_layer(w, l, n_seq);
     }
     free(states);
 }
 
-static void prefill_logits(struct worker *w, int n_seq)
+static void sampler_prefill_logits(struct sampler_worker *w, int n_seq)
 {
     struct model *m = w->m;
     size_t d = (size_t)m->config.hidden_size;
@@ -455,7 +457,7 @@ static void prefill_logits(struct worker *w, int n_seq)
     }
 }
 
-static struct prefix *prefix_new(struct worker *w, const struct sample_request *q, struct err *e)
+static struct prefix *sampler_prefix_new(struct sampler_worker *w, const struct sample_request *q, struct err *e)
 {
     struct prefix *p;
     float *slab = slab_alloc(kv_cache_floats(w->m, q->n_prompt), e, "the KV cache of a prompt");
@@ -470,7 +472,7 @@ static struct prefix *prefix_new(struct worker *w, const struct sample_request *
 }
 
 /* Adds the prompt of a unit to the pack, or shares it with the unit before when that is of the same request. */
-static int pack_unit(struct worker *w, const struct unit *u, int *n_seq, struct err *e)
+static int sampler_pack_unit(struct sampler_worker *w, const struct unit *u, int *n_seq, struct err *e)
 {
     const struct sample_request *q = &u->a->q;
     struct ready_unit *r = &w->ready[w->n_ready];
@@ -479,7 +481,7 @@ static int pack_unit(struct worker *w, const struct unit *u, int *n_seq, struct 
     if (w->n_ready && w->ready[w->n_ready - 1].u.a == u->a) {
         r->prefix = w->ready[w->n_ready - 1].prefix;
     } else {
-        if (!(r->prefix = prefix_new(w, q, e)))
+        if (!(r->prefix = sampler_prefix_new(w, q, e)))
             return -1;
         for (int t = 0; t < q->n_prompt; t++) {
             w->ptok[T] = q->prompt[t];
@@ -495,25 +497,25 @@ static int pack_unit(struct worker *w, const struct unit *u, int *n_seq, struct 
 }
 
 /* Of a run that goes on, which has one worker. */
-static void await_unit(struct run *s, bool idle)
+static void sampler_await_unit(struct sampler_run_state *s, bool idle)
 {
-    struct asked *a = one_more(s, idle);
+    struct dev_asked *a = sampler_one_more(s, idle);
 
     if (a)
-        add_units(s, a, UNIT);
+        sampler_add_units(s, a, UNIT);
 }
 
 /* Takes units for the rows that are free, as far as their prompts fit together, and prefills them. */
-static int take_units(struct worker *w, struct err *e)
+static int sampler_take_units(struct sampler_worker *w, struct err *e)
 {
-    struct run *s = w->run;
+    struct sampler_run_state *s = w->run;
     int n_seq = 0, want = w->n_free, T = 0, rc = 0;
 
     w->n_ready = w->at_ready = 0;
     while (rc == 0 && want > 0 && w->n_ready < w->max_rows) {
         struct unit u;
         if (s->o.more && s->next_unit == s->n_units)
-            await_unit(s, false);
+            sampler_await_unit(s, false);
         pthread_mutex_lock(&s->lock);
         bool got = s->next_unit < s->n_units &&
                    (w->n_ready == 0 || T + s->units[s->next_unit].a->q.n_prompt <= w->prefill_cap);
@@ -522,26 +524,26 @@ static int take_units(struct worker *w, struct err *e)
         pthread_mutex_unlock(&s->lock);
         if (!got)
             break;
-        rc = pack_unit(w, &u, &n_seq, e);
+        rc = sampler_pack_unit(w, &u, &n_seq, e);
         T = w->pcu[n_seq];
         want -= u.to - u.from;
     }
     if (rc == 0 && n_seq) {
-        prefill_layers(w, n_seq);
-        prefill_logits(w, n_seq);
+        sampler_prefill_layers(w, n_seq);
+        sampler_prefill_logits(w, n_seq);
     }
     return rc;
 }
 
 /* ---- rows ---- */
 
-static void finish_row(struct worker *w, struct row *r, enum finish why)
+static void sampler_finish_row(struct sampler_worker *w, struct sampler_row *r, enum finish why)
 {
-    struct run *s = w->run;
+    struct sampler_run_state *s = w->run;
 
     r->out->finish = why;
     w->free_slots[w->n_free++] = r->slot;
-    prefix_release(r->prefix);
+    sampler_prefix_release(r->prefix);
     r->prefix = NULL; // marks the row as over
     pthread_mutex_lock(&s->lock);
     if (s->n_finished == s->cap_finished) {
@@ -554,7 +556,7 @@ static void finish_row(struct worker *w, struct row *r, enum finish why)
     pthread_mutex_unlock(&s->lock);
 }
 
-static bool is_stop(const struct run *s, int32_t token)
+static bool sampler_is_stop(const struct sampler_run_state *s, int32_t token)
 {
     for (int i = 0; i < s->n_stop; i++)
         if (s->stop[i] == token)
@@ -563,7 +565,7 @@ static bool is_stop(const struct run *s, int32_t token)
 }
 
 /* Does the caller want more of it? */
-static bool tell_token(struct run *s, const struct sample *o)
+static bool sampler_tell_token(struct sampler_run_state *s, const struct sample *o)
 {
     bool goes_on;
 
@@ -575,13 +577,13 @@ static bool tell_token(struct run *s, const struct sample *o)
     return goes_on;
 }
 
-static void take_token(struct worker *w, struct row *r, int32_t token, float logp)
+static void sampler_take_token(struct sampler_worker *w, struct sampler_row *r, int32_t token, float logp)
 {
     struct sample *o = r->out;
     bool wanted;
 
     if (o->n == r->cap) {
-        r->cap = min_int(r->cap ? 2 * r->cap : 64, r->max_new);
+        r->cap = sampler_min_int(r->cap ? 2 * r->cap : 64, r->max_new);
         o->tokens = xrealloc(o->tokens, (size_t)r->cap * sizeof *o->tokens);
         o->logp = xrealloc(o->logp, (size_t)r->cap * sizeof *o->logp);
     }
@@ -589,14 +591,14 @@ static void take_token(struct worker *w, struct row *r, int32_t token, float log
     o->logp[o->n++] = logp;
     r->last = token;
     w->drawn++;
-    wanted = tell_token(w->run, o);
-    if (!wanted || is_stop(w->run, token))
-        finish_row(w, r, FINISH_STOP);
+    wanted = sampler_tell_token(w->run, o);
+    if (!wanted || sampler_is_stop(w->run, token))
+        sampler_finish_row(w, r, FINISH_STOP);
     else if (o->n == r->max_new)
-        finish_row(w, r, FINISH_LENGTH);
+        sampler_finish_row(w, r, FINISH_LENGTH);
 }
 
-static void drop_finished(struct worker *w)
+static void sampler_drop_finished(struct sampler_worker *w)
 {
     int k = 0;
 
@@ -607,7 +609,7 @@ static void drop_finished(struct worker *w)
 }
 
 /* Before the token is taken: what could be drawn in its place. */
-static void keep_set(struct sample *o, const struct choice_candidate *c, int n)
+static void sampler_keep_set(struct sample *o, const struct choice_candidate *c, int n)
 {
     int had = o->n ? o->kept_to[o->n - 1] : 0;
 
@@ -617,7 +619,7 @@ static void keep_set(struct sample *o, const struct choice_candidate *c, int n)
     o->kept_to[o->n] = had + n;
 }
 
-static int32_t choose_for(struct worker *w, int i, const float *z, struct row *r, float *logp)
+static int32_t sampler_choose_for(struct sampler_worker *w, int i, const float *z, struct sampler_row *r, float *logp)
 {
     size_t V = (size_t)w->m->config.vocab_size, at = (size_t)i * V;
     const struct sample_choice *c = &r->asked->choice;
@@ -628,42 +630,42 @@ static int32_t choose_for(struct worker *w, int i, const float *z, struct row *r
                               w->run->o.keep ? &kept : NULL, logp);
 
     if (w->run->o.keep)
-        keep_set(r->out, w->cand + at, kept);
+        sampler_keep_set(r->out, w->cand + at, kept);
     return id;
 }
 
 /* The next waiting sample gets a row and its first token. */
-static void admit_one(struct worker *w)
+static void sampler_admit_one(struct sampler_worker *w)
 {
-    struct run *s = w->run;
+    struct sampler_run_state *s = w->run;
     struct ready_unit *u = &w->ready[w->at_ready];
-    struct asked *a = u->u.a;
-    struct row *r = &w->rows[w->n_rows++];
+    struct dev_asked *a = u->u.a;
+    struct sampler_row *r = &w->rows[w->n_rows++];
     int index = u->u.from++;
     float logp;
     int32_t token;
 
-    *r = (struct row){.slot = w->free_slots[--w->n_free], .prefix = u->prefix,
-                      .asked = a, .out = &a->samples[index], .max_new = a->max_new};
+    *r = (struct sampler_row){.slot = w->free_slots[--w->n_free], .prefix = u->prefix,
+                              .asked = a, .out = &a->samples[index], .max_new = a->max_new};
     kv_cache_place(&r->kv, s->max_new, w->kv_slab + (size_t)r->slot * w->kv_floats);
     kv_copy_states(w->m, &r->prefix->kv, &r->kv);
     rng_seed(&r->rng, a->q.seed, (uint64_t)index);
     if (u->u.from == u->u.to)
         w->at_ready++;
-    token = choose_for(w, 0, r->prefix->logits, r, &logp);
-    take_token(w, r, token, logp);
+    token = sampler_choose_for(w, 0, r->prefix->logits, r, &logp);
+    sampler_take_token(w, r, token, logp);
 }
 
-static int admit(struct worker *w, struct err *e)
+static int sampler_admit(struct sampler_worker *w, struct err *e)
 {
     while (w->n_free > 0) {
-        if (w->at_ready == w->n_ready && take_units(w, e) < 0)
+        if (w->at_ready == w->n_ready && sampler_take_units(w, e) < 0)
             return -1;
         if (w->at_ready == w->n_ready)
             return 0; // nothing left
         while (w->at_ready < w->n_ready && w->n_free > 0 && w->n_rows < w->max_rows)
-            admit_one(w);
-        drop_finished(w); // a first token may already be a stop
+            sampler_admit_one(w);
+        sampler_drop_finished(w); // a first token may already be a stop
     }
     return 0;
 }
@@ -671,7 +673,7 @@ static int admit(struct worker *w, struct err *e)
 /* ---- decode ---- */
 
 /* w->qkv to w->mixed, for B rows. */
-static void decode_mix_attention(struct worker *w, int layer, int B)
+static void sampler_decode_mix_attention(struct sampler_worker *w, int layer, int B)
 {
     struct model *m = w->m;
     const struct model_layer *l = &m->layers[layer];
@@ -696,7 +698,7 @@ static void decode_mix_attention(struct worker *w, int layer, int B)
         m->ops->out_gate_mt(B, n.heads, n.dim, w->att, w->qkv + n.dim, n.qkv, n.q_step, w->mixed);
 }
 
-static void decode_mix_delta(struct worker *w, int layer, int B)
+static void sampler_decode_mix_delta(struct sampler_worker *w, int layer, int B)
 {
     struct model *m = w->m;
     const struct model_layer *l = &m->layers[layer];
@@ -714,9 +716,10 @@ static void decode_mix_delta(struct worker *w, int layer, int B)
                           w->qkv + n.z_at, in, w->mixed);
 }
 
-static void decode_layer(struct worker *w, int layer, int B)
+static void sampler_decode_layer(struct sampler_worker *w, int layer, int B)
 {
-    static void (*const mix[2])(struct worker *, int, int) = {decode_mix_attention, decode_mix_delta};
+    static void (*const mix[2])(struct sampler_worker *, int, int) = {sampler_decode_mix_attention,
+                                                                      sampler_decode_mix_delta};
     struct model *m = w->m;
     const struct ops *op = m->ops;
     const struct model_layer *l = &m->layers[layer];
@@ -737,33 +740,33 @@ static void decode_layer(struct worker *w, int layer, int B)
     op->gemm_mt(B, n.d, n.f, w->act, n.f, false, p->down, w->x, n.d, GEMM_ADD);
 }
 
-static void decode_step(struct worker *w)
+static void sampler_decode_step(struct sampler_worker *w)
 {
     struct model *m = w->m;
     int B = w->n_rows, d = m->config.hidden_size, V = m->config.vocab_size;
 
     for (int i = 0; i < B; i++) {
-        struct row *r = &w->rows[i];
+        struct sampler_row *r = &w->rows[i];
         memcpy(w->x + (size_t)i * (size_t)d, m->embed + (size_t)r->last * (size_t)d, (size_t)d * sizeof *w->x);
         w->dpos[i] = r->prefix->kv.n + r->kv.n;
         r->kv.n++;
         w->drows[i] = (struct decode_row){&r->prefix->kv, &r->kv};
     }
     for (int l = 0; l < m->config.num_layers; l++)
-        decode_layer(w, l, B);
+        sampler_decode_layer(w, l, B);
     m->ops->rmsnorm_mt(B, d, w->x, m->final_norm, model_dims(m).plus, m->config.rms_norm_eps, w->h, NULL);
     m->ops->gemm_mt(B, V, d, w->h, d, false, model_packs(m, PACK_FORWARD)->head, w->logits, V, GEMM_SET);
     for (int i = 0; i < B; i++)
-        w->chosen[i] = choose_for(w, i, w->logits + (size_t)i * (size_t)V, &w->rows[i], &w->chosen_logp[i]);
+        w->chosen[i] = sampler_choose_for(w, i, w->logits + (size_t)i * (size_t)V, &w->rows[i], &w->chosen_logp[i]);
     for (int i = 0; i < B; i++)
-        take_token(w, &w->rows[i], w->chosen[i], w->chosen_logp[i]);
-    drop_finished(w);
+        sampler_take_token(w, &w->rows[i], w->chosen[i], w->chosen_logp[i]);
+    sampler_drop_finished(w);
 }
 
 /* ---- the run ---- */
 
 /* The caller's thread passes on what has finished, so that callbacks need no locks of their own. */
-static void tell(struct run *s, bool last)
+static void sampler_tell(struct sampler_run_state *s, bool last)
 {
     double now = now_s();
     uint64_t drawn;
@@ -773,7 +776,7 @@ static void tell(struct run *s, bool last)
     while (s->n_told < s->n_finished) {
         struct ended x = s->finished[s->n_told++];
         pthread_mutex_unlock(&s->lock);
-        told(s, x.a, x.s);
+        sampler_told(s, x.a, x.s);
         pthread_mutex_lock(&s->lock);
     }
     s->n_told = s->n_finished = 0;
@@ -786,44 +789,44 @@ static void tell(struct run *s, bool last)
     }
 }
 
-static int worker_loop(struct worker *w, bool tells, struct err *e)
+static int sampler_worker_loop(struct sampler_worker *w, bool tells, struct err *e)
 {
-    struct run *s = w->run;
+    struct sampler_run_state *s = w->run;
 
-    if (alloc_rows(w, e) < 0 || alloc_prefill(w, e) < 0 || alloc_decode(w, e) < 0)
+    if (sampler_alloc_rows(w, e) < 0 || sampler_alloc_prefill(w, e) < 0 || sampler_alloc_decode(w, e) < 0)
         return -1;
     for (;;) {
         bool failed;
         if (stop_requested())
             return err_set(e, ERR_STOP, "stopped before all samples were drawn");
-        if (admit(w, e) < 0)
+        if (sampler_admit(w, e) < 0)
             return -1;
         if (w->n_rows)
-            decode_step(w);
+            sampler_decode_step(w);
         pthread_mutex_lock(&s->lock);
         s->drawn += w->drawn;
         failed = s->failed;
         pthread_mutex_unlock(&s->lock);
         w->drawn = 0;
         if (tells)
-            tell(s, false);
+            sampler_tell(s, false);
         if (failed)
             return 0;
         if (w->n_rows == 0 && w->at_ready == w->n_ready && s->next_unit >= s->n_units) {
             if (s->over)
                 return 0;
-            await_unit(s, true);
+            sampler_await_unit(s, true);
         }
     }
 }
 
-static void worker_run(struct run *s, bool tells)
+static void sampler_worker_run(struct sampler_run_state *s, bool tells)
 {
-    struct worker w = {.run = s, .m = s->m};
+    struct sampler_worker w = {.run = s, .m = s->m};
     struct err e = ERR_INIT;
-    int rc = worker_loop(&w, tells, &e);
+    int rc = sampler_worker_loop(&w, tells, &e);
 
-    worker_free(&w);
+    sampler_worker_free(&w);
     pthread_mutex_lock(&s->lock);
     if (rc < 0 && !s->failed) {
         s->failed = true;
@@ -835,7 +838,7 @@ static void worker_run(struct run *s, bool tells)
 }
 
 /* Waits for the other workers and keeps telling. */
-static void wait_for_workers(struct run *s)
+static void sampler_wait_for_workers(struct sampler_run_state *s)
 {
     bool more = true;
 
@@ -850,16 +853,16 @@ static void wait_for_workers(struct run *s)
             pthread_cond_timedwait(&s->moved, &s->lock, &until);
         more = s->working > 0;
         pthread_mutex_unlock(&s->lock);
-        tell(s, !more);
+        sampler_tell(s, !more);
     }
 }
 
-static void run_workers(struct run *s)
+static void sampler_run_workers(struct sampler_run_state *s)
 {
     s->working = s->n_workers;
     if (s->n_workers == 1) { // alone: its operators use all threads
-        worker_run(s, true);
-        tell(s, true);
+        sampler_worker_run(s, true);
+        sampler_tell(s, true);
         return;
     }
 #pragma omp parallel num_threads(s->n_workers)
@@ -870,31 +873,31 @@ static void run_workers(struct run *s)
             s->working -= s->n_workers - n;
             pthread_mutex_unlock(&s->lock);
         }
-        worker_run(s, me == 0);
+        sampler_worker_run(s, me == 0);
         if (me == 0)
-            wait_for_workers(s);
+            sampler_wait_for_workers(s);
     }
 }
 
-static struct asked *next_asked(void *run, bool idle)
+static struct dev_asked *sampler_next_asked(void *run, bool idle)
 {
-    struct run *s = run;
+    struct sampler_run_state *s = run;
 
     if (s->o.more)
-        return one_more(s, idle);
+        return sampler_one_more(s, idle);
     return s->taken < s->n_reqs ? &s->asked[s->taken++] : NULL;
 }
 
-static void told_on_device(void *run, struct asked *a, struct sample *o)
+static void sampler_told_on_device(void *run, struct dev_asked *a, struct sample *o)
 {
-    told(run, a, o);
+    sampler_told(run, a, o);
 }
 
-static void sample_on_device(struct run *s)
+static void sampler_sample_on_device(struct sampler_run_state *s)
 {
     struct dev_job j = {.o = &s->o, .total = s->o.more ? INT_MAX : s->total, .max_new = s->max_new,
-                        .max_prompt = s->max_prompt, .stop = s->stop, .n_stop = s->n_stop, .next = next_asked,
-                        .told = told_on_device, .run = s};
+                        .max_prompt = s->max_prompt, .stop = s->stop, .n_stop = s->n_stop, .next = sampler_next_asked,
+                        .told = sampler_told_on_device, .run = s};
 
     for (int i = 0; i < s->n_reqs; i++)
         j.all_prompts += s->asked[i].q.n_prompt;
@@ -906,19 +909,19 @@ static void sample_on_device(struct run *s)
 int sampler_run(struct model *m, const struct sampler_options *o, const struct sample_request *reqs, int n_reqs,
                 struct sample **ret, size_t *ret_n, struct err *e)
 {
-    struct run s = {.m = m, .o = *o, .n_reqs = n_reqs, .lock = PTHREAD_MUTEX_INITIALIZER,
-                    .moved = PTHREAD_COND_INITIALIZER};
+    struct sampler_run_state s = {.m = m, .o = *o, .n_reqs = n_reqs, .lock = PTHREAD_MUTEX_INITIALIZER,
+                                  .moved = PTHREAD_COND_INITIALIZER};
 
-    if (check_options(&s, e) < 0 || check_requests(&s, reqs, e) < 0)
+    if (sampler_check_options(&s, e) < 0 || sampler_check_requests(&s, reqs, e) < 0)
         return -1;
-    make_samples(&s, reqs);
+    sampler_make_samples(&s, reqs);
     if ((s.total || o->more) && m->dev) {
-        sample_on_device(&s);
+        sampler_sample_on_device(&s);
     } else if (s.total || o->more) {
-        plan_rows(&s);
+        sampler_plan_rows(&s);
         s.rope = model_rope_table(&m->config, s.max_prompt + s.max_new);
         model_packs(m, PACK_FORWARD); // made here, by one thread
-        run_workers(&s);
+        sampler_run_workers(&s);
     }
     free(s.rope);
     free(s.units);

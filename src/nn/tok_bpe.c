@@ -25,20 +25,20 @@ struct bpe_cache {
     size_t used, n_slots;
 };
 
-static size_t pair_hash(uint64_t key)
+static size_t tok_bpe_pair_hash(uint64_t key)
 {
     key *= 0x9e3779b97f4a7c15u;
     return (size_t)(key ^ key >> 29);
 }
 
-static uint64_t pair_key(int32_t left, int32_t right)
+static uint64_t tok_bpe_pair_key(int32_t left, int32_t right)
 {
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
-static struct pair_slot *pair_at(const struct bpe *b, uint64_t key)
+static struct pair_slot *tok_bpe_pair_at(const struct bpe *b, uint64_t key)
 {
-    size_t i = pair_hash(key) & b->mask;
+    size_t i = tok_bpe_pair_hash(key) & b->mask;
 
     while (b->pairs[i].key != key && b->pairs[i].key != PAIR_FREE)
         i = (i + 1) & b->mask;
@@ -74,13 +74,13 @@ void bpe_free(struct bpe *b)
 
 void bpe_add_merge(struct bpe *b, int32_t left, int32_t right, int32_t rank, int32_t id)
 {
-    struct pair_slot *p = pair_at(b, pair_key(left, right));
+    struct pair_slot *p = tok_bpe_pair_at(b, tok_bpe_pair_key(left, right));
 
     b->n_pairs += p->key == PAIR_FREE;
-    *p = (struct pair_slot){pair_key(left, right), rank, id};
+    *p = (struct pair_slot){tok_bpe_pair_key(left, right), rank, id};
 }
 
-static size_t bytes_to_ids(const struct bpe *b, const char *word, size_t n, int32_t *ids)
+static size_t tok_bpe_bytes_to_ids(const struct bpe *b, const char *word, size_t n, int32_t *ids)
 {
     size_t k = 0;
     bool was_unk = false;
@@ -96,9 +96,9 @@ static size_t bytes_to_ids(const struct bpe *b, const char *word, size_t n, int3
     return k;
 }
 
-static int32_t pair_rank(const struct bpe *b, int32_t left, int32_t right, int32_t *ret_id)
+static int32_t tok_bpe_pair_rank(const struct bpe *b, int32_t left, int32_t right, int32_t *ret_id)
 {
-    const struct pair_slot *p = pair_at(b, pair_key(left, right));
+    const struct pair_slot *p = tok_bpe_pair_at(b, tok_bpe_pair_key(left, right));
 
     if (p->key == PAIR_FREE)
         return NO_RANK;
@@ -107,10 +107,10 @@ static int32_t pair_rank(const struct bpe *b, int32_t left, int32_t right, int32
 }
 
 /* ids, ranks, merged: n entries; entry i of the last two is about the pair (i, i + 1). Returns the ids left. */
-static size_t merge_short(const struct bpe *b, int32_t *ids, int32_t *ranks, int32_t *merged, size_t n)
+static size_t tok_bpe_merge_short(const struct bpe *b, int32_t *ids, int32_t *ranks, int32_t *merged, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++)
-        ranks[i] = pair_rank(b, ids[i], ids[i + 1], &merged[i]);
+        ranks[i] = tok_bpe_pair_rank(b, ids[i], ids[i + 1], &merged[i]);
     while (n > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < n; i++)
@@ -124,9 +124,9 @@ static size_t merge_short(const struct bpe *b, int32_t *ids, int32_t *ranks, int
         memmove(merged + best, merged + best + 1, (n - best - 2) * sizeof *merged);
         n--;
         if (best + 1 < n)
-            ranks[best] = pair_rank(b, ids[best], ids[best + 1], &merged[best]);
+            ranks[best] = tok_bpe_pair_rank(b, ids[best], ids[best + 1], &merged[best]);
         if (best > 0)
-            ranks[best - 1] = pair_rank(b, ids[best - 1], ids[best], &merged[best - 1]);
+            ranks[best - 1] = tok_bpe_pair_rank(b, ids[best - 1], ids[best], &merged[best - 1]);
     }
     return n;
 }
@@ -147,12 +147,12 @@ struct heap {
     size_t n;
 };
 
-static bool before(const struct cand *a, const struct cand *b)
+static bool tok_bpe_before(const struct cand *a, const struct cand *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
-static void sift_down(struct heap *h, size_t i)
+static void tok_bpe_sift_down(struct heap *h, size_t i)
 {
     struct cand x = h->v[i];
 
@@ -160,9 +160,9 @@ static void sift_down(struct heap *h, size_t i)
         size_t k = 2 * i + 1;
         if (k >= h->n)
             break;
-        if (k + 1 < h->n && before(&h->v[k + 1], &h->v[k]))
+        if (k + 1 < h->n && tok_bpe_before(&h->v[k + 1], &h->v[k]))
             k++;
-        if (!before(&h->v[k], &x))
+        if (!tok_bpe_before(&h->v[k], &x))
             break;
         h->v[i] = h->v[k];
         i = k;
@@ -170,45 +170,45 @@ static void sift_down(struct heap *h, size_t i)
     h->v[i] = x;
 }
 
-static void heap_push(struct heap *h, struct cand x)
+static void tok_bpe_heap_push(struct heap *h, struct cand x)
 {
     size_t i = h->n++;
 
-    while (i > 0 && before(&x, &h->v[(i - 1) / 2])) {
+    while (i > 0 && tok_bpe_before(&x, &h->v[(i - 1) / 2])) {
         h->v[i] = h->v[(i - 1) / 2];
         i = (i - 1) / 2;
     }
     h->v[i] = x;
 }
 
-static struct cand heap_pop(struct heap *h)
+static struct cand tok_bpe_heap_pop(struct heap *h)
 {
     struct cand top = h->v[0];
 
     h->v[0] = h->v[--h->n];
     if (h->n)
-        sift_down(h, 0);
+        tok_bpe_sift_down(h, 0);
     return top;
 }
 
-static bool make_cand(const struct bpe *b, const struct node *v, int32_t at, struct cand *ret)
+static bool tok_bpe_make_cand(const struct bpe *b, const struct node *v, int32_t at, struct cand *ret)
 {
     int32_t id, rank;
 
     if (at < 0 || v[at].next < 0)
         return false;
-    rank = pair_rank(b, v[at].id, v[v[at].next].id, &id);
+    rank = tok_bpe_pair_rank(b, v[at].id, v[v[at].next].id, &id);
     if (rank == NO_RANK)
         return false;
     *ret = (struct cand){rank, at, v[at].id, v[v[at].next].id};
     return true;
 }
 
-static void merge_node(const struct bpe *b, struct node *v, const struct cand *c)
+static void tok_bpe_merge_node(const struct bpe *b, struct node *v, const struct cand *c)
 {
     int32_t next = v[c->at].next, id = -1;
 
-    pair_rank(b, c->left, c->right, &id);
+    tok_bpe_pair_rank(b, c->left, c->right, &id);
     v[c->at].id = id;
     v[c->at].next = v[next].next;
     if (v[next].next >= 0)
@@ -217,29 +217,29 @@ static void merge_node(const struct bpe *b, struct node *v, const struct cand *c
 }
 
 /* v: n nodes. cands: room for 3 n (n at the start, and each of n - 1 merges adds at most two). */
-static void merge_long(const struct bpe *b, struct node *v, struct cand *cands, size_t n)
+static void tok_bpe_merge_long(const struct bpe *b, struct node *v, struct cand *cands, size_t n)
 {
     struct heap h = {cands, 0};
     struct cand c, fresh;
 
     for (size_t i = 0; i < n; i++)
-        if (make_cand(b, v, (int32_t)i, &c))
+        if (tok_bpe_make_cand(b, v, (int32_t)i, &c))
             h.v[h.n++] = c;
     for (size_t i = h.n / 2; i-- > 0;)
-        sift_down(&h, i);
+        tok_bpe_sift_down(&h, i);
     while (h.n) {
-        c = heap_pop(&h);
+        c = tok_bpe_heap_pop(&h);
         if (v[c.at].id != c.left || v[c.at].next < 0 || v[v[c.at].next].id != c.right)
             continue;
-        merge_node(b, v, &c);
-        if (make_cand(b, v, c.at, &fresh))
-            heap_push(&h, fresh);
-        if (make_cand(b, v, v[c.at].prev, &fresh))
-            heap_push(&h, fresh);
+        tok_bpe_merge_node(b, v, &c);
+        if (tok_bpe_make_cand(b, v, c.at, &fresh))
+            tok_bpe_heap_push(&h, fresh);
+        if (tok_bpe_make_cand(b, v, v[c.at].prev, &fresh))
+            tok_bpe_heap_push(&h, fresh);
     }
 }
 
-static void *scratch(struct bpe *b, size_t size)
+static void *tok_bpe_scratch(struct bpe *b, size_t size)
 {
     if (size > b->scratch_size) {
         free(b->scratch);
@@ -251,7 +251,7 @@ static void *scratch(struct bpe *b, size_t size)
 
 #define LONG_MAX_BYTES ((size_t)1 << 30) /* node indices are int32 */
 
-static void encode_long(struct bpe *b, const char *word, size_t n, struct ivec *out)
+static void tok_bpe_encode_long(struct bpe *b, const char *word, size_t n, struct ivec *out)
 {
     struct node *v;
     struct cand *cands;
@@ -259,14 +259,14 @@ static void encode_long(struct bpe *b, const char *word, size_t n, struct ivec *
     char *mem;
     size_t k;
 
-    mem = scratch(b, n * (sizeof *v + 3 * sizeof *cands));
+    mem = tok_bpe_scratch(b, n * (sizeof *v + 3 * sizeof *cands));
     cands = (struct cand *)mem;
     v = (struct node *)(mem + 3 * n * sizeof *cands);
     ids = (int32_t *)cands; /* read before the heap is built */
-    k = bytes_to_ids(b, word, n, ids);
+    k = tok_bpe_bytes_to_ids(b, word, n, ids);
     for (size_t i = 0; i < k; i++)
         v[i] = (struct node){ids[i], (int32_t)i - 1, i + 1 < k ? (int32_t)i + 1 : -1};
-    merge_long(b, v, cands, k);
+    tok_bpe_merge_long(b, v, cands, k);
     for (size_t i = 0; i < k; i++)
         if (v[i].id >= 0)
             ivec_push(out, v[i].id);
@@ -274,7 +274,7 @@ static void encode_long(struct bpe *b, const char *word, size_t n, struct ivec *
 
 /* ---- cache ---- */
 
-static struct cache_slot *cache_slot(struct bpe_cache *c, const char *word, size_t n, uint64_t hash)
+static struct cache_slot *tok_bpe_cache_slot(struct bpe_cache *c, const char *word, size_t n, uint64_t hash)
 {
     size_t i = (size_t)hash & (CACHE_SLOTS - 1);
 
@@ -287,7 +287,7 @@ static struct cache_slot *cache_slot(struct bpe_cache *c, const char *word, size
     return &c->slots[i];
 }
 
-static struct bpe_cache *cache_of(struct bpe *b)
+static struct bpe_cache *tok_bpe_cache_of(struct bpe *b)
 {
     if (!b->cache) {
         b->cache = xcalloc(1, sizeof *b->cache);
@@ -297,43 +297,44 @@ static struct bpe_cache *cache_of(struct bpe *b)
     return b->cache;
 }
 
-static size_t aligned(size_t n)
+static size_t tok_bpe_aligned(size_t n)
 {
     return (n + 3) & ~(size_t)3;
 }
 
-static void cache_put(struct bpe_cache *c, const char *word, size_t n, uint64_t hash, const int32_t *ids, size_t n_ids)
+static void tok_bpe_cache_put(struct bpe_cache *c, const char *word, size_t n, uint64_t hash, const int32_t *ids,
+                              size_t n_ids)
 {
-    size_t need = aligned(n) + n_ids * sizeof *ids;
+    size_t need = tok_bpe_aligned(n) + n_ids * sizeof *ids;
     struct cache_slot *s;
 
     if (c->used + need > CACHE_BYTES || c->n_slots >= CACHE_SLOTS / 2) {
         memset(c->slots, 0, CACHE_SLOTS * sizeof *c->slots);
         c->used = c->n_slots = 0;
     }
-    s = cache_slot(c, word, n, hash);
+    s = tok_bpe_cache_slot(c, word, n, hash);
     *s = (struct cache_slot){hash, (uint32_t)c->used, (uint16_t)n, (uint16_t)n_ids};
     memcpy(c->data + c->used, word, n);
-    memcpy(c->data + c->used + aligned(n), ids, n_ids * sizeof *ids);
+    memcpy(c->data + c->used + tok_bpe_aligned(n), ids, n_ids * sizeof *ids);
     c->used += need;
     c->n_slots++;
 }
 
-static void encode_short(struct bpe *b, const char *word, size_t n, struct ivec *out)
+static void tok_bpe_encode_short(struct bpe *b, const char *word, size_t n, struct ivec *out)
 {
     int32_t ids[SHORT_WORD], ranks[SHORT_WORD], merged[SHORT_WORD];
-    struct bpe_cache *c = cache_of(b);
+    struct bpe_cache *c = tok_bpe_cache_of(b);
     uint64_t hash = hash64(word, n, 0) | 1;
-    const struct cache_slot *s = cache_slot(c, word, n, hash);
+    const struct cache_slot *s = tok_bpe_cache_slot(c, word, n, hash);
     size_t k;
 
     if (s->hash) {
-        ivec_append(out, (const int32_t *)(c->data + s->at + aligned(n)), s->n_ids);
+        ivec_append(out, (const int32_t *)(c->data + s->at + tok_bpe_aligned(n)), s->n_ids);
         return;
     }
-    k = bytes_to_ids(b, word, n, ids);
-    k = merge_short(b, ids, ranks, merged, k);
-    cache_put(c, word, n, hash, ids, k);
+    k = tok_bpe_bytes_to_ids(b, word, n, ids);
+    k = tok_bpe_merge_short(b, ids, ranks, merged, k);
+    tok_bpe_cache_put(c, word, n, hash, ids, k);
     ivec_append(out, ids, k);
 }
 
@@ -344,13 +345,13 @@ void bpe_encode(struct bpe *b, const char *word, size_t n, struct ivec *out)
         return;
     }
     if (n <= SHORT_WORD) {
-        encode_short(b, word, n, out);
+        tok_bpe_encode_short(b, word, n, out);
         return;
     }
     while (n > LONG_MAX_BYTES) { /* beyond any real text; merges do not cross this border */
-        encode_long(b, word, LONG_MAX_BYTES, out);
+        tok_bpe_encode_long(b, word, LONG_MAX_BYTES, out);
         word += LONG_MAX_BYTES;
         n -= LONG_MAX_BYTES;
     }
-    encode_long(b, word, n, out);
+    tok_bpe_encode_long(b, word, n, out);
 }

@@ -11,14 +11,14 @@
 
 #define ID_MAX 4000000
 
-static int refuse(struct err *e, const char *what, const char *type)
+static int tok_load_refuse(struct err *e, const char *what, const char *type)
 {
     return err_set(e, ERR_INPUT, "tokenizer.json: %s '%.80s' is not supported; the byte-level layouts of Qwen, "
                                  "Llama 3, SmolLM2 and GPT-2 are", what,
                    type ? type : "(no type)");
 }
 
-static bool is_set(const json_t *obj, const char *key) /* present and not null, "" or false */
+static bool tok_load_is_set(const json_t *obj, const char *key) /* present and not null, "" or false */
 {
     const json_t *v = json_object_get(obj, key);
 
@@ -27,7 +27,7 @@ static bool is_set(const json_t *obj, const char *key) /* present and not null, 
 
 /* ---- tokens by id and by text ---- */
 
-static size_t text_slot(const struct tokenizer *t, const char *text, size_t n)
+static size_t tok_load_text_slot(const struct tokenizer *t, const char *text, size_t n)
 {
     size_t i = (size_t)hash64(text, n, 1) & t->by_text_mask;
 
@@ -42,11 +42,11 @@ static size_t text_slot(const struct tokenizer *t, const char *text, size_t n)
 
 int32_t token_find(const struct tokenizer *t, const char *text, size_t n)
 {
-    return t->by_text ? t->by_text[text_slot(t, text, n)] : -1;
+    return t->by_text ? t->by_text[tok_load_text_slot(t, text, n)] : -1;
 }
 
 /* Bytes of a vocabulary entry: each character maps back to its byte; with a foreign one, the text stands for itself. */
-static void set_bytes(struct tokenizer *t, struct token *k)
+static void tok_load_set_bytes(struct tokenizer *t, struct token *k)
 {
     const char *s = k->text, *end = s + strlen(s);
     char *out = arena_alloc(&t->arena, (size_t)(end - s) + 1);
@@ -65,19 +65,19 @@ static void set_bytes(struct tokenizer *t, struct token *k)
     k->n_bytes = n;
 }
 
-static int add_vocab_token(struct tokenizer *t, const char *text, int32_t id, struct err *e)
+static int tok_load_add_vocab_token(struct tokenizer *t, const char *text, int32_t id, struct err *e)
 {
     struct token *k = &t->tokens[id];
 
     if (k->text)
         return err_set(e, ERR_INPUT, "tokenizer.json: '%.80s' and '%.80s' have the same id %d", k->text, text, (int)id);
     k->text = arena_strdup(&t->arena, text);
-    set_bytes(t, k);
-    t->by_text[text_slot(t, text, strlen(text))] = id;
+    tok_load_set_bytes(t, k);
+    t->by_text[tok_load_text_slot(t, text, strlen(text))] = id;
     return 0;
 }
 
-static int check_id(const json_t *v, const char *text, json_int_t *max, struct err *e)
+static int tok_load_check_id(const json_t *v, const char *text, json_int_t *max, struct err *e)
 {
     json_int_t id = json_integer_value(v);
 
@@ -88,7 +88,7 @@ static int check_id(const json_t *v, const char *text, json_int_t *max, struct e
     return 0;
 }
 
-static int load_vocab(struct tokenizer *t, const json_t *vocab, const json_t *added, struct err *e)
+static int tok_load_vocab(struct tokenizer *t, const json_t *vocab, const json_t *added, struct err *e)
 {
     json_int_t max = -1;
     size_t slots = 64, i;
@@ -96,10 +96,10 @@ static int load_vocab(struct tokenizer *t, const json_t *vocab, const json_t *ad
     json_t *v;
 
     json_object_foreach((json_t *)vocab, text, v)
-        if (check_id(v, text, &max, e) < 0)
+        if (tok_load_check_id(v, text, &max, e) < 0)
             return -1;
     json_array_foreach((json_t *)added, i, v)
-        if (check_id(json_object_get(v, "id"), json_str(v, "content", "(none)"), &max, e) < 0)
+        if (tok_load_check_id(json_object_get(v, "id"), json_str(v, "content", "(none)"), &max, e) < 0)
             return -1;
     if (max < 0)
         return err_set(e, ERR_INPUT, "tokenizer.json has no tokens");
@@ -111,14 +111,14 @@ static int load_vocab(struct tokenizer *t, const json_t *vocab, const json_t *ad
     t->by_text = xmalloc(slots * sizeof *t->by_text);
     memset(t->by_text, 0xff, slots * sizeof *t->by_text);
     json_object_foreach((json_t *)vocab, text, v)
-        if (add_vocab_token(t, text, (int32_t)json_integer_value(v), e) < 0)
+        if (tok_load_add_vocab_token(t, text, (int32_t)json_integer_value(v), e) < 0)
             return -1;
     return 0;
 }
 
 /* ---- added tokens ---- */
 
-static int by_first_byte(const void *a, const void *b)
+static int tok_load_by_first_byte(const void *a, const void *b)
 {
     const struct added_token *x = a, *y = b;
     unsigned char p = (unsigned char)x->text[0], q = (unsigned char)y->text[0];
@@ -130,18 +130,18 @@ static int by_first_byte(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
-static void matcher_add(struct matcher *m, struct added_token a)
+static void tok_load_matcher_add(struct matcher *m, struct added_token a)
 {
     m->v = xrealloc(m->v, (m->n + 1) * sizeof *m->v);
     m->v[m->n++] = a;
 }
 
-static void matcher_finish(struct matcher *m)
+static void tok_load_matcher_finish(struct matcher *m)
 {
     size_t k = 0;
 
     if (m->n)
-        qsort(m->v, m->n, sizeof *m->v, by_first_byte);
+        qsort(m->v, m->n, sizeof *m->v, tok_load_by_first_byte);
     for (int b = 0; b <= 256; b++) {
         while (k < m->n && (unsigned char)m->v[k].text[0] < b)
             k++;
@@ -168,7 +168,7 @@ static int load_added_token(struct tokenizer *t, const json_t *v, struct err *e)
         return err_set(e, ERR_INPUT, "tokenizer.json: '%.80s' and '%.80s' have the same id %d", k->text, text, (int)id);
     if (!*text || k->added)
         return 0;
-    if (!k->text && add_vocab_token(t, text, id, e) < 0)
+    if (!k->text && tok_load_add_vocab_token(t, text, id, e) < 0)
         return -1;
     k->bytes = k->text;
     k->n_bytes = (uint32_t)strlen(k->text);
@@ -179,11 +179,11 @@ static int load_added_token(struct tokenizer *t, const json_t *v, struct err *e)
     if (a.normalized && t->nfc)
         a.text = arena_strdup(&t->arena, nfc(k->text, &n, &t->norm));
     a.n = n;
-    matcher_add(a.normalized ? &t->normalized : &t->raw, a);
+    tok_load_matcher_add(a.normalized ? &t->normalized : &t->raw, a);
     return 0;
 }
 
-static int load_added(struct tokenizer *t, const json_t *added, struct err *e)
+static int tok_load_added(struct tokenizer *t, const json_t *added, struct err *e)
 {
     size_t i;
     json_t *v;
@@ -191,14 +191,14 @@ static int load_added(struct tokenizer *t, const json_t *added, struct err *e)
     json_array_foreach((json_t *)added, i, v)
         if (load_added_token(t, v, e) < 0)
             return -1;
-    matcher_finish(&t->raw);
-    matcher_finish(&t->normalized);
+    tok_load_matcher_finish(&t->raw);
+    tok_load_matcher_finish(&t->normalized);
     return 0;
 }
 
 /* ---- model ---- */
 
-static int merge_parts(const json_t *m, const char **left, size_t *n_left, const char **right)
+static int tok_load_merge_parts(const json_t *m, const char **left, size_t *n_left, const char **right)
 {
     const char *s = json_string_value(m), *space;
 
@@ -219,13 +219,13 @@ static int merge_parts(const json_t *m, const char **left, size_t *n_left, const
     return 0;
 }
 
-static int load_merge(struct tokenizer *t, const json_t *m, int32_t rank, struct err *e)
+static int tok_load_merge(struct tokenizer *t, const json_t *m, int32_t rank, struct err *e)
 {
     const char *left, *right;
     size_t n;
     int32_t a, b, id;
 
-    if (merge_parts(m, &left, &n, &right) < 0)
+    if (tok_load_merge_parts(m, &left, &n, &right) < 0)
         return err_set(e, ERR_INPUT, "tokenizer.json: merge %d is not a pair of tokens", (int)rank);
     a = token_find(t, left, n);
     b = token_find(t, right, strlen(right));
@@ -240,22 +240,22 @@ static int load_merge(struct tokenizer *t, const json_t *m, int32_t rank, struct
     return 0;
 }
 
-static int check_model_flags(const json_t *model, struct err *e)
+static int tok_load_check_model_flags(const json_t *model, struct err *e)
 {
     static const char *const off[] = {"continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"};
     const char *type = json_str(model, "type", "BPE");
 
     if (strcmp(type, "BPE"))
-        return refuse(e, "model", type);
+        return tok_load_refuse(e, "model", type);
     for (size_t i = 0; i < sizeof off / sizeof *off; i++)
-        if (is_set(model, off[i]))
-            return refuse(e, "model option", off[i]);
+        if (tok_load_is_set(model, off[i]))
+            return tok_load_refuse(e, "model option", off[i]);
     if (json_f64(model, "dropout", 0) != 0)
-        return refuse(e, "model option", "dropout");
+        return tok_load_refuse(e, "model option", "dropout");
     return 0;
 }
 
-static int load_bytes(struct tokenizer *t, const json_t *model, struct err *e)
+static int tok_load_bytes(struct tokenizer *t, const json_t *model, struct err *e)
 {
     const char *unk = json_str(model, "unk_token", "");
     int missing = 0;
@@ -275,21 +275,21 @@ static int load_bytes(struct tokenizer *t, const json_t *model, struct err *e)
     return 0;
 }
 
-static int load_model(struct tokenizer *t, const json_t *model, const json_t *added, struct err *e)
+static int tok_load_model(struct tokenizer *t, const json_t *model, const json_t *added, struct err *e)
 {
     json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges"), *m;
     size_t i;
 
     if (!json_is_object(model) || !json_is_object(vocab) || !json_is_array(merges))
         return err_set(e, ERR_INPUT, "tokenizer.json has no 'model' with 'vocab' and 'merges'; is it a BPE tokenizer?");
-    if (check_model_flags(model, e) < 0 || load_vocab(t, vocab, added, e) < 0)
+    if (tok_load_check_model_flags(model, e) < 0 || tok_load_vocab(t, vocab, added, e) < 0)
         return -1;
     t->ignore_merges = json_flag(model, "ignore_merges", false);
     bpe_init(&t->bpe, json_array_size(merges));
     json_array_foreach(merges, i, m)
-        if (load_merge(t, m, (int32_t)i, e) < 0)
+        if (tok_load_merge(t, m, (int32_t)i, e) < 0)
             return -1;
-    return load_bytes(t, model, e);
+    return tok_load_bytes(t, model, e);
 }
 
 /* ---- normalizer, pre-tokenizer, decoder, post-processor ---- */
@@ -307,27 +307,27 @@ static int load_normalizer(struct tokenizer *t, const json_t *v, struct err *e)
         return 0;
     }
     if (!type || strcmp(type, "Sequence") || !json_is_array(list))
-        return refuse(e, "normalizer", type);
+        return tok_load_refuse(e, "normalizer", type);
     json_array_foreach(list, i, item)
         if (load_normalizer(t, item, e) < 0)
             return -1;
     return 0;
 }
 
-static int load_split(struct tokenizer *t, const json_t *v, struct err *e)
+static int tok_load_split(struct tokenizer *t, const json_t *v, struct err *e)
 {
     const char *behavior = json_str(v, "behavior", NULL), *regex, *literal;
     json_t *pattern = json_object_get(v, "pattern");
 
     if (!behavior || strcmp(behavior, "Isolated"))
-        return refuse(e, "pre-tokenizer behavior", behavior);
+        return tok_load_refuse(e, "pre-tokenizer behavior", behavior);
     regex = json_str(pattern, "Regex", NULL);
     literal = json_str(pattern, "String", NULL);
     if (regex)
         return splitter_add_regex(t->split, regex, e);
     if (literal && *literal)
         return splitter_add_literal(t->split, literal, e);
-    return refuse(e, "pre-tokenizer pattern", "neither Regex nor String");
+    return tok_load_refuse(e, "pre-tokenizer pattern", "neither Regex nor String");
 }
 
 static int load_byte_level(struct tokenizer *t, const json_t *v, struct err *e)
@@ -338,7 +338,7 @@ static int load_byte_level(struct tokenizer *t, const json_t *v, struct err *e)
 }
 
 /* Numbers apart from the rest: each digit a piece, or each run of them. */
-static int load_digits(struct tokenizer *t, const json_t *v, struct err *e)
+static int tok_load_digits(struct tokenizer *t, const json_t *v, struct err *e)
 {
     return splitter_add_regex(t->split, json_flag(v, "individual_digits", false) ? "\\p{N}" : "\\p{N}+", e);
 }
@@ -350,24 +350,24 @@ static int load_pre_tokenizer(struct tokenizer *t, const json_t *v, bool *byte_l
     size_t i;
 
     if (type && *byte_level)
-        return refuse(e, "a pre-tokenizer behind ByteLevel,", type);
+        return tok_load_refuse(e, "a pre-tokenizer behind ByteLevel,", type);
     if (type && !strcmp(type, "Split"))
-        return load_split(t, v, e);
+        return tok_load_split(t, v, e);
     if (type && !strcmp(type, "Digits"))
-        return load_digits(t, v, e);
+        return tok_load_digits(t, v, e);
     if (type && !strcmp(type, "ByteLevel")) {
         *byte_level = true;
         return load_byte_level(t, v, e);
     }
     if (!type || strcmp(type, "Sequence") || !json_is_array(list))
-        return refuse(e, "pre-tokenizer", type);
+        return tok_load_refuse(e, "pre-tokenizer", type);
     json_array_foreach(list, i, item)
         if (load_pre_tokenizer(t, item, byte_level, e) < 0)
             return -1;
     return 0;
 }
 
-static int check_post_processor(const json_t *v, struct err *e)
+static int tok_load_check_post_processor(const json_t *v, struct err *e)
 {
     const char *type = json_str(v, "type", NULL);
     json_t *list = json_object_get(v, "processors"), *item;
@@ -377,18 +377,18 @@ static int check_post_processor(const json_t *v, struct err *e)
     if (!v || json_is_null(v) || (type && (!strcmp(type, "ByteLevel") || !strcmp(type, "TemplateProcessing"))))
         return 0;
     if (!type || strcmp(type, "Sequence") || !json_is_array(list))
-        return refuse(e, "post-processor", type);
+        return tok_load_refuse(e, "post-processor", type);
     json_array_foreach(list, i, item)
-        if (check_post_processor(item, e) < 0)
+        if (tok_load_check_post_processor(item, e) < 0)
             return -1;
     return 0;
 }
 
-static int check_decoder(const json_t *v, struct err *e)
+static int tok_load_check_decoder(const json_t *v, struct err *e)
 {
     const char *type = json_str(v, "type", NULL);
 
-    return !v || json_is_null(v) || (type && !strcmp(type, "ByteLevel")) ? 0 : refuse(e, "decoder", type);
+    return !v || json_is_null(v) || (type && !strcmp(type, "ByteLevel")) ? 0 : tok_load_refuse(e, "decoder", type);
 }
 
 static int load_document(struct tokenizer *t, const json_t *doc, struct err *e)
@@ -399,17 +399,17 @@ static int load_document(struct tokenizer *t, const json_t *doc, struct err *e)
     if (!json_is_object(doc))
         return err_set(e, ERR_INPUT, "tokenizer.json is not a JSON object");
     if (load_normalizer(t, json_object_get(doc, "normalizer"), e) < 0 ||
-        load_model(t, json_object_get(doc, "model"), added, e) < 0 || load_added(t, added, e) < 0 ||
+        tok_load_model(t, json_object_get(doc, "model"), added, e) < 0 || tok_load_added(t, added, e) < 0 ||
         load_pre_tokenizer(t, json_object_get(doc, "pre_tokenizer"), &byte_level, e) < 0)
         return -1;
     if (!byte_level)
-        return refuse(e, "pre-tokenizer", "without ByteLevel");
-    return check_decoder(json_object_get(doc, "decoder"), e) < 0 ? -1
-                                                                 : check_post_processor(
+        return tok_load_refuse(e, "pre-tokenizer", "without ByteLevel");
+    return tok_load_check_decoder(json_object_get(doc, "decoder"), e) < 0 ? -1
+                                                                 : tok_load_check_post_processor(
                                                                      json_object_get(doc, "post_processor"), e);
 }
 
-static struct tokenizer *from_json(json_t *doc, const char *what, struct err *e)
+static struct tokenizer *tok_load_from_json(json_t *doc, const char *what, struct err *e)
 {
     struct tokenizer *t;
 
@@ -431,10 +431,10 @@ static struct tokenizer *from_json(json_t *doc, const char *what, struct err *e)
 
 struct tokenizer *tokenizer_parse(const char *json, size_t n, const char *what, struct err *e)
 {
-    return from_json(json_parse(json, n, what, e), what, e);
+    return tok_load_from_json(json_parse(json, n, what, e), what, e);
 }
 
-static int template_in_json(struct tokenizer *t, const char *file, struct err *e)
+static int tok_load_template_in_json(struct tokenizer *t, const char *file, struct err *e)
 {
     json_t *o = json_read_foreign(file, e);
     const char *text = json_str(o, "chat_template", NULL);
@@ -456,7 +456,7 @@ static int load_template(struct tokenizer *t, const char *dir, struct err *e)
     for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0 && !t->chat_template; i++) {
         char *file = path_join(dir, names[i]);
         if (file_exists(file) && i > 0)
-            rc = template_in_json(t, file, e);
+            rc = tok_load_template_in_json(t, file, e);
         else if (file_exists(file) && (rc = file_read(file, &text, e)) == 0)
             t->chat_template = xstrdup(text.p);
         free(file);
@@ -468,7 +468,7 @@ static int load_template(struct tokenizer *t, const char *dir, struct err *e)
 struct tokenizer *tokenizer_load(const char *path, struct err *e)
 {
     char *file = file_is_dir(path) ? path_join(path, "tokenizer.json") : xstrdup(path);
-    struct tokenizer *t = from_json(json_read(file, e), file, e);
+    struct tokenizer *t = tok_load_from_json(json_read(file, e), file, e);
 
     free(file);
     if (t && file_is_dir(path) && load_template(t, path, e) < 0) {

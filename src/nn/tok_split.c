@@ -40,13 +40,13 @@ static const char new_numbers[] =
     "\\x{16130}-\\x{16139}\\x{16d70}-\\x{16d79}\\x{1ccf0}-\\x{1ccf9}\\x{1d2c0}-\\x{1d2d3}"
     "\\x{1e4f0}-\\x{1e4f9}\\x{1e5f1}-\\x{1e5fa}";
 
-struct stage {
+struct tok_split_stage {
     pcre2_code *re; /* NULL: add_prefix_space */
     pcre2_match_data *md;
 };
 
 struct splitter {
-    struct stage *stages;
+    struct tok_split_stage *stages;
     size_t n;
     pcre2_match_context *mc;
     pcre2_jit_stack *stack;
@@ -79,7 +79,7 @@ void splitter_free(struct splitter *p)
     free(p);
 }
 
-static struct stage *add_stage(struct splitter *p)
+static struct tok_split_stage *tok_split_add_stage(struct splitter *p)
 {
     p->stages = xrealloc(p->stages, (p->n + 1) * sizeof *p->stages);
     memset(&p->stages[p->n], 0, sizeof *p->stages);
@@ -88,11 +88,11 @@ static struct stage *add_stage(struct splitter *p)
 
 void splitter_add_prefix_space(struct splitter *p)
 {
-    add_stage(p);
+    tok_split_add_stage(p);
 }
 
 /* "\p{L}", "\P{N}" and so on at s: the characters that PCRE2 may not know yet; NULL for any other escape. */
-static const char *newer_class(const char *s)
+static const char *tok_split_newer_class(const char *s)
 {
     if ((s[1] != 'p' && s[1] != 'P') || s[2] != '{' || !s[3] || s[4] != '}')
         return NULL;
@@ -100,9 +100,9 @@ static const char *newer_class(const char *s)
 }
 
 /* One escape sequence at s[0] == '\\'. Returns the bytes read. */
-static size_t translate_escape(const char *s, bool in_set, struct buf *out)
+static size_t tok_split_translate_escape(const char *s, bool in_set, struct buf *out)
 {
-    const char *newer = newer_class(s);
+    const char *newer = tok_split_newer_class(s);
 
     if (newer && !(in_set && s[1] == 'P')) {
         buf_addf(out, in_set ? "\\p{%c}%s" : s[1] == 'P' ? "[^\\p{%c}%s]" : "[\\p{%c}%s]", s[3], newer);
@@ -117,14 +117,14 @@ static size_t translate_escape(const char *s, bool in_set, struct buf *out)
     return s[1] ? 2 : 1;
 }
 
-static int translate(const char *s, struct buf *out, struct err *e)
+static int tok_split_translate(const char *s, struct buf *out, struct err *e)
 {
     const char *whole = s;
     bool in_set = false;
 
     while (*s) {
         if (*s == '\\') {
-            s += translate_escape(s, in_set, out);
+            s += tok_split_translate_escape(s, in_set, out);
             continue;
         }
         if (in_set && (*s == '[' || (*s == '&' && s[1] == '&')))
@@ -148,21 +148,21 @@ static int translate(const char *s, struct buf *out, struct err *e)
     return 0;
 }
 
-static int compile(struct splitter *p, const char *pattern, const char *shown, struct err *e)
+static int tok_split_compile(struct splitter *p, const char *pattern, const char *shown, struct err *e)
 {
     PCRE2_SIZE at;
     PCRE2_UCHAR why[160];
     int code;
     pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
                                    &code, &at, NULL);
-    struct stage *st;
+    struct tok_split_stage *st;
 
     if (!re) {
         pcre2_get_error_message(code, why, sizeof why);
         return err_set(e, ERR_INPUT, "pre-tokenizer pattern '%.120s' is not a valid regex: %s", shown, (char *)why);
     }
     pcre2_jit_compile(re, PCRE2_JIT_COMPLETE); /* without JIT it is slower, not wrong */
-    st = add_stage(p);
+    st = tok_split_add_stage(p);
     st->re = re;
     st->md = pcre2_match_data_create_from_pattern(re, NULL);
     return 0;
@@ -174,7 +174,7 @@ int splitter_add_regex(struct splitter *p, const char *regex, struct err *e)
     int rc;
 
     buf_init(&b, BUF_MAX_TEXT);
-    rc = translate(regex, &b, e) < 0 ? -1 : compile(p, b.p, regex, e);
+    rc = tok_split_translate(regex, &b, e) < 0 ? -1 : tok_split_compile(p, b.p, regex, e);
     buf_free(&b);
     return rc;
 }
@@ -191,39 +191,41 @@ int splitter_add_literal(struct splitter *p, const char *text, struct err *e)
             buf_addc(&b, '\\');
         buf_addc(&b, *s);
     }
-    rc = compile(p, b.p, text, e);
+    rc = tok_split_compile(p, b.p, text, e);
     buf_free(&b);
     return rc;
 }
 
-static int run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e);
+static int tok_split_run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
+                              struct err *e);
 
-static int run_prefix_space(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
-                            struct err *e)
+static int tok_split_run_prefix_space(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
+                                      struct err *e)
 {
     char *t;
     int rc;
 
     if (s[0] == ' ')
-        return run_from(p, k + 1, s, n, f, ctx, e);
+        return tok_split_run_from(p, k + 1, s, n, f, ctx, e);
     t = xmalloc(n + 1);
     t[0] = ' ';
     memcpy(t + 1, s, n);
-    rc = run_from(p, k + 1, t, n + 1, f, ctx, e);
+    rc = tok_split_run_from(p, k + 1, t, n + 1, f, ctx, e);
     free(t);
     return rc;
 }
 
-static size_t after_char(const char *s, size_t n, size_t at)
+static size_t tok_split_after_char(const char *s, size_t n, size_t at)
 {
     for (at++; at < n && ((unsigned char)s[at] & 0xc0) == 0x80; at++)
         ;
     return at;
 }
 
-static int run_regex(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e)
+static int tok_split_run_regex(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
+                               struct err *e)
 {
-    struct stage *st = &p->stages[k];
+    struct tok_split_stage *st = &p->stages[k];
     size_t done = 0, at = 0; /* done: end of the last piece; at: where the search starts */
     PCRE2_SIZE *o = pcre2_get_ovector_pointer(st->md);
 
@@ -236,26 +238,28 @@ static int run_regex(struct splitter *p, size_t k, const char *s, size_t n, piec
             return err_set(e, ERR_INPUT, "the pre-tokenizer's regex gives up on this text (PCRE2 error %d)", rc);
         from = o[0];
         to = o[1];
-        if (from > done && run_from(p, k + 1, s + done, from - done, f, ctx, e) < 0)
+        if (from > done && tok_split_run_from(p, k + 1, s + done, from - done, f, ctx, e) < 0)
             return -1;
-        if (to > from && run_from(p, k + 1, s + from, to - from, f, ctx, e) < 0)
+        if (to > from && tok_split_run_from(p, k + 1, s + from, to - from, f, ctx, e) < 0)
             return -1;
         done = from > done || to > from ? to : done;
-        at = to > from ? to : after_char(s, n, to);
+        at = to > from ? to : tok_split_after_char(s, n, to);
     }
-    return done < n ? run_from(p, k + 1, s + done, n - done, f, ctx, e) : 0;
+    return done < n ? tok_split_run_from(p, k + 1, s + done, n - done, f, ctx, e) : 0;
 }
 
-static int run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e)
+static int tok_split_run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
+                              struct err *e)
 {
     if (n == 0)
         return 0;
     if (k == p->n)
         return f(ctx, s, n, e);
-    return p->stages[k].re ? run_regex(p, k, s, n, f, ctx, e) : run_prefix_space(p, k, s, n, f, ctx, e);
+    return p->stages[k].re ? tok_split_run_regex(p, k, s, n, f, ctx, e)
+           : tok_split_run_prefix_space(p, k, s, n, f, ctx, e);
 }
 
 int splitter_run(struct splitter *p, const char *s, size_t n, piece_fn *f, void *ctx, struct err *e)
 {
-    return run_from(p, 0, s, n, f, ctx, e);
+    return tok_split_run_from(p, 0, s, n, f, ctx, e);
 }

@@ -71,50 +71,50 @@ bool is_word(uint32_t cp)
     }
 }
 
-static int ccc(int32_t cp)
+static int tok_unicode_ccc(int32_t cp)
 {
     return utf8proc_get_property(cp)->combining_class;
 }
 
 /* Stable counting sort of one run of combining marks. utf8proc's own ordering is quadratic in the run. */
-static void sort_marks(int32_t *v, size_t n, int32_t *tmp)
+static void tok_unicode_sort_marks(int32_t *v, size_t n, int32_t *tmp)
 {
     size_t at[257] = {0};
 
     for (size_t i = 0; i < n; i++)
-        at[ccc(v[i]) + 1]++;
+        at[tok_unicode_ccc(v[i]) + 1]++;
     for (int c = 0; c < 256; c++)
         at[c + 1] += at[c];
     for (size_t i = 0; i < n; i++)
-        tmp[at[ccc(v[i])]++] = v[i];
+        tmp[at[tok_unicode_ccc(v[i])]++] = v[i];
     memcpy(v, tmp, n * sizeof *v);
 }
 
-static void order_marks(int32_t *v, size_t n)
+static void tok_unicode_order_marks(int32_t *v, size_t n)
 {
     int32_t *tmp = NULL;
 
     for (size_t i = 0; i < n;) {
         size_t from = i, k;
         bool sorted = true;
-        if (ccc(v[i]) == 0) {
+        if (tok_unicode_ccc(v[i]) == 0) {
             i++;
             continue;
         }
-        for (i++; i < n && ccc(v[i]) != 0; i++)
-            sorted &= ccc(v[i - 1]) <= ccc(v[i]);
+        for (i++; i < n && tok_unicode_ccc(v[i]) != 0; i++)
+            sorted &= tok_unicode_ccc(v[i - 1]) <= tok_unicode_ccc(v[i]);
         k = i - from;
         if (sorted)
             continue;
         if (!tmp)
             tmp = xmalloc(n * sizeof *tmp);
-        sort_marks(v + from, k, tmp);
+        tok_unicode_sort_marks(v + from, k, tmp);
     }
     free(tmp);
 }
 
 /* Everything below U+0300 is stable on its own, and only a character from U+0300 on can combine with one before. */
-static bool plainly_stable(const char *s, size_t n)
+static bool tok_unicode_plainly_stable(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)s[i] >= 0xcc)
@@ -129,7 +129,7 @@ const char *nfc(const char *s, size_t *n, struct buf *scratch)
     int32_t *v;
     int boundary = 0;
 
-    if (plainly_stable(s, *n))
+    if (tok_unicode_plainly_stable(s, *n))
         return s;
     cap = *n * 2 + 32; /* bytes of UTF-8 >= its characters; a character decomposes into at most 4 */
     v = xmalloc(cap * sizeof *v);
@@ -141,7 +141,7 @@ const char *nfc(const char *s, size_t *n, struct buf *scratch)
         k += (size_t)utf8proc_decompose_char((int32_t)utf8_next(&p, end), v + k, (utf8proc_ssize_t)(cap - k),
                                              UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &boundary);
     }
-    order_marks(v, k);
+    tok_unicode_order_marks(v, k);
     k = (size_t)utf8proc_normalize_utf32(v, (utf8proc_ssize_t)k, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
     buf_clear(scratch);
     for (size_t i = 0; i < k; i++) {
@@ -153,7 +153,7 @@ const char *nfc(const char *s, size_t *n, struct buf *scratch)
     return scratch->p;
 }
 
-static bool is_printable(unsigned b)
+static bool tok_unicode_is_printable(unsigned b)
 {
     return (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
 }
@@ -162,10 +162,10 @@ uint32_t byte_to_char(uint8_t b)
 {
     uint32_t k = 0;
 
-    if (is_printable(b))
+    if (tok_unicode_is_printable(b))
         return b;
     for (unsigned i = 0; i < b; i++)
-        k += !is_printable(i);
+        k += !tok_unicode_is_printable(i);
     return 256 + k;
 }
 
@@ -174,11 +174,11 @@ int char_to_byte(uint32_t cp)
     uint32_t k = 255;
 
     if (cp < 256)
-        return is_printable(cp) ? (int)cp : -1;
+        return tok_unicode_is_printable(cp) ? (int)cp : -1;
     if (cp >= 256 + 68)
         return -1;
     for (unsigned b = 0; b < 256; b++)
-        if (!is_printable(b) && ++k == cp)
+        if (!tok_unicode_is_printable(b) && ++k == cp)
             return (int)b;
     return -1;
 }

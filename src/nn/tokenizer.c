@@ -9,13 +9,13 @@
 #include "base/json.h"
 #include "nn/tok_internal.h"
 
-struct run {
+struct tokenizer_run {
     struct tokenizer *t;
     enum tokenizer_mode mode;
     struct ivec *out;
 };
 
-static const struct added_token *match_at(const struct matcher *m, const char *s, size_t n)
+static const struct added_token *tokenizer_match_at(const struct matcher *m, const char *s, size_t n)
 {
     unsigned char b = (unsigned char)*s;
 
@@ -25,14 +25,14 @@ static const struct added_token *match_at(const struct matcher *m, const char *s
     return NULL;
 }
 
-static bool stands_alone(const char *begin, const char *end, const char *from, const char *to)
+static bool tokenizer_stands_alone(const char *begin, const char *end, const char *from, const char *to)
 {
     const char *p = to;
 
     return (from == begin || !is_word(utf8_before(begin, from))) && (to == end || !is_word(utf8_next(&p, end)));
 }
 
-static const char *strip_left(const char *limit, const char *s)
+static const char *tokenizer_strip_left(const char *limit, const char *s)
 {
     while (s > limit && is_white_space(utf8_before(limit, s)))
         do
@@ -41,7 +41,7 @@ static const char *strip_left(const char *limit, const char *s)
     return s;
 }
 
-static const char *strip_right(const char *s, const char *end)
+static const char *tokenizer_strip_right(const char *s, const char *end)
 {
     const char *p = s;
 
@@ -50,17 +50,18 @@ static const char *strip_right(const char *s, const char *end)
     return s;
 }
 
-typedef int text_fn(struct run *r, const char *s, size_t n, struct err *e);
+typedef int text_fn(struct tokenizer_run *r, const char *s, size_t n, struct err *e);
 
 /* Cuts s at the added tokens of m; what lies between goes to f. */
-static int cut(struct run *r, const struct matcher *m, const char *s, size_t n, text_fn *f, struct err *e)
+static int tokenizer_cut(struct tokenizer_run *r, const struct matcher *m, const char *s, size_t n, text_fn *f,
+                         struct err *e)
 {
     const char *end = s + n, *begin = s, *done = s;
 
     if (r->mode == TOK_PLAIN || m->n == 0)
         return n ? f(r, s, n, e) : 0;
     while (s < end) {
-        const struct added_token *a = match_at(m, s, (size_t)(end - s));
+        const struct added_token *a = tokenizer_match_at(m, s, (size_t)(end - s));
         const char *from = s, *to;
         if (!a) {
             s++;
@@ -68,12 +69,12 @@ static int cut(struct run *r, const struct matcher *m, const char *s, size_t n, 
         }
         s = to = from + a->n;
         if (from < done || (r->mode == TOK_MARKUP && a->special) ||
-            (a->single_word && !stands_alone(begin, end, from, to)))
+            (a->single_word && !tokenizer_stands_alone(begin, end, from, to)))
             continue;
         if (a->lstrip)
-            from = strip_left(done, from);
+            from = tokenizer_strip_left(done, from);
         if (a->rstrip)
-            to = strip_right(to, end);
+            to = tokenizer_strip_right(to, end);
         if (from > done && f(r, done, (size_t)(from - done), e) < 0)
             return -1;
         ivec_push(r->out, a->id);
@@ -82,7 +83,7 @@ static int cut(struct run *r, const struct matcher *m, const char *s, size_t n, 
     return done < end ? f(r, done, (size_t)(end - done), e) : 0;
 }
 
-static bool whole_word(struct run *r, const char *s, size_t n)
+static bool tokenizer_whole_word(struct tokenizer_run *r, const char *s, size_t n)
 {
     struct buf *b = &r->t->spelled;
     int32_t id;
@@ -98,32 +99,32 @@ static bool whole_word(struct run *r, const char *s, size_t n)
     return id >= 0;
 }
 
-static int encode_piece(void *ctx, const char *s, size_t n, struct err *e)
+static int tokenizer_encode_piece(void *ctx, const char *s, size_t n, struct err *e)
 {
-    struct run *r = ctx;
+    struct tokenizer_run *r = ctx;
 
     (void)e;
-    if (!r->t->ignore_merges || !whole_word(r, s, n))
+    if (!r->t->ignore_merges || !tokenizer_whole_word(r, s, n))
         bpe_encode(&r->t->bpe, s, n, r->out);
     return 0;
 }
 
-static int encode_words(struct run *r, const char *s, size_t n, struct err *e)
+static int tokenizer_encode_words(struct tokenizer_run *r, const char *s, size_t n, struct err *e)
 {
-    return splitter_run(r->t->split, s, n, encode_piece, r, e);
+    return splitter_run(r->t->split, s, n, tokenizer_encode_piece, r, e);
 }
 
-static int encode_normalized(struct run *r, const char *s, size_t n, struct err *e)
+static int tokenizer_encode_normalized(struct tokenizer_run *r, const char *s, size_t n, struct err *e)
 {
     if (r->t->nfc)
         s = nfc(s, &n, &r->t->norm);
-    return cut(r, &r->t->normalized, s, n, encode_words, e);
+    return tokenizer_cut(r, &r->t->normalized, s, n, tokenizer_encode_words, e);
 }
 
 int tokenizer_encode(struct tokenizer *t, const char *text, size_t n, enum tokenizer_mode mode, struct ivec *out,
                      struct err *e)
 {
-    struct run r = {t, mode, out};
+    struct tokenizer_run r = {t, mode, out};
     size_t before = out->n;
 
     if (!utf8_valid(text, n)) {
@@ -132,13 +133,13 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t n, enum token
         text = t->utf8.p;
         n = t->utf8.n;
     }
-    if (cut(&r, &t->raw, text, n, encode_normalized, e) == 0)
+    if (tokenizer_cut(&r, &t->raw, text, n, tokenizer_encode_normalized, e) == 0)
         return 0;
     out->n = before;
     return -1;
 }
 
-static const struct token *token_at(const struct tokenizer *t, int32_t id)
+static const struct token *tokenizer_token_at(const struct tokenizer *t, int32_t id)
 {
     return id >= 0 && id < t->n_tokens && t->tokens[id].text ? &t->tokens[id] : NULL;
 }
@@ -146,7 +147,7 @@ static const struct token *token_at(const struct tokenizer *t, int32_t id)
 void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool skip_special, struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct token *k = token_at(t, ids[i]);
+        const struct token *k = tokenizer_token_at(t, ids[i]);
         if (k && !(skip_special && k->special))
             buf_add(out, k->bytes, k->n_bytes);
     }
@@ -176,21 +177,21 @@ int32_t tokenizer_id(const struct tokenizer *t, const char *token)
 
 const char *tokenizer_token(const struct tokenizer *t, int32_t id)
 {
-    const struct token *k = token_at(t, id);
+    const struct token *k = tokenizer_token_at(t, id);
 
     return k ? k->text : NULL;
 }
 
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
 {
-    const struct token *k = token_at(t, id);
+    const struct token *k = tokenizer_token_at(t, id);
 
     return k && k->special;
 }
 
 const char *tokenizer_bytes(const struct tokenizer *t, int32_t id, size_t *ret_n)
 {
-    const struct token *k = token_at(t, id);
+    const struct token *k = tokenizer_token_at(t, id);
 
     *ret_n = k ? k->n_bytes : 0;
     return k ? k->bytes : NULL;

@@ -16,19 +16,19 @@ int advantage_kind_of(const char *name, enum advantage_kind *ret, struct err *e)
     return err_set(e, ERR_INPUT, "no advantage estimator '%s'; use grpo, rloo or dr_grpo", name);
 }
 
-static bool used(const bool *valid, size_t i)
+static bool advantage_used(const bool *valid, size_t i)
 {
     return !valid || valid[i];
 }
 
 /* Equal rewards carry no signal, though their mean may round to another number. A reward is a sum of a few products,
  * and two ways to the same sum may differ in the last bits: what is nearer than 1e-12 of its size is equal. */
-static bool all_equal(const double *reward, const bool *valid, size_t n)
+static bool advantage_all_equal(const double *reward, const bool *valid, size_t n)
 {
     size_t first = n;
 
     for (size_t i = 0; i < n; i++) {
-        if (!used(valid, i))
+        if (!advantage_used(valid, i))
             continue;
         if (first == n)
             first = i;
@@ -38,7 +38,7 @@ static bool all_equal(const double *reward, const bool *valid, size_t n)
     return true;
 }
 
-static double group_scale(enum advantage_kind kind, double eps, double sq, size_t k)
+static double advantage_group_scale(enum advantage_kind kind, double eps, double sq, size_t k)
 {
     switch (kind) {
     case ADV_GRPO: return 1.0 / (sqrt(sq / (double)(k - 1)) + eps);
@@ -55,7 +55,7 @@ int advantage_group(enum advantage_kind kind, double eps, const double *reward, 
     size_t k = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (!used(valid, i))
+        if (!advantage_used(valid, i))
             continue;
         if (!isfinite(reward[i]))
             return err_set(e, ERR_BUG, "reward of sample %zu is not finite; the verdict must be scored first", i);
@@ -66,15 +66,15 @@ int advantage_group(enum advantage_kind kind, double eps, const double *reward, 
         adv[i] = 0;
     if (k < 2)
         return 0;
-    if (all_equal(reward, valid, n))
+    if (advantage_all_equal(reward, valid, n))
         return (int)k;
     mean = sum / (double)k;
     for (size_t i = 0; i < n; i++)
-        if (used(valid, i))
+        if (advantage_used(valid, i))
             sq += (reward[i] - mean) * (reward[i] - mean);
-    scale = group_scale(kind, eps, sq, k);
+    scale = advantage_group_scale(kind, eps, sq, k);
     for (size_t i = 0; i < n; i++)
-        if (used(valid, i))
+        if (advantage_used(valid, i))
             adv[i] = (reward[i] - mean) * scale;
     return (int)k;
 }

@@ -86,7 +86,7 @@ bool bdr_open(const struct bdr *b, double min)
     return scored == 0 || passed >= min * scored;
 }
 
-static json_t *tries_save(const struct bdr *b)
+static json_t *bdr_tries_save(const struct bdr *b)
 {
     json_t *list = json_array();
 
@@ -96,7 +96,7 @@ static json_t *tries_save(const struct bdr *b)
     return list;
 }
 
-static void tries_load(struct bdr *b, const json_t *list)
+static void bdr_tries_load(struct bdr *b, const json_t *list)
 {
     size_t i;
     const json_t *v;
@@ -119,7 +119,7 @@ json_t *bdr_save(const struct bdr *b)
         json_object_set_new(o, "feedback", json_string(it->feedback));
         json_array_append_new(items, o);
     }
-    return json_pack("{s:I,s:o,s:o}", "cap", (json_int_t)b->cap, "items", items, "tries", tries_save(b));
+    return json_pack("{s:I,s:o,s:o}", "cap", (json_int_t)b->cap, "items", items, "tries", bdr_tries_save(b));
 }
 
 int bdr_load(struct bdr *b, const json_t *state, struct err *e)
@@ -133,7 +133,7 @@ int bdr_load(struct bdr *b, const json_t *state, struct err *e)
         if (!json_str(o, "prompt_id", NULL) || !json_str(o, "response", NULL) || !json_str(o, "feedback", NULL))
             return err_set(e, ERR_INPUT, "retry buffer entry %zu is incomplete; the checkpoint is damaged", i);
     bdr_clear(b);
-    tries_load(b, json_object_get(state, "tries"));
+    bdr_tries_load(b, json_object_get(state, "tries"));
     json_array_foreach(items, i, o)
         bdr_push(b, json_str(o, "prompt_id", ""), json_str(o, "response", ""), json_str(o, "feedback", ""));
     return 0;

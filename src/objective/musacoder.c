@@ -25,7 +25,7 @@ struct mc_bdr {
 
 static _Thread_local struct err last;
 
-static struct err *fresh(void)
+static struct err *musacoder_fresh(void)
 {
     last = (struct err)ERR_INIT;
     return &last;
@@ -43,7 +43,7 @@ API const char *mc_error(void)
 
 API int mc_reward(const char *verdict_json, double lambda, double nu_max, double *ret)
 {
-    struct err *e = fresh();
+    struct err *e = musacoder_fresh();
     json_t *v = json_parse(verdict_json, strlen(verdict_json), "verdict", e);
     int rc;
 
@@ -59,7 +59,7 @@ API int mc_reward(const char *verdict_json, double lambda, double nu_max, double
 
 API int mc_advantage(const char *kind, double eps, const double *reward, const uint8_t *valid, size_t n, double *adv)
 {
-    struct err *e = fresh();
+    struct err *e = musacoder_fresh();
     enum advantage_kind k;
     bool *in;
     int rc;
@@ -79,7 +79,7 @@ API int mc_primeecho(double alpha, double bonus_first, double bonus_second, cons
 {
     struct primeecho p = {alpha, bonus_first, bonus_second};
 
-    return primeecho_reward(&p, score, turns, passed_turn, ret, fresh());
+    return primeecho_reward(&p, score, turns, passed_turn, ret, musacoder_fresh());
 }
 
 API int mc_mirrorpop(const float *logp, const float *behav, size_t n, double delta, double *ret_signed,
@@ -87,7 +87,7 @@ API int mc_mirrorpop(const float *logp, const float *behav, size_t n, double del
 {
     struct offpolicy m;
 
-    if (offpolicy_measure(logp, behav, n, &m, fresh()) < 0)
+    if (offpolicy_measure(logp, behav, n, &m, musacoder_fresh()) < 0)
         return -1;
     if (ret_signed)
         *ret_signed = m.signed_mean;
@@ -156,7 +156,7 @@ API const char *mc_bdr_save(struct mc_bdr *b)
 }
 
 /* Four words of 16 hexadecimal digits. */
-static int rng_of(const json_t *state, struct rng *ret, struct err *e)
+static int musacoder_rng_of(const json_t *state, struct rng *ret, struct err *e)
 {
     const json_t *words = json_object_get(state, "rng");
 
@@ -172,10 +172,10 @@ static int rng_of(const json_t *state, struct rng *ret, struct err *e)
 
 API int mc_bdr_load(struct mc_bdr *b, const char *state_json)
 {
-    struct err *e = fresh();
+    struct err *e = musacoder_fresh();
     json_t *state = json_parse(state_json, strlen(state_json), "retry buffer", e);
     struct rng rng = {{0}};
-    int rc = state ? rng_of(state, &rng, e) : -1;
+    int rc = state ? musacoder_rng_of(state, &rng, e) : -1;
 
     if (rc == 0)
         rc = bdr_load(&b->b, state, e);

@@ -8,16 +8,16 @@
 #include "base/json.h"
 
 /* The trusted section of a passed verdict; NULL if it has none. */
-static const json_t *trusted(const json_t *verdict)
+static const json_t *reward_trusted(const json_t *verdict)
 {
     const json_t *perf = json_object_get(verdict, "performance");
 
     return json_is_object(perf) && json_flag(perf, "trusted", false) ? perf : NULL;
 }
 
-static double speed_term(const json_t *verdict, struct reward_params p)
+static double reward_speed_term(const json_t *verdict, struct reward_params p)
 {
-    const json_t *perf = trusted(verdict);
+    const json_t *perf = reward_trusted(verdict);
     double nu = json_num_value(json_object_get(perf, "speedup_eager"));
 
     if (!perf || !isfinite(nu))
@@ -27,7 +27,7 @@ static double speed_term(const json_t *verdict, struct reward_params p)
 
 double reward_speedup_lower(const json_t *verdict, const char *baseline)
 {
-    const json_t *perf = trusted(verdict), *low;
+    const json_t *perf = reward_trusted(verdict), *low;
     char key[64];
     double x;
 
@@ -53,7 +53,7 @@ bool reward_of(const json_t *verdict, struct reward_params p, double *ret)
     if (!strcmp(status, "infra") || !strcmp(category, "infra") || !strcmp(status, "unsupported"))
         return false;
     if (!strcmp(status, "passed"))
-        *ret = 1 + speed_term(verdict, p);
+        *ret = 1 + reward_speed_term(verdict, p);
     else if (!strcmp(category, "correctness_error") && q > 0 && q < 1)
         *ret = -0.5 + 0.5 * q;
     else

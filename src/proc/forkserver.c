@@ -30,8 +30,8 @@
 
 enum state { ASKED, RUNNING, ENDED, FAILED };
 
-struct entry {
-    struct entry *next;
+struct forkserver_entry {
+    struct forkserver_entry *next;
     int id;
     enum state state;
     pid_t pid;
@@ -52,15 +52,15 @@ struct forkserver {
     json_t *info;
     char **ro; /* what every child may read; NULL-terminated. Until it is ready: what the caller asked for */
     int next_id, refs; /* refs: whoever called start, hold or spawn and has not stopped, dropped or freed; under lock */
-    struct entry *entries;
+    struct forkserver_entry *entries;
     pthread_t reader;
     pthread_mutex_t lock, send_lock, ready_lock;
     pthread_cond_t changed;
 };
 
-static struct entry *find(struct forkserver *fs, int id)
+static struct forkserver_entry *forkserver_find(struct forkserver *fs, int id)
 {
-    struct entry *x = fs->entries;
+    struct forkserver_entry *x = fs->entries;
 
     while (x && x->id != id)
         x = x->next;
@@ -69,7 +69,7 @@ static struct entry *find(struct forkserver *fs, int id)
 
 /* The reader thread --------------------------------------------------------------------------------------------- */
 
-static void drain(struct entry *x)
+static void forkserver_drain(struct forkserver_entry *x)
 {
     char chunk[16384];
     ssize_t n;
@@ -86,10 +86,10 @@ static void drain(struct entry *x)
     x->out = -1;
 }
 
-static void take_report(struct forkserver *fs, const json_t *h)
+static void forkserver_take_report(struct forkserver *fs, const json_t *h)
 {
     const char *op = json_str(h, "op", "");
-    struct entry *x = find(fs, (int)json_i64(h, "id", -1));
+    struct forkserver_entry *x = forkserver_find(fs, (int)json_i64(h, "id", -1));
 
     if (!x)
         return;
@@ -101,7 +101,7 @@ static void take_report(struct forkserver *fs, const json_t *h)
         x->no_memory = json_flag(h, "memory", false);
         x->state = FAILED;
     } else if (!strcmp(op, "exit")) {
-        drain(x);
+        forkserver_drain(x);
         x->status = (int)json_i64(h, "status", 0);
         x->cpu_s = json_f64(h, "cpu_s", 0);
         x->max_rss = (size_t)json_i64(h, "max_rss", 0);
@@ -113,24 +113,24 @@ static void take_report(struct forkserver *fs, const json_t *h)
     }
 }
 
-static nfds_t reader_polls(struct forkserver *fs, struct pollfd **v, size_t *cap)
+static nfds_t forkserver_reader_polls(struct forkserver *fs, struct pollfd **v, size_t *cap)
 {
     nfds_t n = 2;
 
-    for (struct entry *x = fs->entries; x; x = x->next)
+    for (struct forkserver_entry *x = fs->entries; x; x = x->next)
         n++;
     if (n > *cap)
         *v = xrealloc(*v, (*cap = n * 2) * sizeof **v);
     (*v)[0] = (struct pollfd){.fd = fs->fd, .events = POLLIN};
     (*v)[1] = (struct pollfd){.fd = fs->wake, .events = POLLIN};
     n = 2;
-    for (struct entry *x = fs->entries; x; x = x->next)
+    for (struct forkserver_entry *x = fs->entries; x; x = x->next)
         if (x->out >= 0)
             (*v)[n++] = (struct pollfd){.fd = x->out, .events = POLLIN};
     return n;
 }
 
-static void *reader_main(void *arg)
+static void *forkserver_reader_main(void *arg)
 {
     struct forkserver *fs = arg;
     struct pollfd *v = NULL;
@@ -141,7 +141,7 @@ static void *reader_main(void *arg)
     pthread_sigmask(SIG_BLOCK, &all, NULL); /* Ctrl-C belongs to the main thread */
     pthread_mutex_lock(&fs->lock);
     while (!fs->stop && !fs->dead) {
-        nfds_t n = reader_polls(fs, &v, &cap);
+        nfds_t n = forkserver_reader_polls(fs, &v, &cap);
         struct frame f;
         uint64_t tick;
 
@@ -151,12 +151,12 @@ static void *reader_main(void *arg)
             log_debug("the fork server's wake-up failed");
         int rc = v[0].revents ? frame_recv(fs->fd, 0, 1 << 20, now_s() + SEND_S, &f, NULL, NULL) : 1;
         pthread_mutex_lock(&fs->lock);
-        for (struct entry *x = fs->entries; x; x = x->next)
-            drain(x);
+        for (struct forkserver_entry *x = fs->entries; x; x = x->next)
+            forkserver_drain(x);
         if (rc < 0)
             fs->dead = true;
         if (rc == 0) {
-            take_report(fs, f.head);
+            forkserver_take_report(fs, f.head);
             frame_free(&f);
         }
         pthread_cond_broadcast(&fs->changed);
@@ -167,7 +167,7 @@ static void *reader_main(void *arg)
     return NULL;
 }
 
-static void wake_reader(struct forkserver *fs)
+static void forkserver_wake_reader(struct forkserver *fs)
 {
     uint64_t one = 1;
 
@@ -176,7 +176,7 @@ static void wake_reader(struct forkserver *fs)
 }
 
 /* Waits for a change, at most 250 ms: the slice in which Ctrl-C is seen. Under the lock. */
-static void wait_slice(struct forkserver *fs, double deadline)
+static void forkserver_wait_slice(struct forkserver *fs, double deadline)
 {
     double left = deadline > 0 ? deadline - now_s() : 0.25;
     struct timespec ts;
@@ -196,7 +196,7 @@ static void wait_slice(struct forkserver *fs, double deadline)
 /* Starting ------------------------------------------------------------------------------------------------------ */
 
 /* The last line that the server wrote to its log: a Python traceback ends with the reason. */
-static void last_words(struct forkserver *fs, char *out, size_t n)
+static void forkserver_last_words(struct forkserver *fs, char *out, size_t n)
 {
     char text[2048];
     off_t size = lseek(fs->log, 0, SEEK_END), from = size > (off_t)sizeof text - 1 ? size - (off_t)sizeof text + 1 : 0;
@@ -210,7 +210,7 @@ static void last_words(struct forkserver *fs, char *out, size_t n)
     snprintf(out, n, "%s", line ? line + 1 : text);
 }
 
-static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct err *e)
+static int forkserver_do_launch(struct forkserver *fs, const struct forkserver_spec *s, struct err *e)
 {
     char *python = s->python ? xstrdup(s->python) : path_python(e), *script = path_share("runner/main.py");
     char *lib = jail_tool_folder(), *lib_env = xasprintf("MUSACODER_LIB=%s", lib);
@@ -252,7 +252,7 @@ static int launch(struct forkserver *fs, const struct forkserver_spec *s, struct
 }
 
 /* What the caller asks for. */
-static void set_ro(struct forkserver *fs, const char *const *asked)
+static void forkserver_set_ro(struct forkserver *fs, const char *const *asked)
 {
     size_t n = 0;
 
@@ -266,7 +266,7 @@ static void set_ro(struct forkserver *fs, const char *const *asked)
 }
 
 /* And what Python needs, and the models that tasks may build on. */
-static void add_ro(struct forkserver *fs)
+static void forkserver_add_ro(struct forkserver *fs)
 {
     const json_t *paths = json_object_get(fs->info, "paths");
     size_t n = 0;
@@ -280,7 +280,7 @@ static void add_ro(struct forkserver *fs)
         fs->ro[n + 1] = NULL;
 }
 
-static int await_hello(struct forkserver *fs, struct err *e)
+static int forkserver_await_hello(struct forkserver *fs, struct err *e)
 {
     struct frame f;
     char why[600];
@@ -288,7 +288,7 @@ static int await_hello(struct forkserver *fs, struct err *e)
     if (frame_recv(fs->fd, 0, 1 << 20, now_s() + START_S, &f, NULL, e) < 0) {
         if (e && e->kind == ERR_STOP)
             return -1;
-        last_words(fs, why, sizeof why);
+        forkserver_last_words(fs, why, sizeof why);
         return err_set(e, ERR_ENV, "the Python fork server did not start: %s; check with 'musacoder doctor'",
                        why[0] ? why : e ? e->msg : "");
     }
@@ -297,7 +297,7 @@ static int await_hello(struct forkserver *fs, struct err *e)
     return 0;
 }
 
-static json_t *layer_names(bool no_jail)
+static json_t *forkserver_layer_names(bool no_jail)
 {
     json_t *list = json_array();
 
@@ -328,10 +328,10 @@ int forkserver_launch(const struct forkserver_spec *s, struct forkserver **ret, 
     pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
     pthread_cond_init(&fs->changed, &mono);
     pthread_condattr_destroy(&mono);
-    set_ro(fs, s->ro);
+    forkserver_set_ro(fs, s->ro);
     if (fs->wake < 0 || fs->log < 0) {
         err_sys(e, "cannot start the fork server");
-    } else if (launch(fs, s, e) == 0) {
+    } else if (forkserver_do_launch(fs, s, e) == 0) {
         *ret = fs;
         return 0;
     }
@@ -339,26 +339,26 @@ int forkserver_launch(const struct forkserver_spec *s, struct forkserver **ret, 
     return -1;
 }
 
-static int get_ready(struct forkserver *fs, struct err *e)
+static int forkserver_get_ready(struct forkserver *fs, struct err *e)
 {
-    if (await_hello(fs, e) < 0)
+    if (forkserver_await_hello(fs, e) < 0)
         return -1;
-    add_ro(fs);
+    forkserver_add_ro(fs);
     json_object_del(fs->info, "op");
-    json_object_set_new(fs->info, "jail", layer_names(fs->no_jail));
-    fs->reading = pthread_create(&fs->reader, NULL, reader_main, fs) == 0;
+    json_object_set_new(fs->info, "jail", forkserver_layer_names(fs->no_jail));
+    fs->reading = pthread_create(&fs->reader, NULL, forkserver_reader_main, fs) == 0;
     return fs->reading ? 0 : err_set(e, ERR_ENV, "cannot start a thread");
 }
 
 /* Waits for what forkserver_launch did not wait for. */
-static int ready(struct forkserver *fs, struct err *e)
+static int forkserver_ready(struct forkserver *fs, struct err *e)
 {
     int rc = 0;
 
     pthread_mutex_lock(&fs->ready_lock);
     if (!fs->reading && !forkserver_alive(fs)) {
         rc = err_set(e, ERR_ENV, "the Python fork server did not start");
-    } else if (!fs->reading && (rc = get_ready(fs, e)) < 0) {
+    } else if (!fs->reading && (rc = forkserver_get_ready(fs, e)) < 0) {
         pthread_mutex_lock(&fs->lock);
         fs->dead = true;
         pthread_mutex_unlock(&fs->lock);
@@ -373,7 +373,7 @@ int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, s
 
     if (forkserver_launch(s, &fs, e) < 0)
         return -1;
-    if (ready(fs, e) < 0) {
+    if (forkserver_ready(fs, e) < 0) {
         forkserver_stop(fs);
         return -1;
     }
@@ -381,7 +381,7 @@ int forkserver_start(const struct forkserver_spec *s, struct forkserver **ret, s
     return 0;
 }
 
-static void entry_free(struct entry *x)
+static void forkserver_entry_free(struct forkserver_entry *x)
 {
     if (x->out >= 0)
         close(x->out);
@@ -392,9 +392,9 @@ static void entry_free(struct entry *x)
 static void forkserver_free(struct forkserver *fs)
 {
     while (fs->entries) {
-        struct entry *x = fs->entries;
+        struct forkserver_entry *x = fs->entries;
         fs->entries = x->next;
-        entry_free(x);
+        forkserver_entry_free(x);
     }
     if (fs->wake >= 0)
         close(fs->wake);
@@ -438,7 +438,7 @@ void forkserver_stop(struct forkserver *fs)
     fs->stop = true;
     pthread_mutex_unlock(&fs->lock);
     if (fs->reading) {
-        wake_reader(fs);
+        forkserver_wake_reader(fs);
         pthread_join(fs->reader, NULL);
     }
     pthread_mutex_lock(&fs->lock);
@@ -478,7 +478,7 @@ json_t *forkserver_info(struct forkserver *fs)
 /* Children ------------------------------------------------------------------------------------------------------ */
 
 /* The plan's text, or JSON null when unjailed. */
-static int plan_of(struct forkserver *fs, const struct child_spec *s, json_t **ret, struct err *e)
+static int forkserver_plan_of(struct forkserver *fs, const struct child_spec *s, json_t **ret, struct err *e)
 {
     struct jail_spec spec = s->jail;
     const char *ro[128];
@@ -505,7 +505,7 @@ static int plan_of(struct forkserver *fs, const struct child_spec *s, json_t **r
     return rc;
 }
 
-static int send_request(struct forkserver *fs, const json_t *head, const int *fds, int n, struct err *e)
+static int forkserver_send_request(struct forkserver *fs, const json_t *head, const int *fds, int n, struct err *e)
 {
     int rc;
 
@@ -516,9 +516,9 @@ static int send_request(struct forkserver *fs, const json_t *head, const int *fd
     return rc;
 }
 
-static struct entry *entry_add(struct forkserver *fs, int out, size_t max_output)
+static struct forkserver_entry *forkserver_entry_add(struct forkserver *fs, int out, size_t max_output)
 {
-    struct entry *x = xcalloc(1, sizeof *x);
+    struct forkserver_entry *x = xcalloc(1, sizeof *x);
 
     x->out = out;
     fcntl(out, F_SETFL, O_NONBLOCK);
@@ -531,21 +531,21 @@ static struct entry *entry_add(struct forkserver *fs, int out, size_t max_output
     return x;
 }
 
-static void entry_remove(struct forkserver *fs, int id)
+static void forkserver_entry_remove(struct forkserver *fs, int id)
 {
     pthread_mutex_lock(&fs->lock);
-    for (struct entry **p = &fs->entries; *p; p = &(*p)->next)
+    for (struct forkserver_entry **p = &fs->entries; *p; p = &(*p)->next)
         if ((*p)->id == id) {
-            struct entry *x = *p;
+            struct forkserver_entry *x = *p;
             *p = x->next;
-            entry_free(x);
+            forkserver_entry_free(x);
             break;
         }
     pthread_mutex_unlock(&fs->lock);
 }
 
 /* Blocks until the server says that the child runs. */
-static int await_running(struct forkserver *fs, struct entry *x, pid_t *ret_pid, struct err *e)
+static int forkserver_await_running(struct forkserver *fs, struct forkserver_entry *x, pid_t *ret_pid, struct err *e)
 {
     double deadline = now_s() + SPAWN_S;
     char why[300];
@@ -553,14 +553,14 @@ static int await_running(struct forkserver *fs, struct entry *x, pid_t *ret_pid,
 
     pthread_mutex_lock(&fs->lock);
     while (x->state == ASKED && !fs->dead && now_s() < deadline && !stop_requested())
-        wait_slice(fs, deadline);
+        forkserver_wait_slice(fs, deadline);
     if (x->state == FAILED)
         rc = err_set(e, ERR_ENV, "cannot start a jailed process: %s", x->error),
         err_lack(e, x->no_memory ? LACK_HOST : LACK_NONE);
     else if (x->state == ASKED && stop_requested())
         rc = err_set(e, ERR_STOP, "stopped");
     else if (x->state == ASKED) {
-        last_words(fs, why, sizeof why);
+        forkserver_last_words(fs, why, sizeof why);
         rc = err_set(e, ERR_ENV, "the Python fork server %s%s%s", fs->dead ? "died" : "does not answer",
                      why[0] ? ": " : "", why);
     }
@@ -570,7 +570,7 @@ static int await_running(struct forkserver *fs, struct entry *x, pid_t *ret_pid,
 }
 
 /* A child's socket and the pipe of its output. */
-static int make_channels(int sv[2], int out[2], struct err *e)
+static int forkserver_make_channels(int sv[2], int out[2], struct err *e)
 {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
         return err_sys(e, "cannot make a socket");
@@ -587,33 +587,33 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
 {
     int sv[2], out[2], fds[2], rc;
     double start = now_s();
-    struct entry *x;
+    struct forkserver_entry *x;
     struct child *c;
     json_t *plan, *req;
     pid_t pid = 0;
 
-    if (ready(fs, e) < 0 || plan_of(fs, s, &plan, e) < 0)
+    if (forkserver_ready(fs, e) < 0 || forkserver_plan_of(fs, s, &plan, e) < 0)
         return -1;
-    if (make_channels(sv, out, e) < 0) {
+    if (forkserver_make_channels(sv, out, e) < 0) {
         json_decref(plan);
         return -1;
     }
-    x = entry_add(fs, out[0], s->max_output);
+    x = forkserver_entry_add(fs, out[0], s->max_output);
     req = json_pack("{s:s,s:i,s:s,s:O?,s:o,s:I,s:i}", "op", "spawn", "id", x->id, "role", s->role, "args", s->args,
                     "plan", plan, "memory", (json_int_t)(s->jail.memory_bytes ? s->jail.memory_bytes : JAIL_MEMORY),
                     "pids", s->jail.pids ? s->jail.pids : 64);
     fds[0] = sv[1];
     fds[1] = out[1];
-    rc = send_request(fs, req, fds, 2, e);
+    rc = forkserver_send_request(fs, req, fds, 2, e);
     json_decref(req);
     close(sv[1]);
     close(out[1]);
-    wake_reader(fs);
+    forkserver_wake_reader(fs);
     if (rc == 0)
-        rc = await_running(fs, x, &pid, e);
+        rc = forkserver_await_running(fs, x, &pid, e);
     if (rc < 0) {
         close(sv[0]);
-        entry_remove(fs, x->id);
+        forkserver_entry_remove(fs, x->id);
         return -1;
     }
     c = xcalloc(1, sizeof *c);
@@ -625,7 +625,7 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
 /* runner/main.py's exit code for a child whose jail was not closed yet: killed so early, it finds its jail gone. */
 #define CHILD_UNREADY 125
 
-static void fill_end(struct entry *x, struct child_end *ret)
+static void forkserver_fill_end(struct forkserver_entry *x, struct child_end *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->why = WIFSIGNALED(x->status) ? PROC_SIGNALED : PROC_EXITED;
@@ -647,16 +647,16 @@ static void fill_end(struct entry *x, struct child_end *ret)
 int child_wait(struct child *c, double deadline, struct child_end *ret, struct err *e)
 {
     struct forkserver *fs = c->fs;
-    struct entry *x;
+    struct forkserver_entry *x;
     int rc = 0;
 
     pthread_mutex_lock(&fs->lock);
-    x = find(fs, c->id);
+    x = forkserver_find(fs, c->id);
     while (x->state != ENDED && !fs->dead && (deadline <= 0 || now_s() < deadline) && !stop_requested())
-        wait_slice(fs, deadline);
+        forkserver_wait_slice(fs, deadline);
     if (x->state == ENDED) {
         if (ret)
-            fill_end(x, ret);
+            forkserver_fill_end(x, ret);
     } else if (stop_requested()) {
         rc = err_set(e, ERR_STOP, "stopped");
     } else if (fs->dead) {
@@ -670,19 +670,19 @@ int child_wait(struct child *c, double deadline, struct child_end *ret, struct e
 
 void child_kill(struct child *c)
 {
-    struct entry *x;
+    struct forkserver_entry *x;
     json_t *req;
     bool send = false;
 
     pthread_mutex_lock(&c->fs->lock);
-    x = find(c->fs, c->id);
+    x = forkserver_find(c->fs, c->id);
     if (x->state == RUNNING && !x->killed && !c->fs->dead)
         send = x->killed = true;
     pthread_mutex_unlock(&c->fs->lock);
     if (!send)
         return;
     req = json_pack("{s:s,s:i}", "op", "kill", "id", c->id);
-    send_request(c->fs, req, NULL, 0, NULL);
+    forkserver_send_request(c->fs, req, NULL, 0, NULL);
     json_decref(req);
 }
 
@@ -693,7 +693,7 @@ void child_free(struct child *c)
     child_kill(c);
     if (c->fd >= 0)
         close(c->fd);
-    entry_remove(c->fs, c->id);
+    forkserver_entry_remove(c->fs, c->id);
     forkserver_drop(c->fs);
     free(c);
 }

@@ -27,7 +27,7 @@ struct io {
     struct err *e;
 };
 
-static int io_fail(struct io *io, enum frame_fault fault, const char *what)
+static int frame_io_fail(struct io *io, enum frame_fault fault, const char *what)
 {
     io->fault = fault;
     return err_set(io->e, fault == FRAME_STOPPED ? ERR_STOP : ERR_ENV, "%s", what);
@@ -41,7 +41,7 @@ const char *frame_fault_name(enum frame_fault f)
 }
 
 /* Waits until fd is ready. The slice bounds how late another thread's Ctrl-C is noticed. */
-static int io_wait(struct io *io, short events)
+static int frame_io_wait(struct io *io, short events)
 {
     for (;;) {
         struct pollfd p = {.fd = io->fd, .events = events};
@@ -49,37 +49,37 @@ static int io_wait(struct io *io, short events)
         int n;
 
         if (stop_requested())
-            return io_fail(io, FRAME_STOPPED, "stopped");
+            return frame_io_fail(io, FRAME_STOPPED, "stopped");
         if (io->deadline > 0 && left <= 0)
-            return io_fail(io, FRAME_LATE, "the peer did not answer in time");
+            return frame_io_fail(io, FRAME_LATE, "the peer did not answer in time");
         n = poll(&p, 1, left > 0.25 ? 250 : (int)(left * 1000) + 1);
         if (n > 0)
             return 0;
         if (n < 0 && errno != EINTR)
-            return io_fail(io, FRAME_BROKEN, "the socket failed");
+            return frame_io_fail(io, FRAME_BROKEN, "the socket failed");
     }
 }
 
-static int io_errno(struct io *io, short events)
+static int frame_io_errno(struct io *io, short events)
 {
     if (errno == EINTR)
         return 0;
     if (errno == EAGAIN || errno == EWOULDBLOCK)
-        return io_wait(io, events);
+        return frame_io_wait(io, events);
     if (errno == EPIPE || errno == ECONNRESET)
-        return io_fail(io, FRAME_CLOSED, "the peer closed the connection");
-    return io_fail(io, FRAME_BROKEN, strerror(errno));
+        return frame_io_fail(io, FRAME_CLOSED, "the peer closed the connection");
+    return frame_io_fail(io, FRAME_BROKEN, strerror(errno));
 }
 
-static int io_read(struct io *io, void *to, size_t n)
+static int frame_io_read(struct io *io, void *to, size_t n)
 {
     char *p = to;
 
     while (n) {
         ssize_t k = recv(io->fd, p, n > (1u << 30) ? 1u << 30 : n, MSG_DONTWAIT);
         if (k == 0)
-            return io_fail(io, FRAME_CLOSED, "the peer closed the connection");
-        if (k < 0 && io_errno(io, POLLIN) < 0)
+            return frame_io_fail(io, FRAME_CLOSED, "the peer closed the connection");
+        if (k < 0 && frame_io_errno(io, POLLIN) < 0)
             return -1;
         if (k > 0) {
             p += k;
@@ -90,7 +90,7 @@ static int io_read(struct io *io, void *to, size_t n)
 }
 
 /* Sends the parts one after the other; descriptors ride on the first byte that leaves. */
-static int io_write(struct io *io, struct iovec *v, int n_v, const int *fds, int n_fds)
+static int frame_io_write(struct io *io, struct iovec *v, int n_v, const int *fds, int n_fds)
 {
     union {
         char b[CMSG_SPACE(FRAME_MAX_FDS * sizeof(int))];
@@ -114,7 +114,7 @@ static int io_write(struct io *io, struct iovec *v, int n_v, const int *fds, int
         }
         k = sendmsg(io->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (k < 0) {
-            if (io_errno(io, POLLOUT) < 0)
+            if (frame_io_errno(io, POLLOUT) < 0)
                 return -1;
             continue;
         }
@@ -132,13 +132,13 @@ static int io_write(struct io *io, struct iovec *v, int n_v, const int *fds, int
     return 0;
 }
 
-static void put_le(unsigned char *p, uint64_t x, int n)
+static void frame_put_le(unsigned char *p, uint64_t x, int n)
 {
     for (int i = 0; i < n; i++)
         p[i] = (unsigned char)(x >> (8 * i));
 }
 
-static uint64_t get_le(const unsigned char *p, int n)
+static uint64_t frame_get_le(const unsigned char *p, int n)
 {
     uint64_t x = 0;
 
@@ -147,7 +147,7 @@ static uint64_t get_le(const unsigned char *p, int n)
     return x;
 }
 
-static int send_all(struct io *io, const json_t *head, const void *blob, size_t n_blob, const int *fds, int n_fds)
+static int frame_send_all(struct io *io, const json_t *head, const void *blob, size_t n_blob, const int *fds, int n_fds)
 {
     unsigned char prefix[PREFIX];
     char *text = json_text(head);
@@ -157,12 +157,12 @@ static int send_all(struct io *io, const json_t *head, const void *blob, size_t 
 
     if (!text || !json_is_object(head) || n_text > FRAME_MAX_HEAD || n_blob > FRAME_MAX_BLOB) {
         free(text);
-        return io_fail(io, FRAME_BAD, "a frame to send is not an object or too large");
+        return frame_io_fail(io, FRAME_BAD, "a frame to send is not an object or too large");
     }
     memcpy(prefix, magic, 4);
-    put_le(prefix + 4, n_text, 4);
-    put_le(prefix + 8, n_blob, 8);
-    rc = io_write(io, v, n_blob ? 3 : 2, fds, n_fds);
+    frame_put_le(prefix + 4, n_text, 4);
+    frame_put_le(prefix + 8, n_blob, 8);
+    rc = frame_io_write(io, v, n_blob ? 3 : 2, fds, n_fds);
     free(text);
     return rc;
 }
@@ -171,7 +171,7 @@ int frame_send(int fd, const json_t *head, const void *blob, size_t n_blob, doub
                enum frame_fault *ret_fault, struct err *e)
 {
     struct io io = {fd, deadline, FRAME_OK, e};
-    int rc = send_all(&io, head, blob, n_blob, NULL, 0);
+    int rc = frame_send_all(&io, head, blob, n_blob, NULL, 0);
 
     if (ret_fault)
         *ret_fault = io.fault;
@@ -184,17 +184,17 @@ int frame_send_fds(int fd, const json_t *head, const int *fds, int n_fds, double
 
     if (n_fds < 0 || n_fds > FRAME_MAX_FDS)
         return err_set(e, ERR_BUG, "%d descriptors in one frame", n_fds);
-    return send_all(&io, head, NULL, 0, fds, n_fds);
+    return frame_send_all(&io, head, NULL, 0, fds, n_fds);
 }
 
-static int recv_head(struct io *io, size_t n, json_t **ret)
+static int frame_recv_head(struct io *io, size_t n, json_t **ret)
 {
     char *text = malloc(n + 1);
     int rc = -1;
 
     if (!text)
-        return io_fail(io, FRAME_BAD, "a frame's header does not fit in memory");
-    if (io_read(io, text, n) == 0) {
+        return frame_io_fail(io, FRAME_BAD, "a frame's header does not fit in memory");
+    if (frame_io_read(io, text, n) == 0) {
         text[n] = 0;
         *ret = json_parse(text, n, "a frame's header", io->e);
         rc = *ret ? 0 : -1;
@@ -202,7 +202,7 @@ static int recv_head(struct io *io, size_t n, json_t **ret)
             io->fault = FRAME_BAD;
         else if (!json_is_object(*ret)) {
             json_decref(*ret);
-            rc = io_fail(io, FRAME_BAD, "a frame's header is not an object");
+            rc = frame_io_fail(io, FRAME_BAD, "a frame's header is not an object");
         }
     }
     free(text);
@@ -210,7 +210,7 @@ static int recv_head(struct io *io, size_t n, json_t **ret)
 }
 
 /* Grows with what really arrives: a header that announces gigabytes must not make us reserve them. */
-static int recv_blob(struct io *io, size_t n, char **ret)
+static int frame_recv_blob(struct io *io, size_t n, char **ret)
 {
     size_t have = 0, cap = n < (64u << 20) ? n : (64u << 20);
     char *p = NULL, *q;
@@ -218,13 +218,13 @@ static int recv_blob(struct io *io, size_t n, char **ret)
     do {
         if (posix_memalign((void **)&q, 64, cap + 64) != 0) {
             free(p);
-            return io_fail(io, FRAME_BAD, "a frame's blob does not fit in memory");
+            return frame_io_fail(io, FRAME_BAD, "a frame's blob does not fit in memory");
         }
         if (have)
             memcpy(q, p, have);
         free(p);
         p = q;
-        if (io_read(io, p + have, cap - have) < 0) {
+        if (frame_io_read(io, p + have, cap - have) < 0) {
             free(p);
             return -1;
         }
@@ -236,24 +236,24 @@ static int recv_blob(struct io *io, size_t n, char **ret)
     return 0;
 }
 
-static int recv_all(struct io *io, size_t max_head, size_t max_blob, struct frame *ret)
+static int frame_recv_all(struct io *io, size_t max_head, size_t max_blob, struct frame *ret)
 {
     unsigned char prefix[PREFIX];
     uint64_t n_head, n_blob;
     json_t *head;
     char *blob = NULL;
 
-    if (io_read(io, prefix, PREFIX) < 0)
+    if (frame_io_read(io, prefix, PREFIX) < 0)
         return -1;
-    n_head = get_le(prefix + 4, 4);
-    n_blob = get_le(prefix + 8, 8);
+    n_head = frame_get_le(prefix + 4, 4);
+    n_blob = frame_get_le(prefix + 8, 8);
     if (memcmp(prefix, magic, 4) != 0)
-        return io_fail(io, FRAME_BAD, "the peer does not speak our protocol");
+        return frame_io_fail(io, FRAME_BAD, "the peer does not speak our protocol");
     if (n_head > (max_head ? max_head : FRAME_MAX_HEAD) || n_blob > (max_blob ? max_blob : FRAME_MAX_BLOB))
-        return io_fail(io, FRAME_BAD, "a frame is larger than allowed");
-    if (recv_head(io, (size_t)n_head, &head) < 0)
+        return frame_io_fail(io, FRAME_BAD, "a frame is larger than allowed");
+    if (frame_recv_head(io, (size_t)n_head, &head) < 0)
         return -1;
-    if (recv_blob(io, (size_t)n_blob, &blob) < 0) {
+    if (frame_recv_blob(io, (size_t)n_blob, &blob) < 0) {
         json_decref(head);
         return -1;
     }
@@ -267,7 +267,7 @@ int frame_recv(int fd, size_t max_head, size_t max_blob, double deadline, struct
                enum frame_fault *ret_fault, struct err *e)
 {
     struct io io = {fd, deadline, FRAME_OK, e};
-    int rc = recv_all(&io, max_head, max_blob, ret);
+    int rc = frame_recv_all(&io, max_head, max_blob, ret);
 
     if (ret_fault)
         *ret_fault = io.fault;
@@ -278,12 +278,12 @@ int rpc(const struct rpc *r, json_t *req, struct frame *ret, enum frame_fault *r
 {
     struct io io = {r->fd, r->deadline, FRAME_OK, e};
     double t0 = now_s();
-    int rc = send_all(&io, req, r->blob, r->n_blob, r->fds, r->n_fds);
+    int rc = frame_send_all(&io, req, r->blob, r->n_blob, r->fds, r->n_fds);
 
     if (rc == 0 && stop_requested()) /* whether the answer is there already or not: a stop reads none */
-        rc = io_fail(&io, FRAME_STOPPED, "stopped");
+        rc = frame_io_fail(&io, FRAME_STOPPED, "stopped");
     if (rc == 0)
-        rc = recv_all(&io, 0, 0, ret);
+        rc = frame_recv_all(&io, 0, 0, ret);
     if (r->who)
         trace_span(t0, r->who, "%s", json_str(req, "op", "?"));
     json_decref(req);

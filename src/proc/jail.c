@@ -29,13 +29,13 @@ _Static_assert(sizeof(struct err) == 1032, "runner/jail.py has a twin of struct 
 #define MIB ((size_t)1 << 20)
 #define FIRST_UID 0x70000000u /* above what distributions and container managers hand out */
 
-static bool printable_path(const char *p)
+static bool jail_printable_path(const char *p)
 {
     return p[0] == '/' && !strpbrk(p, "\t\n");
 }
 
 /* Is path inside (or equal to) one of the n folders? */
-static bool covered(char *const *have, size_t n, const char *path)
+static bool jail_covered(char *const *have, size_t n, const char *path)
 {
     for (size_t i = 0; i < n; i++) {
         size_t k = strlen(have[i]);
@@ -51,7 +51,7 @@ struct shown { /* what has been bound so far */
 };
 
 /* A standard entry: a symbolic link stays one (/bin on merged-usr systems), missing ones are skipped. */
-static void plan_standard(struct buf *b, struct shown *s, const char *path)
+static void jail_plan_standard(struct buf *b, struct shown *s, const char *path)
 {
     char target[PATH_MAX];
     struct stat st;
@@ -72,16 +72,16 @@ static void plan_standard(struct buf *b, struct shown *s, const char *path)
     s->path[s->n++] = xstrdup(path);
 }
 
-static int plan_ro(struct buf *b, struct shown *s, const char *const *list, struct err *e)
+static int jail_plan_ro(struct buf *b, struct shown *s, const char *const *list, struct err *e)
 {
     char real[PATH_MAX];
 
     for (; list && *list; list++) {
-        if (!printable_path(*list))
+        if (!jail_printable_path(*list))
             return err_set(e, ERR_INPUT, "the jail cannot show '%s'; use an absolute path without tabs", *list);
         if (!realpath(*list, real))
             return err_sys(e, "the jail cannot show '%s'", *list);
-        if (covered(s->path, s->n, *list))
+        if (jail_covered(s->path, s->n, *list))
             continue;
         if (s->n == sizeof s->path / sizeof s->path[0])
             return err_set(e, ERR_BUG, "too many folders in one jail");
@@ -91,12 +91,12 @@ static int plan_ro(struct buf *b, struct shown *s, const char *const *list, stru
     return 0;
 }
 
-static int plan_rw(struct buf *b, const char *const *list, unsigned uid, struct err *e)
+static int jail_plan_rw(struct buf *b, const char *const *list, unsigned uid, struct err *e)
 {
     char real[PATH_MAX];
 
     for (; list && *list; list++) {
-        if (!printable_path(*list))
+        if (!jail_printable_path(*list))
             return err_set(e, ERR_INPUT, "the jail cannot show '%s'; use an absolute path without tabs", *list);
         if (!realpath(*list, real))
             return err_sys(e, "the jail cannot show '%s'", *list);
@@ -105,8 +105,8 @@ static int plan_rw(struct buf *b, const char *const *list, unsigned uid, struct 
     return 0;
 }
 
-static int plan_outer(const struct jail_spec *s, const struct jail_layers *l, unsigned uid, struct buf *b,
-                      struct err *e)
+static int jail_plan_outer(const struct jail_spec *s, const struct jail_layers *l, unsigned uid, struct buf *b,
+                           struct err *e)
 {
     static const char *const standard[] = {
         "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/ld.so.cache", "/etc/ld.so.conf",
@@ -120,7 +120,7 @@ static int plan_outer(const struct jail_spec *s, const struct jail_layers *l, un
     buf_addf(b, "root\t%zu\n", 4 * MIB);
     buf_addf(b, "tmpfs\t/tmp\t%zu\t1777\n", s->tmp_bytes ? s->tmp_bytes : 64 * MIB);
     for (size_t i = 0; i < sizeof standard / sizeof standard[0]; i++)
-        plan_standard(b, &shown, standard[i]);
+        jail_plan_standard(b, &shown, standard[i]);
     buf_addf(b, "file\t/etc/passwd\tuser:x:%u:%u::/tmp:/bin/sh\nfile\t/etc/group\tuser:x:%u:\n", uid, uid, uid);
     for (size_t i = 0; i < sizeof dev / sizeof dev[0]; i++)
         buf_addf(b, "dev\t/dev/%s\n", dev[i]);
@@ -130,14 +130,14 @@ static int plan_outer(const struct jail_spec *s, const struct jail_layers *l, un
                 "link\t/proc/self/fd/1\t/dev/stdout\nlink\t/proc/self/fd/2\t/dev/stderr\n");
     if (l->held & JAIL_PROCFS)
         buf_adds(b, "proc\t/proc\n");
-    rc = plan_ro(b, &shown, s->ro, e) < 0 || plan_rw(b, s->rw, uid, e) < 0 ? -1 : 0;
+    rc = jail_plan_ro(b, &shown, s->ro, e) < 0 || jail_plan_rw(b, s->rw, uid, e) < 0 ? -1 : 0;
     buf_adds(b, "seal\n");
     for (size_t i = 0; i < shown.n; i++)
         free(shown.path[i]);
     return rc;
 }
 
-static void plan_inner(const struct jail_spec *s, const struct jail_layers *l, unsigned uid, struct buf *b)
+static void jail_plan_inner(const struct jail_spec *s, const struct jail_layers *l, unsigned uid, struct buf *b)
 {
     int pids = s->pids ? s->pids : 64;
 
@@ -172,9 +172,9 @@ int jail_plan(const struct jail_spec *s, const struct jail_layers *l, struct buf
         return err_set(e, ERR_ENV, "no jail: %s", l->missing);
     if (l->held & JAIL_ROOT)
         uid = FIRST_UID + (((unsigned)getpid() << 8) + atomic_fetch_add(&count, 1) % 256) % 0x1000000u;
-    if (plan_outer(s, l, uid, ret_plan, e) < 0)
+    if (jail_plan_outer(s, l, uid, ret_plan, e) < 0)
         return -1;
-    plan_inner(s, l, uid, ret_plan);
+    jail_plan_inner(s, l, uid, ret_plan);
     return 0;
 }
 
@@ -197,7 +197,7 @@ char *jail_tool_folder(void)
     return tool;
 }
 
-static char *tool_path(void)
+static char *jail_tool_path(void)
 {
     char *folder = jail_tool_folder(), *path = folder ? path_join(folder, "mcjail") : NULL;
 
@@ -205,7 +205,7 @@ static char *tool_path(void)
     return path;
 }
 
-static int ns_line(int argc, char **argv, void *ctx, struct err *e)
+static int jail_ns_line(int argc, char **argv, void *ctx, struct err *e)
 {
     (void)e;
     if (argc == 2 && !strcmp(argv[0], "ns") && strstr(argv[1], "user"))
@@ -213,7 +213,7 @@ static int ns_line(int argc, char **argv, void *ctx, struct err *e)
     return 0;
 }
 
-static int plan_fd(const char *plan, size_t n)
+static int jail_plan_fd(const char *plan, size_t n)
 {
     int fd = memfd_create("plan", MFD_CLOEXEC);
 
@@ -224,7 +224,7 @@ static int plan_fd(const char *plan, size_t n)
     return fd;
 }
 
-static char **tool_argv(char *tool, char *const *argv)
+static char **jail_tool_argv(char *tool, char *const *argv)
 {
     size_t n = 0;
     char **v;
@@ -243,10 +243,10 @@ int jail_start(const char *plan, size_t n_plan, char *const *argv, char *const *
 {
     struct spawn s = {.env = env, .cgroup = g, .n_fds = 5,
                       .ns_flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS};
-    int sv[2] = {-1, -1}, null = open("/dev/null", O_RDWR | O_CLOEXEC), pfd = plan_fd(plan, n_plan), rc = -1;
-    char *tool = tool_path(), **v = tool_argv(tool, argv);
+    int sv[2] = {-1, -1}, null = open("/dev/null", O_RDWR | O_CLOEXEC), pfd = jail_plan_fd(plan, n_plan), rc = -1;
+    char *tool = jail_tool_path(), **v = jail_tool_argv(tool, argv);
 
-    plan_each(plan, n_plan, ns_line, &s.ns_flags, NULL);
+    plan_each(plan, n_plan, jail_ns_line, &s.ns_flags, NULL);
     if (!tool) {
         err_set(e, ERR_ENV, "'lib/mcjail' is missing from the build folder; run 'make'");
     } else if (null < 0 || pfd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0) {

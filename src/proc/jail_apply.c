@@ -51,18 +51,18 @@ int plan_each(const char *plan, size_t n, int (*f)(int argc, char **argv, void *
 }
 
 /* One row of the operation table: how many arguments, and what to do. */
-struct op {
+struct jail_apply_op {
     const char *name;
     int n_args; /* -1: any */
     int (*run)(char **a, struct err *e);
 };
 
 struct half {
-    const struct op *ops;
+    const struct jail_apply_op *ops;
     size_t n_ops;
 };
 
-static int run_line(int argc, char **argv, void *ctx, struct err *e)
+static int jail_apply_run_line(int argc, char **argv, void *ctx, struct err *e)
 {
     const struct half *h = ctx;
 
@@ -81,13 +81,13 @@ static int run_line(int argc, char **argv, void *ctx, struct err *e)
 static const char *NEW = "/newroot", *OLD = "/oldroot"; /* where the new and the old root are while we build */
 static int chrooted; /* we are in a chroot, where pivot_root is refused */
 
-static char *at(const char *root, const char *path)
+static char *jail_apply_at(const char *root, const char *path)
 {
     return xasprintf("%s%s", root, path);
 }
 
 /* Makes the folders above path (and path itself if 'whole') under NEW. */
-static int make_dirs(const char *full, int whole, struct err *e)
+static int jail_apply_make_dirs(const char *full, int whole, struct err *e)
 {
     char *copy = xstrdup(full);
     int rc = 0;
@@ -105,11 +105,11 @@ static int make_dirs(const char *full, int whole, struct err *e)
     return rc;
 }
 
-static int make_file(const char *full, struct err *e)
+static int jail_apply_make_file(const char *full, struct err *e)
 {
     int fd;
 
-    if (make_dirs(full, 0, e) < 0)
+    if (jail_apply_make_dirs(full, 0, e) < 0)
         return -1;
     if ((fd = open(full, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)) < 0)
         return err_sys(e, "jail: cannot make '%s'", full);
@@ -126,7 +126,7 @@ struct mount_attr_v0 {
 #define ATTR_NODEV 0x04u
 
 /* Mount flags that an unprivileged remount must repeat. */
-static unsigned long kept_flags(const char *path)
+static unsigned long jail_apply_kept_flags(const char *path)
 {
     static const struct {
         unsigned long st, ms;
@@ -141,7 +141,7 @@ static unsigned long kept_flags(const char *path)
     return flags;
 }
 
-static int restrict_mount(const char *path, int rdonly, int nodev, struct err *e)
+static int jail_apply_restrict_mount(const char *path, int rdonly, int nodev, struct err *e)
 {
     struct mount_attr_v0 a = {.set = ATTR_NOSUID | (rdonly ? ATTR_RDONLY : 0) | (nodev ? ATTR_NODEV : 0)};
 
@@ -149,25 +149,25 @@ static int restrict_mount(const char *path, int rdonly, int nodev, struct err *e
         return 0;
     if (mount(NULL, path, NULL,
               MS_REMOUNT | MS_BIND | MS_NOSUID | (rdonly ? MS_RDONLY : 0ul) | (nodev ? MS_NODEV : 0ul) |
-              kept_flags(path), NULL) < 0)
+              jail_apply_kept_flags(path), NULL) < 0)
         return err_sys(e, "jail: cannot restrict '%s'", path);
     return 0;
 }
 
-static int bind_path(const char *src, const char *dst, int rdonly, int nodev, struct err *e)
+static int jail_apply_bind_path(const char *src, const char *dst, int rdonly, int nodev, struct err *e)
 {
-    char *from = at(OLD, src), *to = at(NEW, dst);
+    char *from = jail_apply_at(OLD, src), *to = jail_apply_at(NEW, dst);
     struct stat st;
     int rc;
 
     if (stat(from, &st) < 0)
         rc = err_sys(e, "jail: cannot show '%s'", src);
-    else if ((S_ISDIR(st.st_mode) ? make_dirs(to, 1, e) : make_file(to, e)) < 0)
+    else if ((S_ISDIR(st.st_mode) ? jail_apply_make_dirs(to, 1, e) : jail_apply_make_file(to, e)) < 0)
         rc = -1;
     else if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
         rc = err_sys(e, "jail: cannot bind '%s'", src);
     else
-        rc = restrict_mount(to, rdonly, nodev, e);
+        rc = jail_apply_restrict_mount(to, rdonly, nodev, e);
     free(from);
     free(to);
     return rc;
@@ -176,7 +176,7 @@ static int bind_path(const char *src, const char *dst, int rdonly, int nodev, st
 /* Under a plain chroot (a build root, some containers) pivot_root is refused: then the new root is made under /mnt
  * and entered with chroot, which holds because no capability, no chroot(2) and no descriptor of a folder outside is
  * left to what runs inside. */
-static int root_in_chroot(const char *opts, struct err *e)
+static int jail_apply_root_in_chroot(const char *opts, struct err *e)
 {
     umount2("/tmp" "/newroot", MNT_DETACH);
     umount2("/tmp", MNT_DETACH);
@@ -189,7 +189,7 @@ static int root_in_chroot(const char *opts, struct err *e)
     return 0;
 }
 
-static int op_root(char **a, struct err *e)
+static int jail_apply_op_root(char **a, struct err *e)
 {
     char opts[96];
 
@@ -203,14 +203,14 @@ static int op_root(char **a, struct err *e)
         mkdir("/tmp/oldroot", 0755) < 0)
         return err_sys(e, "jail: cannot make a new root");
     if (syscall(SYS_pivot_root, "/tmp", "/tmp/oldroot") < 0)
-        return errno == EINVAL ? root_in_chroot(opts, e) : err_sys(e, "jail: cannot pivot to a new root");
+        return errno == EINVAL ? jail_apply_root_in_chroot(opts, e) : err_sys(e, "jail: cannot pivot to a new root");
     return chdir("/") < 0 ? err_sys(e, "jail: cannot enter the new root") : 0;
 }
 
-static int op_tmpfs(char **a, struct err *e)
+static int jail_apply_op_tmpfs(char **a, struct err *e)
 {
-    char *to = at(NEW, a[0]), opts[96];
-    int rc = make_dirs(to, 1, e);
+    char *to = jail_apply_at(NEW, a[0]), opts[96];
+    int rc = jail_apply_make_dirs(to, 1, e);
 
     snprintf(opts, sizeof opts, "mode=%s,size=%s,nr_inodes=16384", a[2], a[1]);
     if (rc == 0 && mount("tmpfs", to, "tmpfs", MS_NOSUID | MS_NODEV, opts) < 0)
@@ -219,41 +219,41 @@ static int op_tmpfs(char **a, struct err *e)
     return rc;
 }
 
-static int op_dir(char **a, struct err *e)
+static int jail_apply_op_dir(char **a, struct err *e)
 {
-    char *to = at(NEW, a[0]);
-    int rc = make_dirs(to, 1, e);
+    char *to = jail_apply_at(NEW, a[0]);
+    int rc = jail_apply_make_dirs(to, 1, e);
 
     free(to);
     return rc;
 }
 
-static int op_ro(char **a, struct err *e)
+static int jail_apply_op_ro(char **a, struct err *e)
 {
-    return bind_path(a[0], a[1], 1, 1, e);
+    return jail_apply_bind_path(a[0], a[1], 1, 1, e);
 }
 
-static int op_rw(char **a, struct err *e)
+static int jail_apply_op_rw(char **a, struct err *e)
 {
-    char *from = at(OLD, a[0]);
+    char *from = jail_apply_at(OLD, a[0]);
     int rc = 0;
     uid_t uid = (uid_t)strtoul(a[2], NULL, 10);
 
     if (uid && chown(from, uid, uid) < 0)
         rc = err_sys(e, "jail: cannot hand over '%s'", a[0]);
     free(from);
-    return rc < 0 ? rc : bind_path(a[0], a[1], 0, 1, e);
+    return rc < 0 ? rc : jail_apply_bind_path(a[0], a[1], 0, 1, e);
 }
 
-static int op_dev(char **a, struct err *e)
+static int jail_apply_op_dev(char **a, struct err *e)
 {
-    return bind_path(a[0], a[0], 0, 0, e);
+    return jail_apply_bind_path(a[0], a[0], 0, 0, e);
 }
 
-static int op_proc(char **a, struct err *e)
+static int jail_apply_op_proc(char **a, struct err *e)
 {
-    char *to = at(NEW, a[0]);
-    int rc = make_dirs(to, 1, e);
+    char *to = jail_apply_at(NEW, a[0]);
+    int rc = jail_apply_make_dirs(to, 1, e);
     unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
 
     if (rc == 0 && mount("proc", to, "proc", flags, "subset=pid,hidepid=invisible") < 0 &&
@@ -263,10 +263,10 @@ static int op_proc(char **a, struct err *e)
     return rc;
 }
 
-static int op_link(char **a, struct err *e)
+static int jail_apply_op_link(char **a, struct err *e)
 {
-    char *to = at(NEW, a[1]);
-    int rc = make_dirs(to, 0, e);
+    char *to = jail_apply_at(NEW, a[1]);
+    int rc = jail_apply_make_dirs(to, 0, e);
 
     if (rc == 0 && symlink(a[0], to) < 0 && errno != EEXIST)
         rc = err_sys(e, "jail: cannot link '%s'", a[1]);
@@ -274,10 +274,10 @@ static int op_link(char **a, struct err *e)
     return rc;
 }
 
-static int op_file(char **a, struct err *e)
+static int jail_apply_op_file(char **a, struct err *e)
 {
-    char *to = at(NEW, a[0]);
-    int rc = make_file(to, e), fd;
+    char *to = jail_apply_at(NEW, a[0]);
+    int rc = jail_apply_make_file(to, e), fd;
 
     if (rc == 0) {
         fd = open(to, O_WRONLY | O_CLOEXEC);
@@ -290,7 +290,7 @@ static int op_file(char **a, struct err *e)
     return rc;
 }
 
-static int op_seal(char **a, struct err *e)
+static int jail_apply_op_seal(char **a, struct err *e)
 {
     (void)a;
     if (chrooted) {
@@ -310,13 +310,15 @@ static int op_seal(char **a, struct err *e)
 
 int jail_outer(const char *plan, size_t n, struct err *e)
 {
-    static const struct op ops[] = {
-        {"root", 1, op_root}, {"tmpfs", 3, op_tmpfs}, {"dir", 1, op_dir},   {"ro", 2, op_ro},     {"rw", 3, op_rw},
-        {"dev", 1, op_dev},   {"proc", 1, op_proc},   {"link", 2, op_link}, {"file", 2, op_file}, {"seal", 0, op_seal},
+    static const struct jail_apply_op ops[] = {
+        {"root", 1, jail_apply_op_root}, {"tmpfs", 3, jail_apply_op_tmpfs}, {"dir", 1, jail_apply_op_dir},
+        {"ro", 2, jail_apply_op_ro},     {"rw", 3, jail_apply_op_rw},
+        {"dev", 1, jail_apply_op_dev},   {"proc", 1, jail_apply_op_proc},   {"link", 2, jail_apply_op_link},
+        {"file", 2, jail_apply_op_file}, {"seal", 0, jail_apply_op_seal},
     };
     struct half h = {ops, sizeof ops / sizeof ops[0]};
     mode_t old = umask(0022);
-    int rc = plan_each(plan, n, run_line, &h, e);
+    int rc = plan_each(plan, n, jail_apply_run_line, &h, e);
 
     umask(old);
     return rc;
@@ -324,12 +326,12 @@ int jail_outer(const char *plan, size_t n, struct err *e)
 
 /* Inner half ---------------------------------------------------------------------------------------------------- */
 
-static int op_cwd(char **a, struct err *e)
+static int jail_apply_op_cwd(char **a, struct err *e)
 {
     return chdir(a[0]) < 0 ? err_sys(e, "jail: no folder '%s'", a[0]) : 0;
 }
 
-static int op_limit(char **a, struct err *e)
+static int jail_apply_op_limit(char **a, struct err *e)
 {
     static const struct {
         const char *name;
@@ -350,7 +352,7 @@ static int op_limit(char **a, struct err *e)
 }
 
 /* Raw system calls change this thread only: glibc's wrappers would signal threads that exist on paper in a fork. */
-static int op_uid(char **a, struct err *e)
+static int jail_apply_op_uid(char **a, struct err *e)
 {
     unsigned id = (unsigned)strtoul(a[0], NULL, 10);
 
@@ -362,7 +364,7 @@ static int op_uid(char **a, struct err *e)
     return 0;
 }
 
-static int op_caps(char **a, struct err *e)
+static int jail_apply_op_caps(char **a, struct err *e)
 {
     struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct d[2] = {{0}};
@@ -377,7 +379,7 @@ static int op_caps(char **a, struct err *e)
     return 0;
 }
 
-static int op_nnp(char **a, struct err *e)
+static int jail_apply_op_nnp(char **a, struct err *e)
 {
     (void)a;
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? err_sys(e, "jail: no_new_privs failed") : 0;
@@ -407,7 +409,7 @@ int jail_landlock_abi(void)
     return abi < 0 ? 0 : (int)abi;
 }
 
-static int ll_allow(int ruleset, const char *path, uint64_t access, struct err *e)
+static int jail_apply_ll_allow(int ruleset, const char *path, uint64_t access, struct err *e)
 {
     struct ll_path rule = {access, open(path, O_PATH | O_CLOEXEC)};
     struct stat st;
@@ -423,7 +425,7 @@ static int ll_allow(int ruleset, const char *path, uint64_t access, struct err *
     return rc;
 }
 
-static int op_landlock(char **a, struct err *e)
+static int jail_apply_op_landlock(char **a, struct err *e)
 {
     static const uint64_t fs_of_abi[] = {0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1,
                                          (1u << 16) - 1};
@@ -436,9 +438,9 @@ static int op_landlock(char **a, struct err *e)
     fd = (int)syscall(SYS_landlock_create_ruleset, &r, size, 0);
     if (fd < 0)
         return err_sys(e, "jail: Landlock failed");
-    rc = ll_allow(fd, "/", LL_EXECUTE | LL_READ_FILE | LL_READ_DIR, e);
+    rc = jail_apply_ll_allow(fd, "/", LL_EXECUTE | LL_READ_FILE | LL_READ_DIR, e);
     for (int i = 1; rc == 0 && a[i]; i++)
-        rc = ll_allow(fd, a[i], r.fs & ~(strncmp(a[i], "/dev", 4) ? 0 : LL_EXECUTE), e);
+        rc = jail_apply_ll_allow(fd, a[i], r.fs & ~(strncmp(a[i], "/dev", 4) ? 0 : LL_EXECUTE), e);
     if (rc == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
         rc = err_sys(e, "jail: Landlock failed");
     close(fd);
@@ -461,7 +463,7 @@ static const char *const denied[] = {
 
 #define KNOWN_SYSCALLS 451 /* later numbers are unknown to libseccomp 2.5.4, so to us: ENOSYS, as on an older kernel */
 
-static int seccomp_rules(scmp_filter_ctx f, int no_exec)
+static int jail_apply_seccomp_rules(scmp_filter_ctx f, int no_exec)
 {
     static const uint64_t ns[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID,
                                   CLONE_NEWNET};
@@ -489,7 +491,7 @@ static int seccomp_rules(scmp_filter_ctx f, int no_exec)
     return rc;
 }
 
-static int op_seccomp(char **a, struct err *e)
+static int jail_apply_op_seccomp(char **a, struct err *e)
 {
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
     int rc = -1;
@@ -498,7 +500,7 @@ static int op_seccomp(char **a, struct err *e)
         seccomp_attr_set(f, SCMP_FLTATR_CTL_NNP, 0);
         seccomp_attr_set(f, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
         seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-        rc = seccomp_rules(f, !strcmp(a[0], "noexec"));
+        rc = jail_apply_seccomp_rules(f, !strcmp(a[0], "noexec"));
         if (rc == 0)
             rc = seccomp_load(f);
         seccomp_release(f);
@@ -508,11 +510,12 @@ static int op_seccomp(char **a, struct err *e)
 
 int jail_inner(const char *plan, size_t n, struct err *e)
 {
-    static const struct op ops[] = {
-        {"cwd", 1, op_cwd}, {"limit", 2, op_limit},        {"uid", 1, op_uid},         {"caps", 0, op_caps},
-        {"nnp", 0, op_nnp}, {"landlock", -1, op_landlock}, {"seccomp", 1, op_seccomp},
+    static const struct jail_apply_op ops[] = {
+        {"cwd", 1, jail_apply_op_cwd}, {"limit", 2, jail_apply_op_limit},        {"uid", 1, jail_apply_op_uid},
+        {"caps", 0, jail_apply_op_caps},
+        {"nnp", 0, jail_apply_op_nnp}, {"landlock", -1, jail_apply_op_landlock}, {"seccomp", 1, jail_apply_op_seccomp},
     };
     struct half h = {ops, sizeof ops / sizeof ops[0]};
 
-    return plan_each(plan, n, run_line, &h, e);
+    return plan_each(plan, n, jail_apply_run_line, &h, e);
 }

@@ -25,7 +25,7 @@ static struct {
 } base;
 static pthread_once_t base_once = PTHREAD_ONCE_INIT;
 
-static int put(const char *folder, const char *file, const char *text)
+static int jail_cgroup_put(const char *folder, const char *file, const char *text)
 {
     char path[400];
     int fd, ok;
@@ -38,7 +38,7 @@ static int put(const char *folder, const char *file, const char *text)
     return ok ? 0 : -1;
 }
 
-static long get_key(const char *folder, const char *file, const char *key)
+static long jail_cgroup_get_key(const char *folder, const char *file, const char *key)
 {
     char path[400], word[64];
     long value = -1, v;
@@ -54,7 +54,7 @@ static long get_key(const char *folder, const char *file, const char *key)
     return value;
 }
 
-static bool exists_in(const char *folder, const char *file)
+static bool jail_cgroup_exists_in(const char *folder, const char *file)
 {
     char path[400];
 
@@ -63,7 +63,7 @@ static bool exists_in(const char *folder, const char *file)
 }
 
 /* Where our own process sits in a controller's tree: "/x/y"; "" when it is not mounted. */
-static void own_path(const char *controller, char *out, size_t n)
+static void jail_cgroup_own_path(const char *controller, char *out, size_t n)
 {
     char line[512];
     FILE *f = fopen("/proc/self/cgroup", "re");
@@ -86,7 +86,7 @@ static void own_path(const char *controller, char *out, size_t n)
 }
 
 /* Tries to make a group with the limit file in root + under; removes it again. */
-static bool works(const char *folder, const char *limit_file)
+static bool jail_cgroup_works(const char *folder, const char *limit_file)
 {
     char path[256], name[64];
     bool ok;
@@ -97,22 +97,22 @@ static bool works(const char *folder, const char *limit_file)
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (mkdir(path, 0755) < 0 && errno != EEXIST)
         return false;
-    ok = exists_in(path, limit_file) && access(path, W_OK) == 0;
+    ok = jail_cgroup_exists_in(path, limit_file) && access(path, W_OK) == 0;
     rmdir(path);
     return ok;
 }
 
-static void find_v1(const char *controller, const char *limit_file, char *ret, size_t n)
+static void jail_cgroup_find_v1(const char *controller, const char *limit_file, char *ret, size_t n)
 {
     char own[200], path[512];
     const char *tails[2];
 
-    own_path(controller, own, sizeof own);
+    jail_cgroup_own_path(controller, own, sizeof own);
     tails[0] = own;
     tails[1] = "";
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "/sys/fs/cgroup/%s%s", controller, strcmp(tails[i], "/") ? tails[i] : "");
-        if (works(path, limit_file) && strlen(path) < n) {
+        if (jail_cgroup_works(path, limit_file) && strlen(path) < n) {
             strcpy(ret, path);
             return;
         }
@@ -121,16 +121,17 @@ static void find_v1(const char *controller, const char *limit_file, char *ret, s
 
 /* v2: controllers must be enabled in the parent, which must hold no process itself (unless it is the real root). So
  * our group's parent, then the root, are candidates; systemd's delegated user slices are found by the first. */
-static void find_v2(const char *mount)
+static void jail_cgroup_find_v2(const char *mount)
 {
     char own[200], path[512], *slash;
 
-    own_path("", own, sizeof own);
+    jail_cgroup_own_path("", own, sizeof own);
     snprintf(path, sizeof path, "%s%s", mount, strcmp(own, "/") ? own : "");
     for (;;) {
-        put(path, "cgroup.subtree_control", "+memory");
-        put(path, "cgroup.subtree_control", "+pids");
-        if (works(path, "memory.max") && works(path, "pids.max") && strlen(path) < sizeof base.memory) {
+        jail_cgroup_put(path, "cgroup.subtree_control", "+memory");
+        jail_cgroup_put(path, "cgroup.subtree_control", "+pids");
+        if (jail_cgroup_works(path, "memory.max") && jail_cgroup_works(path, "pids.max") &&
+            strlen(path) < sizeof base.memory) {
             strcpy(base.memory, path);
             strcpy(base.pids, path);
             base.version = 2;
@@ -143,7 +144,7 @@ static void find_v2(const char *mount)
 }
 
 /* Removes groups whose maker is dead. */
-static void sweep(const char *folder)
+static void jail_cgroup_sweep(const char *folder)
 {
     DIR *d = folder[0] ? opendir(folder) : NULL;
     struct dirent *de;
@@ -159,30 +160,30 @@ static void sweep(const char *folder)
         closedir(d);
 }
 
-static void find_base(void)
+static void jail_cgroup_find_base(void)
 {
     if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) {
-        find_v2("/sys/fs/cgroup");
+        jail_cgroup_find_v2("/sys/fs/cgroup");
     } else {
-        find_v1("memory", "memory.limit_in_bytes", base.memory, sizeof base.memory);
-        find_v1("pids", "pids.max", base.pids, sizeof base.pids);
+        jail_cgroup_find_v1("memory", "memory.limit_in_bytes", base.memory, sizeof base.memory);
+        jail_cgroup_find_v1("pids", "pids.max", base.pids, sizeof base.pids);
         if (base.memory[0] || base.pids[0])
             base.version = 1;
         else
-            find_v2("/sys/fs/cgroup/unified");
+            jail_cgroup_find_v2("/sys/fs/cgroup/unified");
     }
-    sweep(base.memory);
+    jail_cgroup_sweep(base.memory);
     if (strcmp(base.memory, base.pids))
-        sweep(base.pids);
+        jail_cgroup_sweep(base.pids);
 }
 
 int jail_cgroup_version(void)
 {
-    pthread_once(&base_once, find_base);
+    pthread_once(&base_once, jail_cgroup_find_base);
     return base.version;
 }
 
-static bool make_one(const char *parent, const char *name, char *ret, size_t n)
+static bool jail_cgroup_make_one(const char *parent, const char *name, char *ret, size_t n)
 {
     if (!parent[0] || (size_t)snprintf(ret, n, "%s/%s", parent, name) >= n ||
         (mkdir(ret, 0755) < 0 && errno != EEXIST)) {
@@ -197,20 +198,21 @@ void jail_cgroup_make(struct jail_cgroup *g, size_t memory_bytes, int pids)
     static atomic_uint count;
     char name[64], text[32];
 
-    pthread_once(&base_once, find_base);
+    pthread_once(&base_once, jail_cgroup_find_base);
     memset(g, 0, sizeof *g);
     snprintf(name, sizeof name, "mc-%d-%u", (int)getpid(), atomic_fetch_add(&count, 1));
     snprintf(text, sizeof text, "%zu", memory_bytes ? memory_bytes : JAIL_MEMORY);
-    if (make_one(base.memory, name, g->memory, sizeof g->memory)) {
-        put(g->memory, base.version == 2 ? "memory.max" : "memory.limit_in_bytes", text);
+    if (jail_cgroup_make_one(base.memory, name, g->memory, sizeof g->memory)) {
+        jail_cgroup_put(g->memory, base.version == 2 ? "memory.max" : "memory.limit_in_bytes", text);
         if (base.version == 2)
-            put(g->memory, "memory.swap.max", "0"), put(g->memory, "memory.oom.group", "1");
+            jail_cgroup_put(g->memory, "memory.swap.max", "0"), jail_cgroup_put(g->memory, "memory.oom.group", "1");
         else
-            put(g->memory, "memory.memsw.limit_in_bytes", text), put(g->memory, "memory.swappiness", "0");
+            jail_cgroup_put(g->memory, "memory.memsw.limit_in_bytes", text),
+                jail_cgroup_put(g->memory, "memory.swappiness", "0");
     }
-    if (make_one(base.pids, name, g->pids, sizeof g->pids)) {
+    if (jail_cgroup_make_one(base.pids, name, g->pids, sizeof g->pids)) {
         snprintf(text, sizeof text, "%d", (pids ? pids : 64) + 2); /* mcjail and the fork server's middle process */
-        put(g->pids, "pids.max", text);
+        jail_cgroup_put(g->pids, "pids.max", text);
     }
 }
 
@@ -226,9 +228,9 @@ int jail_cgroup_add(const struct jail_cgroup *g, pid_t pid)
     } else {
         i = 0;
     }
-    if (g->memory[0] && put(g->memory, "cgroup.procs", text + i) < 0)
+    if (g->memory[0] && jail_cgroup_put(g->memory, "cgroup.procs", text + i) < 0)
         return -1;
-    if (g->pids[0] && strcmp(g->pids, g->memory) && put(g->pids, "cgroup.procs", text + i) < 0)
+    if (g->pids[0] && strcmp(g->pids, g->memory) && jail_cgroup_put(g->pids, "cgroup.procs", text + i) < 0)
         return -1;
     return 0;
 }
@@ -253,11 +255,11 @@ long jail_cgroup_kills(const struct jail_cgroup *g)
 {
     if (!g->memory[0])
         return -1;
-    return get_key(g->memory, base.version == 2 ? "memory.events" : "memory.oom_control", "oom_kill");
+    return jail_cgroup_get_key(g->memory, base.version == 2 ? "memory.events" : "memory.oom_control", "oom_kill");
 }
 
 /* A group can be busy for a moment after its last member died. */
-static void remove_one(const char *folder)
+static void jail_cgroup_remove_one(const char *folder)
 {
     for (int i = 0; folder[0] && i < 20 && rmdir(folder) < 0 && errno == EBUSY; i++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -265,15 +267,15 @@ static void remove_one(const char *folder)
 
 void jail_cgroup_remove(struct jail_cgroup *g)
 {
-    remove_one(g->memory);
+    jail_cgroup_remove_one(g->memory);
     if (strcmp(g->memory, g->pids))
-        remove_one(g->pids);
+        jail_cgroup_remove_one(g->pids);
     memset(g, 0, sizeof *g);
 }
 
 /* The watch ------------------------------------------------------------------------------------------------------ */
 
-static size_t resident_of(int pid)
+static size_t jail_cgroup_resident_of(int pid)
 {
     char path[64];
     size_t pages = 0, shared = 0;
@@ -309,7 +311,7 @@ size_t jail_resident(pid_t box)
             continue;
         have[n] = 0;
         if (!strcmp(have, want))
-            total += resident_of(pid);
+            total += jail_cgroup_resident_of(pid);
     }
     closedir(d);
     return total;

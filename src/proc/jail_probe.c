@@ -24,7 +24,7 @@ const char *jail_layer_name(unsigned bit)
 }
 
 /* Makes a real jail with these layers and asks mcjail whether it stands. */
-static bool stands(unsigned held, char *why, size_t n_why)
+static bool jail_probe_stands(unsigned held, char *why, size_t n_why)
 {
     static const int none[3] = {-1, -1, -1};
     static char *const env[] = {NULL};
@@ -55,7 +55,7 @@ static bool stands(unsigned held, char *why, size_t n_why)
     return ok;
 }
 
-static void *load_filter(void *ret_loaded)
+static void *jail_probe_load_filter(void *ret_loaded)
 {
     static const char plan[] = "nnp\nseccomp\tnoexec\n";
 
@@ -74,7 +74,7 @@ bool jail_seccomp_holds(void)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&t, NULL, load_filter, &loaded);
+    rc = pthread_create(&t, NULL, jail_probe_load_filter, &loaded);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return rc == 0 && pthread_join(t, NULL) == 0 && loaded;
 }
@@ -89,14 +89,14 @@ static void probe_namespaces(char *why, size_t n)
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         if ((tries[i] & JAIL_ROOT) && geteuid() != 0)
             continue;
-        if (stands(tries[i], why, n)) {
+        if (jail_probe_stands(tries[i], why, n)) {
             layers.held |= tries[i] | JAIL_NAMESPACES;
             return;
         }
     }
 }
 
-static void probe(void)
+static void jail_probe_probe(void)
 {
     struct jail_cgroup g;
     char why[320] = "";
@@ -128,6 +128,6 @@ static void probe(void)
 
 const struct jail_layers *jail_probe(void)
 {
-    pthread_once(&once, probe);
+    pthread_once(&once, jail_probe_probe);
     return &layers;
 }

@@ -21,12 +21,12 @@
 
 extern char **environ;
 
-static void report_error(const struct err *e)
+static void mcjail_report_error(const struct err *e)
 {
     dprintf(STATUS_FD, "error %s\n", e->msg);
 }
 
-static int read_plan(struct buf *plan)
+static int mcjail_read_plan(struct buf *plan)
 {
     char chunk[4096];
     ssize_t n;
@@ -41,7 +41,7 @@ static int read_plan(struct buf *plan)
 }
 
 /* The program's side of the fork. STATUS_FD is close-on-exec: the program cannot write reports. */
-static void run_program(const struct buf *plan, char **argv)
+static void mcjail_run_program(const struct buf *plan, char **argv)
 {
     struct err e = ERR_INIT;
     sigset_t none;
@@ -53,11 +53,11 @@ static void run_program(const struct buf *plan, char **argv)
         execvp(argv[0], argv);
         err_sys(&e, "cannot run '%s'", argv[0]);
     }
-    report_error(&e);
+    mcjail_report_error(&e);
     _exit(127);
 }
 
-static void finish(int code)
+static void mcjail_finish(int code)
 {
     kill(-1, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
@@ -66,7 +66,7 @@ static void finish(int code)
 }
 
 /* Reaps until the program ends or the other end of the status socket goes away. */
-static void watch(pid_t program, int sigfd)
+static void mcjail_watch(pid_t program, int sigfd)
 {
     struct pollfd p[2] = {{.fd = sigfd, .events = POLLIN}, {.fd = STATUS_FD, .events = POLLIN}};
 
@@ -78,14 +78,14 @@ static void watch(pid_t program, int sigfd)
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
             if (pid == program) {
                 dprintf(STATUS_FD, "exit %d\n", status);
-                finish(0);
+                mcjail_finish(0);
             }
         if (poll(p, 2, -1) < 0 && errno != EINTR)
-            finish(1);
+            mcjail_finish(1);
         if (p[1].revents)
-            finish(1);
+            mcjail_finish(1);
         if (p[0].revents && read(sigfd, &si, sizeof si) < 0 && errno != EINTR && errno != EAGAIN)
-            finish(1);
+            mcjail_finish(1);
     }
 }
 
@@ -100,10 +100,10 @@ int main(int argc, char **argv)
     fcntl(STATUS_FD, F_SETFD, FD_CLOEXEC);
     signal(SIGPIPE, SIG_IGN);
     buf_init(&plan, 1 << 20);
-    if (read_plan(&plan) < 0 || jail_outer(plan.p, plan.n, &e) < 0) {
+    if (mcjail_read_plan(&plan) < 0 || jail_outer(plan.p, plan.n, &e) < 0) {
         if (!e.msg[0])
             err_set(&e, ERR_ENV, "jail: cannot read the plan");
-        report_error(&e);
+        mcjail_report_error(&e);
         return 126;
     }
     sigemptyset(&chld);
@@ -115,11 +115,11 @@ int main(int argc, char **argv)
         signal(SIGPIPE, SIG_DFL);
         program = fork();
         if (program == 0)
-            run_program(&plan, argv + 1);
+            mcjail_run_program(&plan, argv + 1);
         signal(SIGPIPE, SIG_IGN);
         if (program < 0) {
             err_sys(&e, "jail: cannot fork");
-            report_error(&e);
+            mcjail_report_error(&e);
             return 126;
         }
         close(0);
@@ -127,5 +127,5 @@ int main(int argc, char **argv)
         close(2);
     }
     dprintf(STATUS_FD, "ready\n");
-    watch(program, sigfd);
+    mcjail_watch(program, sigfd);
 }

@@ -90,7 +90,7 @@ struct jail_spec proc_jail_compiler(const char *const *ro, const char *const *rw
 
 /* Starting ------------------------------------------------------------------------------------------------------ */
 
-static char *find_program(const char *name, char *const *env)
+static char *proc_find_program(const char *name, char *const *env)
 {
     const char *path = "/usr/bin:/bin";
     char *copy, *save = NULL, *found = NULL;
@@ -112,7 +112,7 @@ static char *find_program(const char *name, char *const *env)
     return found;
 }
 
-static int start_jailed(struct proc *p, const struct proc_spec *s, char **env, const int stdio[3], struct err *e)
+static int proc_start_jailed(struct proc *p, const struct proc_spec *s, char **env, const int stdio[3], struct err *e)
 {
     const struct jail_layers *l = jail_probe();
     struct jail_spec spec = *s->jail;
@@ -135,10 +135,10 @@ static int start_jailed(struct proc *p, const struct proc_spec *s, char **env, c
     return rc;
 }
 
-static int start_plain(struct proc *p, const struct proc_spec *s, char **env, const int stdio[3], struct err *e)
+static int proc_start_plain(struct proc *p, const struct proc_spec *s, char **env, const int stdio[3], struct err *e)
 {
     struct spawn sp = {.argv = s->argv, .env = env, .cwd = s->cwd, .n_fds = 3, .group = true, .die_with_us = true};
-    char *path = find_program(s->argv[0], env);
+    char *path = proc_find_program(s->argv[0], env);
     int rc;
 
     if (!path)
@@ -150,14 +150,14 @@ static int start_plain(struct proc *p, const struct proc_spec *s, char **env, co
     return rc;
 }
 
-static void close_fd(int *fd)
+static void proc_close_fd(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
 }
 
-static int open_pipes(struct proc *p, int theirs[3], bool input)
+static int proc_open_pipes(struct proc *p, int theirs[3], bool input)
 {
     int a[2], b[2], c[2];
 
@@ -184,13 +184,13 @@ static int open_pipes(struct proc *p, int theirs[3], bool input)
     return 0;
 }
 
-static void release(struct proc *p)
+static void proc_release(struct proc *p)
 {
-    close_fd(&p->in);
-    close_fd(&p->out);
-    close_fd(&p->err);
-    close_fd(&p->status);
-    close_fd(&p->pidfd);
+    proc_close_fd(&p->in);
+    proc_close_fd(&p->out);
+    proc_close_fd(&p->err);
+    proc_close_fd(&p->status);
+    proc_close_fd(&p->pidfd);
     buf_free(&p->text);
     free(p->input);
     free(p);
@@ -217,17 +217,17 @@ int proc_start(const struct proc_spec *s, struct proc **ret, struct err *e)
     p->start = now_s();
     p->timeout_s = s->timeout_s;
     p->deadline = s->timeout_s > 0 ? p->start + s->timeout_s : 0;
-    if (open_pipes(p, theirs, s->in != NULL) < 0)
+    if (proc_open_pipes(p, theirs, s->in != NULL) < 0)
         rc = err_sys(e, "cannot start '%s'", s->argv[0]);
     else
-        rc = s->jail ? start_jailed(p, s, env, theirs, e) : start_plain(p, s, env, theirs, e);
+        rc = s->jail ? proc_start_jailed(p, s, env, theirs, e) : proc_start_plain(p, s, env, theirs, e);
     for (int i = 0; i < 3; i++)
-        close_fd(&theirs[i]);
+        proc_close_fd(&theirs[i]);
     names_free(env, n_env);
     if (rc < 0) {
         buf_free(&p->r.out);
         buf_free(&p->r.err);
-        release(p);
+        proc_release(p);
         return -1;
     }
     p->pidfd = pidfd_open(p->pid, 0);
@@ -237,7 +237,7 @@ int proc_start(const struct proc_spec *s, struct proc **ret, struct err *e)
 
 /* Running ------------------------------------------------------------------------------------------------------- */
 
-static void kill_all(struct proc *p, enum proc_why why)
+static void proc_kill_all(struct proc *p, enum proc_why why)
 {
     if (p->killed || p->ended)
         return;
@@ -248,10 +248,10 @@ static void kill_all(struct proc *p, enum proc_why why)
 
 void proc_kill(struct proc *p)
 {
-    kill_all(p, PROC_STOPPED);
+    proc_kill_all(p, PROC_STOPPED);
 }
 
-static void drain(struct proc *p, int *fd, struct buf *to)
+static void proc_drain(struct proc *p, int *fd, struct buf *to)
 {
     char chunk[65536];
     ssize_t n;
@@ -263,13 +263,13 @@ static void drain(struct proc *p, int *fd, struct buf *to)
             break;
         buf_add(to, chunk, (size_t)n);
         if (to->cut && p->output_kills)
-            kill_all(p, PROC_OUTPUT);
+            proc_kill_all(p, PROC_OUTPUT);
     }
     if (*fd >= 0 && n == 0)
-        close_fd(fd);
+        proc_close_fd(fd);
 }
 
-static void feed(struct proc *p)
+static void proc_feed(struct proc *p)
 {
     while (p->in >= 0 && p->at_in < p->n_in) {
         ssize_t n = write(p->in, p->input + p->at_in, p->n_in - p->at_in);
@@ -281,10 +281,10 @@ static void feed(struct proc *p)
             break; /* it does not want the rest */
         p->at_in += (size_t)n;
     }
-    close_fd(&p->in);
+    proc_close_fd(&p->in);
 }
 
-static void read_status(struct proc *p)
+static void proc_read_status(struct proc *p)
 {
     char chunk[1024];
     ssize_t n = recv(p->status, chunk, sizeof chunk, MSG_DONTWAIT);
@@ -292,10 +292,10 @@ static void read_status(struct proc *p)
     if (n > 0)
         buf_add(&p->text, chunk, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        close_fd(&p->status);
+        proc_close_fd(&p->status);
 }
 
-static void watch_memory(struct proc *p)
+static void proc_watch_memory(struct proc *p)
 {
     double now = now_s();
 
@@ -303,10 +303,10 @@ static void watch_memory(struct proc *p)
         return;
     p->last_watch = now;
     if (jail_resident(p->pid) > p->memory_limit)
-        kill_all(p, PROC_MEMORY);
+        proc_kill_all(p, PROC_MEMORY);
 }
 
-static int add_polls(struct proc *p, struct pollfd *v)
+static int proc_add_polls(struct proc *p, struct pollfd *v)
 {
     int n = 0;
 
@@ -323,7 +323,7 @@ static int add_polls(struct proc *p, struct pollfd *v)
 }
 
 /* SIGPIPE would end us when the program closes its input early: it is blocked while we write, then thrown away. */
-static void feed_quietly(struct proc *p)
+static void proc_feed_quietly(struct proc *p)
 {
     sigset_t pipe_set, old, pending;
     bool was;
@@ -335,7 +335,7 @@ static void feed_quietly(struct proc *p)
     sigpending(&pending);
     was = sigismember(&pending, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
-    feed(p);
+    proc_feed(p);
     if (!was)
         while (sigtimedwait(&pipe_set, NULL, &(struct timespec){0, 0}) > 0)
             ;
@@ -343,18 +343,18 @@ static void feed_quietly(struct proc *p)
 }
 
 /* Moves bytes, looks at the clock and the memory. True when the program has ended. */
-static bool step(struct proc *p)
+static bool proc_step(struct proc *p)
 {
     siginfo_t si = {0};
 
-    drain(p, &p->out, &p->r.out);
-    drain(p, &p->err, &p->r.err);
-    feed_quietly(p);
+    proc_drain(p, &p->out, &p->r.out);
+    proc_drain(p, &p->err, &p->r.err);
+    proc_feed_quietly(p);
     if (p->status >= 0)
-        read_status(p);
+        proc_read_status(p);
     if (p->deadline > 0 && now_s() > p->deadline)
-        kill_all(p, PROC_TIMEOUT);
-    watch_memory(p);
+        proc_kill_all(p, PROC_TIMEOUT);
+    proc_watch_memory(p);
     if (!p->ended && waitid(P_PID, (id_t)p->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 && si.si_pid == p->pid)
         p->ended = true;
     return p->ended;
@@ -372,13 +372,13 @@ int proc_poll(struct proc *const *ps, int n, double wait_s)
         for (int i = 0; i < n; i++) {
             if (!ps[i])
                 continue;
-            if (step(ps[i]) && found < 0)
+            if (proc_step(ps[i]) && found < 0)
                 found = i;
             if (ps[i]->deadline > 0 && !ps[i]->killed && ps[i]->deadline < wake)
                 wake = ps[i]->deadline;
             if (ps[i]->memory_limit && now_s() + WATCH_S < wake)
                 wake = now_s() + WATCH_S;
-            k += add_polls(ps[i], v + k);
+            k += proc_add_polls(ps[i], v + k);
         }
         now = now_s();
         if (found >= 0 || now >= until || stop_requested())
@@ -393,7 +393,7 @@ int proc_poll(struct proc *const *ps, int n, double wait_s)
 
 /* Ending -------------------------------------------------------------------------------------------------------- */
 
-static void set_status(struct proc_result *r, int status)
+static void proc_set_status(struct proc_result *r, int status)
 {
     r->why = WIFSIGNALED(status) ? PROC_SIGNALED : PROC_EXITED;
     r->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -401,7 +401,7 @@ static void set_status(struct proc_result *r, int status)
 }
 
 /* What mcjail reported. -1 when the jail or the program could not be started. */
-static int read_report(struct proc *p, int status, struct err *e)
+static int proc_read_report(struct proc *p, int status, struct err *e)
 {
     char *error = strstr(p->text.p, "error "), *end = strstr(p->text.p, "exit ");
 
@@ -409,7 +409,7 @@ static int read_report(struct proc *p, int status, struct err *e)
         error[strcspn(error, "\n")] = 0;
         return err_set(e, ERR_ENV, "%s", error + 6);
     }
-    set_status(&p->r, end ? atoi(end + 5) : status);
+    proc_set_status(&p->r, end ? atoi(end + 5) : status);
     return 0;
 }
 
@@ -418,17 +418,17 @@ int proc_end(struct proc *p, struct proc_result *ret, struct err *e)
     struct rusage ru;
     int status = 0, rc = 0;
 
-    if (!step(p))
-        kill_all(p, PROC_STOPPED);
+    if (!proc_step(p))
+        proc_kill_all(p, PROC_STOPPED);
     if (!p->jailed)
         kill(-p->pid, SIGKILL); /* what it left behind in its group; the leader is not reaped yet, so the id is ours */
     while (wait4(p->pid, &status, 0, &ru) < 0 && errno == EINTR)
         ;
-    drain(p, &p->out, &p->r.out);
-    drain(p, &p->err, &p->r.err);
+    proc_drain(p, &p->out, &p->r.out);
+    proc_drain(p, &p->err, &p->r.err);
     while (p->status >= 0) {
         size_t before = p->text.n;
-        read_status(p);
+        proc_read_status(p);
         if (p->text.n == before)
             break;
     }
@@ -437,9 +437,9 @@ int proc_end(struct proc *p, struct proc_result *ret, struct err *e)
         (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
     p->r.max_rss = (size_t)ru.ru_maxrss * 1024;
     if (p->jailed)
-        rc = read_report(p, status, e);
+        rc = proc_read_report(p, status, e);
     else
-        set_status(&p->r, status);
+        proc_set_status(&p->r, status);
     if (p->killed)
         p->r.why = p->killed_for;
     else if (p->jailed && jail_cgroup_kills(&p->cgroup) > 0 && !(p->r.why == PROC_EXITED && p->r.code == 0))
@@ -451,7 +451,7 @@ int proc_end(struct proc *p, struct proc_result *ret, struct err *e)
         buf_free(&p->r.out);
         buf_free(&p->r.err);
     }
-    release(p);
+    proc_release(p);
     return rc;
 }
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct child {
+struct spawn_child {
     const struct spawn *s;
     char uid_map[32], gid_map[32];
     pid_t parent;
@@ -22,7 +22,7 @@ struct child {
     int report; /* -1; in a build with AddressSanitizer a pipe for the error */
 };
 
-static int write_text(const char *path, const char *text)
+static int spawn_write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC), ok;
 
@@ -34,17 +34,18 @@ static int write_text(const char *path, const char *text)
 }
 
 /* A process that maps its own user may do so without privileges; setgroups must be given up first. */
-static int map_user(const struct child *c)
+static int spawn_map_user(const struct spawn_child *c)
 {
     if (!(c->s->ns_flags & CLONE_NEWUSER))
         return 0;
-    return write_text("/proc/self/setgroups", "deny") < 0 || write_text("/proc/self/uid_map", c->uid_map) < 0 ||
-                   write_text("/proc/self/gid_map", c->gid_map) < 0
+    return spawn_write_text("/proc/self/setgroups", "deny") < 0 ||
+           spawn_write_text("/proc/self/uid_map", c->uid_map) < 0 ||
+                   spawn_write_text("/proc/self/gid_map", c->gid_map) < 0
                ? -1
                : 0;
 }
 
-static int place_fds(struct child *c)
+static int spawn_place_fds(struct spawn_child *c)
 {
     const struct spawn *s = c->s;
     int high[8], first = s->n_fds;
@@ -65,9 +66,9 @@ static int place_fds(struct child *c)
     return 0;
 }
 
-static int child_main(void *arg)
+static int spawn_child_main(void *arg)
 {
-    struct child *c = arg;
+    struct spawn_child *c = arg;
     const struct spawn *s = c->s;
     sigset_t none;
 
@@ -79,9 +80,9 @@ static int child_main(void *arg)
         goto fail;
     if (s->group && setpgid(0, 0) < 0)
         goto fail;
-    if (map_user(c) < 0 || (s->cgroup && jail_cgroup_add(s->cgroup, 0) < 0))
+    if (spawn_map_user(c) < 0 || (s->cgroup && jail_cgroup_add(s->cgroup, 0) < 0))
         goto fail;
-    if ((s->cwd && chdir(s->cwd) < 0) || place_fds(c) < 0)
+    if ((s->cwd && chdir(s->cwd) < 0) || spawn_place_fds(c) < 0)
         goto fail;
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(s->path, s->argv, s->env);
@@ -94,7 +95,7 @@ fail:
 
 #ifdef __SANITIZE_ADDRESS__
 /* AddressSanitizer keeps books on stacks and memory that a child sharing them would upset: a copy, then, and a pipe. */
-static pid_t begin(struct child *c, int ns_flags)
+static pid_t spawn_begin(struct spawn_child *c, int ns_flags)
 {
     int p[2], error;
     pid_t pid;
@@ -104,7 +105,7 @@ static pid_t begin(struct child *c, int ns_flags)
     c->report = p[1];
     pid = (pid_t)syscall(SYS_clone, SIGCHLD | ns_flags, NULL, NULL, NULL, NULL);
     if (pid == 0)
-        child_main(c);
+        spawn_child_main(c);
     close(p[1]);
     if (pid > 0 && read(p[0], &error, sizeof error) == sizeof error)
         c->error = error;
@@ -112,7 +113,7 @@ static pid_t begin(struct child *c, int ns_flags)
     return pid;
 }
 #else
-static pid_t begin(struct child *c, int ns_flags)
+static pid_t spawn_begin(struct spawn_child *c, int ns_flags)
 {
     size_t size = 256 << 10;
     char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -120,7 +121,7 @@ static pid_t begin(struct child *c, int ns_flags)
 
     if (stack == MAP_FAILED)
         return -1;
-    pid = clone(child_main, stack + size, CLONE_VM | CLONE_VFORK | SIGCHLD | ns_flags, c);
+    pid = clone(spawn_child_main, stack + size, CLONE_VM | CLONE_VFORK | SIGCHLD | ns_flags, c);
     munmap(stack, size);
     return pid;
 }
@@ -128,7 +129,7 @@ static pid_t begin(struct child *c, int ns_flags)
 
 int spawn(const struct spawn *s, pid_t *ret_pid, struct err *e)
 {
-    struct child c = {.s = s, .parent = getpid(), .report = -1};
+    struct spawn_child c = {.s = s, .parent = getpid(), .report = -1};
     sigset_t all, old;
     pid_t pid;
 
@@ -136,7 +137,7 @@ int spawn(const struct spawn *s, pid_t *ret_pid, struct err *e)
     snprintf(c.gid_map, sizeof c.gid_map, "0 %u 1", (unsigned)getegid());
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* no handler of ours may run in the child */
-    pid = begin(&c, s->ns_flags);
+    pid = spawn_begin(&c, s->ns_flags);
     if (pid < 0)
         c.error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -62,7 +62,7 @@ void queue_close(struct queue *q)
     free(q);
 }
 
-static const char *or_empty(const char *s)
+static const char *queue_or_empty(const char *s)
 {
     return s ? s : "";
 }
@@ -91,7 +91,7 @@ int queue_put(struct queue *q, const struct queue_item *it, int64_t *ret_id, str
         " ON CONFLICT(key) DO NOTHING RETURNING id";
     struct sql_rows r;
     int found;
-    int64_t n = sql_run(q->db, &r, e, text, "tttiti", it->key, or_empty(it->lane), or_empty(it->owner),
+    int64_t n = sql_run(q->db, &r, e, text, "tttiti", it->key, queue_or_empty(it->lane), queue_or_empty(it->owner),
                         (int64_t)it->priority, it->payload,
                         (int64_t)(it->attempts > 0 ? it->attempts : QUEUE_ATTEMPTS));
 
@@ -113,7 +113,7 @@ int queue_put(struct queue *q, const struct queue_item *it, int64_t *ret_id, str
     " state = CASE WHEN cancel = 1 THEN 4 WHEN attempt >= attempts THEN 3 ELSE 0 END,"                       \
     " result = " X ", ended = CASE WHEN cancel = 1 OR attempt >= attempts THEN " LATER " ELSE 0 END"
 
-static int reap(struct queue *q, struct err *e)
+static int queue_reap(struct queue *q, struct err *e)
 {
     static const char any[] = "SELECT 1 FROM job WHERE state = 1 AND expires < {now} LIMIT 1";
     static const char text[] = "UPDATE job SET" ATTEMPT_OVER(
@@ -130,8 +130,8 @@ static int reap(struct queue *q, struct err *e)
     return sql_run(q->db, NULL, e, text, "") < 0 || sql_notify(q->db, e) < 0 ? -1 : 0;
 }
 
-static int claim_once(struct queue *q, const char *lane, const char *worker, double lease_s,
-                      struct queue_job *ret, struct err *e)
+static int queue_claim_once(struct queue *q, const char *lane, const char *worker, double lease_s,
+                            struct queue_job *ret, struct err *e)
 {
     static const char text[] =
         "UPDATE job SET state = 1, attempt = attempt + 1, lease = lease + 1, worker = $1, expires = {now} + "
@@ -154,7 +154,7 @@ static int claim_once(struct queue *q, const char *lane, const char *worker, dou
 
 /* Waiting workers look before they ask for the write lock, so that an idle pool does not keep others from it. Who just
  * had a job asks at once. */
-static int has_work(struct queue *q, const char *lane, struct err *e)
+static int queue_has_work(struct queue *q, const char *lane, struct err *e)
 {
     struct sql_rows r;
     int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE lane = $1 AND state = 0 ORDER BY priority DESC, rank, "
@@ -171,11 +171,11 @@ int queue_claim(struct queue *q, const char *lane, const char *worker, double le
 {
     double deadline = now_s() + wait_s;
 
-    for (lane = or_empty(lane);;) {
-        int got = reap(q, e) < 0 ? -1 : q->busy ? 1 : has_work(q, lane, e);
+    for (lane = queue_or_empty(lane);;) {
+        int got = queue_reap(q, e) < 0 ? -1 : q->busy ? 1 : queue_has_work(q, lane, e);
         double left = deadline - now_s();
         if (got == 1)
-            got = claim_once(q, lane, worker, lease_s, ret, e);
+            got = queue_claim_once(q, lane, worker, lease_s, ret, e);
         q->busy = got == 1;
         if (got != 0 || left <= 0 || stop_requested())
             return got;
@@ -199,7 +199,7 @@ int queue_heartbeat(struct queue *q, const struct queue_job *j, double lease_s, 
 }
 
 /* Did this very lease end it before? A statement whose answer was lost on the way is run again. */
-static int finished_by(struct queue *q, const struct queue_job *j, struct err *e)
+static int queue_finished_by(struct queue *q, const struct queue_job *j, struct err *e)
 {
     struct sql_rows r;
     int64_t n = sql_run(q->db, &r, e, "SELECT 1 FROM job WHERE id = $1 AND lease = $2 AND state = 2", "ii",
@@ -217,7 +217,7 @@ int queue_finish(struct queue *q, const struct queue_job *j, const char *result,
     int64_t n = sql_run(q->db, NULL, e, text, "tii", result, j->id, j->lease);
 
     if (n == 0)
-        return finished_by(q, j, e);
+        return queue_finished_by(q, j, e);
     return n < 0 || sql_notify(q->db, e) < 0 ? -1 : 1;
 }
 
@@ -321,7 +321,7 @@ int queue_ended_now(struct queue *q, double *ret_cursor, struct err *e)
     return 0;
 }
 
-static json_t *job_row(const struct sql_rows *r, int i)
+static json_t *queue_job_row(const struct sql_rows *r, int i)
 {
     return json_pack("{s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:f}", "id", (json_int_t)sql_int(r, i, 0), "state",
                      (json_int_t)sql_int(r, i, 1), "owner", sql_cell(r, i, 2), "lane", sql_cell(r, i, 3), "priority",
@@ -339,11 +339,11 @@ json_t *queue_list(struct queue *q, const char *owner, int state, int n, struct 
     struct sql_rows r;
     json_t *all;
 
-    if (sql_run(q->db, &r, e, text, "itii", (int64_t)!owner, or_empty(owner), (int64_t)state, (int64_t)n) < 0)
+    if (sql_run(q->db, &r, e, text, "itii", (int64_t)!owner, queue_or_empty(owner), (int64_t)state, (int64_t)n) < 0)
         return NULL;
     all = json_array();
     for (int i = 0; i < r.n; i++)
-        json_array_append_new(all, job_row(&r, i));
+        json_array_append_new(all, queue_job_row(&r, i));
     sql_rows_free(&r);
     return all;
 }

@@ -40,7 +40,7 @@ struct pg {
 #define PQ_ROW(name) {#name, (void **)&pq.name},
 static const struct dl_name pq_names[] = {PQ_CALLS(PQ_ROW){NULL, NULL}};
 
-static int broken(struct pg *p, struct err *e)
+static int sql_postgres_broken(struct pg *p, struct err *e)
 {
     char text[600];
 
@@ -50,48 +50,48 @@ static int broken(struct pg *p, struct err *e)
     return err_set(e, ERR_ENV, "job queue: PostgreSQL says: %s", text);
 }
 
-static bool ended_well(const PGresult *r)
+static bool sql_postgres_ended_well(const PGresult *r)
 {
     ExecStatusType st = pq.PQresultStatus(r);
 
     return st == PGRES_TUPLES_OK || st == PGRES_COMMAND_OK;
 }
 
-static int simple(struct pg *p, const char *text, struct err *e)
+static int sql_postgres_simple(struct pg *p, const char *text, struct err *e)
 {
     PGresult *r = pq.PQexec(p->c, text);
-    int rc = ended_well(r) ? 0 : broken(p, e);
+    int rc = sql_postgres_ended_well(r) ? 0 : sql_postgres_broken(p, e);
 
     pq.PQclear(r);
     return rc;
 }
 
 /* Text of one value, or NULL if nothing came back; caller frees. */
-static char *one_value(struct pg *p, const char *text)
+static char *sql_postgres_one_value(struct pg *p, const char *text)
 {
     PGresult *r = pq.PQexec(p->c, text);
-    char *v = ended_well(r) && pq.PQntuples(r) > 0 ? xstrdup(pq.PQgetvalue(r, 0, 0)) : NULL;
+    char *v = sql_postgres_ended_well(r) && pq.PQntuples(r) > 0 ? xstrdup(pq.PQgetvalue(r, 0, 0)) : NULL;
 
     pq.PQclear(r);
     return v;
 }
 
-static void no_notice(void *ctx, const char *text) {}
+static void sql_postgres_no_notice(void *ctx, const char *text) {}
 
 /* The schema is made by one of those who come at once: the others wait for its lock, then find the version.
  */
-static int make_schema(struct pg *p, const char *schema, int version, struct err *e)
+static int sql_postgres_make_schema(struct pg *p, const char *schema, int version, struct err *e)
 {
     char *have, *stamp = xasprintf("INSERT INTO musacoder_queue(version) VALUES(%d)", version);
     int rc = -1;
 
-    if (simple(p,
-               "BEGIN; SELECT pg_advisory_xact_lock(6879831); CREATE TABLE IF NOT EXISTS "
-               "musacoder_queue(version INTEGER)",
-               e) == 0) {
-        have = one_value(p, "SELECT version FROM musacoder_queue");
+    if (sql_postgres_simple(p,
+                            "BEGIN; SELECT pg_advisory_xact_lock(6879831); CREATE TABLE IF NOT EXISTS "
+                            "musacoder_queue(version INTEGER)",
+                            e) == 0) {
+        have = sql_postgres_one_value(p, "SELECT version FROM musacoder_queue");
         if (!have)
-            rc = simple(p, schema, e) < 0 || simple(p, stamp, e) < 0 ? -1 : 0;
+            rc = sql_postgres_simple(p, schema, e) < 0 || sql_postgres_simple(p, stamp, e) < 0 ? -1 : 0;
         else if (atoi(have) == version)
             rc = 0;
         else
@@ -101,16 +101,16 @@ static int make_schema(struct pg *p, const char *schema, int version, struct err
                 have, version);
         free(have);
         if (rc == 0)
-            rc = simple(p, "COMMIT", e);
+            rc = sql_postgres_simple(p, "COMMIT", e);
         else
-            simple(p, "ROLLBACK", NULL);
+            sql_postgres_simple(p, "ROLLBACK", NULL);
     }
     free(stamp);
     return rc;
 }
 
 /* Where the URL says nothing else: a server that a broken network hides is noticed within half a minute. */
-static PGconn *connect_to(const char *url)
+static PGconn *sql_postgres_connect_to(const char *url)
 {
     static const char *const names[] = {"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
                                         "tcp_user_timeout", "fallback_application_name", "dbname", NULL};
@@ -119,16 +119,17 @@ static PGconn *connect_to(const char *url)
     return pq.PQconnectdbParams(names, values, 1);
 }
 
-static int pg_open(const char *url, const char *schema, int version, void **ret, struct err *e)
+static int sql_postgres_pg_open(const char *url, const char *schema, int version, void **ret, struct err *e)
 {
     struct pg *p;
 
     if (dl_load("libpq.so.5", "libpq5", pq_names, e) < 0)
         return -1;
     p = xcalloc(1, sizeof *p);
-    p->c = connect_to(url);
-    pq.PQsetNoticeProcessor(p->c, no_notice, NULL);
-    if (pq.PQstatus(p->c) != CONNECTION_OK ? broken(p, e) < 0 : make_schema(p, schema, version, e) < 0) {
+    p->c = sql_postgres_connect_to(url);
+    pq.PQsetNoticeProcessor(p->c, sql_postgres_no_notice, NULL);
+    if (pq.PQstatus(p->c) != CONNECTION_OK ? sql_postgres_broken(p, e) < 0
+        : sql_postgres_make_schema(p, schema, version, e) < 0) {
         pq.PQfinish(p->c);
         free(p);
         return -1;
@@ -137,7 +138,7 @@ static int pg_open(const char *url, const char *schema, int version, void **ret,
     return 0;
 }
 
-static void pg_close(void *db)
+static void sql_postgres_pg_close(void *db)
 {
     struct pg *p = db;
 
@@ -145,38 +146,38 @@ static void pg_close(void *db)
     free(p);
 }
 
-static bool lost(struct pg *p)
+static bool sql_postgres_lost(struct pg *p)
 {
     return pq.PQstatus(p->c) != CONNECTION_OK;
 }
 
 /* Connects again; false if that did not help this time. */
-static bool connect_again(struct pg *p)
+static bool sql_postgres_connect_again(struct pg *p)
 {
     pq.PQreset(p->c);
     p->n_prepared = 0;
     p->listens = false;
-    return !lost(p);
+    return !sql_postgres_lost(p);
 }
 
-static void name_of(const char *text, char out[32])
+static void sql_postgres_name_of(const char *text, char out[32])
 {
     snprintf(out, 32, "s%p", (const void *)text);
 }
 
 /* 0 once it is prepared, else -1 and the failure, which may be NULL. */
-static int prepare(struct pg *p, const char *text, PGresult **ret)
+static int sql_postgres_prepare(struct pg *p, const char *text, PGresult **ret)
 {
     char name[32], *spelled;
 
     for (int i = 0; i < p->n_prepared; i++)
         if (p->prepared[i] == text)
             return 0;
-    name_of(text, name);
+    sql_postgres_name_of(text, name);
     spelled = sql_spell(&sql_postgres, text);
     *ret = pq.PQprepare(p->c, name, spelled, 0, NULL);
     free(spelled);
-    if (!ended_well(*ret))
+    if (!sql_postgres_ended_well(*ret))
         return -1;
     pq.PQclear(*ret);
     if (p->n_prepared < PREPARED)
@@ -184,7 +185,7 @@ static int prepare(struct pg *p, const char *text, PGresult **ret)
     return 0;
 }
 
-static PGresult *execute(struct pg *p, const char *text, const struct sql_value *v, int n)
+static PGresult *sql_postgres_execute(struct pg *p, const char *text, const struct sql_value *v, int n)
 {
     char numbers[SQL_PARAMS][32], name[32];
     const char *values[SQL_PARAMS];
@@ -196,11 +197,11 @@ static PGresult *execute(struct pg *p, const char *text, const struct sql_value 
             snprintf(numbers[i], sizeof *numbers, "%.17g", v[i].d);
         values[i] = v[i].type == 't' ? v[i].text : numbers[i];
     }
-    name_of(text, name);
+    sql_postgres_name_of(text, name);
     return pq.PQexecPrepared(p->c, name, n, values, NULL, NULL, 0);
 }
 
-static void take_rows(const PGresult *r, struct sql_rows *ret)
+static void sql_postgres_take_rows(const PGresult *r, struct sql_rows *ret)
 {
     ret->n = pq.PQntuples(r);
     ret->columns = pq.PQnfields(r);
@@ -212,7 +213,7 @@ static void take_rows(const PGresult *r, struct sql_rows *ret)
                                 (size_t)pq.PQgetlength(r, i / ret->columns, i % ret->columns));
 }
 
-static bool state_begins(const PGresult *r, const char *with)
+static bool sql_postgres_state_begins(const PGresult *r, const char *with)
 {
     const char *state = r ? pq.PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
 
@@ -221,19 +222,20 @@ static bool state_begins(const PGresult *r, const char *with)
 
 /* The connection ended. libpq may not have seen that yet: the server said why (57P01 to 57P03), or a write
  * failed, which is an error that no server has given a number. */
-static bool went_away(struct pg *p, const PGresult *r)
+static bool sql_postgres_went_away(struct pg *p, const PGresult *r)
 {
-    return lost(p) || !r || state_begins(r, "57P") || !pq.PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    return sql_postgres_lost(p) || !r || sql_postgres_state_begins(r, "57P") ||
+           !pq.PQresultErrorField(r, PG_DIAG_SQLSTATE);
 }
 
 /* Two writers that met (a deadlock, a serialisation failure): the loser runs again. */
-static bool met_another(const PGresult *r)
+static bool sql_postgres_met_another(const PGresult *r)
 {
-    return state_begins(r, "40");
+    return sql_postgres_state_begins(r, "40");
 }
 
-static int64_t pg_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
-                      struct err *e)
+static int64_t sql_postgres_pg_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
+                                   struct err *e)
 {
     struct pg *p = db;
     double until = now_s() + AGAIN_S;
@@ -243,16 +245,17 @@ static int64_t pg_run(void *db, const char *text, const struct sql_value *v, int
     for (bool again = true; again;) {
         pq.PQclear(r);
         r = NULL;
-        if (prepare(p, text, &r) == 0)
-            r = execute(p, text, v, n);
-        again = !ended_well(r) && (went_away(p, r) || met_another(r)) && now_s() < until && !stop_requested();
-        if (again && went_away(p, r) && !connect_again(p))
+        if (sql_postgres_prepare(p, text, &r) == 0)
+            r = sql_postgres_execute(p, text, v, n);
+        again = !sql_postgres_ended_well(r) && (sql_postgres_went_away(p, r) || sql_postgres_met_another(r)) &&
+            now_s() < until && !stop_requested();
+        if (again && sql_postgres_went_away(p, r) && !sql_postgres_connect_again(p))
             nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     }
-    if (!ended_well(r)) {
-        broken(p, e);
+    if (!sql_postgres_ended_well(r)) {
+        sql_postgres_broken(p, e);
     } else {
-        take_rows(r, ret);
+        sql_postgres_take_rows(r, ret);
         got = pq.PQresultStatus(r) == PGRES_TUPLES_OK ? ret->n
                                                       : strtoll(pq.PQcmdTuples((PGresult *)r), NULL, 10);
     }
@@ -262,13 +265,13 @@ static int64_t pg_run(void *db, const char *text, const struct sql_value *v, int
 
 /* A hint: who is not told looks again after WAIT_SLICE_S. It holds a lock of all notifiers until its commit is done, so
  * its commit does not wait for the disk. */
-static int pg_notify(void *db, struct err *e)
+static int sql_postgres_pg_notify(void *db, struct err *e)
 {
-    simple(db, "BEGIN; SET LOCAL synchronous_commit = off; NOTIFY " CHANNEL "; COMMIT", NULL);
+    sql_postgres_simple(db, "BEGIN; SET LOCAL synchronous_commit = off; NOTIFY " CHANNEL "; COMMIT", NULL);
     return 0;
 }
 
-static int take_notifications(struct pg *p)
+static int sql_postgres_take_notifications(struct pg *p)
 {
     PGnotify *note;
     int n = 0;
@@ -279,7 +282,7 @@ static int take_notifications(struct pg *p)
     return n;
 }
 
-static void pg_wait(void *db, double wait_s)
+static void sql_postgres_pg_wait(void *db, double wait_s)
 {
     struct pg *p = db;
     struct pollfd f = {.events = POLLIN};
@@ -287,14 +290,14 @@ static void pg_wait(void *db, double wait_s)
     if (wait_s > WAIT_SLICE_S)
         wait_s = WAIT_SLICE_S;
     if (!p->listens) {
-        p->listens = simple(p, "LISTEN " CHANNEL, NULL) == 0;
+        p->listens = sql_postgres_simple(p, "LISTEN " CHANNEL, NULL) == 0;
         wait_s = 0; /* what came before it was not heard: look once more */
     }
     f.fd = pq.PQsocket(p->c);
-    if (take_notifications(p) > 0)
+    if (sql_postgres_take_notifications(p) > 0)
         return;
     if (poll(&f, f.fd >= 0, (int)(wait_s * 1000) + 1) > 0)
-        take_notifications(p);
+        sql_postgres_take_notifications(p);
 }
 
 const struct sql_driver sql_postgres = {
@@ -303,9 +306,9 @@ const struct sql_driver sql_postgres = {
     .skip = "FOR UPDATE SKIP LOCKED",
     .fill = "WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)",
     .most = "greatest",
-    .open = pg_open,
-    .close = pg_close,
-    .run = pg_run,
-    .notify = pg_notify,
-    .wait = pg_wait,
+    .open = sql_postgres_pg_open,
+    .close = sql_postgres_pg_close,
+    .run = sql_postgres_pg_run,
+    .notify = sql_postgres_pg_notify,
+    .wait = sql_postgres_pg_wait,
 };

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "queue/sql_driver.h"
 
-static const char *word(const struct sql_driver *d, const char *at, size_t n)
+static const char *sql_spell_word(const struct sql_driver *d, const char *at, size_t n)
 {
     const struct {
         const char *name, *text;
@@ -23,7 +23,7 @@ char *sql_spell(const struct sql_driver *d, const char *text)
     buf_init(&b, BUF_MAX_TEXT);
     while (*text) {
         const char *close = *text == '{' ? strchr(text, '}') : NULL;
-        const char *means = close ? word(d, text + 1, (size_t)(close - text - 1)) : NULL;
+        const char *means = close ? sql_spell_word(d, text + 1, (size_t)(close - text - 1)) : NULL;
         if (means)
             buf_adds(&b, means);
         else

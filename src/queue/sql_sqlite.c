@@ -33,12 +33,12 @@ struct lite {
     } prepared[PREPARED];
 };
 
-static int broken(struct lite *l, struct err *e)
+static int sql_sqlite_broken(struct lite *l, struct err *e)
 {
     return err_set(e, ERR_ENV, "job queue: %s", sqlite3_errmsg(l->db));
 }
 
-static int watch_file(const char *path)
+static int sql_sqlite_watch_file(const char *path)
 {
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
@@ -57,7 +57,7 @@ static int watch_file(const char *path)
 
 static atomic_int copied; /* pages of the log at this process's last copying */
 
-static int on_commit(void *ctx, sqlite3 *db, const char *name, int pages)
+static int sql_sqlite_on_commit(void *ctx, sqlite3 *db, const char *name, int pages)
 {
     struct lite *l = ctx;
 
@@ -66,7 +66,7 @@ static int on_commit(void *ctx, sqlite3 *db, const char *name, int pages)
 }
 
 /* After a write, without the writers' lock. */
-static void copy_back(struct lite *l)
+static void sql_sqlite_copy_back(struct lite *l)
 {
     int before = atomic_load(&copied), pages = l->log;
     int how = pages > LOG_PAGES ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
@@ -82,14 +82,14 @@ static void copy_back(struct lite *l)
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
 /* Another process writes. */
-static int busy(void *ctx, int n)
+static int sql_sqlite_busy(void *ctx, int n)
 {
     (void)ctx;
     nanosleep(&(struct timespec){.tv_nsec = 1000 * BUSY_LOOK_US * (n < 100 ? 1 : 10)}, NULL);
     return n < 100 || (n - 100) < (int)(BUSY_S * 1e5 / BUSY_LOOK_US);
 }
 
-static int lite_open(const char *url, const char *schema, int version, void **ret, struct err *e)
+static int sql_sqlite_lite_open(const char *url, const char *schema, int version, void **ret, struct err *e)
 {
     sqlite3 *db;
     struct lite *l;
@@ -100,13 +100,13 @@ static int lite_open(const char *url, const char *schema, int version, void **re
     l->db = db;
     l->path = xstrdup(url);
     l->watch = -1;
-    sqlite3_wal_hook(db, on_commit, l);
-    sqlite3_busy_handler(db, busy, NULL);
+    sqlite3_wal_hook(db, sql_sqlite_on_commit, l);
+    sqlite3_busy_handler(db, sql_sqlite_busy, NULL);
     *ret = l;
     return 0;
 }
 
-static void lite_close(void *db)
+static void sql_sqlite_lite_close(void *db)
 {
     struct lite *l = db;
 
@@ -121,7 +121,7 @@ static void lite_close(void *db)
 
 /* The statement that was prepared for this text; statements beyond the table's size are made anew. *ret_own:
  * finalise it. */
-static sqlite3_stmt *prepare(struct lite *l, const char *text, bool *ret_own, struct err *e)
+static sqlite3_stmt *sql_sqlite_prepare(struct lite *l, const char *text, bool *ret_own, struct err *e)
 {
     sqlite3_stmt *s = NULL;
     char *spelled;
@@ -136,7 +136,7 @@ static sqlite3_stmt *prepare(struct lite *l, const char *text, bool *ret_own, st
     rc = sqlite3_prepare_v2(l->db, spelled, -1, &s, NULL);
     free(spelled);
     if (rc != SQLITE_OK) {
-        broken(l, e);
+        sql_sqlite_broken(l, e);
         return NULL;
     }
     if (i < PREPARED) {
@@ -146,7 +146,7 @@ static sqlite3_stmt *prepare(struct lite *l, const char *text, bool *ret_own, st
     return s;
 }
 
-static void bind(sqlite3_stmt *s, const struct sql_value *v, int n)
+static void sql_sqlite_bind(sqlite3_stmt *s, const struct sql_value *v, int n)
 {
     for (int i = 0; i < n; i++) {
         if (v[i].type == 'i')
@@ -160,7 +160,7 @@ static void bind(sqlite3_stmt *s, const struct sql_value *v, int n)
     }
 }
 
-static void add_row(sqlite3_stmt *s, struct sql_rows *r)
+static void sql_sqlite_add_row(sqlite3_stmt *s, struct sql_rows *r)
 {
     r->columns = sqlite3_column_count(s);
     r->cell = xrealloc(r->cell, (size_t)(r->n + 1) * (size_t)r->columns * sizeof *r->cell);
@@ -171,27 +171,27 @@ static void add_row(sqlite3_stmt *s, struct sql_rows *r)
     r->n++;
 }
 
-static int64_t lite_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
-                        struct err *e)
+static int64_t sql_sqlite_lite_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
+                                   struct err *e)
 {
     struct lite *l = db;
     bool own;
-    sqlite3_stmt *s = prepare(l, text, &own, e);
+    sqlite3_stmt *s = sql_sqlite_prepare(l, text, &own, e);
     int rc;
     int64_t got;
 
     if (!s)
         return -1;
-    bind(s, v, n);
+    sql_sqlite_bind(s, v, n);
     if (!sqlite3_stmt_readonly(s))
         pthread_mutex_lock(&writers);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) /* an update commits when the statement is done */
-        add_row(s, ret);
-    got = rc != SQLITE_DONE ? broken(l, e) : sqlite3_column_count(s) ? ret->n : sqlite3_changes(l->db);
+        sql_sqlite_add_row(s, ret);
+    got = rc != SQLITE_DONE ? sql_sqlite_broken(l, e) : sqlite3_column_count(s) ? ret->n : sqlite3_changes(l->db);
     sqlite3_reset(s);
     if (!sqlite3_stmt_readonly(s))
         pthread_mutex_unlock(&writers);
-    copy_back(l);
+    sql_sqlite_copy_back(l);
     sqlite3_clear_bindings(s);
     if (own)
         sqlite3_finalize(s);
@@ -199,7 +199,7 @@ static int64_t lite_run(void *db, const char *text, const struct sql_value *v, i
 }
 
 /* By name: to close another descriptor of the file would end SQLite's locks on it. */
-static int lite_notify(void *db, struct err *e)
+static int sql_sqlite_lite_notify(void *db, struct err *e)
 {
     struct lite *l = db;
 
@@ -207,7 +207,7 @@ static int lite_notify(void *db, struct err *e)
     return 0;
 }
 
-static void lite_wait(void *db, double wait_s)
+static void sql_sqlite_lite_wait(void *db, double wait_s)
 {
     struct lite *l = db;
     struct pollfd p = {.events = POLLIN};
@@ -216,7 +216,7 @@ static void lite_wait(void *db, double wait_s)
     if (wait_s > WAIT_SLICE_S)
         wait_s = WAIT_SLICE_S;
     if (l->watch < 0) {
-        l->watch = watch_file(l->path);
+        l->watch = sql_sqlite_watch_file(l->path);
         wait_s = l->watch < 0 && wait_s > 0.02 ? 0.02 : 0; /* what came before was not heard: look once more */
     }
     p.fd = l->watch;
@@ -231,9 +231,9 @@ const struct sql_driver sql_sqlite = {
     .skip = "",
     .fill = "",
     .most = "max",
-    .open = lite_open,
-    .close = lite_close,
-    .run = lite_run,
-    .notify = lite_notify,
-    .wait = lite_wait,
+    .open = sql_sqlite_lite_open,
+    .close = sql_sqlite_lite_close,
+    .run = sql_sqlite_lite_run,
+    .notify = sql_sqlite_lite_notify,
+    .wait = sql_sqlite_lite_wait,
 };

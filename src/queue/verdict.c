@@ -15,14 +15,14 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "queue/ask.h"
+#include "queue/queue_ask.h"
 #include "queue/queue.h"
 
 #define DEATHS_MAX 5      /* this many deaths in a row without one finished job: the worker cannot work here */
 #define WAIT_S 0.25       /* how often workers are looked after while waiting */
 #define STOP_GRACE_S 2.0  /* from SIGTERM to SIGKILL */
 
-struct worker {
+struct verdict_worker {
     pid_t pid; /* 0: not running */
     char name[32];
     int starts;
@@ -33,7 +33,7 @@ struct verdict_service {
     char *folder, *file; /* of the queue that is ours; folder NULL: it is another's */
     bool own_folder;
     int lock;           /* of own_folder's: what we leave when we are killed is swept by the next; 0: none */
-    struct worker *workers;
+    struct verdict_worker *workers;
     int lifeline[2];    /* a pipe that nobody writes to: the workers read its end when we are gone; 0: none */
     int n_workers, jobs, max_attempts;
     char *const *argv;
@@ -41,20 +41,20 @@ struct verdict_service {
     int64_t done_seen;  /* finished jobs at the last death */
 };
 
-struct asked { /* of one request; owned text, NULL: not said */
+struct verdict_asked { /* of one request; owned text, NULL: not said */
     char *task, *backend, *protocol;
 };
 
 struct verdict_batch {
     int64_t *ids;
-    struct asked *asked; /* for records of our own */
+    struct verdict_asked *asked; /* for records of our own */
     json_t **records;
     int n, done;
 };
 
 /* ---- workers ---- */
 
-static char **worker_argv(struct verdict_service *s, const struct worker *w)
+static char **verdict_worker_argv(struct verdict_service *s, const struct verdict_worker *w)
 {
     char **argv = xcalloc(64, sizeof *argv);
     int n = 0;
@@ -76,20 +76,20 @@ static char **worker_argv(struct verdict_service *s, const struct worker *w)
     return argv;
 }
 
-static char *log_path(struct verdict_service *s)
+static char *verdict_log_path(struct verdict_service *s)
 {
     return path_join(s->folder, "workers.log");
 }
 
-static int worker_start(struct verdict_service *s, struct worker *w, struct err *e)
+static int verdict_worker_start(struct verdict_service *s, struct verdict_worker *w, struct err *e)
 {
-    char **argv, *log = log_path(s);
+    char **argv, *log = verdict_log_path(s);
     pid_t parent = getpid();
     int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     size_t n = 0;
 
     snprintf(w->name, sizeof w->name, "%d.%d.%d", (int)parent, (int)(w - s->workers), ++w->starts);
-    argv = worker_argv(s, w);
+    argv = verdict_worker_argv(s, w);
     while (argv[n])
         n++;
     w->pid = fork();
@@ -110,9 +110,9 @@ static int worker_start(struct verdict_service *s, struct worker *w, struct err 
     return w->pid < 0 ? (w->pid = 0, -1) : 0;
 }
 
-static void last_log_line(struct verdict_service *s, char *out, size_t n)
+static void verdict_last_log_line(struct verdict_service *s, char *out, size_t n)
 {
-    char *path = log_path(s), *line;
+    char *path = verdict_log_path(s), *line;
     struct buf b;
 
     buf_init(&b, 1 << 20);
@@ -126,13 +126,13 @@ static void last_log_line(struct verdict_service *s, char *out, size_t n)
     free(path);
 }
 
-static int worker_died(struct verdict_service *s, struct worker *w, int status, struct err *e)
+static int verdict_worker_died(struct verdict_service *s, struct verdict_worker *w, int status, struct err *e)
 {
     struct queue_stats st;
     char why[400];
 
     w->pid = 0;
-    last_log_line(s, why, sizeof why);
+    verdict_last_log_line(s, why, sizeof why);
     if (queue_release_worker(s->q, w->name, "the worker that judged it died each time", e) < 0 ||
         queue_stats(s->q, &st, e) < 0)
         return -1;
@@ -145,18 +145,18 @@ static int worker_died(struct verdict_service *s, struct worker *w, int status, 
         return err_set(e, ERR_ENV, "verdict workers keep dying: %s",
                        *why ? why : "no word from them; try 'musacoder doctor'");
     log_debug("verdict worker %s ended (status %d): %s", w->name, status, why);
-    return worker_start(s, w, e);
+    return verdict_worker_start(s, w, e);
 }
 
-static int look_after(struct verdict_service *s, struct err *e)
+static int verdict_look_after(struct verdict_service *s, struct err *e)
 {
     for (int i = 0; i < s->n_workers; i++) {
-        struct worker *w = &s->workers[i];
+        struct verdict_worker *w = &s->workers[i];
         int status;
         if (!w->pid) {
-            if (worker_start(s, w, e) < 0)
+            if (verdict_worker_start(s, w, e) < 0)
                 return -1;
-        } else if (waitpid(w->pid, &status, WNOHANG) == w->pid && worker_died(s, w, status, e) < 0) {
+        } else if (waitpid(w->pid, &status, WNOHANG) == w->pid && verdict_worker_died(s, w, status, e) < 0) {
             return -1;
         }
     }
@@ -164,7 +164,7 @@ static int look_after(struct verdict_service *s, struct err *e)
 }
 
 /* A queue of our own, and who works on it. */
-static int begin_own(struct verdict_service *s, const struct verdict_config *c, struct err *e)
+static int verdict_begin_own(struct verdict_service *s, const struct verdict_config *c, struct err *e)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -179,7 +179,7 @@ static int begin_own(struct verdict_service *s, const struct verdict_config *c, 
     if (pipe2(s->lifeline, O_CLOEXEC) < 0)
         return err_sys(e, "cannot start a verdict worker");
     s->file = path_join(s->folder, "queue.db");
-    return queue_open(s->file, &s->q, e) < 0 ? -1 : look_after(s, e);
+    return queue_open(s->file, &s->q, e) < 0 ? -1 : verdict_look_after(s, e);
 }
 
 int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e)
@@ -187,7 +187,7 @@ int verdict_service_start(const struct verdict_config *c, struct verdict_service
     struct verdict_service *s = xcalloc(1, sizeof *s);
 
     s->max_attempts = c->max_attempts > 0 ? c->max_attempts : 3;
-    if ((c->queue ? queue_open(c->queue, &s->q, e) : begin_own(s, c, e)) < 0) {
+    if ((c->queue ? queue_open(c->queue, &s->q, e) : verdict_begin_own(s, c, e)) < 0) {
         verdict_service_stop(s);
         return -1;
     }
@@ -195,7 +195,7 @@ int verdict_service_start(const struct verdict_config *c, struct verdict_service
     return 0;
 }
 
-static void stop_workers(struct verdict_service *s)
+static void verdict_stop_workers(struct verdict_service *s)
 {
     double deadline = now_s() + STOP_GRACE_S;
     int alive = 0;
@@ -205,7 +205,7 @@ static void stop_workers(struct verdict_service *s)
             kill(s->workers[i].pid, SIGTERM), alive++;
     while (alive) {
         for (int i = 0; i < s->n_workers; i++) {
-            struct worker *w = &s->workers[i];
+            struct verdict_worker *w = &s->workers[i];
             if (!w->pid)
                 continue;
             if (now_s() > deadline)
@@ -222,7 +222,7 @@ void verdict_service_stop(struct verdict_service *s)
 {
     if (!s)
         return;
-    stop_workers(s);
+    verdict_stop_workers(s);
     queue_close(s->q);
     if (s->own_folder && s->folder)
         dir_remove(s->folder, NULL);
@@ -238,7 +238,7 @@ void verdict_service_stop(struct verdict_service *s)
 
 /* ---- batches ---- */
 
-static void batch_free(struct verdict_batch *b)
+static void verdict_batch_free(struct verdict_batch *b)
 {
     for (int i = 0; b && i < b->n; i++) {
         json_decref(b->records[i]);
@@ -254,17 +254,17 @@ static void batch_free(struct verdict_batch *b)
     free(b);
 }
 
-static char *option_text(const struct verdict_request *r, const char *key)
+static char *verdict_option_text(const struct verdict_request *r, const char *key)
 {
     const char *text = json_str(r->options, key, NULL);
 
     return text ? xstrdup(text) : NULL;
 }
 
-static struct asked asked_of(const struct verdict_request *r)
+static struct verdict_asked verdict_asked_of(const struct verdict_request *r)
 {
-    return (struct asked){.task = xstrdup(r->task_name), .backend = option_text(r, "backend"),
-                          .protocol = option_text(r, "protocol")};
+    return (struct verdict_asked){.task = xstrdup(r->task_name), .backend = verdict_option_text(r, "backend"),
+                                  .protocol = verdict_option_text(r, "protocol")};
 }
 
 int verdict_batch_submit(struct verdict_service *s, const struct verdict_request *items, int n,
@@ -272,7 +272,7 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
 {
     struct queue_item how = {.attempts = s->max_attempts};
     struct verdict_batch *b = xcalloc(1, sizeof *b);
-    int rc = look_after(s, e);
+    int rc = verdict_look_after(s, e);
 
     b->ids = xcalloc((size_t)n, sizeof *b->ids);
     b->asked = xcalloc((size_t)n, sizeof *b->asked);
@@ -281,20 +281,20 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
         const struct verdict_request *r = &items[b->n];
         json_t *payload = ask_payload(r->task_code, r->task_name, r->candidate, r->is_response, r->options, r->sidecar);
         char *lane = s->folder ? NULL : xasprintf("run:%s", json_str(r->options, "backend", "sim"));
-        b->asked[b->n] = asked_of(r);
+        b->asked[b->n] = verdict_asked_of(r);
         how.lane = lane;
         rc = ask_put(s->q, payload, &how, &b->ids[b->n], NULL, e) < 0 ? -1 : 0;
         free(lane);
         json_decref(payload);
     }
     if (rc < 0)
-        batch_free(b);
+        verdict_batch_free(b);
     else
         *ret = b;
     return rc;
 }
 
-static json_t *infra_record(const struct asked *a, const char *why)
+static json_t *verdict_infra_record(const struct verdict_asked *a, const char *why)
 {
     json_t *v = json_pack("{s:s,s:o,s:s,s:s,s:s,s:n,s:o}", "schema", "musacoder.verdict/1", "task",
                           json_utf8(a->task, strlen(a->task)), "status", "infra", "category", "infra", "stage", "queue",
@@ -308,7 +308,7 @@ static json_t *infra_record(const struct asked *a, const char *why)
 }
 
 /* Fetches what has come since; returns the count, or -1. */
-static int collect(struct verdict_service *s, struct verdict_batch *b, struct err *e)
+static int verdict_collect(struct verdict_service *s, struct verdict_batch *b, struct err *e)
 {
     for (int i = 0; i < b->n; i++) {
         struct err ignored = ERR_INIT;
@@ -323,7 +323,7 @@ static int collect(struct verdict_service *s, struct verdict_batch *b, struct er
         if (!failed && !(b->records[i] = json_parse(text, strlen(text), "verdict", &ignored)))
             failed = true;
         if (failed)
-            b->records[i] = infra_record(&b->asked[i], *ignored.msg ? ignored.msg : text);
+            b->records[i] = verdict_infra_record(&b->asked[i], *ignored.msg ? ignored.msg : text);
         b->done++;
         free(text);
     }
@@ -332,7 +332,7 @@ static int collect(struct verdict_service *s, struct verdict_batch *b, struct er
 
 int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b)
 {
-    collect(s, b, NULL);
+    verdict_collect(s, b, NULL);
     return b->done;
 }
 
@@ -343,7 +343,7 @@ int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void 
     int before = -1;
 
     for (;;) {
-        if (collect(s, b, e) < 0 || look_after(s, e) < 0)
+        if (verdict_collect(s, b, e) < 0 || verdict_look_after(s, e) < 0)
             goto fail;
         if (on_progress && b->done != before)
             on_progress(b->done, b->n, ctx);
@@ -359,18 +359,18 @@ int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void 
     all = json_array();
     for (int i = 0; i < b->n; i++)
         json_array_append(all, b->records[i]);
-    batch_free(b);
+    verdict_batch_free(b);
     *ret = all;
     return 0;
 fail:
-    batch_free(b);
+    verdict_batch_free(b);
     return -1;
 }
 
 void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b)
 {
     (void)s; /* its jobs stay in the queue: their verdicts are worth having if the same work is asked for again */
-    batch_free(b);
+    verdict_batch_free(b);
 }
 
 int verdict_many(struct verdict_service *s, const struct verdict_request *items, int n, json_t **ret, struct err *e)

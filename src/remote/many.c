@@ -24,7 +24,7 @@ struct crowd {
     pthread_cond_t change;
 };
 
-static int take(struct crowd *c)
+static int many_take(struct crowd *c)
 {
     int i;
 
@@ -34,7 +34,7 @@ static int take(struct crowd *c)
     return i;
 }
 
-static void put(struct crowd *c, struct answer *w)
+static void many_put(struct crowd *c, struct answer *w)
 {
     pthread_mutex_lock(&c->lock);
     w->next = c->first;
@@ -43,16 +43,16 @@ static void put(struct crowd *c, struct answer *w)
     pthread_mutex_unlock(&c->lock);
 }
 
-static void *ask_thread(void *arg)
+static void *many_ask_thread(void *arg)
 {
     struct crowd *c = arg;
     int i;
 
-    while ((i = take(c)) >= 0) {
+    while ((i = many_take(c)) >= 0) {
         struct answer *w = xcalloc(1, sizeof *w);
         w->i = i;
         w->rc = openai_chat(c->a, &c->asks[i], &w->reply, &w->e);
-        put(c, w);
+        many_put(c, w);
     }
     pthread_mutex_lock(&c->lock);
     c->running--;
@@ -62,7 +62,7 @@ static void *ask_thread(void *arg)
 }
 
 /* The next answer, or NULL when all threads are done. */
-static struct answer *next_answer(struct crowd *c)
+static struct answer *many_next_answer(struct crowd *c)
 {
     struct answer *w;
 
@@ -75,26 +75,26 @@ static struct answer *next_answer(struct crowd *c)
     return w;
 }
 
-static void call_off(struct crowd *c)
+static void many_call_off(struct crowd *c)
 {
     pthread_mutex_lock(&c->lock);
     c->stop = true;
     pthread_mutex_unlock(&c->lock);
 }
 
-static int deliver(struct crowd *c, int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx,
-                   struct err *e)
+static int many_deliver(struct crowd *c, int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx,
+                        struct err *e)
 {
     struct answer *w;
     int rc = 0;
 
-    while ((w = next_answer(c))) {
+    while ((w = many_next_answer(c))) {
         if (rc == 0 && w->rc < 0) {
             rc = err_set(e, w->e.kind, "%s", w->e.msg);
-            call_off(c);
+            many_call_off(c);
         } else if (w->rc == 0 && rc == 0 && each(w->i, &w->reply, ctx, e) < 0) {
             rc = -1;
-            call_off(c);
+            many_call_off(c);
         }
         if (w->rc == 0)
             openai_reply_free(&w->reply);
@@ -112,12 +112,12 @@ int openai_many(struct openai *a, const struct openai_ask *asks, int n, int para
     pthread_t *t = xcalloc((size_t)threads + 1, sizeof *t);
 
     c.running = threads;
-    while (started < threads && pthread_create(&t[started], NULL, ask_thread, &c) == 0)
+    while (started < threads && pthread_create(&t[started], NULL, many_ask_thread, &c) == 0)
         started++;
     pthread_mutex_lock(&c.lock);
     c.running -= threads - started;
     pthread_mutex_unlock(&c.lock);
-    rc = n > 0 && !started ? err_set(e, ERR_ENV, "cannot start a thread") : deliver(&c, each, ctx, e);
+    rc = n > 0 && !started ? err_set(e, ERR_ENV, "cannot start a thread") : many_deliver(&c, each, ctx, e);
     for (int i = 0; i < started; i++)
         pthread_join(t[i], NULL);
     free(t);

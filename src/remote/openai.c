@@ -43,7 +43,7 @@ struct openai {
     double retry_s, silence_s;
 };
 
-struct exchange {    /* one request and what comes back */
+struct openai_exchange { /* one request and what comes back */
     struct buf body; /* not streamed, or an error */
     struct buf line; /* of the stream, so far */
     struct buf text, thought;
@@ -64,14 +64,14 @@ bool openai_is_url(const char *text)
 
 /* ---- what comes back ---- */
 
-static void take_text(struct exchange *x, const char *s)
+static void openai_take_text(struct openai_exchange *x, const char *s)
 {
     buf_adds(&x->text, s);
     if (x->ask && x->ask->on_text && *s)
         x->ask->on_text(s, strlen(s), x->ask->ctx);
 }
 
-static void break_off(struct exchange *x, bool torn, const char *why)
+static void openai_break_off(struct openai_exchange *x, bool torn, const char *why)
 {
     if (!*x->broken)
         snprintf(x->broken, sizeof x->broken, "%.300s", why);
@@ -79,23 +79,23 @@ static void break_off(struct exchange *x, bool torn, const char *why)
 }
 
 /* Servers that fail behind their header say so inside the answer, and end it as if it were whole. */
-static void take_failure(struct exchange *x, const json_t *v)
+static void openai_take_failure(struct openai_exchange *x, const json_t *v)
 {
     const json_t *error = json_object_get(v, "error"), *choice;
     size_t i;
 
     if (error && !json_is_null(error) && !json_is_false(error))
-        break_off(x, false, json_str(error, "message", json_is_string(error) ? json_string_value(error)
-                                                                             : "it failed while it answered"));
+        openai_break_off(x, false, json_str(error, "message", json_is_string(error) ? json_string_value(error)
+                                                                                    : "it failed while it answered"));
     json_array_foreach(json_object_get(v, "choices"), i, choice) {
         const char *why = json_str(choice, "finish_reason", "");
 
         if (!strcmp(why, "abort") || !strcmp(why, "error"))
-            break_off(x, false, "it gave its answer up");
+            openai_break_off(x, false, "it gave its answer up");
     }
 }
 
-static void take_choice(struct exchange *x, const json_t *choice, const char *part)
+static void openai_take_choice(struct openai_exchange *x, const json_t *choice, const char *part)
 {
     const json_t *delta = json_object_get(choice, part);
     const char *thought = json_str(delta, "reasoning_content", json_str(delta, "reasoning", NULL));
@@ -103,14 +103,14 @@ static void take_choice(struct exchange *x, const json_t *choice, const char *pa
 
     if (thought)
         buf_adds(&x->thought, thought);
-    take_text(x, json_str(delta, "content", ""));
+    openai_take_text(x, json_str(delta, "content", ""));
     if (why) {
         x->ended = true;
         x->cut = !strcmp(why, "length");
     }
 }
 
-static void take_usage(struct exchange *x, const json_t *v)
+static void openai_take_usage(struct openai_exchange *x, const json_t *v)
 {
     const json_t *u = json_object_get(v, "usage");
 
@@ -121,7 +121,7 @@ static void take_usage(struct exchange *x, const json_t *v)
 }
 
 /* JSON knows a NUL and our strings do not: its escape becomes that of U+FFFD, which is as long. */
-static void hide_nul(char *s)
+static void openai_hide_nul(char *s)
 {
     while ((s = strchr(s, '\\'))) {
         if (!strncmp(s, "\\u0000", 6))
@@ -131,22 +131,22 @@ static void hide_nul(char *s)
 }
 
 /* New; NULL with x broken off. Bytes that are not UTF-8 become U+FFFD. */
-static json_t *parse(struct exchange *x, const char *s, size_t n)
+static json_t *openai_parse(struct openai_exchange *x, const char *s, size_t n)
 {
     struct buf clean;
     json_t *v;
 
     buf_init(&clean, 4 * BODY_MAX);
     utf8_sanitize(&clean, s, n);
-    hide_nul(clean.p);
+    openai_hide_nul(clean.p);
     if (!(v = json_parse(clean.p, clean.n, "the server's answer", NULL)))
-        break_off(x, true, "it sent what is no JSON");
+        openai_break_off(x, true, "it sent what is no JSON");
     buf_free(&clean);
     return v;
 }
 
 /* A line of the stream: "data: {...}" or "data: [DONE]"; others are comments and names. */
-static void take_line(struct exchange *x)
+static void openai_take_line(struct openai_exchange *x)
 {
     const char *s = x->line.p;
     json_t *v;
@@ -157,29 +157,29 @@ static void take_line(struct exchange *x)
     x->streamed = true;
     if (!strncmp(s, "[DONE]", 6)) {
         if (!x->ended && !x->text.n && !x->thought.n)
-            break_off(x, false, "it ended its answer before it began");
+            openai_break_off(x, false, "it ended its answer before it began");
         x->ended = true;
         return;
     }
-    if (!(v = parse(x, s, strlen(s))))
+    if (!(v = openai_parse(x, s, strlen(s))))
         return;
-    take_failure(x, v);
-    take_choice(x, json_array_get(json_object_get(v, "choices"), 0), "delta");
-    take_usage(x, v);
+    openai_take_failure(x, v);
+    openai_take_choice(x, json_array_get(json_object_get(v, "choices"), 0), "delta");
+    openai_take_usage(x, v);
     json_decref(v);
 }
 
-static void end_line(struct exchange *x)
+static void openai_end_line(struct openai_exchange *x)
 {
     while (x->line.n && x->line.p[x->line.n - 1] == '\r')
         x->line.p[--x->line.n] = 0;
-    take_line(x);
+    openai_take_line(x);
     buf_clear(&x->line);
 }
 
-static size_t on_data(char *data, size_t size, size_t n, void *ctx)
+static size_t openai_on_data(char *data, size_t size, size_t n, void *ctx)
 {
-    struct exchange *x = ctx;
+    struct openai_exchange *x = ctx;
 
     n *= size;
     x->heard = now_s();
@@ -187,27 +187,27 @@ static size_t on_data(char *data, size_t size, size_t n, void *ctx)
         buf_add(&x->body, data, n);
     for (size_t i = 0; i < n; i++)
         if (data[i] == '\n')
-            end_line(x);
+            openai_end_line(x);
         else
             buf_addc(&x->line, data[i]);
     if (x->body.cut || x->line.cut || x->text.cut || x->thought.cut)
-        break_off(x, true, "its answer is larger than 64 MiB");
+        openai_break_off(x, true, "its answer is larger than 64 MiB");
     return *x->broken ? 0 : n;
 }
 
 /* After the last byte: a last line without its end, or, where one is expected, the one object of an answer that
  * was not streamed. */
-static void take_rest(struct exchange *x, bool object)
+static void openai_take_rest(struct openai_exchange *x, bool object)
 {
     if (x->line.n)
-        end_line(x);
-    if (object && !x->streamed && !*x->broken && (x->whole = parse(x, x->body.p, x->body.n)))
-        take_failure(x, x->whole);
+        openai_end_line(x);
+    if (object && !x->streamed && !*x->broken && (x->whole = openai_parse(x, x->body.p, x->body.n)))
+        openai_take_failure(x, x->whole);
 }
 
-static size_t on_header(char *data, size_t size, size_t n, void *ctx)
+static size_t openai_on_header(char *data, size_t size, size_t n, void *ctx)
 {
-    struct exchange *x = ctx;
+    struct openai_exchange *x = ctx;
 
     n *= size;
     if (n > 13 && !strncasecmp(data, "retry-after:", 12))
@@ -215,14 +215,14 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
     return n;
 }
 
-static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+static int openai_on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-    struct exchange *x = ctx;
+    struct openai_exchange *x = ctx;
 
     return stop_requested() || now_s() > x->heard + x->silence_s;
 }
 
-static void exchange_begin(struct exchange *x, const struct openai *a, const struct openai_ask *ask)
+static void openai_exchange_begin(struct openai_exchange *x, const struct openai *a, const struct openai_ask *ask)
 {
     memset(x, 0, sizeof *x);
     buf_init(&x->body, BODY_MAX);
@@ -234,7 +234,7 @@ static void exchange_begin(struct exchange *x, const struct openai *a, const str
     x->silence_s = a->silence_s;
 }
 
-static void exchange_end(struct exchange *x)
+static void openai_exchange_end(struct openai_exchange *x)
 {
     buf_free(&x->body);
     buf_free(&x->line);
@@ -245,7 +245,7 @@ static void exchange_end(struct exchange *x)
 
 /* ---- one try ---- */
 
-static struct curl_slist *headers_of(const struct openai *a)
+static struct curl_slist *openai_headers_of(const struct openai *a)
 {
     struct curl_slist *h = lib.curl_slist_append(NULL, "Content-Type: application/json");
 
@@ -258,12 +258,12 @@ static struct curl_slist *headers_of(const struct openai *a)
 }
 
 /* HTTP status, or 0 with *ret_why when nothing was answered. post NULL: GET. */
-static long try_once(const struct openai *a, const char *path, const char *post, struct exchange *x,
-                     const char **ret_why)
+static long openai_try_once(const struct openai *a, const char *path, const char *post, struct openai_exchange *x,
+                            const char **ret_why)
 {
     CURL *h = lib.curl_easy_init();
     char *url = xasprintf("%s%s", a->url, path);
-    struct curl_slist *headers = headers_of(a);
+    struct curl_slist *headers = openai_headers_of(a);
     CURLcode rc;
     long status = 0;
 
@@ -272,12 +272,12 @@ static long try_once(const struct openai *a, const char *path, const char *post,
     lib.setopt(h, CURLOPT_NOSIGNAL, 1L);
     lib.setopt(h, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
     lib.setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-    lib.setopt(h, CURLOPT_WRITEFUNCTION, on_data);
+    lib.setopt(h, CURLOPT_WRITEFUNCTION, openai_on_data);
     lib.setopt(h, CURLOPT_WRITEDATA, x);
-    lib.setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+    lib.setopt(h, CURLOPT_HEADERFUNCTION, openai_on_header);
     lib.setopt(h, CURLOPT_HEADERDATA, x);
     lib.setopt(h, CURLOPT_NOPROGRESS, 0L);
-    lib.setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
+    lib.setopt(h, CURLOPT_XFERINFOFUNCTION, openai_on_progress);
     lib.setopt(h, CURLOPT_XFERINFODATA, x);
     if (post)
         lib.setopt(h, CURLOPT_POSTFIELDS, post);
@@ -290,13 +290,13 @@ static long try_once(const struct openai *a, const char *path, const char *post,
     return rc == CURLE_OK ? status : 0;
 }
 
-static bool worth_retrying(long status)
+static bool openai_worth_retrying(long status)
 {
     return status == 0 || status == 408 || status == 409 || status == 429 || status >= 500;
 }
 
 /* What the server says of a refusal, as one line. */
-static void reason(const struct exchange *x, char *out, size_t n)
+static void openai_reason(const struct openai_exchange *x, char *out, size_t n)
 {
     json_t *v = json_parse(x->body.p, x->body.n, "answer", NULL);
     const json_t *error = json_object_get(v, "error");
@@ -306,18 +306,19 @@ static void reason(const struct exchange *x, char *out, size_t n)
     json_decref(v);
 }
 
-static void pause_for(double s)
+static void openai_pause_for(double s)
 {
     for (double until = now_s() + s; now_s() < until && !stop_requested();)
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 }
 
 /* Why there is no answer in x. Returns whether it is worth to ask again. */
-static bool refused(const struct openai *a, const struct exchange *x, long status, const char *why, struct err *e)
+static bool openai_refused(const struct openai *a, const struct openai_exchange *x, long status, const char *why,
+                           struct err *e)
 {
     char said[320];
 
-    reason(x, said, sizeof said);
+    openai_reason(x, said, sizeof said);
     if (stop_requested())
         err_set(e, ERR_STOP, "interrupted");
     else if (*x->broken)
@@ -325,25 +326,25 @@ static bool refused(const struct openai *a, const struct exchange *x, long statu
     else if (status == 200)
         err_set(e, ERR_ENV, "'%s' does not answer: it broke its answer off", a->url);
     else if (status)
-        err_set(e, worth_retrying(status) ? ERR_ENV : ERR_INPUT, "'%s' answers %ld: %s", a->url, status, said);
+        err_set(e, openai_worth_retrying(status) ? ERR_ENV : ERR_INPUT, "'%s' answers %ld: %s", a->url, status, said);
     else
         err_set(e, ERR_ENV, "'%s' does not answer: %s", a->url, why);
-    return !stop_requested() && (*x->broken || status == 200 || worth_retrying(status));
+    return !stop_requested() && (*x->broken || status == 200 || openai_worth_retrying(status));
 }
 
 /* What the server asks for counts as far as our patience goes. */
-static void pause_before(double asked_for, double *wait, double until)
+static void openai_pause_before(double asked_for, double *wait, double until)
 {
     double left = until - now_s(), s = asked_for > 0 ? asked_for : *wait;
 
-    pause_for(s < left ? s : left);
+    openai_pause_for(s < left ? s : left);
     *wait = 2 * *wait < PAUSE_MAX_S ? 2 * *wait : PAUSE_MAX_S;
 }
 
 /* Asks until there is a whole answer of status 200; x holds it. What failed or was torn on the way is asked for
  * again, unless somebody has read along: what was streamed is not taken back. */
-static int exchange_run(const struct openai *a, const char *path, const char *post, const struct openai_ask *ask,
-                        struct exchange *x, struct err *e)
+static int openai_exchange_run(const struct openai *a, const char *path, const char *post, const struct openai_ask *ask,
+                               struct openai_exchange *x, struct err *e)
 {
     double until = now_s() + a->retry_s, wait = PAUSE_MIN_S;
     struct err own = ERR_INIT;
@@ -353,28 +354,28 @@ static int exchange_run(const struct openai *a, const char *path, const char *po
         const char *why;
         long status;
 
-        exchange_begin(x, a, ask);
-        status = try_once(a, path, post, x, &why);
+        openai_exchange_begin(x, a, ask);
+        status = openai_try_once(a, path, post, x, &why);
         if (status == 200)
-            take_rest(x, ask || !post);
+            openai_take_rest(x, ask || !post);
         if (status == 200 && !*x->broken && (!x->streamed || x->ended))
             return 0;
         torn += x->torn;
-        bool again = refused(a, x, status, why, e) && now_s() < until && torn < TORN_MAX &&
+        bool again = openai_refused(a, x, status, why, e) && now_s() < until && torn < TORN_MAX &&
                      !(ask && ask->on_text && x->text.n);
         double asked_for = x->retry_after_s;
-        exchange_end(x);
+        openai_exchange_end(x);
         if (!again)
             return -1;
         if (!warned)
             log_warn("%s; asking again for up to %.0f s", e->msg, a->retry_s);
-        pause_before(asked_for, &wait, until);
+        openai_pause_before(asked_for, &wait, until);
     }
 }
 
 /* ---- the server ---- */
 
-static char *base_url(const char *given)
+static char *openai_base_url(const char *given)
 {
     const char *path = strchr(strstr(given, "://") + 3, '/');
     size_t n = strlen(given);
@@ -384,13 +385,13 @@ static char *base_url(const char *given)
     return !path || !path[1] ? xasprintf("%.*s/v1", (int)n, given) : xstrndup(given, n);
 }
 
-static int first_model(struct openai *a, struct err *e)
+static int openai_first_model(struct openai *a, struct err *e)
 {
-    struct exchange x;
+    struct openai_exchange x;
     json_t *v;
     const char *id;
 
-    if (exchange_run(a, "/models", NULL, NULL, &x, e) < 0)
+    if (openai_exchange_run(a, "/models", NULL, NULL, &x, e) < 0)
         return -1;
     v = json_incref(x.whole);
     id = json_str(json_array_get(json_object_get(v, "data"), 0), "id", NULL);
@@ -399,13 +400,13 @@ static int first_model(struct openai *a, struct err *e)
     else
         err_set(e, ERR_ENV, "'%s' names no model; say which with --model-name", a->url);
     json_decref(v);
-    exchange_end(&x);
+    openai_exchange_end(&x);
     return id ? 0 : -1;
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void init_once(void)
+static void openai_init_once(void)
 {
     lib.curl_global_init(CURL_GLOBAL_DEFAULT);
 }
@@ -419,14 +420,14 @@ int openai_open(const struct openai_config *c, struct openai **ret, struct err *
         return err_set(e, ERR_INPUT, "'%s' is no server; http://HOST:PORT/v1 is", c->url);
     if (dl_load("libcurl.so.4", "libcurl4", lib_names, e) < 0)
         return -1;
-    pthread_once(&once, init_once);
+    pthread_once(&once, openai_init_once);
     a = xcalloc(1, sizeof *a);
-    *a = (struct openai){.url = base_url(c->url),
+    *a = (struct openai){.url = openai_base_url(c->url),
                          .model = c->model ? xstrdup(c->model) : NULL,
                          .key = key && *key ? xstrdup(key) : NULL,
                          .retry_s = c->retry_s > 0 ? c->retry_s : RETRY_S,
                          .silence_s = c->timeout_s > 0 ? c->timeout_s : SILENCE_S};
-    if (!a->model && first_model(a, e) < 0) {
+    if (!a->model && openai_first_model(a, e) < 0) {
         openai_close(a);
         return -1;
     }
@@ -449,7 +450,7 @@ const char *openai_model(const struct openai *a)
     return a->model;
 }
 
-static json_t *ids_json(const int32_t *v, int n)
+static json_t *openai_ids_json(const int32_t *v, int n)
 {
     json_t *a = json_array();
 
@@ -458,22 +459,22 @@ static json_t *ids_json(const int32_t *v, int n)
     return a;
 }
 
-static char *prompt_body(const struct openai *a, const struct openai_ask *ask)
+static char *openai_prompt_body(const struct openai *a, const struct openai_ask *ask)
 {
     json_t *v = json_pack("{s:s,s:o,s:i,s:i,s:f,s:f,s:I,s:i,s:b,s:b}", "model", a->model, "prompt",
-                          ids_json(ask->prompt, ask->n_prompt), "n", ask->n, "max_tokens", ask->max_tokens,
+                          openai_ids_json(ask->prompt, ask->n_prompt), "n", ask->n, "max_tokens", ask->max_tokens,
                           "temperature", ask->temperature, "top_p", ask->top_p > 0 ? ask->top_p : 1.0, "seed",
                           (json_int_t)ask->seed, "logprobs", 1, "return_token_ids", 1, "skip_special_tokens", 0);
     char *text;
 
     if (ask->n_stop)
-        json_object_set_new(v, "stop_token_ids", ids_json(ask->stop_ids, ask->n_stop));
+        json_object_set_new(v, "stop_token_ids", openai_ids_json(ask->stop_ids, ask->n_stop));
     text = json_text(v);
     json_decref(v);
     return text;
 }
 
-static char *body_of(const struct openai *a, const struct openai_ask *ask)
+static char *openai_body_of(const struct openai *a, const struct openai_ask *ask)
 {
     json_t *v = json_pack("{s:s,s:O,s:b,s:{s:b},s:f}", "model", a->model, "messages", ask->messages, "stream", 1,
                           "stream_options", "include_usage", 1, "temperature", ask->temperature);
@@ -491,18 +492,18 @@ static char *body_of(const struct openai *a, const struct openai_ask *ask)
 }
 
 /* An answer that was not streamed is one object. */
-static int take_whole(struct exchange *x, struct err *e)
+static int openai_take_whole(struct openai_exchange *x, struct err *e)
 {
     const json_t *choice = json_array_get(json_object_get(x->whole, "choices"), 0);
 
-    take_choice(x, choice, "message");
-    take_usage(x, x->whole);
+    openai_take_choice(x, choice, "message");
+    openai_take_usage(x, x->whole);
     return choice ? 0 : err_set(e, ERR_ENV, "the server's answer has no 'choices'");
 }
 
 /* ---- samples as ids ---- */
 
-static void take_ids(struct openai_sample *s, const json_t *choice)
+static void openai_take_ids(struct openai_sample *s, const json_t *choice)
 {
     const json_t *ids = json_object_get(choice, "token_ids");
     const json_t *logp = json_object_get(json_object_get(choice, "logprobs"), "token_logprobs");
@@ -520,7 +521,8 @@ static void take_ids(struct openai_sample *s, const json_t *choice)
     s->n = (int)n;
 }
 
-static int take_samples(struct exchange *x, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
+static int openai_take_samples(struct openai_exchange *x, const struct openai_ask *ask, struct openai_reply *ret,
+                               struct err *e)
 {
     const json_t *choices = json_object_get(x->whole, "choices"), *choice;
     size_t i;
@@ -530,24 +532,24 @@ static int take_samples(struct exchange *x, const struct openai_ask *ask, struct
     *ret = (struct openai_reply){.samples = xcalloc((size_t)ask->n, sizeof *ret->samples), .n_samples = ask->n};
     json_array_foreach(choices, i, choice)
         if (json_i64(choice, "index", -1) >= 0 && json_i64(choice, "index", -1) < ask->n)
-            take_ids(&ret->samples[json_i64(choice, "index", 0)], choice);
-    take_usage(x, x->whole);
+            openai_take_ids(&ret->samples[json_i64(choice, "index", 0)], choice);
+    openai_take_usage(x, x->whole);
     ret->prompt_tokens = x->prompt_tokens;
     ret->completion_tokens = x->completion_tokens;
     return 0;
 }
 
-static int complete(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
+static int openai_complete(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
-    char *body = prompt_body(a, ask);
-    struct exchange x;
-    int rc = exchange_run(a, "/completions", body, ask, &x, e);
+    char *body = openai_prompt_body(a, ask);
+    struct openai_exchange x;
+    int rc = openai_exchange_run(a, "/completions", body, ask, &x, e);
 
     free(body);
     if (rc < 0)
         return -1;
-    rc = take_samples(&x, ask, ret, e);
-    exchange_end(&x);
+    rc = openai_take_samples(&x, ask, ret, e);
+    openai_exchange_end(&x);
     return rc;
 }
 
@@ -555,15 +557,15 @@ int openai_load_weights(struct openai *a, const char *folder, struct err *e)
 {
     size_t n = strlen(a->url);
     struct openai root = *a;
-    struct exchange x;
+    struct openai_exchange x;
     json_t *v = json_pack("{s:s}", "model_path", folder);
     char *body = json_text(v);
 
     json_decref(v);
     root.url = xstrndup(a->url, n > 3 && !strcmp(a->url + n - 3, "/v1") ? n - 3 : n);
-    int rc = exchange_run(&root, "/update_weights_from_disk", body, NULL, &x, e);
+    int rc = openai_exchange_run(&root, "/update_weights_from_disk", body, NULL, &x, e);
     if (rc == 0)
-        exchange_end(&x);
+        openai_exchange_end(&x);
     else
         err_prefix(e, "the server was told to load '%s'", folder);
     free(root.url);
@@ -571,7 +573,7 @@ int openai_load_weights(struct openai *a, const char *folder, struct err *e)
     return rc;
 }
 
-static void reply_of(const struct exchange *x, struct openai_reply *ret)
+static void openai_reply_of(const struct openai_exchange *x, struct openai_reply *ret)
 {
     *ret = (struct openai_reply){
         .text = x->thought.n ? xasprintf("<think>\n%s\n</think>\n\n%s", x->thought.p, x->text.p) : xstrdup(x->text.p),
@@ -584,40 +586,40 @@ int openai_read(const char *body, size_t n, size_t piece, struct openai_reply *r
 {
     const struct openai none = {.url = "a file", .silence_s = SILENCE_S};
     const struct openai_ask ask = {.seed = -1};
-    struct exchange x;
+    struct openai_exchange x;
     int rc = 0;
 
-    exchange_begin(&x, &none, &ask);
+    openai_exchange_begin(&x, &none, &ask);
     for (size_t at = 0; at < n && !*x.broken; at += piece)
-        on_data((char *)body + at, 1, n - at < piece ? n - at : piece, &x);
+        openai_on_data((char *)body + at, 1, n - at < piece ? n - at : piece, &x);
     if (!*x.broken)
-        take_rest(&x, true);
+        openai_take_rest(&x, true);
     if (*x.broken || (x.streamed && !x.ended))
         rc = err_set(e, ERR_ENV, "'%s' broke its answer off: %s", none.url, *x.broken ? x.broken : "it ends early");
     else if (!x.streamed)
-        rc = take_whole(&x, e);
+        rc = openai_take_whole(&x, e);
     if (rc == 0)
-        reply_of(&x, ret);
-    exchange_end(&x);
+        openai_reply_of(&x, ret);
+    openai_exchange_end(&x);
     return rc;
 }
 
 int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
     if (ask->prompt)
-        return complete(a, ask, ret, e);
-    char *body = body_of(a, ask);
-    struct exchange x;
-    int rc = exchange_run(a, "/chat/completions", body, ask, &x, e);
+        return openai_complete(a, ask, ret, e);
+    char *body = openai_body_of(a, ask);
+    struct openai_exchange x;
+    int rc = openai_exchange_run(a, "/chat/completions", body, ask, &x, e);
 
     free(body);
     if (rc < 0)
         return -1;
     if (!x.streamed)
-        rc = take_whole(&x, e);
+        rc = openai_take_whole(&x, e);
     if (rc == 0)
-        reply_of(&x, ret);
-    exchange_end(&x);
+        openai_reply_of(&x, ret);
+    openai_exchange_end(&x);
     return rc;
 }
 

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "serve/serve_private.h"
 
-static void close_queue(void *q)
+static void call_close_queue(void *q)
 {
     queue_close(q);
 }
@@ -15,16 +15,16 @@ static void close_queue(void *q)
 static pthread_key_t queue_key;
 static pthread_once_t queue_once = PTHREAD_ONCE_INIT;
 
-static void make_key(void)
+static void call_make_key(void)
 {
-    pthread_key_create(&queue_key, close_queue);
+    pthread_key_create(&queue_key, call_close_queue);
 }
 
 struct queue *serve_queue(struct serve *s, struct err *e)
 {
     struct queue *q;
 
-    pthread_once(&queue_once, make_key);
+    pthread_once(&queue_once, call_make_key);
     if (!(q = pthread_getspecific(queue_key)) && queue_open(s->c.queue, &q, e) == 0)
         pthread_setspecific(queue_key, q);
     return q;

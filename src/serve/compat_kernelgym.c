@@ -15,7 +15,7 @@
 #define CODE_MAX (1 << 20)
 #define TIMEOUT_DEFAULT_S 300
 
-static const struct row {
+static const struct kernelgym_row {
     const char *category, *status, *code, *says; /* says: what the message begins with */
     bool compiled, correct, decoy;
 } rows[] = {
@@ -29,31 +29,31 @@ static const struct row {
     {NULL, "failed", "SYSTEM_ERROR", "", false, false, false}, /* unsupported, infra, and jobs without a verdict */
 };
 
-static const char *category_of(const json_t *v)
+static const char *kernelgym_category_of(const json_t *v)
 {
     const char *status = json_str(v, "status", "infra");
 
     return json_str(v, "category", status);
 }
 
-static const struct row *row_of(int state, const json_t *v)
+static const struct kernelgym_row *kernelgym_row_of(int state, const json_t *v)
 {
-    const struct row *r = rows;
+    const struct kernelgym_row *r = rows;
 
-    while (r->category && (state != QUEUE_DONE || !v || strcmp(r->category, category_of(v))))
+    while (r->category && (state != QUEUE_DONE || !v || strcmp(r->category, kernelgym_category_of(v))))
         r++;
     return r;
 }
 
 bool kg_unscored(int state, const json_t *v)
 {
-    return state == QUEUE_FAILED || (state == QUEUE_DONE && !row_of(state, v)->category);
+    return state == QUEUE_FAILED || (state == QUEUE_DONE && !kernelgym_row_of(state, v)->category);
 }
 
 /* ---- requests ---- */
 
 /* The text between a section's fences, owned; NULL: it has no such section. */
-static char *section(const char *text, const char *name)
+static char *kernelgym_section(const char *text, const char *name)
 {
     char *head = xasprintf("### %s", name);
     const char *at = strstr(text, head), *open = at ? strstr(at, "```") : NULL;
@@ -64,7 +64,7 @@ static char *section(const char *text, const char *name)
 }
 
 /* A Python string literal. */
-static void add_quoted(struct buf *b, const char *s)
+static void kernelgym_add_quoted(struct buf *b, const char *s)
 {
     buf_addc(b, '\'');
     for (; *s; s++) {
@@ -82,8 +82,8 @@ static void add_quoted(struct buf *b, const char *s)
 
 char *kg_sections(const char *text)
 {
-    char *cuda = section(text, "CUDA_KERNELS"), *bind = section(text, "APPLY_BINDINGS");
-    char *model = section(text, "MODEL_NEW");
+    char *cuda = kernelgym_section(text, "CUDA_KERNELS"), *bind = kernelgym_section(text, "APPLY_BINDINGS");
+    char *model = kernelgym_section(text, "MODEL_NEW");
     struct buf b;
     char *ret = NULL;
 
@@ -91,9 +91,9 @@ char *kg_sections(const char *text)
         buf_init(&b, BUF_MAX_TEXT);
         buf_adds(&b, "from torch.utils.cpp_extension import load_inline\nimport sys\ncuda_extension = load_inline(\n"
                      "    name='cuda_extension', cpp_sources=(");
-        add_quoted(&b, bind);
+        kernelgym_add_quoted(&b, bind);
         buf_adds(&b, "),\n    cuda_sources=(");
-        add_quoted(&b, cuda);
+        kernelgym_add_quoted(&b, cuda);
         buf_adds(&b, "))\nsys.modules['cuda_extension'] = cuda_extension\n");
         buf_adds(&b, model);
         ret = buf_detach(&b);
@@ -104,7 +104,7 @@ char *kg_sections(const char *text)
     return ret;
 }
 
-static const char *text_field(const json_t *body, const char *name, size_t min, size_t max, struct err *e)
+static const char *kernelgym_text_field(const json_t *body, const char *name, size_t min, size_t max, struct err *e)
 {
     const json_t *v = json_object_get(body, name);
     size_t n = json_string_length(v);
@@ -115,7 +115,7 @@ static const char *text_field(const json_t *body, const char *name, size_t min, 
     return NULL;
 }
 
-static int priority_of(const json_t *body)
+static int kernelgym_priority_of(const json_t *body)
 {
     const char *p = json_str(body, "priority", "normal");
 
@@ -123,7 +123,7 @@ static int priority_of(const json_t *body)
 }
 
 /* The length of device="cuda", device='cuda' or device="cuda:0" at p, or 0. */
-static size_t names_cuda(const char *p)
+static size_t kernelgym_names_cuda(const char *p)
 {
     char quote = strncmp(p, "device=", 7) ? 0 : p[7];
     const char *end = quote == '"' || quote == '\'' ? p + 8 : NULL;
@@ -142,7 +142,7 @@ char *kg_reference_on_host(const char *code)
 
     buf_init(&b, BUF_MAX_TEXT);
     while (*code) {
-        size_t n = names_cuda(code);
+        size_t n = kernelgym_names_cuda(code);
         if (n)
             buf_adds(&b, "device=\"cpu\"");
         else
@@ -155,12 +155,13 @@ char *kg_reference_on_host(const char *code)
 int kg_request_read(const json_t *body, struct kg_request *ret, struct err *e)
 {
     const char *code;
-    struct kg_request r = {.priority = priority_of(body), .force_refresh = json_flag(body, "force_refresh", false)};
+    struct kg_request r = {.priority = kernelgym_priority_of(body),
+                           .force_refresh = json_flag(body, "force_refresh", false)};
 
     r.timeout_s = json_f64(body, "timeout", TIMEOUT_DEFAULT_S);
-    if (!(r.task_id = text_field(body, "task_id", 1, ID_MAX, e)) ||
-        !(r.reference = text_field(body, "reference_code", CODE_MIN, CODE_MAX, e)) ||
-        !(code = text_field(body, "kernel_code", CODE_MIN, CODE_MAX, e)))
+    if (!(r.task_id = kernelgym_text_field(body, "task_id", 1, ID_MAX, e)) ||
+        !(r.reference = kernelgym_text_field(body, "reference_code", CODE_MIN, CODE_MAX, e)) ||
+        !(code = kernelgym_text_field(body, "kernel_code", CODE_MIN, CODE_MAX, e)))
         return -1;
     if (!(r.timeout_s >= 10 && r.timeout_s <= 3600))
         return err_set(e, ERR_INPUT, "timeout: 10 to 3600 seconds");
@@ -181,7 +182,7 @@ void kg_request_free(struct kg_request *r)
 
 /* ---- results ---- */
 
-static double perf_number(const json_t *v, const char *name, double fallback)
+static double kernelgym_perf_number(const json_t *v, const char *name, double fallback)
 {
     const json_t *perf = json_object_get(v, "performance");
     double x = json_num_value(json_object_get(perf, name));
@@ -189,7 +190,7 @@ static double perf_number(const json_t *v, const char *name, double fallback)
     return json_flag(perf, "trusted", false) && isfinite(x) ? x : fallback;
 }
 
-static json_t *message_of(int state, const struct row *r, const json_t *v, const char *failure)
+static json_t *kernelgym_message_of(int state, const struct kernelgym_row *r, const json_t *v, const char *failure)
 {
     const char *why = failure ? failure : json_str(v, "feedback", json_str(v, "status", ""));
     char *text;
@@ -205,12 +206,13 @@ static json_t *message_of(int state, const struct row *r, const json_t *v, const
     return ret;
 }
 
-static json_t *metadata_of(const struct row *r, const json_t *v)
+static json_t *kernelgym_metadata_of(const struct kernelgym_row *r, const json_t *v)
 {
     static const char *const keys[][2] = {{"compile_error", "compilation_error"},
                                           {"runtime_error", "runtime_error"},
                                           {"correctness_error", "correctness_issue"}};
-    json_t *m = json_pack("{s:s,s:s}", "device", json_str(v, "backend", ""), "verdict", v ? category_of(v) : "infra");
+    json_t *m = json_pack("{s:s,s:s}", "device", json_str(v, "backend", ""), "verdict",
+                          v ? kernelgym_category_of(v) : "infra");
 
     for (size_t i = 0; r->category && i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(keys[i][0], r->category))
@@ -222,7 +224,7 @@ static json_t *metadata_of(const struct row *r, const json_t *v)
     return m;
 }
 
-static const char *status_of(int state, const struct row *r)
+static const char *kernelgym_status_of(int state, const struct kernelgym_row *r)
 {
     static const char *const open[] = {"pending", "processing"};
 
@@ -231,27 +233,28 @@ static const char *status_of(int state, const struct row *r)
 
 json_t *kg_result(const char *task_id, int state, const json_t *v, const char *failure)
 {
-    const struct row *r = row_of(state, v);
+    const struct kernelgym_row *r = kernelgym_row_of(state, v);
     bool ended = state >= QUEUE_DONE;
     bool correct = r->correct || (r->decoy && json_f64(json_object_get(v, "correctness"), "q", 0) >= 1);
-    json_t *m = json_pack("{s:s,s:s,s:b,s:b,s:b}", "task_id", task_id, "status", status_of(state, r), "compiled",
+    json_t *m = json_pack("{s:s,s:s,s:b,s:b,s:b}", "task_id", task_id, "status", kernelgym_status_of(state, r),
+                          "compiled",
                           ended && r->compiled, "correctness", ended && correct, "decoy_kernel", ended && r->decoy);
 
-    json_object_set_new(m, "reference_runtime", json_real(perf_number(v, "eager_ms", -1)));
-    json_object_set_new(m, "kernel_runtime", json_real(perf_number(v, "candidate_ms", -1)));
-    json_object_set_new(m, "speedup", json_real(perf_number(v, "speedup_eager", 0)));
-    json_object_set_new(m, "metadata", ended ? metadata_of(r, v) : json_object());
-    json_object_set_new(m, "error_message", ended ? message_of(state, r, v, failure) : json_null());
+    json_object_set_new(m, "reference_runtime", json_real(kernelgym_perf_number(v, "eager_ms", -1)));
+    json_object_set_new(m, "kernel_runtime", json_real(kernelgym_perf_number(v, "candidate_ms", -1)));
+    json_object_set_new(m, "speedup", json_real(kernelgym_perf_number(v, "speedup_eager", 0)));
+    json_object_set_new(m, "metadata", ended ? kernelgym_metadata_of(r, v) : json_object());
+    json_object_set_new(m, "error_message", ended ? kernelgym_message_of(state, r, v, failure) : json_null());
     json_object_set_new(m, "error_code", ended && r->code ? json_string(r->code) : json_null());
     return m;
 }
 
 json_t *kg_status(const char *task_id, int state, const json_t *v, const char *failure)
 {
-    const struct row *r = row_of(state, v);
+    const struct kernelgym_row *r = kernelgym_row_of(state, v);
 
-    return json_pack("{s:s,s:s,s:f,s:n,s:n,s:n,s:o}", "task_id", task_id, "status", status_of(state, r), "progress",
-                     state >= QUEUE_DONE ? 1.0 : state == QUEUE_LEASED ? 0.5 : 0.0, "estimated_completion",
+    return json_pack("{s:s,s:s,s:f,s:n,s:n,s:n,s:o}", "task_id", task_id, "status", kernelgym_status_of(state, r),
+                     "progress", state >= QUEUE_DONE ? 1.0 : state == QUEUE_LEASED ? 0.5 : 0.0, "estimated_completion",
                      "queue_position", "assigned_device", "error_message",
-                     state >= QUEUE_DONE ? message_of(state, r, v, failure) : json_null());
+                     state >= QUEUE_DONE ? kernelgym_message_of(state, r, v, failure) : json_null());
 }

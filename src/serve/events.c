@@ -49,7 +49,7 @@ void events_free(struct events *v)
     free(v);
 }
 
-static bool hears(const struct listener *l, const struct message *m)
+static bool events_hears(const struct listener *l, const struct message *m)
 {
     return !l->owner || !m->owner || !strcmp(l->owner, m->owner);
 }
@@ -65,7 +65,7 @@ void events_say(struct events *v, const char *owner, const char *kind, const jso
     free(at->owner);
     *at = m;
     for (struct listener *l = v->first; l; l = l->after)
-        if (hears(l, &m))
+        if (events_hears(l, &m))
             http_wake(l->call);
         else if (l->next == v->said - 1 && l->at == 0)
             l->next++; /* nothing was missed */
@@ -73,7 +73,7 @@ void events_say(struct events *v, const char *owner, const char *kind, const jso
     free(text);
 }
 
-static long take(struct listener *l, char *buf, size_t max)
+static long events_take(struct listener *l, char *buf, size_t max)
 {
     struct events *v = l->v;
     const char *line;
@@ -85,7 +85,7 @@ static long take(struct listener *l, char *buf, size_t max)
         l->at = 0;
         return snprintf(buf, max, "%sevent: lost\ndata: {}\n\n", amid ? "\n\n" : "");
     }
-    while (l->next < v->said && !hears(l, &v->ring[l->next % RING]))
+    while (l->next < v->said && !events_hears(l, &v->ring[l->next % RING]))
         l->next++;
     if (l->next == v->said)
         return 0;
@@ -100,18 +100,18 @@ static long take(struct listener *l, char *buf, size_t max)
     return (long)n;
 }
 
-static long next(void *slot, char *buf, size_t max)
+static long events_next(void *slot, char *buf, size_t max)
 {
     struct listener *l = slot;
     long n;
 
     pthread_mutex_lock(&l->v->lock);
-    n = take(l, buf, max);
+    n = events_take(l, buf, max);
     pthread_mutex_unlock(&l->v->lock);
     return n;
 }
 
-static void gone(void *slot)
+static void events_gone(void *slot)
 {
     struct listener *l = slot;
     struct events *v = l->v;
@@ -134,5 +134,5 @@ void events_stream(struct events *v, const char *owner, struct http_call *c)
         v->first->before = l;
     v->first = l;
     pthread_mutex_unlock(&v->lock);
-    http_stream(c, "text/event-stream", next, l, gone);
+    http_stream(c, "text/event-stream", events_next, l, events_gone);
 }

@@ -53,7 +53,7 @@ struct http_call {
     struct MHD_Connection *conn;
     const struct http_route *route;
     void *ctx; /* the route's */
-    struct owner *owner; /* NULL: nobody, on a route that is open */
+    struct http_tenant *owner; /* NULL: nobody, on a route that is open */
     struct buf body;
     char url[URL_MAX], *part;
     bool first_seen, too_large, too_many;
@@ -76,11 +76,11 @@ struct http_call {
     struct http_call *before, *after; /* all calls of the server */
 };
 
-enum where { FRESH, RESTS, WHERE_N, IN_CALL };
+enum http_where { FRESH, RESTS, WHERE_N, IN_CALL };
 
 struct peer { /* a connection */
     int fd;
-    enum where where;
+    enum http_where where;
     bool leaves;  /* it was closed, and libmicrohttpd will see it */
     double since; /* since when headers are awaited */
     struct peer *before, *after; /* of its queue */
@@ -90,11 +90,11 @@ struct peers {
     struct peer *first, *last;
 };
 
-struct owner { /* what one has of the server; kept for as long as it runs */
+struct http_tenant { /* what one has of the server; kept for as long as it runs */
     const char *name;
     int calls;
     size_t bodies; /* bytes */
-    struct owner *after;
+    struct http_tenant *after;
 };
 
 struct http {
@@ -104,7 +104,7 @@ struct http {
     pthread_mutex_t lock; /* of the lists, and of owners */
     struct http_call *calls;
     struct peers peers[WHERE_N];
-    struct owner *owners;
+    struct http_tenant *owners;
     int n_calls, n_peers; /* n_peers: without those that leave */
     size_t bodies;        /* bytes */
     bool stopping;
@@ -158,7 +158,7 @@ void http_header_add(struct http_call *c, const char *name, const char *value)
     c->headers[c->n_headers++].value = xstrdup(value);
 }
 
-static void set_response(struct http_call *c, int status, const char *type, struct MHD_Response *r)
+static void http_set_response(struct http_call *c, int status, const char *type, struct MHD_Response *r)
 {
     c->status = status;
     c->response = r;
@@ -170,7 +170,7 @@ static void set_response(struct http_call *c, int status, const char *type, stru
 
 void http_reply(struct http_call *c, int status, const char *type, char *body, size_t n)
 {
-    set_response(c, status, type, mhd.MHD_create_response_from_buffer(n, body, MHD_RESPMEM_MUST_FREE));
+    http_set_response(c, status, type, mhd.MHD_create_response_from_buffer(n, body, MHD_RESPMEM_MUST_FREE));
 }
 
 void http_reply_json(struct http_call *c, int status, json_t *v)
@@ -215,7 +215,7 @@ void http_wake(struct http_call *c)
 }
 
 /* Suspends the connection unless it was woken already. */
-static bool fell_asleep(struct http_call *c)
+static bool http_fell_asleep(struct http_call *c)
 {
     bool asleep;
 
@@ -230,7 +230,7 @@ static bool fell_asleep(struct http_call *c)
     return asleep;
 }
 
-static bool hung_up(struct http_call *c)
+static bool http_hung_up(struct http_call *c)
 {
     bool ret;
 
@@ -240,16 +240,16 @@ static bool hung_up(struct http_call *c)
     return ret;
 }
 
-static ssize_t stream_more(void *ctx, uint64_t pos, char *buf, size_t max)
+static ssize_t http_stream_more(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct http_call *c = ctx;
 
     (void)pos;
     for (;;) {
-        long n = http_stopping(c) || hung_up(c) ? -1 : c->next(c->slot, buf, max);
+        long n = http_stopping(c) || http_hung_up(c) ? -1 : c->next(c->slot, buf, max);
         if (n != 0)
             return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : n;
-        if (fell_asleep(c))
+        if (http_fell_asleep(c))
             return 0;
     }
 }
@@ -261,13 +261,13 @@ void http_stream(struct http_call *c, const char *type, long (*next)(void *, cha
     c->gone = gone;
     c->next = next;
     http_header_add(c, "Cache-Control", "no-store");
-    set_response(c, 200, type,
-                 mhd.MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_more, c, NULL));
+    http_set_response(c, 200, type,
+                      mhd.MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, http_stream_more, c, NULL));
 }
 
 /* ---- connections, and who has left ---- */
 
-static int fd_of(struct MHD_Connection *conn)
+static int http_fd_of(struct MHD_Connection *conn)
 {
     const union MHD_ConnectionInfo *i = mhd.MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
 
@@ -275,7 +275,7 @@ static int fd_of(struct MHD_Connection *conn)
 }
 
 /* All of this is done under the lock. */
-static void peer_unlink(struct http *h, struct peer *p)
+static void http_peer_unlink(struct http *h, struct peer *p)
 {
     struct peers *q;
 
@@ -287,7 +287,7 @@ static void peer_unlink(struct http *h, struct peer *p)
     p->before = p->after = NULL;
 }
 
-static void peer_put(struct http *h, struct peer *p, enum where where)
+static void http_peer_put(struct http *h, struct peer *p, enum http_where where)
 {
     p->where = where;
     if (where == IN_CALL)
@@ -298,24 +298,25 @@ static void peer_put(struct http *h, struct peer *p, enum where where)
     h->peers[where].last = p;
 }
 
-static void peer_close(struct http *h, struct peer *p)
+static void http_peer_close(struct http *h, struct peer *p)
 {
-    peer_unlink(h, p);
+    http_peer_unlink(h, p);
     p->where = IN_CALL;
     p->leaves = true;
     h->n_peers--;
     shutdown(p->fd, SHUT_RDWR);
 }
 
-static void make_room(struct http *h)
+static void http_make_room(struct http *h)
 {
     struct peer *p = h->peers[FRESH].first ? h->peers[FRESH].first : h->peers[RESTS].first;
 
     if (p && h->n_peers > h->c.connections - h->c.connections / SPARE)
-        peer_close(h, p);
+        http_peer_close(h, p);
 }
 
-static void on_connection(void *ctx, struct MHD_Connection *conn, void **at, enum MHD_ConnectionNotificationCode what)
+static void http_on_connection(void *ctx, struct MHD_Connection *conn, void **at,
+                               enum MHD_ConnectionNotificationCode what)
 {
     struct http *h = ctx;
     struct peer *p = *at;
@@ -323,12 +324,12 @@ static void on_connection(void *ctx, struct MHD_Connection *conn, void **at, enu
     pthread_mutex_lock(&h->lock);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         *at = p = xcalloc(1, sizeof *p);
-        p->fd = fd_of(conn);
+        p->fd = http_fd_of(conn);
         h->n_peers++;
-        make_room(h);
-        peer_put(h, p, FRESH);
+        http_make_room(h);
+        http_peer_put(h, p, FRESH);
     } else if (p) {
-        peer_unlink(h, p);
+        http_peer_unlink(h, p);
         h->n_peers -= !p->leaves;
         free(p);
         *at = NULL;
@@ -336,7 +337,7 @@ static void on_connection(void *ctx, struct MHD_Connection *conn, void **at, enu
     pthread_mutex_unlock(&h->lock);
 }
 
-static struct peer *peer_of(struct MHD_Connection *conn)
+static struct peer *http_peer_of(struct MHD_Connection *conn)
 {
     const union MHD_ConnectionInfo *i = mhd.MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
@@ -344,17 +345,17 @@ static struct peer *peer_of(struct MHD_Connection *conn)
 }
 
 /* A connection awaits headers from now on, or no more. Under the lock. */
-static void set_in_call(struct http *h, struct MHD_Connection *conn, bool in_call)
+static void http_set_in_call(struct http *h, struct MHD_Connection *conn, bool in_call)
 {
-    struct peer *p = peer_of(conn);
+    struct peer *p = http_peer_of(conn);
 
     if (!p || p->leaves)
         return;
-    peer_unlink(h, p);
-    peer_put(h, p, in_call ? IN_CALL : RESTS);
+    http_peer_unlink(h, p);
+    http_peer_put(h, p, in_call ? IN_CALL : RESTS);
 }
 
-static bool has_left(int fd)
+static bool http_has_left(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLRDHUP};
 
@@ -362,10 +363,10 @@ static bool has_left(int fd)
 }
 
 /* Wakes a parked call whose client has left; it ends without an answer. */
-static void look_at_call(struct http_call *c)
+static void http_look_at_call(struct http_call *c)
 {
     pthread_mutex_lock(&c->lock);
-    if (c->suspended && !c->hung_up && has_left(c->fd)) {
+    if (c->suspended && !c->hung_up && http_has_left(c->fd)) {
         c->hung_up = true;
         c->suspended = false;
         mhd.MHD_resume_connection(c->conn);
@@ -373,17 +374,17 @@ static void look_at_call(struct http_call *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-static void *watch(void *arg)
+static void *http_watch(void *arg)
 {
     struct http *h = arg;
 
     while (!__atomic_load_n(&h->stopping, __ATOMIC_ACQUIRE)) {
         pthread_mutex_lock(&h->lock);
         for (struct http_call *c = h->calls; c; c = c->after)
-            look_at_call(c);
+            http_look_at_call(c);
         for (int i = 0; i < WHERE_N; i++)
             while (h->peers[i].first && now_s() > h->peers[i].first->since + h->c.head_s)
-                peer_close(h, h->peers[i].first);
+                http_peer_close(h, h->peers[i].first);
         pthread_mutex_unlock(&h->lock);
         for (int i = 0; i < 10 && !__atomic_load_n(&h->stopping, __ATOMIC_ACQUIRE); i++)
             nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
@@ -393,14 +394,14 @@ static void *watch(void *arg)
 
 /* ---- a call's way ---- */
 
-static struct http_call *call_new(struct http *h, struct MHD_Connection *conn, const char *url)
+static struct http_call *http_call_new(struct http *h, struct MHD_Connection *conn, const char *url)
 {
     struct http_call *c = xcalloc(1, sizeof *c);
 
     c->h = h;
     c->began = now_s();
     c->conn = conn;
-    c->fd = fd_of(conn);
+    c->fd = http_fd_of(conn);
     snprintf(c->url, sizeof c->url, "%s", url);
     buf_init(&c->body, h->c.body_max);
     pthread_mutex_init(&c->lock, NULL);
@@ -410,13 +411,13 @@ static struct http_call *call_new(struct http *h, struct MHD_Connection *conn, c
         h->calls->before = c;
     h->calls = c;
     h->n_calls++;
-    set_in_call(h, conn, true);
+    http_set_in_call(h, conn, true);
     pthread_mutex_unlock(&h->lock);
     return c;
 }
 
 /* Under the lock. */
-static void drop_body(struct http_call *c)
+static void http_drop_body(struct http_call *c)
 {
     c->h->bodies -= c->body.n;
     if (c->owner)
@@ -425,7 +426,7 @@ static void drop_body(struct http_call *c)
     buf_init(&c->body, c->body.max);
 }
 
-static void call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum MHD_RequestTerminationCode why)
+static void http_call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum MHD_RequestTerminationCode why)
 {
     struct http *h = ctx;
     struct http_call *c = *at;
@@ -437,8 +438,8 @@ static void call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum M
     if (c->after)
         c->after->before = c->before;
     h->n_calls--;
-    set_in_call(h, conn, false);
-    drop_body(c);
+    http_set_in_call(h, conn, false);
+    http_drop_body(c);
     if (c->owner)
         c->owner->calls--;
     pthread_mutex_unlock(&h->lock);
@@ -454,7 +455,7 @@ static void call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum M
 }
 
 /* Does a path fit a route's? *ret_part: what stands for the braces, owned, or NULL. */
-static bool path_fits(const char *path, const char *pattern, char **ret_part)
+static bool http_path_fits(const char *path, const char *pattern, char **ret_part)
 {
     const char *open = strchr(pattern, '{'), *close = open ? strchr(open, '}') : NULL;
     size_t before = open ? (size_t)(open - pattern) : strlen(pattern), n;
@@ -472,12 +473,12 @@ static bool path_fits(const char *path, const char *pattern, char **ret_part)
 }
 
 /* The route of a call in one table; NULL: none. *other: one with another method. */
-static const struct http_route *find_in(struct http_call *c, const struct http_route *r, const char *method,
-                                        bool *other)
+static const struct http_route *http_find_in(struct http_call *c, const struct http_route *r, const char *method,
+                                             bool *other)
 {
     for (; r && r->method; r++) {
         char *part;
-        if (!path_fits(c->url, r->path, &part))
+        if (!http_path_fits(c->url, r->path, &part))
             continue;
         if (!strcmp(r->method, method)) {
             c->part = part;
@@ -490,16 +491,16 @@ static const struct http_route *find_in(struct http_call *c, const struct http_r
 }
 
 /* NULL with an answer set: 404, 405. */
-static const struct http_route *find_route(struct http_call *c, const char *method)
+static const struct http_route *http_find_route(struct http_call *c, const char *method)
 {
     bool other_method = false;
-    const struct http_route *r = find_in(c, c->h->c.routes, method, &other_method);
+    const struct http_route *r = http_find_in(c, c->h->c.routes, method, &other_method);
 
     c->ctx = c->h->c.ctx;
     if (r)
         return r;
     c->ctx = c->h->c.more_ctx;
-    if ((r = find_in(c, c->h->c.more, method, &other_method)))
+    if ((r = http_find_in(c, c->h->c.more, method, &other_method)))
         return r;
     if (other_method)
         http_refuse(c, 405, "method_not_allowed", "'%s' does not take %s", c->url, method);
@@ -508,7 +509,7 @@ static const struct http_route *find_route(struct http_call *c, const char *meth
     return NULL;
 }
 
-static const char *bearer(const struct http_call *c)
+static const char *http_bearer(const struct http_call *c)
 {
     const char *h = http_header(c, "Authorization");
 
@@ -520,7 +521,7 @@ struct framing { /* what a message says of its length */
     bool odd;
 };
 
-static enum MHD_Result see_header(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
+static enum MHD_Result http_see_header(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
 {
     struct framing *f = ctx;
 
@@ -536,31 +537,31 @@ static enum MHD_Result see_header(void *ctx, enum MHD_ValueKind kind, const char
 }
 
 /* Could a proxy and this server see different messages in the same bytes? */
-static bool ambiguous(struct http_call *c)
+static bool http_ambiguous(struct http_call *c)
 {
     struct framing f = {0};
 
-    mhd.MHD_get_connection_values(c->conn, MHD_HEADER_KIND, see_header, &f);
+    mhd.MHD_get_connection_values(c->conn, MHD_HEADER_KIND, http_see_header, &f);
     return f.odd || f.lengths + f.encodings > 1;
 }
 
 /* Under the lock. */
-static struct owner *owner_of(struct http *h, const char *name)
+static struct http_tenant *http_owner_of(struct http *h, const char *name)
 {
-    struct owner *o = h->owners;
+    struct http_tenant *o = h->owners;
 
     while (o && strcmp(o->name, name))
         o = o->after;
     if (!o) {
         o = xcalloc(1, sizeof *o);
-        *o = (struct owner){.name = name, .after = h->owners};
+        *o = (struct http_tenant){.name = name, .after = h->owners};
         h->owners = o;
     }
     return o;
 }
 
 /* The call is its owner's from now on. false: that one has as many open calls as it may: others need some too. */
-static bool own(struct http_call *c, const char *name)
+static bool http_own(struct http_call *c, const char *name)
 {
     struct http *h = c->h;
     bool may = true;
@@ -568,57 +569,57 @@ static bool own(struct http_call *c, const char *name)
     if (!name)
         return true;
     pthread_mutex_lock(&h->lock);
-    c->owner = owner_of(h, name);
+    c->owner = http_owner_of(h, name);
     may = ++c->owner->calls <= h->c.owner_calls || !h->c.owner_calls;
     pthread_mutex_unlock(&h->lock);
     return may;
 }
 
 /* Who is nobody has no body to send. */
-static size_t body_max(const struct http_call *c)
+static size_t http_body_max(const struct http_call *c)
 {
     return c->owner ? c->h->c.body_max : 0;
 }
 
 /* Does a page of another site ask? Where tokens are needed it has none; where none are, a visited page could ask
  * for work. */
-static bool cross_site(const struct http_call *c)
+static bool http_cross_site(const struct http_call *c)
 {
     const char *origin = http_header(c, "Origin"), *host = http_header(c, "Host");
     const char *site = origin ? strstr(origin, "://") : NULL;
 
-    return origin && !bearer(c) && (!site || !host || strcasecmp(site + 3, host));
+    return origin && !http_bearer(c) && (!site || !host || strcasecmp(site + 3, host));
 }
 
 /* Before the body is read: who, where, how large. Sets an answer to refuse. */
-static void admit(struct http_call *c, const char *method)
+static void http_admit(struct http_call *c, const char *method)
 {
     const char *length = http_header(c, "Content-Length");
     bool may;
 
-    if (ambiguous(c)) {
+    if (http_ambiguous(c)) {
         http_header_add(c, "Connection", "close");
         http_refuse(c, 400, "bad_request", "the headers do not say the body's length in one way");
         return;
     }
-    if (!(c->route = find_route(c, method)))
+    if (!(c->route = http_find_route(c, method)))
         return;
-    may = own(c, c->h->c.who(bearer(c), c->h->c.ctx));
+    may = http_own(c, c->h->c.who(http_bearer(c), c->h->c.ctx));
     if (!c->owner && !c->route->open) {
         http_header_add(c, "WWW-Authenticate", "Bearer");
         http_refuse(c, 401, "unauthorized", "a known token is needed: 'Authorization: Bearer TOKEN'");
-    } else if (cross_site(c)) {
+    } else if (http_cross_site(c)) {
         http_refuse(c, 403, "cross_site", "a page of another site asks; give the server tokens, or ask without "
                     "'Origin'");
-    } else if (length && strtoull(length, NULL, 10) > body_max(c)) {
-        http_refuse(c, 413, "too_large", "the body may have %zu bytes", body_max(c));
+    } else if (length && strtoull(length, NULL, 10) > http_body_max(c)) {
+        http_refuse(c, 413, "too_large", "the body may have %zu bytes", http_body_max(c));
     } else if (!may) {
         http_header_add(c, "Retry-After", "5");
         http_refuse(c, 429, "busy", "you have as many open calls as you may; try again when some have ended");
     }
 }
 
-static enum MHD_Result send_answer(struct http_call *c)
+static enum MHD_Result http_send_answer(struct http_call *c)
 {
     enum MHD_Result rc = mhd.MHD_queue_response(c->conn, (unsigned)c->status, c->response);
 
@@ -628,7 +629,7 @@ static enum MHD_Result send_answer(struct http_call *c)
 }
 
 /* Is there room for n bytes more, of this owner's and of all? Under the lock. */
-static bool room_for_body(const struct http_call *c, size_t n)
+static bool http_room_for_body(const struct http_call *c, size_t n)
 {
     const struct http_config *k = &c->h->c;
 
@@ -636,17 +637,17 @@ static bool room_for_body(const struct http_call *c, size_t n)
            (!k->owner_bodies || !c->owner || c->owner->bodies + n <= k->owner_bodies);
 }
 
-static enum MHD_Result take_body(struct http_call *c, const char *data, size_t *n)
+static enum MHD_Result http_take_body(struct http_call *c, const char *data, size_t *n)
 {
     if (now_s() > c->began + BODY_S) /* a byte now and then keeps the idle clock from ending it */
         return MHD_NO;
-    if (!body_max(c)) /* a body without a length, on a call that may have none */
+    if (!http_body_max(c)) /* a body without a length, on a call that may have none */
         return MHD_NO;
     pthread_mutex_lock(&c->h->lock);
-    c->too_large |= c->body.n + *n > body_max(c);
-    c->too_many |= !room_for_body(c, *n);
+    c->too_large |= c->body.n + *n > http_body_max(c);
+    c->too_many |= !http_room_for_body(c, *n);
     if (c->too_many || c->too_large) {
-        drop_body(c);
+        http_drop_body(c);
     } else {
         buf_add(&c->body, data, *n);
         c->h->bodies += *n;
@@ -658,10 +659,10 @@ static enum MHD_Result take_body(struct http_call *c, const char *data, size_t *
     return MHD_YES;
 }
 
-static void handle(struct http_call *c)
+static void http_handle(struct http_call *c)
 {
     if (c->too_large) {
-        http_refuse(c, 413, "too_large", "the body may have %zu bytes", body_max(c));
+        http_refuse(c, 413, "too_large", "the body may have %zu bytes", http_body_max(c));
     } else if (c->too_many) {
         http_header_add(c, "Retry-After", "5");
         http_refuse(c, 503, "busy", "too much is being sent to this server; try again in a few seconds");
@@ -671,44 +672,44 @@ static void handle(struct http_call *c)
 }
 
 /* Runs the handler until it has answered or sleeps. */
-static enum MHD_Result serve_call(struct http_call *c)
+static enum MHD_Result http_serve_call(struct http_call *c)
 {
     for (;;) {
         c->park = false;
-        if (hung_up(c))
+        if (http_hung_up(c))
             return MHD_NO;
-        handle(c);
+        http_handle(c);
         pthread_mutex_lock(&c->h->lock);
-        drop_body(c); /* it is in the queue, or was refused */
+        http_drop_body(c); /* it is in the queue, or was refused */
         pthread_mutex_unlock(&c->h->lock);
         if (!c->park)
             break;
-        if (fell_asleep(c))
+        if (http_fell_asleep(c))
             return MHD_YES;
     }
     if (!c->response)
         http_refuse(c, 500, "internal", "no answer was made");
-    return send_answer(c);
+    return http_send_answer(c);
 }
 
-static enum MHD_Result on_call(void *ctx, struct MHD_Connection *conn, const char *url, const char *method,
-                               const char *version, const char *data, size_t *n, void **at)
+static enum MHD_Result http_on_call(void *ctx, struct MHD_Connection *conn, const char *url, const char *method,
+                                    const char *version, const char *data, size_t *n, void **at)
 {
     struct http_call *c = *at;
 
     if (!c)
-        *at = c = call_new(ctx, conn, url);
+        *at = c = http_call_new(ctx, conn, url);
     if (!c->first_seen) {
         c->first_seen = true;
-        admit(c, method);
-        return c->response ? send_answer(c) : MHD_YES;
+        http_admit(c, method);
+        return c->response ? http_send_answer(c) : MHD_YES;
     }
-    return *n ? take_body(c, data, n) : serve_call(c);
+    return *n ? http_take_body(c, data, n) : http_serve_call(c);
 }
 
 /* ---- the server ---- */
 
-static int address_of(const struct http_config *c, struct sockaddr_storage *ret, struct err *e)
+static int http_address_of(const struct http_config *c, struct sockaddr_storage *ret, struct err *e)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *found;
     char port[16];
@@ -722,7 +723,7 @@ static int address_of(const struct http_config *c, struct sockaddr_storage *ret,
 }
 
 /* As many connections as the process may have files for, of those that were asked for. */
-static int room_for(int connections)
+static int http_room_for(int connections)
 {
     struct rlimit files;
     rlim_t most;
@@ -742,7 +743,7 @@ static int room_for(int connections)
     return (int)most;
 }
 
-static void no_log(void *ctx, const char *fmt, va_list ap) {}
+static void http_no_log(void *ctx, const char *fmt, va_list ap) {}
 
 int http_start(const struct http_config *c, struct http **ret, struct err *e)
 {
@@ -750,26 +751,26 @@ int http_start(const struct http_config *c, struct http **ret, struct err *e)
     struct http *h;
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 
-    if (mhd_load(e) < 0 || address_of(c, &at, e) < 0)
+    if (mhd_load(e) < 0 || http_address_of(c, &at, e) < 0)
         return -1;
     if (at.ss_family == AF_INET6)
         flags |= MHD_USE_DUAL_STACK;
     h = xcalloc(1, sizeof *h);
     h->c = *c;
-    h->c.connections = room_for(c->connections);
+    h->c.connections = http_room_for(c->connections);
     pthread_mutex_init(&h->lock, NULL);
     h->daemon = mhd.MHD_start_daemon(
-        flags, (uint16_t)c->port, NULL, NULL, on_call, h, MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL,
+        flags, (uint16_t)c->port, NULL, NULL, http_on_call, h, MHD_OPTION_EXTERNAL_LOGGER, http_no_log, NULL,
         MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)c->threads,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->c.connections, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)c->idle_s, MHD_OPTION_NOTIFY_COMPLETED, call_ended, h, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, h, MHD_OPTION_END);
+        (unsigned)c->idle_s, MHD_OPTION_NOTIFY_COMPLETED, http_call_ended, h, MHD_OPTION_NOTIFY_CONNECTION,
+        http_on_connection, h, MHD_OPTION_END);
     if (!h->daemon) {
         free(h);
         return err_set(e, ERR_ENV, "cannot listen on %s port %d: in use, or not allowed; name another --port",
                        c->address, c->port);
     }
-    if (pthread_create(&h->watch, NULL, watch, h) != 0) {
+    if (pthread_create(&h->watch, NULL, http_watch, h) != 0) {
         mhd.MHD_stop_daemon(h->daemon);
         free(h);
         return err_set(e, ERR_ENV, "cannot start a thread");
@@ -785,7 +786,7 @@ int http_port(const struct http *h)
     return i ? i->port : h->c.port;
 }
 
-static int wake_all(struct http *h)
+static int http_wake_all(struct http *h)
 {
     int n;
 
@@ -807,13 +808,13 @@ void http_stop(struct http *h)
     __atomic_store_n(&h->stopping, true, __ATOMIC_RELEASE);
     pthread_join(h->watch, NULL);
     fd = mhd.MHD_quiesce_daemon(h->daemon);
-    while (wake_all(h) > 0 && now_s() < until)
+    while (http_wake_all(h) > 0 && now_s() < until)
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     mhd.MHD_stop_daemon(h->daemon);
     if (fd >= 0)
         close(fd);
     pthread_mutex_destroy(&h->lock);
-    for (struct owner *o = h->owners, *after; o; o = after) {
+    for (struct http_tenant *o = h->owners, *after; o; o = after) {
         after = o->after;
         free(o);
     }

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "queue/ask.h"
+#include "queue/queue_ask.h"
 #include "serve/serve_private.h"
 #include "task/task.h"
 
@@ -15,18 +15,18 @@
 #define GROUP_MAX 4096
 #define PAYLOADS_MAX ((size_t)64 << 20) /* bytes of a request in the queue: every candidate has its task there */
 
-struct asked {
+struct route_eval_asked {
     int64_t id[CANDIDATES_MAX];
     char key[CANDIDATES_MAX][65]; /* stays when a job that failed for our reasons is asked for again */
     int n;
 };
 
-static void wake(void *call)
+static void route_eval_wake(void *call)
 {
     http_wake(call);
 }
 
-static void gone(void *slot)
+static void route_eval_gone(void *slot)
 {
     waiter_free(slot);
 }
@@ -38,7 +38,7 @@ const char *serve_state_name(int state)
     return names[state];
 }
 
-static json_t *job_json(int64_t id, int state, const char *text)
+static json_t *route_eval_job_json(int64_t id, int state, const char *text)
 {
     json_t *j = json_pack("{s:I,s:s}", "id", (json_int_t)id, "state", serve_state_name(state));
     json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL;
@@ -51,7 +51,7 @@ static json_t *job_json(int64_t id, int state, const char *text)
 }
 
 /* The jobs of a woken call: 200 if all have ended, else 202: come again. */
-static void answer(struct http_call *c, struct waiter *r)
+static void route_eval_answer(struct http_call *c, struct waiter *r)
 {
     json_t *jobs = json_array();
     bool all = true;
@@ -60,7 +60,7 @@ static void answer(struct http_call *c, struct waiter *r)
         const char *text;
         int state = waiter_result(r, i, &text);
         all &= state >= QUEUE_DONE;
-        json_array_append_new(jobs, job_json(waiter_id(r, i), state, text));
+        json_array_append_new(jobs, route_eval_job_json(waiter_id(r, i), state, text));
     }
     if (!all && http_stopping(c)) {
         json_decref(jobs);
@@ -71,9 +71,9 @@ static void answer(struct http_call *c, struct waiter *r)
     http_reply_json(c, all ? 200 : 202, json_pack("{s:o}", "jobs", jobs));
 }
 
-static void park(struct serve *s, struct http_call *c, struct queue *q, const struct asked *a)
+static void route_eval_park(struct serve *s, struct http_call *c, struct queue *q, const struct route_eval_asked *a)
 {
-    struct waiter *r = waiter_new(s->waiters, a->id, a->n, s->c.wait_s, wake, c);
+    struct waiter *r = waiter_new(s->waiters, a->id, a->n, s->c.wait_s, route_eval_wake, c);
 
     for (int i = 0; i < a->n; i++) { /* what had ended before anybody waited for it */
         char *text = NULL;
@@ -82,11 +82,11 @@ static void park(struct serve *s, struct http_call *c, struct queue *q, const st
             waiter_seed(r, i, state, text);
         free(text);
     }
-    http_park(c, r, gone);
+    http_park(c, r, route_eval_gone);
 }
 
 /* Options with a backend of their own, checked as a worker will read them: new; NULL with an answer set. */
-static json_t *options_of(struct serve *s, struct http_call *c, const json_t *body)
+static json_t *route_eval_options_of(struct serve *s, struct http_call *c, const json_t *body)
 {
     json_t *given = json_object_get(body, "options"), *o;
     struct err e = ERR_INIT;
@@ -111,9 +111,9 @@ static json_t *options_of(struct serve *s, struct http_call *c, const json_t *bo
     return o;
 }
 
-static int put_one(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const json_t *one,
-                   const json_t *options, const struct queue_item *how, int64_t *ret_id, char ret_key[65],
-                   struct err *e)
+static int route_eval_put_one(struct serve *s, struct http_call *c, struct queue *q, const json_t *body,
+                              const json_t *one, const json_t *options, const struct queue_item *how, int64_t *ret_id,
+                              char ret_key[65], struct err *e)
 {
     const json_t *task = json_object_get(body, "task");
     bool is_response;
@@ -129,7 +129,7 @@ static int put_one(struct serve *s, struct http_call *c, struct queue *q, const 
 }
 
 /* A key of v that is not among the known, or NULL: a misspelt one must not be lost. */
-static const char *unknown_key(const json_t *v, const char *const *known)
+static const char *route_eval_unknown_key(const json_t *v, const char *const *known)
 {
     const char *key;
     json_t *value;
@@ -144,23 +144,23 @@ static const char *unknown_key(const json_t *v, const char *const *known)
     return NULL;
 }
 
-static bool known_keys(struct serve *s, struct http_call *c, const json_t *body)
+static bool route_eval_known_keys(struct serve *s, struct http_call *c, const json_t *body)
 {
     static const char *const of_body[] = {"task",     "candidates", "options",    "sidecar", "priority",
                                           "group",    "group_size", "prompt_id",  "run",     "turn",     NULL};
     static const char *const of_task[] = {"name", "code", NULL}, *const of_candidate[] = {"code", "response", NULL};
-    const char *key = unknown_key(body, of_body);
+    const char *key = route_eval_unknown_key(body, of_body);
     json_t *one;
     size_t i;
 
     if (!key)
-        key = unknown_key(json_object_get(body, "task"), of_task);
+        key = route_eval_unknown_key(json_object_get(body, "task"), of_task);
     if (key) {
         serve_refuse(s, c, 400, "bad_request", "'%.80s' is no part of a request; docs/openapi.json lists them", key);
         return false;
     }
     json_array_foreach(json_object_get(body, "candidates"), i, one)
-        if ((key = unknown_key(one, of_candidate))) {
+        if ((key = route_eval_unknown_key(one, of_candidate))) {
             serve_refuse(s, c, 400, "bad_request",
                          "candidate %zu has '%.80s'; it is {\"code\": ...} or {\"response\": ...}", i, key);
             return false;
@@ -169,7 +169,7 @@ static bool known_keys(struct serve *s, struct http_call *c, const json_t *body)
 }
 
 /* Is it a task, as far as its text says? No worker has to see what is none. */
-static bool good_task(struct serve *s, struct http_call *c, const json_t *task, const json_t *sidecar)
+static bool route_eval_good_task(struct serve *s, struct http_call *c, const json_t *task, const json_t *sidecar)
 {
     const char *code = json_str(task, "code", "");
     struct task t;
@@ -186,7 +186,7 @@ static bool good_task(struct serve *s, struct http_call *c, const json_t *task, 
 }
 
 /* Bytes of what is put into the queue. */
-static bool small_enough(struct serve *s, struct http_call *c, const json_t *body)
+static bool route_eval_small_enough(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *candidates = json_object_get(body, "candidates");
     char *sidecar = json_text(json_object_get(body, "sidecar")), *options = json_text(json_object_get(body, "options"));
@@ -209,8 +209,8 @@ static bool small_enough(struct serve *s, struct http_call *c, const json_t *bod
 }
 
 /* Checks the shape of a request; false with an answer set. */
-static bool well_formed(struct serve *s, struct http_call *c, const json_t *task, const json_t *candidates,
-                        const json_t *sidecar)
+static bool route_eval_well_formed(struct serve *s, struct http_call *c, const json_t *task, const json_t *candidates,
+                                   const json_t *sidecar)
 {
     size_t n = json_array_size(candidates);
     bool is_response;
@@ -229,10 +229,10 @@ static bool well_formed(struct serve *s, struct http_call *c, const json_t *task
                          i);
             return false;
         }
-    return good_task(s, c, task, sidecar);
+    return route_eval_good_task(s, c, task, sidecar);
 }
 
-static bool good_group(struct serve *s, struct http_call *c, const json_t *body)
+static bool route_eval_good_group(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *size = json_object_get(body, "group_size");
     json_int_t n = json_integer_value(size);
@@ -243,7 +243,7 @@ static bool good_group(struct serve *s, struct http_call *c, const json_t *body)
     return false;
 }
 
-static bool good_run(struct serve *s, struct http_call *c, const json_t *body)
+static bool route_eval_good_run(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *run = json_object_get(body, "run"), *turn = json_object_get(body, "turn");
     json_int_t n = json_integer_value(turn);
@@ -270,7 +270,7 @@ bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n)
     return false;
 }
 
-static int priority_of(const json_t *body)
+static int route_eval_priority_of(const json_t *body)
 {
     int64_t p = json_i64(body, "priority", 0);
 
@@ -278,7 +278,7 @@ static int priority_of(const json_t *body)
 }
 
 /* Equal candidates are one job. */
-static int doubles(const struct asked *a)
+static int route_eval_doubles(const struct route_eval_asked *a)
 {
     int n = 0;
 
@@ -293,13 +293,14 @@ static int doubles(const struct asked *a)
 
 /* A request that names a group, whose candidates may feed the retry buffer, or a run. What had ended before it joined
  * is told. */
-static void join(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const struct asked *a)
+static void route_eval_join(struct serve *s, struct http_call *c, struct queue *q, const json_t *body,
+                            const struct route_eval_asked *a)
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
     const char *group = json_str(body, "group", NULL), *run = json_str(body, "run", NULL);
     const char *owner = s->tokens ? http_owner(c) : NULL;
     const char *prompt_id = json_str(body, "prompt_id", json_str(task, "name", "task"));
-    int size = (int)json_i64(body, "group_size", a->n) - (group ? doubles(a) : 0);
+    int size = (int)json_i64(body, "group_size", a->n) - (group ? route_eval_doubles(a) : 0);
     bool is_response;
 
     for (int i = 0; group && i < a->n; i++)
@@ -320,18 +321,18 @@ static void join(struct serve *s, struct http_call *c, struct queue *q, const js
     }
 }
 
-static bool put_all(struct serve *s, struct http_call *c, struct queue *q, const json_t *body, const json_t *options,
-                    struct asked *ret)
+static bool route_eval_put_all(struct serve *s, struct http_call *c, struct queue *q, const json_t *body,
+                               const json_t *options, struct route_eval_asked *ret)
 {
     const json_t *candidates = json_object_get(body, "candidates");
     char *lane = xasprintf("run:%s", json_str(options, "backend", ""));
-    struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = priority_of(body)};
+    struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = route_eval_priority_of(body)};
     struct err e = ERR_INIT;
     int rc = 0;
 
     for (ret->n = 0; rc >= 0 && ret->n < (int)json_array_size(candidates); ret->n++) {
-        rc = put_one(s, c, q, body, json_array_get(candidates, (size_t)ret->n), options, &how, &ret->id[ret->n],
-                     ret->key[ret->n], &e);
+        rc = route_eval_put_one(s, c, q, body, json_array_get(candidates, (size_t)ret->n), options, &how,
+                                &ret->id[ret->n], ret->key[ret->n], &e);
         if (rc == 0)
             atomic_fetch_sub(&s->load, 1); /* it was there */
     }
@@ -341,32 +342,33 @@ static bool put_all(struct serve *s, struct http_call *c, struct queue *q, const
     return rc >= 0;
 }
 
-static void take(struct serve *s, struct http_call *c, const json_t *body)
+static void route_eval_take(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
     const char *wait = http_arg(c, "wait");
     struct err e = ERR_INIT;
     struct queue *q;
-    struct asked a;
+    struct route_eval_asked a;
     json_t *options, *jobs;
     bool all;
 
-    if (!known_keys(s, c, body) || !small_enough(s, c, body) ||
-        !well_formed(s, c, task, candidates, json_object_get(body, "sidecar")) ||
-        !good_group(s, c, body) || !good_run(s, c, body) || !(options = options_of(s, c, body)))
+    if (!route_eval_known_keys(s, c, body) || !route_eval_small_enough(s, c, body) ||
+        !route_eval_well_formed(s, c, task, candidates, json_object_get(body, "sidecar")) ||
+        !route_eval_good_group(s, c, body) || !route_eval_good_run(s, c, body) ||
+        !(options = route_eval_options_of(s, c, body)))
         return;
     if (!(q = serve_queue(s, &e))) {
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
         json_decref(options);
         return;
     }
-    all = serve_room(s, c, q, (int)json_array_size(candidates)) && put_all(s, c, q, body, options, &a);
+    all = serve_room(s, c, q, (int)json_array_size(candidates)) && route_eval_put_all(s, c, q, body, options, &a);
     json_decref(options);
     if (!all)
         return;
-    join(s, c, q, body, &a);
+    route_eval_join(s, c, q, body, &a);
     if (!wait || strcmp(wait, "0")) {
-        park(s, c, q, &a);
+        route_eval_park(s, c, q, &a);
         return;
     }
     jobs = json_array();
@@ -384,7 +386,7 @@ void route_eval(struct http_call *c, void *ctx)
     size_t n;
 
     if (http_woken(c)) {
-        answer(c, http_woken(c));
+        route_eval_answer(c, http_woken(c));
         return;
     }
     metrics_request(s->metrics, "/v1/eval");
@@ -392,14 +394,14 @@ void route_eval(struct http_call *c, void *ctx)
     if (!(body = json_parse(text, n, "the request", &e)))
         serve_refuse(s, c, 400, "bad_request", "%s", e.msg);
     else
-        take(s, c, body);
+        route_eval_take(s, c, body);
     json_decref(body);
 }
 
 /* ---- one job ---- */
 
 /* The id of a path; -1 with 404 set. */
-static int64_t id_of(struct serve *s, struct http_call *c)
+static int64_t route_eval_id_of(struct serve *s, struct http_call *c)
 {
     char *end;
     int64_t id = strtoll(http_part(c), &end, 10);
@@ -410,14 +412,14 @@ static int64_t id_of(struct serve *s, struct http_call *c)
     return -1;
 }
 
-static void answer_job(struct serve *s, struct http_call *c, struct queue *q, int64_t id)
+static void route_eval_answer_job(struct serve *s, struct http_call *c, struct queue *q, int64_t id)
 {
     struct err e = ERR_INIT;
     char *text = NULL;
     int state = queue_result(q, id, &text, &e);
 
     if (state >= 0)
-        http_reply_json(c, 200, job_json(id, state, text));
+        http_reply_json(c, 200, route_eval_job_json(id, state, text));
     else if (e.kind == ERR_INPUT)
         serve_refuse(s, c, 404, "not_found", "there is no job %lld: results are kept for %.0f hours", (long long)id,
                      s->c.keep_s / 3600);
@@ -443,8 +445,8 @@ void route_job(struct http_call *c, void *ctx)
     int64_t id;
 
     metrics_request(s->metrics, "/v1/jobs");
-    if ((id = id_of(s, c)) >= 0 && (q = serve_queue_or_refuse(s, c)) && serve_owns(s, c, q, id))
-        answer_job(s, c, q, id);
+    if ((id = route_eval_id_of(s, c)) >= 0 && (q = serve_queue_or_refuse(s, c)) && serve_owns(s, c, q, id))
+        route_eval_answer_job(s, c, q, id);
 }
 
 void route_job_cancel(struct http_call *c, void *ctx)
@@ -454,10 +456,10 @@ void route_job_cancel(struct http_call *c, void *ctx)
     int64_t id;
 
     metrics_request(s->metrics, "/v1/jobs");
-    if ((id = id_of(s, c)) < 0 || !(q = serve_queue_or_refuse(s, c)) || !serve_owns(s, c, q, id))
+    if ((id = route_eval_id_of(s, c)) < 0 || !(q = serve_queue_or_refuse(s, c)) || !serve_owns(s, c, q, id))
         return;
     queue_cancel(q, id, NULL);
-    answer_job(s, c, q, id);
+    route_eval_answer_job(s, c, q, id);
 }
 
 /* A verdict by the hash of what was asked (ask.h). */
@@ -479,7 +481,7 @@ void route_verdict(struct http_call *c, void *ctx)
     else if (found < 0)
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
     else
-        answer_job(s, c, q, id);
+        route_eval_answer_job(s, c, q, id);
 }
 
 /* ---- many jobs, and the retry buffer ---- */

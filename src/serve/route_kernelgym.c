@@ -7,13 +7,14 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "queue/ask.h"
+#include "queue/queue_ask.h"
 #include "serve/compat_kernelgym.h"
 #include "serve/serve_private.h"
 
 #define SHARE_WAITED 0.9 /* of a task's time-out: then the answer is 'processing', and the client polls */
 
-static void refuse(struct serve *s, struct http_call *c, int status, const char *code, const char *id, const char *why)
+static void route_kernelgym_refuse(struct serve *s, struct http_call *c, int status, const char *code, const char *id,
+                                   const char *why)
 {
     char at[32];
     time_t now = time(NULL);
@@ -27,7 +28,7 @@ static void refuse(struct serve *s, struct http_call *c, int status, const char 
                                          "task_id", id ? id : "", "timestamp", at));
 }
 
-static void unknown(struct serve *s, struct http_call *c, const char *id)
+static void route_kernelgym_unknown(struct serve *s, struct http_call *c, const char *id)
 {
     json_t *says = json_sprintf("Task %s not found", id);
 
@@ -42,12 +43,12 @@ struct parked { /* a call that waits for its job */
     char *id;
 };
 
-static void wake(void *call)
+static void route_kernelgym_wake(void *call)
 {
     http_wake(call);
 }
 
-static void gone(void *slot)
+static void route_kernelgym_gone(void *slot)
 {
     struct parked *p = slot;
 
@@ -56,28 +57,29 @@ static void gone(void *slot)
     free(p);
 }
 
-static void answer(struct serve *s, struct http_call *c, const struct parked *p)
+static void route_kernelgym_answer(struct serve *s, struct http_call *c, const struct parked *p)
 {
     const char *text;
     int state = waiter_result(p->r, 0, &text);
     json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL;
 
     if (kg_unscored(state, v) || (state < QUEUE_DONE && http_stopping(c)))
-        refuse(s, c, 503, "SYSTEM_ERROR", p->id,
-               state < QUEUE_DONE ? "the server is being stopped" : json_str(v, "feedback", "the judge could not say"));
+        route_kernelgym_refuse(s, c, 503, "SYSTEM_ERROR", p->id,
+                               state < QUEUE_DONE ? "the server is being stopped"
+                               : json_str(v, "feedback", "the judge could not say"));
     else
         http_reply_json(c, 200, kg_result(p->id, state < QUEUE_DONE ? QUEUE_LEASED : state, v,
                                           state == QUEUE_DONE ? NULL : text));
     json_decref(v);
 }
 
-static char *alias_of(const struct http_call *c, const char *id)
+static char *route_kernelgym_alias_of(const struct http_call *c, const char *id)
 {
     return xasprintf("kernelgym:%s:%s", http_owner(c), id);
 }
 
 /* Judged anew is what another task id asks for; the same one is a request that was sent again. */
-static void forget_old(struct queue *q, const char *alias, const json_t *payload)
+static void route_kernelgym_forget_old(struct queue *q, const char *alias, const json_t *payload)
 {
     char *text = json_text(payload), key[65];
     int64_t named = 0, id = 0;
@@ -88,19 +90,19 @@ static void forget_old(struct queue *q, const char *alias, const json_t *payload
     free(text);
 }
 
-static int put(struct serve *s, struct http_call *c, struct queue *q, const struct kg_request *r, int64_t *ret_id,
-               struct err *e)
+static int route_kernelgym_put(struct serve *s, struct http_call *c, struct queue *q, const struct kg_request *r,
+                               int64_t *ret_id, struct err *e)
 {
     json_t *options = json_pack("{s:s}", "backend", s->c.backend);
     char *hosted = strcmp(s->c.backend, "sim") ? NULL : kg_reference_on_host(r->reference);
     json_t *payload = ask_payload(hosted ? hosted : r->reference, "task", r->program, false, options, NULL);
-    char *lane = xasprintf("run:%s", s->c.backend), *alias = alias_of(c, r->task_id);
+    char *lane = xasprintf("run:%s", s->c.backend), *alias = route_kernelgym_alias_of(c, r->task_id);
     struct queue_item how = {.lane = lane, .owner = http_owner(c), .priority = r->priority};
     int rc;
 
     serve_sign(s, c, payload);
     if (r->force_refresh)
-        forget_old(q, alias, payload);
+        route_kernelgym_forget_old(q, alias, payload);
     rc = ask_put(q, payload, &how, ret_id, NULL, e);
     if (rc == 0)
         atomic_fetch_sub(&s->load, 1);
@@ -114,21 +116,22 @@ static int put(struct serve *s, struct http_call *c, struct queue *q, const stru
     return rc;
 }
 
-static void park(struct serve *s, struct http_call *c, struct queue *q, const struct kg_request *r, int64_t id)
+static void route_kernelgym_park(struct serve *s, struct http_call *c, struct queue *q, const struct kg_request *r,
+                                 int64_t id)
 {
     struct parked *p = xcalloc(1, sizeof *p);
     char *text = NULL;
     int state;
 
     p->id = xstrdup(r->task_id);
-    p->r = waiter_new(s->waiters, &id, 1, SHARE_WAITED * r->timeout_s, wake, c);
+    p->r = waiter_new(s->waiters, &id, 1, SHARE_WAITED * r->timeout_s, route_kernelgym_wake, c);
     if ((state = queue_result(q, id, &text, NULL)) >= QUEUE_DONE)
         waiter_seed(p->r, 0, state, text);
     free(text);
-    http_park(c, p, gone);
+    http_park(c, p, route_kernelgym_gone);
 }
 
-static void take(struct serve *s, struct http_call *c, const json_t *body)
+static void route_kernelgym_take(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *inner = json_object_get(body, "payload"); /* of /workflow/submit */
     json_t *flat = json_is_object(inner) ? json_copy((json_t *)inner) : json_incref((json_t *)body);
@@ -140,12 +143,12 @@ static void take(struct serve *s, struct http_call *c, const json_t *body)
     if (json_is_object(inner) && json_object_get(body, "task_id"))
         json_object_set(flat, "task_id", json_object_get(body, "task_id"));
     if (kg_request_read(flat, &r, &e) < 0)
-        refuse(s, c, 400, "VALIDATION_ERROR", json_str(flat, "task_id", ""), e.msg);
+        route_kernelgym_refuse(s, c, 400, "VALIDATION_ERROR", json_str(flat, "task_id", ""), e.msg);
     else if ((q = serve_queue_or_refuse(s, c)) && serve_room(s, c, q, 1)) {
-        if (put(s, c, q, &r, &id, &e) < 0)
-            refuse(s, c, 503, "SYSTEM_ERROR", r.task_id, e.msg);
+        if (route_kernelgym_put(s, c, q, &r, &id, &e) < 0)
+            route_kernelgym_refuse(s, c, 503, "SYSTEM_ERROR", r.task_id, e.msg);
         else
-            park(s, c, q, &r, id);
+            route_kernelgym_park(s, c, q, &r, id);
     }
     kg_request_free(&r);
     json_decref(flat);
@@ -160,24 +163,25 @@ void kernelgym_evaluate(struct http_call *c, void *ctx)
     size_t n;
 
     if (http_woken(c)) {
-        answer(s, c, http_woken(c));
+        route_kernelgym_answer(s, c, http_woken(c));
         return;
     }
     metrics_request(s->metrics, "/evaluate");
     text = http_body(c, &n);
     body = json_parse(text, n, "the request", &e);
     if (!json_is_object(body))
-        refuse(s, c, 400, "VALIDATION_ERROR", "", *e.msg ? e.msg : "the request is an object");
+        route_kernelgym_refuse(s, c, 400, "VALIDATION_ERROR", "", *e.msg ? e.msg : "the request is an object");
     else
-        take(s, c, body);
+        route_kernelgym_take(s, c, body);
     json_decref(body);
 }
 
 /* ---- one task ---- */
 
-static int find_task(const struct http_call *c, struct queue *q, const char *task_id, int64_t *ret_id, struct err *e)
+static int route_kernelgym_find_task(const struct http_call *c, struct queue *q, const char *task_id, int64_t *ret_id,
+                                     struct err *e)
 {
-    char *alias = alias_of(c, task_id);
+    char *alias = route_kernelgym_alias_of(c, task_id);
     int found = queue_alias_find(q, alias, ret_id, e);
 
     free(alias);
@@ -186,7 +190,7 @@ static int find_task(const struct http_call *c, struct queue *q, const char *tas
 
 /* Theirs is split into the tasks ID_kernel and ID_ref, which their clients ask after while ID runs; ours is one job.
  * Owned; NULL: this is no part of a task. */
-static char *whole_of(const char *task_id)
+static char *route_kernelgym_whole_of(const char *task_id)
 {
     static const char *const parts[] = {"_kernel", "_ref"};
     size_t n = strlen(task_id);
@@ -198,31 +202,31 @@ static char *whole_of(const char *task_id)
 }
 
 /* The job of the path's task id; -1 with an answer set. */
-static int64_t job_of(struct serve *s, struct http_call *c, struct queue **ret_q)
+static int64_t route_kernelgym_job_of(struct serve *s, struct http_call *c, struct queue **ret_q)
 {
-    char *whole = whole_of(http_part(c));
+    char *whole = route_kernelgym_whole_of(http_part(c));
     struct err e = ERR_INIT;
     int64_t id = -1;
     int found = 0;
 
     metrics_request(s->metrics, "/status");
     if ((*ret_q = serve_queue_or_refuse(s, c))) {
-        if ((found = find_task(c, *ret_q, http_part(c), &id, &e)) == 0 && whole)
-            found = find_task(c, *ret_q, whole, &id, &e);
+        if ((found = route_kernelgym_find_task(c, *ret_q, http_part(c), &id, &e)) == 0 && whole)
+            found = route_kernelgym_find_task(c, *ret_q, whole, &id, &e);
         if (found < 0)
-            refuse(s, c, 503, "SYSTEM_ERROR", http_part(c), e.msg);
+            route_kernelgym_refuse(s, c, 503, "SYSTEM_ERROR", http_part(c), e.msg);
         else if (found == 0)
-            unknown(s, c, http_part(c));
+            route_kernelgym_unknown(s, c, http_part(c));
     }
     free(whole);
     return found == 1 ? id : -1;
 }
 
-static void answer_task(struct serve *s, struct http_call *c,
-                        json_t *(*as)(const char *, int, const json_t *, const char *))
+static void route_kernelgym_answer_task(struct serve *s, struct http_call *c,
+                                        json_t *(*as)(const char *, int, const json_t *, const char *))
 {
     struct queue *q;
-    int64_t id = job_of(s, c, &q);
+    int64_t id = route_kernelgym_job_of(s, c, &q);
     struct err e = ERR_INIT;
     char *text = NULL;
     json_t *v = NULL;
@@ -232,9 +236,9 @@ static void answer_task(struct serve *s, struct http_call *c,
         return;
     if ((state = queue_result(q, id, &text, &e)) < 0) {
         if (e.kind == ERR_INPUT)
-            unknown(s, c, http_part(c));
+            route_kernelgym_unknown(s, c, http_part(c));
         else
-            refuse(s, c, 503, "SYSTEM_ERROR", http_part(c), e.msg);
+            route_kernelgym_refuse(s, c, 503, "SYSTEM_ERROR", http_part(c), e.msg);
         return;
     }
     if (state == QUEUE_DONE)
@@ -246,28 +250,28 @@ static void answer_task(struct serve *s, struct http_call *c,
 
 void kernelgym_status(struct http_call *c, void *ctx)
 {
-    answer_task(ctx, c, kg_status);
+    route_kernelgym_answer_task(ctx, c, kg_status);
 }
 
 void kernelgym_result(struct http_call *c, void *ctx)
 {
-    answer_task(ctx, c, kg_result);
+    route_kernelgym_answer_task(ctx, c, kg_result);
 }
 
 void kernelgym_cancel(struct http_call *c, void *ctx)
 {
     struct queue *q;
-    int64_t id = job_of(ctx, c, &q);
+    int64_t id = route_kernelgym_job_of(ctx, c, &q);
 
     if (id < 0)
         return;
     queue_cancel(q, id, NULL);
-    answer_task(ctx, c, kg_status);
+    route_kernelgym_answer_task(ctx, c, kg_status);
 }
 
 /* ---- the whole ---- */
 
-static json_t *devices(const json_t *workers)
+static json_t *route_kernelgym_devices(const json_t *workers)
 {
     json_t *all = json_object();
     char name[32];
@@ -289,8 +293,8 @@ void kernelgym_health(struct http_call *c, void *ctx)
     json_t *workers = q ? queue_workers(q, &e) : NULL;
 
     http_reply_json(c, 200, json_pack("{s:s,s:o,s:i,s:s}", "status", workers ? "healthy" : "unhealthy", "gpu_status",
-                                      devices(workers), "workers", (int)json_array_size(workers), "version",
-                                      "musacoder"));
+                                      route_kernelgym_devices(workers), "workers", (int)json_array_size(workers),
+                                      "version", "musacoder"));
     json_decref(workers);
 }
 
@@ -301,7 +305,7 @@ void kernelgym_queue(struct http_call *c, void *ctx)
     struct queue *q = serve_queue_or_refuse(ctx, c);
 
     if (q && queue_stats(q, &st, &e) < 0)
-        refuse(ctx, c, 503, "SYSTEM_ERROR", NULL, e.msg);
+        route_kernelgym_refuse(ctx, c, 503, "SYSTEM_ERROR", NULL, e.msg);
     else if (q)
         http_reply_json(c, 200, json_pack("{s:I,s:I,s:I,s:I}", "pending", (json_int_t)st.waiting, "processing",
                                           (json_int_t)st.leased, "completed", (json_int_t)st.done, "failed",
@@ -317,5 +321,5 @@ void kernelgym_workers(struct http_call *c, void *ctx)
     if (workers)
         http_reply_json(c, 200, json_pack("{s:o}", "workers", workers));
     else if (q)
-        refuse(ctx, c, 503, "SYSTEM_ERROR", NULL, e.msg);
+        route_kernelgym_refuse(ctx, c, 503, "SYSTEM_ERROR", NULL, e.msg);
 }

@@ -15,18 +15,18 @@
 #define ASKED_MAX 65536 /* jobs that are remembered; a power of two, as the chains are */
 #define NONE UINT32_MAX
 
-struct line { /* a turn of a run */
+struct runs_line { /* a turn of a run */
     uint64_t serial;
     char *owner, run[RUNS_NAME_MAX + 1]; /* owner NULL: there are no tokens */
     int turn;
     uint64_t asked, judged, passed, unscored;
     double reward; /* the sum */
-    struct line *after; /* an older one */
+    struct runs_line *after; /* an older one */
 };
 
 enum { BY_ID, BY_KEY, N_CHAINS };
 
-struct asked {
+struct runs_asked {
     int64_t id; /* 0: none */
     uint64_t line, key;
     bool ended, scored;
@@ -35,10 +35,10 @@ struct asked {
 
 struct runs {
     pthread_mutex_t lock;
-    struct line *first;
+    struct runs_line *first;
     int n;
     uint64_t serial, n_asked;
-    struct asked ring[ASKED_MAX];
+    struct runs_asked ring[ASKED_MAX];
     uint32_t chain[N_CHAINS][ASKED_MAX];
 };
 
@@ -51,7 +51,7 @@ struct runs *runs_new(void)
     return r;
 }
 
-static void line_free(struct line *l)
+static void runs_line_free(struct runs_line *l)
 {
     free(l->owner);
     free(l);
@@ -61,138 +61,139 @@ void runs_free(struct runs *r)
 {
     if (!r)
         return;
-    for (struct line *l = r->first, *after; l; l = after) {
+    for (struct runs_line *l = r->first, *after; l; l = after) {
         after = l->after;
-        line_free(l);
+        runs_line_free(l);
     }
     pthread_mutex_destroy(&r->lock);
     free(r);
 }
 
-static bool is_owner(const struct line *l, const char *owner)
+static bool runs_is_owner(const struct runs_line *l, const char *owner)
 {
     return owner ? l->owner && !strcmp(l->owner, owner) : !l->owner;
 }
 
-static int lines_of(const struct runs *r, const struct line *like)
+static int runs_lines_of(const struct runs *r, const struct runs_line *like)
 {
     int n = 0;
 
-    for (const struct line *l = r->first; l; l = l->after)
-        n += is_owner(l, like->owner);
+    for (const struct runs_line *l = r->first; l; l = l->after)
+        n += runs_is_owner(l, like->owner);
     return n;
 }
 
 /* The oldest line of whoever has most. */
-static void forget_one(struct runs *r)
+static void runs_forget_one(struct runs *r)
 {
-    struct line **at = NULL;
-    const struct line *most = r->first;
+    struct runs_line **at = NULL;
+    const struct runs_line *most = r->first;
 
-    for (const struct line *l = r->first; l; l = l->after)
-        if (!is_owner(l, most->owner) && lines_of(r, l) > lines_of(r, most))
+    for (const struct runs_line *l = r->first; l; l = l->after)
+        if (!runs_is_owner(l, most->owner) && runs_lines_of(r, l) > runs_lines_of(r, most))
             most = l;
-    for (struct line **p = &r->first; *p; p = &(*p)->after)
-        if (is_owner(*p, most->owner))
+    for (struct runs_line **p = &r->first; *p; p = &(*p)->after)
+        if (runs_is_owner(*p, most->owner))
             at = p;
     most = *at;
     *at = most->after;
-    line_free((struct line *)most);
+    runs_line_free((struct runs_line *)most);
     r->n--;
 }
 
-static struct line *line_of(struct runs *r, const char *owner, const char *run, int turn)
+static struct runs_line *runs_line_of(struct runs *r, const char *owner, const char *run, int turn)
 {
-    struct line *l = r->first;
+    struct runs_line *l = r->first;
 
-    while (l && (l->turn != turn || strcmp(l->run, run) || !is_owner(l, owner)))
+    while (l && (l->turn != turn || strcmp(l->run, run) || !runs_is_owner(l, owner)))
         l = l->after;
     if (l)
         return l;
     if (r->n == LINES_MAX)
-        forget_one(r);
+        runs_forget_one(r);
     l = xcalloc(1, sizeof *l);
-    *l = (struct line){.serial = ++r->serial, .turn = turn, .owner = owner ? xstrdup(owner) : NULL, .after = r->first};
+    *l = (struct runs_line){.serial = ++r->serial, .turn = turn, .owner = owner ? xstrdup(owner) : NULL,
+                            .after = r->first};
     snprintf(l->run, sizeof l->run, "%s", run);
     r->n++;
     return r->first = l;
 }
 
-static uint32_t *chain_of(struct runs *r, int by, uint64_t what)
+static uint32_t *runs_chain_of(struct runs *r, int by, uint64_t what)
 {
     return &r->chain[by][what * 0x9e3779b97f4a7c15ull >> 48];
 }
 
-static uint32_t *chain_with(struct runs *r, int by, const struct asked *a)
+static uint32_t *runs_chain_with(struct runs *r, int by, const struct runs_asked *a)
 {
-    return chain_of(r, by, by == BY_ID ? (uint64_t)a->id : a->key);
+    return runs_chain_of(r, by, by == BY_ID ? (uint64_t)a->id : a->key);
 }
 
-static void chain_in(struct runs *r, int by, uint32_t i)
+static void runs_chain_in(struct runs *r, int by, uint32_t i)
 {
-    uint32_t *at = chain_with(r, by, &r->ring[i]);
+    uint32_t *at = runs_chain_with(r, by, &r->ring[i]);
 
     r->ring[i].next[by] = *at;
     *at = i;
 }
 
-static void chain_out(struct runs *r, int by, uint32_t i)
+static void runs_chain_out(struct runs *r, int by, uint32_t i)
 {
-    uint32_t *at = chain_with(r, by, &r->ring[i]);
+    uint32_t *at = runs_chain_with(r, by, &r->ring[i]);
 
     while (*at != i)
         at = &r->ring[*at].next[by];
     *at = r->ring[i].next[by];
 }
 
-static void add(struct runs *r, struct line *l, uint64_t key, int64_t id)
+static void runs_add(struct runs *r, struct runs_line *l, uint64_t key, int64_t id)
 {
     uint32_t i = (uint32_t)(r->n_asked++ % ASKED_MAX);
 
     for (int by = 0; r->ring[i].id && by < N_CHAINS; by++)
-        chain_out(r, by, i);
-    r->ring[i] = (struct asked){.id = id, .line = l->serial, .key = key};
+        runs_chain_out(r, by, i);
+    r->ring[i] = (struct runs_asked){.id = id, .line = l->serial, .key = key};
     for (int by = 0; by < N_CHAINS; by++)
-        chain_in(r, by, i);
+        runs_chain_in(r, by, i);
     l->asked++;
 }
 
 /* It is asked for again: what ended for our reasons has not ended. */
-static void again(struct runs *r, struct line *l, uint32_t i, int64_t id)
+static void runs_again(struct runs *r, struct runs_line *l, uint32_t i, int64_t id)
 {
-    struct asked *a = &r->ring[i];
+    struct runs_asked *a = &r->ring[i];
 
     if (a->ended && !a->scored) {
         a->ended = false;
         l->unscored--;
     }
-    chain_out(r, BY_ID, i);
+    runs_chain_out(r, BY_ID, i);
     a->id = id;
-    chain_in(r, BY_ID, i);
+    runs_chain_in(r, BY_ID, i);
 }
 
 void runs_join(struct runs *r, const char *owner, const char *run, int turn, const char *key, int64_t id)
 {
     uint64_t hash = 0xcbf29ce484222325ull;
-    struct line *l;
+    struct runs_line *l;
     uint32_t i;
 
     for (const char *c = key; *c; c++) /* FNV-1a */
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
     pthread_mutex_lock(&r->lock);
-    l = line_of(r, owner, run, turn);
-    for (i = *chain_of(r, BY_KEY, hash); i != NONE; i = r->ring[i].next[BY_KEY])
+    l = runs_line_of(r, owner, run, turn);
+    for (i = *runs_chain_of(r, BY_KEY, hash); i != NONE; i = r->ring[i].next[BY_KEY])
         if (r->ring[i].key == hash && r->ring[i].line == l->serial)
             break;
     if (i == NONE)
-        add(r, l, hash, id);
+        runs_add(r, l, hash, id);
     else if (r->ring[i].id != id)
-        again(r, l, i, id);
+        runs_again(r, l, i, id);
     pthread_mutex_unlock(&r->lock);
 }
 
 /* Has it a score? */
-static bool count(struct line *l, const json_t *v)
+static bool runs_count(struct runs_line *l, const json_t *v)
 {
     double reward;
 
@@ -209,14 +210,14 @@ static bool count(struct line *l, const json_t *v)
 void runs_ended(struct runs *r, int64_t id, const json_t *v)
 {
     pthread_mutex_lock(&r->lock);
-    for (uint32_t i = *chain_of(r, BY_ID, (uint64_t)id); i != NONE; i = r->ring[i].next[BY_ID]) {
-        struct line *l = r->first;
+    for (uint32_t i = *runs_chain_of(r, BY_ID, (uint64_t)id); i != NONE; i = r->ring[i].next[BY_ID]) {
+        struct runs_line *l = r->first;
         if (r->ring[i].id != id || r->ring[i].ended)
             continue;
         r->ring[i].ended = true;
         while (l && l->serial != r->ring[i].line)
             l = l->after;
-        r->ring[i].scored = l && count(l, v);
+        r->ring[i].scored = l && runs_count(l, v);
     }
     pthread_mutex_unlock(&r->lock);
 }
@@ -226,8 +227,8 @@ json_t *runs_json(struct runs *r, const char *owner)
     json_t *all = json_array();
 
     pthread_mutex_lock(&r->lock);
-    for (const struct line *l = r->first; l; l = l->after)
-        if (!owner || is_owner(l, owner))
+    for (const struct runs_line *l = r->first; l; l = l->after)
+        if (!owner || runs_is_owner(l, owner))
             json_array_append_new(
                 all, json_pack("{s:s,s:s,s:i,s:I,s:I,s:I,s:I,s:o}", "run", l->run, "owner", l->owner ? l->owner : "",
                                "turn", l->turn, "asked", (json_int_t)l->asked, "judged", (json_int_t)l->judged,

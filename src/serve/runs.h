@@ -16,9 +16,9 @@ struct runs;
 struct runs *runs_new(void);
 void runs_free(struct runs *r); /* NULL is fine */
 
-/* Job id was asked in this turn of this run. key: of its content (queue/ask.h). A job that comes again under it, with
- * another id, is the same one, and its old end does not count if it had no score. Where there are too many, whoever
- * has most of them loses its oldest. */
+/* Job id was asked in this turn of this run. key: of its content (queue/queue_ask.h). A job that comes again under
+ * it, with another id, is the same one, and its old end does not count if it had no score. Where there are too many,
+ * whoever has most of them loses its oldest. */
 void runs_join(struct runs *r, const char *owner, const char *run, int turn, const char *key, int64_t id);
 /* A job ended; v: its verdict, NULL: it has none. A job of no run is nothing to it. */
 void runs_ended(struct runs *r, int64_t id, const json_t *v);

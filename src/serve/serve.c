@@ -50,7 +50,7 @@ static const struct http_route routes[] = {
     {0},
 };
 
-static const char *who(const char *token, void *ctx)
+static const char *serve_who(const char *token, void *ctx)
 {
     const struct serve *s = ctx;
 
@@ -58,7 +58,7 @@ static const char *who(const char *token, void *ctx)
 }
 
 /* What a stream says of a job that ended: no text of a candidate's. */
-static json_t *summary(int64_t id, int state, const json_t *v)
+static json_t *serve_summary(int64_t id, int state, const json_t *v)
 {
     return json_pack("{s:I,s:s,s:s,s:o,s:s,s:O?,s:O?}", "id", (json_int_t)id, "task", json_str(v, "task", ""),
                      "status", state == QUEUE_CANCELLED ? "cancelled" : json_str(v, "status", "infra"), "category",
@@ -67,7 +67,7 @@ static json_t *summary(int64_t id, int state, const json_t *v)
                      json_object_get(v, "stage_ms"));
 }
 
-static void on_ended(int64_t id, int state, const char *text, void *ctx)
+static void serve_on_ended(int64_t id, int state, const char *text, void *ctx)
 {
     struct serve *s = ctx;
     json_t *v = state == QUEUE_DONE ? json_parse(text, strlen(text), "verdict", NULL) : NULL, *said;
@@ -79,14 +79,14 @@ static void on_ended(int64_t id, int state, const char *text, void *ctx)
     retry_ended(s->retry, id, v);
     runs_ended(s->runs, id, v);
     owner = s->tokens && (q = serve_queue(s, &e)) ? queue_owner(q, id, &e) : NULL;
-    if ((said = summary(id, state, v)))
+    if ((said = serve_summary(id, state, v)))
         events_say(s->events, s->tokens ? owner ? owner : "" : NULL, "verdict", said);
     json_decref(said);
     free(owner);
     json_decref(v);
 }
 
-static void look(struct serve *s, struct queue *q)
+static void serve_look(struct serve *s, struct queue *q)
 {
     struct queue_stats st;
     struct err e = ERR_INIT;
@@ -107,14 +107,14 @@ static void look(struct serve *s, struct queue *q)
     atomic_store(&s->queue_up, up);
 }
 
-static void on_tick(struct queue *q, void *ctx)
+static void serve_on_tick(struct queue *q, void *ctx)
 {
     struct serve *s = ctx;
     double now = now_s();
 
     if (now < s->looked + fmin(fmax(LOOK_S, LOOK_SHARE * s->look_took), LOOK_MAX_S)) /* a million jobs take a while */
         return;
-    look(s, q);
+    serve_look(s, q);
     s->looked = now_s();
     s->look_took = s->looked - now;
     if (now_s() > s->swept + SWEEP_S) {
@@ -123,7 +123,7 @@ static void on_tick(struct queue *q, void *ctx)
     }
 }
 
-static bool is_local(const char *address)
+static bool serve_is_local(const char *address)
 {
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1");
 }
@@ -144,7 +144,7 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
                             .routes = routes + (c->kernelgym ? 0 : OURS),
                             .more = c->more,
                             .more_ctx = c->more_ctx,
-                            .who = who,
+                            .who = serve_who,
                             .ctx = s};
 
     s->c = *c;
@@ -154,7 +154,7 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
     s->runs = runs_new();
     s->swept = now_s();
     atomic_store(&s->queue_up, true);
-    if (!c->tokens && !is_local(c->address)) {
+    if (!c->tokens && !serve_is_local(c->address)) {
         err_set(e, ERR_INPUT,
                 "'%s' is reached from other machines, so callers need tokens; give --tokens FILE, or listen "
                 "on 127.0.0.1",
@@ -162,7 +162,8 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
         goto fail;
     }
     if (retry_open(s->retry, c->queue, e) < 0 || (c->tokens && tokens_read(c->tokens, &s->tokens, e) < 0) ||
-        waiters_start(c->queue, on_ended, on_tick, s, &s->waiters, e) < 0 || http_start(&h, &s->http, e) < 0)
+        waiters_start(c->queue, serve_on_ended, serve_on_tick, s, &s->waiters, e) < 0 ||
+        http_start(&h, &s->http, e) < 0)
         goto fail;
     *ret = s;
     return 0;

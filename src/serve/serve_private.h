@@ -6,8 +6,8 @@
 
 #include "serve/events.h"
 #include "serve/http.h"
-#include "serve/metrics.h"
-#include "serve/retry.h"
+#include "serve/serve_metrics.h"
+#include "serve/retry_buffer.h"
 #include "serve/runs.h"
 #include "serve/serve.h"
 #include "serve/tokens.h"
@@ -17,7 +17,7 @@ struct serve {
     struct serve_config c;
     struct http *http;
     struct waiters *waiters;
-    struct metrics *metrics;
+    struct serve_metrics *metrics;
     struct events *events;
     struct tokens *tokens;
     atomic_long load;     /* jobs that wait or run, as of the last look, and what came since */

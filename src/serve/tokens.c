@@ -9,20 +9,20 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-struct token {
+struct api_token {
     char sha[65], *owner;
     bool operates;
 };
 
 struct tokens {
-    struct token *v;
+    struct api_token *v;
     int n;
 };
 
 #define TOKEN_MIN 16 /* characters: shorter ones can be guessed */
 
-static int add(struct tokens *t, const char *path, int line, const char *token, const char *owner, const char *role,
-               struct err *e)
+static int tokens_add(struct tokens *t, const char *path, int line, const char *token, const char *owner,
+                      const char *role, struct err *e)
 {
     if (!owner || !*owner)
         return err_set(e, ERR_INPUT, "'%s' line %d: a token and its owner's name are needed", path, line);
@@ -62,7 +62,7 @@ int tokens_read(const char *path, struct tokens **ret, struct err *e)
         if (!(word = strtok_r(line, " \t", &save)))
             continue;
         owner = strtok_r(NULL, " \t", &save);
-        rc = add(t, path, n, word, owner, owner ? strtok_r(NULL, " \t", &save) : NULL, e);
+        rc = tokens_add(t, path, n, word, owner, owner ? strtok_r(NULL, " \t", &save) : NULL, e);
     }
     buf_free(&b);
     if (rc == 0 && t->n == 0)

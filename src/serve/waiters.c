@@ -57,12 +57,12 @@ struct waiters {
     struct id_set seen[2];
 };
 
-static struct wait_job **chain(struct waiters *w, int64_t id)
+static struct wait_job **waiters_chain(struct waiters *w, int64_t id)
 {
     return &w->slot[(uint64_t)id * 0x9e3779b97f4a7c15ull >> 52];
 }
 
-static void wake_once(struct waiter *r)
+static void waiters_wake_once(struct waiter *r)
 {
     if (!r->woken) {
         r->woken = true;
@@ -71,19 +71,19 @@ static void wake_once(struct waiter *r)
 }
 
 /* Under the lock. */
-static void job_ended(struct waiters *w, int64_t id, int state, const char *text)
+static void waiters_job_ended(struct waiters *w, int64_t id, int state, const char *text)
 {
-    for (struct wait_job *j = *chain(w, id); j; j = j->next)
+    for (struct wait_job *j = *waiters_chain(w, id); j; j = j->next)
         if (j->id == id && j->state < QUEUE_DONE) {
             j->state = state;
             j->text = xstrdup(text);
             if (--j->of->left == 0)
-                wake_once(j->of);
+                waiters_wake_once(j->of);
         }
 }
 
 /* Where an id is, or where it would go. 0 is no id. */
-static int64_t *set_find(const struct id_set *s, int64_t id)
+static int64_t *waiters_set_find(const struct id_set *s, int64_t id)
 {
     size_t i = (uint64_t)id * 0x9e3779b97f4a7c15ull >> 32;
 
@@ -92,7 +92,7 @@ static int64_t *set_find(const struct id_set *s, int64_t id)
     return &s->id[i % s->cap];
 }
 
-static void set_grow(struct id_set *s)
+static void waiters_set_grow(struct id_set *s)
 {
     struct id_set old = *s;
 
@@ -100,36 +100,36 @@ static void set_grow(struct id_set *s)
     s->id = xcalloc(s->cap, sizeof *s->id);
     for (size_t i = 0; i < old.cap; i++)
         if (old.id[i])
-            *set_find(s, old.id[i]) = old.id[i];
+            *waiters_set_find(s, old.id[i]) = old.id[i];
     free(old.id);
 }
 
-static bool set_has(const struct id_set *s, int64_t id)
+static bool waiters_set_has(const struct id_set *s, int64_t id)
 {
-    return s->n && *set_find(s, id) == id;
+    return s->n && *waiters_set_find(s, id) == id;
 }
 
-static void set_add(struct id_set *s, int64_t id)
+static void waiters_set_add(struct id_set *s, int64_t id)
 {
     if (2 * (s->n + 1) > s->cap)
-        set_grow(s);
-    *set_find(s, id) = id;
+        waiters_set_grow(s);
+    *waiters_set_find(s, id) = id;
     s->n++;
 }
 
 /* Told before? Remembers it. */
-static bool told(struct waiters *w, int64_t id)
+static bool waiters_told(struct waiters *w, int64_t id)
 {
     bool before;
 
-    if (set_has(&w->seen[0], id))
+    if (waiters_set_has(&w->seen[0], id))
         return true;
-    before = set_has(&w->seen[1], id);
-    set_add(&w->seen[0], id); /* what is still asked about stays known */
+    before = waiters_set_has(&w->seen[1], id);
+    waiters_set_add(&w->seen[0], id); /* what is still asked about stays known */
     return before;
 }
 
-static void forget_old_ids(struct waiters *w)
+static void waiters_forget_old_ids(struct waiters *w)
 {
     if (now_s() < w->turned + SEEN_S)
         return;
@@ -140,7 +140,7 @@ static void forget_old_ids(struct waiters *w)
 }
 
 /* Takes a job's result, if it has ended, to whoever waits for it, and to the listener if 'aloud'. */
-static void tell(struct waiters *w, int64_t id, bool aloud)
+static void waiters_tell(struct waiters *w, int64_t id, bool aloud)
 {
     char *text = NULL;
     struct err ignored = ERR_INIT;
@@ -150,13 +150,13 @@ static void tell(struct waiters *w, int64_t id, bool aloud)
         if (aloud)
             w->heard(id, state, text, w->ctx);
         pthread_mutex_lock(&w->lock);
-        job_ended(w, id, state, text);
+        waiters_job_ended(w, id, state, text);
         pthread_mutex_unlock(&w->lock);
     }
     free(text);
 }
 
-static void take_ended(struct waiters *w)
+static void waiters_take_ended(struct waiters *w)
 {
     struct err e = ERR_INIT;
     int n;
@@ -165,8 +165,8 @@ static void take_ended(struct waiters *w)
         double from = w->cursor;
         n = queue_ended(w->q, &w->cursor, w->ids, w->batch, &e);
         for (int i = 0; i < n; i++)
-            if (!told(w, w->ids[i]))
-                tell(w, w->ids[i], true);
+            if (!waiters_told(w, w->ids[i]))
+                waiters_tell(w, w->ids[i], true);
         if (n < w->batch)
             break;
         if (w->cursor <= from) /* so many ended at once that the next look would show the same ones */
@@ -176,19 +176,19 @@ static void take_ended(struct waiters *w)
         log_warn("%s", e.msg);
 }
 
-static void wake_the_late(struct waiters *w)
+static void waiters_wake_the_late(struct waiters *w)
 {
     double now = now_s();
 
     pthread_mutex_lock(&w->lock);
     for (struct waiter *r = w->first; r; r = r->after)
         if (now > r->until)
-            wake_once(r);
+            waiters_wake_once(r);
     pthread_mutex_unlock(&w->lock);
 }
 
 /* Ids of all jobs that are waited for; owned. */
-static int64_t *waited_for(struct waiters *w, int *ret_n)
+static int64_t *waiters_waited_for(struct waiters *w, int *ret_n)
 {
     int64_t *ids = NULL;
     int n = 0;
@@ -206,7 +206,7 @@ static int64_t *waited_for(struct waiters *w, int *ret_n)
     return ids;
 }
 
-static void check_all(struct waiters *w)
+static void waiters_check_all(struct waiters *w)
 {
     int n;
     int64_t *ids;
@@ -214,23 +214,23 @@ static void check_all(struct waiters *w)
     if (now_s() < w->checked + CHECK_S)
         return;
     w->checked = now_s();
-    ids = waited_for(w, &n);
+    ids = waiters_waited_for(w, &n);
     for (int i = 0; i < n && !w->stop; i++)
-        tell(w, ids[i], false);
+        waiters_tell(w, ids[i], false);
     free(ids);
 }
 
-static void *follow(void *arg)
+static void *waiters_follow(void *arg)
 {
     struct waiters *w = arg;
 
     while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
         queue_wait_change(w->q, TICK_S);
         nanosleep(&(struct timespec){.tv_nsec = GATHER_NS}, NULL);
-        take_ended(w);
-        wake_the_late(w);
-        forget_old_ids(w);
-        check_all(w);
+        waiters_take_ended(w);
+        waiters_wake_the_late(w);
+        waiters_forget_old_ids(w);
+        waiters_check_all(w);
         if (now_s() > w->ticked + TICK_S) {
             w->ticked = now_s();
             w->tick(w->q, w->ctx);
@@ -254,7 +254,7 @@ int waiters_start(const char *queue_url, waiters_listener *heard, waiters_tick *
         free(w);
         return -1;
     }
-    if (pthread_create(&w->thread, NULL, follow, w) != 0) {
+    if (pthread_create(&w->thread, NULL, waiters_follow, w) != 0) {
         queue_close(w->q);
         free(w->ids);
         free(w);
@@ -291,7 +291,7 @@ struct waiter *waiter_new(struct waiters *w, const int64_t *ids, int n, double w
         w->first->before = r;
     w->first = r;
     for (int i = 0; i < n; i++) {
-        struct wait_job **c = chain(w, ids[i]);
+        struct wait_job **c = waiters_chain(w, ids[i]);
         r->jobs[i] = (struct wait_job){.of = r, .id = ids[i], .next = *c};
         *c = &r->jobs[i];
     }
@@ -306,7 +306,7 @@ void waiter_seed(struct waiter *r, int i, int state, const char *text)
         r->jobs[i].state = state;
         r->jobs[i].text = xstrdup(text);
         if (--r->left == 0)
-            wake_once(r);
+            waiters_wake_once(r);
     }
     pthread_mutex_unlock(&r->w->lock);
 }
@@ -332,9 +332,9 @@ int64_t waiter_id(const struct waiter *r, int i)
     return r->jobs[i].id;
 }
 
-static void unlink_job(struct waiters *w, struct wait_job *j)
+static void waiters_unlink_job(struct waiters *w, struct wait_job *j)
 {
-    struct wait_job **at = chain(w, j->id);
+    struct wait_job **at = waiters_chain(w, j->id);
 
     while (*at != j)
         at = &(*at)->next;
@@ -347,7 +347,7 @@ void waiter_free(struct waiter *r)
 
     pthread_mutex_lock(&w->lock);
     for (int i = 0; i < r->n; i++) {
-        unlink_job(w, &r->jobs[i]);
+        waiters_unlink_job(w, &r->jobs[i]);
         free(r->jobs[i].text);
     }
     *(r->before ? &r->before->after : &w->first) = r->after;

@@ -26,7 +26,7 @@ char *artefact_path(const char *folder, const char *key, const char *suffix)
     return path;
 }
 
-static bool same_file(int fd, const char *path)
+static bool artefact_same_file(int fd, const char *path)
 {
     struct stat a, b;
 
@@ -34,7 +34,7 @@ static bool same_file(int fd, const char *path)
 }
 
 /* One try: 1 and the descriptor, 0 if it is held, -1. */
-static int try_lock(const char *path, int *ret_fd, struct err *e)
+static int artefact_try_lock(const char *path, int *ret_fd, struct err *e)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 1;
 
@@ -42,7 +42,7 @@ static int try_lock(const char *path, int *ret_fd, struct err *e)
         return err_sys(e, "cannot create lock '%s'", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         rc = errno == EWOULDBLOCK || errno == EINTR ? 0 : err_sys(e, "cannot lock '%s'", path);
-    else if (!same_file(fd, path)) // its last holder removed it
+    else if (!artefact_same_file(fd, path)) // its last holder removed it
         rc = 0;
     if (rc == 1)
         *ret_fd = fd;
@@ -56,7 +56,7 @@ int lock_file(const char *path, double wait_s, struct err *e)
     double deadline = now_s() + wait_s;
     int fd = -1, rc;
 
-    while ((rc = try_lock(path, &fd, e)) == 0) {
+    while ((rc = artefact_try_lock(path, &fd, e)) == 0) {
         if (stop_requested())
             return err_set(e, ERR_STOP, "interrupted");
         if (now_s() >= deadline)

@@ -15,14 +15,14 @@
 #include "store/limit.h"
 #include "store/store.h"
 
-static bool is_s3(const char *place)
+static bool blob_is_s3(const char *place)
 {
     return !strncmp(place, "s3://", 5);
 }
 
 int blob_check(const char *place, struct err *e)
 {
-    if (is_s3(place))
+    if (blob_is_s3(place))
         return blob_s3_check(place, e);
     if (strstr(place, "://"))
         return err_set(e, ERR_INPUT, "'%s' is no place for artefacts; give a folder, or s3://BUCKET/PREFIX", place);
@@ -31,7 +31,7 @@ int blob_check(const char *place, struct err *e)
 
 /* Hosts and threads may put the same bytes at the same time, and process numbers repeat between containers: each
  * writes a file of its own. What lies there already is replaced: it may be damaged. */
-static int file_put(const char *folder, const void *data, size_t n, const char *sha256, struct err *e)
+static int blob_file_put(const char *folder, const void *data, size_t n, const char *sha256, struct err *e)
 {
     char *path = artefact_path(folder, sha256, ""), *own;
     uint64_t any = 0;
@@ -49,7 +49,7 @@ static int file_put(const char *folder, const void *data, size_t n, const char *
     return rc;
 }
 
-static int file_get(const char *folder, const char *sha256, struct buf *out, struct err *e)
+static int blob_file_get(const char *folder, const char *sha256, struct buf *out, struct err *e)
 {
     char *path = artefact_path(folder, sha256, "");
     int rc = file_read(path, out, e);
@@ -65,12 +65,12 @@ int blob_tidy(const char *place, uint64_t bytes, double keep_s, double every_s, 
     static const char *const whole[] = {".", NULL};
     struct cache_trimmed done;
 
-    return is_s3(place) ? 0 : cache_trim(place, whole, &l, 0, &done, e);
+    return blob_is_s3(place) ? 0 : cache_trim(place, whole, &l, 0, &done, e);
 }
 
 int blob_put(const char *place, const void *data, size_t n, const char sha256[65], struct err *e)
 {
-    return is_s3(place) ? blob_s3_put(place, data, n, sha256, e) : file_put(place, data, n, sha256, e);
+    return blob_is_s3(place) ? blob_s3_put(place, data, n, sha256, e) : blob_file_put(place, data, n, sha256, e);
 }
 
 int blob_get(const char *place, const char sha256[65], struct buf *out, struct err *e)
@@ -78,7 +78,7 @@ int blob_get(const char *place, const char sha256[65], struct buf *out, struct e
     size_t had = out->n;
     char sha[65];
 
-    if ((is_s3(place) ? blob_s3_get(place, sha256, out, e) : file_get(place, sha256, out, e)) < 0)
+    if ((blob_is_s3(place) ? blob_s3_get(place, sha256, out, e) : blob_file_get(place, sha256, out, e)) < 0)
         return -1;
     sha256_hex(out->p + had, out->n - had, sha);
     if (strcmp(sha, sha256))

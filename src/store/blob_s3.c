@@ -31,14 +31,14 @@ static const struct dl_name lib_names[] = {CURL_CALLS(CURL_ROW){"curl_easy_setop
                                            {"curl_easy_getinfo", (void **)&lib.getinfo},
                                            {NULL, NULL}};
 
-struct exchange {
+struct blob_s3_exchange {
     const char *place, *key;
     const char *put; /* NULL: get */
     size_t n, sent;
     struct buf *out;
 };
 
-static const char *setting(const char *name, const char *otherwise)
+static const char *blob_s3_setting(const char *name, const char *otherwise)
 {
     const char *v = getenv(name);
 
@@ -47,7 +47,7 @@ static const char *setting(const char *name, const char *otherwise)
 
 static pthread_once_t lib_once = PTHREAD_ONCE_INIT;
 
-static void lib_start(void)
+static void blob_s3_lib_start(void)
 {
     lib.curl_global_init(CURL_GLOBAL_DEFAULT);
 }
@@ -56,18 +56,18 @@ int blob_s3_check(const char *place, struct err *e)
 {
     if (strlen(place) < 6 || place[5] == '/')
         return err_set(e, ERR_INPUT, "'%s' names no bucket; give s3://BUCKET/PREFIX", place);
-    if (!setting("AWS_ACCESS_KEY_ID", NULL) || !setting("AWS_SECRET_ACCESS_KEY", NULL))
+    if (!blob_s3_setting("AWS_ACCESS_KEY_ID", NULL) || !blob_s3_setting("AWS_SECRET_ACCESS_KEY", NULL))
         return err_set(e, ERR_ENV, "'%s' needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment",
                        place);
     if (dl_load("libcurl.so.4", "libcurl4", lib_names, e) < 0)
         return -1;
-    pthread_once(&lib_once, lib_start);
+    pthread_once(&lib_once, blob_s3_lib_start);
     return 0;
 }
 
-static size_t on_read(char *to, size_t size, size_t n, void *ctx)
+static size_t blob_s3_on_read(char *to, size_t size, size_t n, void *ctx)
 {
-    struct exchange *x = ctx;
+    struct blob_s3_exchange *x = ctx;
     size_t left = x->n - x->sent;
 
     n = size * n < left ? size * n : left;
@@ -76,24 +76,25 @@ static size_t on_read(char *to, size_t size, size_t n, void *ctx)
     return n;
 }
 
-static size_t on_data(char *data, size_t size, size_t n, void *ctx)
+static size_t blob_s3_on_data(char *data, size_t size, size_t n, void *ctx)
 {
-    struct exchange *x = ctx;
+    struct blob_s3_exchange *x = ctx;
 
     buf_add(x->out, data, size * n);
     return x->out->cut ? 0 : size * n;
 }
 
-static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+static int blob_s3_on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     return stop_requested();
 }
 
 /* https://s3.REGION.amazonaws.com/BUCKET/PREFIX/KEY, or the endpoint that the environment names. */
-static char *url_of(const struct exchange *x)
+static char *blob_s3_url_of(const struct blob_s3_exchange *x)
 {
-    const char *own = setting("AWS_ENDPOINT_URL", NULL);
-    char *host = own ? xstrdup(own) : xasprintf("https://s3.%s.amazonaws.com", setting("AWS_REGION", "us-east-1"));
+    const char *own = blob_s3_setting("AWS_ENDPOINT_URL", NULL);
+    char *host = own ? xstrdup(own) : xasprintf("https://s3.%s.amazonaws.com",
+                                                blob_s3_setting("AWS_REGION", "us-east-1"));
     size_t n = strlen(host);
     char *url;
 
@@ -104,9 +105,9 @@ static char *url_of(const struct exchange *x)
     return url;
 }
 
-static struct curl_slist *headers_of(const struct exchange *x)
+static struct curl_slist *blob_s3_headers_of(const struct blob_s3_exchange *x)
 {
-    const char *token = setting("AWS_SESSION_TOKEN", NULL);
+    const char *token = blob_s3_setting("AWS_SESSION_TOKEN", NULL);
     struct curl_slist *h;
     char sha[65], *line;
 
@@ -122,32 +123,33 @@ static struct curl_slist *headers_of(const struct exchange *x)
     return h; /* each of these is signed, an empty "Expect:" too: so there is none */
 }
 
-static void describe(CURL *h, struct exchange *x)
+static void blob_s3_describe(CURL *h, struct blob_s3_exchange *x)
 {
     lib.setopt(h, CURLOPT_NOSIGNAL, 1L);
     lib.setopt(h, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
     lib.setopt(h, CURLOPT_TIMEOUT, REQUEST_S);
     lib.setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-    lib.setopt(h, CURLOPT_WRITEFUNCTION, on_data);
+    lib.setopt(h, CURLOPT_WRITEFUNCTION, blob_s3_on_data);
     lib.setopt(h, CURLOPT_WRITEDATA, x);
     lib.setopt(h, CURLOPT_NOPROGRESS, 0L);
-    lib.setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
+    lib.setopt(h, CURLOPT_XFERINFOFUNCTION, blob_s3_on_progress);
     if (!x->put)
         return;
     lib.setopt(h, CURLOPT_UPLOAD, 1L);
-    lib.setopt(h, CURLOPT_READFUNCTION, on_read);
+    lib.setopt(h, CURLOPT_READFUNCTION, blob_s3_on_read);
     lib.setopt(h, CURLOPT_READDATA, x);
     lib.setopt(h, CURLOPT_INFILESIZE_LARGE, (curl_off_t)x->n);
 }
 
 /* HTTP status, or 0 with *ret_why when nothing was answered. */
-static long try_once(struct exchange *x, const char **ret_why)
+static long blob_s3_try_once(struct blob_s3_exchange *x, const char **ret_why)
 {
     CURL *h = lib.curl_easy_init();
-    struct curl_slist *headers = headers_of(x);
-    char *url = url_of(x),
-         *who = xasprintf("%s:%s", setting("AWS_ACCESS_KEY_ID", ""), setting("AWS_SECRET_ACCESS_KEY", ""));
-    char *scope = xasprintf("aws:amz:%s:s3", setting("AWS_REGION", "us-east-1"));
+    struct curl_slist *headers = blob_s3_headers_of(x);
+    char *url = blob_s3_url_of(x),
+         *who = xasprintf("%s:%s", blob_s3_setting("AWS_ACCESS_KEY_ID", ""),
+                          blob_s3_setting("AWS_SECRET_ACCESS_KEY", ""));
+    char *scope = xasprintf("aws:amz:%s:s3", blob_s3_setting("AWS_REGION", "us-east-1"));
     long status = 0;
     CURLcode rc;
 
@@ -155,7 +157,7 @@ static long try_once(struct exchange *x, const char **ret_why)
     lib.setopt(h, CURLOPT_HTTPHEADER, headers);
     lib.setopt(h, CURLOPT_USERPWD, who);
     lib.setopt(h, CURLOPT_AWS_SIGV4, scope);
-    describe(h, x);
+    blob_s3_describe(h, x);
     rc = lib.curl_easy_perform(h);
     lib.getinfo(h, CURLINFO_RESPONSE_CODE, &status);
     *ret_why = rc == CURLE_OK ? "" : lib.curl_easy_strerror(rc);
@@ -167,7 +169,7 @@ static long try_once(struct exchange *x, const char **ret_why)
     return rc == CURLE_OK ? status : 0;
 }
 
-static int exchange_run(struct exchange *x, struct err *e)
+static int blob_s3_exchange_run(struct blob_s3_exchange *x, struct err *e)
 {
     size_t had = x->out->n;
     const char *why = "";
@@ -180,7 +182,7 @@ static int exchange_run(struct exchange *x, struct err *e)
             nanosleep(&(struct timespec){.tv_nsec = 200000000L * i}, NULL);
         x->out->n = had;
         x->sent = 0;
-        status = try_once(x, &why);
+        status = blob_s3_try_once(x, &why);
         if (x->out->cut)
             return err_set(e, ERR_ENV, "artefact %.16s in '%s' is larger than an artefact may be", x->key, x->place);
         if (status == 200)
@@ -199,18 +201,18 @@ static int exchange_run(struct exchange *x, struct err *e)
 int blob_s3_put(const char *place, const void *data, size_t n, const char *sha256, struct err *e)
 {
     struct buf said;
-    struct exchange x = {.place = place, .key = sha256, .put = data, .n = n, .out = &said};
+    struct blob_s3_exchange x = {.place = place, .key = sha256, .put = data, .n = n, .out = &said};
     int rc;
 
     buf_init(&said, 1 << 16);
-    rc = exchange_run(&x, e);
+    rc = blob_s3_exchange_run(&x, e);
     buf_free(&said);
     return rc;
 }
 
 int blob_s3_get(const char *place, const char *sha256, struct buf *out, struct err *e)
 {
-    struct exchange x = {.place = place, .key = sha256, .out = out};
+    struct blob_s3_exchange x = {.place = place, .key = sha256, .out = out};
 
-    return exchange_run(&x, e);
+    return blob_s3_exchange_run(&x, e);
 }

@@ -14,7 +14,7 @@
 #define BUSY_MS 20000
 #define RETRY_NS 5000000L
 
-static int fail(const char *path, sqlite3 *db, struct err *e)
+static int db_fail(const char *path, sqlite3 *db, struct err *e)
 {
     int code = sqlite3_errcode(db);
 
@@ -29,7 +29,7 @@ static int fail(const char *path, sqlite3 *db, struct err *e)
 
 /* Makes a file a WAL one, which reads it and then takes it alone. Of two processes that do so to a new file at once,
  * one would have to go back: SQLite says 'busy' to it and does not wait as elsewhere. So we do. */
-static int use_wal(sqlite3 *db)
+static int db_use_wal(sqlite3 *db)
 {
     double until = now_s() + BUSY_MS / 1e3;
     int rc;
@@ -40,7 +40,7 @@ static int use_wal(sqlite3 *db)
     return rc;
 }
 
-static int user_version(sqlite3 *db, int *ret)
+static int db_user_version(sqlite3 *db, int *ret)
 {
     sqlite3_stmt *s = NULL;
     int rc = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &s, NULL);
@@ -54,16 +54,16 @@ static int user_version(sqlite3 *db, int *ret)
 }
 
 /* Two processes may find a new file at the same time: the second one waits for the lock and then sees the version. */
-static int make_schema(sqlite3 *db, const char *path, const char *schema, int version, struct err *e)
+static int db_make_schema(sqlite3 *db, const char *path, const char *schema, int version, struct err *e)
 {
     char *stamp = xasprintf("PRAGMA user_version = %d", version);
     int have = 0, rc = 0;
 
-    if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK || user_version(db, &have) < 0 ||
+    if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK || db_user_version(db, &have) < 0 ||
         (have == 0 && (sqlite3_exec(db, schema, NULL, NULL, NULL) != SQLITE_OK ||
                        sqlite3_exec(db, stamp, NULL, NULL, NULL) != SQLITE_OK)) ||
         sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
-        rc = fail(path, db, e);
+        rc = db_fail(path, db, e);
     free(stamp);
     return rc;
 }
@@ -84,17 +84,17 @@ int store_db_open(const char *path, const char *schema, int version, struct sqli
     if ((fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) >= 0) /* programs of tenants: not everybody's */
         close(fd);
     if (sqlite3_open(path, &db) != SQLITE_OK) {
-        rc = fail(path, db, e);
+        rc = db_fail(path, db, e);
         sqlite3_close(db);
         return rc;
     }
     sqlite3_busy_timeout(db, BUSY_MS);
-    if (use_wal(db) != SQLITE_OK ||
+    if (db_use_wal(db) != SQLITE_OK ||
         sqlite3_exec(db, "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", NULL, NULL, NULL) != SQLITE_OK ||
-        user_version(db, &have) < 0)
-        rc = fail(path, db, e);
+        db_user_version(db, &have) < 0)
+        rc = db_fail(path, db, e);
     else if (have == 0)
-        rc = make_schema(db, path, schema, version, e);
+        rc = db_make_schema(db, path, schema, version, e);
     else if (have != version)
         rc = err_set(e, ERR_ENV,
                      "'%s' was written by another version (%d, ours is %d); move it away and run again", path,

@@ -21,7 +21,7 @@
 #define STAMP ".trimmed"
 #define TRASH ".trash-" /* an entry on its way out; those found are what a killed trimmer left */
 
-struct walk {
+struct limit_walk {
     struct cache_entry *v;
     size_t n, cap;
     char **locks; /* lock files, owned */
@@ -34,20 +34,20 @@ void cache_touch(const char *path)
     utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-static double seconds_of(struct timespec t)
+static double limit_seconds_of(struct timespec t)
 {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double clock_s(void)
+static double limit_clock_s(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_REALTIME, &t);
-    return seconds_of(t);
+    return limit_seconds_of(t);
 }
 
-static int by_age(const void *a, const void *b)
+static int limit_by_age(const void *a, const void *b)
 {
     const struct cache_entry *x = a, *y = b;
 
@@ -60,7 +60,7 @@ size_t cache_choose(struct cache_entry *v, size_t n, uint64_t limit, double newe
     size_t k = 0;
 
     if (n)
-        qsort(v, n, sizeof *v, by_age);
+        qsort(v, n, sizeof *v, limit_by_age);
     for (size_t i = 0; i < n; i++)
         sum += v[i].bytes;
     if (sum <= limit)
@@ -72,7 +72,7 @@ size_t cache_choose(struct cache_entry *v, size_t n, uint64_t limit, double newe
 
 /* ---- walking ---- */
 
-static bool has_suffix(const char *s, const char *suffix)
+static bool limit_has_suffix(const char *s, const char *suffix)
 {
     size_t n = strlen(s), k = strlen(suffix);
 
@@ -80,7 +80,7 @@ static bool has_suffix(const char *s, const char *suffix)
 }
 
 /* Adds up what lies at path; things that vanish meanwhile count nothing. */
-static void measure(const char *path, uint64_t *bytes, double *used)
+static void limit_measure(const char *path, uint64_t *bytes, double *used)
 {
     struct stat st;
     struct dirent *de;
@@ -89,7 +89,7 @@ static void measure(const char *path, uint64_t *bytes, double *used)
     if (lstat(path, &st) < 0)
         return;
     *bytes += (uint64_t)st.st_blocks * 512;
-    *used = seconds_of(st.st_mtim) > *used ? seconds_of(st.st_mtim) : *used;
+    *used = limit_seconds_of(st.st_mtim) > *used ? limit_seconds_of(st.st_mtim) : *used;
     if (!S_ISDIR(st.st_mode) || !(d = opendir(path)))
         return;
     while ((de = readdir(d))) {
@@ -97,43 +97,43 @@ static void measure(const char *path, uint64_t *bytes, double *used)
         if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
             continue;
         sub = path_join(path, de->d_name);
-        measure(sub, bytes, used);
+        limit_measure(sub, bytes, used);
         free(sub);
     }
     closedir(d);
 }
 
-static void add_entry(struct walk *w, char *path)
+static void limit_add_entry(struct limit_walk *w, char *path)
 {
     struct cache_entry en = {.path = path};
 
-    measure(path, &en.bytes, &en.used);
+    limit_measure(path, &en.bytes, &en.used);
     if (w->n == w->cap)
         w->v = xrealloc(w->v, (w->cap = w->cap ? w->cap * 2 : 256) * sizeof *w->v);
     w->v[w->n++] = en;
 }
 
-static void add_lock(struct walk *w, char *path)
+static void limit_add_lock(struct limit_walk *w, char *path)
 {
     if (w->n_locks == w->cap_locks)
         w->locks = xrealloc(w->locks, (w->cap_locks = w->cap_locks ? w->cap_locks * 2 : 256) * sizeof *w->locks);
     w->locks[w->n_locks++] = path;
 }
 
-static bool is_fan(const char *name)
+static bool limit_is_fan(const char *name)
 {
     return isxdigit((unsigned char)name[0]) && isxdigit((unsigned char)name[1]) && !name[2];
 }
 
 /* A file of SHA-256, 'ab/cdef..' here without its folder, or one that was not finished: 'cdef...WORD'. */
-static bool is_content(const char *name)
+static bool limit_is_content(const char *name)
 {
     size_t n = strspn(name, "0123456789abcdef");
 
     return n == 62 && (!name[n] || name[n] == '.');
 }
 
-static void walk_folder(struct walk *w, const char *folder, bool fan)
+static void limit_walk_folder(struct limit_walk *w, const char *folder, bool fan)
 {
     struct dirent *de;
     DIR *d = opendir(folder);
@@ -143,18 +143,18 @@ static void walk_folder(struct walk *w, const char *folder, bool fan)
         char *path;
         if (!strcmp(name, ".") || !strcmp(name, ".."))
             continue;
-        if (w->by_content && !(fan ? is_fan(name) : is_content(name)))
+        if (w->by_content && !(fan ? limit_is_fan(name) : limit_is_content(name)))
             continue;
         path = path_join(folder, name);
         if (!strncmp(name, TRASH, strlen(TRASH))) {
             dir_remove(path, NULL);
-        } else if (fan && is_fan(name)) {
-            walk_folder(w, path, false);
-        } else if (has_suffix(name, ".lock")) {
-            add_lock(w, path);
+        } else if (fan && limit_is_fan(name)) {
+            limit_walk_folder(w, path, false);
+        } else if (limit_has_suffix(name, ".lock")) {
+            limit_add_lock(w, path);
             continue;
         } else if (name[0] != '.') {
-            add_entry(w, path);
+            limit_add_entry(w, path);
             continue;
         }
         free(path);
@@ -163,7 +163,7 @@ static void walk_folder(struct walk *w, const char *folder, bool fan)
         closedir(d);
 }
 
-static void walk_free(struct walk *w)
+static void limit_walk_free(struct limit_walk *w)
 {
     for (size_t i = 0; i < w->n; i++)
         free(w->v[i].path);
@@ -176,7 +176,7 @@ static void walk_free(struct walk *w)
 /* ---- removing ---- */
 
 /* 'folder/KEY.suffix' -> 'folder/KEY.lock' */
-static char *lock_of(const char *path)
+static char *limit_lock_of(const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
 
@@ -184,7 +184,7 @@ static char *lock_of(const char *path)
 }
 
 /* Under the entry's lock: gone in one step for all who look. Files go at once, folders through the trash. */
-static bool discard(const char *path)
+static bool limit_discard(const char *path)
 {
     static unsigned serial;
     struct stat st;
@@ -205,17 +205,17 @@ static bool discard(const char *path)
 }
 
 /* True if it went; false if somebody works on it or has used it meanwhile. */
-static bool remove_entry(const struct cache_entry *en, double newest)
+static bool limit_remove_entry(const struct cache_entry *en, double newest)
 {
-    char *lock = lock_of(en->path);
+    char *lock = limit_lock_of(en->path);
     uint64_t bytes = 0;
     double used = 0;
     bool ok = false;
     int fd = lock_file(lock, 0, NULL);
 
     if (fd >= 0) {
-        measure(en->path, &bytes, &used);
-        ok = used <= newest && discard(en->path);
+        limit_measure(en->path, &bytes, &used);
+        ok = used <= newest && limit_discard(en->path);
         unlink(lock);
         close(fd);
     }
@@ -224,19 +224,19 @@ static bool remove_entry(const struct cache_entry *en, double newest)
 }
 
 /* Locks outlive their entries: those that nobody holds and that are old go too. */
-static void remove_stale_lock(const char *path, double newest)
+static void limit_remove_stale_lock(const char *path, double newest)
 {
     struct stat st;
     int fd;
 
-    if (lstat(path, &st) < 0 || seconds_of(st.st_mtim) > newest || (fd = lock_file(path, 0, NULL)) < 0)
+    if (lstat(path, &st) < 0 || limit_seconds_of(st.st_mtim) > newest || (fd = lock_file(path, 0, NULL)) < 0)
         return;
     unlink(path);
     close(fd);
 }
 
 /* *ret_fd: the stamp, locked, if trimming is due; else -1. */
-static int claim(const char *root, double every_s, int *ret_fd, struct err *e)
+static int limit_claim(const char *root, double every_s, int *ret_fd, struct err *e)
 {
     char *path = path_join(root, STAMP);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
@@ -245,7 +245,7 @@ static int claim(const char *root, double every_s, int *ret_fd, struct err *e)
     if (fd < 0)
         rc = err_sys(e, "cannot write '%s'", path);
     else if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 ||
-             (st.st_size > 0 && clock_s() - seconds_of(st.st_mtim) < every_s))
+             (st.st_size > 0 && limit_clock_s() - limit_seconds_of(st.st_mtim) < every_s))
         close(fd), fd = -1;
     free(path);
     *ret_fd = fd;
@@ -256,13 +256,13 @@ int cache_trim(const char *root, const char *const *folders, const struct cache_
                struct cache_trimmed *ret, struct err *e)
 {
     struct cache_trimmed out = {0};
-    struct walk w = {.by_content = l->by_content};
-    double newest = clock_s() - l->grace_s;
+    struct limit_walk w = {.by_content = l->by_content};
+    double newest = limit_clock_s() - l->grace_s;
     uint64_t limit = !l->bytes ? UINT64_MAX : l->bytes > other ? l->bytes - other : 0;
     size_t go;
     int fd = -1;
 
-    if ((l->bytes || l->keep_s > 0) && file_is_dir(root) && claim(root, l->every_s, &fd, e) < 0)
+    if ((l->bytes || l->keep_s > 0) && file_is_dir(root) && limit_claim(root, l->every_s, &fd, e) < 0)
         return -1;
     if (fd < 0) {
         *ret = out;
@@ -271,23 +271,23 @@ int cache_trim(const char *root, const char *const *folders, const struct cache_
     out.looked = true;
     for (; *folders; folders++) {
         char *folder = path_join(root, *folders);
-        walk_folder(&w, folder, true);
+        limit_walk_folder(&w, folder, true);
         free(folder);
     }
     for (size_t i = 0; i < w.n; i++)
         out.before += w.v[i].bytes;
     out.after = out.before;
     go = cache_choose(w.v, w.n, limit, newest);
-    while (l->keep_s > 0 && go < w.n && w.v[go].used < fmin(newest, clock_s() - l->keep_s))
+    while (l->keep_s > 0 && go < w.n && w.v[go].used < fmin(newest, limit_clock_s() - l->keep_s))
         go++;
     for (size_t i = 0; i < go; i++)
-        if (remove_entry(&w.v[i], newest)) {
+        if (limit_remove_entry(&w.v[i], newest)) {
             out.after -= w.v[i].bytes;
             out.removed++;
         }
     for (size_t i = 0; go && i < w.n_locks; i++)
-        remove_stale_lock(w.locks[i], newest);
-    walk_free(&w);
+        limit_remove_stale_lock(w.locks[i], newest);
+    limit_walk_free(&w);
     if (ftruncate(fd, 0) < 0 || ftruncate(fd, 1) < 0) // sets the time
         out.looked = false;
     close(fd);

@@ -17,7 +17,7 @@
 #define MAGIC "musacoder/1 "
 #define SUMS "SHA256SUMS"
 
-static void head_of(const char hash[65], char ret[SEAL_HEAD + 1])
+static void seal_head_of(const char hash[65], char ret[SEAL_HEAD + 1])
 {
     snprintf(ret, SEAL_HEAD + 1, "%s%-67s\n", MAGIC, hash);
 }
@@ -33,7 +33,7 @@ int seal_write(const char *path, const struct seal_part *parts, int n_parts, str
     for (int i = 0; i < n_parts; i++)
         sha256_add(&h, parts[i].p, parts[i].n);
     sha256_end(&h, hash);
-    head_of(hash, head);
+    seal_head_of(hash, head);
     buf_init(&b, (size_t)1 << 40);
     buf_add(&b, head, SEAL_HEAD);
     for (int i = 0; i < n_parts; i++)
@@ -43,14 +43,14 @@ int seal_write(const char *path, const struct seal_part *parts, int n_parts, str
     return rc;
 }
 
-static bool matches(const struct buf *b)
+static bool seal_matches(const struct buf *b)
 {
     char hash[65], head[SEAL_HEAD + 1];
 
     if (b->n < SEAL_HEAD)
         return false;
     sha256_hex(b->p + SEAL_HEAD, b->n - SEAL_HEAD, hash);
-    head_of(hash, head);
+    seal_head_of(hash, head);
     return !memcmp(b->p, head, SEAL_HEAD);
 }
 
@@ -58,7 +58,7 @@ bool seal_read(const char *path, struct buf *out)
 {
     if (!file_exists(path) || file_read(path, out, NULL) < 0)
         return false;
-    if (matches(out))
+    if (seal_matches(out))
         return true;
     if (!strncmp(out->p, MAGIC, strlen(MAGIC))) // else it is of an older version, and no damage
         log_warn("'%s' is damaged and is made again", path);
@@ -68,7 +68,7 @@ bool seal_read(const char *path, struct buf *out)
 
 /* ---- folders ---- */
 
-static int hash_file(const char *path, char ret[65])
+static int seal_hash_file(const char *path, char ret[65])
 {
     char chunk[65536], hex[65];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -97,7 +97,7 @@ int seal_folder(const char *dir, const char *const *names, struct err *e)
     for (; *names && rc == 0; names++) {
         char *path = path_join(dir, *names);
 
-        if (file_exists(path) && (rc = hash_file(path, hash)) == 0)
+        if (file_exists(path) && (rc = seal_hash_file(path, hash)) == 0)
             buf_addf(&b, "%s  %s\n", hash, *names);
         else if (rc < 0)
             err_sys(e, "cannot read '%s'", path);
@@ -110,10 +110,10 @@ int seal_folder(const char *dir, const char *const *names, struct err *e)
     return rc;
 }
 
-static bool line_holds(const char *dir, const char *line)
+static bool seal_line_holds(const char *dir, const char *line)
 {
     char *path = strlen(line) > 66 && name_is_part(line + 66) ? path_join(dir, line + 66) : NULL, hash[65] = "";
-    bool holds = path && hash_file(path, hash) == 0 && !strncmp(line, hash, 64);
+    bool holds = path && seal_hash_file(path, hash) == 0 && !strncmp(line, hash, 64);
 
     free(path);
     return holds;
@@ -128,7 +128,7 @@ bool seal_folder_holds(const char *dir)
     buf_init(&b, 1 << 16);
     holds = file_exists(sums) && file_read(sums, &b, NULL) == 0 && b.n > 0;
     for (char *line = strtok_r(b.p, "\n", &save); holds && line; line = strtok_r(NULL, "\n", &save))
-        holds = line_holds(dir, line);
+        holds = seal_line_holds(dir, line);
     buf_free(&b);
     free(sums);
     return holds;

@@ -61,13 +61,13 @@ void store_key(const char *task_sha256, const char *candidate_sha256, const char
     sha256_end(&h, ret_key);
 }
 
-static int broken(struct store *s, struct err *e)
+static int store_broken(struct store *s, struct err *e)
 {
     return err_set(e, ERR_ENV, "verdict cache: %s", sqlite3_errmsg(s->db));
 }
 
 /* 'made' is the day of the last use: what store_trim goes by. Failing to write it costs nothing. */
-static void touch(struct store *s, const char *key, int64_t made)
+static void store_touch(struct store *s, const char *key, int64_t made)
 {
     sqlite3_stmt *st = NULL;
     int64_t now = time(NULL);
@@ -96,13 +96,13 @@ int store_get(struct store *s, const char *key, json_t **ret, struct err *e)
             v = json_parse((const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0),
                            "verdict cache", e);
         made = sqlite3_column_int64(st, 1);
-        rc = rc == SQLITE_ROW ? (v ? 1 : -1) : rc == SQLITE_DONE ? 0 : broken(s, e);
+        rc = rc == SQLITE_ROW ? (v ? 1 : -1) : rc == SQLITE_DONE ? 0 : store_broken(s, e);
     } else {
-        broken(s, e);
+        store_broken(s, e);
     }
     sqlite3_finalize(st);
     if (rc == 1)
-        touch(s, key, made);
+        store_touch(s, key, made);
     pthread_mutex_unlock(&s->lock);
     if (rc == 1)
         *ret = v;
@@ -110,7 +110,7 @@ int store_get(struct store *s, const char *key, json_t **ret, struct err *e)
 }
 
 /* Should there be times, but something of ours came between? */
-static bool untimed(const json_t *verdict)
+static bool store_untimed(const json_t *verdict)
 {
     const json_t *reasons = json_object_get(json_object_get(verdict, "performance"), "reasons"), *r;
     size_t i;
@@ -123,13 +123,14 @@ static bool untimed(const json_t *verdict)
 
 /* A time limit says something about this machine at this moment, infra and unsupported about this judge: none
  * sticks. */
-static bool keepable(const json_t *verdict)
+static bool store_keepable(const json_t *verdict)
 {
     const char *category = json_str(verdict, "category", "");
 
     const char *status = json_str(verdict, "status", "");
 
-    return !untimed(verdict) && strcmp(category, "timeout") && strcmp(category, "infra") && strcmp(status, "infra") &&
+    return !store_untimed(verdict) && strcmp(category, "timeout") && strcmp(category, "infra") &&
+           strcmp(status, "infra") &&
            strcmp(status, "unsupported");
 }
 
@@ -139,7 +140,7 @@ int store_put(struct store *s, const char *key, const json_t *verdict, struct er
     char *text;
     int rc = 1;
 
-    if (!keepable(verdict))
+    if (!store_keepable(verdict))
         return 0;
     text = json_text(verdict);
     pthread_mutex_lock(&s->lock);
@@ -147,7 +148,7 @@ int store_put(struct store *s, const char *key, const json_t *verdict, struct er
         sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC) != SQLITE_OK ||
         sqlite3_bind_text(st, 2, text, -1, SQLITE_STATIC) != SQLITE_OK ||
         sqlite3_bind_int64(st, 3, (sqlite3_int64)time(NULL)) != SQLITE_OK || sqlite3_step(st) != SQLITE_DONE)
-        rc = broken(s, e);
+        rc = store_broken(s, e);
     sqlite3_finalize(st);
     pthread_mutex_unlock(&s->lock);
     free(text);
@@ -156,7 +157,7 @@ int store_put(struct store *s, const char *key, const json_t *verdict, struct er
 
 /* ---- trimming ---- */
 
-static int64_t number(struct store *s, const char *sql)
+static int64_t store_number(struct store *s, const char *sql)
 {
     sqlite3_stmt *st = NULL;
     int64_t v = 0;
@@ -167,15 +168,16 @@ static int64_t number(struct store *s, const char *sql)
     return v;
 }
 
-static int64_t used_bytes(struct store *s)
+static int64_t store_used_bytes(struct store *s)
 {
-    return (number(s, "PRAGMA page_count") - number(s, "PRAGMA freelist_count")) * number(s, "PRAGMA page_size");
+    return (store_number(s, "PRAGMA page_count") - store_number(s, "PRAGMA freelist_count")) *
+           store_number(s, "PRAGMA page_size");
 }
 
 /* Deletes the oldest share of the records; records are of like size, so that is the share of the bytes too. */
-static int drop_oldest(struct store *s, double share, struct err *e)
+static int store_drop_oldest(struct store *s, double share, struct err *e)
 {
-    int64_t n = (int64_t)((double)number(s, "SELECT count(*) FROM verdict") * share) + 1;
+    int64_t n = (int64_t)((double)store_number(s, "SELECT count(*) FROM verdict") * share) + 1;
     sqlite3_stmt *st = NULL;
     int rc = 0;
 
@@ -183,7 +185,7 @@ static int drop_oldest(struct store *s, double share, struct err *e)
                            "DELETE FROM verdict WHERE key IN (SELECT key FROM verdict ORDER BY made, key LIMIT ?)", -1,
                            &st, NULL) != SQLITE_OK ||
         sqlite3_bind_int64(st, 1, n) != SQLITE_OK || sqlite3_step(st) != SQLITE_DONE)
-        rc = broken(s, e);
+        rc = store_broken(s, e);
     sqlite3_finalize(st);
     return rc;
 }
@@ -195,17 +197,17 @@ int store_trim(struct store *s, uint64_t max_bytes, uint64_t *ret_bytes, struct 
     int rc = 0;
 
     pthread_mutex_lock(&s->lock);
-    have = used_bytes(s);
+    have = store_used_bytes(s);
     if (have > (int64_t)max_bytes)
-        while (rc == 0 && have > want && number(s, "SELECT EXISTS(SELECT 1 FROM verdict)")) {
-            rc = drop_oldest(s, 1 - (double)want / (double)have, e);
-            have = used_bytes(s);
+        while (rc == 0 && have > want && store_number(s, "SELECT EXISTS(SELECT 1 FROM verdict)")) {
+            rc = store_drop_oldest(s, 1 - (double)want / (double)have, e);
+            have = store_used_bytes(s);
             dropped = true;
         }
     if (rc == 0 && dropped) // a reader or writer of another process may stand in the way: then the pages are reused
         sqlite3_exec(s->db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
     if (rc == 0 && ret_bytes)
-        *ret_bytes = (uint64_t)(number(s, "PRAGMA page_count") * number(s, "PRAGMA page_size"));
+        *ret_bytes = (uint64_t)(store_number(s, "PRAGMA page_count") * store_number(s, "PRAGMA page_size"));
     pthread_mutex_unlock(&s->lock);
     return rc;
 }

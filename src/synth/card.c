@@ -18,24 +18,24 @@ static const char *const numbers[] = {"records", "verified", "failed", "mutants"
                                       "ir_killed", "rewrites_refuted"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static void add(json_t *sum, const char *key, json_int_t n)
+static void card_add(json_t *sum, const char *key, json_int_t n)
 {
     json_object_set_new(sum, key, json_integer(json_i64(sum, key, 0) + n));
 }
 
-static void add_shard(json_t *sum, const json_t *shard)
+static void card_add_shard(json_t *sum, const json_t *shard)
 {
     const char *key;
     json_t *v;
 
     for (size_t i = 0; i < COUNT(numbers); i++)
-        add(sum, numbers[i], json_i64(shard, numbers[i], 0));
+        card_add(sum, numbers[i], json_i64(shard, numbers[i], 0));
     for (size_t i = 0; i < COUNT(tables); i++)
         json_object_foreach(json_object_get(shard, tables[i]), key, v)
-            add(json_object_get(sum, tables[i]), key, json_integer_value(v));
+            card_add(json_object_get(sum, tables[i]), key, json_integer_value(v));
 }
 
-static json_t *sum_of(const char *out, long shards, struct err *e)
+static json_t *card_sum_of(const char *out, long shards, struct err *e)
 {
     json_t *sum = json_object();
 
@@ -49,7 +49,7 @@ static json_t *sum_of(const char *out, long shards, struct err *e)
             json_decref(sum);
             return NULL;
         }
-        add_shard(sum, shard);
+        card_add_shard(sum, shard);
         json_decref(shard);
     }
     return sum;
@@ -62,20 +62,20 @@ struct bar {
     json_int_t n;
 };
 
-static int most_first(const void *a, const void *b)
+static int card_most_first(const void *a, const void *b)
 {
     const struct bar *x = a, *y = b;
 
     return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : strcmp(x->name, y->name);
 }
 
-static int by_number(const void *a, const void *b)
+static int card_by_number(const void *a, const void *b)
 {
     return atoi(((const struct bar *)a)->name) - atoi(((const struct bar *)b)->name);
 }
 
 /* Caller frees. */
-static struct bar *sorted(json_t *table, int (*order)(const void *, const void *), size_t *ret)
+static struct bar *card_sorted(json_t *table, int (*order)(const void *, const void *), size_t *ret)
 {
     struct bar *v = xcalloc(json_object_size(table) + 1, sizeof *v);
     const char *key;
@@ -90,8 +90,8 @@ static struct bar *sorted(json_t *table, int (*order)(const void *, const void *
 
 /* ---- plots ---- */
 
-static int write_bars(const char *out, const char *name, const char *title, const struct bar *v, size_t n,
-                      struct err *e)
+static int card_write_bars(const char *out, const char *name, const char *title, const struct bar *v, size_t n,
+                           struct err *e)
 {
     char *path = xasprintf("%s/plots/%s.svg", out, name);
     json_int_t most = 1;
@@ -115,28 +115,28 @@ static int write_bars(const char *out, const char *name, const char *title, cons
     return rc;
 }
 
-static int write_plots(const char *out, json_t *sum, struct err *e)
+static int card_write_plots(const char *out, json_t *sum, struct err *e)
 {
     char *dir = path_join(out, "plots");
     size_t n, m;
-    struct bar *d = sorted(json_object_get(sum, "difficulty"), by_number, &n);
-    struct bar *s = sorted(json_object_get(sum, "schedules"), most_first, &m);
+    struct bar *d = card_sorted(json_object_get(sum, "difficulty"), card_by_number, &n);
+    struct bar *s = card_sorted(json_object_get(sum, "schedules"), card_most_first, &m);
     int rc = dir_make(dir, e);
 
     if (!rc)
-        rc = write_bars(out, "difficulty", "Records by difficulty (operators + 2 x kernels)", d, n, e);
+        rc = card_write_bars(out, "difficulty", "Records by difficulty (operators + 2 x kernels)", d, n, e);
     if (!rc)
-        rc = write_bars(out, "schedules", "Kernels by schedule", s, m, e);
+        rc = card_write_bars(out, "schedules", "Kernels by schedule", s, m, e);
     free(dir), free(d), free(s);
     return rc;
 }
 
 /* ---- the card ---- */
 
-static void add_table(struct buf *b, const char *title, const char *head, json_t *table, size_t most)
+static void card_add_table(struct buf *b, const char *title, const char *head, json_t *table, size_t most)
 {
     size_t n;
-    struct bar *v = sorted(table, most_first, &n);
+    struct bar *v = card_sorted(table, card_most_first, &n);
 
     buf_addf(b, "\n## %s\n| %s | number |\n|---|---|\n", title, head);
     for (size_t i = 0; i < n && i < most; i++)
@@ -168,7 +168,7 @@ static const char features[] =
     "  - name: kill\n    struct:\n    - name: mutants\n      dtype: int64\n    - name: killed\n      dtype: int64\n"
     "  - name: split\n    dtype: string\n";
 
-static void add_head(struct buf *b, const json_t *options, json_int_t records)
+static void card_add_head(struct buf *b, const json_t *options, json_int_t records)
 {
     const char *size = records < 1000 ? "n<1K" : records < 10000 ? "1K<n<10K" : records < 100000 ? "10K<n<100K"
                        : records < 1000000 ? "100K<n<1M" : "1M<n<10M";
@@ -185,7 +185,7 @@ static void add_head(struct buf *b, const json_t *options, json_int_t records)
              (long long)json_i64(options, "seed", 0));
 }
 
-static void add_verification(struct buf *b, const json_t *sum)
+static void card_add_verification(struct buf *b, const json_t *sum)
 {
     json_int_t mutants = json_i64(sum, "mutants", 0), alive = json_i64(sum, "undetected", 0);
 
@@ -202,7 +202,7 @@ static void add_verification(struct buf *b, const json_t *sum)
         buf_adds(b, "No bug was put in.\n");
 }
 
-static int read_record(json_t *v, size_t line, void *ctx, struct err *e)
+static int card_read_record(json_t *v, size_t line, void *ctx, struct err *e)
 {
     (void)line, (void)e;
     entropy_add_messages(ctx, json_object_get(v, "messages"));
@@ -210,7 +210,7 @@ static int read_record(json_t *v, size_t line, void *ctx, struct err *e)
 }
 
 /* Of as many shards as the estimate reads. */
-static void add_entropy(struct buf *b, const char *out, long shards)
+static void card_add_entropy(struct buf *b, const char *out, long shards)
 {
     struct entropy *x = entropy_new();
     struct err ignored = ERR_INIT;
@@ -219,7 +219,7 @@ static void add_entropy(struct buf *b, const char *out, long shards)
     for (long i = 0; i < shards && !entropy_is_full(x); i++) {
         char *path = xasprintf("%s/data/train-%05ld.jsonl", out, i);
         if (file_exists(path))
-            jsonl_each(path, read_record, x, &ignored);
+            jsonl_each(path, card_read_record, x, &ignored);
         free(path);
     }
     v = entropy_json(x);
@@ -235,19 +235,19 @@ static void add_entropy(struct buf *b, const char *out, long shards)
 int card_write(const char *out, long shards, struct err *e)
 {
     char *path = path_join(out, "README.md"), *options_path = path_join(out, "options.json");
-    json_t *options = json_read(options_path, e), *sum = options ? sum_of(out, shards, e) : NULL;
-    int rc = sum ? write_plots(out, sum, e) : -1;
+    json_t *options = json_read(options_path, e), *sum = options ? card_sum_of(out, shards, e) : NULL;
+    int rc = sum ? card_write_plots(out, sum, e) : -1;
     struct buf b;
 
     buf_init(&b, BUF_MAX_TEXT);
     if (!rc) {
-        add_head(&b, options, json_i64(sum, "records", 0));
-        add_verification(&b, sum);
-        add_entropy(&b, out, shards);
-        add_table(&b, "Records", "split and kind", json_object_get(sum, "kinds"), 40);
+        card_add_head(&b, options, json_i64(sum, "records", 0));
+        card_add_verification(&b, sum);
+        card_add_entropy(&b, out, shards);
+        card_add_table(&b, "Records", "split and kind", json_object_get(sum, "kinds"), 40);
         buf_adds(&b, "\n![difficulty](plots/difficulty.svg)\n\n![schedules](plots/schedules.svg)\n");
-        add_table(&b, "Operators", "operator", json_object_get(sum, "operators"), 30);
-        add_table(&b, "Draws refused", "why", json_object_get(sum, "refused"), 20);
+        card_add_table(&b, "Operators", "operator", json_object_get(sum, "operators"), 30);
+        card_add_table(&b, "Draws refused", "why", json_object_get(sum, "refused"), 20);
         rc = file_write(path, b.p, b.n, e);
     }
     buf_free(&b);

@@ -32,7 +32,7 @@ struct corpus {
     struct corpus_stats stats;
 };
 
-static void add_line(struct buf *b, json_t *v)
+static void corpus_add_line(struct buf *b, json_t *v)
 {
     char *text = json_text(v);
 
@@ -42,19 +42,19 @@ static void add_line(struct buf *b, json_t *v)
     json_decref(v);
 }
 
-static void count(json_t *counters, const char *key)
+static void corpus_count(json_t *counters, const char *key)
 {
     json_object_set_new(counters, key, json_integer(json_i64(counters, key, 0) + 1));
 }
 
 /* ---- drawing ---- */
 
-static int n_mutants(const struct corpus_options *o)
+static int corpus_n_mutants(const struct corpus_options *o)
 {
     return o->judge ? (int)ceil(o->repairs * o->tasks) : 0;
 }
 
-static int draw_side(struct corpus *c, enum side side, enum heldout split, int n, int want, struct err *e)
+static int corpus_draw_side(struct corpus *c, enum side side, enum heldout split, int n, int want, struct err *e)
 {
     for (int i = 0; i < n; i++) {
         if (problem_draw(&c->source, side, split, i, want, side == SIDE_PARENT, &c->p[c->n], e) < 0)
@@ -66,28 +66,29 @@ static int draw_side(struct corpus *c, enum side side, enum heldout split, int n
     return 0;
 }
 
-static int draw_all(struct corpus *c, struct err *e)
+static int corpus_draw_all(struct corpus *c, struct err *e)
 {
     const struct corpus_options *o = c->o;
-    int most = o->tasks + n_mutants(o) + o->harvest + o->prompts + N_HELD * o->heldout, rc;
+    int most = o->tasks + corpus_n_mutants(o) + o->harvest + o->prompts + N_HELD * o->heldout, rc;
 
     c->p = xcalloc((size_t)most + 1, sizeof *c->p);
-    rc = draw_side(c, SIDE_TRAIN, HELD_SAME, o->tasks, o->per_task, e);
+    rc = corpus_draw_side(c, SIDE_TRAIN, HELD_SAME, o->tasks, o->per_task, e);
     if (!rc)
-        rc = draw_side(c, SIDE_PARENT, HELD_SAME, n_mutants(o), 1, e);
+        rc = corpus_draw_side(c, SIDE_PARENT, HELD_SAME, corpus_n_mutants(o), 1, e);
     if (!rc)
-        rc = draw_side(c, SIDE_HARVEST, HELD_SAME, o->harvest, o->answers, e);
+        rc = corpus_draw_side(c, SIDE_HARVEST, HELD_SAME, o->harvest, o->answers, e);
     if (!rc)
-        rc = draw_side(c, SIDE_PROMPT, HELD_SAME, o->prompts, o->answers, e);
+        rc = corpus_draw_side(c, SIDE_PROMPT, HELD_SAME, o->prompts, o->answers, e);
     for (int s = 0; s < N_HELD && !rc; s++)
-        rc = draw_side(c, SIDE_HELD, (enum heldout)s, problem_held(&c->source, (enum heldout)s, o->heldout), 1, e);
+        rc = corpus_draw_side(c, SIDE_HELD, (enum heldout)s, problem_held(&c->source, (enum heldout)s, o->heldout),
+                              1, e);
     return rc;
 }
 
 /* ---- judging ---- */
 
 /* A share of the programs, the same whatever else is in the corpus. */
-static bool is_sampled(const struct corpus *c, const struct problem *p, int k)
+static bool corpus_is_sampled(const struct corpus *c, const struct problem *p, int k)
 {
     uint64_t key = p->shape_hash + (uint64_t)k * 0x9e3779b97f4a7c15u;
 
@@ -96,14 +97,14 @@ static bool is_sampled(const struct corpus *c, const struct problem *p, int k)
     return (double)(key * 0xd6e8feb86659fd93u >> 11) * 0x1p-53 < c->o->verify_share;
 }
 
-static int list_items(struct corpus *c, struct verify_item *items, const json_t ***where)
+static int corpus_list_items(struct corpus *c, struct verify_item *items, const json_t ***where)
 {
     int n = 0;
 
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->p[i].n; k++) {
             struct solution *x = &c->p[i].s[k];
-            x->verify = is_sampled(c, &c->p[i], k);
+            x->verify = corpus_is_sampled(c, &c->p[i], k);
             if (x->verify)
                 where[n] = &x->verdict, items[n++] = (struct verify_item){c->p[i].name, c->p[i].code, x->code};
             if (x->mutant)
@@ -112,14 +113,14 @@ static int list_items(struct corpus *c, struct verify_item *items, const json_t 
     return n;
 }
 
-static int judge_all(struct corpus *c, struct err *e)
+static int corpus_judge_all(struct corpus *c, struct err *e)
 {
     size_t most = (size_t)c->n * PROBLEM_SOLUTIONS * 2 + 1;
     struct verify_item *items = xcalloc(most, sizeof *items);
     const json_t ***where = xcalloc(most, sizeof *where);
     struct verify_options v = c->o->verify;
     char *journal = path_join(c->o->out, "verdicts.log.jsonl");
-    int n = list_items(c, items, where), rc;
+    int n = corpus_list_items(c, items, where), rc;
 
     v.journal = journal;
     rc = c->o->judge(&v, items, n, &c->verdicts, e);
@@ -129,53 +130,54 @@ static int judge_all(struct corpus *c, struct err *e)
     return rc;
 }
 
-static bool passed(const json_t *verdict)
+static bool corpus_passed(const json_t *verdict)
 {
     return !verdict || !strcmp(json_str(verdict, "status", ""), "passed");
 }
 
 /* Convicted of something that a repair can be about. */
-static bool is_detected(const json_t *verdict)
+static bool corpus_is_detected(const json_t *verdict)
 {
     const char *category = json_str(verdict, "category", "");
 
-    return !passed(verdict) && (!strcmp(category, "compile_error") || !strcmp(category, "runtime_error") ||
-                                !strcmp(category, "correctness_error"));
+    return !corpus_passed(verdict) && (!strcmp(category, "compile_error") || !strcmp(category, "runtime_error") ||
+                                       !strcmp(category, "correctness_error"));
 }
 
 /* ---- lines ---- */
 
-static void reject(struct corpus *c, const struct problem *p, const struct solution *x, bool mutant)
+static void corpus_reject(struct corpus *c, const struct problem *p, const struct solution *x, bool mutant)
 {
     const json_t *v = mutant ? x->mutant_verdict : x->verdict;
-    const char *reason = passed(v) ? "undetected" : json_str(v, "category", "failed");
+    const char *reason = corpus_passed(v) ? "undetected" : json_str(v, "category", "failed");
     char key[128];
 
-    add_line(&c->file[F_REJECTED],
-             json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s}", "what", mutant ? "mutant" : "program", "task", p->name,
-                       "strategy", x->strategy, "mutation", mutant ? ast_mutation_name(x->bug) : NULL, "reason", reason,
-                       "feedback", json_str(v, "feedback", ""), "code", mutant ? x->mutant : x->code));
+    corpus_add_line(&c->file[F_REJECTED],
+                    json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s}", "what", mutant ? "mutant" : "program", "task",
+                              p->name, "strategy", x->strategy, "mutation", mutant ? ast_mutation_name(x->bug) : NULL,
+                              "reason", reason,
+                              "feedback", json_str(v, "feedback", ""), "code", mutant ? x->mutant : x->code));
     snprintf(key, sizeof key, "%s: %s", mutant ? "mutant" : "program", reason);
-    count(c->reasons, key);
+    corpus_count(c->reasons, key);
     c->stats.rejected++;
 }
 
-static json_t *provenance(const struct corpus *c, const char *parent, const char *mutation)
+static json_t *corpus_provenance(const struct corpus *c, const char *parent, const char *mutation)
 {
     return json_pack("{s:s, s:I, s:s*, s:s*}", "generator", SYNTH_GENERATOR, "seed",
                      (json_int_t)c->o->problem.seed, "parent", parent, "mutation", mutation);
 }
 
 /* A record around a dialogue, which it takes. */
-static json_t *record_of(const struct corpus *c, const struct problem *p, int k, const char *kind, json_t *messages,
-                         json_t *from)
+static json_t *corpus_record_of(const struct corpus *c, const struct problem *p, int k, const char *kind,
+                                json_t *messages, json_t *from)
 {
     const struct solution *x = &p->s[k];
     char *id = xasprintf("%s-%s-%d", kind, p->name, k);
     json_t *v = json_pack(
         "{s:s, s:s, s:o, s:O, s:{s:s, s:s, s:s, s:s, s:i}, s:o, s:o, s:i, s:s}", "id", id, "kind", kind, "messages",
-        messages, "task", p->view, "kernel", "lang", c->o->problem.voice.musa ? "musa" : "cuda", "code", x->code,
-        "strategy", x->strategy, "fusion", fusion_names[x->level], "kernels", x->kernels, "verdict",
+        messages, "task", p->view, "kernel", "lang", c->o->problem.prompt_format.musa ? "musa" : "cuda", "code",
+        x->code, "strategy", x->strategy, "fusion", fusion_names[x->level], "kernels", x->kernels, "verdict",
         x->verdict ? record_brief(x->verdict) : json_null(), "provenance", from, "difficulty",
         p->n_nodes + 2 * x->kernels, "split", p->side == SIDE_HELD ? "heldout" : "train");
 
@@ -183,122 +185,125 @@ static json_t *record_of(const struct corpus *c, const struct problem *p, int k,
     return v;
 }
 
-static void add_generate(struct corpus *c, const struct problem *p, int k, enum file f)
+static void corpus_add_generate(struct corpus *c, const struct problem *p, int k, enum file f)
 {
-    json_t *m = record_generate(&c->o->problem.voice, json_object_get(p->view, "inputs"), p->code, NULL, p->s[k].code);
+    json_t *m = record_generate(&c->o->problem.prompt_format, json_object_get(p->view, "inputs"), p->code, NULL,
+                                p->s[k].code);
 
     if (f == F_TRAIN)
         entropy_add_messages(c->entropy, m);
-    add_line(&c->file[f], record_of(c, p, k, f == F_ORACLE ? "oracle" : "generate", m, provenance(c, NULL, NULL)));
-    count(c->strategies, p->s[k].strategy);
+    corpus_add_line(&c->file[f], corpus_record_of(c, p, k, f == F_ORACLE ? "oracle" : "generate", m,
+                                                  corpus_provenance(c, NULL, NULL)));
+    corpus_count(c->strategies, p->s[k].strategy);
 }
 
-static void count_bug(struct corpus *c, const char *name, const char *outcome)
+static void corpus_count_bug(struct corpus *c, const char *name, const char *outcome)
 {
     if (!json_object_get(c->bugs, name))
         json_object_set_new(c->bugs, name, json_object());
-    count(json_object_get(c->bugs, name), outcome);
+    corpus_count(json_object_get(c->bugs, name), outcome);
 }
 
-static void add_mutant(struct corpus *c, const struct problem *p, int k)
+static void corpus_add_mutant(struct corpus *c, const struct problem *p, int k)
 {
     const struct solution *x = &p->s[k];
     const char *name, *category = json_str(x->mutant_verdict, "category", "failed");
     json_t *m, *v;
 
-    if (!x->mutant || !passed(x->verdict))
+    if (!x->mutant || !corpus_passed(x->verdict))
         return;
     name = ast_mutation_name(x->bug);
     if (strcmp(json_str(x->mutant_verdict, "status", ""), "infra")) // a task that cannot be judged convicts no bug
-        count_bug(c, name, passed(x->mutant_verdict) ? "undetected" : category);
-    if (!is_detected(x->mutant_verdict)) {
-        reject(c, p, x, true);
+        corpus_count_bug(c, name, corpus_passed(x->mutant_verdict) ? "undetected" : category);
+    if (!corpus_is_detected(x->mutant_verdict)) {
+        corpus_reject(c, p, x, true);
         return;
     }
-    m = record_repair(&c->o->problem.voice, p->code, x->mutant, json_str(x->mutant_verdict, "feedback", ""),
+    m = record_repair(&c->o->problem.prompt_format, p->code, x->mutant, json_str(x->mutant_verdict, "feedback", ""),
                       ast_mutation_reason(x->bug), x->code);
-    v = record_of(c, p, k, "repair", m, provenance(c, p->name, name));
+    v = corpus_record_of(c, p, k, "repair", m, corpus_provenance(c, p->name, name));
     json_object_set_new(v, "broken_verdict", record_brief(x->mutant_verdict));
-    add_line(&c->file[F_TRAIN], v);
+    corpus_add_line(&c->file[F_TRAIN], v);
     c->stats.train++, c->stats.repairs++;
 }
 
-static void add_prompt(struct corpus *c, const struct problem *p)
+static void corpus_add_prompt(struct corpus *c, const struct problem *p)
 {
-    const struct voice *v = &c->o->problem.voice;
+    const struct prompt_format *v = &c->o->problem.prompt_format;
     json_t *m = record_generate(v, json_object_get(p->view, "inputs"), p->code, NULL, "");
     char *truth = xasprintf("tasks/train/%s.py", p->name);
 
     json_array_remove(m, json_array_size(m) - 1);
-    add_line(&c->file[F_PROMPTS],
-             json_pack("{s:s, s:o, s:s, s:{s:s, s:s}, s:{s:s, s:i, s:s, s:s, s:s, s:O, s:O}}", "data_source",
-                       SYNTH_GENERATOR, "prompt", m, "ability", v->musa ? "musa-kernel" : "cuda-kernel",
-                       "reward_model", "style", "rule", "ground_truth", truth, "extra_info", "split", "train", "index",
-                       c->stats.prompts, "name", p->name, "class", op_class_names[p->class], "task_code", p->code,
-                       "families",
-                       json_object_get(p->view, "families"), "graph_hash", json_object_get(p->view, "graph_hash")));
+    corpus_add_line(&c->file[F_PROMPTS],
+                    json_pack("{s:s, s:o, s:s, s:{s:s, s:s}, s:{s:s, s:i, s:s, s:s, s:s, s:O, s:O}}", "data_source",
+                              SYNTH_GENERATOR, "prompt", m, "ability", v->musa ? "musa-kernel" : "cuda-kernel",
+                              "reward_model", "style", "rule", "ground_truth", truth, "extra_info", "split", "train",
+                              "index", c->stats.prompts, "name", p->name, "class", op_class_names[p->class],
+                              "task_code", p->code, "families",
+                              json_object_get(p->view, "families"), "graph_hash",
+                              json_object_get(p->view, "graph_hash")));
     c->stats.prompts++;
-    count(c->classes, op_class_names[p->class]);
+    corpus_count(c->classes, op_class_names[p->class]);
     free(truth);
 }
 
-static void add_solutions(struct corpus *c, const struct problem *p)
+static void corpus_add_solutions(struct corpus *c, const struct problem *p)
 {
     static const enum file files[N_SIDES] = {F_TRAIN, F_TRAIN, F_HARVEST, F_ORACLE, F_HELDOUT};
 
     for (int k = 0; k < p->n; k++)
-        if (!passed(p->s[k].verdict)) {
-            reject(c, p, &p->s[k], false);
+        if (!corpus_passed(p->s[k].verdict)) {
+            corpus_reject(c, p, &p->s[k], false);
         } else if (p->side == SIDE_PARENT) {
-            add_mutant(c, p, k);
+            corpus_add_mutant(c, p, k);
         } else {
-            add_generate(c, p, k, files[p->side]);
+            corpus_add_generate(c, p, k, files[p->side]);
             c->stats.train += p->side == SIDE_TRAIN;
             c->stats.heldout += p->side == SIDE_HELD;
         }
 }
 
 /* A task whose only program failed may be a task that cannot be judged: it is not asked. */
-static bool task_stays(const struct problem *p)
+static bool corpus_task_stays(const struct problem *p)
 {
     for (int k = 0; k < p->n; k++)
-        if (passed(p->s[k].verdict))
+        if (corpus_passed(p->s[k].verdict))
             return true;
     return false;
 }
 
-static void add_knowledge(struct corpus *c)
+static void corpus_add_knowledge(struct corpus *c)
 {
     for (int i = 0; i < c->o->knowledge; i++) {
         json_t *v = knowledge_record(&c->source, i);
         if (!v)
             break;
         entropy_add_messages(c->entropy, json_object_get(v, "messages"));
-        add_line(&c->file[F_TRAIN], v);
+        corpus_add_line(&c->file[F_TRAIN], v);
         c->stats.train++, c->stats.knowledge++;
     }
 }
 
-static void add_lines(struct corpus *c)
+static void corpus_add_lines(struct corpus *c)
 {
     for (int i = 0; i < c->n; i++) {
         const struct problem *p = &c->p[i];
         const json_t *family = json_array_get(json_object_get(p->view, "families"), (size_t)p->n_nodes - 1);
 
-        add_solutions(c, p);
-        if (!task_stays(p))
+        corpus_add_solutions(c, p);
+        if (!corpus_task_stays(p))
             continue;
-        count(c->families, json_string_value(family));
+        corpus_count(c->families, json_string_value(family));
         if (p->side == SIDE_PROMPT)
-            add_prompt(c, p);
+            corpus_add_prompt(c, p);
         c->stats.harvest += p->side == SIDE_HARVEST;
     }
-    add_knowledge(c);
+    corpus_add_knowledge(c);
 }
 
 /* ---- files ---- */
 
-static int write_tasks(const struct corpus *c, struct err *e)
+static int corpus_write_tasks(const struct corpus *c, struct err *e)
 {
     static const char *const dirs[] = {"tasks/train", "tasks/heldout"};
     int rc = 0;
@@ -311,14 +316,14 @@ static int write_tasks(const struct corpus *c, struct err *e)
     for (int i = 0; i < c->n && !rc; i++) {
         const struct problem *p = &c->p[i];
         char *path = xasprintf("%s/%s/%s.py", c->o->out, dirs[p->side == SIDE_HELD], p->name);
-        if (task_stays(p) && (p->side == SIDE_HELD || p->side == SIDE_PROMPT || p->side == SIDE_TRAIN))
+        if (corpus_task_stays(p) && (p->side == SIDE_HELD || p->side == SIDE_PROMPT || p->side == SIDE_TRAIN))
             rc = file_write(path, p->code, strlen(p->code), e);
         free(path);
     }
     return rc;
 }
 
-static int write_lines(const struct corpus *c, enum file f, struct err *e)
+static int corpus_write_lines(const struct corpus *c, enum file f, struct err *e)
 {
     char *path = path_join(c->o->out, file_names[f]);
     const struct buf *b = &c->file[f];
@@ -329,7 +334,7 @@ static int write_lines(const struct corpus *c, enum file f, struct err *e)
     return rc;
 }
 
-static json_t *mutation_stats(const struct corpus *c)
+static json_t *corpus_mutation_stats(const struct corpus *c)
 {
     double made = 0, undetected = 0;
     const char *name, *outcome;
@@ -344,29 +349,29 @@ static json_t *mutation_stats(const struct corpus *c)
                      made ? json_real((made - undetected) / made) : json_null(), "kinds", c->bugs);
 }
 
-static json_t *stats_of(const struct corpus *c)
+static json_t *corpus_stats_of(const struct corpus *c)
 {
     const struct corpus_stats *n = &c->stats;
 
     return json_pack("{s:s, s:I, s:b, s:s, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:o, s:O, s:O, s:O, s:O, s:O, s:o}",
                      "generator", SYNTH_GENERATOR, "seed", (json_int_t)c->o->problem.seed, "verified",
-                     c->o->judge != NULL, "style", prompt_style_name(c->o->problem.voice.style), "records", "train",
-                     n->train, "repairs", n->repairs, "knowledge", n->knowledge, "heldout", n->heldout, "prompts",
-                     n->prompts, "harvest", n->harvest, "rejected", n->rejected, "entropy",
+                     c->o->judge != NULL, "style", prompt_style_name(c->o->problem.prompt_format.style), "records",
+                     "train", n->train, "repairs", n->repairs, "knowledge", n->knowledge, "heldout", n->heldout,
+                     "prompts", n->prompts, "harvest", n->harvest, "rejected", n->rejected, "entropy",
                      entropy_json(c->entropy), "prompt_classes", c->classes,
                      "draws_refused", c->source.refused,
                      "families", c->families, "strategies", c->strategies, "rejected", c->reasons, "mutations",
-                     mutation_stats(c));
+                     corpus_mutation_stats(c));
 }
 
-static int write_files(const struct corpus *c, struct err *e)
+static int corpus_write_files(const struct corpus *c, struct err *e)
 {
     char *path = path_join(c->o->out, "stats.json");
-    json_t *v = stats_of(c);
-    int rc = write_tasks(c, e);
+    json_t *v = corpus_stats_of(c);
+    int rc = corpus_write_tasks(c, e);
 
     for (int f = 0; f < N_FILES && !rc; f++)
-        rc = write_lines(c, (enum file)f, e);
+        rc = corpus_write_lines(c, (enum file)f, e);
     if (!rc)
         rc = json_write(path, v, e);
     json_decref(v);
@@ -409,12 +414,12 @@ int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct
     if (!rc)
         rc = folder_lock(o->out, "musacoder synth", &lock, e);
     if (!rc)
-        rc = draw_all(&c, e);
+        rc = corpus_draw_all(&c, e);
     if (!rc && o->judge)
-        rc = judge_all(&c, e);
+        rc = corpus_judge_all(&c, e);
     if (!rc) {
-        add_lines(&c);
-        rc = write_files(&c, e);
+        corpus_add_lines(&c);
+        rc = corpus_write_files(&c, e);
     }
     if (!rc)
         *ret = c.stats;

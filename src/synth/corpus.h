@@ -1,7 +1,7 @@
 /* corpus.h - a small, whole corpus for one model: training records, repair dialogues, prompts without an answer, and
  * held-out tasks in five splits. (For records in any number see stream.h.)
  *
- * OUT/train.jsonl     records of record.h: generate, knowledge, repair
+ * OUT/train.jsonl     records of training_record.h: generate, knowledge, repair
  * OUT/prompts.jsonl   what reinforcement learning asks; OUT/oracle.jsonl answers it (kind "oracle"), for controls
  * OUT/harvest.jsonl   tasks with answers in several strategies: a model's own failures are collected on them
  * OUT/heldout.jsonl   a reference solution of each held-out task, OUT/tasks/heldout/SPLIT_0007.py the tasks

@@ -26,7 +26,7 @@ static const struct way {
     {~0u, "two_stage", 'P', '1', '1', '1'},               {~0u, "atomic", 'P', '1', '1', '1'},
     {~0u, "hillis", 'B', '1', '1', '1'},                  {~0u, "", '1', '1', '1', '1'}};
 
-static const struct way *way_of(const struct kernel *k)
+static const struct way *cost_way_of(const struct kernel *k)
 {
     const struct way *w = ways;
 
@@ -35,7 +35,7 @@ static const struct way *way_of(const struct kernel *k)
     return w;
 }
 
-static int64_t number(const struct kernel *k, char code)
+static int64_t cost_number(const struct kernel *k, char code)
 {
     int64_t b = k->tuned[0], c = k->tuned[1];
     const struct {
@@ -49,7 +49,7 @@ static int64_t number(const struct kernel *k, char code)
     return 1;
 }
 
-static int64_t load_bytes(const struct nest *k, const struct ax *x)
+static int64_t cost_load_bytes(const struct nest *k, const struct ax *x)
 {
     static const int sizes[N_DTYPES] = {[DT_F32] = 4, [DT_F16] = 2, [DT_BF16] = 2, [DT_I64] = 8};
     int64_t n = 0;
@@ -59,12 +59,12 @@ static int64_t load_bytes(const struct nest *k, const struct ax *x)
     if (x->kind == AX_LOAD)
         n += sizes[k->in[x->i].t.dtype];
     for (int i = 0; i < x->n; i++)
-        n += load_bytes(k, x->kid[i]);
+        n += cost_load_bytes(k, x->kid[i]);
     return n;
 }
 
 /* Elements that are combined into one output, or 1. */
-static int64_t depth_of(const struct nest *k)
+static int64_t cost_depth_of(const struct nest *k)
 {
     switch (k->class) {
     case NEST_REDUCE:
@@ -80,7 +80,7 @@ static int64_t depth_of(const struct nest *k)
     return 1;
 }
 
-static int64_t outputs_of(const struct nest *k)
+static int64_t cost_outputs_of(const struct nest *k)
 {
     switch (k->class) {
     case NEST_CONTRACT: return nest_extent(k, 0) * nest_extent(k, 1) * nest_extent(k, 2);
@@ -89,37 +89,38 @@ static int64_t outputs_of(const struct nest *k)
     }
 }
 
-static int64_t bytes_of(const struct kernel *k, const struct way *w)
+static int64_t cost_bytes_of(const struct kernel *k, const struct way *w)
 {
     const struct nest *n = &k->nest;
-    int64_t work = outputs_of(n) * depth_of(n), bytes = tdesc_numel(&n->out_t) * 4;
+    int64_t work = cost_outputs_of(n) * cost_depth_of(n), bytes = tdesc_numel(&n->out_t) * 4;
 
-    bytes += tdesc_numel(&n->out_t) * load_bytes(n, n->out);
+    bytes += tdesc_numel(&n->out_t) * cost_load_bytes(n, n->out);
     if (n->class == NEST_CONTRACT)
-        return bytes + work * load_bytes(n, n->a) / number(k, w->reuse_a) +
-               work * load_bytes(n, n->b) / number(k, w->reuse_b);
+        return bytes + work * cost_load_bytes(n, n->a) / cost_number(k, w->reuse_a) +
+               work * cost_load_bytes(n, n->b) / cost_number(k, w->reuse_b);
     if (n->class == NEST_ATTEND)
-        return bytes + work * (load_bytes(n, n->a) + load_bytes(n, n->b) + load_bytes(n, n->c));
+        return bytes + work * (cost_load_bytes(n, n->a) + cost_load_bytes(n, n->b) + cost_load_bytes(n, n->c));
     for (int i = 0; i < n->n_stats; i++)
-        bytes += work * load_bytes(n, n->stat[i].elem);
+        bytes += work * cost_load_bytes(n, n->stat[i].elem);
     return bytes;
 }
 
-static struct cost kernel_cost(const struct kernel *k)
+static struct cost cost_kernel(const struct kernel *k)
 {
-    const struct way *w = way_of(k);
+    const struct way *w = cost_way_of(k);
     const struct nest *n = &k->nest;
-    int64_t lanes = number(k, w->lanes), passes = n->class == NEST_ROW ? n->n_stats + 1 : n->n_stats ? n->n_stats : 1;
+    int64_t lanes = cost_number(k, w->lanes), passes = n->class == NEST_ROW ? n->n_stats + 1 : n->n_stats
+        ? n->n_stats : 1;
     bool fixed = !strcmp(k->s->name, "stride");
-    int64_t threads = outputs_of(n) * lanes / number(k, w->serial);
-    struct cost c = {.kernels = !strcmp(k->s->name, "two_stage") ? 2 : 1, .bytes = bytes_of(k, w)};
+    int64_t threads = cost_outputs_of(n) * lanes / cost_number(k, w->serial);
+    struct cost c = {.kernels = !strcmp(k->s->name, "two_stage") ? 2 : 1, .bytes = cost_bytes_of(k, w)};
     double waves;
 
-    if (fixed && threads > (int64_t)k->tuned[0] * number(k, 'C'))
-        threads = (int64_t)k->tuned[0] * number(k, 'C');
-    c.steps = passes * ((depth_of(n) + lanes - 1) / lanes) * number(k, w->serial);
+    if (fixed && threads > (int64_t)k->tuned[0] * cost_number(k, 'C'))
+        threads = (int64_t)k->tuned[0] * cost_number(k, 'C');
+    c.steps = passes * ((cost_depth_of(n) + lanes - 1) / lanes) * cost_number(k, w->serial);
     if (fixed && threads > 0)
-        c.steps *= (outputs_of(n) + threads - 1) / threads;
+        c.steps *= (cost_outputs_of(n) + threads - 1) / threads;
     waves = fmax(1, (double)threads / COST_RESIDENT);
     c.us = c.kernels * COST_LAUNCH_US +
            fmax((double)c.bytes / COST_BYTES_US, (double)c.steps * waves * COST_STEP_US);
@@ -131,7 +132,7 @@ struct cost cost_of(const struct kernels *k)
     struct cost sum = {0};
 
     for (int i = 0; i < k->n; i++) {
-        struct cost c = kernel_cost(&k->k[i]);
+        struct cost c = cost_kernel(&k->k[i]);
         sum.kernels += c.kernels, sum.bytes += c.bytes, sum.us += c.us;
         sum.steps = c.steps > sum.steps ? c.steps : sum.steps;
     }

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-static int add_value(struct dag *g, const struct tdesc *t, enum value_kind kind)
+static int dag_add_value(struct dag *g, const struct tdesc *t, enum value_kind kind)
 {
     struct dag_value *v = &g->value[g->n_values];
 
@@ -16,15 +16,15 @@ static int add_value(struct dag *g, const struct tdesc *t, enum value_kind kind)
 
 int dag_add_input(struct dag *g, const struct tdesc *t)
 {
-    return g->n_values < DAG_VALUES ? add_value(g, t, VALUE_INPUT) : -1;
+    return g->n_values < DAG_VALUES ? dag_add_value(g, t, VALUE_INPUT) : -1;
 }
 
-static bool is_param(const struct call *c, int i, uint8_t spelling)
+static bool dag_is_param(const struct op_call *c, int i, uint8_t spelling)
 {
     return c->op->n_params && c->op->spell[spelling].init && i > 0;
 }
 
-int dag_add(struct dag *g, const struct call *c, const int in[], uint8_t spelling)
+int dag_add(struct dag *g, const struct op_call *c, const int in[], uint8_t spelling)
 {
     struct dag_node *p = &g->node[g->n_nodes];
 
@@ -35,13 +35,13 @@ int dag_add(struct dag *g, const struct call *c, const int in[], uint8_t spellin
     for (int i = 0; i < c->n_in; i++) {
         int v = in[i];
         if (v < 0) {
-            v = add_value(g, &c->in[i], is_param(c, i, spelling) ? VALUE_PARAM : VALUE_INPUT);
+            v = dag_add_value(g, &c->in[i], dag_is_param(c, i, spelling) ? VALUE_PARAM : VALUE_INPUT);
             g->value[v].node = (int8_t)g->n_nodes, g->value[v].slot = (int8_t)i;
         }
         g->value[v].uses++;
         p->in[i] = (int16_t)v;
     }
-    p->out = (int16_t)add_value(g, &c->out, VALUE_NODE);
+    p->out = (int16_t)dag_add_value(g, &c->out, VALUE_NODE);
     g->value[p->out].node = (int8_t)g->n_nodes;
     return g->n_nodes++;
 }
@@ -63,10 +63,10 @@ int dag_bound(const struct dag *g, int value)
 }
 
 /* The part that holds most of what people would feed: six wide at most. */
-struct interval dag_domain(const struct dag *g, int value)
+struct op_interval dag_domain(const struct dag *g, int value)
 {
     for (int n = 0; n < g->n_nodes && g->value[value].kind == VALUE_INPUT; n++) {
-        struct interval d = g->node[n].c.op->domain;
+        struct op_interval d = g->node[n].c.op->domain;
         if (!g->node[n].c.n_in || g->node[n].in[0] != value || d.lo >= d.hi ||
             (d.lo <= -VALUE_RANGE && d.hi >= VALUE_RANGE))
             continue;
@@ -74,7 +74,7 @@ struct interval dag_domain(const struct dag *g, int value)
         d.hi = d.hi < d.lo + 6 ? d.hi : d.lo + 6;
         return d;
     }
-    return (struct interval){0, 0};
+    return (struct op_interval){0, 0};
 }
 
 void dag_pop(struct dag *g)
@@ -89,7 +89,7 @@ void dag_pop(struct dag *g)
         g->n_values--;
 }
 
-static void mark_needed(const struct dag *g, bool node[], bool value[])
+static void dag_mark_needed(const struct dag *g, bool node[], bool value[])
 {
     value[dag_result(g)] = true;
     for (int n = g->n_nodes - 1; n >= 0; n--) {
@@ -105,7 +105,7 @@ void dag_prune(struct dag *g)
     int16_t new_node[DAG_NODES], new_value[DAG_VALUES];
     int nodes = 0, values = 0;
 
-    mark_needed(g, node, value);
+    dag_mark_needed(g, node, value);
     for (int n = 0; n < g->n_nodes; n++)
         new_node[n] = (int16_t)nodes, nodes += node[n];
     for (int i = 0; i < g->n_values; i++)
@@ -131,13 +131,13 @@ void dag_prune(struct dag *g)
     g->n_nodes = nodes, g->n_values = values;
 }
 
-static double *new_value(const struct tdesc *t)
+static double *dag_new_value(const struct tdesc *t)
 {
     return xcalloc((size_t)tdesc_numel(t) + 1, sizeof(double));
 }
 
 /* v: the values before it. */
-static void eval_node(const struct dag *g, int node, double *const v[], double *out)
+static void dag_eval_node(const struct dag *g, int node, double *const v[], double *out)
 {
     const double *operand[OP_INPUTS];
     const struct dag_node *n = &g->node[node];
@@ -153,9 +153,9 @@ void dag_eval_all(const struct dag *g, const double *const in[], double *v[])
 
     for (int i = 0; i < g->n_values; i++) {
         const struct dag_value *p = &g->value[i];
-        v[i] = new_value(&p->t);
+        v[i] = dag_new_value(&p->t);
         if (p->kind == VALUE_NODE)
-            eval_node(g, p->node, v, v[i]);
+            dag_eval_node(g, p->node, v, v[i]);
         else
             memcpy(v[i], in[leaves++], sizeof(double) * (size_t)tdesc_numel(&p->t));
     }
@@ -178,7 +178,7 @@ double *dag_eval(const struct dag *g, const double *const in[])
     return ret;
 }
 
-static void replace_node(const struct dag *g, int node, const struct nest *nest, double *const v[], double *out)
+static void dag_replace_node(const struct dag *g, int node, const struct nest *nest, double *const v[], double *out)
 {
     const double *operand[OP_INPUTS];
 
@@ -190,7 +190,7 @@ static void replace_node(const struct dag *g, int node, const struct nest *nest,
         memcpy(out, operand[0], sizeof(double) * (size_t)tdesc_numel(&g->node[node].c.out));
 }
 
-static bool reads_changed(const struct dag_node *n, const bool changed[])
+static bool dag_reads_changed(const struct dag_node *n, const bool changed[])
 {
     for (int k = 0; k < n->c.n_in; k++)
         if (changed[n->in[k]])
@@ -207,16 +207,16 @@ double *dag_eval_with(const struct dag *g, double *const v[], int node, const st
     for (int i = 0; i < g->n_values; i++) {
         const struct dag_value *p = &g->value[i];
         w[i] = v[i];
-        changed[i] = p->kind == VALUE_NODE && (p->node == node || reads_changed(&g->node[p->node], changed));
+        changed[i] = p->kind == VALUE_NODE && (p->node == node || dag_reads_changed(&g->node[p->node], changed));
         if (!changed[i])
             continue;
-        w[i] = new_value(&p->t);
+        w[i] = dag_new_value(&p->t);
         if (p->node == node)
-            replace_node(g, node, nest, w, w[i]);
+            dag_replace_node(g, node, nest, w, w[i]);
         else
-            eval_node(g, p->node, w, w[i]);
+            dag_eval_node(g, p->node, w, w[i]);
     }
-    ret = changed[last] ? w[last] : new_value(&g->value[last].t);
+    ret = changed[last] ? w[last] : dag_new_value(&g->value[last].t);
     if (!changed[last])
         memcpy(ret, v[last], sizeof(double) * (size_t)tdesc_numel(&g->value[last].t));
     for (int i = 0; i < g->n_values; i++)
@@ -227,7 +227,7 @@ double *dag_eval_with(const struct dag *g, double *const v[], int node, const st
 
 /* ---- hash ---- */
 
-static uint64_t mix(uint64_t h, uint64_t x)
+static uint64_t dag_mix(uint64_t h, uint64_t x)
 {
     h ^= x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
     h ^= h >> 30;
@@ -236,7 +236,7 @@ static uint64_t mix(uint64_t h, uint64_t x)
     return h * 0x94d049bb133111ebu;
 }
 
-static uint64_t hash_text(const char *s)
+static uint64_t dag_hash_text(const char *s)
 {
     uint64_t h = 1469598103934665603u;
 
@@ -245,22 +245,22 @@ static uint64_t hash_text(const char *s)
     return h;
 }
 
-static uint64_t hash_shape(uint64_t h, const struct tdesc *t)
+static uint64_t dag_hash_shape(uint64_t h, const struct tdesc *t)
 {
-    h = mix(h, (uint64_t)t->dtype << 8 | t->rank);
+    h = dag_mix(h, (uint64_t)t->dtype << 8 | t->rank);
     for (int i = 0; i < t->rank; i++)
-        h = mix(h, (uint64_t)t->d[i]);
+        h = dag_mix(h, (uint64_t)t->d[i]);
     return h;
 }
 
-static uint64_t hash_call(const struct call *c, bool with_shapes)
+static uint64_t dag_hash_call(const struct op_call *c, bool with_shapes)
 {
-    uint64_t h = hash_text(c->op->name), u;
+    uint64_t h = dag_hash_text(c->op->name), u;
 
     for (int i = 0; i < OP_INTS && with_shapes; i++)
-        h = mix(h, (uint64_t)c->i[i]);
+        h = dag_mix(h, (uint64_t)c->i[i]);
     for (int i = 0; i < OP_REALS && with_shapes; i++)
-        memcpy(&u, &c->f[i], sizeof u), h = mix(h, u);
+        memcpy(&u, &c->f[i], sizeof u), h = dag_mix(h, u);
     return h;
 }
 
@@ -272,27 +272,28 @@ uint64_t dag_hash(const struct dag *g, bool with_shapes)
 
     for (int i = 0; i < g->n_values; i++) {
         const struct dag_value *v = &g->value[i];
-        down[i] = mix(v->kind == VALUE_NODE ? 7 : 3, v->kind == VALUE_PARAM ? (uint64_t)v->slot + 11 : 5);
+        down[i] = dag_mix(v->kind == VALUE_NODE ? 7 : 3, v->kind == VALUE_PARAM ? (uint64_t)v->slot + 11 : 5);
         if (v->kind == VALUE_NODE) {
             const struct dag_node *p = &g->node[v->node];
             uint64_t sum = 0;
-            down[i] = mix(down[i], hash_call(&p->c, with_shapes));
+            down[i] = dag_mix(down[i], dag_hash_call(&p->c, with_shapes));
             for (int k = 0; k < p->c.n_in; k++)
                 if (p->c.op->commutes)
-                    sum += mix(down[p->in[k]], 13);
+                    sum += dag_mix(down[p->in[k]], 13);
                 else
-                    down[i] = mix(down[i], down[p->in[k]]);
-            down[i] = mix(down[i], sum);
+                    down[i] = dag_mix(down[i], down[p->in[k]]);
+            down[i] = dag_mix(down[i], sum);
         }
         if (with_shapes)
-            down[i] = hash_shape(down[i], &v->t);
+            down[i] = dag_hash_shape(down[i], &v->t);
     }
     for (int n = g->n_nodes - 1; n >= 0; n--) {
         const struct dag_node *p = &g->node[n];
         for (int k = 0; k < p->c.n_in; k++)
-            up[p->in[k]] += mix(mix(up[p->out], hash_text(p->c.op->name)), p->c.op->commutes ? 0 : (uint64_t)k + 1);
+            up[p->in[k]] += dag_mix(dag_mix(up[p->out], dag_hash_text(p->c.op->name)),
+                                    p->c.op->commutes ? 0 : (uint64_t)k + 1);
     }
     for (int i = 0; i < g->n_values; i++)
-        h += mix(down[i], up[i]);
-    return mix(h, down[dag_result(g)]);
+        h += dag_mix(down[i], up[i]);
+    return dag_mix(h, down[dag_result(g)]);
 }

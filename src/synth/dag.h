@@ -17,11 +17,11 @@ struct dag_value {
     int8_t node;          /* NODE: which; PARAM: whose module */
     int8_t slot;          /* PARAM: which input of it */
     int8_t uses;
-    struct interval range;
+    struct op_interval range;
 };
 
 struct dag_node {
-    struct call c;
+    struct op_call c;
     int16_t in[OP_INPUTS]; /* values */
     int16_t out;
     uint8_t spelling;
@@ -36,11 +36,11 @@ struct dag {
 int dag_add_input(struct dag *g, const struct tdesc *t);
 /* Adds the call; in[i] < 0: a new input, or a parameter where the row says so. Returns the node, -1 if tables are
  * full. */
-int dag_add(struct dag *g, const struct call *c, const int in[], uint8_t spelling);
+int dag_add(struct dag *g, const struct op_call *c, const int in[], uint8_t spelling);
 int dag_result(const struct dag *g); /* value */
 int dag_bound(const struct dag *g, int value); /* how many values an index may take; 0: it is no index */
 /* Where an input must lie because the operator that reads it first is defined nowhere else; {0, 0}: anywhere. */
-struct interval dag_domain(const struct dag *g, int value);
+struct op_interval dag_domain(const struct dag *g, int value);
 void dag_pop(struct dag *g);   /* takes back the last dag_add */
 void dag_prune(struct dag *g); /* drops nodes and values that the result does not need */
 /* The result in fp64, by the rows' references. in: arrays for inputs and parameters, in order of values. Caller

@@ -12,7 +12,7 @@
 #include "synth/dag.h"
 
 struct dag_limits {
-    struct limits l;
+    struct op_limits l;
     int min_ops, max_ops;   /* 1 to 10; a guard counts */
     int anchors;            /* at most so many contractions, scans, windows, attentions: what fusion cannot join */
     const uint8_t *allowed; /* one byte for each row of op_rows(), 0: never; NULL: all */

@@ -25,7 +25,7 @@
 
 /* The rarest first: a task is filed under the first that it calls. A word is an operator's name, or one of its parts
  * between underscores, or, if it has more than three letters, anywhere in it. */
-static const struct family {
+static const struct diagnose_family_state {
     const char *name, *words;
     const char *registry; /* families of op.h that are drawn by its weight */
 } families[] = {
@@ -43,20 +43,20 @@ static const struct family {
 };
 #define N_FAMILIES (sizeof families / sizeof *families)
 
-static const char plumbing[] =
+static const char movement[] =
     " empty empty_strided empty_like as_strided view reshape permute transpose expand slice select unsqueeze squeeze "
     "clone copy_ contiguous to _to_copy detach detach_ alias t resize_ resolve_conj resolve_neg zeros ones full fill_ "
     "zero_ split unbind cat stack _unsafe_view lift_fresh ";
 
-static bool is_plumbing(const char *op)
+static bool diagnose_is_movement(const char *op)
 {
     char word[80];
 
     snprintf(word, sizeof word, " %.70s ", op);
-    return strstr(plumbing, word) != NULL;
+    return strstr(movement, word) != NULL;
 }
 
-static bool has_part(const char *op, const char *word, size_t n)
+static bool diagnose_has_part(const char *op, const char *word, size_t n)
 {
     for (const char *p = op; (p = strstr(p, word)); p++)
         if ((p == op || p[-1] == '_') && (p[n] == 0 || p[n] == '_'))
@@ -64,7 +64,7 @@ static bool has_part(const char *op, const char *word, size_t n)
     return false;
 }
 
-static bool is_of(const char *op, const struct family *f)
+static bool diagnose_is_of(const char *op, const struct diagnose_family_state *f)
 {
     if (!strncmp(op, "clamp", 5)) // clamp_min is no minimum
         return false;
@@ -72,7 +72,7 @@ static bool is_of(const char *op, const struct family *f)
         char word[32];
         size_t n = strcspn(p, " ");
         snprintf(word, sizeof word, "%.*s", (int)n, p);
-        if (has_part(op, word, n) || (n > 3 && strstr(op, word)))
+        if (diagnose_has_part(op, word, n) || (n > 3 && strstr(op, word)))
             return true;
         p += n + (p[n] == ' ');
     }
@@ -87,9 +87,9 @@ const char *diagnose_family(const json_t *operators)
 
     for (size_t i = 0; i < N_FAMILIES; i++)
         json_object_foreach((json_t *)(uintptr_t)operators, op, n)
-            if (!is_plumbing(op)) {
+            if (!diagnose_is_movement(op)) {
                 any = true;
-                if (is_of(op, &families[i]))
+                if (diagnose_is_of(op, &families[i]))
                     return families[i].name;
             }
     return any ? "elementwise" : "plumbing";
@@ -97,7 +97,7 @@ const char *diagnose_family(const json_t *operators)
 
 /* ---- tasks ---- */
 
-static int take_prompt(json_t *v, size_t line, void *ctx, struct err *e)
+static int diagnose_take_prompt(json_t *v, size_t line, void *ctx, struct err *e)
 {
     const json_t *more = json_object_get(v, "extra_info");
     const char *name = json_str(more, "name", NULL), *code = json_str(more, "task_code", NULL);
@@ -109,7 +109,7 @@ static int take_prompt(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
-static int take_file(json_t *tasks, const char *folder, const char *name, struct err *e)
+static int diagnose_take_file(json_t *tasks, const char *folder, const char *name, struct err *e)
 {
     size_t n = strlen(name);
     char *path, *stem;
@@ -128,7 +128,7 @@ static int take_file(json_t *tasks, const char *folder, const char *name, struct
     return rc;
 }
 
-static int take_folder(json_t *tasks, const char *folder, struct err *e)
+static int diagnose_take_folder(json_t *tasks, const char *folder, struct err *e)
 {
     char **names;
     size_t n;
@@ -137,7 +137,7 @@ static int take_folder(json_t *tasks, const char *folder, struct err *e)
     if (dir_list(folder, &names, &n, e) < 0)
         return -1;
     for (size_t i = 0; i < n && !rc; i++)
-        rc = take_file(tasks, folder, names[i], e);
+        rc = diagnose_take_file(tasks, folder, names[i], e);
     names_free(names, n);
     return rc;
 }
@@ -145,7 +145,8 @@ static int take_folder(json_t *tasks, const char *folder, struct err *e)
 json_t *diagnose_tasks(const char *path, struct err *e)
 {
     json_t *tasks = json_object();
-    int rc = file_is_dir(path) ? take_folder(tasks, path, e) : jsonl_each(path, take_prompt, tasks, e);
+    int rc = file_is_dir(path) ? diagnose_take_folder(tasks, path, e) : jsonl_each(path, diagnose_take_prompt,
+                                                                                   tasks, e);
 
     if (!rc && !json_object_size(tasks))
         rc = err_set(e, ERR_INPUT, "'%s' has no tasks; give a folder of .py files, or a prompts.jsonl", path);
@@ -165,7 +166,7 @@ struct tracer {
     double timeout_s;
 };
 
-static int start_child(struct tracer *t, struct err *e)
+static int diagnose_start_child(struct tracer *t, struct err *e)
 {
     struct child_spec spec = {.role = "diagnose", .jail = {.memory_bytes = (size_t)4 << 30, .no_exec = true}};
 
@@ -173,14 +174,14 @@ static int start_child(struct tracer *t, struct err *e)
 }
 
 /* A reply is new; a child that is late or dead has refused, and another takes its place. */
-static json_t *ask(struct tracer *t, const char *code, struct err *e)
+static json_t *diagnose_ask(struct tracer *t, const char *code, struct err *e)
 {
     json_t *req = json_pack("{s:s, s:s}", "op", "trace", "code", code), *reply = NULL;
     double deadline = now_s() + t->timeout_s;
     enum frame_fault fault = FRAME_OK;
     struct frame f;
 
-    if (start_child(t, e) == 0 && frame_send(t->child->fd, req, NULL, 0, deadline, &fault, e) == 0 &&
+    if (diagnose_start_child(t, e) == 0 && frame_send(t->child->fd, req, NULL, 0, deadline, &fault, e) == 0 &&
         frame_recv(t->child->fd, 0, 0, deadline, &f, &fault, e) == 0) {
         reply = json_incref(f.head);
         frame_free(&f);
@@ -192,7 +193,7 @@ static json_t *ask(struct tracer *t, const char *code, struct err *e)
     return reply;
 }
 
-static int known_line(json_t *line, size_t no, void *ctx, struct err *e)
+static int diagnose_known_line(json_t *line, size_t no, void *ctx, struct err *e)
 {
     (void)no, (void)e;
     json_object_set(ctx, json_str(line, "key", ""), json_object_get(line, "reply"));
@@ -200,7 +201,7 @@ static int known_line(json_t *line, size_t no, void *ctx, struct err *e)
 }
 
 /* Borrowed; from the journal, or asked and written there. */
-static const json_t *reply_of(struct tracer *t, const char *code, struct err *e)
+static const json_t *diagnose_reply_of(struct tracer *t, const char *code, struct err *e)
 {
     char key[65];
     json_t *reply, *line;
@@ -209,7 +210,7 @@ static const json_t *reply_of(struct tracer *t, const char *code, struct err *e)
     sha256_hex(code, strlen(code), key);
     if (json_object_get(t->known, key))
         return json_object_get(t->known, key);
-    reply = ask(t, code, e);
+    reply = diagnose_ask(t, code, e);
     if (!reply)
         return NULL;
     line = json_pack("{s:s, s:O}", "key", key, "reply", reply);
@@ -219,7 +220,7 @@ static const json_t *reply_of(struct tracer *t, const char *code, struct err *e)
     return rc ? NULL : reply;
 }
 
-static int trace_all(struct tracer *t, const json_t *tasks, json_t *found, json_t *broken, struct err *e)
+static int diagnose_trace_all(struct tracer *t, const json_t *tasks, json_t *found, json_t *broken, struct err *e)
 {
     struct progress p;
     const char *name;
@@ -229,7 +230,7 @@ static int trace_all(struct tracer *t, const json_t *tasks, json_t *found, json_
 
     progress_start(&p, "references", 0, json_object_size(tasks));
     json_object_foreach((json_t *)(uintptr_t)tasks, name, code) {
-        const json_t *reply = stop_requested() ? NULL : reply_of(t, json_string_value(code), e);
+        const json_t *reply = stop_requested() ? NULL : diagnose_reply_of(t, json_string_value(code), e);
         if (!reply) {
             rc = stop_requested() ? err_set(e, ERR_STOP, "stopped; the same command continues") : -1;
             break;
@@ -253,11 +254,11 @@ json_t *diagnose_trace(const json_t *tasks, const char *out, double timeout_s, b
     int rc = dir_make(out, e);
 
     if (!rc)
-        rc = jsonl_continue(t.journal, known_line, t.known, e);
+        rc = jsonl_continue(t.journal, diagnose_known_line, t.known, e);
     if (!rc)
         rc = forkserver_start(&server, &t.fs, e);
     if (!rc)
-        rc = trace_all(&t, tasks, found, broken, e);
+        rc = diagnose_trace_all(&t, tasks, found, broken, e);
     child_free(t.child);
     forkserver_stop(t.fs);
     json_decref(t.known);
@@ -294,17 +295,17 @@ json_t *diagnose_balanced(const json_t *found, int n)
 
 /* ---- rates ---- */
 
-struct tally {
+struct diagnose_tally {
     int samples, compiled, passed, n_speeds;
     double *speeds;
 };
 
-struct sums {
+struct diagnose_sums {
     const json_t *found;
-    struct tally of[N_FAMILIES];
+    struct diagnose_tally of[N_FAMILIES];
 };
 
-static int family_index(const char *name)
+static int diagnose_family_index(const char *name)
 {
     for (size_t i = 0; name && i < N_FAMILIES; i++)
         if (!strcmp(families[i].name, name))
@@ -312,15 +313,15 @@ static int family_index(const char *name)
     return -1;
 }
 
-static int add_verdict(json_t *line, size_t no, void *ctx, struct err *e)
+static int diagnose_add_verdict(json_t *line, size_t no, void *ctx, struct err *e)
 {
-    struct sums *s = ctx;
+    struct diagnose_sums *s = ctx;
     const json_t *v = json_object_get(line, "verdict"), *performance = json_object_get(v, "performance");
     const char *status = json_str(v, "status", ""), *task = json_str(line, "task", ""), *slash = strrchr(task, '/');
-    int f = family_index(json_str(s->found, slash ? slash + 1 : task, NULL));
+    int f = diagnose_family_index(json_str(s->found, slash ? slash + 1 : task, NULL));
     bool passed = !strcmp(status, "passed");
     double speed = json_f64(performance, "speedup_eager", 0);
-    struct tally *t = &s->of[f < 0 ? 0 : f];
+    struct diagnose_tally *t = &s->of[f < 0 ? 0 : f];
 
     (void)no, (void)e;
     if (f < 0 || json_i64(line, "turn", 1) != 1 || (!passed && strcmp(status, "failed")))
@@ -333,29 +334,29 @@ static int add_verdict(json_t *line, size_t no, void *ctx, struct err *e)
     return 0;
 }
 
-static int by_size(const void *a, const void *b)
+static int diagnose_by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
 
-static json_t *median(struct tally *t)
+static json_t *diagnose_median(struct diagnose_tally *t)
 {
     int n = t->n_speeds;
 
     if (!n)
         return json_null();
-    qsort(t->speeds, (size_t)n, sizeof *t->speeds, by_size);
+    qsort(t->speeds, (size_t)n, sizeof *t->speeds, diagnose_by_size);
     return json_real(n % 2 ? t->speeds[n / 2] : (t->speeds[n / 2 - 1] + t->speeds[n / 2]) / 2);
 }
 
-static double weakness(const struct tally *t)
+static double diagnose_weakness(const struct diagnose_tally *t)
 {
     return 1 - (t->passed + 1.0) / (t->samples + 2.0);
 }
 
-static json_t *rates_of(struct sums *s)
+static json_t *diagnose_rates_of(struct diagnose_sums *s)
 {
     json_t *rates = json_object();
     double sum = 0, mean;
@@ -363,28 +364,28 @@ static json_t *rates_of(struct sums *s)
 
     for (size_t f = 0; f < N_FAMILIES; f++)
         if (s->of[f].samples)
-            sum += weakness(&s->of[f]), n++;
+            sum += diagnose_weakness(&s->of[f]), n++;
     mean = n ? sum / n : 1;
     for (size_t f = 0; f < N_FAMILIES; f++) {
-        struct tally *t = &s->of[f];
+        struct diagnose_tally *t = &s->of[f];
         if (t->samples)
             json_object_set_new(rates, families[f].name,
                                 json_pack("{s:i, s:f, s:f, s:o, s:f}", "samples", t->samples, "compile_rate",
                                           (double)t->compiled / t->samples, "correct", (double)t->passed / t->samples,
-                                          "speedup", median(t), "weight",
-                                          fmin(MOST_WEIGHT, fmax(LEAST_WEIGHT, weakness(t) / mean))));
+                                          "speedup", diagnose_median(t), "weight",
+                                          fmin(MOST_WEIGHT, fmax(LEAST_WEIGHT, diagnose_weakness(t) / mean))));
     }
     return rates;
 }
 
 json_t *diagnose_rates(const json_t *found, const char *run, struct err *e)
 {
-    struct sums s = {.found = found};
+    struct diagnose_sums s = {.found = found};
     char *path = path_join(run, "verdicts.jsonl");
     json_t *rates = NULL;
 
-    if (jsonl_each(path, add_verdict, &s, e) == 0)
-        rates = rates_of(&s);
+    if (jsonl_each(path, diagnose_add_verdict, &s, e) == 0)
+        rates = diagnose_rates_of(&s);
     if (rates && !json_object_size(rates)) {
         err_set(e, ERR_INPUT, "'%s' has no verdict of these tasks; give the run of 'musacoder bench' on them", path);
         json_decref(rates), rates = NULL;
@@ -397,7 +398,7 @@ json_t *diagnose_rates(const json_t *found, const char *run, struct err *e)
 
 /* ---- what follows ---- */
 
-static double weight_of(const json_t *rates, const char *family)
+static double diagnose_weight_of(const json_t *rates, const char *family)
 {
     return json_f64(json_object_get(rates, family), "weight", 1);
 }
@@ -411,13 +412,13 @@ json_t *diagnose_weights(const json_t *rates)
             char word[32];
             size_t n = strcspn(p, " ");
             snprintf(word, sizeof word, "%.*s", (int)n, p);
-            json_object_set_new(weights, word, json_real(weight_of(rates, families[f].name)));
+            json_object_set_new(weights, word, json_real(diagnose_weight_of(rates, families[f].name)));
             p += n + (p[n] == ' ');
         }
     return weights;
 }
 
-static bool is_family(const char *name)
+static bool diagnose_is_family(const char *name)
 {
     int n;
     const struct opdef *const *row = op_rows(&n);
@@ -428,11 +429,11 @@ static bool is_family(const char *name)
     return false;
 }
 
-static int check_weight(const char *path, const char *name, const json_t *w, struct err *e)
+static int diagnose_check_weight(const char *path, const char *name, const json_t *w, struct err *e)
 {
     double x = json_is_number(w) ? json_number_value(w) : 0;
 
-    if (!is_family(name))
+    if (!diagnose_is_family(name))
         return err_set(e, ERR_INPUT, "'%s': there is no family '%s'; 'musacoder synth --list' names them", path, name);
     return x >= 0.01 && x <= 100
                ? 0
@@ -448,7 +449,7 @@ json_t *diagnose_weights_read(const char *path, struct err *e)
     if (weights && !json_is_object(weights))
         rc = err_set(e, ERR_INPUT, "'%s' is no object of family and weight; 'synth diagnose' writes one", path);
     json_object_foreach(weights, name, w)
-        rc = rc ? rc : check_weight(path, name, w, e);
+        rc = rc ? rc : diagnose_check_weight(path, name, w, e);
     if (!rc)
         return weights;
     json_decref(weights);
@@ -467,11 +468,11 @@ struct ranking {
     size_t n;
 };
 
-static int rank_prompt(json_t *line, size_t no, void *ctx, struct err *e)
+static int diagnose_rank_prompt(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct ranking *k = ctx;
     const char *name = json_str(json_object_get(line, "extra_info"), "name", "");
-    double w = weight_of(k->rates, json_str(k->found, name, "")), u = rng_f64(&k->rng);
+    double w = diagnose_weight_of(k->rates, json_str(k->found, name, "")), u = rng_f64(&k->rng);
 
     (void)no, (void)e;
     k->v = xrealloc(k->v, (k->n + 1) * sizeof *k->v);
@@ -479,7 +480,7 @@ static int rank_prompt(json_t *line, size_t no, void *ctx, struct err *e)
     return 0;
 }
 
-static int highest_first(const void *a, const void *b)
+static int diagnose_highest_first(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
 
@@ -495,9 +496,9 @@ int diagnose_prompts(const char *prompts, const json_t *found, const json_t *rat
 
     rng_seed(&k.rng, seed, 0);
     buf_init(&b, (size_t)4 << 30);
-    rc = jsonl_each(prompts, rank_prompt, &k, e);
+    rc = jsonl_each(prompts, diagnose_rank_prompt, &k, e);
     if (k.n)
-        qsort(k.v, k.n, sizeof *k.v, highest_first);
+        qsort(k.v, k.n, sizeof *k.v, diagnose_highest_first);
     for (size_t i = 0; i < k.n && !rc && (!n || i < (size_t)n); i++) {
         char *text = json_text(k.v[i].line);
         buf_addf(&b, "%s\n", text);

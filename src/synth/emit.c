@@ -31,7 +31,7 @@ struct emitter {
     char lane;                   /* of a float4: loads along the fast dimension are members of it; 0: plain loads */
 };
 
-static char *text_of(struct emitter *e, const struct ax *x)
+static char *emit_text_of(struct emitter *e, const struct ax *x)
 {
     struct buf b;
     char *s;
@@ -43,8 +43,8 @@ static char *text_of(struct emitter *e, const struct ax *x)
     return s;
 }
 
-static char *format(struct emitter *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static char *format(struct emitter *e, const char *fmt, ...)
+static char *emit_format(struct emitter *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static char *emit_format(struct emitter *e, const char *fmt, ...)
 {
     struct buf b;
     char *s;
@@ -62,16 +62,16 @@ static char *format(struct emitter *e, const char *fmt, ...)
 /* ---- sizes ---- */
 
 /* A size the kernel mentions: its name, or the number. */
-static const char *size_of(struct emitter *e, int d)
+static const char *emit_size_of(struct emitter *e, int d)
 {
     e->sized[d] = true;
-    return e->p->sizes == SIZES_LITERAL || (e->p->sizes == SIZES_PARAMS && !e->host[d]) ? format(e, "%d",
+    return e->p->sizes == SIZES_LITERAL || (e->p->sizes == SIZES_PARAMS && !e->host[d]) ? emit_format(e, "%d",
         e->k->dim[d].n)
                                                                                          : e->sym[d];
 }
 
 /* An operand whose extent at some position is this dimension: there the host can ask for it. */
-static const struct ax *provenance(const struct ax *x, const char *dim, int n, int *at)
+static const struct ax *emit_provenance(const struct ax *x, const char *dim, int n, int *at)
 {
     const struct ax *y;
 
@@ -84,12 +84,12 @@ static const struct ax *provenance(const struct ax *x, const char *dim, int n, i
                 return x;
             }
     for (int i = 0; i < x->n; i++)
-        if ((y = provenance(x->kid[i], dim, n, at)))
+        if ((y = emit_provenance(x->kid[i], dim, n, at)))
             return y;
     return NULL;
 }
 
-static const struct ax *nest_provenance(const struct nest *k, int d, int *at)
+static const struct ax *emit_nest_provenance(const struct nest *k, int d, int *at)
 {
     const struct ax *all[NEST_STATS + 4], *x;
     int n = 0;
@@ -98,59 +98,59 @@ static const struct ax *nest_provenance(const struct nest *k, int d, int *at)
         all[n++] = k->stat[i].elem;
     all[n++] = k->a, all[n++] = k->b, all[n++] = k->c, all[n++] = k->out;
     for (int i = 0; i < n; i++)
-        if ((x = provenance(all[i], k->dim[d].name, k->dim[d].n, at)))
+        if ((x = emit_provenance(all[i], k->dim[d].name, k->dim[d].n, at)))
             return x;
     return NULL;
 }
 
-static const char *host_size(struct emitter *e, int d)
+static const char *emit_host_size(struct emitter *e, int d)
 {
     int at;
-    const struct ax *x = nest_provenance(e->k, d, &at);
+    const struct ax *x = emit_nest_provenance(e->k, d, &at);
     char *s;
 
     if (!x)
         return NULL;
     if (x->n == 1 && x->ext[0].n == tdesc_numel(&e->k->in[x->i].t))
-        return format(e, "%s.numel()", e->p->name[x->i]);
-    s = format(e, "%s.size(%d)", e->p->name[x->i], x->ext[at].from);
+        return emit_format(e, "%s.numel()", e->p->name[x->i]);
+    s = emit_format(e, "%s.size(%d)", e->p->name[x->i], x->ext[at].from);
     for (int i = x->ext[at].from + 1; i <= x->ext[at].to; i++)
-        s = format(e, "%s * %s.size(%d)", s, e->p->name[x->i], i);
+        s = emit_format(e, "%s * %s.size(%d)", s, e->p->name[x->i], i);
     return s;
 }
 
-static void name_sizes(struct emitter *e)
+static void emit_name_sizes(struct emitter *e)
 {
     for (int d = 0; d < e->k->n_dims; d++) {
         char *s = arena_strdup(&e->arena, e->k->dim[d].name);
         for (char *p = s; *p; p++)
             *p = (char)toupper((unsigned char)*p);
-        e->sym[d] = !e->p->terse ? s : e->k->n_dims == 1 ? "N" : format(e, "D%d", d);
-        e->host[d] = host_size(e, d);
+        e->sym[d] = !e->p->terse ? s : e->k->n_dims == 1 ? "N" : emit_format(e, "D%d", d);
+        e->host[d] = emit_host_size(e, d);
     }
 }
 
-static const char *extent_text(struct emitter *e, int group, bool host)
+static const char *emit_extent_text(struct emitter *e, int group, bool host)
 {
     int d[NEST_DIMS], n = nest_group(e->k, group, d);
     const char *s = NULL;
 
     if (host && e->p->sizes != SIZES_PARAMS)
-        return format(e, "%lld", (long long)nest_extent(e->k, group));
+        return emit_format(e, "%lld", (long long)nest_extent(e->k, group));
     for (int i = 0; i < n; i++) {
-        const char *t = size_of(e, d[i]);
-        s = s ? format(e, "%s * %s", s, t) : t;
+        const char *t = emit_size_of(e, d[i]);
+        s = s ? emit_format(e, "%s * %s", s, t) : t;
     }
-    return !s ? "1" : n > 1 ? format(e, "(%s)", s) : s;
+    return !s ? "1" : n > 1 ? emit_format(e, "(%s)", s) : s;
 }
 
 /* ---- dimensions ---- */
 
 /* A group of one dimension is its flat variable. */
-static void name_dims(struct emitter *e)
+static void emit_name_dims(struct emitter *e)
 {
     for (int d = 0; d < e->k->n_dims; d++)
-        e->dim[d] = e->p->terse ? format(e, "d%d", d) : e->k->dim[d].name;
+        e->dim[d] = e->p->terse ? emit_format(e, "d%d", d) : e->k->dim[d].name;
     for (int g = 0; g < NEST_GROUPS; g++) {
         int v[NEST_DIMS];
         if (e->s->flat[g] && nest_group(e->k, g, v) == 1)
@@ -158,25 +158,25 @@ static void name_dims(struct emitter *e)
     }
 }
 
-static void decode(struct emitter *e, int group, const char *flat, const bool used[], struct buf *out)
+static void emit_decode(struct emitter *e, int group, const char *flat, const bool used[], struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, group, d);
     const char *below = NULL;
     char *line[NEST_DIMS];
 
     for (int i = n - 1; i >= 0 && n > 1; i--) {
-        const char *name = e->dim[d[i]], *size = i ? size_of(e, d[i]) : "";
-        line[i] = i == 0       ? format(e, "int %s = %s / (%s);\n", name, flat, below)
-                  : below ? format(e, "int %s = %s / (%s) %% %s;\n", name, flat, below, size)
-                          : format(e, "int %s = %s %% %s;\n", name, flat, size);
-        below = below ? format(e, "%s * %s", size, below) : size;
+        const char *name = e->dim[d[i]], *size = i ? emit_size_of(e, d[i]) : "";
+        line[i] = i == 0       ? emit_format(e, "int %s = %s / (%s);\n", name, flat, below)
+                  : below ? emit_format(e, "int %s = %s / (%s) %% %s;\n", name, flat, below, size)
+                          : emit_format(e, "int %s = %s %% %s;\n", name, flat, size);
+        below = below ? emit_format(e, "%s * %s", size, below) : size;
     }
     for (int i = 0; i < n && n > 1; i++)
         if (!used || used[d[i]])
             buf_adds(out, line[i]);
 }
 
-static void mark(const struct nest *k, const struct ax *x, bool used[])
+static void emit_mark(const struct nest *k, const struct ax *x, bool used[])
 {
     int d;
 
@@ -185,19 +185,19 @@ static void mark(const struct nest *k, const struct ax *x, bool used[])
     if (x->kind == AX_ID && (d = nest_find_dim(k, x->s)) >= 0)
         used[d] = true;
     for (int i = 0; i < x->n; i++)
-        mark(k, x->kid[i], used);
+        emit_mark(k, x->kid[i], used);
 }
 
 /* ---- values ---- */
 
-static const char *dim_text(struct emitter *e, const char *s)
+static const char *emit_dim_text(struct emitter *e, const char *s)
 {
     int d = nest_find_dim(e->k, s);
 
     return d >= 0 ? e->dim[d] : s;
 }
 
-static bool is_integer(const struct nest *k, const struct ax *x)
+static bool emit_is_integer(const struct nest *k, const struct ax *x)
 {
     switch (x->kind) {
     case AX_LOAD: return !dtype_is_float(k->in[x->i].t.dtype);
@@ -206,27 +206,28 @@ static bool is_integer(const struct nest *k, const struct ax *x)
         return nest_find_dim(k, x->s) >= 0 ||
                (x->s[0] == 's' && isdigit((unsigned char)x->s[1]) && k->class != NEST_ATTEND &&
                 (k->stat[x->s[1] - '0'].c == C_ARGMAX || k->stat[x->s[1] - '0'].c == C_ARGMIN ||
-                 (is_integer(k, k->stat[x->s[1] - '0'].elem) && !k->stat[x->s[1] - '0'].fin)));
-    case AX_BINARY: return strchr("<>=!&|", x->s[0]) || (is_integer(k, x->kid[0]) && is_integer(k, x->kid[1]));
-    case AX_COND: return is_integer(k, x->kid[1]) && is_integer(k, x->kid[2]);
-    case AX_UNARY: return is_integer(k, x->kid[0]);
+                 (emit_is_integer(k, k->stat[x->s[1] - '0'].elem) && !k->stat[x->s[1] - '0'].fin)));
+    case AX_BINARY: return strchr("<>=!&|", x->s[0]) ||
+        (emit_is_integer(k, x->kid[0]) && emit_is_integer(k, x->kid[1]));
+    case AX_COND: return emit_is_integer(k, x->kid[1]) && emit_is_integer(k, x->kid[2]);
+    case AX_UNARY: return emit_is_integer(k, x->kid[0]);
     case AX_CAST: return strstr(x->s, "int") || strstr(x->s, "long");
     case AX_CALL:
-        return (!strcmp(x->kid[0]->s, "max") || !strcmp(x->kid[0]->s, "min")) && is_integer(k, x->kid[1]) &&
-               is_integer(k, x->kid[2]);
+        return (!strcmp(x->kid[0]->s, "max") || !strcmp(x->kid[0]->s, "min")) && emit_is_integer(k, x->kid[1]) &&
+               emit_is_integer(k, x->kid[2]);
     default: return false;
     }
 }
 
-static const char *value_type(const struct nest *k, const struct ax *x)
+static const char *emit_value_type(const struct nest *k, const struct ax *x)
 {
-    return is_integer(k, x) ? "int64_t" : "float";
+    return emit_is_integer(k, x) ? "int64_t" : "float";
 }
 
-static struct ax *value(struct emitter *e, const struct ax *x, struct buf *out);
+static struct ax *emit_value(struct emitter *e, const struct ax *x, struct buf *out);
 
 /* Does the load, from position i on, walk all of a group of several dimensions? Then its flat variable does. */
-static bool walks_group(const struct emitter *e, const struct ax *load, int i, int g)
+static bool emit_walks_group(const struct emitter *e, const struct ax *load, int i, int g)
 {
     int d[NEST_DIMS], n = nest_group(e->k, g, d);
 
@@ -238,16 +239,16 @@ static bool walks_group(const struct emitter *e, const struct ax *load, int i, i
     return true;
 }
 
-static struct ax *position_size(struct emitter *e, const struct ax *load, int i)
+static struct ax *emit_position_size(struct emitter *e, const struct ax *load, int i)
 {
     int d = load->kid[i]->kind == AX_ID ? nest_find_dim(e->k, load->kid[i]->s) : -1;
 
-    return d >= 0 && e->k->dim[d].n == load->ext[i].n ? ax_id(&e->arena, size_of(e, d)) : ax_int(&e->arena,
+    return d >= 0 && e->k->dim[d].n == load->ext[i].n ? ax_id(&e->arena, emit_size_of(e, d)) : ax_int(&e->arena,
         load->ext[i].n);
 }
 
 /* Row-major offset, with sizes by name where the index is a whole dimension. */
-static struct ax *offset(struct emitter *e, const struct ax *load, struct buf *out)
+static struct ax *emit_offset(struct emitter *e, const struct ax *load, struct buf *out)
 {
     struct ax *o = NULL;
     struct arena *a = &e->arena;
@@ -257,24 +258,24 @@ static struct ax *offset(struct emitter *e, const struct ax *load, struct buf *o
         int d[NEST_DIMS];
         n = 1;
         for (int g = 0; g < NEST_GROUPS && !index; g++)
-            if (walks_group(e, load, i, g))
+            if (emit_walks_group(e, load, i, g))
                 index = ax_id(a, e->s->flat[g]), n = nest_group(e->k, g, d);
         if (!index)
-            index = value(e, load->kid[i], out);
+            index = emit_value(e, load->kid[i], out);
         if (!o || (o->kind == AX_INT && !o->i)) {
             o = index;
             continue;
         }
-        size = position_size(e, load, i);
+        size = emit_position_size(e, load, i);
         for (int j = 1; j < n; j++)
-            size = ax_bin(a, "*", size, position_size(e, load, i + j));
+            size = ax_bin(a, "*", size, emit_position_size(e, load, i + j));
         o = ax_bin(a, "+", ax_bin(a, "*", o, size), index);
     }
     return o ? ax_simplify(a, o, NULL) : ax_int(a, 0);
 }
 
 /* The dimension that a float4 lies along: of a map the output's, else the reduced one. */
-static int fast_dim(const struct nest *k)
+static int emit_fast_dim(const struct nest *k)
 {
     int d[NEST_DIMS], n = nest_group(k, k->class == NEST_MAP ? 0 : 1, d);
 
@@ -283,21 +284,21 @@ static int fast_dim(const struct nest *k)
 
 bool nest_load_is_wide(const struct nest *k, const struct ax *load)
 {
-    int d = fast_dim(k);
+    int d = emit_fast_dim(k);
 
     return d >= 0 && load->n && ax_is_id(load->kid[load->n - 1], k->dim[d].name) &&
            load->ext[load->n - 1].n == k->dim[d].n && k->in[load->i].t.dtype == DT_F32;
 }
 
-static struct ax *load_value(struct emitter *e, const struct ax *x, struct buf *out)
+static struct ax *emit_load_value(struct emitter *e, const struct ax *x, struct buf *out)
 {
     if (e->lane && nest_load_is_wide(e->k, x))
-        return ax_id(&e->arena, format(e, "%s_4.%c", e->p->name[x->i], e->lane));
+        return ax_id(&e->arena, emit_format(e, "%s_4.%c", e->p->name[x->i], e->lane));
     struct ax *y = ax_new(&e->arena, AX_INDEX, NULL, 2), *c;
     int dtype = e->k->in[x->i].t.dtype;
 
     y->kid[0] = ax_id(&e->arena, e->p->name[x->i]);
-    y->kid[1] = offset(e, x, out);
+    y->kid[1] = emit_offset(e, x, out);
     if (dtype != DT_F16 && dtype != DT_BF16)
         return y;
     c = ax_new(&e->arena, AX_CAST, "float", 1);
@@ -305,135 +306,136 @@ static struct ax *load_value(struct emitter *e, const struct ax *x, struct buf *
     return c;
 }
 
-static int uses_of(const struct ax *x, const struct ax *what)
+static int emit_uses_of(const struct ax *x, const struct ax *what)
 {
     int n = x == what;
 
     for (int i = 0; x != what && i < x->n; i++)
-        n += uses_of(x->kid[i], what);
+        n += emit_uses_of(x->kid[i], what);
     return n;
 }
 
-static struct ax *named(struct emitter *e, const struct ax *x, struct ax *y, struct buf *out)
+static struct ax *emit_named(struct emitter *e, const struct ax *x, struct ax *y, struct buf *out)
 {
-    char *name = format(e, "v%d", e->n_values++);
+    char *name = emit_format(e, "v%d", e->n_values++);
 
-    buf_addf(out, "%s %s = %s;\n", value_type(e->k, x), name, text_of(e, y));
+    buf_addf(out, "%s %s = %s;\n", emit_value_type(e->k, x), name, emit_text_of(e, y));
     if (e->n_memo < 256)
         e->memo[e->n_memo] = x, e->memo_name[e->n_memo++] = name;
     return ax_id(&e->arena, name);
 }
 
-static bool has_names(const struct ax *x)
+static bool emit_has_names(const struct ax *x)
 {
     if (x->let)
         return true;
     for (int i = 0; i < x->n; i++)
-        if (has_names(x->kid[i]))
+        if (emit_has_names(x->kid[i]))
             return true;
     return false;
 }
 
-static bool has_loads(const struct ax *x)
+static bool emit_has_loads(const struct ax *x)
 {
     if (x->kind == AX_LOAD)
         return true;
     for (int i = 0; i < x->n; i++)
-        if (has_loads(x->kid[i]))
+        if (emit_has_loads(x->kid[i]))
             return true;
     return false;
 }
 
 /* One side of a guarded value: its statements and the assignment, in a scope of their own. */
-static void add_side(struct emitter *e, const char *name, const struct ax *x, struct buf *out)
+static void emit_add_side(struct emitter *e, const char *name, const struct ax *x, struct buf *out)
 {
     int memo = e->n_memo;
-    struct ax *v = value(e, x, out);
+    struct ax *v = emit_value(e, x, out);
 
-    buf_addf(out, "%s = %s;\n}\n", name, text_of(e, v));
+    buf_addf(out, "%s = %s;\n}\n", name, emit_text_of(e, v));
     e->n_memo = memo;
 }
 
 /* A guarded value that needs statements of its own: they must stay behind the guard, and what is loaded where the guard
  * does not hold must stay on the other side. A test of indices keeps inside the padding; one of values is the
  * operator's own choice. Neither keeps threads away, so neither has the role "guard". */
-static struct ax *guarded(struct emitter *e, const struct ax *x, struct buf *out)
+static struct ax *emit_guarded(struct emitter *e, const struct ax *x, struct buf *out)
 {
     const struct ax *other = x->kid[2];
-    struct ax *test = value(e, x->kid[0], out);
-    char *name = format(e, "v%d", e->n_values++);
-    bool apart = has_loads(other) || has_names(other), of_values = has_loads(x->kid[0]) || has_names(x->kid[0]);
+    struct ax *test = emit_value(e, x->kid[0], out);
+    char *name = emit_format(e, "v%d", e->n_values++);
+    bool apart = emit_has_loads(other) || emit_has_names(other), of_values = emit_has_loads(x->kid[0]) ||
+        emit_has_names(x->kid[0]);
 
-    buf_addf(out, "%s %s = %s;\n@%s if (%s) {\n", value_type(e->k, x), name,
-             apart ? is_integer(e->k, x) ? "0" : "0.0f" : text_of(e, value(e, other, out)),
-             of_values ? "choice" : "inside", text_of(e, test));
-    add_side(e, name, x->kid[1], out);
+    buf_addf(out, "%s %s = %s;\n@%s if (%s) {\n", emit_value_type(e->k, x), name,
+             apart ? emit_is_integer(e->k, x) ? "0" : "0.0f" : emit_text_of(e, emit_value(e, other, out)),
+             of_values ? "choice" : "inside", emit_text_of(e, test));
+    emit_add_side(e, name, x->kid[1], out);
     if (apart) {
         buf_adds(out, "else {\n");
-        add_side(e, name, other, out);
+        emit_add_side(e, name, other, out);
     }
     return ax_id(&e->arena, name);
 }
 
-static struct ax *value(struct emitter *e, const struct ax *x, struct buf *out)
+static struct ax *emit_value(struct emitter *e, const struct ax *x, struct buf *out)
 {
     struct ax *y;
 
     for (int i = 0; i < e->n_memo; i++)
         if (e->memo[i] == x)
             return ax_id(&e->arena, e->memo_name[i]);
-    if (x->kind == AX_COND && (has_names(x->kid[1]) || has_names(x->kid[2])))
-        return guarded(e, x, out);
+    if (x->kind == AX_COND && (emit_has_names(x->kid[1]) || emit_has_names(x->kid[2])))
+        return emit_guarded(e, x, out);
     if (x->kind == AX_LOAD) {
-        y = load_value(e, x, out);
-        return x->let ? named(e, x, y, out) : y;
+        y = emit_load_value(e, x, out);
+        return x->let ? emit_named(e, x, y, out) : y;
     }
     if (x->kind == AX_ID)
-        return ax_id(&e->arena, dim_text(e, x->s));
+        return ax_id(&e->arena, emit_dim_text(e, x->s));
     y = arena_alloc(&e->arena, sizeof *y);
     *y = *x;
     y->let = false;
     y->kid = x->n ? arena_alloc(&e->arena, sizeof *y->kid * (size_t)x->n) : NULL;
     for (int i = 0; i < x->n; i++)
-        y->kid[i] = x->kind == AX_CALL && !i ? x->kid[0] : value(e, x->kid[i], out);
-    return x->let ? named(e, x, y, out) : y;
+        y->kid[i] = x->kind == AX_CALL && !i ? x->kid[0] : emit_value(e, x->kid[i], out);
+    return x->let ? emit_named(e, x, y, out) : y;
 }
 
-/* Marks loads that this expression reads twice, so that value() names them. */
-static void mark_repeated(struct ax *root, struct ax *x)
+/* Marks loads that this expression reads twice, so that emit_value() names them. */
+static void emit_mark_repeated(struct ax *root, struct ax *x)
 {
     for (int i = 0; i < x->n; i++)
-        mark_repeated(root, x->kid[i]);
-    if (x->kind == AX_LOAD && uses_of(root, x) > 1)
+        emit_mark_repeated(root, x->kid[i]);
+    if (x->kind == AX_LOAD && emit_uses_of(root, x) > 1)
         x->let = true;
 }
 
-static const char *whole_value(struct emitter *e, const struct ax *x, struct buf *out)
+static const char *emit_whole_value(struct emitter *e, const struct ax *x, struct buf *out)
 {
-    return text_of(e, value(e, x, out));
+    return emit_text_of(e, emit_value(e, x, out));
 }
 
-static const char *offset_text(struct emitter *e, const struct ax *load, struct buf *out)
+static const char *emit_offset_text(struct emitter *e, const struct ax *load, struct buf *out)
 {
-    return text_of(e, offset(e, load, out));
+    return emit_text_of(e, emit_offset(e, load, out));
 }
 
 /* ---- four at once ---- */
 
 /* "float4 x_4 = *(const float4*)&x[..];" for each load along the fast dimension, once for each operand. */
-static void add_wide_loads(struct emitter *e, const struct ax *x, unsigned *done, struct buf *out)
+static void emit_add_wide_loads(struct emitter *e, const struct ax *x, unsigned *done, struct buf *out)
 {
     if (x->kind == AX_LOAD && nest_load_is_wide(e->k, x) && !(*done >> x->i & 1)) {
-        const char *at = offset_text(e, x, out);
+        const char *at = emit_offset_text(e, x, out);
         buf_addf(out, "float4 %s_4 = *(const float4*)&%s[%s];\n", e->p->name[x->i], e->p->name[x->i], at);
         *done |= 1u << x->i;
     }
     for (int i = 0; i < x->n; i++)
-        add_wide_loads(e, x->kid[i], done, out);
+        emit_add_wide_loads(e, x->kid[i], done, out);
 }
 
 /* What a float4 wants of addresses. */
-static void hole_aligned(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_aligned(struct emitter *e, const char *arg, struct buf *out)
 {
     buf_adds(out, "(");
     for (int i = 0; i < e->k->n_in; i++)
@@ -443,21 +445,21 @@ static void hole_aligned(struct emitter *e, const char *arg, struct buf *out)
 
 /* ---- combining ---- */
 
-static const char *merged(struct emitter *e, enum combine c, const char *a, const char *b)
+static const char *emit_merged(struct emitter *e, enum combine c, const char *a, const char *b)
 {
     switch (c) {
-    case C_SUM: return format(e, "%s + %s", a, b);
-    case C_PROD: return format(e, "%s * %s", a, b);
+    case C_SUM: return emit_format(e, "%s + %s", a, b);
+    case C_PROD: return emit_format(e, "%s * %s", a, b);
     case C_MAX:
-    case C_ARGMAX: return format(e, "fmaxf(%s, %s)", a, b);
+    case C_ARGMAX: return emit_format(e, "fmaxf(%s, %s)", a, b);
     case C_MIN:
-    case C_ARGMIN: return format(e, "fminf(%s, %s)", a, b);
-    case C_LOGADDEXP: break; /* scans only: merge_values */
+    case C_ARGMIN: return emit_format(e, "fminf(%s, %s)", a, b);
+    case C_LOGADDEXP: break; /* scans only: emit_merge_values */
     }
     return a;
 }
 
-static const char *identity(enum combine c, bool ints)
+static const char *emit_identity(enum combine c, bool ints)
 {
     if (ints)
         return c == C_SUM ? "0" : c == C_PROD ? "1" : c == C_MAX || c == C_ARGMAX ? "-9223372036854775807" :
@@ -468,36 +470,36 @@ static const char *identity(enum combine c, bool ints)
                                                              : "INFINITY";
 }
 
-static bool is_arg(enum combine c)
+static bool emit_is_arg(enum combine c)
 {
     return c == C_ARGMAX || c == C_ARGMIN;
 }
 
-static const struct stat *current(const struct emitter *e)
+static const struct stat *emit_current(const struct emitter *e)
 {
     return &e->k->stat[e->stat < 0 ? 0 : e->stat];
 }
 
-static bool stat_is_int(const struct emitter *e)
+static bool emit_stat_is_int(const struct emitter *e)
 {
-    return is_integer(e->k, current(e)->elem);
+    return emit_is_integer(e->k, emit_current(e)->elem);
 }
 
 /* a0 takes in the value and, of arg reductions, its index; ties go to the first. */
-static void take_in(struct emitter *e, const char *v, const char *index, bool ordered, struct buf *out)
+static void emit_take_in(struct emitter *e, const char *v, const char *index, bool ordered, struct buf *out)
 {
     int s = e->stat;
-    enum combine c = current(e)->c;
-    const char *op = c == C_ARGMAX ? ">" : "<", *a = format(e, "a%d", s);
+    enum combine c = emit_current(e)->c;
+    const char *op = c == C_ARGMAX ? ">" : "<", *a = emit_format(e, "a%d", s);
 
-    if (!is_arg(c) && c == C_SUM)
+    if (!emit_is_arg(c) && c == C_SUM)
         buf_addf(out, "@combine %s += %s;\n", a, v);
-    else if (!is_arg(c) && c == C_PROD)
+    else if (!emit_is_arg(c) && c == C_PROD)
         buf_addf(out, "@combine %s *= %s;\n", a, v);
-    else if (!is_arg(c) && stat_is_int(e))
+    else if (!emit_is_arg(c) && emit_stat_is_int(e))
         buf_addf(out, "@combine %s = %s %s %s ? %s : %s;\n", a, v, c == C_MAX ? ">" : "<", a, v, a);
-    else if (!is_arg(c))
-        buf_addf(out, "@combine %s = %s;\n", a, merged(e, c, a, v));
+    else if (!emit_is_arg(c))
+        buf_addf(out, "@combine %s = %s;\n", a, emit_merged(e, c, a, v));
     else if (ordered)
         buf_addf(out, "@combine if (%s %s %s) { %s = %s; i%d = %s; }\n", v, op, a, a, v, s, index);
     else
@@ -506,214 +508,217 @@ static void take_in(struct emitter *e, const char *v, const char *index, bool or
                  s, index);
 }
 
-static void hole_begin(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_begin(struct emitter *e, const char *arg, struct buf *out)
 {
-    bool ints = stat_is_int(e);
+    bool ints = emit_stat_is_int(e);
 
     (void)arg;
-    buf_addf(out, "@identity %s a%d = %s;\n", ints ? "int64_t" : "float", e->stat, identity(current(e)->c, ints));
-    if (is_arg(current(e)->c))
+    buf_addf(out, "@identity %s a%d = %s;\n", ints ? "int64_t" : "float", e->stat,
+             emit_identity(emit_current(e)->c, ints));
+    if (emit_is_arg(emit_current(e)->c))
         buf_addf(out, "int i%d = 0;\n", e->stat);
 }
 
-static void hole_step(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_step(struct emitter *e, const char *arg, struct buf *out)
 {
     const char *v;
 
     (void)arg;
     e->n_memo = 0;
-    v = whole_value(e, current(e)->elem, out);
-    if (is_arg(current(e)->c) || (stat_is_int(e) && current(e)->c != C_SUM && current(e)->c != C_PROD)) {
-        buf_addf(out, "%s e%d = %s;\n", stat_is_int(e) ? "int64_t" : "float", e->stat, v);
-        v = format(e, "e%d", e->stat);
+    v = emit_whole_value(e, emit_current(e)->elem, out);
+    if (emit_is_arg(emit_current(e)->c) ||
+        (emit_stat_is_int(e) && emit_current(e)->c != C_SUM && emit_current(e)->c != C_PROD)) {
+        buf_addf(out, "%s e%d = %s;\n", emit_stat_is_int(e) ? "int64_t" : "float", e->stat, v);
+        v = emit_format(e, "e%d", e->stat);
     }
-    take_in(e, v, e->s->flat[1] ? e->s->flat[1] : "j", true, out);
+    emit_take_in(e, v, e->s->flat[1] ? e->s->flat[1] : "j", true, out);
     e->n_memo = 0;
 }
 
 /* Four elements of the row at j: one load, four steps. */
-static void hole_step4(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_step4(struct emitter *e, const char *arg, struct buf *out)
 {
     unsigned done = 0;
 
     e->n_memo = 0;
-    add_wide_loads(e, current(e)->elem, &done, out);
+    emit_add_wide_loads(e, emit_current(e)->elem, &done, out);
     for (const char *c = "xyzw"; *c; c++) {
         e->lane = *c;
-        hole_step(e, arg, out);
+        emit_hole_step(e, arg, out);
     }
     e->lane = 0;
 }
 
 /* Four elements of a map at i: one load of each operand, four values, one store. */
-static void hole_map4(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_map4(struct emitter *e, const char *arg, struct buf *out)
 {
     unsigned done = 0;
 
     (void)arg;
     e->n_memo = 0;
-    add_wide_loads(e, e->k->out, &done, out);
+    emit_add_wide_loads(e, e->k->out, &done, out);
     buf_adds(out, "float4 r;\n");
     for (const char *c = "xyzw"; *c; c++) {
         e->lane = *c;
         e->n_memo = 0;
-        buf_addf(out, "r.%c = %s;\n", *c, whole_value(e, e->k->out, out));
+        buf_addf(out, "r.%c = %s;\n", *c, emit_whole_value(e, e->k->out, out));
     }
     e->lane = 0;
     e->n_memo = 0;
-    buf_addf(out, "@store *(float4*)&out[%s] = r;\n", offset_text(e, e->k->store, out));
+    buf_addf(out, "@store *(float4*)&out[%s] = r;\n", emit_offset_text(e, e->k->store, out));
 }
 
-static void hole_end(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_end(struct emitter *e, const char *arg, struct buf *out)
 {
-    const struct stat *s = current(e);
-    const char *acc = format(e, is_arg(s->c) ? "i%d" : "a%d", e->stat);
+    const struct stat *s = emit_current(e);
+    const char *acc = emit_format(e, emit_is_arg(s->c) ? "i%d" : "a%d", e->stat);
     const char *id = "acc";
     struct ax *with = ax_id(&e->arena, acc), *fin;
 
     (void)arg;
     e->n_memo = 0;
-    fin = s->fin ? value(e, ax_subst(&e->arena, s->fin, &id, &with, 1), out) : with;
+    fin = s->fin ? emit_value(e, ax_subst(&e->arena, s->fin, &id, &with, 1), out) : with;
     buf_addf(out, "%s s%d = %s;\n",
-             is_arg(s->c) ? "int" : stat_is_int(e) && !s->fin ? "int64_t" : "float", e->stat, text_of(e, fin));
+             emit_is_arg(s->c) ? "int" : emit_stat_is_int(e) && !s->fin ? "int64_t" : "float", e->stat,
+             emit_text_of(e, fin));
     e->n_memo = 0;
 }
 
 /* From another lane; kind is "down" or "xor". */
-static void shuffle(struct emitter *e, const char *kind, const char *s, struct buf *out)
+static void emit_shuffle(struct emitter *e, const char *kind, const char *s, struct buf *out)
 {
-    const char *call = format(e, "__shfl_%s_sync(0xffffffff, a%d, %s)", kind, e->stat, s);
+    const char *call = emit_format(e, "__shfl_%s_sync(0xffffffff, a%d, %s)", kind, e->stat, s);
 
-    if (!is_arg(current(e)->c) && !(stat_is_int(e) && current(e)->c != C_SUM)) {
-        take_in(e, call, NULL, false, out);
+    if (!emit_is_arg(emit_current(e)->c) && !(emit_stat_is_int(e) && emit_current(e)->c != C_SUM)) {
+        emit_take_in(e, call, NULL, false, out);
         return;
     }
-    buf_addf(out, "%s other = %s;\n", stat_is_int(e) ? "int64_t" : "float", call);
-    if (is_arg(current(e)->c))
+    buf_addf(out, "%s other = %s;\n", emit_stat_is_int(e) ? "int64_t" : "float", call);
+    if (emit_is_arg(emit_current(e)->c))
         buf_addf(out, "int at = __shfl_%s_sync(0xffffffff, i%d, %s);\n", kind, e->stat, s);
-    take_in(e, "other", "at", false, out);
+    emit_take_in(e, "other", "at", false, out);
 }
 
-static void hole_shfl(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_shfl(struct emitter *e, const char *arg, struct buf *out)
 {
-    shuffle(e, "down", arg, out);
+    emit_shuffle(e, "down", arg, out);
 }
 
-static void hole_shflx(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_shflx(struct emitter *e, const char *arg, struct buf *out)
 {
-    shuffle(e, "xor", arg, out);
+    emit_shuffle(e, "xor", arg, out);
 }
 
-static void hole_smem(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_smem(struct emitter *e, const char *arg, struct buf *out)
 {
     bool arg_any = false, ints = false;
 
     for (int i = 0; i < e->k->n_stats; i++) {
-        arg_any |= is_arg(e->k->stat[i].c);
-        ints |= is_integer(e->k, e->k->stat[i].elem);
+        arg_any |= emit_is_arg(e->k->stat[i].c);
+        ints |= emit_is_integer(e->k, e->k->stat[i].elem);
     }
     buf_addf(out, "__shared__ %s sm[%s];\n", ints ? "int64_t" : "float", arg);
     if (arg_any)
         buf_addf(out, "__shared__ int si[%s];\n", arg);
 }
 
-static void hole_put(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_put(struct emitter *e, const char *arg, struct buf *out)
 {
     buf_addf(out, "sm[%s] = a%d;\n", arg, e->stat);
-    if (is_arg(current(e)->c))
+    if (emit_is_arg(emit_current(e)->c))
         buf_addf(out, "si[%s] = i%d;\n", arg, e->stat);
 }
 
-static void hole_get(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_get(struct emitter *e, const char *arg, struct buf *out)
 {
     buf_addf(out, "a%d = sm[%s];\n", e->stat, arg);
-    if (is_arg(current(e)->c))
+    if (emit_is_arg(emit_current(e)->c))
         buf_addf(out, "i%d = si[%s];\n", e->stat, arg);
 }
 
-static void hole_merge(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_merge(struct emitter *e, const char *arg, struct buf *out)
 {
-    if (is_arg(current(e)->c) || stat_is_int(e)) {
-        buf_addf(out, "%s other = sm[%s];\n", stat_is_int(e) ? "int64_t" : "float", arg);
-        take_in(e, "other", format(e, "si[%s]", arg), false, out);
+    if (emit_is_arg(emit_current(e)->c) || emit_stat_is_int(e)) {
+        buf_addf(out, "%s other = sm[%s];\n", emit_stat_is_int(e) ? "int64_t" : "float", arg);
+        emit_take_in(e, "other", emit_format(e, "si[%s]", arg), false, out);
     } else {
-        take_in(e, format(e, "sm[%s]", arg), NULL, false, out);
+        emit_take_in(e, emit_format(e, "sm[%s]", arg), NULL, false, out);
     }
 }
 
-static void hole_identity(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_identity(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    buf_adds(out, identity(current(e)->c, stat_is_int(e)));
+    buf_adds(out, emit_identity(emit_current(e)->c, emit_stat_is_int(e)));
 }
 
 /* ---- storing ---- */
 
-static void expand(struct emitter *e, const char *text, struct buf *out);
+static void emit_expand(struct emitter *e, const char *text, struct buf *out);
 
-static void add_store(struct emitter *e, struct buf *out)
+static void emit_add_store(struct emitter *e, struct buf *out)
 {
     const char *v, *at;
 
     e->n_memo = 0;
-    v = whole_value(e, e->k->out, out);
-    at = e->flat_store ? e->flat_store : offset_text(e, e->k->store, out);
+    v = emit_whole_value(e, e->k->out, out);
+    at = e->flat_store ? e->flat_store : emit_offset_text(e, e->k->store, out);
     buf_addf(out, "@store out[%s] = %s;\n", at, v);
     e->n_memo = 0;
 }
 
-static void used_by_output(const struct emitter *e, bool used[])
+static void emit_used_by_output(const struct emitter *e, bool used[])
 {
-    mark(e->k, e->k->out, used);
-    mark(e->k, e->k->store, used);
+    emit_mark(e->k, e->k->out, used);
+    emit_mark(e->k, e->k->store, used);
 }
 
-static void hole_store(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_store(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    add_store(e, out);
+    emit_add_store(e, out);
 }
 
-static const char *expanded(struct emitter *e, const char *text)
+static const char *emit_expanded(struct emitter *e, const char *text)
 {
     struct buf b;
     char *s;
 
     buf_init(&b, BUF_MAX_TEXT);
-    expand(e, text, &b);
+    emit_expand(e, text, &b);
     s = arena_strdup(&e->arena, b.p);
     buf_free(&b);
     return s;
 }
 
 /* A reduction's result is stored by one lane; of a row class, all elements by all lanes. */
-static void hole_write(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_write(struct emitter *e, const char *arg, struct buf *out)
 {
     bool used[NEST_DIMS] = {0}, alone = !strcmp(e->s->lane, "0") && !strcmp(e->s->stride, "1");
-    const char *j = e->s->flat[1], *stride = expanded(e, e->s->stride);
+    const char *j = e->s->flat[1], *stride = emit_expanded(e, e->s->stride);
 
     (void)arg;
     if (e->k->class != NEST_ROW) {
         if (!alone)
             buf_addf(out, "@one if (%s == 0) {\n", e->s->lane);
-        add_store(e, out);
+        emit_add_store(e, out);
         buf_adds(out, alone ? "" : "}\n");
         return;
     }
-    used_by_output(e, used);
+    emit_used_by_output(e, used);
     if (strcmp(e->s->stride, "1"))
-        buf_addf(out, "for (int %s = %s; %s < %s; %s += %s) {\n", j, e->s->lane, j, extent_text(e, 1, false), j,
+        buf_addf(out, "for (int %s = %s; %s < %s; %s += %s) {\n", j, e->s->lane, j, emit_extent_text(e, 1, false), j,
             stride);
     else
-        buf_addf(out, "for (int %s = %s; %s < %s; ++%s) {\n", j, e->s->lane, j, extent_text(e, 1, false), j);
-    decode(e, 1, j, used, out);
-    add_store(e, out);
+        buf_addf(out, "for (int %s = %s; %s < %s; ++%s) {\n", j, e->s->lane, j, emit_extent_text(e, 1, false), j);
+    emit_decode(e, 1, j, used, out);
+    emit_add_store(e, out);
     buf_adds(out, "}\n");
 }
 
 /* ---- contraction's factors ---- */
 
-static bool simple_factor(const struct emitter *e, const struct ax *x)
+static bool emit_simple_factor(const struct emitter *e, const struct ax *x)
 {
     for (int g = 1; g < 4; g++) {
         int v[NEST_DIMS];
@@ -723,7 +728,7 @@ static bool simple_factor(const struct emitter *e, const struct ax *x)
     return x->kind == AX_LOAD && !x->let;
 }
 
-static void pointer_params(struct emitter *e, bool out, struct buf *b)
+static void emit_pointer_params(struct emitter *e, bool out, struct buf *b)
 {
     for (int i = 0; i < e->k->n_in; i++)
         buf_addf(b, "%sconst %s* %s", i ? ", " : "", c_types[e->k->in[i].t.dtype], e->p->name[i]);
@@ -731,14 +736,14 @@ static void pointer_params(struct emitter *e, bool out, struct buf *b)
         buf_addf(b, "%s%s* out", e->k->n_in ? ", " : "", c_types[e->k->out_t.dtype]);
 }
 
-static void size_params(struct emitter *e, struct buf *b, bool types)
+static void emit_size_params(struct emitter *e, struct buf *b, bool types)
 {
     for (int d = 0; d < e->k->n_dims && e->p->sizes == SIZES_PARAMS; d++)
         if (e->host[d])
             buf_addf(b, ", %s%s", types ? "int " : "", e->sym[d]);
 }
 
-static void add_sizes(struct emitter *e, struct buf *out)
+static void emit_add_sizes(struct emitter *e, struct buf *out)
 {
     for (int d = 0; d < e->k->n_dims && e->p->sizes == SIZES_CONSTEXPR; d++)
         if (e->sized[d])
@@ -746,7 +751,7 @@ static void add_sizes(struct emitter *e, struct buf *out)
 }
 
 /* "__device__ float load_a(const float* x, int m, int k)": element of a factor, decoding its flat indices. */
-static void add_helper(struct emitter *e, const char *name, const struct ax *x, int g1, int g2)
+static void emit_add_helper(struct emitter *e, const char *name, const struct ax *x, int g1, int g2)
 {
     bool used[NEST_DIMS] = {0}, sized[NEST_DIMS];
     struct buf body, batch;
@@ -756,26 +761,26 @@ static void add_helper(struct emitter *e, const char *name, const struct ax *x, 
     buf_init(&body, BUF_MAX_TEXT), buf_init(&batch, BUF_MAX_TEXT);
     memcpy(sized, e->sized, sizeof sized);
     memset(e->sized, 0, sizeof e->sized);
-    mark(e->k, x, used);
-    decode(e, 0, "b", used, &body);
-    decode(e, g1, e->s->flat[g1], used, &body);
-    decode(e, g2, e->s->flat[g2], used, &body);
+    emit_mark(e->k, x, used);
+    emit_decode(e, 0, "b", used, &body);
+    emit_decode(e, g1, e->s->flat[g1], used, &body);
+    emit_decode(e, g2, e->s->flat[g2], used, &body);
     e->n_memo = 0;
-    v = whole_value(e, x, &body);
+    v = emit_whole_value(e, x, &body);
     e->n_memo = 0;
     if (nest_group(e->k, 0, d))
         buf_adds(&batch, ", int b");
     buf_addf(&e->helpers, "__device__ float %s_%s(", e->p->kernel, name);
-    pointer_params(e, false, &e->helpers);
-    size_params(e, &e->helpers, true);
+    emit_pointer_params(e, false, &e->helpers);
+    emit_size_params(e, &e->helpers, true);
     buf_addf(&e->helpers, "%s, int %s, int %s) {\n", batch.p, e->s->flat[g1], e->s->flat[g2]);
-    add_sizes(e, &e->helpers);
+    emit_add_sizes(e, &e->helpers);
     buf_addf(&e->helpers, "%sreturn %s;\n}\n\n", body.p, v);
     memcpy(e->sized, sized, sizeof sized);
     buf_free(&body), buf_free(&batch);
 }
 
-static void split_two(char *arg, const char **x, const char **y)
+static void emit_split_two(char *arg, const char **x, const char **y)
 {
     int depth = 0;
     char *p = arg;
@@ -790,7 +795,7 @@ static void split_two(char *arg, const char **x, const char **y)
         ++*y;
 }
 
-static void factor(struct emitter *e, const char *arg, bool is_a, struct buf *out)
+static void emit_factor(struct emitter *e, const char *arg, bool is_a, struct buf *out)
 {
     const struct ax *x = is_a ? e->k->a : e->k->b;
     int g1 = is_a ? 1 : 3, g2 = is_a ? 3 : 2, d[NEST_DIMS];
@@ -798,64 +803,64 @@ static void factor(struct emitter *e, const char *arg, bool is_a, struct buf *ou
     const char *first, *second;
     bool *done = is_a ? &e->helper_a : &e->helper_b;
 
-    split_two(copy, &first, &second);
-    if (simple_factor(e, x)) {
+    emit_split_two(copy, &first, &second);
+    if (emit_simple_factor(e, x)) {
         const char *keep[NEST_DIMS];
         memcpy(keep, e->dim, sizeof keep);
         if (nest_group(e->k, g1, d))
-            e->dim[d[0]] = format(e, "(%s)", first);
+            e->dim[d[0]] = emit_format(e, "(%s)", first);
         if (nest_group(e->k, g2, d))
-            e->dim[d[0]] = format(e, "(%s)", second);
+            e->dim[d[0]] = emit_format(e, "(%s)", second);
         e->n_memo = 0;
-        buf_adds(out, text_of(e, value(e, x, out)));
+        buf_adds(out, emit_text_of(e, emit_value(e, x, out)));
         memcpy(e->dim, keep, sizeof keep);
         return;
     }
     if (!*done)
-        add_helper(e, is_a ? "a" : "b", x, g1, g2);
+        emit_add_helper(e, is_a ? "a" : "b", x, g1, g2);
     *done = true;
     buf_addf(out, "%s_%s(", e->p->kernel, is_a ? "a" : "b");
     for (int i = 0; i < e->k->n_in; i++)
         buf_addf(out, "%s%s", i ? ", " : "", e->p->name[i]);
-    size_params(e, out, false);
+    emit_size_params(e, out, false);
     buf_addf(out, "%s, %s, %s)", nest_group(e->k, 0, d) ? ", b" : "", first, second);
 }
 
-static void hole_A(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_A(struct emitter *e, const char *arg, struct buf *out)
 {
-    factor(e, arg, true, out);
+    emit_factor(e, arg, true, out);
 }
 
-static void hole_Bm(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_Bm(struct emitter *e, const char *arg, struct buf *out)
 {
-    factor(e, arg, false, out);
+    emit_factor(e, arg, false, out);
 }
 
 /* Batch: "int b = blockIdx.z;" and nothing where there is no batch. */
-static void hole_batch(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_batch(struct emitter *e, const char *arg, struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, 0, d);
     bool used[NEST_DIMS] = {0};
 
     if (!n)
         return;
-    used_by_output(e, used);
+    emit_used_by_output(e, used);
     buf_addf(out, "int b = %s;\n", arg);
-    decode(e, 0, "b", used, out);
+    emit_decode(e, 0, "b", used, out);
 }
 
 /* ---- the table of holes ---- */
 
-static void hole_loops(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_loops(struct emitter *e, const char *arg, struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, *arg - '0', d);
 
     for (int i = 0; i < n; i++)
-        buf_addf(out, "for (int %s = 0; %s < %s; ++%s) {\n", e->dim[d[i]], e->dim[d[i]], size_of(e, d[i]),
+        buf_addf(out, "for (int %s = 0; %s < %s; ++%s) {\n", e->dim[d[i]], e->dim[d[i]], emit_size_of(e, d[i]),
             e->dim[d[i]]);
 }
 
-static void hole_endloops(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_endloops(struct emitter *e, const char *arg, struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, *arg - '0', d);
 
@@ -863,32 +868,32 @@ static void hole_endloops(struct emitter *e, const char *arg, struct buf *out)
         buf_adds(out, "}\n");
 }
 
-static void hole_decode(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_decode(struct emitter *e, const char *arg, struct buf *out)
 {
     bool used[NEST_DIMS] = {0};
     int g = *arg - '0';
 
     if (g == 1 && (e->k->class == NEST_REDUCE || e->k->class == NEST_ROW) && e->stat >= 0) {
-        mark(e->k, current(e)->elem, used);
-        decode(e, g, e->s->flat[g], used, out);
+        emit_mark(e->k, emit_current(e)->elem, used);
+        emit_decode(e, g, e->s->flat[g], used, out);
         return;
     }
-    used_by_output(e, used);
+    emit_used_by_output(e, used);
     if (!(e->k->class == NEST_CONTRACT && e->s->flat[3])) /* factors decode for themselves */
         for (int i = 0; i < e->k->n_stats; i++)
-            mark(e->k, e->k->stat[i].elem, used), mark(e->k, e->k->stat[i].fin, used);
-    decode(e, g, e->s->flat[g], used, out);
+            emit_mark(e->k, e->k->stat[i].elem, used), emit_mark(e->k, e->k->stat[i].fin, used);
+    emit_decode(e, g, e->s->flat[g], used, out);
 }
 
 /* Output dimensions in the order of the store. */
-static int output_order(const struct emitter *e, int ret[NEST_DIMS])
+static int emit_output_order(const struct emitter *e, int ret[NEST_DIMS])
 {
     int n = 0;
     bool seen[NEST_DIMS] = {0};
 
     for (int i = 0; i < e->k->store->n; i++) {
         bool used[NEST_DIMS] = {0};
-        mark(e->k, e->k->store->kid[i], used);
+        emit_mark(e->k, e->k->store->kid[i], used);
         for (int d = 0; d < e->k->n_dims; d++)
             if (used[d] && !seen[d])
                 seen[d] = true, ret[n++] = d;
@@ -897,103 +902,104 @@ static int output_order(const struct emitter *e, int ret[NEST_DIMS])
 }
 
 /* "$decodeout": all output dimensions from the flat index i of the output, which the store then uses as it is. */
-static void hole_decodeout(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_decodeout(struct emitter *e, const char *arg, struct buf *out)
 {
-    int d[NEST_DIMS], n = output_order(e, d);
+    int d[NEST_DIMS], n = emit_output_order(e, d);
     const char *below = NULL;
     char *line[NEST_DIMS];
 
     (void)arg;
     for (int i = n - 1; i >= 0; i--) {
-        const char *name = e->dim[d[i]], *size = i ? size_of(e, d[i]) : "";
-        line[i] = i == 0 ? below ? format(e, "int %s = i / (%s);\n", name, below) : format(e, "int %s = i;\n", name)
-                  : below ? format(e, "int %s = i / (%s) %% %s;\n", name, below, size)
-                          : format(e, "int %s = i %% %s;\n", name, size);
-        below = below ? format(e, "%s * %s", size, below) : size;
+        const char *name = e->dim[d[i]], *size = i ? emit_size_of(e, d[i]) : "";
+        line[i] = i == 0 ? below ? emit_format(e, "int %s = i / (%s);\n", name, below)
+            : emit_format(e, "int %s = i;\n", name)
+                  : below ? emit_format(e, "int %s = i / (%s) %% %s;\n", name, below, size)
+                          : emit_format(e, "int %s = i %% %s;\n", name, size);
+        below = below ? emit_format(e, "%s * %s", size, below) : size;
     }
     for (int i = 0; i < n; i++)
         buf_adds(out, line[i]);
     e->flat_store = "i";
 }
 
-static void hole_total(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_total(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     buf_addf(out, "%lld", (long long)tdesc_numel(&e->k->out_t));
 }
 
-static void hole_n(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_n(struct emitter *e, const char *arg, struct buf *out)
 {
-    buf_adds(out, extent_text(e, *arg - '0', false));
+    buf_adds(out, emit_extent_text(e, *arg - '0', false));
 }
 
-static void hole_h(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_h(struct emitter *e, const char *arg, struct buf *out)
 {
-    buf_adds(out, extent_text(e, *arg - '0', true));
+    buf_adds(out, emit_extent_text(e, *arg - '0', true));
 }
 
-static void hole_number(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_number(struct emitter *e, const char *arg, struct buf *out)
 {
     buf_addf(out, "%d", e->p->tuned[*arg - 'B']);
 }
 
-static void hole_B1(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_B1(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     buf_addf(out, "%d", e->p->tuned[0] - 1);
 }
 
-static void hole_BH(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_BH(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     buf_addf(out, "%d", e->p->tuned[0] / 2);
 }
 
-static void hole_T(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_T(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     buf_adds(out, c_types[e->k->out_t.dtype]);
 }
 
-static void hole_k(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_k(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     buf_adds(out, e->p->kernel);
 }
 
-static void hole_params(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_params(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    pointer_params(e, true, out);
-    size_params(e, out, true);
+    emit_pointer_params(e, true, out);
+    emit_size_params(e, out, true);
 }
 
-static void hole_args(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_args(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     for (int i = 0; i < e->k->n_in; i++)
         buf_addf(out, "%s.data_ptr<%s>(), ", e->p->name[i], c_types[e->k->in[i].t.dtype]);
     buf_addf(out, "%s.data_ptr<%s>()", e->p->out, c_types[e->k->out_t.dtype]);
-    size_params(e, out, false);
+    emit_size_params(e, out, false);
 }
 
-static void hole_out(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_out(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     buf_adds(out, e->p->out);
 }
 
-static void hole_product(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_product(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     e->n_memo = 0;
-    buf_addf(out, "@combine a0 += %s;\n", whole_value(e, e->k->stat[0].elem, out));
+    buf_addf(out, "@combine a0 += %s;\n", emit_whole_value(e, e->k->stat[0].elem, out));
     e->n_memo = 0;
 }
 
 /* ---- two kernels, atomics, scans, attention ---- */
 
-static void inputs_then(struct emitter *e, const char *last, bool types, struct buf *out)
+static void emit_inputs_then(struct emitter *e, const char *last, bool types, struct buf *out)
 {
     for (int i = 0; i < e->k->n_in; i++) {
         const char *type = c_types[e->k->in[i].t.dtype];
@@ -1003,78 +1009,79 @@ static void inputs_then(struct emitter *e, const char *last, bool types, struct 
             buf_addf(out, "%s.data_ptr<%s>(), ", e->p->name[i], type);
     }
     buf_adds(out, last);
-    size_params(e, out, types);
+    emit_size_params(e, out, types);
 }
 
-static void hole_parampart(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_parampart(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    inputs_then(e, "float* part", true, out);
+    emit_inputs_then(e, "float* part", true, out);
 }
 
-static void hole_argpart(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_argpart(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    inputs_then(e, "part.data_ptr<float>()", false, out);
+    emit_inputs_then(e, "part.data_ptr<float>()", false, out);
 }
 
-static void hole_paramjoin(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_paramjoin(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    inputs_then(e, format(e, "const float* part, %s* out", c_types[e->k->out_t.dtype]), true, out);
+    emit_inputs_then(e, emit_format(e, "const float* part, %s* out", c_types[e->k->out_t.dtype]), true, out);
 }
 
-static void hole_argjoin(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_argjoin(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    inputs_then(e, format(e, "part.data_ptr<float>(), %s.data_ptr<%s>()", e->p->out, c_types[e->k->out_t.dtype]),
-                false, out);
+    emit_inputs_then(e,
+                     emit_format(e, "part.data_ptr<float>(), %s.data_ptr<%s>()", e->p->out, c_types[e->k->out_t.dtype]),
+                     false, out);
 }
 
-static void hole_x(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_x(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     buf_adds(out, e->p->name[0]);
 }
 
-static void hole_add(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_add(struct emitter *e, const char *arg, struct buf *out)
 {
     const char *v, *at;
 
     (void)arg;
     e->n_memo = 0;
-    v = e->k->class == NEST_SCATTER ? whole_value(e, e->k->stat[0].elem, out) : "s0";
-    at = offset_text(e, e->k->store, out);
+    v = e->k->class == NEST_SCATTER ? emit_whole_value(e, e->k->stat[0].elem, out) : "s0";
+    at = emit_offset_text(e, e->k->store, out);
     buf_addf(out, "@store atomicAdd(&out[%s], %s);\n", at, v);
     e->n_memo = 0;
 }
 
-static void hole_decodebatch(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_decodebatch(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    decode(e, 0, "b", NULL, out);
+    emit_decode(e, 0, "b", NULL, out);
 }
 
-static void hole_decodefirst(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_decodefirst(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    decode(e, 1, e->s->flat[1], NULL, out);
+    emit_decode(e, 1, e->s->flat[1], NULL, out);
 }
 
-static void hole_element(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_element(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     e->n_memo = 0;
-    buf_addf(out, "float e0 = %s;\n", whole_value(e, e->k->stat[0].elem, out));
+    buf_addf(out, "float e0 = %s;\n", emit_whole_value(e, e->k->stat[0].elem, out));
     e->n_memo = 0;
 }
 
-static void hole_mergepart(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_mergepart(struct emitter *e, const char *arg, struct buf *out)
 {
-    take_in(e, arg, NULL, false, out);
+    emit_take_in(e, arg, NULL, false, out);
 }
 
-static void last_size(struct emitter *e, bool host, struct buf *out)
+static void emit_last_size(struct emitter *e, bool host, struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, 0, d);
 
@@ -1083,66 +1090,66 @@ static void last_size(struct emitter *e, bool host, struct buf *out)
     else if (host)
         buf_addf(out, "%d", e->k->dim[d[n - 1]].n);
     else
-        buf_adds(out, size_of(e, d[n - 1]));
+        buf_adds(out, emit_size_of(e, d[n - 1]));
 }
 
-static void hole_last(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_last(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    last_size(e, false, out);
+    emit_last_size(e, false, out);
 }
 
-static void hole_hlast(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_hlast(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    last_size(e, true, out);
+    emit_last_size(e, true, out);
 }
 
-static void hole_N(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_N(struct emitter *e, const char *arg, struct buf *out)
 {
     buf_addf(out, "%lld", (long long)nest_extent(e->k, *arg - '0'));
 }
 
-static void scan_store(struct emitter *e, const char *running, struct buf *out)
+static void emit_scan_store(struct emitter *e, const char *running, struct buf *out)
 {
     const char *id = "acc";
     struct ax *with = ax_id(&e->arena, running), *fin = e->k->stat[0].fin;
 
     e->n_memo = 0;
     buf_addf(out, "float s0 = %s;\n",
-             fin ? whole_value(e, ax_subst(&e->arena, fin, &id, &with, 1), out) : running);
-    add_store(e, out);
+             fin ? emit_whole_value(e, ax_subst(&e->arena, fin, &id, &with, 1), out) : running);
+    emit_add_store(e, out);
 }
 
-static void hole_scanbegin(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_scanbegin(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    buf_addf(out, "@identity float a0 = %s;\n", identity(e->k->stat[0].c, false));
+    buf_addf(out, "@identity float a0 = %s;\n", emit_identity(e->k->stat[0].c, false));
 }
 
-static void hole_before(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_before(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     if (e->k->flags & SCAN_EXCLUSIVE)
-        scan_store(e, "a0", out);
+        emit_scan_store(e, "a0", out);
 }
 
-static void hole_after(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_after(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     if (!(e->k->flags & SCAN_EXCLUSIVE))
-        scan_store(e, "a0", out);
+        emit_scan_store(e, "a0", out);
 }
 
-static void hole_J(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_J(struct emitter *e, const char *arg, struct buf *out)
 {
     if (e->k->flags & SCAN_REVERSE)
-        buf_addf(out, "%s - 1 - %s", extent_text(e, 1, false), arg);
+        buf_addf(out, "%s - 1 - %s", emit_extent_text(e, 1, false), arg);
     else
         buf_adds(out, arg);
 }
 
-static const char *log_add(struct emitter *e, const char *a, const char *b)
+static const char *emit_log_add(struct emitter *e, const char *a, const char *b)
 {
     if (!e->helper_a)
         buf_addf(&e->helpers,
@@ -1150,69 +1157,69 @@ static const char *log_add(struct emitter *e, const char *a, const char *b)
                  "return lo == -INFINITY ? hi : hi + log1pf(expf(lo - hi));\n}\n\n",
                  e->p->kernel);
     e->helper_a = true;
-    return format(e, "%s_log_add(%s, %s)", e->p->kernel, a, b);
+    return emit_format(e, "%s_log_add(%s, %s)", e->p->kernel, a, b);
 }
 
-static const char *merge_values(struct emitter *e, const char *a, const char *b)
+static const char *emit_merge_values(struct emitter *e, const char *a, const char *b)
 {
     enum combine c = e->k->stat[0].c;
 
-    return c == C_LOGADDEXP ? log_add(e, a, b) : merged(e, c, a, b);
+    return c == C_LOGADDEXP ? emit_log_add(e, a, b) : emit_merged(e, c, a, b);
 }
 
-static void hole_mergev(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_mergev(struct emitter *e, const char *arg, struct buf *out)
 {
     char *copy = arena_strdup(&e->arena, arg), *b = strchr(copy, ';');
 
     *b++ = 0;
-    buf_adds(out, merge_values(e, copy, b + (*b == ' ')));
+    buf_adds(out, emit_merge_values(e, copy, b + (*b == ' ')));
 }
 
-static void hole_exclusive(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_exclusive(struct emitter *e, const char *arg, struct buf *out)
 {
     if (e->k->flags & SCAN_EXCLUSIVE)
         buf_addf(out, "float before = __shfl_up_sync(0xffffffff, v, 1);\nif (%s == 0) before = %s;\n", arg,
-                 identity(e->k->stat[0].c, false));
+                 emit_identity(e->k->stat[0].c, false));
 }
 
-static void hole_exclusivesm(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_exclusivesm(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     if (e->k->flags & SCAN_EXCLUSIVE)
-        buf_addf(out, "float before = tid > 0 ? sm[tid - 1] : %s;\n", identity(e->k->stat[0].c, false));
+        buf_addf(out, "float before = tid > 0 ? sm[tid - 1] : %s;\n", emit_identity(e->k->stat[0].c, false));
 }
 
-static void hole_running(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_running(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
-    buf_addf(out, "float total = %s;\n", merge_values(e, "carry", e->k->flags & SCAN_EXCLUSIVE ? "before" : "v"));
-    scan_store(e, "total", out);
+    buf_addf(out, "float total = %s;\n", emit_merge_values(e, "carry", e->k->flags & SCAN_EXCLUSIVE ? "before" : "v"));
+    emit_scan_store(e, "total", out);
 }
 
 /* "p": the score of this query and key. */
-static void hole_score(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_score(struct emitter *e, const char *arg, struct buf *out)
 {
     const char *id = "s0";
     struct ax *dot = ax_id(&e->arena, "dot");
 
     (void)arg;
     buf_adds(out, "@identity float dot = 0.0f;\n");
-    hole_loops(e, "3", out);
+    emit_hole_loops(e, "3", out);
     e->n_memo = 0;
-    buf_addf(out, "dot += %s * ", whole_value(e, e->k->a, out));
-    buf_addf(out, "%s;\n", whole_value(e, e->k->b, out));
-    hole_endloops(e, "3", out);
+    buf_addf(out, "dot += %s * ", emit_whole_value(e, e->k->a, out));
+    buf_addf(out, "%s;\n", emit_whole_value(e, e->k->b, out));
+    emit_hole_endloops(e, "3", out);
     e->n_memo = 0;
     buf_addf(out, "float p = %s;\n",
-             whole_value(e, ax_subst(&e->arena, e->k->stat[0].elem, &id, &dot, 1), out));
+             emit_whole_value(e, ax_subst(&e->arena, e->k->stat[0].elem, &id, &dot, 1), out));
     e->n_memo = 0;
 }
 
-static void hole_value(struct emitter *e, const char *arg, struct buf *out)
+static void emit_hole_value(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
     e->n_memo = 0;
-    buf_adds(out, whole_value(e, e->k->c, out));
+    buf_adds(out, emit_whole_value(e, e->k->c, out));
 }
 
 typedef void (*hole_fn)(struct emitter *e, const char *arg, struct buf *out);
@@ -1221,27 +1228,36 @@ static const struct {
     const char *key; /* a trailing '#' is a digit or letter that becomes the argument */
     hole_fn f;
 } holes[] = {
-    {"parampart", hole_parampart}, {"argpart", hole_argpart}, {"paramjoin", hole_paramjoin}, {"argjoin", hole_argjoin},
-    {"x", hole_x}, {"add", hole_add}, {"scatter", hole_add}, {"decodebatch", hole_decodebatch},
-    {"decodefirst", hole_decodefirst}, {"element", hole_element}, {"mergepart", hole_mergepart}, {"last0", hole_last},
-    {"hlast0", hole_hlast}, {"N#", hole_N}, {"scanbegin", hole_scanbegin}, {"before", hole_before}, {"after",
-        hole_after},
-    {"J", hole_J}, {"mergev", hole_mergev}, {"exclusive", hole_exclusive}, {"exclusivesm", hole_exclusivesm},
-    {"running", hole_running}, {"score", hole_score}, {"value", hole_value},
-    {"aligned", hole_aligned}, {"step4", hole_step4}, {"map4", hole_map4},
-    {"decodeout", hole_decodeout}, {"total", hole_total}, {"decode#", hole_decode}, {"loops#", hole_loops},
-        {"endloops#", hole_endloops}, {"begin", hole_begin}, {"step", hole_step},
-    {"end", hole_end}, {"shflx", hole_shflx}, {"shfl", hole_shfl}, {"smem", hole_smem}, {"put", hole_put}, {"get",
-        hole_get},
-    {"merge", hole_merge}, {"identity", hole_identity}, {"store", hole_store}, {"write", hole_write}, {"batch",
-        hole_batch},
-    {"product", hole_product}, {"params", hole_params}, {"args", hole_args}, {"out", hole_out}, {"Bm", hole_Bm},
-        {"B1", hole_B1},
-    {"BH", hole_BH}, {"n#", hole_n}, {"h#", hole_h}, {"A", hole_A}, {"T", hole_T}, {"k", hole_k},
-    {"B", hole_number}, {"C", hole_number}, {"D", hole_number}};
+    {"parampart", emit_hole_parampart}, {"argpart", emit_hole_argpart}, {"paramjoin", emit_hole_paramjoin},
+    {"argjoin", emit_hole_argjoin},
+    {"x", emit_hole_x}, {"add", emit_hole_add}, {"scatter", emit_hole_add}, {"decodebatch", emit_hole_decodebatch},
+    {"decodefirst", emit_hole_decodefirst}, {"element", emit_hole_element}, {"mergepart", emit_hole_mergepart},
+    {"last0", emit_hole_last},
+    {"hlast0", emit_hole_hlast}, {"N#", emit_hole_N}, {"scanbegin", emit_hole_scanbegin}, {"before", emit_hole_before},
+    {"after",
+        emit_hole_after},
+    {"J", emit_hole_J}, {"mergev", emit_hole_mergev}, {"exclusive", emit_hole_exclusive},
+    {"exclusivesm", emit_hole_exclusivesm},
+    {"running", emit_hole_running}, {"score", emit_hole_score}, {"value", emit_hole_value},
+    {"aligned", emit_hole_aligned}, {"step4", emit_hole_step4}, {"map4", emit_hole_map4},
+    {"decodeout", emit_hole_decodeout}, {"total", emit_hole_total}, {"decode#", emit_hole_decode},
+    {"loops#", emit_hole_loops},
+        {"endloops#", emit_hole_endloops}, {"begin", emit_hole_begin}, {"step", emit_hole_step},
+    {"end", emit_hole_end}, {"shflx", emit_hole_shflx}, {"shfl", emit_hole_shfl}, {"smem", emit_hole_smem},
+    {"put", emit_hole_put}, {"get",
+        emit_hole_get},
+    {"merge", emit_hole_merge}, {"identity", emit_hole_identity}, {"store", emit_hole_store},
+    {"write", emit_hole_write}, {"batch",
+        emit_hole_batch},
+    {"product", emit_hole_product}, {"params", emit_hole_params}, {"args", emit_hole_args}, {"out", emit_hole_out},
+    {"Bm", emit_hole_Bm},
+        {"B1", emit_hole_B1},
+    {"BH", emit_hole_BH}, {"n#", emit_hole_n}, {"h#", emit_hole_h}, {"A", emit_hole_A}, {"T", emit_hole_T},
+    {"k", emit_hole_k},
+    {"B", emit_hole_number}, {"C", emit_hole_number}, {"D", emit_hole_number}};
 
 /* A parenthesised argument behind a hole, itself expanded; returns the place behind it. */
-static const char *argument(struct emitter *e, const char *p, char **ret)
+static const char *emit_argument(struct emitter *e, const char *p, char **ret)
 {
     const char *q = p + 1;
     struct buf b;
@@ -1250,13 +1266,13 @@ static const char *argument(struct emitter *e, const char *p, char **ret)
     while (depth)
         depth += *q == '(' ? 1 : *q == ')' ? -1 : 0, q++;
     buf_init(&b, BUF_MAX_TEXT);
-    expand(e, arena_strndup(&e->arena, p + 1, (size_t)(q - p - 2)), &b);
+    emit_expand(e, arena_strndup(&e->arena, p + 1, (size_t)(q - p - 2)), &b);
     *ret = arena_strdup(&e->arena, b.p);
     buf_free(&b);
     return q;
 }
 
-static const char *expand_hole(struct emitter *e, const char *p, struct buf *out)
+static const char *emit_expand_hole(struct emitter *e, const char *p, struct buf *out)
 {
     size_t n = 0;
     char key[16], *arg;
@@ -1272,11 +1288,11 @@ static const char *expand_hole(struct emitter *e, const char *p, struct buf *out
         if (digit ? n != m || strncmp(key, want, m - 1) : strcmp(key, want))
             continue;
         if (digit)
-            arg = format(e, "%c", key[n - 1]);
-        else if (holes[i].f == hole_number)
-            arg = format(e, "%s", key);
-        else if (p[n] == '(' && holes[i].f != hole_k)
-            return holes[i].f(e, (p = argument(e, p + n, &arg), arg), out), p;
+            arg = emit_format(e, "%c", key[n - 1]);
+        else if (holes[i].f == emit_hole_number)
+            arg = emit_format(e, "%s", key);
+        else if (p[n] == '(' && holes[i].f != emit_hole_k)
+            return holes[i].f(e, (p = emit_argument(e, p + n, &arg), arg), out), p;
         else
             arg = "";
         holes[i].f(e, arg, out);
@@ -1286,22 +1302,22 @@ static const char *expand_hole(struct emitter *e, const char *p, struct buf *out
     return p + n;
 }
 
-static void expand_stats(struct emitter *e, const char *text, struct buf *out)
+static void emit_expand_stats(struct emitter *e, const char *text, struct buf *out)
 {
     for (e->stat = 0; e->stat < e->k->n_stats; e->stat++)
-        expand(e, text, out);
+        emit_expand(e, text, out);
     e->stat = -1;
 }
 
-static void expand(struct emitter *e, const char *text, struct buf *out)
+static void emit_expand(struct emitter *e, const char *text, struct buf *out)
 {
     for (const char *p = text; *p;) {
         if (p[0] == '%' && p[1] == '{') {
             const char *end = strstr(p, "%}");
-            expand_stats(e, arena_strndup(&e->arena, p + 2, (size_t)(end - p - 2)), out);
+            emit_expand_stats(e, arena_strndup(&e->arena, p + 2, (size_t)(end - p - 2)), out);
             p = end + 2;
         } else if (*p == '$') {
-            p = expand_hole(e, p + 1, out);
+            p = emit_expand_hole(e, p + 1, out);
         } else {
             buf_addc(out, *p++);
         }
@@ -1310,7 +1326,7 @@ static void expand(struct emitter *e, const char *text, struct buf *out)
 
 /* ---- the whole ---- */
 
-static void add_allocation(struct emitter *e, struct buf *host)
+static void emit_add_allocation(struct emitter *e, struct buf *host)
 {
     const struct tdesc *o = &e->k->out_t;
     bool atomic = e->s->flags & SCHED_ATOMIC;
@@ -1338,28 +1354,28 @@ static void add_allocation(struct emitter *e, struct buf *host)
                  ".dtype(torch::kFloat32)");
 }
 
-static void add_host_sizes(struct emitter *e, struct buf *host)
+static void emit_add_host_sizes(struct emitter *e, struct buf *host)
 {
     for (int d = 0; d < e->k->n_dims && e->p->sizes == SIZES_PARAMS; d++)
         if (e->host[d])
             buf_addf(host, "int %s = %s;\n", e->sym[d], e->host[d]);
 }
 
-static void mark_all_repeated(struct nest *k)
+static void emit_mark_all_repeated(struct nest *k)
 {
     for (int i = 0; i < k->n_stats; i++)
-        mark_repeated(k->stat[i].elem, k->stat[i].elem);
-    mark_repeated(k->out, k->out);
+        emit_mark_repeated(k->stat[i].elem, k->stat[i].elem);
+    emit_mark_repeated(k->out, k->out);
 }
 
 /* "$sizes" comes last: what is needed is known when the kernel is written. */
-static void replace_sizes(struct emitter *e, const char *text, struct buf *out)
+static void emit_replace_sizes(struct emitter *e, const char *text, struct buf *out)
 {
     const char *at;
 
     while ((at = strstr(text, "$sizes"))) {
         buf_add(out, text, (size_t)(at - text));
-        add_sizes(e, out);
+        emit_add_sizes(e, out);
         text = at + 6;
     }
     buf_adds(out, text);
@@ -1373,14 +1389,14 @@ void emit_nest(const struct nest *k, const struct sched *s, const struct placing
     struct buf kernel, launch;
 
     buf_init(&kernel, BUF_MAX_TEXT), buf_init(&launch, BUF_MAX_TEXT), buf_init(&e.helpers, BUF_MAX_TEXT);
-    mark_all_repeated(own);
-    name_sizes(&e);
-    name_dims(&e);
-    expand(&e, s->kernel, &kernel);
-    expand(&e, s->launch, &launch);
+    emit_mark_all_repeated(own);
+    emit_name_sizes(&e);
+    emit_name_dims(&e);
+    emit_expand(&e, s->kernel, &kernel);
+    emit_expand(&e, s->launch, &launch);
     buf_adds(device, e.helpers.p);
-    replace_sizes(&e, kernel.p, device);
-    add_host_sizes(&e, host);
+    emit_replace_sizes(&e, kernel.p, device);
+    emit_add_host_sizes(&e, host);
     buf_addf(host, "%s\n", launch.p);
     buf_free(&kernel), buf_free(&launch), buf_free(&e.helpers);
     arena_free(&e.arena);
@@ -1390,6 +1406,6 @@ void emit_allocation(const struct nest *k, const struct sched *s, const struct p
 {
     struct emitter e = {.k = k, .s = s, .p = p};
 
-    add_allocation(&e, host);
+    emit_add_allocation(&e, host);
     arena_free(&e.arena);
 }

@@ -44,7 +44,7 @@ void entropy_free(struct entropy *e)
     free(e);
 }
 
-static struct count *slot_of(struct count *v, size_t cap, uint64_t key)
+static struct count *entropy_slot_of(struct count *v, size_t cap, uint64_t key)
 {
     size_t i = key & (cap - 1);
 
@@ -53,53 +53,53 @@ static struct count *slot_of(struct count *v, size_t cap, uint64_t key)
     return &v[i];
 }
 
-static void grow(struct table *t)
+static void entropy_grow(struct table *t)
 {
     size_t cap = t->cap ? 2 * t->cap : 4096;
     struct count *v = xcalloc(cap, sizeof *v);
 
     for (size_t i = 0; i < t->cap; i++)
         if (t->v[i].key)
-            *slot_of(v, cap, t->v[i].key) = t->v[i];
+            *entropy_slot_of(v, cap, t->v[i].key) = t->v[i];
     free(t->v);
     t->v = v, t->cap = cap;
 }
 
 /* The counter of a key, made where there is none. Valid until the next call. */
-static struct count *count_of(struct table *t, uint64_t key)
+static struct count *entropy_count_of(struct table *t, uint64_t key)
 {
     struct count *c;
 
     if (2 * t->n >= t->cap)
-        grow(t);
+        entropy_grow(t);
     key |= 1; // zero is an empty slot
-    c = slot_of(t->v, t->cap, key);
+    c = entropy_slot_of(t->v, t->cap, key);
     if (!c->key)
         c->key = key, t->n++;
     return c;
 }
 
 /* Each order hashes with a seed of its own. */
-static uint64_t context_key(const unsigned char *at, int order)
+static uint64_t entropy_context_key(const unsigned char *at, int order)
 {
     return hash64(at - order, (size_t)order, 50 + (uint64_t)order);
 }
 
-static uint64_t pair_key(uint64_t context, unsigned char byte)
+static uint64_t entropy_pair_key(uint64_t context, unsigned char byte)
 {
     return (context ^ (uint64_t)(byte + 1) * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
 }
 
 /* Probability of *at behind the bytes in front of it, of which there are 'before'; counts it. */
-static double learn(struct table *t, const unsigned char *at, size_t before)
+static double entropy_learn(struct table *t, const unsigned char *at, size_t before)
 {
     double p = 1.0 / 256;
 
     for (int k = 0; k < N_ORDERS && (size_t)orders[k] <= before; k++) {
-        uint64_t context = context_key(at, orders[k]);
-        struct count *pair = count_of(t, pair_key(context, *at)), *c;
+        uint64_t context = entropy_context_key(at, orders[k]);
+        struct count *pair = entropy_count_of(t, entropy_pair_key(context, *at)), *c;
         uint32_t had = pair->n++;
-        c = count_of(t, context);
+        c = entropy_count_of(t, context);
         if (c->n)
             p = (had + c->distinct * p) / (c->n + c->distinct);
         c->n++, c->distinct += !had;
@@ -107,13 +107,13 @@ static double learn(struct table *t, const unsigned char *at, size_t before)
     return p;
 }
 
-static void read_text(struct entropy *e, const char *text, size_t from)
+static void entropy_read_text(struct entropy *e, const char *text, size_t from)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t n = strlen(text);
 
     for (size_t i = 0; i < n; i++) {
-        double p = learn(&e->counts, s + i, i);
+        double p = entropy_learn(&e->counts, s + i, i);
         if (i >= from && e->seen >= SKIPPED)
             e->nats -= log(p), e->measured++;
     }
@@ -131,12 +131,12 @@ void entropy_add(struct entropy *e, const char *request, const char *answer)
     char *both;
 
     e->records++;
-    count_of(&e->requests, hash64(request, strlen(request), 1))->n++;
-    count_of(&e->answers, hash64(answer, strlen(answer), 1))->n++;
+    entropy_count_of(&e->requests, hash64(request, strlen(request), 1))->n++;
+    entropy_count_of(&e->answers, hash64(answer, strlen(answer), 1))->n++;
     if (entropy_is_full(e))
         return;
     both = xasprintf("%s\n%s", request, answer);
-    read_text(e, both, strlen(request) + 1);
+    entropy_read_text(e, both, strlen(request) + 1);
     free(both);
 }
 

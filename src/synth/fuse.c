@@ -6,7 +6,7 @@
 const char *const fusion_names[N_FUSIONS] = {"none", "epilogue", "all"};
 
 /* One operand for each value: a value that a node reads twice is one pointer. */
-static void lower_node(const struct dag *g, int n, struct arena *a, struct kernel *ret)
+static void fuse_lower_node(const struct dag *g, int n, struct arena *a, struct kernel *ret)
 {
     const struct dag_node *p = &g->node[n];
 
@@ -18,13 +18,13 @@ static void lower_node(const struct dag *g, int n, struct arena *a, struct kerne
     ret->s = NULL;
 }
 
-static void remove_kernel(struct kernels *k, int i)
+static void fuse_remove_kernel(struct kernels *k, int i)
 {
     memmove(k->k + i, k->k + i + 1, sizeof *k->k * (size_t)(k->n - i - 1));
     k->n--;
 }
 
-static int operand_of(const struct nest *k, int value)
+static int fuse_operand_of(const struct nest *k, int value)
 {
     for (int i = 0; i < k->n_in; i++)
         if (k->in[i].value == value)
@@ -32,59 +32,59 @@ static int operand_of(const struct nest *k, int value)
     return -1;
 }
 
-static int readers(const struct kernels *k, int value)
+static int fuse_readers(const struct kernels *k, int value)
 {
     int n = 0;
 
     for (int i = 0; i < k->n; i++)
-        n += operand_of(&k->k[i].nest, value) >= 0;
+        n += fuse_operand_of(&k->k[i].nest, value) >= 0;
     return n;
 }
 
-static bool may_append(const struct nest *k)
+static bool fuse_may_append(const struct nest *k)
 {
     return k->class != NEST_SCATTER;
 }
 
 /* The map at i joins the kernel that makes one of its operands, if nothing else reads that. */
-static bool append_at(struct kernels *k, int i)
+static bool fuse_append_at(struct kernels *k, int i)
 {
     struct kernel *c = &k->k[i];
 
     for (int j = 0; c->nest.class == NEST_MAP && j < i; j++) {
-        int at = operand_of(&c->nest, k->k[j].out);
+        int at = fuse_operand_of(&c->nest, k->k[j].out);
         struct nest trial;
-        if (at < 0 || readers(k, k->k[j].out) != 1 || !may_append(&k->k[j].nest))
+        if (at < 0 || fuse_readers(k, k->k[j].out) != 1 || !fuse_may_append(&k->k[j].nest))
             continue;
         trial = k->k[j].nest;
         if (nest_append(&trial, &c->nest, at) < 0)
             continue;
         c->nest = trial;
         nest_unify(&c->nest);
-        remove_kernel(k, j);
+        fuse_remove_kernel(k, j);
         return true;
     }
     return false;
 }
 
-static bool may_inline(const struct nest *producer, const struct nest *k)
+static bool fuse_may_inline(const struct nest *producer, const struct nest *k)
 {
     return producer->class == NEST_MAP && k->class != NEST_ATTEND && nest_is_pure_map(producer);
 }
 
-static bool inline_at(struct kernels *k, int j)
+static bool fuse_inline_at(struct kernels *k, int j)
 {
-    for (int i = j + 1; i < k->n && readers(k, k->k[j].out) == 1; i++) {
-        int at = operand_of(&k->k[i].nest, k->k[j].out);
+    for (int i = j + 1; i < k->n && fuse_readers(k, k->k[j].out) == 1; i++) {
+        int at = fuse_operand_of(&k->k[i].nest, k->k[j].out);
         struct nest trial;
-        if (at < 0 || !may_inline(&k->k[j].nest, &k->k[i].nest))
+        if (at < 0 || !fuse_may_inline(&k->k[j].nest, &k->k[i].nest))
             continue;
         trial = k->k[i].nest;
         if (nest_inline(&trial, at, &k->k[j].nest) < 0)
             return false;
         k->k[i].nest = trial;
         nest_unify(&k->k[i].nest);
-        remove_kernel(k, j);
+        fuse_remove_kernel(k, j);
         return true;
     }
     return false;
@@ -94,11 +94,11 @@ void fuse(const struct dag *g, enum fusion level, struct arena *a, struct kernel
 {
     ret->n = 0;
     for (int n = 0; n < g->n_nodes; n++)
-        lower_node(g, n, a, &ret->k[ret->n++]);
+        fuse_lower_node(g, n, a, &ret->k[ret->n++]);
     for (int i = 0; level >= FUSE_EPILOGUE && i < ret->n;)
-        i = append_at(ret, i) ? 0 : i + 1;
+        i = fuse_append_at(ret, i) ? 0 : i + 1;
     for (int j = 0; level >= FUSE_ALL && j < ret->n;)
-        j = inline_at(ret, j) ? 0 : j + 1;
+        j = fuse_inline_at(ret, j) ? 0 : j + 1;
     for (int i = 0; i < ret->n; i++)
         nest_collapse(&ret->k[i].nest);
 }

@@ -33,7 +33,7 @@ bool heldout_graph(uint64_t hash)
     return hash % 8 == 0;
 }
 
-static bool is_listed(const char *name, const char *const list[], size_t n)
+static bool heldout_is_listed(const char *name, const char *const list[], size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(name, list[i]))
@@ -43,9 +43,9 @@ static bool is_listed(const char *name, const char *const list[], size_t n)
 
 enum op_class heldout_name_class(const char *name)
 {
-    if (is_listed(name, unseen, sizeof unseen / sizeof *unseen))
+    if (heldout_is_listed(name, unseen, sizeof unseen / sizeof *unseen))
         return OP_UNSEEN;
-    return is_listed(name, known, sizeof known / sizeof *known) ? OP_KNOWN : OP_TAUGHT;
+    return heldout_is_listed(name, known, sizeof known / sizeof *known) ? OP_KNOWN : OP_TAUGHT;
 }
 
 enum op_class heldout_class(const struct opdef *op)
@@ -95,7 +95,7 @@ bool heldout_has_attribute(const struct dag *g)
 }
 
 /* -1 if the operator has none of this kind. Whether a spelling is a module decides what is a parameter: that stays. */
-static int other_spelling(const struct dag_node *p, bool held, struct rng *r)
+static int heldout_other_spelling(const struct dag_node *p, bool held, struct rng *r)
 {
     const struct opdef *op = p->c.op;
     bool module = op->spell[p->spelling].init != NULL;
@@ -112,7 +112,7 @@ bool heldout_spell(struct dag *g, bool held, struct rng *r)
     int changed = 0;
 
     for (int n = 0; n < g->n_nodes; n++) {
-        int s = other_spelling(&g->node[n], held, r);
+        int s = heldout_other_spelling(&g->node[n], held, r);
         if (s < 0 && !held && heldout_spelling(g->node[n].c.op, g->node[n].spelling))
             return false;
         if (s >= 0)

@@ -15,7 +15,7 @@
 #define BROADCAST_ONE_IN 4 /* of maps with a broadcast operand: what they teach is mostly about shapes */
 
 /* A graph that one kernel computes, and that kernel; its answer so far. */
-struct question {
+struct knowledge_question {
     const struct problem_source *s;
     const struct dag *g;
     struct kernels *k;
@@ -26,7 +26,7 @@ struct question {
 };
 
 /* The question says all that the answer needs: no number stands in a module alone. */
-static bool is_said(const struct dag *g)
+static bool knowledge_is_said(const struct dag *g)
 {
     for (int n = 0; n < g->n_nodes; n++) {
         const char *init = g->node[n].c.op->spell[g->node[n].spelling].init;
@@ -37,7 +37,7 @@ static bool is_said(const struct dag *g)
 }
 
 /* Of a map over all elements alike no shape is needed. */
-static bool needs_shapes(const struct nest *k)
+static bool knowledge_needs_shapes(const struct nest *k)
 {
     return k->class != NEST_MAP || k->n_dims != 1;
 }
@@ -45,7 +45,7 @@ static bool needs_shapes(const struct nest *k)
 /* ---- what is asked about ---- */
 
 /* The lines of forward() between "def forward" and its end. */
-static void add_torch(const struct question *q, struct buf *out)
+static void knowledge_add_torch(const struct knowledge_question *q, struct buf *out)
 {
     struct program_style style = {0};
     struct buf task;
@@ -60,7 +60,7 @@ static void add_torch(const struct question *q, struct buf *out)
     buf_free(&task);
 }
 
-static void add_shapes(const struct dag *g, struct buf *out)
+static void knowledge_add_shapes(const struct dag *g, struct buf *out)
 {
     bool first = true;
 
@@ -75,19 +75,19 @@ static void add_shapes(const struct dag *g, struct buf *out)
         }
 }
 
-static const char *language(const struct question *q, bool fence)
+static const char *knowledge_language(const struct knowledge_question *q, bool fence)
 {
-    return q->s->o->voice.musa ? (fence ? "musa" : "MUSA") : fence ? "cuda" : "CUDA";
+    return q->s->o->prompt_format.musa ? (fence ? "musa" : "MUSA") : fence ? "cuda" : "CUDA";
 }
 
 /* ---- answers ---- */
 
-static void add_fenced(const struct question *q, const char *text, struct buf *out)
+static void knowledge_add_fenced(const struct knowledge_question *q, const char *text, struct buf *out)
 {
-    buf_addf(out, "```%s\n%s```", language(q, true), text);
+    buf_addf(out, "```%s\n%s```", knowledge_language(q, true), text);
 }
 
-static struct as *guard_of(const struct question *q)
+static struct as *knowledge_guard_of(const struct knowledge_question *q)
 {
     struct as *x = q->kernel->body;
 
@@ -97,107 +97,108 @@ static struct as *guard_of(const struct question *q)
 }
 
 /* Where the list starts that makes one output: behind the kernel's own guard, or in it. NULL: there is no guard. */
-static struct as **element_of(const struct question *q)
+static struct as **knowledge_element_of(const struct knowledge_question *q)
 {
-    struct as *x = guard_of(q);
+    struct as *x = knowledge_guard_of(q);
 
     return !x ? NULL : x->body && x->body->kind == AS_RETURN ? &x->next : &x->body;
 }
 
-static bool add_statements(const struct question *q, struct buf *out)
+static bool knowledge_add_statements(const struct knowledge_question *q, struct buf *out)
 {
     static const struct ast_style plain;
-    struct as **x = element_of(q);
+    struct as **x = knowledge_element_of(q);
 
     for (const struct as *p = x ? *x : NULL; p; p = p->next)
         as_print(p, 0, &plain, out);
     return out->n > 0;
 }
 
-static bool answer_statements(struct question *q)
+static bool knowledge_answer_statements(struct knowledge_question *q)
 {
     struct buf b;
     bool good;
 
     buf_init(&b, BUF_MAX_TEXT);
-    good = add_statements(q, &b);
+    good = knowledge_add_statements(q, &b);
     if (good)
-        add_fenced(q, b.p, &q->answer);
+        knowledge_add_fenced(q, b.p, &q->answer);
     buf_free(&b);
     return good;
 }
 
 /* The kernel without its statements goes into the question. */
-static bool answer_frame(struct question *q)
+static bool knowledge_answer_frame(struct knowledge_question *q)
 {
     static const struct ast_style plain;
-    struct as **x = element_of(q), *all = x ? *x : NULL, gap = {.kind = AS_COMMENT, .s = "..."};
+    struct as **x = knowledge_element_of(q), *all = x ? *x : NULL, gap = {.kind = AS_COMMENT, .s = "..."};
     struct afun alone = *q->kernel;
     struct buf b;
 
-    if (!answer_statements(q))
+    if (!knowledge_answer_statements(q))
         return false;
     buf_init(&b, BUF_MAX_TEXT);
     *x = &gap, alone.next = NULL;
     ast_print(&alone, &plain, &b);
     *x = all;
     buf_addc(&q->ask, '\n');
-    add_fenced(q, b.p, &q->ask);
+    knowledge_add_fenced(q, b.p, &q->ask);
     buf_free(&b);
     return true;
 }
 
-static bool expr_is_scalar(const struct ax *x)
+static bool knowledge_expr_is_scalar(const struct ax *x)
 {
     bool all = !x || x->kind != AX_INDEX || ax_is_id(x->kid[1], "i");
 
     for (int i = 0; all && x && i < x->n; i++)
-        all = expr_is_scalar(x->kid[i]);
+        all = knowledge_expr_is_scalar(x->kid[i]);
     return all;
 }
 
 /* Every tensor is read and written at i alone. */
-static bool is_scalar(const struct as *x)
+static bool knowledge_is_scalar(const struct as *x)
 {
     for (; x; x = x->next)
-        if (!expr_is_scalar(x->e) || !expr_is_scalar(x->e2) || !is_scalar(x->body) || !is_scalar(x->other))
+        if (!knowledge_expr_is_scalar(x->e) || !knowledge_expr_is_scalar(x->e2) || !knowledge_is_scalar(x->body) ||
+            !knowledge_is_scalar(x->other))
             return false;
     return true;
 }
 
 /* x[i] is x. */
-static struct ax *scalar_of(struct ax *x)
+static struct ax *knowledge_scalar_of(struct ax *x)
 {
     if (x && x->kind == AX_INDEX)
         return x->kid[0];
     for (int i = 0; x && i < x->n; i++)
-        x->kid[i] = scalar_of(x->kid[i]);
+        x->kid[i] = knowledge_scalar_of(x->kid[i]);
     return x;
 }
 
 /* "out[i] = e" is "return e". */
-static void scalar_statements(struct as *x)
+static void knowledge_scalar_statements(struct as *x)
 {
     for (; x; x = x->next) {
         if (x->kind == AS_EXPR && x->e->kind == AX_BINARY && !strcmp(x->e->s, "=") && x->e->kid[0]->kind == AX_INDEX) {
             x->kind = AS_RETURN;
             x->e = x->e->kid[1];
         }
-        x->e = scalar_of(x->e), x->e2 = scalar_of(x->e2);
-        scalar_statements(x->body), scalar_statements(x->other);
+        x->e = knowledge_scalar_of(x->e), x->e2 = knowledge_scalar_of(x->e2);
+        knowledge_scalar_statements(x->body), knowledge_scalar_statements(x->other);
     }
 }
 
-static bool answer_function(struct question *q)
+static bool knowledge_answer_function(struct knowledge_question *q)
 {
     static const struct ast_style plain;
-    struct as **x = element_of(q);
+    struct as **x = knowledge_element_of(q);
     struct buf b;
     bool first = true;
 
-    if (needs_shapes(&q->k->k[0].nest) || !x || !is_scalar(*x))
+    if (knowledge_needs_shapes(&q->k->k[0].nest) || !x || !knowledge_is_scalar(*x))
         return false;
-    scalar_statements(*x);
+    knowledge_scalar_statements(*x);
     buf_init(&b, BUF_MAX_TEXT);
     buf_adds(&b, "__device__ float f(");
     for (int i = 0; i < q->kernel->n_param; i++)
@@ -209,58 +210,59 @@ static bool answer_function(struct question *q)
     for (const struct as *p = *x; p; p = p->next)
         as_print(p, 1, &plain, &b);
     buf_adds(&b, "}\n");
-    add_fenced(q, b.p, &q->answer);
+    knowledge_add_fenced(q, b.p, &q->answer);
     buf_free(&b);
     return true;
 }
 
 /* Where one statement does it. */
-static bool answer_expression(struct question *q)
+static bool knowledge_answer_expression(struct knowledge_question *q)
 {
-    struct as **x = element_of(q);
+    struct as **x = knowledge_element_of(q);
 
-    if (needs_shapes(&q->k->k[0].nest) || !x || !*x || (*x)->next || (*x)->kind != AS_EXPR || !is_scalar(*x))
+    if (knowledge_needs_shapes(&q->k->k[0].nest) || !x || !*x || (*x)->next || (*x)->kind != AS_EXPR ||
+        !knowledge_is_scalar(*x))
         return false;
-    scalar_statements(*x);
+    knowledge_scalar_statements(*x);
     ax_print((*x)->e, NULL, &q->answer);
     return true;
 }
 
-static bool answer_formula(struct question *q)
+static bool knowledge_answer_formula(struct knowledge_question *q)
 {
     return q->g->n_nodes == 1 && q->g->node[0].c.op->expr && wording_formula(&q->g->node[0].c, &q->answer);
 }
 
 /* ---- forms ---- */
 
-static const struct form {
+static const struct knowledge_form {
     const char *before, *behind; /* the language's name: "Write these statements in CUDA." */
-    bool (*answer)(struct question *q);
+    bool (*answer)(struct knowledge_question *q);
 } forms[WORDINGS] = {
-    {"Write these statements in ", ".", answer_statements},
-    {"What does one thread do for one output? Answer in ", ".", answer_statements},
-    {"Translate to ", ", for a single output.", answer_statements},
-    {"Fill in the body of the ", " kernel.", answer_frame},
-    {"Which statements are missing in the ", " kernel below?", answer_frame},
-    {"As a __device__ function of one element, in ", ":", answer_function},
-    {"As one expression of ", ":", answer_expression},
-    {"What is computed here? A formula, not ", ".", answer_formula},
+    {"Write these statements in ", ".", knowledge_answer_statements},
+    {"What does one thread do for one output? Answer in ", ".", knowledge_answer_statements},
+    {"Translate to ", ", for a single output.", knowledge_answer_statements},
+    {"Fill in the body of the ", " kernel.", knowledge_answer_frame},
+    {"Which statements are missing in the ", " kernel below?", knowledge_answer_frame},
+    {"As a __device__ function of one element, in ", ":", knowledge_answer_function},
+    {"As one expression of ", ":", knowledge_answer_expression},
+    {"What is computed here? A formula, not ", ".", knowledge_answer_formula},
 };
 
 /* The question stands in front of what its answer may add to it. */
-static bool ask(struct question *q, int form)
+static bool knowledge_ask(struct knowledge_question *q, int form)
 {
     buf_clear(&q->ask), buf_clear(&q->answer);
-    buf_addf(&q->ask, "%s%s%s\n```python\n", forms[form].before, language(q, false), forms[form].behind);
-    add_torch(q, &q->ask);
+    buf_addf(&q->ask, "%s%s%s\n```python\n", forms[form].before, knowledge_language(q, false), forms[form].behind);
+    knowledge_add_torch(q, &q->ask);
     buf_adds(&q->ask, "```");
-    if (needs_shapes(&q->k->k[0].nest))
-        add_shapes(q->g, &q->ask);
+    if (knowledge_needs_shapes(&q->k->k[0].nest))
+        knowledge_add_shapes(q->g, &q->ask);
     return forms[form].answer(q);
 }
 
 /* One kernel, of which one thread makes one output; its first schedule. */
-static bool make_kernel(struct question *q, struct rng *r)
+static bool knowledge_make_kernel(struct knowledge_question *q, struct rng *r)
 {
     struct program_style style = {.sizes = SIZES_PARAMS, .terse = true};
     struct err e = ERR_INIT;
@@ -269,7 +271,8 @@ static bool make_kernel(struct question *q, struct rng *r)
     fuse(q->g, FUSE_ALL, &q->a, q->k);
     if (q->k->n != 1 || fuse_schedule(q->k, NULL) < 0)
         return false;
-    if (needs_shapes(&q->k->k[0].nest) && q->k->k[0].nest.class == NEST_MAP && draw_below(r, BROADCAST_ONE_IN))
+    if (knowledge_needs_shapes(&q->k->k[0].nest) && q->k->k[0].nest.class == NEST_MAP &&
+        draw_below(r, BROADCAST_ONE_IN))
         return false;
     q->f = program_cuda(q->g, q->k, &style, &q->a, &e);
     for (q->kernel = q->f; q->kernel && !(q->kernel->name && strstr(q->kernel->type, "__global__"));)
@@ -277,7 +280,7 @@ static bool make_kernel(struct question *q, struct rng *r)
     return q->kernel != NULL;
 }
 
-static json_t *record_of(const struct question *q, int index)
+static json_t *knowledge_record_of(const struct knowledge_question *q, int index)
 {
     char id[64], hash[17];
     json_t *m = prompt_start(q->ask.p);
@@ -291,19 +294,19 @@ static json_t *record_of(const struct question *q, int index)
 }
 
 /* In the form that is drawn, or where that does not suit as statements. */
-static json_t *ask_about(const struct problem_source *s, const struct dag *g, struct rng *r, int index)
+static json_t *knowledge_ask_about(const struct problem_source *s, const struct dag *g, struct rng *r, int index)
 {
-    struct question q = {.s = s, .g = g};
-    int form = wording_draw(r, s->o->voice.wordings);
+    struct knowledge_question q = {.s = s, .g = g};
+    int form = wording_draw(r, s->o->prompt_format.wordings);
     json_t *v = NULL;
 
     buf_init(&q.ask, BUF_MAX_TEXT), buf_init(&q.answer, BUF_MAX_TEXT);
-    if (make_kernel(&q, r)) {
-        if (forms[form].answer == answer_frame)
-            wording_names(q.f, wording_draw(r, s->o->voice.wordings));
-        if ((ask(&q, form) || ask(&q, 0)) && q.answer.n < MAX_ANSWER &&
+    if (knowledge_make_kernel(&q, r)) {
+        if (forms[form].answer == knowledge_answer_frame)
+            wording_names(q.f, wording_draw(r, s->o->prompt_format.wordings));
+        if ((knowledge_ask(&q, form) || knowledge_ask(&q, 0)) && q.answer.n < MAX_ANSWER &&
             graph_set_add(s->asked, hash64(q.ask.p, q.ask.n, 1)))
-            v = record_of(&q, index);
+            v = knowledge_record_of(&q, index);
     }
     buf_free(&q.ask), buf_free(&q.answer);
     arena_free(&q.a);
@@ -321,9 +324,9 @@ json_t *knowledge_record(const struct problem_source *s, int index)
     rng_seed(&r, s->o->seed, (uint64_t)99 << 48 | (uint64_t)index);
     for (int tries = 0; tries < 2000 && !v; tries++) {
         dag_draw(s->table[OP_KNOWN], &r, &l, g);
-        if (!heldout_graph(dag_hash(g, false)) && heldout_spell(g, false, &r) && is_said(g) &&
+        if (!heldout_graph(dag_hash(g, false)) && heldout_spell(g, false, &r) && knowledge_is_said(g) &&
             !heldout_has_attribute(g))
-            v = ask_about(s, g, &r, index);
+            v = knowledge_ask_about(s, g, &r, index);
     }
     free(g);
     return v;

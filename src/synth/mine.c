@@ -59,7 +59,7 @@ struct miner {
     struct progress progress;
 };
 
-static void count(json_t *o, const char *key)
+static void mine_count(json_t *o, const char *key)
 {
     json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
 }
@@ -67,7 +67,7 @@ static void count(json_t *o, const char *key)
 /* ---- conversations ---- */
 
 /* Consumes req. A reply is new; NULL with *late where the child was too slow or died, NULL without where we are ill. */
-static json_t *ask(struct child *c, json_t *req, double seconds, bool *late, struct err *e)
+static json_t *mine_ask(struct child *c, json_t *req, double seconds, bool *late, struct err *e)
 {
     enum frame_fault fault = FRAME_OK;
     double deadline = now_s() + seconds;
@@ -87,30 +87,30 @@ static json_t *ask(struct child *c, json_t *req, double seconds, bool *late, str
     return reply;
 }
 
-static int start_child(struct miner *m, struct child **ret, struct err *e)
+static int mine_start_child(struct miner *m, struct child **ret, struct err *e)
 {
     struct child_spec spec = {.role = "mine", .jail = {.memory_bytes = (size_t)4 << 30, .no_exec = true}};
 
     return forkserver_spawn(m->fs, &spec, ret, e);
 }
 
-static json_t *ask_reader(struct miner *m, json_t *req, struct err *e)
+static json_t *mine_ask_reader(struct miner *m, json_t *req, struct err *e)
 {
     bool late;
-    json_t *reply = ask(m->reader, req, 120, &late, e);
+    json_t *reply = mine_ask(m->reader, req, 120, &late, e);
 
     if (late)
         err_set(e, ERR_ENV, "the process that reads the tree has ended; free memory and run this command again");
     return reply;
 }
 
-static json_t *refusal(const char *reason, const char *detail)
+static json_t *mine_refusal(const char *reason, const char *detail)
 {
     return json_pack("{s:s, s:s, s:s}", "op", "refused", "reason", reason, "detail", detail);
 }
 
 /* A class is run in a child of its own. */
-static json_t *try_class(struct miner *m, const json_t *class, struct err *e)
+static json_t *mine_try_class(struct miner *m, const json_t *class, struct err *e)
 {
     const json_t *hints = json_object_get(m->hints, json_str(class, "class", ""));
     json_t *reply, *req = json_pack("{s:s, s:s, s:O*}", "op", "try", "code", json_str(class, "code", ""), "hints",
@@ -118,20 +118,20 @@ static json_t *try_class(struct miner *m, const json_t *class, struct err *e)
     struct child *c;
     bool late;
 
-    if (start_child(m, &c, e) < 0) {
+    if (mine_start_child(m, &c, e) < 0) {
         json_decref(req);
         return NULL;
     }
-    reply = ask(c, req, m->o->timeout_s, &late, e);
+    reply = mine_ask(c, req, m->o->timeout_s, &late, e);
     child_free(c);
     if (late)
-        return refusal("timeout", "it does not finish, or its process died");
+        return mine_refusal("timeout", "it does not finish, or its process died");
     return reply;
 }
 
 /* ---- what is refused after it ran ---- */
 
-static const char *fault_of(const json_t *report)
+static const char *mine_fault_of(const json_t *report)
 {
     static const char *const unfit[] = {"broken", "not_judged", "nondeterministic", "ill_conditioned",
                                         "wrong_reference", "not_finite"};
@@ -154,7 +154,7 @@ static const char *fault_of(const json_t *report)
 }
 
 /* Replaces *reply by a refusal where the judge has a finding. */
-static int lint_reply(struct miner *m, const char *name, json_t **reply, struct err *e)
+static int mine_lint_reply(struct miner *m, const char *name, json_t **reply, struct err *e)
 {
     const char *code = json_str(*reply, "code", ""), *why;
     json_t *report = NULL;
@@ -166,30 +166,30 @@ static int lint_reply(struct miner *m, const char *name, json_t **reply, struct 
     if (task_make(name, code, strlen(code), &t, e) < 0)
         return -1;
     rc = m->o->lint(&t, &report, m->o->ctx, e);
-    why = rc ? NULL : fault_of(report);
+    why = rc ? NULL : mine_fault_of(report);
     if (why) {
         const json_t *first = json_array_get(json_object_get(report, "findings"), 0);
         json_decref(*reply);
-        *reply = refusal(why, json_str(first, "message", ""));
+        *reply = mine_refusal(why, json_str(first, "message", ""));
     }
     json_decref(report);
     task_free(&t);
     return rc;
 }
 
-static int compare_reply(struct miner *m, const char *name, json_t **reply, struct err *e)
+static int mine_compare_reply(struct miner *m, const char *name, json_t **reply, struct err *e)
 {
     static const char *const layers[] = {"L0", "L2", "L3"};
     char *mined = xasprintf("mined/%s", name);
-    json_t *r = ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "compare", "name", mined, "code",
-                                        json_str(*reply, "code", "")), e);
+    json_t *r = mine_ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "compare", "name", mined, "code",
+                                             json_str(*reply, "code", "")), e);
 
     free(mined);
     if (!r)
         return -1;
     if (!json_object_get(r, "found")) { /* nobody knows what it is like */
         json_decref(*reply);
-        *reply = refusal("not_compared", json_str(r, "detail", ""));
+        *reply = mine_refusal("not_compared", json_str(r, "detail", ""));
     }
     for (size_t i = 0; i < 3; i++) {
         const char *like = json_str(json_object_get(r, "found"), layers[i], NULL);
@@ -198,7 +198,7 @@ static int compare_reply(struct miner *m, const char *name, json_t **reply, stru
             continue;
         detail = xasprintf("%s: like %s", layers[i], like);
         json_decref(*reply);
-        *reply = refusal(!strncmp(like, "mined/", 6) ? "repeated" : "contaminated", detail);
+        *reply = mine_refusal(!strncmp(like, "mined/", 6) ? "repeated" : "contaminated", detail);
         free(detail);
         break;
     }
@@ -209,7 +209,7 @@ static int compare_reply(struct miner *m, const char *name, json_t **reply, stru
 /* ---- one class ---- */
 
 /* Where hints or text change, it is another key. */
-static void key_of(const struct miner *m, const char *path, const json_t *class, char ret[65])
+static void mine_key_of(const struct miner *m, const char *path, const json_t *class, char ret[65])
 {
     char *hints = json_text(json_object_get(m->hints, json_str(class, "class", "")));
     struct sha256 h;
@@ -222,19 +222,19 @@ static void key_of(const struct miner *m, const char *path, const json_t *class,
     free(hints);
 }
 
-static void note_line(struct miner *m, const json_t *line)
+static void mine_note_line(struct miner *m, const json_t *line)
 {
     m->n.classes++;
     m->n.tasks += json_is_string(json_object_get(line, "task"));
     if (!json_is_string(json_object_get(line, "task")))
-        count(m->n.reasons, json_str(line, "reason", "?"));
+        mine_count(m->n.reasons, json_str(line, "reason", "?"));
 }
 
 /* From now on another class like it is a repetition. */
-static int accept(struct miner *m, const char *name, const char *code, struct err *e)
+static int mine_accept(struct miner *m, const char *name, const char *code, struct err *e)
 {
     char *file = xasprintf("%s/tasks/%s.py", m->o->out, name), *known = xasprintf("mined/%s", name);
-    json_t *r = ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "known", "name", known, "code", code), e);
+    json_t *r = mine_ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "known", "name", known, "code", code), e);
     int rc = r ? file_write(file, code, strlen(code), e) : -1;
 
     json_decref(r);
@@ -242,20 +242,20 @@ static int accept(struct miner *m, const char *name, const char *code, struct er
     return rc;
 }
 
-static int write_line(struct miner *m, const char *path, const char *key, const char *name, const json_t *class,
-                      const json_t *reply, struct err *e)
+static int mine_write_line(struct miner *m, const char *path, const char *key, const char *name, const json_t *class,
+                           const json_t *reply, struct err *e)
 {
     bool good = !strcmp(json_str(reply, "op", ""), "task");
     json_t *line = json_pack("{s:s, s:s, s:s, s:O, s:s?, s:s?, s:s?, s:O*}", "key", key, "path", path, "class",
                              json_str(class, "class", ""), "line", json_object_get(class, "line"), "task",
                              good ? name : NULL, "reason", good ? NULL : json_str(reply, "reason", "?"), "detail",
                              good ? NULL : json_str(reply, "detail", ""), "inputs", json_object_get(reply, "inputs"));
-    int rc = good ? accept(m, name, json_str(reply, "code", ""), e) : 0;
+    int rc = good ? mine_accept(m, name, json_str(reply, "code", ""), e) : 0;
 
     if (!rc)
         rc = jsonl_append(m->journal_path, line, e);
     if (!rc)
-        note_line(m, line);
+        mine_note_line(m, line);
     json_decref(line);
     return rc;
 }
@@ -266,34 +266,34 @@ static int mine_class(struct miner *m, const char *path, const json_t *class, st
     json_t *reply;
     int rc = 0;
 
-    key_of(m, path, class, key);
+    mine_key_of(m, path, class, key);
     if (json_object_get(m->journal, key))
-        return note_line(m, json_object_get(m->journal, key)), m->n.before++, 0;
+        return mine_note_line(m, json_object_get(m->journal, key)), m->n.before++, 0;
     name = xasprintf("%s_%.8s", json_str(class, "class", "x"), key);
     if (json_is_string(json_object_get(class, "code")))
-        reply = try_class(m, class, e);
+        reply = mine_try_class(m, class, e);
     else
-        reply = refusal(json_str(class, "reason", "?"), json_str(class, "detail", ""));
+        reply = mine_refusal(json_str(class, "reason", "?"), json_str(class, "detail", ""));
     if (!reply)
         rc = -1;
     if (!rc && !strcmp(json_str(reply, "op", ""), "task"))
-        rc = compare_reply(m, name, &reply, e);
+        rc = mine_compare_reply(m, name, &reply, e);
     if (!rc && !strcmp(json_str(reply, "op", ""), "task"))
-        rc = lint_reply(m, name, &reply, e);
+        rc = mine_lint_reply(m, name, &reply, e);
     if (!rc)
-        rc = write_line(m, path, key, name, class, reply, e);
+        rc = mine_write_line(m, path, key, name, class, reply, e);
     json_decref(reply);
     free(name);
     return rc;
 }
 
-static bool enough(const struct miner *m)
+static bool mine_enough(const struct miner *m)
 {
     return m->o->limit > 0 && m->n.classes >= m->o->limit;
 }
 
 /* The reader knows all files before the first is scanned: they import each other. */
-static int send_file(struct miner *m, const char *path, bool *readable, struct err *e)
+static int mine_send_file(struct miner *m, const char *path, bool *readable, struct err *e)
 {
     struct buf text;
     struct err why = ERR_INIT;
@@ -303,7 +303,7 @@ static int send_file(struct miner *m, const char *path, bool *readable, struct e
     buf_init(&text, MAX_FILE);
     *readable = file_read(path, &text, &why) == 0 && utf8_bad_at(text.p, text.n) == text.n;
     if (*readable) {
-        r = ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "file", "path", path, "source", text.p), e);
+        r = mine_ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "file", "path", path, "source", text.p), e);
         rc = r ? 0 : -1;
     }
     json_decref(r);
@@ -319,12 +319,12 @@ static int mine_file(struct miner *m, const char *path, bool readable, struct er
 
     m->n.files++;
     if (!readable)
-        return count(m->n.reasons, "unreadable"), 0;
-    r = ask_reader(m, json_pack("{s:s, s:s}", "op", "scan", "path", path), e);
+        return mine_count(m->n.reasons, "unreadable"), 0;
+    r = mine_ask_reader(m, json_pack("{s:s, s:s}", "op", "scan", "path", path), e);
     if (r && !strcmp(json_str(r, "op", ""), "refused"))
-        count(m->n.reasons, json_str(r, "reason", "unreadable"));
+        mine_count(m->n.reasons, json_str(r, "reason", "unreadable"));
     json_array_foreach(json_object_get(r, "classes"), i, class)
-        if (!rc && !enough(m))
+        if (!rc && !mine_enough(m))
             rc = stop_requested() ? err_set(e, ERR_STOP, "stopped; the same command continues") : mine_class(m, path,
                                                                                                         class, e);
     rc = r ? rc : -1;
@@ -334,13 +334,13 @@ static int mine_file(struct miner *m, const char *path, bool readable, struct er
 
 /* ---- folders ---- */
 
-struct files {
+struct mine_files {
     char **v;
     size_t n;
     int links; /* that were left out: they may lead out of the tree, or round in a circle */
 };
 
-static int list_files(const char *folder, int depth, struct files *f, struct err *e)
+static int mine_list_files(const char *folder, int depth, struct mine_files *f, struct err *e)
 {
     char **names;
     size_t n;
@@ -354,7 +354,7 @@ static int list_files(const char *folder, int depth, struct files *f, struct err
         if (readlink(path, target, sizeof target) >= 0) {
             f->links++;
         } else if (file_is_dir(path) && depth < 32 && strcmp(names[i], "__pycache__")) {
-            rc = list_files(path, depth + 1, f, e);
+            rc = mine_list_files(path, depth + 1, f, e);
         } else if (k > 3 && !strcmp(names[i] + k - 3, ".py")) {
             f->v = xrealloc(f->v, (f->n + 1) * sizeof *f->v);
             f->v[f->n++] = xstrdup(path);
@@ -366,7 +366,7 @@ static int list_files(const char *folder, int depth, struct files *f, struct err
 }
 
 /* Tells the reader a text that mined tasks must not be like. */
-static int make_known(struct miner *m, const char *kind, const char *path, struct err *e)
+static int mine_make_known(struct miner *m, const char *kind, const char *path, struct err *e)
 {
     struct buf text;
     char *stem = path_stem(path), *name = xasprintf("%s/%s", kind, stem);
@@ -375,7 +375,7 @@ static int make_known(struct miner *m, const char *kind, const char *path, struc
     buf_init(&text, MAX_FILE);
     rc = file_read(path, &text, e);
     if (!rc && utf8_bad_at(text.p, text.n) == text.n) {
-        json_t *r = ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "known", "name", name, "code", text.p), e);
+        json_t *r = mine_ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "known", "name", name, "code", text.p), e);
         rc = r ? 0 : -1;
         json_decref(r);
     }
@@ -384,23 +384,23 @@ static int make_known(struct miner *m, const char *kind, const char *path, struc
     return rc;
 }
 
-static int read_against(struct miner *m, struct err *e)
+static int mine_read_against(struct miner *m, struct err *e)
 {
-    struct files f = {0};
+    struct mine_files f = {0};
     int rc = 0;
 
     if (!m->o->against)
         return 0;
-    rc = list_files(m->o->against, 0, &f, e);
+    rc = mine_list_files(m->o->against, 0, &f, e);
     if (!rc && !f.n)
         rc = err_set(e, ERR_INPUT, "'%s' has no task files; give a checkout of KernelBench", m->o->against);
     for (size_t i = 0; i < f.n && !rc; i++)
-        rc = make_known(m, "against", f.v[i], e);
+        rc = mine_make_known(m, "against", f.v[i], e);
     names_free(f.v, f.n);
     return rc;
 }
 
-static int journal_line(json_t *line, size_t no, void *ctx, struct err *e)
+static int mine_journal_line(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct miner *m = ctx;
     const char *task = json_str(line, "task", NULL);
@@ -411,23 +411,23 @@ static int journal_line(json_t *line, size_t no, void *ctx, struct err *e)
         char *path = xasprintf("%s/tasks/%s.py", m->o->out, task);
         if (!file_exists(path)) // it was deleted: mined once more
             return free(path), 0;
-        rc = make_known(m, "mined", path, e);
+        rc = mine_make_known(m, "mined", path, e);
         free(path);
     }
     json_object_set(m->journal, json_str(line, "key", ""), line);
     return rc;
 }
 
-static int read_journal(struct miner *m, struct err *e)
+static int mine_read_journal(struct miner *m, struct err *e)
 {
     char *tasks = path_join(m->o->out, "tasks");
     int rc = dir_make(tasks, e);
 
     free(tasks);
-    return rc ? rc : jsonl_continue(m->journal_path, journal_line, m, e);
+    return rc ? rc : jsonl_continue(m->journal_path, mine_journal_line, m, e);
 }
 
-static int read_hints(struct miner *m, struct err *e)
+static int mine_read_hints(struct miner *m, struct err *e)
 {
     if (!m->o->hints)
         return 0;
@@ -438,7 +438,7 @@ static int read_hints(struct miner *m, struct err *e)
                                                 "{init: [32], inputs: [[4, 32]]}", m->o->hints);
 }
 
-static int write_report(const struct miner *m, struct err *e)
+static int mine_write_report(const struct miner *m, struct err *e)
 {
     char *path = path_join(m->o->out, "report.json");
     json_t *v = json_pack("{s:s, s:i, s:i, s:i, s:O}", "tree", m->o->tree, "files", m->n.files, "classes", m->n.classes,
@@ -450,15 +450,15 @@ static int write_report(const struct miner *m, struct err *e)
     return rc;
 }
 
-static int mine_all(struct miner *m, const struct files *f, struct err *e)
+static int mine_all(struct miner *m, const struct mine_files *f, struct err *e)
 {
     bool *readable = xcalloc(f->n + 1, sizeof *readable);
     int rc = 0;
 
     for (size_t i = 0; i < f->n && !rc; i++)
-        rc = send_file(m, f->v[i], &readable[i], e);
+        rc = mine_send_file(m, f->v[i], &readable[i], e);
     progress_start(&m->progress, "files", 0, f->n);
-    for (size_t i = 0; i < f->n && !rc && !enough(m); i++) {
+    for (size_t i = 0; i < f->n && !rc && !mine_enough(m); i++) {
         rc = mine_file(m, f->v[i], readable[i], e);
         progress_note(&m->progress, "%d tasks of %d classes", m->n.tasks, m->n.classes);
         progress_at(&m->progress, i + 1);
@@ -473,22 +473,22 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
     struct miner m = {.o = o, .journal = json_object(), .journal_path = path_join(o->out, "mined.jsonl"),
                       .n = {.reasons = json_object()}};
     struct forkserver_spec server = {.no_jail = o->no_jail};
-    struct files f = {0};
-    int rc = read_hints(&m, e);
+    struct mine_files f = {0};
+    int rc = mine_read_hints(&m, e);
 
     if (!rc && !file_is_dir(o->tree))
         rc = err_set(e, ERR_INPUT, "'%s' is no folder; give the source tree to mine", o->tree);
     if (!rc)
-        rc = list_files(o->tree, 0, &f, e);
+        rc = mine_list_files(o->tree, 0, &f, e);
     if (!rc && !f.n)
         rc = err_set(e, ERR_INPUT, "'%s' has no .py file%s", o->tree,
                      f.links ? "; symbolic links are not followed" : "");
     if (!rc && f.links)
         json_object_set_new(m.n.reasons, "symbolic_link", json_integer(f.links));
-    if (!rc && (forkserver_start(&server, &m.fs, e) < 0 || start_child(&m, &m.reader, e) < 0))
+    if (!rc && (forkserver_start(&server, &m.fs, e) < 0 || mine_start_child(&m, &m.reader, e) < 0))
         rc = -1;
-    if (!rc && (read_against(&m, e) < 0 || read_journal(&m, e) < 0 || mine_all(&m, &f, e) < 0 ||
-                write_report(&m, e) < 0))
+    if (!rc && (mine_read_against(&m, e) < 0 || mine_read_journal(&m, e) < 0 || mine_all(&m, &f, e) < 0 ||
+                mine_write_report(&m, e) < 0))
         rc = -1;
     child_free(m.reader);
     forkserver_stop(m.fs);

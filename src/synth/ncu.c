@@ -15,14 +15,14 @@
 #define MAX_COLUMNS 64
 #define MAX_CSV ((size_t)64 << 20)
 
-enum column { C_ID, C_KERNEL, C_BLOCK, C_GRID, C_METRIC, C_UNIT, C_VALUE, N_COLUMNS };
+enum ncu_column { C_ID, C_KERNEL, C_BLOCK, C_GRID, C_METRIC, C_UNIT, C_VALUE, N_COLUMNS };
 static const char *const column_names[N_COLUMNS] = {"ID",          "Kernel Name", "Block Size",  "Grid Size",
                                                     "Metric Name", "Metric Unit", "Metric Value"};
 
 /* ---- CSV ---- */
 
 /* Splits a line in place; "" inside quotes is a quote. Returns the number of fields, -1: a quote is left open. */
-static int split(char *p, char *field[MAX_COLUMNS])
+static int ncu_split(char *p, char *field[MAX_COLUMNS])
 {
     int n = 0;
 
@@ -49,14 +49,14 @@ static int split(char *p, char *field[MAX_COLUMNS])
     return n;
 }
 
-struct reader {
+struct ncu_reader {
     const char *what;
     int line, at[N_COLUMNS], columns; /* columns 0: the header has not come yet */
     char *last;                       /* ID of the last kernel */
     json_t *kernels;
 };
 
-static int take_header(struct reader *r, char *const field[], int n, struct err *e)
+static int ncu_take_header(struct ncu_reader *r, char *const field[], int n, struct err *e)
 {
     for (int c = 0; c < N_COLUMNS; c++) {
         r->at[c] = -1;
@@ -72,7 +72,7 @@ static int take_header(struct reader *r, char *const field[], int n, struct err 
     return 0;
 }
 
-static void take_row(struct reader *r, char *const field[])
+static void ncu_take_row(struct ncu_reader *r, char *const field[])
 {
     const char *id = field[r->at[C_ID]], *metric = field[r->at[C_METRIC]];
     json_t *k = json_array_get(r->kernels, json_array_size(r->kernels) - 1);
@@ -92,7 +92,7 @@ static void take_row(struct reader *r, char *const field[])
                                         field[r->at[C_VALUE]]));
 }
 
-static int take_line(struct reader *r, char *line, struct err *e)
+static int ncu_take_line(struct ncu_reader *r, char *line, struct err *e)
 {
     char *field[MAX_COLUMNS];
     int n;
@@ -101,18 +101,18 @@ static int take_line(struct reader *r, char *line, struct err *e)
         return 0;
     if (!r->columns && *line != '"')
         return 0; // what the program itself printed
-    n = split(line, field);
+    n = ncu_split(line, field);
     if (n < 0 || (r->columns && n != r->columns))
         return err_set(e, ERR_INPUT, "'%s' line %d has %d fields where the header has %d; was it cut?", r->what,
                        r->line, n < 0 ? 0 : n, r->columns);
     if (!r->columns)
-        return take_header(r, field, n, e);
-    return take_row(r, field), 0;
+        return ncu_take_header(r, field, n, e);
+    return ncu_take_row(r, field), 0;
 }
 
 json_t *ncu_parse(const char *text, size_t n, const char *what, struct err *e)
 {
-    struct reader r = {.what = what, .kernels = json_array()};
+    struct ncu_reader r = {.what = what, .kernels = json_array()};
     char *copy = xstrndup(text, n), *save = NULL;
     int rc = 0;
 
@@ -122,7 +122,7 @@ json_t *ncu_parse(const char *text, size_t n, const char *what, struct err *e)
             *save++ = 0;
         line[strcspn(line, "\r")] = 0;
         r.line++;
-        rc = take_line(&r, line, e);
+        rc = ncu_take_line(&r, line, e);
     }
     if (!rc && !json_array_size(r.kernels))
         rc = err_set(e, ERR_INPUT, "'%s' has no kernel; write it with 'musacoder replay --profile'", what);
@@ -135,7 +135,7 @@ json_t *ncu_parse(const char *text, size_t n, const char *what, struct err *e)
 
 /* ---- figures ---- */
 
-static const json_t *find(const json_t *kernel, const char *name, const char *unit)
+static const json_t *ncu_find(const json_t *kernel, const char *name, const char *unit)
 {
     const json_t *m;
     size_t i;
@@ -148,7 +148,7 @@ static const json_t *find(const json_t *kernel, const char *name, const char *un
 
 double ncu_metric(const json_t *kernel, const char *name, const char *unit)
 {
-    const char *text = json_str(find(kernel, name, unit), "value", "");
+    const char *text = json_str(ncu_find(kernel, name, unit), "value", "");
     char plain[64], *end;
     size_t n = 0;
     double v;
@@ -173,9 +173,9 @@ const char *ncu_bound(const json_t *kernel)
     return memory >= compute ? "memory" : "compute";
 }
 
-static void say(struct buf *b, const json_t *kernel, const char *name, const char *unit, const char *fmt)
+static void ncu_say(struct buf *b, const json_t *kernel, const char *name, const char *unit, const char *fmt)
 {
-    const char *value = json_str(find(kernel, name, unit), "value", NULL);
+    const char *value = json_str(ncu_find(kernel, name, unit), "value", NULL);
 
     for (; value && *fmt; fmt++)
         if (*fmt == '@')
@@ -184,21 +184,21 @@ static void say(struct buf *b, const json_t *kernel, const char *name, const cha
             buf_addc(b, *fmt);
 }
 
-static void say_waiting(struct buf *b, const json_t *k)
+static void ncu_say_waiting(struct buf *b, const json_t *k)
 {
     double waves = ncu_metric(k, "Waves Per SM", NULL), most = ncu_metric(k, "Theoretical Occupancy", "%");
     double held = ncu_metric(k, "Achieved Occupancy", "%");
 
     if (waves < 1) {
-        say(b, k, "Waves Per SM", NULL, "The grid is small: @ waves of blocks for each multiprocessor. ");
+        ncu_say(b, k, "Waves Per SM", NULL, "The grid is small: @ waves of blocks for each multiprocessor. ");
         buf_adds(b, "More blocks are needed: split the work finer, or let several threads share one output.\n");
     } else if (most < 50) {
-        say(b, k, "Theoretical Occupancy", "%", "Only @ % of the warps fit. ");
-        say(b, k, "Registers Per Thread", NULL, "A thread holds @ registers. ");
+        ncu_say(b, k, "Theoretical Occupancy", "%", "Only @ % of the warps fit. ");
+        ncu_say(b, k, "Registers Per Thread", NULL, "A thread holds @ registers. ");
         buf_adds(b, "Fewer registers or less shared memory for each block let more warps hide the waiting.\n");
     } else if (held < 0.7 * most) {
-        say(b, k, "Achieved Occupancy", "%", "@ % of the warps are there on average, ");
-        say(b, k, "Theoretical Occupancy", "%", "of @ % that fit. ");
+        ncu_say(b, k, "Achieved Occupancy", "%", "@ % of the warps are there on average, ");
+        ncu_say(b, k, "Theoretical Occupancy", "%", "of @ % that fit. ");
         buf_adds(b, "Blocks end at different times or are too short: give each block as much work as the others.\n");
     } else {
         buf_adds(b, "Enough warps are there, and each waits: load earlier, load wider, and have several independent "
@@ -217,12 +217,12 @@ char *ncu_answer(const json_t *k)
         return buf_detach(&b);
     }
     buf_addf(&b, "It is bound by %s. ", !strcmp(bound, "latency") ? "waiting" : bound);
-    say(&b, k, "Memory Throughput", "%", "Memory reaches @ % of its peak, ");
-    say(&b, k, "Compute (SM) Throughput", "%", "the multiprocessors @ %. ");
+    ncu_say(&b, k, "Memory Throughput", "%", "Memory reaches @ % of its peak, ");
+    ncu_say(&b, k, "Compute (SM) Throughput", "%", "the multiprocessors @ %. ");
     if (!strcmp(bound, "latency")) {
-        say_waiting(&b, k);
+        ncu_say_waiting(&b, k);
     } else if (!strcmp(bound, "memory")) {
-        say(&b, k, "L2 Hit Rate", "%", "@ % of what reaches L2 is found there. ");
+        ncu_say(&b, k, "L2 Hit Rate", "%", "@ % of what reaches L2 is found there. ");
         buf_adds(&b, "Only fewer bytes make it faster: fuse neighbouring kernels, keep what is read twice in shared "
                      "memory or registers, use a narrower type.\n");
     } else {
@@ -248,7 +248,7 @@ char *ncu_table(const json_t *kernel)
 /* ---- records ---- */
 
 /* task: its text, or NULL where only the program is known. */
-static json_t *record(const char *name, size_t no, const char *task, const char *program, const json_t *kernel)
+static json_t *ncu_record(const char *name, size_t no, const char *task, const char *program, const json_t *kernel)
 {
     char *table = ncu_table(kernel), *answer = ncu_answer(kernel), *id = xasprintf("profile-%s-%zu", name, no);
     char *question = xasprintf("What limits this kernel, and what would make it faster?\n\n```python\n%s```\n\n%s",
@@ -265,7 +265,7 @@ static json_t *record(const char *name, size_t no, const char *task, const char 
     return v;
 }
 
-static void count_bound(struct ncu_stats *n, const char *bound)
+static void ncu_count_bound(struct ncu_stats *n, const char *bound)
 {
     n->kernels++;
     n->memory += !strcmp(bound, "memory");
@@ -274,7 +274,7 @@ static void count_bound(struct ncu_stats *n, const char *bound)
     n->unknown += !strcmp(bound, "unknown");
 }
 
-static int read_text(const char *folder, const char *name, const char *end, struct buf *b, struct err *e)
+static int ncu_read_text(const char *folder, const char *name, const char *end, struct buf *b, struct err *e)
 {
     char *path = xasprintf("%s/%s%s", folder, name, end);
     int rc = file_read(path, b, e);
@@ -285,7 +285,7 @@ static int read_text(const char *folder, const char *name, const char *end, stru
     return rc;
 }
 
-static int add_file(const char *folder, const char *name, struct buf *out, struct ncu_stats *n, struct err *e)
+static int ncu_add_file(const char *folder, const char *name, struct buf *out, struct ncu_stats *n, struct err *e)
 {
     struct buf csv, program, task;
     char *beside = xasprintf("%s/%s.task", folder, name);
@@ -294,16 +294,17 @@ static int add_file(const char *folder, const char *name, struct buf *out, struc
     int rc;
 
     buf_init(&csv, MAX_CSV), buf_init(&program, BUF_MAX_TEXT), buf_init(&task, BUF_MAX_TEXT);
-    rc = read_text(folder, name, ".csv", &csv, e) < 0 || read_text(folder, name, ".py", &program, e) < 0 ? -1 : 0;
+    rc = ncu_read_text(folder, name, ".csv", &csv, e) < 0 || ncu_read_text(folder, name, ".py", &program, e) < 0
+        ? -1 : 0;
     if (!rc && file_exists(beside))
-        rc = read_text(folder, name, ".task", &task, e);
+        rc = ncu_read_text(folder, name, ".task", &task, e);
     if (!rc && !(kernels = ncu_parse(csv.p, csv.n, name, e)))
         rc = -1;
     json_array_foreach(kernels, i, k) {
-        json_t *v = record(name, i, task.n ? task.p : NULL, program.p, k);
+        json_t *v = ncu_record(name, i, task.n ? task.p : NULL, program.p, k);
         char *text = json_text(v);
         buf_adds(out, text), buf_addc(out, '\n');
-        count_bound(n, ncu_bound(k));
+        ncu_count_bound(n, ncu_bound(k));
         free(text);
         json_decref(v);
     }
@@ -314,7 +315,7 @@ static int add_file(const char *folder, const char *name, struct buf *out, struc
     return rc;
 }
 
-static int write_all(const char *out, const struct buf *lines, const struct ncu_stats *n, struct err *e)
+static int ncu_write_all(const char *out, const struct buf *lines, const struct ncu_stats *n, struct err *e)
 {
     char *data = path_join(out, "data"), *path = path_join(data, "train-00000.jsonl");
     char *report = path_join(out, "report.json");
@@ -345,14 +346,14 @@ int ncu_records(const char *folder, const char *out, struct ncu_stats *ret, stru
         size_t k = strlen(names[i]);
         if (k > 4 && !strcmp(names[i] + k - 4, ".csv")) {
             names[i][k - 4] = 0;
-            rc = add_file(folder, names[i], &lines, &n, e);
+            rc = ncu_add_file(folder, names[i], &lines, &n, e);
         }
     }
     if (!rc && !n.files)
         rc = err_set(e, ERR_INPUT, "'%s' holds no NAME.csv; 'musacoder replay CAPSULE --profile NAME.csv' writes them",
                      folder);
     if (!rc)
-        rc = write_all(out, &lines, &n, e);
+        rc = ncu_write_all(out, &lines, &n, e);
     names_free(names, count);
     buf_free(&lines);
     *ret = n;

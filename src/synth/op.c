@@ -22,18 +22,18 @@ static const struct opdef *const files[] = {
 static const struct opdef *rows[ROWS_MAX];
 static int n_rows;
 
-static int by_name(const void *a, const void *b)
+static int op_by_name(const void *a, const void *b)
 {
     return strcmp((*(const struct opdef *const *)a)->name, (*(const struct opdef *const *)b)->name);
 }
 
-__attribute__((constructor)) static void collect(void)
+__attribute__((constructor)) static void op_collect(void)
 {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         for (const struct opdef *p = files[i]; p->name; p++)
             if (n_rows < ROWS_MAX)
                 rows[n_rows++] = p;
-    qsort(rows, (size_t)n_rows, sizeof *rows, by_name);
+    qsort(rows, (size_t)n_rows, sizeof *rows, op_by_name);
 }
 
 const struct opdef *const *op_rows(int *n)
@@ -50,13 +50,13 @@ const struct opdef *op_find_row(const char *name)
     return NULL;
 }
 
-static const char *word_at(const void *ctx, int i)
+static const char *op_word_at(const void *ctx, int i)
 {
     (void)ctx;
     return i < n_rows ? rows[i]->name : i < 2 * n_rows ? rows[i - n_rows]->family : NULL;
 }
 
-static bool take(const char *word, uint8_t *mask)
+static bool op_take(const char *word, uint8_t *mask)
 {
     bool any = false;
 
@@ -73,8 +73,8 @@ uint8_t *op_select(const char *list, struct err *e)
     int rc = 0, n = 0;
 
     for (char *w = strtok_r(copy, ", \n", &save); w && !rc; w = strtok_r(NULL, ", \n", &save), n++)
-        if (!take(w, mask)) {
-            const char *near = nearest_word(w, word_at, NULL);
+        if (!op_take(w, mask)) {
+            const char *near = nearest_word(w, op_word_at, NULL);
             rc = err_set(e, ERR_INPUT, "no operator or family '%s'; did you mean '%s'? 'musacoder synth --list' names "
                          "them", w, near ? near : "activation");
         }
@@ -88,7 +88,7 @@ uint8_t *op_select(const char *list, struct err *e)
 
 /* ---- drawing ---- */
 
-static int draw_rank(struct rng *r, unsigned ranks)
+static int op_draw_rank(struct rng *r, unsigned ranks)
 {
     int v[8], n = 0;
 
@@ -98,7 +98,7 @@ static int draw_rank(struct rng *r, unsigned ranks)
     return draw_pick(r, v, n);
 }
 
-static uint8_t draw_dtype(struct rng *r, const struct opdef *op, unsigned mask)
+static uint8_t op_draw_dtype(struct rng *r, const struct opdef *op, unsigned mask)
 {
     uint8_t v[N_DTYPES];
     int n = 0;
@@ -111,7 +111,8 @@ static uint8_t draw_dtype(struct rng *r, const struct opdef *op, unsigned mask)
     return n ? v[draw_below(r, (uint64_t)n)] : DT_F32;
 }
 
-bool op_draw_on(const struct opdef *op, struct rng *r, const struct limits *l, const struct tdesc *x, struct call *ret)
+bool op_draw_on(const struct opdef *op, struct rng *r, const struct op_limits *l, const struct tdesc *x,
+                struct op_call *ret)
 {
     if (!(op->ranks >> x->rank & 1) || (op->no_halves && x->dtype != DT_F32) || (x->dtype == DT_I64 && !op->takes_ints))
         return false;
@@ -124,18 +125,18 @@ bool op_draw_on(const struct opdef *op, struct rng *r, const struct limits *l, c
     return (!op->draw || op->draw(r, l, ret)) && op->shape(ret) && tdesc_numel(&ret->out) <= l->max_numel;
 }
 
-bool op_draw(const struct opdef *op, struct rng *r, const struct limits *l, struct call *ret)
+bool op_draw(const struct opdef *op, struct rng *r, const struct op_limits *l, struct op_call *ret)
 {
     for (int i = 0; i < 500; i++) {
-        struct tdesc x = {.dtype = draw_dtype(r, op, l->dtypes)};
-        draw_shape(r, draw_rank(r, op->ranks), l->max_numel, &x);
+        struct tdesc x = {.dtype = op_draw_dtype(r, op, l->dtypes)};
+        draw_shape(r, op_draw_rank(r, op->ranks), l->max_numel, &x);
         if (op_draw_on(op, r, l, &x, ret))
             return true;
     }
     return false;
 }
 
-void op_lower(const struct call *c, struct arena *a, struct nest *ret)
+void op_lower(const struct op_call *c, struct arena *a, struct nest *ret)
 {
     nest_init(ret, a, c->op->class, c->in, c->n_in, &c->out);
     ret->about = c->op->name;

@@ -18,7 +18,7 @@
 struct opdef;
 
 /* One use of an operator: tensors and attributes. */
-struct call {
+struct op_call {
     const struct opdef *op;
     uint8_t n_in;
     struct tdesc in[OP_INPUTS], out;
@@ -28,7 +28,7 @@ struct call {
 };
 
 /* What a draw may use. */
-struct limits {
+struct op_limits {
     int max_numel;     /* of each tensor */
     int64_t max_work;  /* of multiply-adds, or elements visited */
     unsigned dtypes;   /* mask of enum dtype for floating operands */
@@ -36,7 +36,7 @@ struct limits {
 };
 
 /* What values may be; inputs reach VALUE_RANGE (the judge's regimes: ramps run to 250). */
-struct interval {
+struct op_interval {
     double lo, hi;
 };
 #define VALUE_RANGE 260.0
@@ -62,22 +62,23 @@ struct opdef {
     unsigned ranks;   /* mask: bit r is set if in[0] may have r dimensions */
     uint8_t n_params; /* the last n inputs are parameters when a module is spelled */
     const char *param[3]; /* their names in the module: "weight", "bias" */
-    struct interval domain; /* values that operand 0 may have; {0, 0}: any */
+    struct op_interval domain; /* values that operand 0 may have; {0, 0}: any */
     enum range_rule range;
     bool takes_ints;      /* also works on int64 */
     bool no_halves;       /* fp32 only */
     bool commutes;
     /* Draws attributes and further operands for in[0]; false if in[0] does not suit. */
-    bool (*draw)(struct rng *r, const struct limits *l, struct call *c);
-    bool (*shape)(struct call *c); /* sets out; false where PyTorch would raise */
-    void (*ref)(const struct call *c, const double *const in[], double *out);
-    void (*lower)(const struct call *c, struct nest *k);
+    bool (*draw)(struct rng *r, const struct op_limits *l, struct op_call *c);
+    bool (*shape)(struct op_call *c); /* sets out; false where PyTorch would raise */
+    void (*ref)(const struct op_call *c, const double *const in[], double *out);
+    void (*lower)(const struct op_call *c, struct nest *k);
     struct spelling spell[OP_SPELLINGS];
-    bool (*key)(const struct call *c, const char *key, struct buf *out); /* further words of spellings; may be NULL */
+    /* further words of spellings; may be NULL */
+    bool (*key)(const struct op_call *c, const char *key, struct buf *out);
     /* Elementwise rows: the expression over x, y, z, $f0.., and its meaning; draw, shape, ref, lower may then be
      * shared. */
     const char *expr;
-    double (*f)(const double *x, const struct call *c);
+    double (*f)(const double *x, const struct op_call *c);
     const char *about; /* what it does, in the words of a comment */
 };
 
@@ -89,13 +90,15 @@ const struct opdef *op_find_row(const char *name); /* NULL if there is none */
 uint8_t *op_select(const char *list, struct err *e);
 
 /* A whole call from nothing: draws in[0] too. false after 500 tries without one. */
-bool op_draw(const struct opdef *op, struct rng *r, const struct limits *l, struct call *ret);
+bool op_draw(const struct opdef *op, struct rng *r, const struct op_limits *l, struct op_call *ret);
 /* Draws the rest for a given in[0]. */
-bool op_draw_on(const struct opdef *op, struct rng *r, const struct limits *l, const struct tdesc *x, struct call *ret);
-void op_lower(const struct call *c, struct arena *a, struct nest *ret); /* lower(), simplified and labelled */
+bool op_draw_on(const struct opdef *op, struct rng *r, const struct op_limits *l, const struct tdesc *x,
+                struct op_call *ret);
+void op_lower(const struct op_call *c, struct arena *a, struct nest *ret); /* lower(), simplified and labelled */
 /* Expands one spelling's text; names[i]: how operand i is written; module: "self.act". */
-void op_spell(const struct call *c, const char *text, const char *const names[], const char *module, struct buf *out);
-void op_signature(const struct call *c, struct buf *out); /* "conv2d f32(2,3,8,8) f32(4,3,3,3) | i=1,1,.." */
+void op_spell(const struct op_call *c, const char *text, const char *const names[], const char *module,
+              struct buf *out);
+void op_signature(const struct op_call *c, struct buf *out); /* "conv2d f32(2,3,8,8) f32(4,3,3,3) | i=1,1,.." */
 
 /* ---- what rows share ---- */
 /* In [0, n), n below 2^32; off uniform by at most n / 2^32, which draws of graphs can bear for the speed of a
@@ -107,9 +110,9 @@ static inline uint64_t draw_below(struct rng *r, uint64_t n)
 
 int draw_dim(struct rng *r, int max);                 /* sizes as people and adversaries choose them, at least 1 */
 void draw_shape(struct rng *r, int rank, int max_numel, struct tdesc *t);
-double draw_constant(struct rng *r, const struct limits *l, double lo, double hi);
+double draw_constant(struct rng *r, const struct op_limits *l, double lo, double hi);
 int draw_pick(struct rng *r, const int *v, int n);
-bool shape_broadcast(struct call *c);                 /* out = broadcast of all inputs */
+bool shape_broadcast(struct op_call *c);              /* out = broadcast of all inputs */
 extern const char *const output_names[5][TENSOR_RANK]; /* by rank: names of output dimensions, e.g. n c h w */
 /* "(3, 5)" or "3" */
 void text_tuple(const int32_t *v, int n, struct buf *out);

@@ -41,7 +41,7 @@ void draw_shape(struct rng *r, int rank, int max_numel, struct tdesc *t)
     }
 }
 
-double draw_constant(struct rng *r, const struct limits *l, double lo, double hi)
+double draw_constant(struct rng *r, const struct op_limits *l, double lo, double hi)
 {
     static const double nice[] = {0.5, 2.0, 0.25, 1.5, 0.1, 3.0, 1.0, 0.01, -0.5, -1.0, 4.0, 0.2};
 
@@ -53,7 +53,7 @@ double draw_constant(struct rng *r, const struct limits *l, double lo, double hi
     return (double)(long)((lo + (hi - lo) * rng_f64(r)) * 100) / 100.0;
 }
 
-bool shape_broadcast(struct call *c)
+bool shape_broadcast(struct op_call *c)
 {
     struct tdesc *o = &c->out;
 
@@ -94,7 +94,7 @@ void text_tuple(const int32_t *v, int n, struct buf *out)
 }
 
 /* 0.5 -> "0.5", 2 -> "2.0" */
-static void add_number(double x, struct buf *out)
+static void op_parts_add_number(double x, struct buf *out)
 {
     char s[40];
 
@@ -104,7 +104,7 @@ static void add_number(double x, struct buf *out)
         buf_adds(out, ".0");
 }
 
-static void add_key(const struct call *c, const char *key, const char *const names[], const char *module,
+static void op_parts_add_key(const struct op_call *c, const char *key, const char *const names[], const char *module,
     struct buf *out)
 {
     int at = key[0] && key[1] ? atoi(key + 1) : 0;
@@ -116,7 +116,7 @@ static void add_key(const struct call *c, const char *key, const char *const nam
     else if (c->op->key && c->op->key(c, key, out))
         ;
     else if (key[0] == 'f' && key[1] >= '0' && key[1] <= '9')
-        add_number(c->f[at], out);
+        op_parts_add_number(c->f[at], out);
     else if (key[0] == 'i' && key[1] >= '0' && key[1] <= '9')
         buf_addf(out, "%d", c->i[at]);
     else if (key[0] == 'b' && key[1] >= '0' && key[1] <= '9')
@@ -125,7 +125,7 @@ static void add_key(const struct call *c, const char *key, const char *const nam
         buf_addf(out, "<%s?>", key);
 }
 
-void op_spell(const struct call *c, const char *text, const char *const names[], const char *module, struct buf *out)
+void op_spell(const struct op_call *c, const char *text, const char *const names[], const char *module, struct buf *out)
 {
     for (const char *p = text; *p; p++) {
         char key[24];
@@ -139,13 +139,13 @@ void op_spell(const struct call *c, const char *text, const char *const names[],
             if (n < sizeof key - 1)
                 key[n++] = *++p;
         key[n] = 0;
-        add_key(c, key, names, module, out);
+        op_parts_add_key(c, key, names, module, out);
     }
 }
 
 static const char *const short_dtypes[] = {"f32", "f16", "bf16", "i64"};
 
-void op_signature(const struct call *c, struct buf *out)
+void op_signature(const struct op_call *c, struct buf *out)
 {
     buf_adds(out, c->op->name);
     for (int i = 0; i < c->n_in; i++) {

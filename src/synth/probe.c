@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "synth/dag_draw.h"
 #include "synth/program.h"
-#include "synth/worth.h"
+#include "synth/triviality.h"
 
 struct probe {
     const struct probe_options *o;
@@ -20,13 +20,13 @@ struct probe {
     FILE *values;
 };
 
-struct numbers {
+struct probe_numbers {
     double *in[OP_INPUTS];
     double *out;
 };
 
 /* Multiples of 1/64: exact in every dtype that tasks use, up to 4 in bfloat16. */
-static double draw_value(struct rng *r, const struct call *c, int i)
+static double probe_draw_value(struct rng *r, const struct op_call *c, int i)
 {
     double v = rng_normal(r);
 
@@ -42,26 +42,26 @@ static double draw_value(struct rng *r, const struct call *c, int i)
     return v;
 }
 
-static void draw_numbers(struct rng *r, const struct call *c, struct numbers *n)
+static void probe_draw_numbers(struct rng *r, const struct op_call *c, struct probe_numbers *n)
 {
     for (int i = 0; i < c->n_in; i++) {
         int64_t m = tdesc_numel(&c->in[i]);
         n->in[i] = xcalloc((size_t)m + 1, sizeof(double));
         for (int64_t k = 0; k < m; k++)
-            n->in[i][k] = draw_value(r, c, i);
+            n->in[i][k] = probe_draw_value(r, c, i);
     }
     n->out = xcalloc((size_t)tdesc_numel(&c->out) + 1, sizeof(double));
     c->op->ref(c, (const double *const *)n->in, n->out);
 }
 
-static void free_numbers(const struct call *c, struct numbers *n)
+static void probe_free_numbers(const struct op_call *c, struct probe_numbers *n)
 {
     for (int i = 0; i < c->n_in; i++)
         free(n->in[i]);
     free(n->out);
 }
 
-static bool differs(const struct call *c, const struct nest *k, const struct numbers *n)
+static bool probe_differs(const struct op_call *c, const struct nest *k, const struct probe_numbers *n)
 {
     int64_t m = tdesc_numel(&c->out);
     double *got = xcalloc((size_t)m + 1, sizeof *got);
@@ -75,7 +75,7 @@ static bool differs(const struct call *c, const struct nest *k, const struct num
     return bad;
 }
 
-static void check_ir(struct probe *p, const struct call *c, const struct numbers *n)
+static void probe_check_ir(struct probe *p, const struct op_call *c, const struct probe_numbers *n)
 {
     struct arena a = {0};
     struct nest k;
@@ -83,9 +83,9 @@ static void check_ir(struct probe *p, const struct call *c, const struct numbers
     struct buf b;
 
     op_lower(c, &a, &k);
-    before = differs(c, &k, n);
+    before = probe_differs(c, &k, n);
     nest_collapse(&k);
-    after = differs(c, &k, n);
+    after = probe_differs(c, &k, n);
     if (before || after) {
         buf_init(&b, 1 << 16);
         op_signature(c, &b);
@@ -96,7 +96,7 @@ static void check_ir(struct probe *p, const struct call *c, const struct numbers
     arena_free(&a);
 }
 
-static json_t *numbers_json(const double *v, const struct tdesc *t)
+static json_t *probe_numbers_json(const double *v, const struct tdesc *t)
 {
     json_t *a = json_array();
     int64_t n = tdesc_numel(t);
@@ -107,7 +107,7 @@ static json_t *numbers_json(const double *v, const struct tdesc *t)
     return a;
 }
 
-static json_t *shape_json(const struct tdesc *t)
+static json_t *probe_shape_json(const struct tdesc *t)
 {
     json_t *a = json_array();
 
@@ -116,26 +116,27 @@ static json_t *shape_json(const struct tdesc *t)
     return a;
 }
 
-static void write_values(struct probe *p, const struct dag *g, const char *code, const struct numbers *n)
+static void probe_write_values(struct probe *p, const struct dag *g, const char *code, const struct probe_numbers *n)
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int64"};
-    const struct call *c = &g->node[0].c;
+    const struct op_call *c = &g->node[0].c;
     json_t *v = json_pack("{s:s, s:s, s:[], s:o, s:o, s:s}", "op", c->op->name, "code", code, "inputs", "shape",
-                          shape_json(&c->out), "output", numbers_json(n->out, &c->out), "dtype", dtypes[c->out.dtype]);
+                          probe_shape_json(&c->out), "output", probe_numbers_json(n->out, &c->out), "dtype",
+                          dtypes[c->out.dtype]);
     char *text;
 
     for (int i = 0; i < c->n_in; i++)
         json_array_append_new(json_object_get(v, "inputs"),
-                              json_pack("{s:o, s:o, s:s, s:b}", "shape", shape_json(&c->in[i]), "data",
-                                        numbers_json(n->in[i], &c->in[i]), "dtype", dtypes[c->in[i].dtype], "param",
-                                        g->value[g->node[0].in[i]].kind == VALUE_PARAM));
+                              json_pack("{s:o, s:o, s:s, s:b}", "shape", probe_shape_json(&c->in[i]), "data",
+                                        probe_numbers_json(n->in[i], &c->in[i]), "dtype", dtypes[c->in[i].dtype],
+                                        "param", g->value[g->node[0].in[i]].kind == VALUE_PARAM));
     text = json_text(v);
     fprintf(p->values, "%s\n", text);
     free(text);
     json_decref(v);
 }
 
-static int write_program(struct probe *p, const struct dag *g, struct kernels *k, const char *stem, struct rng *r,
+static int probe_write_program(struct probe *p, const struct dag *g, struct kernels *k, const char *stem, struct rng *r,
     struct err *e)
 {
     struct program_style s = {.sizes = (enum size_style)rng_below(r, 3)};
@@ -158,7 +159,7 @@ static int write_program(struct probe *p, const struct dag *g, struct kernels *k
     return rc;
 }
 
-static int write_programs(struct probe *p, const struct dag *g, const char *stem, struct rng *r, struct err *e)
+static int probe_write_programs(struct probe *p, const struct dag *g, const char *stem, struct rng *r, struct err *e)
 {
     const struct sched *fit[64];
     struct arena a = {0};
@@ -173,13 +174,13 @@ static int write_programs(struct probe *p, const struct dag *g, const char *stem
         k.k[0].s = fit[i];
         for (int t = 0; t < 3; t++)
             k.k[0].tuned[t] = sched_tune(fit[i], t, r);
-        rc = write_program(p, g, &k, stem, r, e);
+        rc = probe_write_program(p, g, &k, stem, r, e);
     }
     arena_free(&a);
     return rc;
 }
 
-static void one_node(const struct call *c, struct rng *r, struct dag *g)
+static void probe_one_node(const struct op_call *c, struct rng *r, struct dag *g)
 {
     int in[OP_INPUTS] = {-1, -1, -1, -1, -1}, n = 0;
 
@@ -189,27 +190,27 @@ static void one_node(const struct call *c, struct rng *r, struct dag *g)
     dag_add(g, c, in, (uint8_t)rng_below(r, (uint64_t)n));
 }
 
-static int probe_call(struct probe *p, const struct call *c, const char *stem, struct rng *r, struct err *e)
+static int probe_call(struct probe *p, const struct op_call *c, const char *stem, struct rng *r, struct err *e)
 {
     struct dag g;
     int rc = 0;
     struct program_style s = {0};
-    struct numbers v;
+    struct probe_numbers v;
     struct buf b;
 
-    one_node(c, r, &g);
+    probe_one_node(c, r, &g);
     buf_init(&b, BUF_MAX_TEXT);
     program_task(&g, &s, &b);
-    draw_numbers(r, c, &v);
-    check_ir(p, c, &v);
+    probe_draw_numbers(r, c, &v);
+    probe_check_ir(p, c, &v);
     if (p->values)
-        write_values(p, &g, b.p, &v);
+        probe_write_values(p, &g, b.p, &v);
     if (p->o->out) {
         char *path = xasprintf("%s/%s.py", p->o->out, stem);
-        rc = file_write(path, b.p, b.n, e) < 0 || write_programs(p, &g, stem, r, e) < 0 ? -1 : 0;
+        rc = file_write(path, b.p, b.n, e) < 0 || probe_write_programs(p, &g, stem, r, e) < 0 ? -1 : 0;
         free(path);
     }
-    free_numbers(c, &v);
+    probe_free_numbers(c, &v);
     buf_free(&b);
     p->n.tasks++;
     return rc;
@@ -217,7 +218,7 @@ static int probe_call(struct probe *p, const struct call *c, const char *stem, s
 
 /* ---- whole graphs ---- */
 
-static void graph_values(struct probe *p, const struct dag *g, const char *code, struct rng *r)
+static void probe_graph_values(struct probe *p, const struct dag *g, const char *code, struct rng *r)
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int64"};
     const struct tdesc *t = &g->value[dag_result(g)].t;
@@ -234,16 +235,16 @@ static void graph_values(struct probe *p, const struct dag *g, const char *code,
             for (int64_t k = 0; k < m; k++)
                 leaf[n][k] = g->value[i].t.dtype == DT_I64 ? (double)rng_below(r, below ? (uint64_t)below : 20)
                                                            : (double)(long)(rng_normal(r) * 16) / 16;
-            json_array_append_new(inputs, json_pack("{s:o, s:o, s:s, s:b}", "shape", shape_json(&g->value[i].t), "data",
-                                                    numbers_json(leaf[n], &g->value[i].t), "dtype",
+            json_array_append_new(inputs, json_pack("{s:o, s:o, s:s, s:b}", "shape", probe_shape_json(&g->value[i].t),
+                                                    "data", probe_numbers_json(leaf[n], &g->value[i].t), "dtype",
                                                     dtypes[g->value[i].t.dtype], "param",
                                                         g->value[i].kind == VALUE_PARAM));
             n++;
         }
     out = dag_eval(g, (const double *const *)leaf);
     v = json_pack("{s:s, s:s, s:o, s:o, s:o, s:s}", "op", "graph", "code", code, "inputs", inputs, "shape",
-        shape_json(t),
-                  "output", numbers_json(out, t), "dtype", dtypes[t->dtype]);
+        probe_shape_json(t),
+                  "output", probe_numbers_json(out, t), "dtype", dtypes[t->dtype]);
     text = json_text(v);
     fprintf(p->values, "%s\n", text);
     for (int i = 0; i < n; i++)
@@ -251,7 +252,7 @@ static void graph_values(struct probe *p, const struct dag *g, const char *code,
     free(out), free(text), json_decref(v);
 }
 
-static int graph_program(struct probe *p, const struct dag *g, enum fusion level, const char *stem, struct rng *r,
+static int probe_graph_program(struct probe *p, const struct dag *g, enum fusion level, const char *stem, struct rng *r,
     struct err *e)
 {
     struct program_style s = {.sizes = (enum size_style)rng_below(r, 3)};
@@ -295,12 +296,12 @@ static int probe_graph(struct probe *p, const struct dag_table *t, int i, struct
     buf_init(&b, BUF_MAX_TEXT);
     program_task(&g, &s, &b);
     if (p->values)
-        graph_values(p, &g, b.p, &r);
+        probe_graph_values(p, &g, b.p, &r);
     if (p->o->out) {
         char *path = xasprintf("%s/%s.py", p->o->out, stem);
         rc = file_write(path, b.p, b.n, e);
         for (int f = 0; f < N_FUSIONS && !rc; f++)
-            rc = graph_program(p, &g, (enum fusion)f, stem, &r, e);
+            rc = probe_graph_program(p, &g, (enum fusion)f, stem, &r, e);
         free(path);
     }
     buf_free(&b);
@@ -320,14 +321,15 @@ static int probe_graphs(struct probe *p, struct err *e)
     return rc;
 }
 
-#define WORTH_TRIES 60
+#define TRIVIALITY_TRIES 60
 
 /* Of a task that is written, one that an answer without work would not pass, where the operator has such uses. */
-static bool draw_use(struct probe *p, const struct opdef *op, const struct limits *l, struct rng *r, struct call *ret)
+static bool probe_draw_use(struct probe *p, const struct opdef *op, const struct op_limits *l, struct rng *r,
+                           struct op_call *ret)
 {
     const char *why = NULL;
 
-    for (int i = 0; i < (p->o->out ? WORTH_TRIES : 1); i++) {
+    for (int i = 0; i < (p->o->out ? TRIVIALITY_TRIES : 1); i++) {
         struct dag g;
         struct rng again;
         if (!op_draw(op, r, l, ret))
@@ -335,8 +337,8 @@ static bool draw_use(struct probe *p, const struct opdef *op, const struct limit
         if (!p->o->out)
             return true;
         again = *r;
-        one_node(ret, &again, &g);
-        why = worth_reason(&g, &again);
+        probe_one_node(ret, &again, &g);
+        why = triviality_reason(&g, &again);
         if (!why)
             return true;
     }
@@ -346,17 +348,18 @@ static bool draw_use(struct probe *p, const struct opdef *op, const struct limit
 
 static int probe_op(struct probe *p, const struct opdef *op, int index, struct err *e)
 {
-    struct limits l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64, .dtypes = p->o->dtypes};
+    struct op_limits l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64,
+                          .dtypes = p->o->dtypes};
     struct rng r;
 
     (void)index;
     for (int i = 0; i < p->o->tasks; i++) {
-        struct call c;
+        struct op_call c;
         char stem[80];
         rng_seed(&r, p->o->seed + (unsigned long long)i,
             (uint64_t)op->name[0] << 40 | (uint64_t)strlen(op->name) << 32 | (uint64_t)i);
         snprintf(stem, sizeof stem, "%.60s_%04d", op->name, i);
-        if (!draw_use(p, op, &l, &r, &c))
+        if (!probe_draw_use(p, op, &l, &r, &c))
             return err_set(e, ERR_BUG, "operator '%s' draws nothing within %d elements", op->name, l.max_numel);
         if (probe_call(p, &c, stem, &r, e) < 0)
             return -1;

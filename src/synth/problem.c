@@ -13,7 +13,7 @@
 #include "synth/program.h"
 #include "synth/surface/surface.h"
 #include "synth/wording.h"
-#include "synth/worth.h"
+#include "synth/triviality.h"
 
 #define MAX_DRAWS 20000 /* for one problem */
 #define KNOWN_ONE_IN 8  /* of graphs that training has: the commonest few would fill it, and be remembered whole */
@@ -44,7 +44,7 @@ void graph_set_free(struct graph_set *s)
 }
 
 /* Open addressing; zero is never a key. */
-static size_t place_of(const struct graph_set *s, uint64_t key)
+static size_t problem_place_of(const struct graph_set *s, uint64_t key)
 {
     size_t i = key % s->cap;
 
@@ -55,16 +55,16 @@ static size_t place_of(const struct graph_set *s, uint64_t key)
 
 bool graph_set_has(const struct graph_set *s, uint64_t key)
 {
-    return s->key[place_of(s, key | 1)] != 0;
+    return s->key[problem_place_of(s, key | 1)] != 0;
 }
 
-static void grow(struct graph_set *s)
+static void problem_grow(struct graph_set *s)
 {
     struct graph_set bigger = {xcalloc(2 * s->cap, sizeof *s->key), 2 * s->cap, s->n};
 
     for (size_t i = 0; i < s->cap; i++)
         if (s->key[i])
-            bigger.key[place_of(&bigger, s->key[i])] = s->key[i];
+            bigger.key[problem_place_of(&bigger, s->key[i])] = s->key[i];
     free(s->key);
     *s = bigger;
 }
@@ -74,8 +74,8 @@ bool graph_set_add(struct graph_set *s, uint64_t key)
     size_t i;
 
     if (2 * s->n >= s->cap)
-        grow(s);
-    i = place_of(s, key |= 1);
+        problem_grow(s);
+    i = problem_place_of(s, key |= 1);
     if (s->key[i])
         return false;
     s->key[i] = key, s->n++;
@@ -84,7 +84,7 @@ bool graph_set_add(struct graph_set *s, uint64_t key)
 
 /* ---- which graphs a side takes ---- */
 
-static enum op_class class_of(const struct problem_options *o, const struct opdef *op)
+static enum op_class problem_class_of(const struct problem_options *o, const struct opdef *op)
 {
     enum op_class c = heldout_class(op);
 
@@ -92,7 +92,7 @@ static enum op_class class_of(const struct problem_options *o, const struct opde
 }
 
 /* Taught operators, and those of class c. */
-static struct dag_table *table_of(const struct problem_options *o, enum op_class c)
+static struct dag_table *problem_table_of(const struct problem_options *o, enum op_class c)
 {
     int n;
     const struct opdef *const *row = op_rows(&n);
@@ -100,7 +100,7 @@ static struct dag_table *table_of(const struct problem_options *o, enum op_class
     struct dag_table *t;
 
     for (int i = 0; i < n; i++) {
-        enum op_class its = class_of(o, row[i]);
+        enum op_class its = problem_class_of(o, row[i]);
         allowed[i] = (!o->ops || o->ops[i]) && (its == OP_TAUGHT || its == c);
     }
     t = dag_table_weighted(allowed, o->weights);
@@ -108,13 +108,13 @@ static struct dag_table *table_of(const struct problem_options *o, enum op_class
     return t;
 }
 
-static void count_classes(struct problem_source *s)
+static void problem_count_classes(struct problem_source *s)
 {
     int n;
     const struct opdef *const *row = op_rows(&n);
 
     for (int i = 0; i < n; i++)
-        s->classes[class_of(s->o, row[i])] += !s->o->ops || s->o->ops[i];
+        s->classes[problem_class_of(s->o, row[i])] += !s->o->ops || s->o->ops[i];
 }
 
 void problem_source_init(struct problem_source *s, const struct problem_options *o)
@@ -123,8 +123,8 @@ void problem_source_init(struct problem_source *s, const struct problem_options 
                                  .prompted = graph_set_new(), .learned = graph_set_new(), .asked = graph_set_new(),
                                  .refused = json_object()};
     for (int c = 0; c < N_OP_CLASSES; c++)
-        s->table[c] = table_of(o, (enum op_class)c);
-    count_classes(s);
+        s->table[c] = problem_table_of(o, (enum op_class)c);
+    problem_count_classes(s);
 }
 
 void problem_source_free(struct problem_source *s)
@@ -143,7 +143,7 @@ int problem_held(const struct problem_source *s, enum heldout split, int n)
     return split == HELD_LEARNED && !s->classes[OP_KNOWN] ? 0 : n;
 }
 
-static enum op_class class_of_graph(const struct problem_source *s, const struct dag *g)
+static enum op_class problem_class_of_graph(const struct problem_source *s, const struct dag *g)
 {
     if (heldout_has_operator(g, OP_UNSEEN))
         return OP_UNSEEN;
@@ -161,7 +161,7 @@ struct wanted {
 };
 
 /* As many operators as some training task has. */
-static int draw_nodes(const struct problem_source *s, struct rng *r)
+static int problem_draw_nodes(const struct problem_source *s, struct rng *r)
 {
     int all = 0, at, n = 0;
 
@@ -174,7 +174,7 @@ static int draw_nodes(const struct problem_source *s, struct rng *r)
     return n;
 }
 
-static struct wanted wanted_of(const struct problem_source *s, enum side side, enum heldout split, int index)
+static struct wanted problem_wanted_of(const struct problem_source *s, enum side side, enum heldout split, int index)
 {
     struct wanted w = {side, split, OP_TAUGHT, 0, s->o->max_ops, false};
 
@@ -186,12 +186,12 @@ static struct wanted wanted_of(const struct problem_source *s, enum side side, e
     return w;
 }
 
-static bool belongs(const struct problem_source *s, const struct wanted *w, const struct dag *g)
+static bool problem_belongs(const struct problem_source *s, const struct wanted *w, const struct dag *g)
 {
     uint64_t hash = dag_hash(g, false);
     bool graph = heldout_graph(hash), attribute = heldout_has_attribute(g);
 
-    if (class_of_graph(s, g) != w->class || (w->nodes && g->n_nodes != w->nodes))
+    if (problem_class_of_graph(s, g) != w->class || (w->nodes && g->n_nodes != w->nodes))
         return false;
     if (w->side != SIDE_HELD)
         return !graph && !attribute;
@@ -207,7 +207,7 @@ static bool belongs(const struct problem_source *s, const struct wanted *w, cons
 }
 
 /* Training, prompts and the split 'learned' have each graph, but not as often as it is drawn. */
-static bool is_common(const struct problem_source *s, const struct wanted *w, const struct dag *g)
+static bool problem_is_common(const struct problem_source *s, const struct wanted *w, const struct dag *g)
 {
     const struct graph_set *had = w->side == SIDE_TRAIN                                ? s->trained
                                   : w->side == SIDE_PROMPT                             ? s->prompted
@@ -217,26 +217,26 @@ static bool is_common(const struct problem_source *s, const struct wanted *w, co
     return had && graph_set_has(had, dag_hash(g, false));
 }
 
-static const char *refusal(struct problem_source *s, const struct wanted *w, struct rng *r, struct dag *g)
+static const char *problem_refusal(struct problem_source *s, const struct wanted *w, struct rng *r, struct dag *g)
 {
     if (!heldout_spell(g, w->side == SIDE_HELD && w->split == HELD_STYLE, r))
         return "spelling";
-    if (!belongs(s, w, g))
+    if (!problem_belongs(s, w, g))
         return "another side";
-    if (is_common(s, w, g) && draw_below(r, KNOWN_ONE_IN))
+    if (problem_is_common(s, w, g) && draw_below(r, KNOWN_ONE_IN))
         return "a graph that its side has";
     if (graph_set_has(s->texts, dag_hash(g, true)))
         return "repeated";
-    return worth_reason(g, r);
+    return triviality_reason(g, r);
 }
 
-static void count(json_t *o, const char *key)
+static void problem_count(json_t *o, const char *key)
 {
     json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
 }
 
 /* A small corpus knows few large graphs, and its prompts may be all too few. */
-static void relax(struct wanted *w, int draws, struct dag_limits *l)
+static void problem_relax(struct wanted *w, int draws, struct dag_limits *l)
 {
     if (w->side != SIDE_HELD || (w->split == HELD_LEARNED && !w->prompted))
         return;
@@ -246,40 +246,40 @@ static void relax(struct wanted *w, int draws, struct dag_limits *l)
         l->max_ops = w->most, w->prompted = false;
 }
 
-static bool draw_graph(struct problem_source *s, struct wanted *w, struct rng *r, struct dag *g)
+static bool problem_draw_graph(struct problem_source *s, struct wanted *w, struct rng *r, struct dag *g)
 {
     struct dag_limits l = {.l = {.max_numel = s->o->max_numel, .max_work = (int64_t)s->o->max_numel * 64,
-                                 .dtypes = s->o->dtypes, .nice = s->o->voice.style == PROMPT_PLAIN},
+                                 .dtypes = s->o->dtypes, .nice = s->o->prompt_format.style == PROMPT_PLAIN},
                            .min_ops = 1, .max_ops = s->o->max_ops, .anchors = 2};
     const char *why = "";
 
     if (w->side == SIDE_PROMPT || w->prompted)
-        w->nodes = draw_nodes(s, r);
+        w->nodes = problem_draw_nodes(s, r);
     if (w->nodes)
         l.min_ops = l.max_ops = w->nodes;
     for (int i = 0; i < MAX_DRAWS && why; i++) {
-        relax(w, i, &l);
+        problem_relax(w, i, &l);
         dag_draw(s->table[w->class], r, &l, g);
-        why = refusal(s, w, r, g);
+        why = problem_refusal(s, w, r, g);
         if (why)
-            count(s->refused, why);
+            problem_count(s->refused, why);
     }
     return !why;
 }
 
 /* ---- programs ---- */
 
-static char *file_text(const struct problem_source *s, const struct dag *g, const struct kernels *k,
-                       const struct afun *f, const struct program_style *style)
+static char *problem_file_text(const struct problem_source *s, const struct dag *g, const struct kernels *k,
+                               const struct afun *f, const struct program_style *style)
 {
     struct buf b;
 
     buf_init(&b, BUF_MAX_TEXT);
     program_file(g, k, f, style, &b);
-    return record_in_dialect(&s->o->voice, buf_detach(&b));
+    return record_in_dialect(&s->o->prompt_format, buf_detach(&b));
 }
 
-static bool is_new(const struct problem *p, const char *strategy, const char *code)
+static bool problem_is_new(const struct problem *p, const char *strategy, const char *code)
 {
     for (int i = 0; i < p->n; i++)
         if (!strcmp(p->s[i].strategy, strategy) || !strcmp(p->s[i].code, code))
@@ -287,32 +287,34 @@ static bool is_new(const struct problem *p, const char *strategy, const char *co
     return true;
 }
 
-static void break_one(const struct problem_source *s, const struct dag *g, const struct kernels *k,
-                      const struct afun *f, const struct program_style *style, struct rng *r, struct solution *x)
+static void problem_break_one(const struct problem_source *s, const struct dag *g, const struct kernels *k,
+                              const struct afun *f, const struct program_style *style, struct rng *r,
+                              struct solution *x)
 {
     struct arena a = {0};
     struct afun *copy = ast_clone(&a, f);
 
     x->bug = ast_mutate_any(&a, r, copy);
     if (x->bug >= 0)
-        x->mutant = file_text(s, g, k, copy, style);
+        x->mutant = problem_file_text(s, g, k, copy, style);
     if (x->mutant && !strcmp(x->mutant, x->code))
         free(x->mutant), x->mutant = NULL;
     arena_free(&a);
 }
 
 /* Other names than the plain ones; formulas. */
-static void reword(const struct problem_source *s, const struct dag *g, struct rng *r, struct arena *a, struct afun *f)
+static void problem_reword(const struct problem_source *s, const struct dag *g, struct rng *r, struct arena *a,
+                           struct afun *f)
 {
-    if (s->o->voice.style == PROMPT_PLAIN)
-        wording_names(f, wording_draw(r, s->o->voice.wordings));
-    if (s->o->voice.formulas)
+    if (s->o->prompt_format.style == PROMPT_PLAIN)
+        wording_names(f, wording_draw(r, s->o->prompt_format.wordings));
+    if (s->o->prompt_format.formulas)
         wording_explain(g, a, f);
 }
 
 /* One more program, if what is drawn is new and short enough. */
-static int add_solution(struct problem_source *s, const struct dag *g, const struct program_style *style,
-                        struct rng *r, bool mutant, struct problem *p, struct err *e)
+static int problem_add_solution(struct problem_source *s, const struct dag *g, const struct program_style *style,
+                                struct rng *r, bool mutant, struct problem *p, struct err *e)
 {
     struct arena a = {0};
     struct kernels *k = arena_alloc(&a, sizeof *k);
@@ -330,13 +332,14 @@ static int add_solution(struct problem_source *s, const struct dag *g, const str
         arena_free(&a);
         return e->kind ? -1 : 0;
     }
-    reword(s, g, r, &a, f);
+    problem_reword(s, g, r, &a, f);
     x.strategy = record_strategy(k);
     x.kernels = k->n;
-    x.code = file_text(s, g, k, f, style);
-    if (x.code && is_new(p, x.strategy, x.code) && (!s->o->max_program || (int)strlen(x.code) <= s->o->max_program)) {
+    x.code = problem_file_text(s, g, k, f, style);
+    if (x.code && problem_is_new(p, x.strategy, x.code) &&
+        (!s->o->max_program || (int)strlen(x.code) <= s->o->max_program)) {
         if (mutant && !p->n)
-            break_one(s, g, k, f, style, r, &x);
+            problem_break_one(s, g, k, f, style, r, &x);
         p->s[p->n++] = x;
     } else {
         free(x.code), free(x.strategy);
@@ -345,38 +348,38 @@ static int add_solution(struct problem_source *s, const struct dag *g, const str
     return 0;
 }
 
-static void draw_style(const struct problem_options *o, const struct problem *p, struct rng *r,
-                       struct program_style *ret)
+static void problem_draw_style(const struct problem_options *o, const struct problem *p, struct rng *r,
+                               struct program_style *ret)
 {
-    bool held = p->side == SIDE_HELD && p->split == HELD_STYLE, full = o->voice.style == PROMPT_FULL;
+    bool held = p->side == SIDE_HELD && p->split == HELD_STYLE, full = o->prompt_format.style == PROMPT_FULL;
 
     *ret = (struct program_style){.sizes = full ? (enum size_style)rng_below(r, 3) : SIZES_PARAMS, .terse = !full};
-    if (full || wording_draw(r, o->voice.wordings))
+    if (full || wording_draw(r, o->prompt_format.wordings))
         ast_style_draw(r, &ret->c);
-    ret->c.bare &= !o->voice.formulas;
+    ret->c.bare &= !o->prompt_format.formulas;
     ret->docstring = held || (full && draw_below(r, 3) == 0);
     ret->reuse = held || (full && draw_below(r, 2));
 }
 
-static int draw_solutions(struct problem_source *s, const struct dag *g, struct rng *r, int want, bool mutants,
-                          struct problem *p, struct err *e)
+static int problem_draw_solutions(struct problem_source *s, const struct dag *g, struct rng *r, int want, bool mutants,
+                                  struct problem *p, struct err *e)
 {
     struct program_style style;
 
-    draw_style(s->o, p, r, &style);
+    problem_draw_style(s->o, p, r, &style);
     for (int i = 0; i < 8 * want && p->n < want; i++)
-        if (add_solution(s, g, &style, r, mutants, p, e) < 0)
+        if (problem_add_solution(s, g, &style, r, mutants, p, e) < 0)
             return -1;
     return 0;
 }
 
-static void describe(struct problem_source *s, const struct dag *g, struct rng *r, struct problem *p)
+static void problem_describe(struct problem_source *s, const struct dag *g, struct rng *r, struct problem *p)
 {
     struct program_style style;
     struct buf task;
     char hash[17];
 
-    draw_style(s->o, p, r, &style);
+    problem_draw_style(s->o, p, r, &style);
     buf_init(&task, BUF_MAX_TEXT);
     program_task(g, &style, &task);
     p->code = buf_detach(&task);
@@ -386,7 +389,7 @@ static void describe(struct problem_source *s, const struct dag *g, struct rng *
     p->view = record_task(g, p->name, p->code, hash);
 }
 
-static void name_problem(struct problem *p, const struct wanted *w, int index)
+static void problem_name(struct problem *p, const struct wanted *w, int index)
 {
     static const char *const mark[N_SIDES] = {"task", "broken", "own", "prompt", ""};
     const char *part = p->split != HELD_LEARNED ? "" : w->prompted ? "_sizes" : "_graphs";
@@ -397,7 +400,7 @@ static void name_problem(struct problem *p, const struct wanted *w, int index)
         snprintf(p->name, sizeof p->name, "%s_%04d", mark[p->side], index);
 }
 
-static void remember(struct problem_source *s, const struct problem *p)
+static void problem_remember(struct problem_source *s, const struct problem *p)
 {
     graph_set_add(s->texts, p->shape_hash);
     if (p->side == SIDE_TRAIN) {
@@ -411,7 +414,7 @@ static void remember(struct problem_source *s, const struct problem *p)
     }
 }
 
-static int no_more(enum side side, enum heldout split, int index, struct err *e)
+static int problem_no_more(enum side side, enum heldout split, int index, struct err *e)
 {
     return err_set(e, ERR_INPUT, "no further %s task ('%s') after %d; raise --max-ops, --max-elements or "
                    "--max-program, allow more operators with --ops, or ask for fewer tasks", side_names[side],
@@ -420,7 +423,7 @@ static int no_more(enum side side, enum heldout split, int index, struct err *e)
 
 /* ---- tasks as people write them: their list of operators stands for the graph ---- */
 
-static enum op_class class_of_surface(const struct problem_source *s, const struct surface *f)
+static enum op_class problem_class_of_surface(const struct problem_source *s, const struct surface *f)
 {
     enum op_class most = OP_TAUGHT;
 
@@ -434,11 +437,11 @@ static enum op_class class_of_surface(const struct problem_source *s, const stru
 }
 
 /* Chains are held out by what they are made of, single operators by their sizes and names: as texts. */
-static bool surface_belongs(const struct problem_source *s, const struct wanted *w, const struct surface *f)
+static bool problem_surface_belongs(const struct problem_source *s, const struct wanted *w, const struct surface *f)
 {
     bool chain = f->n_ops > 1, graph = chain && heldout_graph(surface_hash(f));
 
-    if (class_of_surface(s, f) != w->class)
+    if (problem_class_of_surface(s, f) != w->class)
         return false;
     if (w->side != SIDE_HELD)
         return !graph;
@@ -453,7 +456,7 @@ static bool surface_belongs(const struct problem_source *s, const struct wanted 
     return false;
 }
 
-static json_t *surface_view(const struct surface *f, const char *hash)
+static json_t *problem_surface_view(const struct surface *f, const char *hash)
 {
     json_t *ops = json_array(), *families = json_array();
 
@@ -463,7 +466,7 @@ static json_t *surface_view(const struct surface *f, const char *hash)
 }
 
 /* Takes f's texts. */
-static void surface_problem(struct problem_source *s, struct surface *f, const struct wanted *w, int index,
+static void problem_surface(struct problem_source *s, struct surface *f, const struct wanted *w, int index,
                             struct problem *p)
 {
     char hash[17];
@@ -471,15 +474,15 @@ static void surface_problem(struct problem_source *s, struct surface *f, const s
     snprintf(hash, sizeof hash, "%016" PRIx64, surface_hash(f));
     *p = (struct problem){.side = w->side, .split = w->split, .class = w->class, .hash = surface_hash(f),
                           .shape_hash = hash64(f->task, strlen(f->task), 7), .n_nodes = f->n_ops,
-                          .view = surface_view(f, hash), .n = 1};
+                          .view = problem_surface_view(f, hash), .n = 1};
     p->code = f->task;
     p->s[0] = (struct solution){.code = f->program, .strategy = xstrdup("generic"), .kernels = f->n_kernels};
     f->task = f->program = NULL;
-    name_problem(p, w, index);
-    remember(s, p);
+    problem_name(p, w, index);
+    problem_remember(s, p);
 }
 
-static int draw_surface_problem(struct problem_source *s, const struct wanted *w, int index, struct problem *ret,
+static int problem_draw_surface(struct problem_source *s, const struct wanted *w, int index, struct problem *ret,
                                 struct err *e)
 {
     const struct surface_limits l = {.chains = s->o->max_ops > 1 ? 0.3 : 0};
@@ -490,16 +493,17 @@ static int draw_surface_problem(struct problem_source *s, const struct wanted *w
         bool fits;
 
         surface_draw(seed, (uint64_t)index + (i << 32), &l, &f);
-        f.program = record_in_dialect(&s->o->voice, f.program);
-        fits = f.program && surface_belongs(s, w, &f) && !graph_set_has(s->texts, hash64(f.task, strlen(f.task), 7)) &&
+        f.program = record_in_dialect(&s->o->prompt_format, f.program);
+        fits = f.program && problem_surface_belongs(s, w, &f) &&
+            !graph_set_has(s->texts, hash64(f.task, strlen(f.task), 7)) &&
                (!s->o->max_program || (int)strlen(f.program) <= s->o->max_program);
         if (fits)
-            surface_problem(s, &f, w, index, ret);
+            problem_surface(s, &f, w, index, ret);
         surface_free(&f);
         if (fits)
             return 0;
     }
-    return no_more(w->side, w->split, index, e);
+    return problem_no_more(w->side, w->split, index, e);
 }
 
 int problem_draw(struct problem_source *s, enum side side, enum heldout split, int index, int want, bool mutants,
@@ -507,28 +511,28 @@ int problem_draw(struct problem_source *s, enum side side, enum heldout split, i
 {
     struct dag *g;
     struct problem p = {.side = side, .split = split};
-    struct wanted w = wanted_of(s, side, split, index);
+    struct wanted w = problem_wanted_of(s, side, split, index);
     struct rng r;
     int rc = 0;
 
     if (s->o->public)
-        return draw_surface_problem(s, &w, index, ret, e);
+        return problem_draw_surface(s, &w, index, ret, e);
     g = xmalloc(sizeof *g);
     rng_seed(&r, s->o->seed, (uint64_t)side << 48 | (uint64_t)split << 40 | (uint64_t)index);
     for (int i = 0; i < 64 && !p.n && !rc; i++) {
-        if (!draw_graph(s, &w, &r, g))
+        if (!problem_draw_graph(s, &w, &r, g))
             break;
-        rc = draw_solutions(s, g, &r, want < PROBLEM_SOLUTIONS ? want : PROBLEM_SOLUTIONS, mutants, &p, e);
+        rc = problem_draw_solutions(s, g, &r, want < PROBLEM_SOLUTIONS ? want : PROBLEM_SOLUTIONS, mutants, &p, e);
         if (!p.n)
-            count(s->refused, "program too long");
+            problem_count(s->refused, "program too long");
     }
     if (!rc && !p.n)
-        rc = no_more(side, split, index, e);
+        rc = problem_no_more(side, split, index, e);
     if (!rc) {
         p.class = w.class;
-        name_problem(&p, &w, index);
-        describe(s, g, &r, &p);
-        remember(s, &p);
+        problem_name(&p, &w, index);
+        problem_describe(s, g, &r, &p);
+        problem_remember(s, &p);
         *ret = p;
     }
     free(g);

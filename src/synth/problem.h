@@ -4,7 +4,7 @@
 
 #include "synth/dag_draw.h"
 #include "synth/heldout.h"
-#include "synth/record.h"
+#include "synth/training_record.h"
 
 /* Why a task is in a corpus. Only SIDE_HELD breaks heldout.h's rules, each split one of them. */
 enum side {
@@ -22,7 +22,7 @@ struct problem_options {
     int max_ops, max_numel;
     int max_program; /* bytes of a program at most; 0: no limit */
     unsigned dtypes;
-    struct voice voice;
+    struct prompt_format prompt_format;
     const uint8_t *ops; /* one byte for each row of op_rows(): what may occur; NULL: all */
     bool all_taught;    /* known operators are taught too */
     bool public;        /* tasks as people write them (surface/surface.h) instead of graphs; no bugs, no style split */

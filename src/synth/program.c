@@ -5,14 +5,14 @@
 #include <string.h>
 
 /* How values are called: in Python's forward, and in C++. */
-struct names {
+struct program_names {
     char py[DAG_VALUES][40], c[DAG_VALUES][24];
     char module[DAG_NODES][24]; /* "conv", without "self." */
 };
 
 static const char *const letters[] = {"x", "y", "z", "other", "extra", "third", "side", "more"};
 
-static void module_name(const struct dag *g, int n, char out[24])
+static void program_module_name(const struct dag *g, int n, char out[24])
 {
     const char *s = g->node[n].c.op->name;
     size_t len = strcspn(s, "0123456789");
@@ -24,12 +24,12 @@ static void module_name(const struct dag *g, int n, char out[24])
     snprintf(out, 24, all > 1 ? "%.*s%d" : "%.*s", (int)(len < 18 ? len : 18), s, before + 1);
 }
 
-static void name_values(const struct dag *g, struct names *m)
+static void program_name_values(const struct dag *g, struct program_names *m)
 {
     int inputs = 0;
 
     for (int n = 0; n < g->n_nodes; n++)
-        module_name(g, n, m->module[n]);
+        program_module_name(g, n, m->module[n]);
     for (int i = 0; i < g->n_values; i++) {
         const struct dag_value *v = &g->value[i];
         if (v->kind == VALUE_INPUT) {
@@ -46,7 +46,7 @@ static void name_values(const struct dag *g, struct names *m)
     }
 }
 
-static void python_shape(const struct tdesc *t, struct buf *out)
+static void program_python_shape(const struct tdesc *t, struct buf *out)
 {
     for (int i = 0; i < t->rank; i++)
         buf_addf(out, "%s%d", i ? ", " : "", t->d[i]);
@@ -56,7 +56,7 @@ static void python_shape(const struct tdesc *t, struct buf *out)
 
 static const char *const casts[] = {"", ".half()", ".bfloat16()", ""};
 
-static bool any_functional(const struct dag *g)
+static bool program_any_functional(const struct dag *g)
 {
     for (int n = 0; n < g->n_nodes; n++)
         if (strstr(g->node[n].c.op->spell[g->node[n].spelling].call, "F."))
@@ -65,23 +65,23 @@ static bool any_functional(const struct dag *g)
 }
 
 /* Whether a node needs a line in __init__ of the task, or (program) holds parameters. */
-static bool has_module(const struct dag_node *p, bool with_params)
+static bool program_has_module(const struct dag_node *p, bool with_params)
 {
     return p->c.op->spell[p->spelling].init && (!with_params || p->c.op->n_params);
 }
 
-static void add_init(const struct dag *g, const struct names *m, bool program, struct buf *out)
+static void program_add_init(const struct dag *g, const struct program_names *m, bool program, struct buf *out)
 {
     bool any = false;
 
     for (int n = 0; n < g->n_nodes; n++)
-        any |= has_module(&g->node[n], program);
+        any |= program_has_module(&g->node[n], program);
     if (!any)
         return;
     buf_adds(out, "    def __init__(self):\n        super().__init__()\n");
     for (int n = 0; n < g->n_nodes; n++) {
         const struct dag_node *p = &g->node[n];
-        if (!has_module(p, program))
+        if (!program_has_module(p, program))
             continue;
         buf_addf(out, "        self.%s = ", m->module[n]);
         op_spell(&p->c, p->c.op->spell[p->spelling].init, NULL, NULL, out);
@@ -90,14 +90,14 @@ static void add_init(const struct dag *g, const struct names *m, bool program, s
     buf_addc(out, '\n');
 }
 
-static void add_arguments(const struct dag *g, const struct names *m, struct buf *out)
+static void program_add_arguments(const struct dag *g, const struct program_names *m, struct buf *out)
 {
     for (int i = 0; i < g->n_values; i++)
         if (g->value[i].kind == VALUE_INPUT)
             buf_addf(out, ", %s", m->py[i]);
 }
 
-static void add_forward_line(const struct dag *g, const struct names *m, int n, struct buf *out)
+static void program_add_forward_line(const struct dag *g, const struct program_names *m, int n, struct buf *out)
 {
     const struct dag_node *p = &g->node[n];
     const char *names[OP_INPUTS];
@@ -113,28 +113,28 @@ static void add_forward_line(const struct dag *g, const struct names *m, int n, 
     buf_addc(out, '\n');
 }
 
-static void add_input(const struct tdesc *t, int below, struct interval domain, struct buf *out)
+static void program_add_input(const struct tdesc *t, int below, struct op_interval domain, struct buf *out)
 {
     if (t->dtype == DT_I64) {
         buf_addf(out, below ? "torch.randint(0, %d, (" : "torch.randint(-50, 50, (", below);
-        python_shape(t, out);
+        program_python_shape(t, out);
         buf_adds(out, t->rank == 1 ? ",))" : "))");
         return;
     }
     if (domain.lo < domain.hi) {
         buf_addf(out, "%storch.rand(", *casts[t->dtype] ? "(" : "");
-        python_shape(t, out);
+        program_python_shape(t, out);
         buf_addf(out, ") * %.6g + %.6g%s%s", domain.hi - domain.lo, domain.lo, *casts[t->dtype] ? ")" : "",
                  casts[t->dtype]);
         return;
     }
     buf_adds(out, "torch.randn(");
-    python_shape(t, out);
+    program_python_shape(t, out);
     buf_addf(out, ")%s", casts[t->dtype]);
 }
 
 /* A result takes its first operand's name where nothing else reads that. */
-static void reuse_names(const struct dag *g, struct names *m)
+static void program_reuse_names(const struct dag *g, struct program_names *m)
 {
     for (int n = 0; n < g->n_nodes - 1; n++) {
         const struct dag_node *p = &g->node[n];
@@ -144,7 +144,7 @@ static void reuse_names(const struct dag *g, struct names *m)
     }
 }
 
-static void add_docstring(const struct dag *g, struct buf *out)
+static void program_add_docstring(const struct dag *g, struct buf *out)
 {
     buf_adds(out, "    \"\"\"");
     for (int n = 0; n < g->n_nodes; n++)
@@ -155,27 +155,27 @@ static void add_docstring(const struct dag *g, struct buf *out)
 
 void program_task(const struct dag *g, const struct program_style *s, struct buf *out)
 {
-    struct names m;
+    struct program_names m;
     bool first = true;
 
-    name_values(g, &m);
+    program_name_values(g, &m);
     if (s->reuse)
-        reuse_names(g, &m);
+        program_reuse_names(g, &m);
     buf_addf(out, "import torch\nimport torch.nn as nn\n%s\n\nclass Model(nn.Module):\n",
-             any_functional(g) ? "import torch.nn.functional as F\n" : "");
+             program_any_functional(g) ? "import torch.nn.functional as F\n" : "");
     if (s->docstring)
-        add_docstring(g, out);
-    add_init(g, &m, false, out);
+        program_add_docstring(g, out);
+    program_add_init(g, &m, false, out);
     buf_adds(out, "    def forward(self");
-    add_arguments(g, &m, out);
+    program_add_arguments(g, &m, out);
     buf_adds(out, "):\n");
     for (int n = 0; n < g->n_nodes; n++)
-        add_forward_line(g, &m, n, out);
+        program_add_forward_line(g, &m, n, out);
     buf_adds(out, "\n\ndef get_inputs():\n    return [");
     for (int i = 0; i < g->n_values; i++)
         if (g->value[i].kind == VALUE_INPUT) {
             buf_adds(out, first ? "" : ", ");
-            add_input(&g->value[i].t, dag_bound(g, i), dag_domain(g, i), out);
+            program_add_input(&g->value[i].t, dag_bound(g, i), dag_domain(g, i), out);
             first = false;
         }
     buf_adds(out, "]\n\n\ndef get_init_inputs():\n    return []\n");
@@ -183,7 +183,7 @@ void program_task(const struct dag *g, const struct program_style *s, struct buf
 
 /* ---- the program ---- */
 
-static void host_signature(const struct dag *g, const struct names *m, struct buf *out)
+static void program_host_signature(const struct dag *g, const struct program_names *m, struct buf *out)
 {
     bool first = true;
 
@@ -196,13 +196,13 @@ static void host_signature(const struct dag *g, const struct names *m, struct bu
     buf_addc(out, ')');
 }
 
-static const char *out_name(const struct dag *g, const struct names *m, int value)
+static const char *program_out_name(const struct dag *g, const struct program_names *m, int value)
 {
     return value == dag_result(g) ? "out" : m->c[value];
 }
 
 /* "relu_kernel", "relu_kernel2" of several; terse: "kernel", "kernel2". */
-static void kernel_name(const struct kernels *k, int i, bool terse, size_t size, char ret[])
+static void program_kernel_name(const struct kernels *k, int i, bool terse, size_t size, char ret[])
 {
     char number[12] = "";
 
@@ -215,17 +215,17 @@ struct afun *program_cuda(const struct dag *g, const struct kernels *k, const st
     struct arena *a, struct err *e)
 {
     struct buf device, host;
-    struct names m;
+    struct program_names m;
     struct afun *f;
 
-    name_values(g, &m);
+    program_name_values(g, &m);
     buf_init(&device, BUF_MAX_TEXT), buf_init(&host, BUF_MAX_TEXT);
     buf_adds(&device, "#include <torch/extension.h>\n#include <cuda_runtime.h>\n");
     for (int i = 0; i < k->n; i++) {
         char kernel[64];
-        struct placing p = {.kernel = kernel, .out = out_name(g, &m, k->k[i].out), .sizes = s->sizes,
+        struct placing p = {.kernel = kernel, .out = program_out_name(g, &m, k->k[i].out), .sizes = s->sizes,
                             .terse = s->terse};
-        kernel_name(k, i, s->terse, sizeof kernel, kernel);
+        program_kernel_name(k, i, s->terse, sizeof kernel, kernel);
         for (int j = 0; j < k->k[i].nest.n_in; j++)
             p.name[j] = m.c[k->k[i].nest.in[j].value];
         memcpy(p.tuned, k->k[i].tuned, sizeof p.tuned);
@@ -234,7 +234,7 @@ struct afun *program_cuda(const struct dag *g, const struct kernels *k, const st
         emit_nest(&k->k[i].nest, k->k[i].s, &p, &device, &host);
         buf_adds(&host, k->n > 1 ? "}\n" : "");
     }
-    host_signature(g, &m, &device);
+    program_host_signature(g, &m, &device);
     buf_addf(&device, " {\n%sreturn out;\n}\n", host.p);
     f = ast_parse(a, device.p, e);
     if (!f)
@@ -244,7 +244,7 @@ struct afun *program_cuda(const struct dag *g, const struct kernels *k, const st
     return f;
 }
 
-static void call_arguments(const struct dag *g, const struct names *m, struct buf *out)
+static void program_call_arguments(const struct dag *g, const struct program_names *m, struct buf *out)
 {
     bool first = true;
 
@@ -258,21 +258,21 @@ static void call_arguments(const struct dag *g, const struct names *m, struct bu
 void program_file(const struct dag *g, const struct kernels *k, const struct afun *cuda, const struct program_style *s,
                   struct buf *out)
 {
-    struct names m;
+    struct program_names m;
 
     (void)k;
-    name_values(g, &m);
+    program_name_values(g, &m);
     buf_adds(out, "import torch\nimport torch.nn as nn\nfrom torch.utils.cpp_extension import load_inline\n\nsource = "
         "r\"\"\"\n");
     ast_print(cuda, &s->c, out);
     buf_adds(out, "\"\"\"\n\nmodule = load_inline(name=\"kernels\", cpp_sources=\"");
-    host_signature(g, &m, out);
+    program_host_signature(g, &m, out);
     buf_adds(out, ";\", cuda_sources=source,\n                     functions=[\"forward\"])\n\n\nclass "
         "ModelNew(nn.Module):\n");
-    add_init(g, &m, true, out);
+    program_add_init(g, &m, true, out);
     buf_adds(out, "    def forward(self");
-    add_arguments(g, &m, out);
+    program_add_arguments(g, &m, out);
     buf_adds(out, "):\n        return module.forward(");
-    call_arguments(g, &m, out);
+    program_call_arguments(g, &m, out);
     buf_adds(out, ")\n");
 }

@@ -8,57 +8,58 @@
 /* ---- numbers that may be said ---- */
 
 #define NUMBERS 1024
-struct numbers {
+struct reason_numbers {
     long long v[NUMBERS];
     int n;
 };
 
-static void allow(struct numbers *s, long long v)
+static void reason_allow(struct reason_numbers *s, long long v)
 {
     if (s->n < NUMBERS)
         s->v[s->n++] = v < 0 ? -v : v;
 }
 
-static void allow_expr(struct numbers *s, const struct ax *x)
+static void reason_allow_expr(struct reason_numbers *s, const struct ax *x)
 {
     if (!x)
         return;
     if (x->kind == AX_INT)
-        allow(s, x->i);
+        reason_allow(s, x->i);
     if (x->kind == AX_FLOAT)
-        allow(s, (long long)x->f);
+        reason_allow(s, (long long)x->f);
     for (int i = 0; i < x->n; i++)
-        allow_expr(s, x->kid[i]);
+        reason_allow_expr(s, x->kid[i]);
 }
 
-static void allow_statements(struct numbers *s, const struct as *x)
+static void reason_allow_statements(struct reason_numbers *s, const struct as *x)
 {
     for (; x; x = x->next) {
-        allow_expr(s, x->e), allow_expr(s, x->e2);
-        allow_statements(s, x->init), allow_statements(s, x->body), allow_statements(s, x->other);
+        reason_allow_expr(s, x->e), reason_allow_expr(s, x->e2);
+        reason_allow_statements(s, x->init), reason_allow_statements(s, x->body), reason_allow_statements(s, x->other);
         for (int i = 0; i < x->n_dim; i++)
-            allow_expr(s, x->dim[i]);
+            reason_allow_expr(s, x->dim[i]);
     }
 }
 
-static void allow_all(struct numbers *s, const struct dag *g, const struct kernels *k, const struct afun *f)
+static void reason_allow_all(struct reason_numbers *s, const struct dag *g, const struct kernels *k,
+                             const struct afun *f)
 {
     for (int i = 0; i < g->n_values; i++)
         for (int d = 0; d < g->value[i].t.rank; d++)
-            allow(s, g->value[i].t.d[d]);
+            reason_allow(s, g->value[i].t.d[d]);
     for (int i = 0; i < k->n; i++) {
         for (int q = 0; q < NEST_GROUPS; q++)
-            allow(s, nest_extent(&k->k[i].nest, q));
+            reason_allow(s, nest_extent(&k->k[i].nest, q));
         for (int t = 0; t < 3; t++)
-            allow(s, k->k[i].tuned[t]);
-        allow(s, i + 1);
+            reason_allow(s, k->k[i].tuned[t]);
+        reason_allow(s, i + 1);
     }
-    allow(s, k->n);
+    reason_allow(s, k->n);
     for (; f; f = f->next)
-        allow_statements(s, f->body);
+        reason_allow_statements(s, f->body);
 }
 
-static bool known(const struct numbers *s, long long v)
+static bool reason_known(const struct reason_numbers *s, long long v)
 {
     for (int i = 0; i < s->n; i++)
         if (s->v[i] == v)
@@ -67,7 +68,7 @@ static bool known(const struct numbers *s, long long v)
 }
 
 /* Digits that are part of a word ("float4", "s0", "conv2d") are names, and so are list numbers at a line's begin. */
-static bool numerals_known(const struct numbers *s, const char *text)
+static bool reason_numerals_known(const struct reason_numbers *s, const char *text)
 {
     for (const char *p = text; *p;) {
         char *end;
@@ -79,7 +80,7 @@ static bool numerals_known(const struct numbers *s, const char *text)
             continue;
         }
         v = strtoll(p, &end, 10);
-        if (!word && !(line && *end == '.') && !known(s, v))
+        if (!word && !(line && *end == '.') && !reason_known(s, v))
             return false;
         for (p = end; *p == '.' || isalnum((unsigned char)*p);)
             p++;
@@ -89,7 +90,7 @@ static bool numerals_known(const struct numbers *s, const char *text)
 
 /* ---- the steps ---- */
 
-static void add_shape(const struct tdesc *t, struct buf *out)
+static void reason_add_shape(const struct tdesc *t, struct buf *out)
 {
     buf_addc(out, '(');
     for (int d = 0; d < t->rank; d++)
@@ -97,7 +98,7 @@ static void add_shape(const struct tdesc *t, struct buf *out)
     buf_addc(out, ')');
 }
 
-static void semantics(const struct dag *g, struct buf *out)
+static void reason_semantics(const struct dag *g, struct buf *out)
 {
     buf_adds(out, "1. Semantics: ");
     for (int n = 0; n < g->n_nodes; n++) {
@@ -107,7 +108,7 @@ static void semantics(const struct dag *g, struct buf *out)
     buf_adds(out, ".\n");
 }
 
-static void arithmetic(const struct kernels *k, struct buf *out)
+static void reason_arithmetic(const struct kernels *k, struct buf *out)
 {
     static const char *const words[] = {"sum", "product", "maximum", "minimum", "place of the maximum",
                                         "place of the minimum", "logarithm of a sum of exponentials"};
@@ -128,21 +129,21 @@ static void arithmetic(const struct kernels *k, struct buf *out)
     buf_addc(out, '\n');
 }
 
-static void shapes(const struct dag *g, struct buf *out)
+static void reason_shapes(const struct dag *g, struct buf *out)
 {
     buf_adds(out, "3. Shapes: ");
     for (int i = 0, first = 1; i < g->n_values; i++)
         if (g->value[i].kind != VALUE_NODE) {
             buf_adds(out, first ? "" : ", ");
-            add_shape(&g->value[i].t, out);
+            reason_add_shape(&g->value[i].t, out);
             first = 0;
         }
     buf_adds(out, " come in, ");
-    add_shape(&g->value[dag_result(g)].t, out);
+    reason_add_shape(&g->value[dag_result(g)].t, out);
     buf_adds(out, " goes out.\n");
 }
 
-static void index_map(const struct kernels *k, struct buf *out)
+static void reason_index_map(const struct kernels *k, struct buf *out)
 {
     buf_adds(out, "4. Work:");
     for (int i = 0; i < k->n; i++)
@@ -152,7 +153,7 @@ static void index_map(const struct kernels *k, struct buf *out)
                  i == k->n - 1 ? ".\n" : ";");
 }
 
-static void guards_of(const struct as *x, struct buf *out, int *n)
+static void reason_guards_of(const struct as *x, struct buf *out, int *n)
 {
     for (; x; x = x->next) {
         bool bounds = x->role && (!strcmp(x->role, "guard") || !strcmp(x->role, "inside"));
@@ -164,29 +165,29 @@ static void guards_of(const struct as *x, struct buf *out, int *n)
             buf_addc(out, '\'');
             ++*n;
         }
-        guards_of(x->body, out, n), guards_of(x->other, out, n);
+        reason_guards_of(x->body, out, n), reason_guards_of(x->other, out, n);
     }
 }
 
-static bool has_role(const struct as *x, const char *role)
+static bool reason_has_role(const struct as *x, const char *role)
 {
     for (; x; x = x->next)
-        if ((x->role && !strcmp(x->role, role)) || has_role(x->body, role) || has_role(x->other, role))
+        if ((x->role && !strcmp(x->role, role)) || reason_has_role(x->body, role) || reason_has_role(x->other, role))
             return true;
     return false;
 }
 
-static void boundaries(const struct afun *f, struct buf *out)
+static void reason_boundaries(const struct afun *f, struct buf *out)
 {
     int n = 0;
 
     buf_adds(out, "5. Boundaries: the tests are");
     for (; f; f = f->next)
-        guards_of(f->body, out, &n);
+        reason_guards_of(f->body, out, &n);
     buf_adds(out, n ? ".\n" : " not needed, every thread has work.\n");
 }
 
-static void pitfalls(const struct afun *f, struct buf *out)
+static void reason_pitfalls(const struct afun *f, struct buf *out)
 {
     static const struct {
         const char *role, *text;
@@ -201,7 +202,7 @@ static void pitfalls(const struct afun *f, struct buf *out)
     buf_adds(out, "6. Pitfalls: ");
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
         for (const struct afun *p = f; p; p = p->next)
-            if (has_role(p->body, notes[i].role)) {
+            if (reason_has_role(p->body, notes[i].role)) {
                 buf_addf(out, "%s%s", any ? "; " : "", notes[i].text);
                 any = true;
                 break;
@@ -211,14 +212,15 @@ static void pitfalls(const struct afun *f, struct buf *out)
 
 bool reason_write(const struct dag *g, const struct kernels *k, const struct afun *cuda, struct buf *out)
 {
-    struct numbers s = {.n = 0};
+    struct reason_numbers s = {.n = 0};
     struct buf b;
     bool good;
 
     buf_init(&b, BUF_MAX_TEXT);
-    semantics(g, &b), arithmetic(k, &b), shapes(g, &b), index_map(k, &b), boundaries(cuda, &b), pitfalls(cuda, &b);
-    allow_all(&s, g, k, cuda);
-    good = numerals_known(&s, b.p);
+    reason_semantics(g, &b), reason_arithmetic(k, &b), reason_shapes(g, &b), reason_index_map(k, &b),
+        reason_boundaries(cuda, &b), reason_pitfalls(cuda, &b);
+    reason_allow_all(&s, g, k, cuda);
+    good = reason_numerals_known(&s, b.p);
     if (good)
         buf_adds(out, b.p);
     buf_free(&b);

@@ -33,7 +33,7 @@ bool rewrite_find(const struct dag *g, struct rng *r, struct arena *a, struct ke
     return found;
 }
 
-static void add_schedules(const char *head, const struct kernels *k, struct buf *b)
+static void rewrite_add_schedules(const char *head, const struct kernels *k, struct buf *b)
 {
     buf_adds(b, head);
     for (int i = 0; i < k->n; i++)
@@ -57,7 +57,7 @@ char *rewrite_answer(const struct kernels *slow, const struct kernels *fast)
     if (s.steps > f.steps)
         buf_addf(&b, "Its busiest thread takes %lld steps one after the other; %lld are enough.\n", (long long)s.steps,
                  (long long)f.steps);
-    add_schedules("Slow:", slow, &b);
-    add_schedules("Faster:", fast, &b);
+    rewrite_add_schedules("Slow:", slow, &b);
+    rewrite_add_schedules("Faster:", fast, &b);
     return buf_detach(&b);
 }

@@ -17,12 +17,12 @@
 #include "synth/heldout.h"
 #include "synth/program.h"
 #include "synth/reason.h"
-#include "synth/record.h"
+#include "synth/training_record.h"
 #include "synth/rewrite.h"
 #include "synth/surface/surface.h"
 #include "synth/verify.h"
 #include "synth/wording.h"
-#include "synth/worth.h"
+#include "synth/triviality.h"
 
 #define MAX_DRAWS 20000
 #define REWRITE_MEASURED 1.1 /* a measured pair is at least so far apart */
@@ -41,10 +41,10 @@ struct item {
     json_t *repair, *review; /* NULL, or what the mutant's verdict made of it */
 };
 
-struct shard {
+struct stream_shard {
     const struct stream_options *o;
     const struct dag_table *t;
-    struct voice voice;
+    struct prompt_format prompt_format;
     int index;
     struct item *item;
     int n;
@@ -53,13 +53,13 @@ struct shard {
     long verified, failed, unsaid, mutants, undetected, ir_mutants, ir_killed, refuted;
 };
 
-static void count(json_t *o, const char *key)
+static void stream_count(json_t *o, const char *key)
 {
     json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
 }
 
 /* "What shape does this module return?", answered by the rows' rules. */
-static json_t *shape_messages(const struct dag *g, const char *task)
+static json_t *stream_shape_messages(const struct dag *g, const char *task)
 {
     static const char *const words[] = {"float32", "float16", "bfloat16", "int64"};
     const struct tdesc *t = &g->value[dag_result(g)].t;
@@ -81,7 +81,7 @@ static json_t *shape_messages(const struct dag *g, const char *task)
 }
 
 /* A graph that is worth asking for; every refusal is counted. */
-static int draw_worthwhile(struct shard *s, struct rng *r, struct dag *g, struct err *e)
+static int stream_draw_worthwhile(struct stream_shard *s, struct rng *r, struct dag *g, struct err *e)
 {
     struct dag_limits l = {.l = {.max_numel = s->o->max_numel, .max_work = (int64_t)s->o->max_numel * 64,
                                  .dtypes = s->o->dtypes, .nice = s->o->style == PROMPT_PLAIN},
@@ -90,20 +90,20 @@ static int draw_worthwhile(struct shard *s, struct rng *r, struct dag *g, struct
 
     for (int i = 0; i < MAX_DRAWS && why; i++) {
         dag_draw(s->t, r, &l, g);
-        why = worth_reason(g, r);
+        why = triviality_reason(g, r);
         if (why)
-            count(s->refused, why);
+            stream_count(s->refused, why);
     }
     return why ? err_set(e, ERR_INPUT, "none of %d drawn tasks is worth asking for; the last: %s. Allow more operators "
                          "with --ops, or raise --max-elements", MAX_DRAWS, why) : 0;
 }
 
-static char *file_of(struct shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
-                     const struct program_style *style);
+static char *stream_file_of(struct stream_shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
+                            const struct program_style *style);
 
 /* The program with one edit of its tree; a train-side, verified program now and then. */
-static void draw_mutant(struct shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
-                        const struct program_style *style, struct rng *r, struct item *x)
+static void stream_draw_mutant(struct stream_shard *s, const struct dag *g, const struct kernels *k,
+                               const struct afun *f, const struct program_style *style, struct rng *r, struct item *x)
 {
     struct arena a = {0};
     struct afun *copy;
@@ -113,36 +113,36 @@ static void draw_mutant(struct shard *s, const struct dag *g, const struct kerne
     copy = ast_clone(&a, f);
     x->bug = ast_mutate_any(&a, r, copy);
     if (x->bug >= 0)
-        x->mutant = file_of(s, g, k, copy, style);
+        x->mutant = stream_file_of(s, g, k, copy, style);
     arena_free(&a);
 }
 
 /* The same keys in every record: tables of records have columns. */
-static json_t *provenance(uint64_t seed, long index, const char *parent, const char *mutation)
+static json_t *stream_provenance(uint64_t seed, long index, const char *parent, const char *mutation)
 {
     return json_pack("{s:s, s:I, s:I, s:s?, s:s?}", "generator", SYNTH_GENERATOR, "seed", (json_int_t)seed, "index",
                      (json_int_t)index, "parent", parent, "mutation", mutation);
 }
 
 /* The program's Python file in the corpus' language; NULL: it cannot be said there, or is too long. */
-static char *file_of(struct shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
-                     const struct program_style *style)
+static char *stream_file_of(struct stream_shard *s, const struct dag *g, const struct kernels *k, const struct afun *f,
+                            const struct program_style *style)
 {
     struct buf b;
     char *program;
 
     buf_init(&b, BUF_MAX_TEXT);
     program_file(g, k, f, style, &b);
-    program = record_in_dialect(&s->voice, buf_detach(&b));
+    program = record_in_dialect(&s->prompt_format, buf_detach(&b));
     if (program && s->o->max_program && (int)strlen(program) > s->o->max_program)
         free(program), program = NULL;
     if (!program)
-        count(s->refused, "program too long, or not to be said in the dialect");
+        stream_count(s->refused, "program too long, or not to be said in the dialect");
     return program;
 }
 
 /* What one item is made of, while it is drawn. */
-struct drawn {
+struct stream_drawn {
     struct dag g;
     struct kernels k, slow;
     enum fusion level;
@@ -152,53 +152,53 @@ struct drawn {
     struct arena a;
 };
 
-static void draw_style(const struct shard *s, struct rng *r, struct program_style *ret)
+static void stream_draw_style(const struct stream_shard *s, struct rng *r, struct program_style *ret)
 {
     *ret = (struct program_style){.sizes = (enum size_style)rng_below(r, 3)};
     if (s->o->style != PROMPT_FULL)
         return;
     ast_style_draw(r, &ret->c);
-    ret->c.bare &= !s->voice.formulas;
+    ret->c.bare &= !s->prompt_format.formulas;
     ret->docstring = draw_below(r, 3) == 0;
     ret->reuse = draw_below(r, 2);
 }
 
 /* Graph, kernels and program; with a slower program beside it where pair says so and one is found. */
-static int draw_program(struct shard *s, struct rng *r, bool pair, struct drawn *d, struct err *e)
+static int stream_draw_program(struct stream_shard *s, struct rng *r, bool pair, struct stream_drawn *d, struct err *e)
 {
     for (int tries = 0; !d->program; tries++) {
         if (tries == MAX_DRAWS / 20)
             return err_set(e, ERR_INPUT, "no program of --max-program %d bytes after %d tries; raise it",
                            s->o->max_program, tries);
         do {
-            if (draw_worthwhile(s, r, &d->g, e) < 0)
+            if (stream_draw_worthwhile(s, r, &d->g, e) < 0)
                 return -1;
             d->level = (enum fusion)rng_below(r, N_FUSIONS);
             fuse(&d->g, d->level, &d->a, &d->k);
         } while (fuse_schedule(&d->k, r) < 0);
-        draw_style(s, r, &d->style);
+        stream_draw_style(s, r, &d->style);
         if (pair && rewrite_find(&d->g, r, &d->a, &d->k, &d->level, &d->slow)) {
             struct afun *f = program_cuda(&d->g, &d->slow, &d->style, &d->a, e);
-            d->slow_program = f ? file_of(s, &d->g, &d->slow, f, &d->style) : NULL;
+            d->slow_program = f ? stream_file_of(s, &d->g, &d->slow, f, &d->style) : NULL;
         }
         d->f = program_cuda(&d->g, &d->k, &d->style, &d->a, e);
         if (!d->f)
             return -1;
-        if (s->voice.formulas)
+        if (s->prompt_format.formulas)
             wording_explain(&d->g, &d->a, d->f);
-        d->program = file_of(s, &d->g, &d->k, d->f, &d->style);
+        d->program = stream_file_of(s, &d->g, &d->k, d->f, &d->style);
         if (!d->program)
             free(d->slow_program), d->slow_program = NULL;
     }
     return 0;
 }
 
-static json_t *speed_json(const char *source, double slow_us, double fast_us)
+static json_t *stream_speed_json(const char *source, double slow_us, double fast_us)
 {
     return json_pack("{s:s, s:f, s:f}", "source", source, "slow_us", slow_us, "fast_us", fast_us);
 }
 
-static json_t *rewrite_messages(const struct item *x, const char *source, double slow_us, double fast_us)
+static json_t *stream_rewrite_messages(const struct item *x, const char *source, double slow_us, double fast_us)
 {
     bool measured = !strcmp(source, "measured");
     char *speed = xasprintf("it takes %.3g us (%s), and %.3g us are possible", slow_us,
@@ -209,41 +209,42 @@ static json_t *rewrite_messages(const struct item *x, const char *source, double
     return m;
 }
 
-static json_t *kill_of(struct shard *s, const struct dag *g, struct rng *r)
+static json_t *stream_kill_of(struct stream_shard *s, const struct dag *g, struct rng *r)
 {
-    struct worth_kill k = worth_kill_score(g, r);
+    struct triviality_kill k = triviality_kill_score(g, r);
 
     s->ir_mutants += k.mutants, s->ir_killed += k.killed;
     return json_pack("{s:i, s:i}", "mutants", k.mutants, "killed", k.killed);
 }
 
-static json_t *messages_of(struct shard *s, const struct drawn *d, struct item *x, const char *kind, const char *reason)
+static json_t *stream_messages_of(struct stream_shard *s, const struct stream_drawn *d, struct item *x,
+                                  const char *kind, const char *reason)
 {
     json_t *inputs, *m;
 
     if (!strcmp(kind, "shape"))
-        return shape_messages(&d->g, x->task);
+        return stream_shape_messages(&d->g, x->task);
     if (!strcmp(kind, "rewrite"))
-        return rewrite_messages(x, "static", cost_of(&d->slow).us, cost_of(&d->k).us);
+        return stream_rewrite_messages(x, "static", cost_of(&d->slow).us, cost_of(&d->k).us);
     inputs = record_inputs(&d->g);
-    m = record_generate(&s->voice, inputs, x->task, reason, x->program);
+    m = record_generate(&s->prompt_format, inputs, x->task, reason, x->program);
     json_decref(inputs);
     return m;
 }
 
-static void make_record(struct shard *s, const struct drawn *d, struct item *x, const char *kind, const char *reason,
-                        const char *hash, struct rng *r)
+static void stream_make_record(struct stream_shard *s, const struct stream_drawn *d, struct item *x, const char *kind,
+                               const char *reason, const char *hash, struct rng *r)
 {
     bool program = strcmp(kind, "shape") != 0;
     json_t *speed = strcmp(kind, "rewrite") ? json_null()
-                                            : speed_json("static", cost_of(&d->slow).us, cost_of(&d->k).us);
+                                            : stream_speed_json("static", cost_of(&d->slow).us, cost_of(&d->k).us);
 
     x->record = json_pack("{s:s, s:s, s:o, s:o, s:o, s:n, s:o, s:i, s:o, s:o, s:s}", "id", x->name, "kind", kind,
-                          "messages", messages_of(s, d, x, kind, reason), "task",
+                          "messages", stream_messages_of(s, d, x, kind, reason), "task",
                           record_task(&d->g, NULL, x->task, hash), "kernel",
-                          program ? record_kernel(&d->k, d->level, x->program, &s->voice) : json_null(),
-                          "verdict", "provenance", provenance(s->o->seed, x->index, NULL, NULL), "difficulty",
-                          d->g.n_nodes + 2 * d->k.n, "speed", speed, "kill", kill_of(s, &d->g, r), "split",
+                          program ? record_kernel(&d->k, d->level, x->program, &s->prompt_format) : json_null(),
+                          "verdict", "provenance", stream_provenance(s->o->seed, x->index, NULL, NULL), "difficulty",
+                          d->g.n_nodes + 2 * d->k.n, "speed", speed, "kill", stream_kill_of(s, &d->g, r), "split",
                           x->held ? "heldout" : "train");
     if (!program)
         free(x->program), x->program = NULL;
@@ -251,7 +252,7 @@ static void make_record(struct shard *s, const struct drawn *d, struct item *x, 
 
 /* ---- tasks as people write them ---- */
 
-static json_t *names_json(const char *const name[], int n)
+static json_t *stream_names_json(const char *const name[], int n)
 {
     json_t *a = json_array();
 
@@ -260,21 +261,22 @@ static json_t *names_json(const char *const name[], int n)
     return a;
 }
 
-static json_t *surface_record(struct shard *s, const struct surface *p, const struct item *x, const char *hash)
+static json_t *stream_surface_record(struct stream_shard *s, const struct surface *p, const struct item *x,
+                                     const char *hash)
 {
-    json_t *task = json_pack("{s:s, s:o, s:o, s:s, s:[]}", "code", x->task, "ops", names_json(p->op, p->n_ops),
-                             "families", names_json(p->family, p->n_ops), "graph_hash", hash, "inputs");
+    json_t *task = json_pack("{s:s, s:o, s:o, s:s, s:[]}", "code", x->task, "ops", stream_names_json(p->op, p->n_ops),
+                             "families", stream_names_json(p->family, p->n_ops), "graph_hash", hash, "inputs");
     json_t *kernel = json_pack("{s:s, s:s, s:s, s:s, s:i}", "lang", s->o->musa ? "musa" : "cuda", "code",
                                x->program, "strategy", "generic", "fusion", "maps", "kernels", p->n_kernels);
 
     return json_pack("{s:s, s:s, s:o, s:o, s:o, s:n, s:o, s:i, s:n, s:n, s:s}", "id", x->name, "kind", "generate",
-                     "messages", record_generate(&s->voice, NULL, x->task, NULL, x->program), "task", task,
-                     "kernel", kernel, "verdict", "provenance", provenance(s->o->seed, x->index, NULL, NULL),
+                     "messages", record_generate(&s->prompt_format, NULL, x->task, NULL, x->program), "task", task,
+                     "kernel", kernel, "verdict", "provenance", stream_provenance(s->o->seed, x->index, NULL, NULL),
                      "difficulty", p->n_ops + 2 * p->n_kernels, "speed", "kill", "split",
                      x->held ? "heldout" : "train");
 }
 
-static int draw_surface_item(struct shard *s, long index, struct item *ret, struct err *e)
+static int stream_draw_surface_item(struct stream_shard *s, long index, struct item *ret, struct err *e)
 {
     const struct surface_limits l = {.chains = s->o->max_ops > 1 ? 0.25 : 0};
     struct surface p;
@@ -283,10 +285,10 @@ static int draw_surface_item(struct shard *s, long index, struct item *ret, stru
 
     for (uint64_t i = 0;; i++) {
         surface_draw(s->o->seed, (uint64_t)index + (i << 40), &l, &p);
-        p.program = record_in_dialect(&s->voice, p.program);
+        p.program = record_in_dialect(&s->prompt_format, p.program);
         if (p.program && (!s->o->max_program || (int)strlen(p.program) <= s->o->max_program))
             break;
-        count(s->refused, "program too long, or not to be said in the dialect");
+        stream_count(s->refused, "program too long, or not to be said in the dialect");
         surface_free(&p);
         if (i == MAX_DRAWS / 20)
             return err_set(e, ERR_INPUT, "no program of --max-program %d bytes after %d tries; raise it",
@@ -302,17 +304,17 @@ static int draw_surface_item(struct shard *s, long index, struct item *ret, stru
                          .held = p.n_ops > 1 ? heldout_graph(surface_hash(&p)) : rng_below(&r, 50) == 0};
     ret->verify = (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
     for (int i = 0; i < p.n_ops; i++)
-        count(s->ops, p.op[i]);
-    ret->record = surface_record(s, &p, ret, hash);
+        stream_count(s->ops, p.op[i]);
+    ret->record = stream_surface_record(s, &p, ret, hash);
     surface_free(&p);
     return 0;
 }
 
-static int draw_item(struct shard *s, long index, struct item *ret, struct err *e)
+static int stream_draw_item(struct stream_shard *s, long index, struct item *ret, struct err *e)
 {
     static const char *const kinds[] = {"generate", "generate", "generate", "generate", "reason", "reason", "shape",
                                         "rewrite"};
-    struct drawn *d = xcalloc(1, sizeof *d);
+    struct stream_drawn *d = xcalloc(1, sizeof *d);
     struct buf task, reason;
     struct rng r;
     char hash[17];
@@ -320,7 +322,7 @@ static int draw_item(struct shard *s, long index, struct item *ret, struct err *
 
     rng_seed(&r, s->o->seed, (uint64_t)index);
     kind = kinds[rng_below(&r, sizeof kinds / sizeof *kinds)];
-    if (draw_program(s, &r, !strcmp(kind, "rewrite"), d, e) < 0) {
+    if (stream_draw_program(s, &r, !strcmp(kind, "rewrite"), d, e) < 0) {
         arena_free(&d->a), free(d);
         return -1;
     }
@@ -332,15 +334,15 @@ static int draw_item(struct shard *s, long index, struct item *ret, struct err *
         kind = "generate";
     snprintf(hash, sizeof hash, "%016" PRIx64, dag_hash(&d->g, false));
     for (int i = 0; i < d->k.n; i++)
-        count(s->strategies, d->k.k[i].s->name);
+        stream_count(s->strategies, d->k.k[i].s->name);
     for (int n = 0; n < d->g.n_nodes; n++)
-        count(s->ops, d->g.node[n].c.op->name);
+        stream_count(s->ops, d->g.node[n].c.op->name);
     *ret = (struct item){.index = index, .name = xasprintf("%s-%ld-%s", kind, index, hash), .task = buf_detach(&task),
                          .program = d->program, .held = heldout_graph(dag_hash(&d->g, false)), .slow = d->slow_program,
                          .why = d->slow_program ? rewrite_answer(&d->slow, &d->k) : NULL};
     ret->verify = strcmp(kind, "shape") && (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
-    draw_mutant(s, &d->g, &d->k, d->f, &d->style, &r, ret);
-    make_record(s, d, ret, kind, reason.n ? reason.p : NULL, hash, &r);
+    stream_draw_mutant(s, &d->g, &d->k, d->f, &d->style, &r, ret);
+    stream_make_record(s, d, ret, kind, reason.n ? reason.p : NULL, hash, &r);
     buf_free(&reason);
     arena_free(&d->a);
     free(d);
@@ -349,21 +351,22 @@ static int draw_item(struct shard *s, long index, struct item *ret, struct err *
 
 /* ---- verdicts ---- */
 
-static void count_bug(struct shard *s, const char *name, const char *outcome)
+static void stream_count_bug(struct stream_shard *s, const char *name, const char *outcome)
 {
     if (!json_object_get(s->bugs, name))
         json_object_set_new(s->bugs, name, json_object());
-    count(json_object_get(s->bugs, name), outcome);
+    stream_count(json_object_get(s->bugs, name), outcome);
 }
 
-static json_t *derived(const struct shard *s, const struct item *x, const char *kind, json_t *messages,
-                       const json_t *verdict)
+static json_t *stream_derived(const struct stream_shard *s, const struct item *x, const char *kind, json_t *messages,
+                              const json_t *verdict)
 {
     char *id = xasprintf("%s-%s-%s", kind, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug));
     json_t *v = json_pack("{s:s, s:s, s:o, s:O, s:O, s:o, s:o, s:O, s:n, s:O, s:s}", "id", id, "kind", kind, "messages",
                           messages, "task", json_object_get(x->record, "task"), "kernel",
                           json_object_get(x->record, "kernel"), "verdict", record_brief(verdict), "provenance",
-                          provenance(s->o->seed, x->index, x->name, x->bug < 0 ? "none" : ast_mutation_name(x->bug)),
+                          stream_provenance(s->o->seed, x->index, x->name,
+                                            x->bug < 0 ? "none" : ast_mutation_name(x->bug)),
                           "difficulty", json_object_get(x->record, "difficulty"), "speed", "kill",
                           json_object_get(x->record, "kill"), "split", "train");
 
@@ -372,41 +375,42 @@ static json_t *derived(const struct shard *s, const struct item *x, const char *
 }
 
 /* Task, broken program, what the judge said, the program; and a question whether the broken one is right. */
-static void derive_records(const struct shard *s, struct item *x, const json_t *verdict)
+static void stream_derive_records(const struct stream_shard *s, struct item *x, const json_t *verdict)
 {
     const char *feedback = json_str(verdict, "feedback", ""), *why = ast_mutation_reason(x->bug);
     char *review = xasprintf("No: %s. The judge says: %s", why, feedback);
 
-    x->repair = derived(s, x, "repair", record_repair(&s->voice, x->task, x->mutant, feedback, why, x->program),
-                        verdict);
-    x->review = derived(s, x, "review", record_review(x->task, x->mutant, review), verdict);
+    x->repair = stream_derived(s, x, "repair",
+                               record_repair(&s->prompt_format, x->task, x->mutant, feedback, why, x->program),
+                               verdict);
+    x->review = stream_derived(s, x, "review", record_review(x->task, x->mutant, review), verdict);
     free(review);
 }
 
 /* The same question about a program that passed: reviewers must not learn that every program is wrong. */
-static void derive_praise(const struct shard *s, struct item *x, const json_t *verdict)
+static void stream_derive_praise(const struct stream_shard *s, struct item *x, const json_t *verdict)
 {
     static const char yes[] = "Yes. The judge finds nothing: every trial matches, and its own kernels do the work.";
 
     x->bug = -1;
-    x->review = derived(s, x, "review", record_review(x->task, x->program, yes), verdict);
+    x->review = stream_derived(s, x, "review", record_review(x->task, x->program, yes), verdict);
 }
 
-static void judge_mutant(struct shard *s, struct item *x, const json_t *verdict)
+static void stream_judge_mutant(struct stream_shard *s, struct item *x, const json_t *verdict)
 {
     const char *status = json_str(verdict, "status", ""), *category = json_str(verdict, "category", "");
 
     s->mutants++;
     if (!strcmp(status, "passed"))
         s->undetected++;
-    count_bug(s, ast_mutation_name(x->bug), strcmp(status, "passed") ? category : "undetected");
+    stream_count_bug(s, ast_mutation_name(x->bug), strcmp(status, "passed") ? category : "undetected");
     if (!strcmp(category, "compile_error") || !strcmp(category, "runtime_error") || !strcmp(category,
         "correctness_error"))
-        derive_records(s, x, verdict);
+        stream_derive_records(s, x, verdict);
 }
 
 /* A device's times take the place of the estimate; a rewrite that is not faster there is no record. */
-static void judge_rewrite(struct shard *s, struct item *x, const json_t *verdict)
+static void stream_judge_rewrite(struct stream_shard *s, struct item *x, const json_t *verdict)
 {
     const json_t *slow = json_object_get(x->slow_verdict, "performance");
     const json_t *fast = json_object_get(verdict, "performance");
@@ -418,18 +422,18 @@ static void judge_rewrite(struct shard *s, struct item *x, const json_t *verdict
         return;
     x->refuted = slow_us < REWRITE_MEASURED * fast_us;
     s->refuted += x->refuted;
-    json_object_set_new(x->record, "messages", rewrite_messages(x, "measured", slow_us, fast_us));
-    json_object_set_new(x->record, "speed", speed_json("measured", slow_us, fast_us));
+    json_object_set_new(x->record, "messages", stream_rewrite_messages(x, "measured", slow_us, fast_us));
+    json_object_set_new(x->record, "speed", stream_speed_json("measured", slow_us, fast_us));
 }
 
-enum part { PROGRAM, SLOW, MUTANT, N_PARTS };
+enum stream_part { PROGRAM, SLOW, MUTANT, N_PARTS };
 
-static const char *part_of(const struct item *x, int part)
+static const char *stream_part_of(const struct item *x, int part)
 {
     return part == MUTANT ? x->mutant : !x->verify ? NULL : part == SLOW ? x->slow : x->program;
 }
 
-static void take_verdict(struct shard *s, struct item *x, int part, const json_t *verdict)
+static void stream_take_verdict(struct stream_shard *s, struct item *x, int part, const json_t *verdict)
 {
     bool good = !strcmp(json_str(verdict, "status", ""), "passed");
 
@@ -438,18 +442,18 @@ static void take_verdict(struct shard *s, struct item *x, int part, const json_t
         s->verified++, s->failed += !good;
     } else if (part == MUTANT) {
         if (strcmp(json_str(verdict, "status", ""), "infra"))
-            judge_mutant(s, x, verdict);
+            stream_judge_mutant(s, x, verdict);
     } else {
         json_object_set_new(x->record, "verdict", record_brief(verdict));
         s->verified++, s->failed += !good;
         if (good && x->slow)
-            judge_rewrite(s, x, verdict);
+            stream_judge_rewrite(s, x, verdict);
         else if (good && !x->held && !x->mutant)
-            derive_praise(s, x, verdict);
+            stream_derive_praise(s, x, verdict);
     }
 }
 
-static int verify_shard(struct shard *s, struct err *e)
+static int stream_verify_shard(struct stream_shard *s, struct err *e)
 {
     static const int order[N_PARTS] = {SLOW, PROGRAM, MUTANT}; // a rewrite knows its slow program's verdict first
     struct verify_item *v = xcalloc((size_t)s->n * N_PARTS + 1, sizeof *v);
@@ -461,15 +465,15 @@ static int verify_shard(struct shard *s, struct err *e)
 
     for (int p = 0; p < N_PARTS; p++)
         for (int i = 0; i < s->n; i++)
-            if (part_of(&s->item[i], order[p]))
-                v[n++] = (struct verify_item){s->item[i].name, s->item[i].task, part_of(&s->item[i], order[p])};
+            if (stream_part_of(&s->item[i], order[p]))
+                v[n++] = (struct verify_item){s->item[i].name, s->item[i].task, stream_part_of(&s->item[i], order[p])};
     if (n)
         rc = verify_all(&o, v, n, &verdicts, e);
     n = 0;
     for (int p = 0; p < N_PARTS && !rc; p++)
         for (int i = 0; i < s->n; i++)
-            if (part_of(&s->item[i], order[p]))
-                take_verdict(s, &s->item[i], order[p], json_array_get(verdicts, (size_t)n++));
+            if (stream_part_of(&s->item[i], order[p]))
+                stream_take_verdict(s, &s->item[i], order[p], json_array_get(verdicts, (size_t)n++));
     for (int i = 0; i < s->n; i++)
         s->item[i].slow_verdict = NULL;
     json_decref(verdicts);
@@ -477,7 +481,7 @@ static int verify_shard(struct shard *s, struct err *e)
     return rc;
 }
 
-static bool failed(const struct item *x)
+static bool stream_failed(const struct item *x)
 {
     const json_t *v = json_object_get(x->record, "verdict");
 
@@ -486,7 +490,7 @@ static bool failed(const struct item *x)
 
 /* ---- files ---- */
 
-static void add_line(struct buf *b, const json_t *v)
+static void stream_add_line(struct buf *b, const json_t *v)
 {
     char *text = v ? json_text(v) : NULL;
 
@@ -495,7 +499,7 @@ static void add_line(struct buf *b, const json_t *v)
     free(text);
 }
 
-static int write_split(const struct shard *s, const char *name, int which, struct err *e)
+static int stream_write_split(const struct stream_shard *s, const char *name, int which, struct err *e)
 {
     char *path = xasprintf("%s/data/%s-%05d.jsonl", s->o->out, name, s->index);
     struct buf b;
@@ -503,10 +507,10 @@ static int write_split(const struct shard *s, const char *name, int which, struc
 
     buf_init(&b, (size_t)1 << 40);
     for (int i = 0; i < s->n; i++)
-        if ((s->item[i].refuted ? 3 : failed(&s->item[i]) ? 2 : s->item[i].held ? 1 : 0) == which) {
-            add_line(&b, s->item[i].record);
+        if ((s->item[i].refuted ? 3 : stream_failed(&s->item[i]) ? 2 : s->item[i].held ? 1 : 0) == which) {
+            stream_add_line(&b, s->item[i].record);
             if (which == 0)
-                add_line(&b, s->item[i].repair), add_line(&b, s->item[i].review);
+                stream_add_line(&b, s->item[i].repair), stream_add_line(&b, s->item[i].review);
         }
     rc = which == 2 && !b.n ? 0 : file_write(path, b.p, b.n, e);
     buf_free(&b);
@@ -514,19 +518,19 @@ static int write_split(const struct shard *s, const char *name, int which, struc
     return rc;
 }
 
-static void count_record(const json_t *record, json_t *kinds, json_t *difficulty)
+static void stream_count_record(const json_t *record, json_t *kinds, json_t *difficulty)
 {
     char key[64];
 
     if (!record)
         return;
     snprintf(key, sizeof key, "%s %s", json_str(record, "split", ""), json_str(record, "kind", ""));
-    count(kinds, key);
+    stream_count(kinds, key);
     snprintf(key, sizeof key, "%lld", (long long)json_i64(record, "difficulty", 0));
-    count(difficulty, key);
+    stream_count(difficulty, key);
 }
 
-static int write_shard(const struct shard *s, struct err *e)
+static int stream_write_shard(const struct stream_shard *s, struct err *e)
 {
     json_t *kinds = json_object(), *difficulty = json_object();
 
@@ -543,13 +547,14 @@ static int write_shard(const struct shard *s, struct err *e)
     int rc;
 
     for (int i = 0; i < s->n; i++)
-        if (!failed(&s->item[i]) && !s->item[i].refuted) {
-            count_record(s->item[i].record, kinds, difficulty);
-            count_record(s->item[i].repair, kinds, difficulty), count_record(s->item[i].review, kinds, difficulty);
+        if (!stream_failed(&s->item[i]) && !s->item[i].refuted) {
+            stream_count_record(s->item[i].record, kinds, difficulty);
+            stream_count_record(s->item[i].repair, kinds, difficulty),
+                stream_count_record(s->item[i].review, kinds, difficulty);
         }
     json_object_set_new(v, "kinds", kinds), json_object_set_new(v, "difficulty", difficulty);
-    rc = write_split(s, "train", 0, e) < 0 || write_split(s, "heldout", 1, e) < 0 || write_split(s, "failed", 2,
-        e) < 0 ||
+    rc = stream_write_split(s, "train", 0, e) < 0 || stream_write_split(s, "heldout", 1, e) < 0 ||
+        stream_write_split(s, "failed", 2, e) < 0 ||
                      json_write(path, v, e) < 0
                  ? -1
                  : 0;
@@ -559,7 +564,7 @@ static int write_shard(const struct shard *s, struct err *e)
     return rc;
 }
 
-static void free_shard(struct shard *s)
+static void stream_free_shard(struct stream_shard *s)
 {
     for (int i = 0; i < s->n; i++) {
         json_decref(s->item[i].record);
@@ -571,7 +576,7 @@ static void free_shard(struct shard *s)
     json_decref(s->refused), json_decref(s->strategies), json_decref(s->ops), json_decref(s->bugs);
 }
 
-static long total(const json_t *counters)
+static long stream_total(const json_t *counters)
 {
     const char *key;
     json_t *v;
@@ -582,34 +587,36 @@ static long total(const json_t *counters)
     return n;
 }
 
-static int make_shard(const struct stream_options *o, const struct dag_table *t, int index, struct stream_stats *n,
+static int stream_make_shard(const struct stream_options *o, const struct dag_table *t, int index,
+                             struct stream_stats *n,
     struct err *e)
 {
     long first = (long)index * o->shard_size, last = first + o->shard_size < o->records ? first + o->shard_size :
         o->records;
-    struct shard s = {.o = o, .t = t, .index = index,
-                      .voice = {o->style, o->musa, o->wordings, o->formulas}, .refused = json_object(),
-                      .strategies = json_object(), .ops = json_object(), .bugs = json_object()};
+    struct stream_shard s = {.o = o, .t = t, .index = index,
+                             .prompt_format = {o->style, o->musa, o->wordings, o->formulas}, .refused = json_object(),
+                             .strategies = json_object(), .ops = json_object(), .bugs = json_object()};
     int rc = 0;
 
     s.item = xcalloc((size_t)(last - first), sizeof *s.item);
     for (long i = first; i < last && !rc; i++) {
-        rc = stop_requested() ? -1 : (o->public ? draw_surface_item : draw_item)(&s, i, &s.item[s.n], e);
+        rc = stop_requested() ? -1 : (o->public ? stream_draw_surface_item : stream_draw_item)(&s, i, &s.item[s.n], e);
         s.n += rc == 0;
     }
     if (!rc)
-        rc = verify_shard(&s, e);
+        rc = stream_verify_shard(&s, e);
     if (rc && stop_requested())
         rc = err_set(e, ERR_STOP, "stopped; the same command continues after %ld whole shards",
                      n->shards + n->kept_before);
     if (!rc)
-        rc = write_shard(&s, e);
-    n->records += s.n, n->shards++, n->refused += total(s.refused), n->verified += s.verified, n->failed += s.failed;
-    free_shard(&s);
+        rc = stream_write_shard(&s, e);
+    n->records += s.n, n->shards++, n->refused += stream_total(s.refused), n->verified += s.verified,
+        n->failed += s.failed;
+    stream_free_shard(&s);
     return rc;
 }
 
-static bool is_made(const struct stream_options *o, int index)
+static bool stream_is_made(const struct stream_options *o, int index)
 {
     char *path = xasprintf("%s/stats/%05d.json", o->out, index);
     bool made = file_exists(path);
@@ -620,7 +627,7 @@ static bool is_made(const struct stream_options *o, int index)
 
 /* Ours by its stamp, or by the options that older versions left. Parts of one corpus share the folder; a process
  * that makes all of it has it alone. */
-static int make_folders(const struct stream_options *o, int *ret_lock, struct err *e)
+static int stream_make_folders(const struct stream_options *o, int *ret_lock, struct err *e)
 {
     char *data = path_join(o->out, "data"), *stats = path_join(o->out, "stats");
     char *options = path_join(o->out, "options.json");
@@ -635,7 +642,7 @@ static int make_folders(const struct stream_options *o, int *ret_lock, struct er
 }
 
 /* What shapes the records; which process makes them, and how many at once, does not. */
-static json_t *claim_of(const struct stream_options *o)
+static json_t *stream_claim_of(const struct stream_options *o)
 {
     return json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b, s:O?}",
                      "generator",
@@ -650,10 +657,10 @@ static json_t *claim_of(const struct stream_options *o)
 }
 
 /* The folder holds shards of these options or none: others would be kept silently. */
-static int claim(const struct stream_options *o, struct err *e)
+static int stream_claim(const struct stream_options *o, struct err *e)
 {
     char *path = path_join(o->out, "options.json");
-    json_t *mine = claim_of(o), *theirs = file_exists(path) ? json_read(path, e) : NULL;
+    json_t *mine = stream_claim_of(o), *theirs = file_exists(path) ? json_read(path, e) : NULL;
     const char *key;
     json_t *v;
     int rc = 0;
@@ -681,20 +688,20 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
     struct stream_stats n = {0};
     struct progress p;
     bool whole = true;
-    int lock = -1, rc = make_folders(o, &lock, e) < 0 || claim(o, e) < 0 ? -1 : 0;
+    int lock = -1, rc = stream_make_folders(o, &lock, e) < 0 || stream_claim(o, e) < 0 ? -1 : 0;
 
     progress_start(&p, "shards", 0, (uint64_t)((shards - o->process + o->processes - 1) / o->processes));
     for (int i = o->process; i < shards && !rc; i += o->processes) {
-        if (is_made(o, i))
+        if (stream_is_made(o, i))
             n.kept_before++;
         else
-            rc = make_shard(o, t, i, &n, e);
+            rc = stream_make_shard(o, t, i, &n, e);
         progress_at(&p, (uint64_t)(n.shards + n.kept_before));
     }
     progress_end(&p);
     dag_table_free(t);
     for (int i = 0; i < shards && !rc; i++)
-        whole = whole && is_made(o, i);
+        whole = whole && stream_is_made(o, i);
     if (whole && !rc) // the last of several processes
         rc = card_write(o->out, shards, e);
     if (lock >= 0)

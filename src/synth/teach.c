@@ -14,7 +14,7 @@
 #include "task/extract.h"
 #include "task/task.h"
 
-struct question {
+struct teach_question {
     int task, sample;
     json_t *messages;
     char key[65];
@@ -26,19 +26,19 @@ struct question {
 struct teacher {
     struct teach_options *o;
     struct task *task;
-    struct question *q;
+    struct teach_question *q;
     int n_tasks, n;
     char *model, *answers, *journal;
     json_t *cache, *verdicts;
     struct teach_stats s;
     /* of the round that is being asked */
-    struct question **round;
+    struct teach_question **round;
     struct progress progress;
 };
 
 /* ---- tasks and questions ---- */
 
-static int add_task(struct teacher *t, const char *path, struct err *e)
+static int teach_add_task(struct teacher *t, const char *path, struct err *e)
 {
     t->task = xrealloc(t->task, (size_t)(t->n_tasks + 1) * sizeof *t->task);
     if (task_read(path, &t->task[t->n_tasks], e) < 0)
@@ -47,7 +47,7 @@ static int add_task(struct teacher *t, const char *path, struct err *e)
     return 0;
 }
 
-static int read_tasks(struct teacher *t, struct err *e)
+static int teach_read_tasks(struct teacher *t, struct err *e)
 {
     const char *path = t->o->tasks;
     char **names = NULL;
@@ -55,28 +55,29 @@ static int read_tasks(struct teacher *t, struct err *e)
     int rc = 0;
 
     if (!file_is_dir(path))
-        return add_task(t, path, e);
+        return teach_add_task(t, path, e);
     if (dir_list(path, &names, &n, e) < 0)
         return -1;
     for (size_t i = 0; i < n && !rc && (!t->o->limit || t->n_tasks < t->o->limit); i++) {
         size_t k = strlen(names[i]);
         char *file = path_join(path, names[i]);
         if (k > 3 && !strcmp(names[i] + k - 3, ".py"))
-            rc = add_task(t, file, e);
+            rc = teach_add_task(t, file, e);
         free(file);
     }
     names_free(names, n);
     return rc || t->n_tasks ? rc : err_set(e, ERR_INPUT, "'%s' holds no task files; a task is NAME.py", path);
 }
 
-static void make_question(struct teacher *t, int task, int sample)
+static void teach_make_question(struct teacher *t, int task, int sample)
 {
     const struct teach_options *o = t->o;
-    struct question *q = &t->q[t->n++];
-    char *prompt = prompt_task(o->voice.style, t->task[task].code, o->voice.musa ? "musa" : "cuda", NULL), *text;
+    struct teach_question *q = &t->q[t->n++];
+    char *prompt = prompt_task(o->prompt_format.style, t->task[task].code, o->prompt_format.musa ? "musa" : "cuda",
+                               NULL), *text;
     struct sha256 h;
 
-    *q = (struct question){.task = task, .sample = sample, .messages = prompt_start(prompt)};
+    *q = (struct teach_question){.task = task, .sample = sample, .messages = prompt_start(prompt)};
     text = json_text(q->messages);
     free(prompt);
     prompt = xasprintf("%s|%g|%g|%d|%d", t->model, o->temperature, o->top_p, o->max_new, sample);
@@ -88,18 +89,18 @@ static void make_question(struct teacher *t, int task, int sample)
     t->s.cached += q->answer != NULL;
 }
 
-static int64_t cost_of(const json_t *answer)
+static int64_t teach_cost_of(const json_t *answer)
 {
     return json_i64(answer, "prompt_tokens", 0) + json_i64(answer, "completion_tokens", 0);
 }
 
-static int cache_line(json_t *line, size_t no, void *ctx, struct err *e)
+static int teach_cache_line(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct teacher *t = ctx;
 
     (void)no, (void)e;
     json_object_set(t->cache, json_str(line, "key", ""), line);
-    t->s.tokens += cost_of(line);
+    t->s.tokens += teach_cost_of(line);
     if (!t->model)
         t->model = xstrdup(json_str(line, "model", ""));
     return 0;
@@ -108,25 +109,25 @@ static int cache_line(json_t *line, size_t no, void *ctx, struct err *e)
 /* ---- asking ---- */
 
 /* A server that counts no tokens is charged a token for three bytes. */
-static int tokens_of(int said, size_t bytes)
+static int teach_tokens_of(int said, size_t bytes)
 {
     return said > 0 ? said : (int)(bytes / 3 + 1);
 }
 
-static int on_answer(int i, const struct openai_reply *r, void *ctx, struct err *e)
+static int teach_on_answer(int i, const struct openai_reply *r, void *ctx, struct err *e)
 {
     struct teacher *t = ctx;
-    struct question *q = t->round[i];
+    struct teach_question *q = t->round[i];
     char *asked = json_text(q->messages);
     json_t *text = json_utf8(r->text, strlen(r->text));
     json_t *line = json_pack("{s:s, s:s, s:i, s:s, s:o, s:b, s:i, s:i}", "key", q->key, "task",
                              t->task[q->task].name, "sample", q->sample, "model", t->model, "text", text, "cut", r->cut,
-                             "prompt_tokens", tokens_of(r->prompt_tokens, strlen(asked)), "completion_tokens",
-                             tokens_of(r->completion_tokens, strlen(r->text)));
+                             "prompt_tokens", teach_tokens_of(r->prompt_tokens, strlen(asked)), "completion_tokens",
+                             teach_tokens_of(r->completion_tokens, strlen(r->text)));
     int rc = jsonl_append(t->answers, line, e);
 
     t->s.asked++;
-    t->s.tokens += cost_of(line);
+    t->s.tokens += teach_cost_of(line);
     if (json_object_get(t->cache, q->key)) /* the same question stood twice in one round */
         json_decref(line);
     else
@@ -139,7 +140,7 @@ static int on_answer(int i, const struct openai_reply *r, void *ctx, struct err 
 }
 
 /* How many of the questions fit into what is left of the budget, at their worst. */
-static int affordable(const struct teacher *t, int n)
+static int teach_affordable(const struct teacher *t, int n)
 {
     int64_t left = t->o->budget - t->s.tokens;
     int k = 0;
@@ -156,7 +157,7 @@ static int affordable(const struct teacher *t, int n)
     return k;
 }
 
-static int ask_round(struct teacher *t, struct openai *a, int n, struct err *e)
+static int teach_ask_round(struct teacher *t, struct openai *a, int n, struct err *e)
 {
     struct openai_ask *asks = xcalloc((size_t)n, sizeof *asks);
     int rc;
@@ -164,13 +165,13 @@ static int ask_round(struct teacher *t, struct openai *a, int n, struct err *e)
     for (int i = 0; i < n; i++)
         asks[i] = (struct openai_ask){.messages = t->round[i]->messages, .temperature = t->o->temperature,
                                       .top_p = t->o->top_p, .max_tokens = t->o->max_new, .seed = t->round[i]->sample};
-    rc = openai_many(a, asks, n, t->o->parallel, on_answer, t, e);
+    rc = openai_many(a, asks, n, t->o->parallel, teach_on_answer, t, e);
     free(asks);
     return rc;
 }
 
 /* Rounds of four times what is asked at once: few wait for the slowest, and the budget is looked at between them. */
-static int ask_all(struct teacher *t, struct openai *a, struct err *e)
+static int teach_ask_all(struct teacher *t, struct openai *a, struct err *e)
 {
     int at = 0, rc = 0, room = 4 * t->o->parallel;
 
@@ -182,9 +183,9 @@ static int ask_all(struct teacher *t, struct openai *a, struct err *e)
         for (; at < t->n && n < room; at++)
             if (!t->q[at].answer)
                 t->round[n++] = &t->q[at];
-        may = affordable(t, n);
+        may = teach_affordable(t, n);
         if (may)
-            rc = ask_round(t, a, may, e);
+            rc = teach_ask_round(t, a, may, e);
         if (may < n) {
             for (int i = from; i < t->n; i++)
                 t->s.unasked += !t->q[i].answer;
@@ -196,14 +197,14 @@ static int ask_all(struct teacher *t, struct openai *a, struct err *e)
     return rc;
 }
 
-static int get_answers(struct teacher *t, struct err *e)
+static int teach_get_answers(struct teacher *t, struct err *e)
 {
     const struct teach_options *o = t->o;
     struct openai_config c = {.url = o->url, .model = o->model, .retry_s = o->retry_s};
     struct openai *a = NULL;
     int rc = 0;
 
-    if (jsonl_continue(t->answers, cache_line, t, e) < 0)
+    if (jsonl_continue(t->answers, teach_cache_line, t, e) < 0)
         return -1;
     if (o->model)
         free(t->model), t->model = xstrdup(o->model);
@@ -216,9 +217,9 @@ static int get_answers(struct teacher *t, struct err *e)
     t->q = xcalloc((size_t)t->n_tasks * (size_t)o->samples, sizeof *t->q);
     for (int k = 0; k < o->samples; k++) // one sample of each task first: a budget that ends early leaves breadth
         for (int i = 0; i < t->n_tasks; i++)
-            make_question(t, i, k);
+            teach_make_question(t, i, k);
     if (a)
-        rc = ask_all(t, a, e);
+        rc = teach_ask_all(t, a, e);
     for (int i = 0; i < t->n && !a; i++)
         t->s.unasked += !t->q[i].answer;
     openai_close(a);
@@ -227,15 +228,15 @@ static int get_answers(struct teacher *t, struct err *e)
 
 /* ---- programs and verdicts ---- */
 
-static bool repeated(const struct teacher *t, const struct question *q, const char *program)
+static bool teach_repeated(const struct teacher *t, const struct teach_question *q, const char *program)
 {
-    for (const struct question *x = t->q; x < q; x++)
+    for (const struct teach_question *x = t->q; x < q; x++)
         if (x->task == q->task && x->program && !strcmp(x->program, program))
             return true;
     return false;
 }
 
-static void take_program(struct teacher *t, struct question *q)
+static void teach_take_program(struct teacher *t, struct teach_question *q)
 {
     const char *text = json_str(q->answer, "text", "");
     struct extraction x;
@@ -247,21 +248,21 @@ static void take_program(struct teacher *t, struct question *q)
         t->s.without_program++;
     } else {
         char *program = xstrndup(text + x.offset, x.n);
-        if (repeated(t, q, program))
+        if (teach_repeated(t, q, program))
             t->s.repeated++, free(program);
         else
             q->program = program;
     }
 }
 
-static int get_verdicts(struct teacher *t, struct err *e)
+static int teach_get_verdicts(struct teacher *t, struct err *e)
 {
     struct verify_item *v = xcalloc((size_t)t->n + 1, sizeof *v);
     int n = 0, rc = 0;
 
     for (int i = 0; i < t->n; i++) {
         if (t->q[i].answer)
-            take_program(t, &t->q[i]);
+            teach_take_program(t, &t->q[i]);
         if (t->q[i].program)
             v[n++] = (struct verify_item){t->task[t->q[i].task].name, t->task[t->q[i].task].code, t->q[i].program};
     }
@@ -278,7 +279,7 @@ static int get_verdicts(struct teacher *t, struct err *e)
 /* ---- records ---- */
 
 /* What a reader of the answer sees: the reasoning that stands before it is kept apart. */
-static const char *spoken(const char *text, size_t *ret_thought)
+static const char *teach_spoken(const char *text, size_t *ret_thought)
 {
     const char *end = NULL;
 
@@ -288,63 +289,63 @@ static const char *spoken(const char *text, size_t *ret_thought)
     return end ? end + strspn(end, "\n ") : text;
 }
 
-static json_t *provenance(const struct teacher *t, const struct question *q, size_t thought)
+static json_t *teach_provenance(const struct teacher *t, const struct teach_question *q, size_t thought)
 {
     return json_pack("{s:s, s:s, s:i, s:s, s:o}", "generator", "teacher", "model", t->model, "sample", q->sample,
                      "answer", q->key, "reasoning",
                      thought ? json_utf8(json_str(q->answer, "text", ""), thought) : json_null());
 }
 
-static json_t *record(const struct teacher *t, const struct question *q, const char *kind, json_t *messages,
-                      size_t thought)
+static json_t *teach_record(const struct teacher *t, const struct teach_question *q, const char *kind, json_t *messages,
+                            size_t thought)
 {
     const struct task *task = &t->task[q->task];
     char *id = xasprintf("%s-%s-%.12s", kind, task->name, q->key);
     json_t *v = json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}, s:{s:s, s:s}, s:o, s:o, s:n, s:s}", "id", id, "kind",
                           kind, "messages", messages, "task", "name", task->name, "code", task->code, "sha256",
                           task->sha256,
-                          "kernel", "lang", t->o->voice.musa ? "musa" : "cuda", "code", q->program, "verdict",
-                          record_brief(q->verdict), "provenance", provenance(t, q, thought), "difficulty", "split",
-                          "train");
+                          "kernel", "lang", t->o->prompt_format.musa ? "musa" : "cuda", "code", q->program, "verdict",
+                          record_brief(q->verdict), "provenance", teach_provenance(t, q, thought), "difficulty",
+                          "split", "train");
 
     free(id);
     return v;
 }
 
-static json_t *passing(const struct teacher *t, const struct question *q)
+static json_t *teach_passing(const struct teacher *t, const struct teach_question *q)
 {
     size_t thought;
-    const char *answer = spoken(json_str(q->answer, "text", ""), &thought);
+    const char *answer = teach_spoken(json_str(q->answer, "text", ""), &thought);
     json_t *m = json_deep_copy(q->messages);
 
     prompt_say(m, "assistant", answer);
-    return record(t, q, "generate", m, thought);
+    return teach_record(t, q, "generate", m, thought);
 }
 
-static json_t *failing(const struct teacher *t, const struct question *q)
+static json_t *teach_failing(const struct teacher *t, const struct teach_question *q)
 {
     char *answer = xasprintf("No. The judge says: %s", json_str(q->verdict, "feedback", ""));
-    json_t *v = record(t, q, "review", record_review(t->task[q->task].code, q->program, answer), 0);
+    json_t *v = teach_record(t, q, "review", record_review(t->task[q->task].code, q->program, answer), 0);
 
     free(answer);
     return v;
 }
 
 /* NULL: a verdict that says nothing about the program. */
-static json_t *record_of(struct teacher *t, const struct question *q)
+static json_t *teach_record_of(struct teacher *t, const struct teach_question *q)
 {
     static const char *const faults[] = {"compile_error", "runtime_error", "correctness_error", "cheating"};
     const char *category = json_str(q->verdict, "category", "");
 
     if (!strcmp(json_str(q->verdict, "status", ""), "passed"))
-        return t->s.passed++, passing(t, q);
+        return t->s.passed++, teach_passing(t, q);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         if (!strcmp(category, faults[i]))
-            return t->s.failed++, failing(t, q);
+            return t->s.failed++, teach_failing(t, q);
     return t->s.unjudged++, NULL;
 }
 
-static int write_records(struct teacher *t, struct err *e)
+static int teach_write_records(struct teacher *t, struct err *e)
 {
     char *data = path_join(t->o->out, "data"), *path = path_join(data, "train-00000.jsonl");
     int rc = dir_make(data, e);
@@ -352,7 +353,7 @@ static int write_records(struct teacher *t, struct err *e)
 
     buf_init(&b, (size_t)1 << 32);
     for (int i = 0; i < t->n && !rc; i++) {
-        json_t *v = t->q[i].program ? record_of(t, &t->q[i]) : NULL;
+        json_t *v = t->q[i].program ? teach_record_of(t, &t->q[i]) : NULL;
         char *text = v ? json_text(v) : NULL;
         if (text)
             buf_adds(&b, text), buf_addc(&b, '\n');
@@ -366,7 +367,7 @@ static int write_records(struct teacher *t, struct err *e)
     return rc;
 }
 
-static int write_report(const struct teacher *t, struct err *e)
+static int teach_write_report(const struct teacher *t, struct err *e)
 {
     const struct teach_stats *s = &t->s;
     char *path = path_join(t->o->out, "report.json");
@@ -382,7 +383,7 @@ static int write_report(const struct teacher *t, struct err *e)
     return rc;
 }
 
-static void teacher_free(struct teacher *t)
+static void teach_teacher_free(struct teacher *t)
 {
     for (int i = 0; i < t->n; i++)
         json_decref(t->q[i].messages), free(t->q[i].program);
@@ -396,13 +397,13 @@ int teach(struct teach_options *o, struct teach_stats *ret, struct err *e)
 {
     struct teacher t = {.o = o, .answers = path_join(o->out, "answers.jsonl"),
                         .journal = path_join(o->out, "verdicts.log.jsonl"), .cache = json_object()};
-    int rc = dir_make(o->out, e) < 0 || read_tasks(&t, e) < 0 ? -1 : 0;
+    int rc = dir_make(o->out, e) < 0 || teach_read_tasks(&t, e) < 0 ? -1 : 0;
 
     t.s.tasks = t.n_tasks;
-    if (!rc && (get_answers(&t, e) < 0 || get_verdicts(&t, e) < 0 || write_records(&t, e) < 0 ||
-                write_report(&t, e) < 0))
+    if (!rc && (teach_get_answers(&t, e) < 0 || teach_get_verdicts(&t, e) < 0 || teach_write_records(&t, e) < 0 ||
+                teach_write_report(&t, e) < 0))
         rc = -1;
     *ret = t.s;
-    teacher_free(&t);
+    teach_teacher_free(&t);
     return rc;
 }

@@ -3,12 +3,13 @@
  * OUT/answers.jsonl keeps every answer under a key of all that was asked (model, messages, sampling, number of the
  * sample), so a stopped run continues, and a whole one is replayed without a server:
  *   {"key","task","sample","model","text","cut","prompt_tokens","completion_tokens"}
- * OUT/data/train-00000.jsonl has the records (record.h): a passing answer is "generate", a failing one "review" with
- * the judge's words. Answers that were cut, hold no program or repeat a program are counted and left out. */
+ * OUT/data/train-00000.jsonl has the records (training_record.h): a passing answer is "generate", a failing one
+ * "review" with the judge's words. Answers that were cut, hold no program or repeat a program are counted and left
+ * out. */
 #ifndef MC_SYNTH_TEACH_H
 #define MC_SYNTH_TEACH_H
 
-#include "synth/record.h"
+#include "synth/training_record.h"
 #include "synth/verify.h"
 
 struct teach_options {
@@ -17,7 +18,7 @@ struct teach_options {
     int samples, parallel, max_new, limit;
     double temperature, top_p, retry_s;
     int64_t budget; /* tokens, asked and answered, over all runs in OUT; 0: no limit */
-    struct voice voice;
+    struct prompt_format prompt_format;
     struct verify_options verify; /* its journal is set here */
     int (*judge)(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret, struct err *e);
 };

@@ -30,13 +30,13 @@ static const struct rename renames[] = {
 };
 #define N_RENAMES (sizeof renames / sizeof *renames)
 
-struct walk {
+struct wording_walk {
     int wording;
     bool used[N_RENAMES]; /* the new name is taken */
     bool marking;         /* else renaming */
 };
 
-static void visit(const char **name, struct walk *w)
+static void wording_visit(const char **name, struct wording_walk *w)
 {
     for (size_t i = 0; *name && i < N_RENAMES; i++) {
         const char *to = renames[i].to[w->wording];
@@ -49,58 +49,58 @@ static void visit(const char **name, struct walk *w)
     }
 }
 
-static void walk_expr(struct ax *x, struct walk *w)
+static void wording_walk_expr(struct ax *x, struct wording_walk *w)
 {
     if (!x)
         return;
     if (x->kind == AX_ID)
-        visit(&x->s, w);
+        wording_visit(&x->s, w);
     for (int i = 0; i < x->n; i++)
-        walk_expr(x->kid[i], w);
+        wording_walk_expr(x->kid[i], w);
 }
 
-static void walk_statements(struct as *x, struct walk *w)
+static void wording_walk_statements(struct as *x, struct wording_walk *w)
 {
     for (; x; x = x->next) {
         if (x->kind == AS_DECL)
-            visit(&x->s, w);
-        walk_expr(x->e, w), walk_expr(x->e2, w);
+            wording_visit(&x->s, w);
+        wording_walk_expr(x->e, w), wording_walk_expr(x->e2, w);
         for (int i = 0; i < x->n_dim; i++)
-            walk_expr(x->dim[i], w);
-        walk_statements(x->init, w), walk_statements(x->body, w), walk_statements(x->other, w);
+            wording_walk_expr(x->dim[i], w);
+        wording_walk_statements(x->init, w), wording_walk_statements(x->body, w), wording_walk_statements(x->other, w);
     }
 }
 
-static void walk_all(struct afun *f, struct walk *w)
+static void wording_walk_all(struct afun *f, struct wording_walk *w)
 {
     for (; f; f = f->next) {
-        visit(&f->name, w);
+        wording_visit(&f->name, w);
         for (int i = 0; i < f->n_param; i++)
-            visit(&f->param[i].name, w);
-        walk_statements(f->body, w);
+            wording_visit(&f->param[i].name, w);
+        wording_walk_statements(f->body, w);
     }
 }
 
 void wording_names(struct afun *f, int wording)
 {
-    struct walk w = {.wording = wording, .marking = true};
+    struct wording_walk w = {.wording = wording, .marking = true};
 
     if (wording <= 0 || wording >= WORDINGS)
         return;
-    walk_all(f, &w);
+    wording_walk_all(f, &w);
     w.marking = false;
-    walk_all(f, &w);
+    wording_walk_all(f, &w);
 }
 
 /* ---- formulas ---- */
 
-static bool is_word(char c)
+static bool wording_is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
 
 /* "fmaxf" is "max" to a reader, "erff" is "erf". */
-static void add_function(const char *s, size_t n, struct buf *out)
+static void wording_add_function(const char *s, size_t n, struct buf *out)
 {
     static const char *const short_names[][2] = {{"fmaxf", "max"}, {"fminf", "min"}, {"fabsf", "abs"}};
 
@@ -113,7 +113,7 @@ static void add_function(const char *s, size_t n, struct buf *out)
 }
 
 /* "3.0f" is "3", "0.5f" is "0.5". */
-static void add_numeral(const char *s, size_t n, struct buf *out)
+static void wording_add_numeral(const char *s, size_t n, struct buf *out)
 {
     if (n && s[n - 1] == 'f')
         n--;
@@ -125,19 +125,19 @@ static void add_numeral(const char *s, size_t n, struct buf *out)
 }
 
 /* C as people write formulas. */
-static void add_readable(const char *c, struct buf *out)
+static void wording_add_readable(const char *c, struct buf *out)
 {
     while (*c) {
         size_t n = 0;
         if (isdigit((unsigned char)*c)) {
-            while (is_word(c[n]) || c[n] == '.' || ((c[n] == '+' || c[n] == '-') && c[n - 1] == 'e'))
+            while (wording_is_word(c[n]) || c[n] == '.' || ((c[n] == '+' || c[n] == '-') && c[n - 1] == 'e'))
                 n++;
-            add_numeral(c, n, out);
-        } else if (is_word(*c)) {
-            while (is_word(c[n]))
+            wording_add_numeral(c, n, out);
+        } else if (wording_is_word(*c)) {
+            while (wording_is_word(c[n]))
                 n++;
             if (c[n] == '(')
-                add_function(c, n, out);
+                wording_add_function(c, n, out);
             else
                 buf_add(out, c, n);
         } else {
@@ -147,7 +147,7 @@ static void add_readable(const char *c, struct buf *out)
     }
 }
 
-static void add_head(const struct call *c, struct buf *out)
+static void wording_add_head(const struct op_call *c, struct buf *out)
 {
     static const char *const operand[] = {"x", "y", "z", "u", "v"};
 
@@ -157,7 +157,7 @@ static void add_head(const struct call *c, struct buf *out)
     buf_addc(out, ')');
 }
 
-bool wording_formula(const struct call *c, struct buf *out)
+bool wording_formula(const struct op_call *c, struct buf *out)
 {
     struct buf head, text, right;
     bool said;
@@ -167,9 +167,9 @@ bool wording_formula(const struct call *c, struct buf *out)
         return true;
     }
     buf_init(&head, 4096), buf_init(&text, 4096), buf_init(&right, 4096);
-    add_head(c, &head);
+    wording_add_head(c, &head);
     op_spell(c, c->op->expr, NULL, NULL, &text);
-    add_readable(text.p, &right);
+    wording_add_readable(text.p, &right);
     said = strcmp(head.p, right.p) != 0;
     if (said)
         buf_addf(out, "%s = %s", head.p, right.p);
@@ -177,7 +177,7 @@ bool wording_formula(const struct call *c, struct buf *out)
     return said;
 }
 
-static struct afun *comment_of(struct arena *a, const char *text)
+static struct afun *wording_comment_of(struct arena *a, const char *text)
 {
     struct afun *f = arena_alloc(a, sizeof *f);
 
@@ -194,7 +194,7 @@ void wording_explain(const struct dag *g, struct arena *a, struct afun *f)
         struct buf b;
         buf_init(&b, 4096);
         if (wording_formula(&g->node[n].c, &b)) {
-            struct afun *line = comment_of(a, b.p);
+            struct afun *line = wording_comment_of(a, b.p);
             line->next = f->next, f->next = line;
             f = line;
         }

@@ -17,7 +17,7 @@ void wording_names(struct afun *f, int wording);
 
 /* "hardswish(x) = x * min(max(x + 3, 0), 6) / 6", "amax: the largest along the reduced axes". False, and nothing is
  * added, where the name says it all ("atan(x) = atan(x)"). */
-bool wording_formula(const struct call *c, struct buf *out);
+bool wording_formula(const struct op_call *c, struct buf *out);
 /* One comment for each operator of the graph, in front of the first kernel. */
 void wording_explain(const struct dag *g, struct arena *a, struct afun *f);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-struct span {
+struct extract_span {
     size_t from, to;
 };
 
@@ -17,30 +17,30 @@ struct fence {
     size_t body;
 };
 
-static const char *find(const char *text, size_t from, size_t to, const char *word)
+static const char *extract_find(const char *text, size_t from, size_t to, const char *word)
 {
     return from < to ? memmem(text + from, to - from, word, strlen(word)) : NULL;
 }
 
 /* The text that counts: behind the last closed thought, before an unclosed one. Thoughts between two pieces of an
  * answer do not occur in practice; the last piece is the answer. */
-static struct span visible(const char *text, size_t n, bool *ret_dropped)
+static struct extract_span extract_visible(const char *text, size_t n, bool *ret_dropped)
 {
-    struct span v = {0, n};
+    struct extract_span v = {0, n};
     const char *open, *close;
 
-    while ((close = find(text, v.from, n, "</think>"))) {
+    while ((close = extract_find(text, v.from, n, "</think>"))) {
         v.from = (size_t)(close - text) + strlen("</think>");
         *ret_dropped = true;
     }
-    if ((open = find(text, v.from, n, "<think>"))) {
+    if ((open = extract_find(text, v.from, n, "<think>"))) {
         v.to = (size_t)(open - text);
         *ret_dropped = true;
     }
     return v;
 }
 
-static bool python_info(const char *s, size_t n)
+static bool extract_python_info(const char *s, size_t n)
 {
     size_t w = 0;
 
@@ -52,8 +52,8 @@ static bool python_info(const char *s, size_t n)
            (w == 2 && !strncasecmp(s, "py", 2));
 }
 
-/* fence_line := ' '{0,3} mark{3,} rest. Returns the run length, 0 if the line is no fence. */
-static int fence_line(const char *s, size_t n, char *ret_mark, size_t *ret_rest)
+/* extract_fence_line := ' '{0,3} mark{3,} rest. Returns the run length, 0 if the line is no fence. */
+static int extract_fence_line(const char *s, size_t n, char *ret_mark, size_t *ret_rest)
 {
     size_t i = 0, run;
 
@@ -70,7 +70,7 @@ static int fence_line(const char *s, size_t n, char *ret_mark, size_t *ret_rest)
     return run - i > 1000 ? 1000 : (int)(run - i);
 }
 
-static bool blank(const char *s, size_t n)
+static bool extract_blank(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!isspace((unsigned char)s[i]))
@@ -102,7 +102,7 @@ bool extract_defines_modelnew(const char *code, size_t n)
 }
 
 /* A finished fence: the first one is the fallback, a later one that defines ModelNew wins. */
-static void take(const char *text, struct extraction *x, const struct fence *f, size_t to, bool closed)
+static void extract_take(const char *text, struct extraction *x, const struct fence *f, size_t to, bool closed)
 {
     size_t n = to - f->body;
     bool model = f->python && extract_defines_modelnew(text + f->body, n);
@@ -119,7 +119,7 @@ static void take(const char *text, struct extraction *x, const struct fence *f, 
     x->n_fences++;
 }
 
-static void scan_fences(const char *text, struct span v, struct extraction *x)
+static void extract_scan_fences(const char *text, struct extract_span v, struct extraction *x)
 {
     struct fence f = {0};
     size_t line, next, rest;
@@ -128,23 +128,23 @@ static void scan_fences(const char *text, struct span v, struct extraction *x)
         const char *nl = memchr(text + line, '\n', v.to - line);
         size_t n = (nl ? (size_t)(nl - text) : v.to) - line;
         char mark = 0;
-        int width = fence_line(text + line, n, &mark, &rest);
+        int width = extract_fence_line(text + line, n, &mark, &rest);
 
         next = nl ? line + n + 1 : v.to;
         if (!width)
             continue;
         if (!f.mark) {
-            f = (struct fence){mark, width, python_info(text + line + rest, n - rest), next};
-        } else if (mark == f.mark && width >= f.width && blank(text + line + rest, n - rest)) {
-            take(text, x, &f, line, true);
+            f = (struct fence){mark, width, extract_python_info(text + line + rest, n - rest), next};
+        } else if (mark == f.mark && width >= f.width && extract_blank(text + line + rest, n - rest)) {
+            extract_take(text, x, &f, line, true);
             f.mark = 0;
         }
     }
     if (f.mark)
-        take(text, x, &f, v.to, false);
+        extract_take(text, x, &f, v.to, false);
 }
 
-static void whole(const char *text, size_t n, struct extraction *x)
+static void extract_whole(const char *text, size_t n, struct extraction *x)
 {
     x->found = n > 0;
     x->how = "file";
@@ -159,9 +159,9 @@ void extract_code(const char *text, size_t n, enum extract_kind kind, struct ext
     struct extraction x = {.how = "none", .fence = -1};
 
     if (kind != EXTRACT_FILE)
-        scan_fences(text, visible(text, n, &x.think_dropped), &x);
+        extract_scan_fences(text, extract_visible(text, n, &x.think_dropped), &x);
     if (kind == EXTRACT_FILE || (kind == EXTRACT_AUTO && x.n_fences == 0 && !x.think_dropped))
-        whole(text, n, &x);
+        extract_whole(text, n, &x);
     *ret = x;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "task/mend.h"
+#include "task/repair_text.h"
 #include "base/mem.h"
 
 static const char *const style_names[] = {"plain", "full"};
@@ -34,12 +34,12 @@ static const struct backend_words backends[] = {
     {"musa", "MUSA", "torch_musa.utils.musa_extension.load_inline"},
 };
 
-static const struct backend_words *backend_find(const char *backend)
+static const struct backend_words *prompt_backend_find(const char *backend)
 {
     return &backends[backend && !strcmp(backend, "musa")];
 }
 
-static void add_fenced(struct buf *b, const char *code)
+static void prompt_add_fenced(struct buf *b, const char *code)
 {
     size_t n = strlen(code);
 
@@ -74,10 +74,11 @@ static const char *const full_words[PROMPT_WORDINGS] = {
     "Your task is to replace the computation of this module:",
 };
 
-static void add_full(struct buf *b, int wording, const char *code, const struct backend_words *w, const char *inputs)
+static void prompt_add_full(struct buf *b, int wording, const char *code, const struct backend_words *w,
+                            const char *inputs)
 {
     buf_addf(b, "%s\n\n", full_words[wording]);
-    add_fenced(b, code);
+    prompt_add_fenced(b, code);
     if (inputs && *inputs)
         buf_addf(b, "\n\nInputs of forward (others keep shape and dtype, not values):\n%s", inputs);
     buf_addf(b,
@@ -92,7 +93,7 @@ static void add_full(struct buf *b, int wording, const char *code, const struct 
              w->name, w->name, w->loader);
 }
 
-static void add_plain_words(struct buf *b, const char *words, const char *language)
+static void prompt_add_plain_words(struct buf *b, const char *words, const char *language)
 {
     const char *hole = strstr(words, "%s");
 
@@ -107,20 +108,20 @@ char *prompt_task(enum prompt_style style, const char *code, const char *backend
 char *prompt_task_worded(enum prompt_style style, int wording, const char *code, const char *backend,
                          const char *inputs)
 {
-    const struct backend_words *w = backend_find(backend);
+    const struct backend_words *w = prompt_backend_find(backend);
     struct buf b;
 
     buf_init(&b, BUF_MAX_TEXT);
     if (style == PROMPT_PLAIN) {
-        add_plain_words(&b, plain_words[wording], w->name);
-        add_fenced(&b, code);
+        prompt_add_plain_words(&b, plain_words[wording], w->name);
+        prompt_add_fenced(&b, code);
     } else {
-        add_full(&b, wording, code, w, inputs);
+        prompt_add_full(&b, wording, code, w, inputs);
     }
     return buf_detach(&b);
 }
 
-static void add_dims(struct buf *b, const json_t *dims)
+static void prompt_add_dims(struct buf *b, const json_t *dims)
 {
     size_t i, n = json_array_size(dims);
 
@@ -139,10 +140,10 @@ char *prompt_inputs(const json_t *inputs)
     buf_init(&b, BUF_MAX_TEXT);
     json_array_foreach(inputs, i, in) {
         buf_addf(&b, "%s- input %zu: %s, shape ", i ? "\n" : "", i, json_str(in, "dtype", "float32"));
-        add_dims(&b, json_object_get(in, "shape"));
+        prompt_add_dims(&b, json_object_get(in, "shape"));
         if (json_array_size(json_object_get(in, "stride"))) {
             buf_adds(&b, ", stride ");
-            add_dims(&b, json_object_get(in, "stride"));
+            prompt_add_dims(&b, json_object_get(in, "stride"));
         }
     }
     return buf_detach(&b);
@@ -150,7 +151,7 @@ char *prompt_inputs(const json_t *inputs)
 
 /* Length of a prefix of s of at most max bytes that ends at a line end if one is in its second half, else at a word
  * end if there is one there, else at a character boundary. */
-static size_t cut_length(const char *s, size_t max)
+static size_t prompt_cut_length(const char *s, size_t max)
 {
     size_t n = strlen(s), i;
 
@@ -178,7 +179,7 @@ static const char *const full_end[2] = {
 
 char *prompt_feedback(enum prompt_style style, const char *feedback, const char *shown)
 {
-    size_t n = style == PROMPT_PLAIN ? cut_length(feedback, PROMPT_PLAIN_FEEDBACK) : strlen(feedback);
+    size_t n = style == PROMPT_PLAIN ? prompt_cut_length(feedback, PROMPT_PLAIN_FEEDBACK) : strlen(feedback);
     char *lines = shown ? mend_listing(shown) : NULL;
     struct buf b;
 

@@ -19,29 +19,30 @@ static const char *const effects[] = {"inputs", "buffers", NULL};
 static const char *const dtypes[] = {"float16", "bfloat16", "float32", "float64", NULL};
 static const char *const layouts[] = {"contiguous", "transposed", "strided", "channels_last", NULL};
 
-struct where { /* for messages */
+struct sidecar_where { /* for messages */
     const char *file;
     char place[64]; /* "", or "variant 'odd': " */
 };
 
 struct key {
     const char *name;
-    json_t *(*check)(const json_t *v, const struct where *w, struct err *e); /* v is not null; new reference */
+    json_t *(*check)(const json_t *v, const struct sidecar_where *w, struct err *e); /* v is not null; new reference */
 };
 
-static const char *word_at(const void *ctx, int i)
+static const char *sidecar_word_at(const void *ctx, int i)
 {
     return ((const char *const *)ctx)[i];
 }
 
-static const char *key_at(const void *ctx, int i)
+static const char *sidecar_key_at(const void *ctx, int i)
 {
     return ((const struct key *)ctx)[i].name;
 }
 
-static json_t *refuse(const struct where *w, struct err *e, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static json_t *sidecar_refuse(const struct sidecar_where *w, struct err *e, const char *fmt,
+                              ...) __attribute__((format(printf, 3, 4)));
 
-static json_t *refuse(const struct where *w, struct err *e, const char *fmt, ...)
+static json_t *sidecar_refuse(const struct sidecar_where *w, struct err *e, const char *fmt, ...)
 {
     char msg[600];
     va_list ap;
@@ -54,33 +55,33 @@ static json_t *refuse(const struct where *w, struct err *e, const char *fmt, ...
 }
 
 /* "no layout 'transpose'; did you mean 'transposed'?", else the list of known words */
-static json_t *unknown(const struct where *w, const char *what, const char *word,
-                       const char *(*get)(const void *, int), const void *words, struct err *e)
+static json_t *sidecar_unknown(const struct sidecar_where *w, const char *what, const char *word,
+                               const char *(*get)(const void *, int), const void *words, struct err *e)
 {
     const char *near = nearest_word(word, get, words);
     char all[300] = "";
 
     if (near)
-        return refuse(w, e, "no %s '%.60s'; did you mean '%s'?", what, word, near);
+        return sidecar_refuse(w, e, "no %s '%.60s'; did you mean '%s'?", what, word, near);
     for (int i = 0; get(words, i); i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", get(words, i));
-    return refuse(w, e, "no %s '%.60s'; known: %s", what, word, all);
+    return sidecar_refuse(w, e, "no %s '%.60s'; known: %s", what, word, all);
 }
 
-static json_t *known_word(const json_t *v, const struct where *w, const char *what, const char *const *words,
-                          struct err *e)
+static json_t *sidecar_known_word(const json_t *v, const struct sidecar_where *w, const char *what,
+                                  const char *const *words, struct err *e)
 {
     if (!json_is_string(v))
-        return refuse(w, e, "a %s is a word", what);
+        return sidecar_refuse(w, e, "a %s is a word", what);
     for (int i = 0; words[i]; i++)
         if (!strcmp(words[i], json_string_value(v)))
             return json_incref((json_t *)v);
-    return unknown(w, what, json_string_value(v), word_at, words, e);
+    return sidecar_unknown(w, what, json_string_value(v), sidecar_word_at, words, e);
 }
 
 /* ---- values ---- */
 
-static json_t *check_tolerance(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_check_tolerance(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     static const char *const halves[] = {"abs", "rel", NULL};
     double x[2] = {0, 0};
@@ -88,33 +89,33 @@ static json_t *check_tolerance(const json_t *v, const struct where *w, struct er
     json_t *half;
 
     if (!json_is_object(v) || json_object_size(v) == 0)
-        return refuse(w, e, "tolerance is {abs: NUMBER, rel: NUMBER}, or one of the two");
+        return sidecar_refuse(w, e, "tolerance is {abs: NUMBER, rel: NUMBER}, or one of the two");
     json_object_foreach((json_t *)v, key, half) {
         int i = !strcmp(key, "abs") ? 0 : !strcmp(key, "rel") ? 1 : -1;
 
         if (i < 0)
-            return unknown(w, "half of a tolerance", key, word_at, halves, e);
+            return sidecar_unknown(w, "half of a tolerance", key, sidecar_word_at, halves, e);
         x[i] = json_is_number(half) ? json_number_value(half) : -1;
         if (!(x[i] >= 0) || !isfinite(x[i]))
-            return refuse(w, e, "tolerance %s must be a number of at least 0", key);
+            return sidecar_refuse(w, e, "tolerance %s must be a number of at least 0", key);
     }
     return json_pack("{s:f,s:f}", "abs", x[0], "rel", x[1]);
 }
 
 /* A list of words, none of them twice. */
-static json_t *check_words(const json_t *v, const struct where *w, const char *what, const char *const *words,
-                           struct err *e)
+static json_t *sidecar_check_words(const json_t *v, const struct sidecar_where *w, const char *what,
+                                   const char *const *words, struct err *e)
 {
     json_t *out = json_array(), *word;
 
     for (size_t i = 0; i < json_array_size(v); i++) {
-        if (!(word = known_word(json_array_get(v, i), w, what, words, e))) {
+        if (!(word = sidecar_known_word(json_array_get(v, i), w, what, words, e))) {
             json_decref(out);
             return NULL;
         }
         for (size_t k = 0; word && k < i; k++)
             if (json_equal(json_array_get(out, k), word)) {
-                refuse(w, e, "%s '%s' is listed twice", what, json_string_value(word));
+                sidecar_refuse(w, e, "%s '%s' is listed twice", what, json_string_value(word));
                 json_decref(word);
                 json_decref(out);
                 return NULL;
@@ -124,43 +125,44 @@ static json_t *check_words(const json_t *v, const struct where *w, const char *w
     return out;
 }
 
-static json_t *check_regimes(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_check_regimes(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     if (!json_is_array(v) || json_array_size(v) == 0)
-        return refuse(w, e, "regimes is a list such as [normal, large]");
-    return check_words(v, w, "regime", regimes, e);
+        return sidecar_refuse(w, e, "regimes is a list such as [normal, large]");
+    return sidecar_check_words(v, w, "regime", regimes, e);
 }
 
-static json_t *check_effects(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_check_effects(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     if (!json_is_array(v) || json_array_size(v) == 0)
-        return refuse(w, e, "effects is a list of inputs, buffers or both");
-    return check_words(v, w, "effect", effects, e);
+        return sidecar_refuse(w, e, "effects is a list of inputs, buffers or both");
+    return sidecar_check_words(v, w, "effect", effects, e);
 }
 
-static json_t *check_sizes(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_check_sizes(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     const char *name;
     json_t *n;
 
     if (!json_is_object(v) || json_object_size(v) == 0)
-        return refuse(w, e, "sizes is {NAME: INTEGER, ...} with names of module-level assignments of the task");
+        return sidecar_refuse(w, e, "sizes is {NAME: INTEGER, ...} with names of module-level assignments of the task");
     json_object_foreach((json_t *)v, name, n) {
         if (!json_is_integer(n))
-            return refuse(w, e, "size '%.60s' must be a whole number", name);
+            return sidecar_refuse(w, e, "size '%.60s' must be a whole number", name);
         if (json_integer_value(n) < 0 || json_integer_value(n) > SIZE_MAX_VALUE)
-            return refuse(w, e, "size '%.60s' is %lld; it must be 0 to 2^40", name, (long long)json_integer_value(n));
+            return sidecar_refuse(w, e, "size '%.60s' is %lld; it must be 0 to 2^40", name,
+                                  (long long)json_integer_value(n));
     }
     return json_incref((json_t *)v);
 }
 
-static json_t *check_dtype(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_check_dtype(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
-    return known_word(v, w, "dtype", dtypes, e);
+    return sidecar_known_word(v, w, "dtype", dtypes, e);
 }
 
 /* {0: transposed, 2: strided} becomes [transposed, null, strided]. */
-static json_t *layout_list(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_layout_list(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     json_t *out = json_array(), *word;
     const char *key;
@@ -171,7 +173,7 @@ static json_t *layout_list(const json_t *v, const struct where *w, struct err *e
 
         if (!*key || *end || i < 0 || i >= INPUTS_MAX) {
             json_decref(out);
-            return refuse(w, e, "layout '%.60s' is no index of an input (0 to %d)", key, INPUTS_MAX - 1);
+            return sidecar_refuse(w, e, "layout '%.60s' is no index of an input (0 to %d)", key, INPUTS_MAX - 1);
         }
         while ((long)json_array_size(out) <= i)
             json_array_append_new(out, json_null());
@@ -180,65 +182,66 @@ static json_t *layout_list(const json_t *v, const struct where *w, struct err *e
     return out;
 }
 
-static json_t *check_layout(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_check_layout(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     json_t *list, *word;
     size_t i;
 
     if (json_is_string(v))
-        return known_word(v, w, "layout", layouts, e);
+        return sidecar_known_word(v, w, "layout", layouts, e);
     if (!json_is_object(v) && !json_is_array(v))
-        return refuse(w, e, "layout is a word, a list with one per input, or {INDEX: WORD}");
-    list = json_is_object(v) ? layout_list(v, w, e) : json_incref((json_t *)v);
+        return sidecar_refuse(w, e, "layout is a word, a list with one per input, or {INDEX: WORD}");
+    list = json_is_object(v) ? sidecar_layout_list(v, w, e) : json_incref((json_t *)v);
     if (list && (json_array_size(list) == 0 || json_array_size(list) > INPUTS_MAX)) {
         json_decref(list);
-        return refuse(w, e, "layout names no input, or more than %d", INPUTS_MAX);
+        return sidecar_refuse(w, e, "layout names no input, or more than %d", INPUTS_MAX);
     }
     json_array_foreach(list, i, word) {
         if (json_is_null(word))
             continue;
-        if (!known_word(word, w, "layout", layouts, e)) {
+        if (!sidecar_known_word(word, w, "layout", layouts, e)) {
             json_decref(list);
             return NULL;
         }
-        json_decref(word); /* known_word gave a reference of its own */
+        json_decref(word); /* sidecar_known_word gave a reference of its own */
     }
     return list;
 }
 
-static json_t *check_name(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_check_name(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
     const char *s = json_string_value(v);
 
     if (!s || !*s || strlen(s) > NAME_MAX_CHARS || strspn(s, letters) != strlen(s))
-        return refuse(w, e, "a name is 1 to %d letters, digits, '_', '-' or '.'", NAME_MAX_CHARS);
+        return sidecar_refuse(w, e, "a name is 1 to %d letters, digits, '_', '-' or '.'", NAME_MAX_CHARS);
     return json_incref((json_t *)v);
 }
 
 /* ---- levels ---- */
 
-static const struct key variant_keys[] = {{"name", check_name},     {"sizes", check_sizes},
-                                          {"dtype", check_dtype},
-                                          {"layout", check_layout}, {"tolerance", check_tolerance},
-                                          {"regimes", check_regimes},
+static const struct key variant_keys[] = {{"name", sidecar_check_name},     {"sizes", sidecar_check_sizes},
+                                          {"dtype", sidecar_check_dtype},
+                                          {"layout", sidecar_check_layout}, {"tolerance", sidecar_check_tolerance},
+                                          {"regimes", sidecar_check_regimes},
                                           {NULL, NULL}};
 
 /* All keys of the table, null where absent. */
-static json_t *check_level(const json_t *v, const struct key *keys, const struct where *w, struct err *e)
+static json_t *sidecar_check_level(const json_t *v, const struct key *keys, const struct sidecar_where *w,
+                                   struct err *e)
 {
     json_t *out, *got, *value;
     const char *key;
 
     if (!json_is_object(v))
-        return refuse(w, e, "expected keys with values, such as '%s: ...'", keys->name);
+        return sidecar_refuse(w, e, "expected keys with values, such as '%s: ...'", keys->name);
     json_object_foreach((json_t *)v, key, got) {
         int i = 0;
 
         while (keys[i].name && strcmp(keys[i].name, key))
             i++;
         if (!keys[i].name)
-            return unknown(w, "key", key, key_at, keys, e);
+            return sidecar_unknown(w, "key", key, sidecar_key_at, keys, e);
     }
     out = json_object();
     for (; keys->name; keys++) {
@@ -253,7 +256,7 @@ static json_t *check_level(const json_t *v, const struct key *keys, const struct
     return out;
 }
 
-static bool name_taken(const json_t *variants, const json_t *name)
+static bool sidecar_name_taken(const json_t *variants, const json_t *name)
 {
     size_t i;
     json_t *v;
@@ -264,42 +267,43 @@ static bool name_taken(const json_t *variants, const json_t *name)
     return false;
 }
 
-static json_t *check_variant(const json_t *raw, size_t i, const json_t *before, const struct where *file, struct err *e)
+static json_t *sidecar_check_variant(const json_t *raw, size_t i, const json_t *before,
+                                     const struct sidecar_where *file, struct err *e)
 {
     const char *name = json_string_value(json_object_get(raw, "name"));
-    struct where w = *file;
+    struct sidecar_where w = *file;
     json_t *v;
 
     if (name)
         snprintf(w.place, sizeof w.place, "variant '%.40s': ", name);
     else
         snprintf(w.place, sizeof w.place, "variant %zu: ", i + 1);
-    if (!(v = check_level(raw, variant_keys, &w, e)))
+    if (!(v = sidecar_check_level(raw, variant_keys, &w, e)))
         return NULL;
     if (!name)
-        refuse(&w, e, "it needs a name");
-    else if (name_taken(before, json_object_get(v, "name")))
-        refuse(&w, e, "the name is given twice");
+        sidecar_refuse(&w, e, "it needs a name");
+    else if (sidecar_name_taken(before, json_object_get(v, "name")))
+        sidecar_refuse(&w, e, "the name is given twice");
     else if (json_is_null(json_object_get(v, "sizes")) && json_is_null(json_object_get(v, "dtype")) &&
              json_is_null(json_object_get(v, "layout")) && json_is_null(json_object_get(v, "regimes")))
-        refuse(&w, e, "it changes nothing; give it sizes, dtype, layout or regimes");
+        sidecar_refuse(&w, e, "it changes nothing; give it sizes, dtype, layout or regimes");
     else
         return v;
     json_decref(v);
     return NULL;
 }
 
-static json_t *check_variants(const json_t *v, const struct where *w, struct err *e)
+static json_t *sidecar_check_variants(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     json_t *out, *one;
 
     if (!json_is_array(v))
-        return refuse(w, e, "variants is a list; each begins with '- name: ...'");
+        return sidecar_refuse(w, e, "variants is a list; each begins with '- name: ...'");
     if (json_array_size(v) > SIDECAR_VARIANTS_MAX)
-        return refuse(w, e, "%zu variants, at most %d are allowed", json_array_size(v), SIDECAR_VARIANTS_MAX);
+        return sidecar_refuse(w, e, "%zu variants, at most %d are allowed", json_array_size(v), SIDECAR_VARIANTS_MAX);
     out = json_array();
     for (size_t i = 0; i < json_array_size(v); i++) {
-        if (!(one = check_variant(json_array_get(v, i), i, out, w, e))) {
+        if (!(one = sidecar_check_variant(json_array_get(v, i), i, out, w, e))) {
             json_decref(out);
             return NULL;
         }
@@ -308,14 +312,14 @@ static json_t *check_variants(const json_t *v, const struct where *w, struct err
     return out;
 }
 
-static const struct key top_keys[] = {{"tolerance", check_tolerance}, {"regimes", check_regimes},
-                                      {"effects", check_effects},     {"variants", check_variants},
+static const struct key top_keys[] = {{"tolerance", sidecar_check_tolerance}, {"regimes", sidecar_check_regimes},
+                                      {"effects", sidecar_check_effects},     {"variants", sidecar_check_variants},
                                       {NULL, NULL}};
 
 json_t *sidecar_check(const json_t *raw, const char *what, struct err *e)
 {
-    struct where w = {.file = what};
-    json_t *v = check_level(raw, top_keys, &w, e);
+    struct sidecar_where w = {.file = what};
+    json_t *v = sidecar_check_level(raw, top_keys, &w, e);
 
     if (v && json_is_null(json_object_get(v, "variants")))
         json_object_set_new(v, "variants", json_array());

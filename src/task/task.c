@@ -15,7 +15,7 @@
 #include "task/sidecar.h"
 
 /* Does a line of code begin with 'word' followed by a non-identifier character? */
-static bool has_line(const char *code, const char *word)
+static bool task_has_line(const char *code, const char *word)
 {
     size_t n = strlen(word);
 
@@ -27,7 +27,7 @@ static bool has_line(const char *code, const char *word)
     return false;
 }
 
-static int check(const char *name, const char *code, struct err *e)
+static int task_check(const char *name, const char *code, struct err *e)
 {
     static const struct {
         const char *line, *what;
@@ -35,7 +35,7 @@ static int check(const char *name, const char *code, struct err *e)
                 {"def get_init_inputs", "get_init_inputs()"}};
 
     for (size_t i = 0; i < sizeof need / sizeof need[0]; i++)
-        if (!has_line(code, need[i].line))
+        if (!task_has_line(code, need[i].line))
             return err_set(e, ERR_INPUT,
                            "task '%s' has no %s; a task defines Model, get_inputs and get_init_inputs", name,
                            need[i].what);
@@ -53,7 +53,7 @@ int task_make(const char *name, const char *code, size_t n, struct task *ret, st
     if (utf8_bad_at(code, n) < n)
         return err_set(e, ERR_INPUT, "task '%s' is not UTF-8 text, from byte %zu on", name, utf8_bad_at(code, n));
     copy = xstrndup(code, n);
-    if (check(name, copy, e) < 0) {
+    if (task_check(name, copy, e) < 0) {
         free(copy);
         return -1;
     }
@@ -88,7 +88,7 @@ int task_attach(struct task *t, const json_t *sidecar, const char *what, struct 
 }
 
 /* "a/19_ReLU.py" -> "a/19_ReLU.yaml" */
-static char *sidecar_path(const char *path)
+static char *task_sidecar_path(const char *path)
 {
     size_t n = strlen(path);
 
@@ -97,9 +97,9 @@ static char *sidecar_path(const char *path)
     return xasprintf("%.*s.yaml", (int)n, path);
 }
 
-static int read_sidecar(const char *path, struct task *t, struct err *e)
+static int task_read_sidecar(const char *path, struct task *t, struct err *e)
 {
-    char *beside = sidecar_path(path);
+    char *beside = task_sidecar_path(path);
     json_t *raw = NULL;
     int rc = 0;
 
@@ -123,7 +123,7 @@ int task_read(const char *path, struct task *ret, struct err *e)
         name = path_stem(path);
         rc = task_make(name, b.p, b.n, ret, e);
         free(name);
-        if (rc == 0 && (rc = read_sidecar(path, ret, e)) < 0)
+        if (rc == 0 && (rc = task_read_sidecar(path, ret, e)) < 0)
             task_free(ret);
     }
     buf_free(&b);

@@ -14,7 +14,7 @@ const char *trivial_name(enum trivial k)
     return names[k];
 }
 
-static double mean(const double *v, size_t n)
+static double trivial_mean(const double *v, size_t n)
 {
     double s = 0;
 
@@ -23,14 +23,14 @@ static double mean(const double *v, size_t n)
     return s;
 }
 
-static bool fill(double *out, size_t n, double value)
+static bool trivial_fill(double *out, size_t n, double value)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = value;
     return true;
 }
 
-static bool copy(double *out, const double *from, size_t n)
+static bool trivial_copy(double *out, const double *from, size_t n)
 {
     if (from)
         memcpy(out, from, n * sizeof *out);
@@ -40,12 +40,12 @@ static bool copy(double *out, const double *from, size_t n)
 bool trivial_answer(enum trivial k, const struct trivial_case *c, double *out)
 {
     switch (k) {
-    case TRIVIAL_ZEROS: return fill(out, c->n, 0);
-    case TRIVIAL_ONES: return fill(out, c->n, 1);
-    case TRIVIAL_CONSTANT: return c->n > 1 && fill(out, c->n, mean(c->want, c->n));
-    case TRIVIAL_INPUT: return copy(out, c->input, c->n);
-    case TRIVIAL_STALE: return copy(out, c->last, c->n);
-    case TRIVIAL_NAN: return fill(out, c->n, NAN);
+    case TRIVIAL_ZEROS: return trivial_fill(out, c->n, 0);
+    case TRIVIAL_ONES: return trivial_fill(out, c->n, 1);
+    case TRIVIAL_CONSTANT: return c->n > 1 && trivial_fill(out, c->n, trivial_mean(c->want, c->n));
+    case TRIVIAL_INPUT: return trivial_copy(out, c->input, c->n);
+    case TRIVIAL_STALE: return trivial_copy(out, c->last, c->n);
+    case TRIVIAL_NAN: return trivial_fill(out, c->n, NAN);
     case N_TRIVIAL: break;
     }
     return false;

@@ -17,7 +17,7 @@ int aggregate_kind_of(const char *name, enum aggregate_kind *ret, struct err *e)
                    names[3]);
 }
 
-static double weight_of(enum aggregate_kind kind, double tokens, double seqs, double len, double norm)
+static double aggregate_weight_of(enum aggregate_kind kind, double tokens, double seqs, double len, double norm)
 {
     switch (kind) {
     case AGG_TOKEN_MEAN: return 1 / tokens;
@@ -41,6 +41,6 @@ void aggregate_weights(enum aggregate_kind kind, bool after_mask, double norm, c
     }
     for (size_t i = 0; i < n; i++) {
         bool out = len[i] == 0 || (keep && !keep[i]);
-        w[i] = out ? 0 : weight_of(kind, tokens, seqs, (double)len[i], norm);
+        w[i] = out ? 0 : aggregate_weight_of(kind, tokens, seqs, (double)len[i], norm);
     }
 }

@@ -21,7 +21,7 @@ void asker_free(struct asker *a)
     *a = (struct asker){0};
 }
 
-static void shuffle_pass(struct asker *a)
+static void asker_shuffle_pass(struct asker *a)
 {
     struct rng r;
 
@@ -32,7 +32,7 @@ static void shuffle_pass(struct asker *a)
 }
 
 /* Of the prompt that was drawn last. */
-static int64_t pass_of(const struct asker *a)
+static int64_t asker_pass_of(const struct asker *a)
 {
     return a->drawn ? (a->drawn - 1) / (int64_t)a->prompts->n : 0;
 }
@@ -43,9 +43,9 @@ const struct prompt_item *asker_next(struct asker *a)
         size_t at = (size_t)a->drawn % a->prompts->n;
 
         if (at == 0)
-            shuffle_pass(a);
+            asker_shuffle_pass(a);
         a->drawn++;
-        if (a->until[a->order[at]] <= pass_of(a))
+        if (a->until[a->order[at]] <= asker_pass_of(a))
             return &a->prompts->items[a->order[at]];
     }
 }
@@ -58,7 +58,7 @@ void asker_note(struct asker *a, const struct prompt_item *p, int passed, int sc
         return;
     a->failed[i] = passed ? 0 : a->failed[i] + 1;
     if (passed == scored || a->failed[i] == 2) {
-        a->until[i] = pass_of(a) + 2;
+        a->until[i] = asker_pass_of(a) + 2;
         a->failed[i] = 0;
     }
 }
@@ -68,7 +68,7 @@ int asker_sleeping(const struct asker *a)
     int n = 0;
 
     for (size_t i = 0; i < a->prompts->n; i++)
-        n += a->until[i] > pass_of(a);
+        n += a->until[i] > asker_pass_of(a);
     return n;
 }
 
@@ -79,7 +79,7 @@ json_t *asker_save(const struct asker *a)
     for (size_t i = 0; i < a->prompts->n; i++) {
         const char *id = a->prompts->items[i].id;
 
-        if (a->until[i] > pass_of(a))
+        if (a->until[i] > asker_pass_of(a))
             json_object_set_new(asleep, id, json_integer(a->until[i]));
         if (a->failed[i])
             json_object_set_new(failed, id, json_integer(a->failed[i]));
@@ -97,5 +97,5 @@ void asker_load(struct asker *a, const json_t *state)
         a->failed[i] = (uint8_t)json_i64(json_object_get(state, "failed"), id, 0);
     }
     if (a->drawn % (int64_t)a->prompts->n) // in the middle of a pass: its order again
-        shuffle_pass(a);
+        asker_shuffle_pass(a);
 }

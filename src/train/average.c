@@ -52,7 +52,7 @@ static char *average_path(const char *run, int64_t step)
     return xasprintf("%s/average/%08lld.safetensors", run, (long long)step);
 }
 
-static int write_sum(const struct average *a, const char *path, struct err *e)
+static int average_write_sum(const struct average *a, const char *path, struct err *e)
 {
     int64_t one = 1, n = a->steps ? (int64_t)a->n : 0;
     struct st_writer *w = st_create(path, e);
@@ -71,14 +71,14 @@ static int write_sum(const struct average *a, const char *path, struct err *e)
 int average_save(const struct average *a, const char *run, int64_t step, struct err *e)
 {
     char *path = average_path(run, step), *dir = path_join(run, "average");
-    int rc = dir_make(dir, e) < 0 ? -1 : write_sum(a, path, e);
+    int rc = dir_make(dir, e) < 0 ? -1 : average_write_sum(a, path, e);
 
     free(path);
     free(dir);
     return rc;
 }
 
-static int read_sum(struct average *a, struct safetensors *s, const char *path, struct err *e)
+static int average_read_sum(struct average *a, struct safetensors *s, const char *path, struct err *e)
 {
     const struct st_tensor *steps = st_find(s, "steps"), *sum = st_find(s, "sum");
 
@@ -96,7 +96,7 @@ int average_load(struct average *a, const char *run, int64_t step, struct err *e
 {
     char *path = average_path(run, step);
     struct safetensors *s = st_open(path, e);
-    int rc = s ? read_sum(a, s, path, e) : -1;
+    int rc = s ? average_read_sum(a, s, path, e) : -1;
 
     if (s)
         st_close(s);

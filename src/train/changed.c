@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 /* len[i * (m + 1) + j]: length of the longest common subsequence of before[i..] and after[j..]. */
-static void mark(const int32_t *before, size_t n, const int32_t *after, size_t m, uint8_t *mask)
+static void changed_mark(const int32_t *before, size_t n, const int32_t *after, size_t m, uint8_t *mask)
 {
     uint16_t *len = xcalloc((n + 1) * (m + 1), sizeof *len);
     size_t w = m + 1, i = 0, j = 0;
@@ -44,5 +44,5 @@ void changed_tokens(const int32_t *before, size_t n, const int32_t *after, size_
     n -= head + tail;
     m -= head + tail;
     if (n && m && n <= (size_t)CHANGED_MAX * CHANGED_MAX / m && n < UINT16_MAX && m < UINT16_MAX)
-        mark(before + head, n, after + head, m, mask + head);
+        changed_mark(before + head, n, after + head, m, mask + head);
 }

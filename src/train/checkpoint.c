@@ -13,8 +13,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static int write_parts(const char *dir, const struct model *m, const struct optim *o, const json_t *state,
-                       struct err *e)
+static int checkpoint_write_parts(const char *dir, const struct model *m, const struct optim *o, const json_t *state,
+                                  struct err *e)
 {
     char *optim = path_join(dir, "optim.safetensors"), *js = path_join(dir, "state.json");
     int rc = model_save(m, dir, e);
@@ -29,7 +29,7 @@ static int write_parts(const char *dir, const struct model *m, const struct opti
 }
 
 /* Ours by its name: a step, what a killed writer left, or what a new folder took the place of. */
-static bool is_checkpoint(const char *name)
+static bool checkpoint_is_checkpoint(const char *name)
 {
     size_t digits = strspn(name, "0123456789");
 
@@ -37,7 +37,7 @@ static bool is_checkpoint(const char *name)
 }
 
 /* Other checkpoints than 'keep' go. */
-static void remove_others(const char *root, const char *keep)
+static void checkpoint_remove_others(const char *root, const char *keep)
 {
     char **names;
     size_t n;
@@ -45,7 +45,7 @@ static void remove_others(const char *root, const char *keep)
     if (dir_list(root, &names, &n, NULL) < 0)
         return;
     for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], keep) && is_checkpoint(names[i])) {
+        if (strcmp(names[i], keep) && checkpoint_is_checkpoint(names[i])) {
             char *p = path_join(root, names[i]);
 
             dir_remove(p, NULL);
@@ -55,7 +55,7 @@ static void remove_others(const char *root, const char *keep)
 }
 
 /* The step that 'latest' names, or NULL; owned. */
-static char *latest_name(const char *root)
+static char *checkpoint_latest_name(const char *root)
 {
     char *latest = path_join(root, "latest"), *name = NULL;
     struct buf b;
@@ -68,7 +68,7 @@ static char *latest_name(const char *root)
     return name;
 }
 
-static int commit(const char *root, const char *work, const char *name, struct err *e)
+static int checkpoint_commit(const char *root, const char *work, const char *name, struct err *e)
 {
     char *dir = path_join(root, name), *latest = path_join(root, "latest");
     int rc = folder_commit(work, dir, e);
@@ -76,7 +76,7 @@ static int commit(const char *root, const char *work, const char *name, struct e
     if (rc == 0)
         rc = file_write(latest, name, strlen(name), e);
     if (rc == 0)
-        remove_others(root, name);
+        checkpoint_remove_others(root, name);
     free(dir);
     free(latest);
     return rc;
@@ -86,20 +86,20 @@ int checkpoint_save(const char *run, int64_t step, const struct model *m, const 
                     struct err *e)
 {
     char name[32], *root = path_join(run, "checkpoint"), *work = path_join(root, "unfinished"),
-         *latest = latest_name(root);
+         *latest = checkpoint_latest_name(root);
     int rc;
 
     snprintf(name, sizeof name, "%08lld", (long long)step);
     if (latest && !strcmp(latest, name)) { // the same options and the same step are the same state
         rc = 0;
-        remove_others(root, name);
+        checkpoint_remove_others(root, name);
     } else {
         dir_remove(work, NULL);
         rc = dir_make(work, e);
         if (rc == 0)
-            rc = write_parts(work, m, o, state, e);
+            rc = checkpoint_write_parts(work, m, o, state, e);
         if (rc == 0)
-            rc = commit(root, work, name, e);
+            rc = checkpoint_commit(root, work, name, e);
     }
     free(root);
     free(work);
@@ -109,7 +109,8 @@ int checkpoint_save(const char *run, int64_t step, const struct model *m, const 
 
 int checkpoint_latest(const char *run, char **ret, struct err *e)
 {
-    char *root = path_join(run, "checkpoint"), *name = latest_name(root), *dir = name ? path_join(root, name) : NULL;
+    char *root = path_join(run, "checkpoint"), *name = checkpoint_latest_name(root),
+        *dir = name ? path_join(root, name) : NULL;
     int rc = 0;
 
     if (name && (!name_is_part(name) || !file_is_dir(dir)))
@@ -170,7 +171,7 @@ int checkpoint_moments(const char *model, struct optim *o, struct err *e)
     return rc;
 }
 
-static bool ignored(const char *key, const char *const *ignore)
+static bool checkpoint_ignored(const char *key, const char *const *ignore)
 {
     for (; ignore && *ignore; ignore++)
         if (!strcmp(*ignore, key))
@@ -178,7 +179,7 @@ static bool ignored(const char *key, const char *const *ignore)
     return false;
 }
 
-static const char *first_difference(const json_t *a, const json_t *b, const char *const *ignore)
+static const char *checkpoint_first_difference(const json_t *a, const json_t *b, const char *const *ignore)
 {
     const char *key;
     json_t *v;
@@ -186,11 +187,11 @@ static const char *first_difference(const json_t *a, const json_t *b, const char
     json_object_foreach((json_t *)a, key, v) {
         const json_t *w = json_object_get(b, key);
 
-        if (!ignored(key, ignore) && (!w || !json_equal(v, w)))
+        if (!checkpoint_ignored(key, ignore) && (!w || !json_equal(v, w)))
             return key;
     }
     json_object_foreach((json_t *)b, key, v)
-        if (!ignored(key, ignore) && !json_object_get(a, key))
+        if (!checkpoint_ignored(key, ignore) && !json_object_get(a, key))
             return key;
     return NULL;
 }
@@ -201,7 +202,7 @@ static const char *first_difference(const json_t *a, const json_t *b, const char
 static const char *const inputs[] = {"model", "data", "prompts", "harvest"};
 #define CONTENT " content"
 
-static int add_contents(json_t *claim, struct err *e)
+static int checkpoint_add_contents(json_t *claim, struct err *e)
 {
     char key[32], digest[65];
 
@@ -219,7 +220,7 @@ static int add_contents(json_t *claim, struct err *e)
 }
 
 /* Runs that an older version began know no contents: theirs are taken as they are. */
-static void drop_unknown(json_t *claim, const json_t *old)
+static void checkpoint_drop_unknown(json_t *claim, const json_t *old)
 {
     char key[32];
 
@@ -230,7 +231,7 @@ static void drop_unknown(json_t *claim, const json_t *old)
     }
 }
 
-static int refuse_other(const char *run, const char *key, struct err *e)
+static int checkpoint_refuse_other(const char *run, const char *key, struct err *e)
 {
     const char *content = strstr(key, CONTENT);
 
@@ -241,16 +242,16 @@ static int refuse_other(const char *run, const char *key, struct err *e)
                    "another --out", run, key);
 }
 
-static int agree(const struct run_folder *f, const char *path, const char *const *ignore, struct err *e)
+static int checkpoint_agree(const struct run_folder *f, const char *path, const char *const *ignore, struct err *e)
 {
     json_t *old = json_read(path, e);
     const char *key;
     int rc = old ? 0 : -1;
 
     if (old) {
-        drop_unknown(f->claim, old);
-        if ((key = first_difference(old, f->claim, ignore)))
-            rc = refuse_other(f->path, key, e);
+        checkpoint_drop_unknown(f->claim, old);
+        if ((key = checkpoint_first_difference(old, f->claim, ignore)))
+            rc = checkpoint_refuse_other(f->path, key, e);
     }
     json_decref(old);
     return rc;
@@ -260,11 +261,12 @@ int run_open(const char *run, const json_t *options, const char *const *ignore, 
 {
     struct run_folder f = {.path = xstrdup(run), .claim = json_deep_copy(options), .lock = -1};
     char *path = path_join(run, "options.json");
-    int rc = add_contents(f.claim, e);
+    int rc = checkpoint_add_contents(f.claim, e);
 
     if (rc == 0 && file_exists(path)) // an older version made it where there is no stamp
         rc = folder_adopt(run, e) < 0 || folder_lock(run, "musacoder", &f.lock, e) < 0 ? -1
-                                                                                       : agree(&f, path, ignore, e);
+                                                                                       : checkpoint_agree(&f, path,
+                                                                                                          ignore, e);
     free(path);
     if (rc < 0)
         run_close(&f);

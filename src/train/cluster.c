@@ -22,12 +22,12 @@ static const char *const words[] = {
     "while", "x", "y", "z", "zeros", "zeros_like",
 };
 
-static int word_cmp(const void *key, const void *item)
+static int cluster_word_cmp(const void *key, const void *item)
 {
     return strcmp(key, *(const char *const *)item);
 }
 
-static bool is_word(const char *s, size_t n)
+static bool cluster_is_word(const char *s, size_t n)
 {
     char key[32];
 
@@ -35,10 +35,10 @@ static bool is_word(const char *s, size_t n)
         return false;
     memcpy(key, s, n);
     key[n] = 0;
-    return bsearch(key, words, sizeof words / sizeof *words, sizeof *words, word_cmp) != NULL;
+    return bsearch(key, words, sizeof words / sizeof *words, sizeof *words, cluster_word_cmp) != NULL;
 }
 
-static const char *skip_blank(const char *s)
+static const char *cluster_skip_blank(const char *s)
 {
     for (;;) {
         while (isspace((unsigned char)*s))
@@ -56,9 +56,9 @@ static const char *skip_blank(const char *s)
 }
 
 /* Hash of the next token, or 0 at the end. */
-static uint64_t next_token(const char *begin, const char **ps)
+static uint64_t cluster_next_token(const char *begin, const char **ps)
 {
-    const char *s = skip_blank(*ps), *t = s;
+    const char *s = cluster_skip_blank(*ps), *t = s;
     uint64_t h;
 
     if (!*s) {
@@ -71,7 +71,7 @@ static uint64_t next_token(const char *begin, const char **ps)
         // x, y, z carry structure only as members: threadIdx.x
         bool member = s > begin && s[-1] == '.';
         bool axis = t - s == 1 && strchr("xyz", *s);
-        h = is_word(s, (size_t)(t - s)) && (!axis || member) ? hash64(s, (size_t)(t - s), 1) : 2;
+        h = cluster_is_word(s, (size_t)(t - s)) && (!axis || member) ? hash64(s, (size_t)(t - s), 1) : 2;
     } else if (isdigit((unsigned char)*s)) {
         while (isalnum((unsigned char)*t) || *t == '.')
             t++;
@@ -84,7 +84,7 @@ static uint64_t next_token(const char *begin, const char **ps)
     return h ? h : 1;
 }
 
-static int u64_cmp(const void *a, const void *b)
+static int cluster_u64_cmp(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -96,7 +96,7 @@ void sketch_program(const char *text, struct sketch *ret)
     uint64_t window[CLUSTER_SHINGLE], *v = NULL, h;
     size_t n = 0, cap = 0, seen = 0, k = 0;
 
-    for (const char *s = text; (h = next_token(text, &s)) != 0; seen++) {
+    for (const char *s = text; (h = cluster_next_token(text, &s)) != 0; seen++) {
         window[seen % CLUSTER_SHINGLE] = h;
         if (seen + 1 < CLUSTER_SHINGLE)
             continue;
@@ -108,7 +108,7 @@ void sketch_program(const char *text, struct sketch *ret)
         v[n++] = acc;
     }
     if (n)
-        qsort(v, n, sizeof *v, u64_cmp);
+        qsort(v, n, sizeof *v, cluster_u64_cmp);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || v[i] != v[i - 1])
             v[k++] = v[i];
@@ -139,7 +139,7 @@ double sketch_jaccard(const struct sketch *a, const struct sketch *b)
     return (double)both / (double)(a->n + b->n - both);
 }
 
-static size_t find_root(size_t *parent, size_t i)
+static size_t cluster_find_root(size_t *parent, size_t i)
 {
     while (parent[i] != i)
         i = parent[i] = parent[parent[i]];
@@ -155,12 +155,12 @@ size_t cluster_assign(const struct sketch *s, size_t n, double threshold, int *l
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
             if (sketch_jaccard(&s[i], &s[j]) >= threshold) {
-                size_t a = find_root(parent, i), b = find_root(parent, j);
+                size_t a = cluster_find_root(parent, i), b = cluster_find_root(parent, j);
 
                 parent[a > b ? a : b] = a > b ? b : a; // the root is the first member
             }
     for (size_t i = 0; i < n; i++) {
-        size_t r = find_root(parent, i);
+        size_t r = cluster_find_root(parent, i);
 
         label[i] = r == i ? (int)count++ : label[r];
     }

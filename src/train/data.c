@@ -22,14 +22,14 @@ struct add_ctx {
 };
 
 /* A line as it came: an example (ids NULL: too long), or why not. */
-struct entry {
+struct data_entry {
     struct example ex;
     char *kind;
     struct err err;
     int rc;
 };
 
-static int kind_index(struct dataset *d, const char *name, struct err *e)
+static int data_kind_index(struct dataset *d, const char *name, struct err *e)
 {
     for (int i = 0; i < d->n_kinds; i++)
         if (!strcmp(d->kinds[i], name))
@@ -40,7 +40,7 @@ static int kind_index(struct dataset *d, const char *name, struct err *e)
     return d->n_kinds++;
 }
 
-static int add_messages(struct chat *c, const json_t *messages, struct err *e)
+static int data_add_messages(struct chat *c, const json_t *messages, struct err *e)
 {
     const json_t *m;
     size_t i;
@@ -56,7 +56,7 @@ static int add_messages(struct chat *c, const json_t *messages, struct err *e)
     return 0;
 }
 
-static uint64_t group_of(const json_t *rec)
+static uint64_t data_group_of(const json_t *rec)
 {
     const char *key = json_str(json_object_get(rec, "task"), "graph_hash", json_str(rec, "id", ""));
 
@@ -64,7 +64,7 @@ static uint64_t group_of(const json_t *rec)
 }
 
 /* A dialogue with a response before the last one is a repair: what is new in it may weigh more. */
-static uint8_t *mark_changes(const struct chat *c)
+static uint8_t *data_mark_changes(const struct chat *c)
 {
     const struct chat_span *s = c->responses + c->n_responses - 1, *old = s - 1;
     uint8_t *mask;
@@ -77,12 +77,12 @@ static uint8_t *mark_changes(const struct chat *c)
 }
 
 /* Only the ids that matter are kept: the "\n" behind the last <|im_end|> is never predicted. */
-static int to_example(const json_t *rec, struct chat *c, int max_len, struct entry *ret,
-                      struct err *e)
+static int data_to_example(const json_t *rec, struct chat *c, int max_len, struct data_entry *ret,
+                           struct err *e)
 {
     struct example *ex = &ret->ex;
 
-    if (add_messages(c, json_object_get(rec, "messages"), e) < 0)
+    if (data_add_messages(c, json_object_get(rec, "messages"), e) < 0)
         return -1;
     if (c->n_responses == 0)
         return err_set(e, ERR_INPUT, "no assistant message to learn from");
@@ -90,26 +90,26 @@ static int to_example(const json_t *rec, struct chat *c, int max_len, struct ent
     ret->kind = xstrdup(json_str(rec, "kind", "generate"));
     if (s.to > (size_t)max_len)
         return 0;
-    ex->group = group_of(rec);
+    ex->group = data_group_of(rec);
     ex->difficulty = (int)json_i64(rec, "difficulty", DIFFICULTY_UNKNOWN);
     ex->from = (int)s.from;
     ex->to = (int)s.to;
     ex->n = (int)s.to;
     ex->ids = xmalloc(s.to * sizeof *ex->ids);
     memcpy(ex->ids, c->ids.v, s.to * sizeof *ex->ids);
-    ex->changed = mark_changes(c);
+    ex->changed = data_mark_changes(c);
     return 0;
 }
 
-static int read_entry(struct tokenizer *tok, const struct shard_line *line, int max_len, struct entry *ret,
-                      struct err *e)
+static int data_read_entry(struct tokenizer *tok, const struct shard_line *line, int max_len, struct data_entry *ret,
+                           struct err *e)
 {
     json_t *rec = json_parse(line->p, line->n, "record", e);
     struct chat c;
     int rc = -1;
 
     if (rec && chat_begin(&c, tok, CHAT_THINK_DEFAULT, e) == 0) {
-        rc = to_example(rec, &c, max_len, ret, e);
+        rc = data_to_example(rec, &c, max_len, ret, e);
         chat_free(&c);
     }
     json_decref(rec);
@@ -117,13 +117,13 @@ static int read_entry(struct tokenizer *tok, const struct shard_line *line, int 
 }
 
 /* Takes over what the entry holds. */
-static int add_entry(struct add_ctx *a, struct entry *x, size_t line, struct err *e)
+static int data_add_entry(struct add_ctx *a, struct data_entry *x, size_t line, struct err *e)
 {
     struct dataset *d = a->d;
     int kind = -1;
 
     if (x->rc == 0)
-        kind = kind_index(d, x->kind, &x->err);
+        kind = data_kind_index(d, x->kind, &x->err);
     free(x->kind);
     if (kind < 0) {
         *e = x->err;
@@ -143,18 +143,18 @@ static int add_entry(struct add_ctx *a, struct entry *x, size_t line, struct err
 }
 
 /* Lines become examples on all threads; they are added in their order, so that threads do not matter. */
-static int add_lines(void *ctx, const struct shard_line *lines, size_t n, struct err *e)
+static int data_add_lines(void *ctx, const struct shard_line *lines, size_t n, struct err *e)
 {
     struct add_ctx *a = ctx;
-    struct entry *x = xcalloc(n, sizeof *x);
+    struct data_entry *x = xcalloc(n, sizeof *x);
     int rc = 0;
 
 #pragma omp parallel for schedule(dynamic, 32) num_threads(a->n_tok) if (a->n_tok > 1)
     for (size_t i = 0; i < n; i++)
-        x[i].rc = read_entry(a->tok[omp_get_thread_num()], &lines[i], a->max_len, &x[i], &x[i].err);
+        x[i].rc = data_read_entry(a->tok[omp_get_thread_num()], &lines[i], a->max_len, &x[i], &x[i].err);
     for (size_t i = 0; i < n; i++)
         if (rc == 0) {
-            rc = add_entry(a, &x[i], lines[i].number, e);
+            rc = data_add_entry(a, &x[i], lines[i].number, e);
         } else {
             free(x[i].kind);
             free(x[i].ex.ids);
@@ -169,7 +169,7 @@ int dataset_add(struct dataset *d, const char *path, struct tokenizer *const *to
 {
     struct add_ctx a = {.d = d, .tok = tok, .n_tok = n_tok, .path = path, .max_len = max_len, .cap = d->n};
 
-    return shards_each(path, add_lines, &a, e);
+    return shards_each(path, data_add_lines, &a, e);
 }
 
 void dataset_free(struct dataset *d)
@@ -190,7 +190,7 @@ struct prompt_ctx {
     size_t cap;
 };
 
-static int add_prompt(json_t *v, size_t line, void *ctx, struct err *e)
+static int data_add_prompt(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct prompt_ctx *a = ctx;
     json_t *info = json_object_get(v, "extra_info"), *messages = json_object_get(v, "prompt");
@@ -210,7 +210,7 @@ int prompt_set_load(struct prompt_set *p, const char *path, struct err *e)
     struct prompt_ctx a = {.p = p, .path = path};
 
     *p = (struct prompt_set){0};
-    if (jsonl_each(path, add_prompt, &a, e) < 0) {
+    if (jsonl_each(path, data_add_prompt, &a, e) < 0) {
         prompt_set_free(p);
         return -1;
     }

@@ -1,4 +1,4 @@
-/* data.h - records (synth/record.h) and RL prompts as token ids.
+/* data.h - records (synth/training_record.h) and RL prompts as token ids.
  *
  * An example is a dialogue whose last message is the assistant's: the loss covers that response only, from its first
  * token through <|im_end|>; everything before is context. Examples longer than the limit are left out and counted. */

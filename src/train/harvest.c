@@ -13,13 +13,13 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "task/extract.h"
-#include "task/mend.h"
+#include "task/repair_text.h"
 #include "train/changed.h"
 #include "train/judge.h"
 #include "train/rollout.h"
 
 /* A task and its answers. */
-struct source {
+struct harvest_source {
     const char *name, *code; /* borrowed from the records */
     json_t *asked;           /* the dialogue up to the answer */
     json_t *view;            /* the record's task */
@@ -32,19 +32,19 @@ struct harvest {
     struct model *m;
     struct judge *judge;
     json_t *records;    /* keeps what sources borrow */
-    struct source *src;
+    struct harvest_source *src;
     int64_t n, cap, loaded; /* used; of the array; all that the file holds */
     char *chunks;       /* folder */
 };
 
 /* ---- tasks ---- */
 
-static int add_record(json_t *rec, size_t line, void *ctx, struct err *e)
+static int harvest_add_record(json_t *rec, size_t line, void *ctx, struct err *e)
 {
     struct harvest *h = ctx;
     json_t *task = json_object_get(rec, "task"), *kernel = json_object_get(rec, "kernel"), *messages;
     const char *name = json_str(task, "name", NULL), *code = json_str(kernel, "code", NULL);
-    struct source *s = h->n ? &h->src[h->n - 1] : NULL;
+    struct harvest_source *s = h->n ? &h->src[h->n - 1] : NULL;
 
     messages = json_object_get(rec, "messages");
     if (!name || !code || json_array_size(messages) < 2)
@@ -54,7 +54,7 @@ static int add_record(json_t *rec, size_t line, void *ctx, struct err *e)
         if (h->n == h->cap)
             h->src = xrealloc(h->src, (size_t)(h->cap = h->cap ? 2 * h->cap : 64) * sizeof *h->src);
         s = &h->src[h->n++];
-        *s = (struct source){name, json_str(task, "code", ""), json_deep_copy(messages), task, json_array()};
+        *s = (struct harvest_source){name, json_str(task, "code", ""), json_deep_copy(messages), task, json_array()};
         json_array_remove(s->asked, json_array_size(s->asked) - 1);
     }
     json_array_append(s->answers, json_object_get(kernel, "code"));
@@ -63,7 +63,7 @@ static int add_record(json_t *rec, size_t line, void *ctx, struct err *e)
 
 /* ---- one failure ---- */
 
-static char *program_of(const char *response)
+static char *harvest_program_of(const char *response)
 {
     struct extraction x;
 
@@ -72,7 +72,7 @@ static char *program_of(const char *response)
 }
 
 /* Tokens of the answer that the failure does not hold, as a share. */
-static double distance(const struct harvest *h, const struct ivec *had, const char *answer)
+static double harvest_distance(const struct harvest *h, const struct ivec *had, const char *answer)
 {
     struct ivec ids = {0};
     uint8_t *mask;
@@ -90,7 +90,8 @@ static double distance(const struct harvest *h, const struct ivec *had, const ch
     return n;
 }
 
-static const char *nearest_answer(const struct harvest *h, const struct source *s, const char *program, double *ret)
+static const char *harvest_nearest_answer(const struct harvest *h, const struct harvest_source *s, const char *program,
+                                          double *ret)
 {
     struct ivec had = {0};
     const char *best = NULL;
@@ -100,7 +101,7 @@ static const char *nearest_answer(const struct harvest *h, const struct source *
     *ret = 2;
     tokenizer_encode(h->tok, program, strlen(program), TOK_PLAIN, &had, NULL);
     json_array_foreach(s->answers, i, v) {
-        double d = distance(h, &had, json_string_value(v));
+        double d = harvest_distance(h, &had, json_string_value(v));
         if (d < *ret)
             *ret = d, best = json_string_value(v);
     }
@@ -108,7 +109,7 @@ static const char *nearest_answer(const struct harvest *h, const struct source *
     return best;
 }
 
-static const char *why(const char *category)
+static const char *harvest_why(const char *category)
 {
     static const struct {
         const char *category, *words;
@@ -124,7 +125,7 @@ static const char *why(const char *category)
 }
 
 /* The shortest edits that turn the program into one of the task's answers; NULL: all are further off. New. */
-static char *nearest_edits(const struct harvest *h, const struct source *s, const char *program)
+static char *harvest_nearest_edits(const struct harvest *h, const struct harvest_source *s, const char *program)
 {
     char *best = NULL;
     const json_t *v;
@@ -142,24 +143,26 @@ static char *nearest_edits(const struct harvest *h, const struct source *s, cons
 }
 
 /* New; NULL if the failure is one of the answers (a verdict that depends on luck), or too far from all of them. */
-static char *answer_of(const struct harvest *h, const struct source *s, const struct rollout_turn *t, double *changed)
+static char *harvest_answer_of(const struct harvest *h, const struct harvest_source *s, const struct rollout_turn *t,
+                               double *changed)
 {
-    char *program = program_of(t->text), *answer = NULL;
-    const char *mended = nearest_answer(h, s, program, changed);
+    char *program = harvest_program_of(t->text), *answer = NULL;
+    const char *mended = harvest_nearest_answer(h, s, program, changed);
 
     if (h->o->edits)
-        answer = nearest_edits(h, s, program);
+        answer = harvest_nearest_edits(h, s, program);
     else if (mended && strcmp(mended, program))
-        answer = mend_answer(program, mended, why(t->category), t->feedback);
+        answer = repair_text_answer(program, mended, harvest_why(t->category), t->feedback);
     free(program);
     return answer;
 }
 
 /* New record, or NULL. */
-static json_t *record_of(const struct harvest *h, const struct source *s, const struct rollout_turn *t, int sample)
+static json_t *harvest_record_of(const struct harvest *h, const struct harvest_source *s, const struct rollout_turn *t,
+                                 int sample)
 {
     double changed;
-    char *answer = answer_of(h, s, t, &changed), id[128];
+    char *answer = harvest_answer_of(h, s, t, &changed), id[128];
     json_t *m;
 
     if (!answer)
@@ -177,12 +180,12 @@ static json_t *record_of(const struct harvest *h, const struct source *s, const 
 
 /* ---- chunks ---- */
 
-static char *chunk_path(const struct harvest *h, int64_t c)
+static char *harvest_chunk_path(const struct harvest *h, int64_t c)
 {
     return xasprintf("%s/%05lld.json", h->chunks, (long long)c);
 }
 
-static int open_groups(struct harvest *h, int64_t from, int n, struct rollout_group *g, struct err *e)
+static int harvest_open_groups(struct harvest *h, int64_t from, int n, struct rollout_group *g, struct err *e)
 {
     struct rng r;
 
@@ -198,7 +201,7 @@ static int open_groups(struct harvest *h, int64_t from, int n, struct rollout_gr
 }
 
 /* {"samples","passed","failed","own":[record..]} */
-static json_t *sum_up(const struct harvest *h, int64_t from, int n, const struct rollout_group *g)
+static json_t *harvest_sum_up(const struct harvest *h, int64_t from, int n, const struct rollout_group *g)
 {
     json_t *own = json_array();
     int samples = 0, passed = 0, failed = 0;
@@ -210,36 +213,36 @@ static json_t *sum_up(const struct harvest *h, int64_t from, int n, const struct
             samples++;
             passed += r->passed_turn == 1;
             if (r->turns && r->turn[0].kind == OUTCOME_FAILED)
-                failed++, rec = record_of(h, &h->src[from + i], &r->turn[0], k);
+                failed++, rec = harvest_record_of(h, &h->src[from + i], &r->turn[0], k);
             if (rec)
                 json_array_append_new(own, rec);
         }
     return json_pack("{s:i, s:i, s:i, s:o}", "samples", samples, "passed", passed, "failed", failed, "own", own);
 }
 
-static int make_chunk(struct harvest *h, int64_t c, json_t **ret, struct err *e)
+static int harvest_make_chunk(struct harvest *h, int64_t c, json_t **ret, struct err *e)
 {
     struct rollout_options ro = {.turns = 1, .max_new = h->o->max_new, .temperature = h->o->temperature,
                                  .positions = h->m->config.max_positions, .style = h->o->style};
-    struct drawer *d = drawer_own(h->m);
+    struct rollout_engine *d = rollout_engine_own(h->m);
     int64_t from = c * h->o->chunk;
     int n = (int)(from + h->o->chunk < h->n ? h->o->chunk : h->n - from), rc;
     struct rollout_group *g = xcalloc((size_t)n, sizeof *g);
 
-    rc = open_groups(h, from, n, g, e);
+    rc = harvest_open_groups(h, from, n, g, e);
     judge_step(h->judge, c);
     if (!rc)
         rc = rollout_run(d, h->tok, h->judge, &ro, g, n, e);
     if (!rc)
-        *ret = sum_up(h, from, n, g);
+        *ret = harvest_sum_up(h, from, n, g);
     for (int i = 0; i < n; i++)
         rollout_group_free(&g[i]);
     free(g);
-    drawer_close(d);
+    rollout_engine_close(d);
     return rc;
 }
 
-static int collect(struct harvest *h, struct err *e)
+static int harvest_do_collect(struct harvest *h, struct err *e)
 {
     int64_t chunks = (h->n + h->o->chunk - 1) / h->o->chunk;
     struct progress bar;
@@ -247,11 +250,11 @@ static int collect(struct harvest *h, struct err *e)
 
     progress_start(&bar, "harvest", 0, (uint64_t)h->n);
     for (int64_t c = 0; c < chunks && !rc; c++) {
-        char *path = chunk_path(h, c);
+        char *path = harvest_chunk_path(h, c);
         json_t *v = NULL;
         if (!file_exists(path)) {
             rc = stop_requested() ? err_set(e, ERR_STOP, "stopped; the same command continues")
-                                  : make_chunk(h, c, &v, e);
+                                  : harvest_make_chunk(h, c, &v, e);
             if (!rc)
                 rc = json_write(path, v, e);
         }
@@ -265,7 +268,7 @@ static int collect(struct harvest *h, struct err *e)
 
 /* ---- joining ---- */
 
-static void add_lines(const json_t *chunk, struct buf *lines)
+static void harvest_add_lines(const json_t *chunk, struct buf *lines)
 {
     const json_t *v;
     size_t i;
@@ -277,7 +280,7 @@ static void add_lines(const json_t *chunk, struct buf *lines)
     }
 }
 
-static int join(struct harvest *h, struct err *e)
+static int harvest_join(struct harvest *h, struct err *e)
 {
     static const char *const keys[] = {"samples", "passed", "failed"};
     char *out = path_join(h->o->out, "own.jsonl"), *stats = path_join(h->o->out, "harvest_stats.json");
@@ -288,13 +291,13 @@ static int join(struct harvest *h, struct err *e)
 
     buf_init(&lines, (size_t)1 << 40);
     for (int64_t c = 0; c < (h->n + h->o->chunk - 1) / h->o->chunk && !rc; c++) {
-        char *path = chunk_path(h, c);
+        char *path = harvest_chunk_path(h, c);
         json_t *v = json_read(path, e);
         rc = v ? 0 : -1;
         for (int k = 0; k < 3; k++)
             sum[k] += json_i64(v, keys[k], 0);
         own += (int64_t)json_array_size(json_object_get(v, "own"));
-        add_lines(v, &lines);
+        harvest_add_lines(v, &lines);
         json_decref(v);
         free(path);
     }
@@ -311,7 +314,7 @@ static int join(struct harvest *h, struct err *e)
     return rc;
 }
 
-static int open_all(struct harvest *h, struct err *e)
+static int harvest_open_all(struct harvest *h, struct err *e)
 {
     const struct harvest_options *o = h->o;
     char *log = path_join(o->out, "verdicts.jsonl");
@@ -319,7 +322,7 @@ static int open_all(struct harvest *h, struct err *e)
     int rc = -1;
 
     if (!(h->tok = tokenizer_load(o->model, e)) ||
-        jsonl_each(o->data, add_record, h, e) < 0)
+        jsonl_each(o->data, harvest_add_record, h, e) < 0)
         goto out;
     if (!h->n) {
         err_set(e, ERR_INPUT, "'%s' holds no task", o->data);
@@ -347,11 +350,11 @@ int harvest_collect(const struct harvest_options *o, struct err *e)
     } else {
         rc = dir_make(h.chunks, e) < 0 ? -1 : folder_lock(o->out, "musacoder", &lock, e);
         if (!rc)
-            rc = open_all(&h, e);
+            rc = harvest_open_all(&h, e);
         if (!rc)
-            rc = collect(&h, e);
+            rc = harvest_do_collect(&h, e);
         if (!rc)
-            rc = join(&h, e);
+            rc = harvest_join(&h, e);
     }
     judge_close(h.judge);
     if (h.m)

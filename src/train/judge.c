@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "train/verdict_log.h"
 
-struct entry {
+struct judge_entry {
     char key[65];
     char *task_name;
     struct verdict_batch *batch; /* in flight, or NULL */
@@ -25,7 +25,7 @@ struct judge {
     json_t *in_flight;  /* key -> index of entry */
     struct verdict_service *service;
     int64_t step;
-    struct entry *entries;
+    struct judge_entry *entries;
     int n_entries, cap_entries;
     int *tickets;       /* -> entries */
     int n_tickets, cap_tickets;
@@ -78,7 +78,7 @@ void judge_step(struct judge *j, int64_t step)
     j->step = step;
 }
 
-static void key_of(const struct judge *j, const char *task_code, const char *response, char key[65])
+static void judge_key_of(const struct judge *j, const char *task_code, const char *response, char key[65])
 {
     struct sha256 h;
 
@@ -90,7 +90,7 @@ static void key_of(const struct judge *j, const char *task_code, const char *res
 }
 
 /* 1 with a new reference, 0, -1: as verdict_log_find. */
-static int look_up(const struct judge *j, const char *key, json_t **ret, struct err *e)
+static int judge_look_up(const struct judge *j, const char *key, json_t **ret, struct err *e)
 {
     char at_step[96];
     int found;
@@ -100,7 +100,8 @@ static int look_up(const struct judge *j, const char *key, json_t **ret, struct 
     return found ? found : verdict_log_find(j->known, key, ret, e);
 }
 
-static int send(struct judge *j, struct entry *en, const char *task_code, const char *response, struct err *e)
+static int judge_send(struct judge *j, struct judge_entry *en, const char *task_code, const char *response,
+                      struct err *e)
 {
     struct verdict_request r = {.task_code = task_code, .task_name = en->task_name, .candidate = response,
                                 .is_response = true, .options = j->c.options};
@@ -111,7 +112,7 @@ static int send(struct judge *j, struct entry *en, const char *task_code, const 
     return verdict_batch_submit(j->service, &r, 1, &en->batch, e);
 }
 
-static int add_ticket(struct judge *j, int entry)
+static int judge_add_ticket(struct judge *j, int entry)
 {
     if (j->n_tickets == j->cap_tickets)
         j->tickets = xrealloc(j->tickets, (size_t)(j->cap_tickets = j->cap_tickets ? 2 * j->cap_tickets : 64) *
@@ -122,22 +123,22 @@ static int add_ticket(struct judge *j, int entry)
 
 int judge_submit(struct judge *j, const char *task_code, const char *task_name, const char *response, struct err *e)
 {
-    struct entry en = {0};
+    struct judge_entry en = {0};
     json_t *v;
     int found;
 
     j->counts.submitted++;
-    key_of(j, task_code, response, en.key);
+    judge_key_of(j, task_code, response, en.key);
     if ((v = json_object_get(j->in_flight, en.key))) {
         j->counts.replayed++;
-        return add_ticket(j, (int)json_integer_value(v));
+        return judge_add_ticket(j, (int)json_integer_value(v));
     }
-    if ((found = look_up(j, en.key, &en.verdict, e)) < 0)
+    if ((found = judge_look_up(j, en.key, &en.verdict, e)) < 0)
         return -1;
     en.task_name = xstrdup(task_name);
     if (found) {
         j->counts.replayed++;
-    } else if (send(j, &en, task_code, response, e) < 0) {
+    } else if (judge_send(j, &en, task_code, response, e) < 0) {
         free(en.task_name);
         return -1;
     }
@@ -146,10 +147,10 @@ int judge_submit(struct judge *j, const char *task_code, const char *task_name, 
                                               sizeof *j->entries);
     j->entries[j->n_entries] = en;
     json_object_set_new(j->in_flight, en.key, json_integer(j->n_entries));
-    return add_ticket(j, j->n_entries++);
+    return judge_add_ticket(j, j->n_entries++);
 }
 
-static int remember(struct judge *j, const struct entry *en, struct err *e)
+static int judge_remember(struct judge *j, const struct judge_entry *en, struct err *e)
 {
     const char *status = json_str(en->verdict, "status", "infra");
     char key[96];
@@ -161,7 +162,7 @@ static int remember(struct judge *j, const struct entry *en, struct err *e)
     return verdict_log_add(j->known, key, en->task_name, en->verdict, e);
 }
 
-static int wait_one(struct judge *j, struct entry *en, struct err *e)
+static int judge_wait_one(struct judge *j, struct judge_entry *en, struct err *e)
 {
     json_t *got = NULL;
     int rc = verdict_batch_wait(j->service, en->batch, NULL, NULL, &got, e);
@@ -173,7 +174,7 @@ static int wait_one(struct judge *j, struct entry *en, struct err *e)
     json_decref(got);
     if (!en->verdict)
         return err_set(e, ERR_BUG, "the verdict service answered without a verdict");
-    return remember(j, en, e);
+    return judge_remember(j, en, e);
 }
 
 int judge_wait(struct judge *j, void (*progress)(int done, int n, void *), void *ctx, struct err *e)
@@ -183,7 +184,7 @@ int judge_wait(struct judge *j, void (*progress)(int done, int n, void *), void 
     for (int i = 0; i < j->n_entries; i++, done++) {
         if (progress)
             progress(done, j->n_entries, ctx);
-        if (j->entries[i].batch && wait_one(j, &j->entries[i], e) < 0)
+        if (j->entries[i].batch && judge_wait_one(j, &j->entries[i], e) < 0)
             return -1;
     }
     return 0;
@@ -194,7 +195,7 @@ int judge_ready(struct judge *j)
     int n = 0;
 
     for (int i = 0; i < j->n_tickets; i++) {
-        const struct entry *en = &j->entries[j->tickets[i]];
+        const struct judge_entry *en = &j->entries[j->tickets[i]];
 
         n += en->verdict || (en->batch && verdict_batch_done(j->service, en->batch) > 0);
     }
@@ -211,7 +212,7 @@ const char *judge_key(const struct judge *j, int ticket)
     return j->entries[j->tickets[ticket]].key;
 }
 
-static enum outcome_kind kind_of(const char *status, const json_t *reward)
+static enum outcome_kind judge_kind_of(const char *status, const json_t *reward)
 {
     if (!strcmp(status, "unsupported"))
         return OUTCOME_UNSUPPORTED;
@@ -225,7 +226,7 @@ struct outcome judge_outcome(const struct judge *j, int ticket)
     const json_t *v = judge_verdict(j, ticket), *reward = json_object_get(v, "reward");
     struct outcome o = {.category = json_str(v, "category", ""), .feedback = json_str(v, "feedback", "")};
 
-    o.kind = kind_of(json_str(v, "status", "infra"), reward);
+    o.kind = judge_kind_of(json_str(v, "status", "infra"), reward);
     o.score = o.kind == OUTCOME_PASSED || o.kind == OUTCOME_FAILED ? json_number_value(reward) : 0;
     return o;
 }

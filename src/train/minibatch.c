@@ -1,7 +1,7 @@
 /* minibatch.c - see minibatch.h. */
 #include "train/minibatch.h"
 
-static size_t count_groups(const int *group, size_t n)
+static size_t minibatch_count_groups(const int *group, size_t n)
 {
     size_t k = 0;
 
@@ -12,7 +12,7 @@ static size_t count_groups(const int *group, size_t n)
 
 void minibatch_cut(const int *group, size_t n, int parts, size_t *cut)
 {
-    size_t groups = count_groups(group, n), seen = 0;
+    size_t groups = minibatch_count_groups(group, n), seen = 0;
     int part = 0;
 
     for (size_t i = 0; i < n; i++) {

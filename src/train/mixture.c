@@ -10,7 +10,7 @@
 #include "base/rng.h"
 
 /* Kinds that a stage of the loop makes: a model that solves nothing, or all, leaves them empty, and the run goes on. */
-static bool is_made_by_runs(const char *name, size_t n)
+static bool mixture_is_made_by_runs(const char *name, size_t n)
 {
     static const char *const kinds[] = {"rft", "own", "repair", "review"};
 
@@ -20,8 +20,8 @@ static bool is_made_by_runs(const char *name, size_t n)
     return false;
 }
 
-static int set_share(const struct dataset *d, const char *name, size_t n, const char *value, double *share,
-                     struct err *e)
+static int mixture_set_share(const struct dataset *d, const char *name, size_t n, const char *value, double *share,
+                             struct err *e)
 {
     char *end;
     double w = strtod(value, &end);
@@ -34,7 +34,7 @@ static int set_share(const struct dataset *d, const char *name, size_t n, const 
             share[k] = w;
             return 0;
         }
-    if (is_made_by_runs(name, n)) {
+    if (mixture_is_made_by_runs(name, n)) {
         log_warn("mix: no record is of kind '%.*s'; the others share its part", (int)n, name);
         return 0;
     }
@@ -42,7 +42,7 @@ static int set_share(const struct dataset *d, const char *name, size_t n, const 
 }
 
 /* share: -1 where the text does not name a kind. */
-static int read_shares(const struct dataset *d, const char *text, double *share, struct err *e)
+static int mixture_read_shares(const struct dataset *d, const char *text, double *share, struct err *e)
 {
     for (int k = 0; k < DATA_MAX_KINDS; k++)
         share[k] = -1;
@@ -51,7 +51,7 @@ static int read_shares(const struct dataset *d, const char *text, double *share,
 
         if (text[n] != '=')
             return err_set(e, ERR_INPUT, "mix '%s' wants KIND=SHARE,...", text);
-        if (set_share(d, text, n, text + n + 1, share, e) < 0)
+        if (mixture_set_share(d, text, n, text + n + 1, share, e) < 0)
             return -1;
         text += strcspn(text, ",");
         text += *text == ',';
@@ -59,7 +59,7 @@ static int read_shares(const struct dataset *d, const char *text, double *share,
     return 0;
 }
 
-static double sum(const double *v)
+static double mixture_sum(const double *v)
 {
     double s = 0;
 
@@ -75,33 +75,33 @@ int mixture_shares(const struct dataset *d, const uint32_t *pick, size_t n_pick,
 
     for (size_t i = 0; i < n_pick; i++)
         tokens[d->ex[pick[i]].kind] += d->ex[pick[i]].n;
-    if (read_shares(d, text, share, e) < 0)
+    if (mixture_read_shares(d, text, share, e) < 0)
         return -1;
-    if ((named = sum(share)) > 1 + 1e-9)
+    if ((named = mixture_sum(share)) > 1 + 1e-9)
         return err_set(e, ERR_INPUT, "mix '%s' gives away %g of the tokens; shares sum to at most 1", text, named);
     for (int k = 0; k < DATA_MAX_KINDS; k++)
         unnamed += share[k] < 0 ? tokens[k] : 0;
     for (int k = 0; k < DATA_MAX_KINDS; k++)
         share[k] = tokens[k] == 0 ? 0 : share[k] >= 0 ? share[k] : (1 - named) * tokens[k] / unnamed;
-    if (!((named = sum(share)) > 0))
+    if (!((named = mixture_sum(share)) > 0))
         return err_set(e, ERR_INPUT, "no record has a share above 0; look at --mix");
     for (int k = 0; k < DATA_MAX_KINDS; k++)
         share[k] /= named;
     return 0;
 }
 
-struct pass {
+struct mixture_pass {
     uint32_t *ids;
     size_t n, at;
     bool begun;
 };
 
-static void split_kinds(struct pass *p, const struct dataset *d, const uint32_t *pick, size_t n_pick)
+static void mixture_split_kinds(struct mixture_pass *p, const struct dataset *d, const uint32_t *pick, size_t n_pick)
 {
     for (int k = 0; k < DATA_MAX_KINDS; k++)
-        p[k] = (struct pass){xcalloc(n_pick, sizeof(uint32_t)), 0, 0, false};
+        p[k] = (struct mixture_pass){xcalloc(n_pick, sizeof(uint32_t)), 0, 0, false};
     for (size_t i = 0; i < n_pick; i++) {
-        struct pass *q = &p[d->ex[pick[i]].kind];
+        struct mixture_pass *q = &p[d->ex[pick[i]].kind];
 
         q->ids[q->n++] = pick[i];
     }
@@ -110,7 +110,7 @@ static void split_kinds(struct pass *p, const struct dataset *d, const uint32_t 
 /* Stable: counts, places, copies. Difficulties beyond DIFFICULTIES count as that. An example without one keeps its
  * place. */
 #define DIFFICULTIES 256
-static void sort_by_difficulty(struct pass *p, const struct dataset *d)
+static void mixture_sort_by_difficulty(struct mixture_pass *p, const struct dataset *d)
 {
     size_t at[DIFFICULTIES + 1] = {0};
     uint32_t *sorted = xcalloc(p->n + 1, sizeof *sorted);
@@ -133,12 +133,12 @@ static void sort_by_difficulty(struct pass *p, const struct dataset *d)
     free(sorted);
 }
 
-static uint32_t next_of(struct pass *p, const struct dataset *d, bool easy_first, struct rng *r)
+static uint32_t mixture_next_of(struct mixture_pass *p, const struct dataset *d, bool easy_first, struct rng *r)
 {
     if (p->at == 0)
         rng_shuffle(r, p->ids, p->n, sizeof *p->ids);
     if (easy_first && !p->begun)
-        sort_by_difficulty(p, d);
+        mixture_sort_by_difficulty(p, d);
     p->begun = true;
     uint32_t id = p->ids[p->at++];
 
@@ -148,7 +148,7 @@ static uint32_t next_of(struct pass *p, const struct dataset *d, bool easy_first
 }
 
 /* The kind that is furthest behind its share. given: tokens so far; ahead: what is given out next, about. */
-static int next_kind(const double *share, const double *given, double ahead)
+static int mixture_next_kind(const double *share, const double *given, double ahead)
 {
     double total = ahead, most = 0;
     int best = -1;
@@ -164,20 +164,20 @@ static int next_kind(const double *share, const double *given, double ahead)
 void mixture_plan(struct mixture *m, const struct dataset *d, const uint32_t *pick, size_t n_pick, const double *share,
                   int64_t steps, int64_t batch_tokens, uint64_t seed, bool easy_first)
 {
-    struct pass p[DATA_MAX_KINDS];
+    struct mixture_pass p[DATA_MAX_KINDS];
     double given[DATA_MAX_KINDS] = {0};
     struct rng r;
     size_t n = 0, cap = 0;
 
     *m = (struct mixture){.steps = steps, .start = xcalloc((size_t)steps + 1, sizeof *m->start)};
-    split_kinds(p, d, pick, n_pick);
+    mixture_split_kinds(p, d, pick, n_pick);
     rng_seed(&r, seed, 17);
     for (int64_t s = 0; s < steps; s++) {
         for (int64_t tokens = 0; tokens == 0 || tokens < batch_tokens;) {
-            int k = next_kind(share, given, (double)batch_tokens);
+            int k = mixture_next_kind(share, given, (double)batch_tokens);
             if (n == cap)
                 m->order = xrealloc(m->order, (cap = cap ? 2 * cap : 4096) * sizeof *m->order);
-            m->order[n] = next_of(&p[k], d, easy_first, &r);
+            m->order[n] = mixture_next_of(&p[k], d, easy_first, &r);
             given[k] += d->ex[m->order[n]].n;
             tokens += d->ex[m->order[n++]].n;
         }

@@ -49,7 +49,7 @@ void pack_clear(struct pack *p)
 }
 
 /* Predictions [from, to) stand one position before their ids. */
-static void add_kept(struct pack *p, const struct pack_seq *s, int base)
+static void pack_add_kept(struct pack *p, const struct pack_seq *s, int base)
 {
     for (int t = 0; t < s->n; t++)
         p->n_kept[base + t] = 0;
@@ -70,7 +70,7 @@ bool pack_add(struct pack *p, const struct pack_seq *s, int number)
     memcpy(p->tokens + base, s->ids, (size_t)s->n * sizeof *p->tokens);
     for (int t = 0; t < s->n; t++)
         p->targets[base + t] = t + 1 >= s->from && t + 1 < s->to ? s->ids[t + 1] : -1;
-    add_kept(p, s, base);
+    pack_add_kept(p, s, base);
     p->seq[p->n_seqs] = number;
     p->start[p->n_seqs] = base + s->from - 1;
     p->n_tokens += s->n;

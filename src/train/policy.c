@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "objective/mirrorpop.h"
 
-struct pass {
+struct policy_pass {
     struct model *m, *ref;
     struct pack *pack;
     const struct policy_seq *seqs;
@@ -20,7 +20,7 @@ struct pass {
     float *ref_logp;      /* (max_tokens) */
 };
 
-static int measure_seq(struct pass *p, int k, struct err *e)
+static int policy_measure_seq(struct policy_pass *p, int k, struct err *e)
 {
     const struct policy_seq *q = &p->seqs[p->pack->seq[k]];
     struct offpolicy off;
@@ -43,7 +43,7 @@ static int measure_seq(struct pass *p, int k, struct err *e)
 }
 
 /* Coefficients of one token: dL/dlogp and dL/dentropy. */
-static int token_terms(struct pass *p, const struct policy_seq *q, int t, int at, double w, struct err *e)
+static int policy_token_terms(struct policy_pass *p, const struct policy_seq *q, int t, int at, double w, struct err *e)
 {
     const struct policy_options *o = p->o;
     struct ppo_token tok;
@@ -61,19 +61,19 @@ static int token_terms(struct pass *p, const struct policy_seq *q, int t, int at
     return 0;
 }
 
-static int weigh_seq(struct pass *p, int k, struct err *e)
+static int policy_weigh_seq(struct policy_pass *p, int k, struct err *e)
 {
     int number = p->pack->seq[k];
     const struct policy_seq *q = &p->seqs[number];
     double w = p->weight[number];
 
     for (int t = 0; t < q->n && w > 0; t++)
-        if (token_terms(p, q, t, p->pack->start[k] + t, w, e) < 0)
+        if (policy_token_terms(p, q, t, p->pack->start[k] + t, w, e) < 0)
             return err_prefix(e, "sequence %d, token %d", number, t);
     return 0;
 }
 
-static int run_pack(struct pass *p, bool measure, struct err *e)
+static int policy_run_pack(struct policy_pass *p, bool measure, struct err *e)
 {
     struct train_batch b = pack_batch(p->pack, p->o->temperature);
 
@@ -83,31 +83,31 @@ static int run_pack(struct pass *p, bool measure, struct err *e)
         (p->ref && p->weight && model_forward(p->ref, &b, p->ref_logp, NULL, e) < 0))
         return -1;
     for (int k = 0; k < p->pack->n_seqs; k++)
-        if ((measure && measure_seq(p, k, e) < 0))
+        if ((measure && policy_measure_seq(p, k, e) < 0))
             return -1;
     return 0;
 }
 
-static int finish_pack(struct pass *p, struct err *e)
+static int policy_finish_pack(struct policy_pass *p, struct err *e)
 {
     for (int k = 0; k < p->pack->n_seqs; k++)
-        if (weigh_seq(p, k, e) < 0)
+        if (policy_weigh_seq(p, k, e) < 0)
             return -1;
     return model_backward(p->m, p->pack->dlogp, p->o->entropy_coef != 0 ? p->pack->dentropy : NULL, e);
 }
 
-static bool looked_at(const struct policy_seq *q, const struct policy_options *o)
+static bool policy_looked_at(const struct policy_seq *q, const struct policy_options *o)
 {
     return q->adv != 0 || o->entropy_coef != 0 || (o->kl != KL_NONE && o->kl_coef != 0);
 }
 
 /* Forward over all sequences; with 'learn' also backward, the mask applied pack by pack to the given weights. */
-static int walk(struct pass *p, size_t n, bool measure, double *learn_weight, struct err *e)
+static int policy_walk(struct policy_pass *p, size_t n, bool measure, double *learn_weight, struct err *e)
 {
     p->weight = learn_weight;
     pack_clear(p->pack);
     for (size_t i = 0; i <= n; i++) {
-        if (i < n && !looked_at(&p->seqs[i], p->o))
+        if (i < n && !policy_looked_at(&p->seqs[i], p->o))
             continue;
         struct pack_seq s = {0};
 
@@ -117,12 +117,12 @@ static int walk(struct pass *p, size_t n, bool measure, double *learn_weight, st
         if (i < n && pack_add(p->pack, &s, (int)i))
             continue;
         if (p->pack->n_seqs) {
-            if (run_pack(p, measure, e) < 0)
+            if (policy_run_pack(p, measure, e) < 0)
                 return -1;
             for (int k = 0; k < p->pack->n_seqs && learn_weight; k++)
                 if (!p->keep[p->pack->seq[k]])
                     learn_weight[p->pack->seq[k]] = 0;
-            if (learn_weight && finish_pack(p, e) < 0)
+            if (learn_weight && policy_finish_pack(p, e) < 0)
                 return -1;
             pack_clear(p->pack);
         }
@@ -133,7 +133,7 @@ static int walk(struct pass *p, size_t n, bool measure, double *learn_weight, st
     return 0;
 }
 
-static void normalise(struct policy_stats *st)
+static void policy_normalise(struct policy_stats *st)
 {
     double seqs = st->n_seqs > 0 ? st->n_seqs : 1, tokens = st->n_tokens > 0 ? st->n_tokens : 1;
 
@@ -148,8 +148,8 @@ int policy_gradient(struct model *m, struct model *ref, struct pack *pack, const
                     const struct policy_options *o, struct policy_stats *ret, struct err *e)
 {
     struct policy_stats st = {0};
-    struct pass p = {m, o->kl != KL_NONE && o->kl_coef != 0 ? ref : NULL, pack, seqs, o, NULL, xcalloc(n + 1, 1), &st,
-                     xcalloc((size_t)pack->max_tokens, sizeof(float))};
+    struct policy_pass p = {m, o->kl != KL_NONE && o->kl_coef != 0 ? ref : NULL, pack, seqs, o, NULL,
+                            xcalloc(n + 1, 1), &st, xcalloc((size_t)pack->max_tokens, sizeof(float))};
     double *w = xcalloc(n + 1, sizeof *w);
     size_t *len = xcalloc(n + 1, sizeof *len);
     int rc = 0;
@@ -159,12 +159,12 @@ int policy_gradient(struct model *m, struct model *ref, struct pack *pack, const
         p.keep[i] = true;
     }
     if (o->after_mask)
-        rc = walk(&p, n, true, NULL, e);
+        rc = policy_walk(&p, n, true, NULL, e);
     if (rc == 0) {
         aggregate_weights(o->aggregate, o->after_mask, o->norm, len, p.keep, n, w);
-        rc = walk(&p, n, !o->after_mask, w, e);
+        rc = policy_walk(&p, n, !o->after_mask, w, e);
     }
-    normalise(&st);
+    policy_normalise(&st);
     if (rc == 0)
         *ret = st;
     free(p.keep);
@@ -176,7 +176,7 @@ int policy_gradient(struct model *m, struct model *ref, struct pack *pack, const
 
 /* ---- log-probs alone ---- */
 
-static void compare(const struct policy_seq *q, const float *logp, struct policy_mismatch *mis)
+static void policy_compare(const struct policy_seq *q, const float *logp, struct policy_mismatch *mis)
 {
     for (int t = 0; t < q->n; t++) {
         double d = fabs((double)logp[t] - (double)q->behav[t]);
@@ -188,8 +188,8 @@ static void compare(const struct policy_seq *q, const float *logp, struct policy
     }
 }
 
-static int score_pack(struct model *m, struct pack *p, const struct policy_seq *seqs, double temperature,
-                      float *const *ret, struct policy_mismatch *mis, struct err *e)
+static int policy_score_pack(struct model *m, struct pack *p, const struct policy_seq *seqs, double temperature,
+                             float *const *ret, struct policy_mismatch *mis, struct err *e)
 {
     struct train_batch b = pack_batch(p, temperature);
 
@@ -201,7 +201,7 @@ static int score_pack(struct model *m, struct pack *p, const struct policy_seq *
         const struct policy_seq *q = &seqs[p->seq[k]];
 
         memcpy(ret[p->seq[k]], p->logp + p->start[k], (size_t)q->n * sizeof(float));
-        compare(q, ret[p->seq[k]], mis);
+        policy_compare(q, ret[p->seq[k]], mis);
     }
     pack_clear(p);
     return 0;
@@ -219,13 +219,13 @@ int policy_logprobs(struct model *m, struct pack *pack, const struct policy_seq 
 
         if (pack_add(pack, &s, (int)i))
             continue;
-        if (score_pack(m, pack, seqs, temperature, ret, &mis, e) < 0)
+        if (policy_score_pack(m, pack, seqs, temperature, ret, &mis, e) < 0)
             return -1;
         if (!pack_add(pack, &s, (int)i))
             return err_set(e, ERR_INPUT, "a rollout of %d tokens does not fit micro-tokens %d; raise it", len,
                            pack->max_tokens);
     }
-    if (score_pack(m, pack, seqs, temperature, ret, &mis, e) < 0)
+    if (policy_score_pack(m, pack, seqs, temperature, ret, &mis, e) < 0)
         return -1;
     mis.mean /= mis.tokens > 0 ? mis.tokens : 1;
     *ret_mismatch = mis;

@@ -16,7 +16,7 @@
 
 #define GRACE_S 20 /* between asking the other ranks to end and ending them */
 
-static int number_of(const char *name, int otherwise)
+static int ranks_number_of(const char *name, int otherwise)
 {
     const char *text = getenv(name);
 
@@ -25,9 +25,9 @@ static int number_of(const char *name, int otherwise)
 
 int ranks_read(struct ranks *ret, struct err *e)
 {
-    ret->rank = number_of("RANK", 0);
-    ret->world = number_of("WORLD_SIZE", 1);
-    ret->local = number_of("LOCAL_RANK", ret->rank);
+    ret->rank = ranks_number_of("RANK", 0);
+    ret->world = ranks_number_of("WORLD_SIZE", 1);
+    ret->local = ranks_number_of("LOCAL_RANK", ret->rank);
     if (ret->world < 1 || ret->rank < 0 || ret->rank >= ret->world || ret->local < 0)
         return err_set(e, ERR_INPUT, "RANK %d, LOCAL_RANK %d and WORLD_SIZE %d do not fit together", ret->rank,
                        ret->local, ret->world);
@@ -36,9 +36,9 @@ int ranks_read(struct ranks *ret, struct err *e)
     return 0;
 }
 
-static int read_id(unsigned char *id, struct err *e)
+static int ranks_read_id(unsigned char *id, struct err *e)
 {
-    ssize_t n = read(number_of("MUSACODER_COMM_FD", -1), id, MODEL_COMM_ID);
+    ssize_t n = read(ranks_number_of("MUSACODER_COMM_FD", -1), id, MODEL_COMM_ID);
 
     return n == MODEL_COMM_ID ? 0 : err_set(e, ERR_ENV, "the launcher ended before it named the group");
 }
@@ -56,12 +56,12 @@ int ranks_place(const struct ranks *r, struct model *m, const char *device, cons
         return -1;
     if (r->world == 1)
         return 0;
-    return read_id(id, e) < 0 ? -1 : model_join(m, id, r->rank, r->world, e);
+    return ranks_read_id(id, e) < 0 ? -1 : model_join(m, id, r->rank, r->world, e);
 }
 
 /* ---- the launcher ---- */
 
-static void set_number(const char *name, int value)
+static void ranks_set_number(const char *name, int value)
 {
     char text[16];
 
@@ -70,15 +70,15 @@ static void set_number(const char *name, int value)
 }
 
 /* In the child. NCCL's multicast is off: it needs a fabric that many hosts lack or refuse. */
-static void become(int rank, int n, int fd, char **args, int n_args)
+static void ranks_become(int rank, int n, int fd, char **args, int n_args)
 {
     char **argv = xcalloc((size_t)n_args + 2, sizeof *argv);
 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    set_number("RANK", rank);
-    set_number("LOCAL_RANK", rank);
-    set_number("WORLD_SIZE", n);
-    set_number("MUSACODER_COMM_FD", fd);
+    ranks_set_number("RANK", rank);
+    ranks_set_number("LOCAL_RANK", rank);
+    ranks_set_number("WORLD_SIZE", n);
+    ranks_set_number("MUSACODER_COMM_FD", fd);
     setenv("NCCL_NVLS_ENABLE", "0", 1);
     setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", 1);
     setenv("NVSHMEM_DISABLE_NVLS", "1", 1);
@@ -88,7 +88,7 @@ static void become(int rank, int n, int fd, char **args, int n_args)
     _exit(127);
 }
 
-static int start(pid_t *pid, int n, const char *device, char **args, int n_args, struct err *e)
+static int ranks_start(pid_t *pid, int n, const char *device, char **args, int n_args, struct err *e)
 {
     unsigned char id[MODEL_COMM_ID];
     int fd[2];
@@ -102,7 +102,7 @@ static int start(pid_t *pid, int n, const char *device, char **args, int n_args,
         if (write(fd[1], id, sizeof id) != (ssize_t)sizeof id)
             return err_sys(e, "pipe");
         if ((pid[i] = fork()) == 0)
-            become(i, n, fd[0], args, n_args);
+            ranks_become(i, n, fd[0], args, n_args);
         if (pid[i] < 0)
             return err_sys(e, "fork");
     }
@@ -111,24 +111,24 @@ static int start(pid_t *pid, int n, const char *device, char **args, int n_args,
     return 0;
 }
 
-static void end_all(const pid_t *pid, int n, int sig)
+static void ranks_end_all(const pid_t *pid, int n, int sig)
 {
     for (int i = 0; i < n; i++)
         if (pid[i] > 0)
             kill(pid[i], sig);
 }
 
-static int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+static int ranks_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 int ranks_launch(int n, const char *device, char **args, int n_args, int *ret_code, struct err *e)
 {
     pid_t *pid = xcalloc((size_t)n, sizeof *pid);
-    int left = n, rc = start(pid, n, device, args, n_args, e);
+    int left = n, rc = ranks_start(pid, n, device, args, n_args, e);
     double asked = 0;
 
     *ret_code = 0;
     if (rc < 0)
-        end_all(pid, n, SIGKILL);
+        ranks_end_all(pid, n, SIGKILL);
     while (rc == 0 && left) {
         int status;
         pid_t p = waitpid(-1, &status, WNOHANG);
@@ -136,15 +136,15 @@ int ranks_launch(int n, const char *device, char **args, int n_args, int *ret_co
             if (pid[i] == p) {
                 pid[i] = 0;
                 left--;
-                if (code_of(status) && !*ret_code) {
-                    *ret_code = code_of(status);
+                if (ranks_code_of(status) && !*ret_code) {
+                    *ret_code = ranks_code_of(status);
                     log_error("rank %d ended with code %d; the others are asked to end", i, *ret_code);
-                    end_all(pid, n, SIGTERM);
+                    ranks_end_all(pid, n, SIGTERM);
                     asked = now_s();
                 }
             }
         if (asked && now_s() - asked > GRACE_S)
-            end_all(pid, n, SIGKILL);
+            ranks_end_all(pid, n, SIGKILL);
         if (p <= 0)
             usleep(20000);
     }

@@ -15,7 +15,7 @@
 
 static const char *const top_keys[] = {"name", "base", "model", "seed", "stages", "bench-after", NULL};
 
-static bool in_list(const char *const *list, const char *word)
+static bool recipe_in_list(const char *const *list, const char *word)
 {
     for (; *list; list++)
         if (!strcmp(*list, word))
@@ -23,13 +23,13 @@ static bool in_list(const char *const *list, const char *word)
     return false;
 }
 
-struct names {
+struct recipe_names {
     const char *const *a, *const *b;
 };
 
-static const char *either(const void *ctx, int i)
+static const char *recipe_either(const void *ctx, int i)
 {
-    const struct names *n = ctx;
+    const struct recipe_names *n = ctx;
 
     for (const char *const *p = n->a; *p; p++)
         if (i-- == 0)
@@ -40,10 +40,10 @@ static const char *either(const void *ctx, int i)
     return NULL;
 }
 
-static int unknown(const char *what, const char *word, const char *const *a, const char *const *b, struct err *e)
+static int recipe_unknown(const char *what, const char *word, const char *const *a, const char *const *b, struct err *e)
 {
-    struct names n = {a, b};
-    const char *near = nearest_word(word, either, &n);
+    struct recipe_names n = {a, b};
+    const char *near = nearest_word(word, recipe_either, &n);
     int shown = (int)strcspn(word, "\n") < 60 ? (int)strcspn(word, "\n") : 60;
 
     if (near)
@@ -70,12 +70,12 @@ struct word_ctx {
     int n;
 };
 
-static int check_word(const char *word, void *ctx, struct err *e)
+static int recipe_check_word(const char *word, void *ctx, struct err *e)
 {
     struct word_ctx *c = ctx;
 
-    if (!in_list(c->sections, word))
-        return unknown("stage", word, c->sections, NULL, e);
+    if (!recipe_in_list(c->sections, word))
+        return recipe_unknown("stage", word, c->sections, NULL, e);
     for (int i = 0; i < c->n; i++)
         if (!strcmp(c->own[i], word))
             return err_set(e, ERR_INPUT, "stage '%s' comes twice in '%s'", word, c->key);
@@ -84,17 +84,17 @@ static int check_word(const char *word, void *ctx, struct err *e)
     return 0;
 }
 
-static int check_words(const json_t *recipe, const char *key, const char *const *sections, struct err *e)
+static int recipe_check_words(const json_t *recipe, const char *key, const char *const *sections, struct err *e)
 {
     struct word_ctx c = {.sections = sections, .key = key};
-    int rc = recipe_each_word(recipe, key, check_word, &c, e);
+    int rc = recipe_each_word(recipe, key, recipe_check_word, &c, e);
 
     for (int i = 0; i < c.n; i++)
         free(c.own[i]);
     return rc;
 }
 
-static int check(const json_t *recipe, const char *const *sections, struct err *e)
+static int recipe_check(const json_t *recipe, const char *const *sections, struct err *e)
 {
     const char *key;
     json_t *v;
@@ -102,25 +102,25 @@ static int check(const json_t *recipe, const char *const *sections, struct err *
     if (!json_is_object(recipe))
         return err_set(e, ERR_INPUT, "a recipe is a mapping of keys and sections");
     json_object_foreach((json_t *)recipe, key, v) {
-        bool top = in_list(top_keys, key);
+        bool top = recipe_in_list(top_keys, key);
 
-        if (!top && !in_list(sections, key))
-            return unknown("key", key, top_keys, sections, e);
+        if (!top && !recipe_in_list(sections, key))
+            return recipe_unknown("key", key, top_keys, sections, e);
         if (top && (json_is_object(v) || json_is_array(v)))
             return err_set(e, ERR_INPUT, "key '%s' wants a single value; lists are words with blanks between", key);
         if (!top && !json_is_object(v) && !json_is_null(v))
             return err_set(e, ERR_INPUT, "section '%s' wants keys", key);
     }
-    if (check_words(recipe, "stages", sections, e) < 0)
+    if (recipe_check_words(recipe, "stages", sections, e) < 0)
         return -1;
-    return check_words(recipe, "bench-after", sections, e);
+    return recipe_check_words(recipe, "bench-after", sections, e);
 }
 
 json_t *recipe_parse(const char *text, size_t n, const char *what, const char *const *sections, struct err *e)
 {
     json_t *v = yaml_parse(text, n, what, e);
 
-    if (v && check(v, sections, e) < 0) {
+    if (v && recipe_check(v, sections, e) < 0) {
         err_prefix(e, "%s", what);
         json_decref(v);
         return NULL;
@@ -129,7 +129,7 @@ json_t *recipe_parse(const char *text, size_t n, const char *what, const char *c
 }
 
 /* Keys of 'over' win; sections are merged key by key. */
-static void merge(json_t *base, const json_t *over)
+static void recipe_merge(json_t *base, const json_t *over)
 {
     const char *key;
     json_t *v;
@@ -146,7 +146,7 @@ static void merge(json_t *base, const json_t *over)
 }
 
 /* "recipes/control.yaml", "quickstart.yaml" -> "recipes/quickstart.yaml" */
-static char *beside(const char *path, const char *name)
+static char *recipe_beside(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
 
@@ -155,7 +155,7 @@ static char *beside(const char *path, const char *name)
     return xasprintf("%.*s/%s", (int)(slash - path), path, name);
 }
 
-static json_t *read_at(const char *path, const char *const *sections, int depth, struct err *e)
+static json_t *recipe_read_at(const char *path, const char *const *sections, int depth, struct err *e)
 {
     struct buf b;
     json_t *v = NULL, *base;
@@ -172,9 +172,9 @@ static json_t *read_at(const char *path, const char *const *sections, int depth,
         json_decref(v);
         return NULL;
     }
-    base_path = beside(path, json_str(v, "base", ""));
-    if ((base = read_at(base_path, sections, depth + 1, e)))
-        merge(base, v);
+    base_path = recipe_beside(path, json_str(v, "base", ""));
+    if ((base = recipe_read_at(base_path, sections, depth + 1, e)))
+        recipe_merge(base, v);
     free(base_path);
     json_decref(v);
     return base;
@@ -182,7 +182,7 @@ static json_t *read_at(const char *path, const char *const *sections, int depth,
 
 json_t *recipe_read(const char *path, const char *const *sections, struct err *e)
 {
-    return read_at(path, sections, 0, e);
+    return recipe_read_at(path, sections, 0, e);
 }
 
 int recipe_set(json_t *recipe, const char *assignment, const char *const *sections, struct err *e)
@@ -196,8 +196,8 @@ int recipe_set(json_t *recipe, const char *assignment, const char *const *sectio
     if (dot && dot < eq) {
         section = xstrndup(assignment, (size_t)(dot - assignment));
         key = xstrndup(dot + 1, (size_t)(eq - dot - 1));
-        if (!in_list(sections, section)) {
-            rc = unknown("section", section, sections, NULL, e);
+        if (!recipe_in_list(sections, section)) {
+            rc = recipe_unknown("section", section, sections, NULL, e);
         } else {
             if (!json_is_object(json_object_get(recipe, section)))
                 json_object_set_new(recipe, section, json_object());
@@ -206,11 +206,11 @@ int recipe_set(json_t *recipe, const char *assignment, const char *const *sectio
         free(section);
     } else {
         key = xstrndup(assignment, (size_t)(eq - assignment));
-        if (!in_list(top_keys, key))
-            rc = unknown("key", key, top_keys, NULL, e);
+        if (!recipe_in_list(top_keys, key))
+            rc = recipe_unknown("key", key, top_keys, NULL, e);
         else
             json_object_set_new(recipe, key, json_utf8(eq + 1, strlen(eq + 1)));
     }
     free(key);
-    return rc < 0 ? rc : check(recipe, sections, e);
+    return rc < 0 ? rc : recipe_check(recipe, sections, e);
 }

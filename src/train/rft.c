@@ -14,7 +14,7 @@
 #include "train/cluster.h"
 #include "train/data.h"
 #include "train/judge.h"
-#include "train/metrics.h"
+#include "train/train_metrics.h"
 #include "train/rollout.h"
 
 struct rft {
@@ -29,7 +29,7 @@ struct rft {
     char *chunks; /* folder */
 };
 
-static char *chunk_path(const struct rft *s, int64_t c)
+static char *rft_chunk_path(const struct rft *s, int64_t c)
 {
     char name[32];
 
@@ -37,7 +37,7 @@ static char *chunk_path(const struct rft *s, int64_t c)
     return path_join(s->chunks, name);
 }
 
-static json_t *record_of(const struct rft *s, const struct prompt_item *p, const struct rollout *r, int cluster)
+static json_t *rft_record_of(const struct rft *s, const struct prompt_item *p, const struct rollout *r, int cluster)
 {
     json_t *messages = json_deep_copy(p->messages), *task = json_object(), *rec;
     char id[256];
@@ -54,7 +54,7 @@ static json_t *record_of(const struct rft *s, const struct prompt_item *p, const
 }
 
 /* What every sample solves is known, and what one in many solves may have passed by luck. */
-static bool teaches(const struct rft_options *o, size_t passed)
+static bool rft_teaches(const struct rft_options *o, size_t passed)
 {
     return (int)passed >= o->keep_min && (!o->keep_max || (int)passed <= o->keep_max);
 }
@@ -62,7 +62,8 @@ static bool teaches(const struct rft_options *o, size_t passed)
 /* One prompt: its correct programs, one drawn of each cluster. Result: {"name","families","samples","passed",
  * "infra","unsupported","too_long" (samples not drawn: their prompt leaves no room),"effective" (strategies among what
  * passed),"uniform" (among as many as are kept, drawn without clusters),"kept":[record..]}. */
-static json_t *select_group(struct rft *s, const struct prompt_item *p, const struct rollout_group *g, struct rng *rng)
+static json_t *rft_select_group(struct rft *s, const struct prompt_item *p, const struct rollout_group *g,
+                                struct rng *rng)
 {
     struct sketch *sk = xcalloc((size_t)g->n, sizeof *sk);
     int *label = xcalloc((size_t)g->n, sizeof *label), *who = xcalloc((size_t)g->n, sizeof *who);
@@ -84,8 +85,8 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
     clusters = cluster_assign(sk, n, s->o->threshold, label);
     pick = xcalloc(clusters + 1, sizeof *pick);
     cluster_draw(label, n, clusters, rng, pick);
-    for (size_t c = 0; c < clusters && (int)c < s->o->max_keep && teaches(s->o, n); c++)
-        json_array_append_new(kept, record_of(s, p, &g->r[who[pick[c]]], (int)c));
+    for (size_t c = 0; c < clusters && (int)c < s->o->max_keep && rft_teaches(s->o, n); c++)
+        json_array_append_new(kept, rft_record_of(s, p, &g->r[who[pick[c]]], (int)c));
     rng_seed(&apart, g->seed, UNIFORM_ROUNDS);
     uniform = cluster_uniform(label, n, json_array_size(kept), &apart);
     out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:i,s:i,s:f,s:f,s:o}", "name", p->id, "families",
@@ -101,11 +102,11 @@ static json_t *select_group(struct rft *s, const struct prompt_item *p, const st
     return out;
 }
 
-static int sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
+static int rft_sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
 {
     struct rollout_options ro = {.turns = 1, .max_new = s->o->max_new, .temperature = s->o->temperature,
                                  .positions = s->m->config.max_positions};
-    struct drawer *d = drawer_own(s->m);
+    struct rollout_engine *d = rollout_engine_own(s->m);
     int64_t from = c * s->o->chunk, to = from + s->o->chunk < s->n ? from + s->o->chunk : s->n;
     struct rollout_group *g = xcalloc((size_t)s->o->chunk, sizeof *g);
     json_t *out = json_array();
@@ -125,11 +126,11 @@ static int sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
     if (rc == 0)
         rc = rollout_run(d, s->tok, s->judge, &ro, g, n, e);
     for (int k = 0; k < n && rc == 0; k++)
-        json_array_append_new(out, select_group(s, &s->prompts.items[s->order[from + k]], &g[k], &rng));
+        json_array_append_new(out, rft_select_group(s, &s->prompts.items[s->order[from + k]], &g[k], &rng));
     for (int k = 0; k < n; k++)
         rollout_group_free(&g[k]);
     free(g);
-    drawer_close(d);
+    rollout_engine_close(d);
     if (rc == 0)
         *ret = out;
     else
@@ -137,14 +138,14 @@ static int sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
     return rc;
 }
 
-static int collect(struct rft *s, struct err *e)
+static int rft_collect_here(struct rft *s, struct err *e)
 {
     int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk, done = 0;
     struct progress bar;
     int rc = 0;
 
     for (; done < n_chunks; done++) {
-        char *path = chunk_path(s, done);
+        char *path = rft_chunk_path(s, done);
         bool there = file_exists(path);
 
         free(path);
@@ -153,10 +154,10 @@ static int collect(struct rft *s, struct err *e)
     }
     progress_start(&bar, "rft samples", (uint64_t)(done * s->o->chunk), (uint64_t)s->n);
     for (int64_t c = done; c < n_chunks && rc == 0; c++) {
-        char *path = chunk_path(s, c);
+        char *path = rft_chunk_path(s, c);
         json_t *v = NULL;
 
-        rc = sample_chunk(s, c, &v, e);
+        rc = rft_sample_chunk(s, c, &v, e);
         if (rc == 0)
             rc = json_write(path, v, e);
         json_decref(v);
@@ -169,12 +170,12 @@ static int collect(struct rft *s, struct err *e)
 
 /* ---- joining ---- */
 
-struct sums {
+struct rft_sums {
     double samples, passed, prompts, solved, taught, effective, uniform, kept, infra, unsupported, too_long;
     json_t *families; /* name -> {"samples","passed"} */
 };
 
-static void add_family(json_t *families, const char *name, double samples, double passed)
+static void rft_add_family(json_t *families, const char *name, double samples, double passed)
 {
     json_t *f = json_object_get(families, name);
 
@@ -186,7 +187,7 @@ static void add_family(json_t *families, const char *name, double samples, doubl
     json_object_set_new(f, "passed", json_real(json_f64(f, "passed", 0) + passed));
 }
 
-static int join_group(struct sums *t, const json_t *g, struct buf *lines)
+static int rft_join_group(struct rft_sums *t, const json_t *g, struct buf *lines)
 {
     double samples = json_f64(g, "samples", 0), passed = json_f64(g, "passed", 0);
     const json_t *v;
@@ -203,7 +204,7 @@ static int join_group(struct sums *t, const json_t *g, struct buf *lines)
     t->effective += json_f64(g, "effective", 0);
     t->uniform += json_f64(g, "uniform", 0);
     json_array_foreach(json_object_get(g, "families"), i, v)
-        add_family(t->families, json_string_value(v) ? json_string_value(v) : "?", samples, passed);
+        rft_add_family(t->families, json_string_value(v) ? json_string_value(v) : "?", samples, passed);
     json_array_foreach(json_object_get(g, "kept"), i, v) {
         char *text = json_text(v);
 
@@ -215,7 +216,7 @@ static int join_group(struct sums *t, const json_t *g, struct buf *lines)
     return 0;
 }
 
-static json_t *stats_of(const struct sums *t)
+static json_t *rft_stats_of(const struct rft_sums *t)
 {
     double solved = t->solved > 0 ? t->solved : 1, taught = t->taught > 0 ? t->taught : 1;
     double judged = t->samples - t->infra - t->too_long;
@@ -237,9 +238,9 @@ static json_t *stats_of(const struct sums *t)
     return v;
 }
 
-static int join(struct rft *s, struct err *e)
+static int rft_join(struct rft *s, struct err *e)
 {
-    struct sums t = {.families = json_object()};
+    struct rft_sums t = {.families = json_object()};
     char *out = path_join(s->o->out, "rft.jsonl"), *stats = path_join(s->o->out, "rft_stats.json");
     int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk;
     struct buf lines;
@@ -247,21 +248,21 @@ static int join(struct rft *s, struct err *e)
 
     buf_init(&lines, (size_t)1 << 40);
     for (int64_t c = 0; c < n_chunks && rc == 0; c++) {
-        char *path = chunk_path(s, c);
+        char *path = rft_chunk_path(s, c);
         json_t *v = json_read(path, e);
         size_t i;
         const json_t *g;
 
         rc = v ? 0 : -1;
         json_array_foreach(v, i, g)
-            join_group(&t, g, &lines);
+            rft_join_group(&t, g, &lines);
         json_decref(v);
         free(path);
     }
-    json_t *st = stats_of(&t);
+    json_t *st = rft_stats_of(&t);
     if (rc == 0)
         rc = file_write(out, lines.p, lines.n, e);
-    struct metrics m = {0};
+    struct train_metrics m = {0};
     if (rc == 0 && (rc = metrics_open(&m, s->o->metrics ? s->o->metrics : s->o->out, "rft", 0, 0, e)) == 0) {
         json_t *line = metrics_line(&m, 0);
 
@@ -289,7 +290,7 @@ static int join(struct rft *s, struct err *e)
 
 static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
 
-static int run(struct rft *s, struct err *e)
+static int rft_run(struct rft *s, struct err *e)
 {
     const struct rft_options *o = s->o;
     char *log = path_join(o->out, "verdicts.jsonl");
@@ -310,9 +311,9 @@ static int run(struct rft *s, struct err *e)
         s->order[i] = (uint32_t)i;
     rng_seed(&r, o->seed, 31);
     rng_shuffle(&r, s->order, s->prompts.n, sizeof *s->order);
-    rc = collect(s, e);
+    rc = rft_collect_here(s, e);
     if (rc == 0)
-        rc = join(s, e);
+        rc = rft_join(s, e);
 out:
     free(log);
     return rc;
@@ -331,7 +332,7 @@ int rft_collect(const struct rft_options *o, struct err *e)
     if (o->claim && run_open(o->out, o->claim, may_change, &s.folder, e) < 0)
         return -1;
     s.chunks = path_join(o->out, "chunks");
-    rc = run(&s, e);
+    rc = rft_run(&s, e);
     judge_close(s.judge);
     if (s.m)
         model_free(s.m);

@@ -1,8 +1,9 @@
 /* rft.h - diversity-preserving rejection fine-tuning, the data half: sample several answers for each training prompt,
  * keep what MooreEval passes, cluster the correct programs of a prompt, draw one of each cluster.
  *
- * Writes out/rft.jsonl (records of kind "rft", see synth/record.h) and out/rft_stats.json: acceptance in all and per
- * family, the effective number of strategies per prompt before and after. The learning half is sft.h on a mixture. */
+ * Writes out/rft.jsonl (records of kind "rft", see synth/training_record.h) and out/rft_stats.json: acceptance in all
+ * and per family, the effective number of strategies per prompt before and after. The learning half is sft.h on a
+ * mixture. */
 #ifndef MC_TRAIN_RFT_H
 #define MC_TRAIN_RFT_H
 

@@ -21,9 +21,9 @@
 #include "train/average.h"
 #include "train/checkpoint.h"
 #include "train/data.h"
-#include "train/drawer.h"
+#include "train/rollout_engine.h"
 #include "train/judge.h"
-#include "train/metrics.h"
+#include "train/train_metrics.h"
 #include "train/minibatch.h"
 #include "train/pack.h"
 #include "train/rollout.h"
@@ -36,7 +36,7 @@ struct rl {
     struct prompt_set prompts;
     struct asker asker;
     struct model *m, *ref;
-    struct drawer *drawer; /* with staleness apart from m, which learns meanwhile */
+    struct rollout_engine *rollout_engine; /* with staleness apart from m, which learns meanwhile */
     struct batch *ahead;  /* (staleness) drawn and not learned from: of steps [step, sampled) */
     int64_t sampled;      /* steps whose rollouts are drawn */
     int64_t policy;       /* the step whose weights draw now; -1: a server's that are its own affair */
@@ -45,7 +45,7 @@ struct rl {
     struct pack pack;
     struct judge *judge;
     struct bdr bdr;
-    struct metrics metrics;
+    struct train_metrics metrics;
     int64_t step, updates; /* optimiser updates so far */
     double spent;
     int room;         /* longest prompt: of max-prompt, and what leaves the model room for an answer */
@@ -77,7 +77,7 @@ struct batch {
 /* ---- prompts ---- */
 
 /* The conversation of a repair task: the request, the program that failed, what the judge said. New array. */
-static json_t *repair_messages(const struct rl *s, const struct prompt_item *p, const struct bdr_item *it)
+static json_t *rl_repair_messages(const struct rl *s, const struct prompt_item *p, const struct bdr_item *it)
 {
     json_t *messages = json_deep_copy(p->messages);
 
@@ -86,23 +86,24 @@ static json_t *repair_messages(const struct rl *s, const struct prompt_item *p, 
 }
 
 /* A buffer of programs that the model cannot mend costs verdicts and teaches nothing: it is asked less until it can. */
-static double retry_probability(const struct rl *s)
+static double rl_retry_probability(const struct rl *s)
 {
     return bdr_open(&s->bdr, s->o->bdr_min_pass) ? s->o->bdr_probability : s->o->bdr_probability * BDR_PROBE;
 }
 
 /* One uniform of r, whatever comes of it. True when the group is a repair task that fits. */
-static bool open_repair(struct rl *s, struct batch *b, struct rng *r, struct rollout_group *g, int *rc, struct err *e)
+static bool rl_open_repair(struct rl *s, struct batch *b, struct rng *r, struct rollout_group *g, int *rc,
+                           struct err *e)
 {
     const struct prompt_item *p;
     struct bdr_item it;
     json_t *messages;
 
     *rc = 0;
-    if (!bdr_draw(&s->bdr, retry_probability(s), r, &it))
+    if (!bdr_draw(&s->bdr, rl_retry_probability(s), r, &it))
         return false;
     if ((p = prompt_set_find(&s->prompts, it.prompt_id))) {
-        messages = repair_messages(s, p, &it);
+        messages = rl_repair_messages(s, p, &it);
         *rc = rollout_group_init(g, s->tok, messages, s->o->group, e);
         json_decref(messages);
         if (*rc == 0)
@@ -121,7 +122,7 @@ static bool open_repair(struct rl *s, struct batch *b, struct rng *r, struct rol
 }
 
 /* The next prompt that fits; three passes without one are an error: one that sleeps has woken by then. */
-static int open_fresh(struct rl *s, struct batch *b, struct rollout_group *g, struct err *e)
+static int rl_open_fresh(struct rl *s, struct batch *b, struct rollout_group *g, struct err *e)
 {
     for (size_t tries = 0; tries < 3 * s->prompts.n; tries++) {
         const struct prompt_item *p = asker_next(&s->asker);
@@ -139,13 +140,13 @@ static int open_fresh(struct rl *s, struct batch *b, struct rollout_group *g, st
                    s->m->config.max_positions);
 }
 
-static int open_group(struct rl *s, struct batch *b, struct rng *r, struct err *e)
+static int rl_open_group(struct rl *s, struct batch *b, struct rng *r, struct err *e)
 {
     struct rollout_group *g = &b->g[b->n];
     int rc;
 
-    b->repair[b->n] = open_repair(s, b, r, g, &rc, e);
-    if (rc < 0 || (!b->repair[b->n] && open_fresh(s, b, g, e) < 0))
+    b->repair[b->n] = rl_open_repair(s, b, r, g, &rc, e);
+    if (rc < 0 || (!b->repair[b->n] && rl_open_fresh(s, b, g, e) < 0))
         return -1;
     g->task_code = b->item[b->n]->task_code;
     g->task_name = b->item[b->n]->id;
@@ -155,14 +156,14 @@ static int open_group(struct rl *s, struct batch *b, struct rng *r, struct err *
 }
 
 /* Groups that are drawn for a step, of which 'prompts' are learned from. */
-static int groups_drawn(const struct rl_options *o)
+static int rl_groups_drawn(const struct rl_options *o)
 {
     return o->oversample > 1 ? (int)ceil(o->oversample * o->prompts - 1e-9) : o->prompts;
 }
 
-static void batch_make(const struct rl *s, struct batch *b, int64_t step)
+static void rl_batch_make(const struct rl *s, struct batch *b, int64_t step)
 {
-    size_t n = (size_t)groups_drawn(s->o), total = n * (size_t)s->o->group;
+    size_t n = (size_t)rl_groups_drawn(s->o), total = n * (size_t)s->o->group;
 
     *b = (struct batch){.step = step, .policy = s->policy, .g = xcalloc(n, sizeof *b->g),
                         .item = xcalloc(n, sizeof *b->item), .repair = xcalloc(n, 1), .used = xcalloc(n, 1),
@@ -174,19 +175,19 @@ static void batch_make(const struct rl *s, struct batch *b, int64_t step)
                         .cut = xcalloc((size_t)s->o->minibatches + 1, sizeof *b->cut)};
 }
 
-static int batch_open(struct rl *s, struct batch *b, int64_t step, struct err *e)
+static int rl_batch_open(struct rl *s, struct batch *b, int64_t step, struct err *e)
 {
     struct rng r;
 
-    batch_make(s, b, step);
+    rl_batch_make(s, b, step);
     rng_seed(&r, s->o->seed, 0x100000000u + (uint64_t)step);
-    for (int i = 0; i < groups_drawn(s->o); i++)
-        if (open_group(s, b, &r, e) < 0)
+    for (int i = 0; i < rl_groups_drawn(s->o); i++)
+        if (rl_open_group(s, b, &r, e) < 0)
             return -1;
     return 0;
 }
 
-static void batch_free(struct batch *b)
+static void rl_batch_free(struct batch *b)
 {
     for (int i = 0; i < b->n; i++)
         rollout_group_free(&b->g[i]);
@@ -211,7 +212,7 @@ static void batch_free(struct batch *b)
 
 /* ---- rewards and advantages ---- */
 
-static int reward_of(const struct rl *s, const struct rollout *r, double *ret, struct err *e)
+static int rl_reward_of(const struct rl *s, const struct rollout *r, double *ret, struct err *e)
 {
     double score[ROLLOUT_MAX_TURNS];
 
@@ -224,7 +225,7 @@ static int reward_of(const struct rl *s, const struct rollout *r, double *ret, s
 }
 
 /* The loss covers the first response only. */
-static void add_seq(struct batch *b, int group, const struct rollout *r, double adv)
+static void rl_add_seq(struct batch *b, int group, const struct rollout *r, double adv)
 {
     const struct chat *prompt = &b->g[group].prompt;
     const struct rollout_turn *first = &r->turn[0];
@@ -240,7 +241,7 @@ static void add_seq(struct batch *b, int group, const struct rollout *r, double 
 }
 
 /* The sceptic's control: the same rewards, of other samples. */
-static void permute_rewards(const struct rl *s, struct batch *b, int i)
+static void rl_permute_rewards(const struct rl *s, struct batch *b, int i)
 {
     size_t at = (size_t)i * (size_t)s->o->group;
     int n = 0, who[ROLLOUT_MAX_GROUP];
@@ -250,7 +251,7 @@ static void permute_rewards(const struct rl *s, struct batch *b, int i)
     for (int k = 0; k < s->o->group; k++)
         if (b->valid[at + (size_t)k])
             who[n] = k, reward[n++] = b->reward[at + (size_t)k];
-    rng_seed(&r, s->o->seed, 0x500000000u + (uint64_t)b->step * (uint64_t)groups_drawn(s->o) + (uint64_t)i);
+    rng_seed(&r, s->o->seed, 0x500000000u + (uint64_t)b->step * (uint64_t)rl_groups_drawn(s->o) + (uint64_t)i);
     rng_shuffle(&r, reward, (size_t)n, sizeof *reward);
     for (int k = 0; k < n; k++)
         b->reward[at + (size_t)who[k]] = reward[k];
@@ -258,14 +259,14 @@ static void permute_rewards(const struct rl *s, struct batch *b, int i)
 
 /* Failures are pushed down further than successes are pulled up: a group's few good answers are far likelier
  * already. */
-static void weigh_negative(const struct rl *s, double *adv)
+static void rl_weigh_negative(const struct rl *s, double *adv)
 {
     for (int k = 0; k < s->o->group; k++)
         if (adv[k] < 0)
             adv[k] *= s->o->negative_weight;
 }
 
-static int score_group(struct rl *s, struct batch *b, int i, struct err *e)
+static int rl_score_group(struct rl *s, struct batch *b, int i, struct err *e)
 {
     struct rollout_group *g = &b->g[i];
     size_t at = (size_t)i * (size_t)s->o->group;
@@ -275,22 +276,22 @@ static int score_group(struct rl *s, struct batch *b, int i, struct err *e)
         const struct rollout *r = &g->r[k];
 
         b->valid[at + (size_t)k] = rollout_scored(r) && r->turn[0].n > 0;
-        if (b->valid[at + (size_t)k] && reward_of(s, r, &b->reward[at + (size_t)k], e) < 0)
+        if (b->valid[at + (size_t)k] && rl_reward_of(s, r, &b->reward[at + (size_t)k], e) < 0)
             return -1;
     }
     if (s->o->permute_rewards)
-        permute_rewards(s, b, i);
+        rl_permute_rewards(s, b, i);
     used = advantage_group(s->o->advantage, s->o->advantage_eps, b->reward + at, b->valid + at, (size_t)g->n,
                            b->adv + at, e);
     if (used < 0)
         return -1;
-    weigh_negative(s, b->adv + at);
+    rl_weigh_negative(s, b->adv + at);
     b->used[i] = used > 0;
     b->skipped += used == 0;
     return 0;
 }
 
-static bool is_mixed(const struct rl *s, const struct batch *b, int i)
+static bool rl_is_mixed(const struct rl *s, const struct batch *b, int i)
 {
     for (int k = 0; k < s->o->group; k++)
         if (b->adv[(size_t)i * (size_t)s->o->group + (size_t)k] != 0)
@@ -299,39 +300,39 @@ static bool is_mixed(const struct rl *s, const struct batch *b, int i)
 }
 
 /* Of the groups that were drawn: those with a signal first, then others, in the order of drawing. */
-static void keep_groups(const struct rl *s, struct batch *b)
+static void rl_keep_groups(const struct rl *s, struct batch *b)
 {
     int n = 0;
 
     for (int mixed = 1; mixed >= 0; mixed--)
         for (int i = 0; i < b->n && n < s->o->prompts; i++)
-            if (is_mixed(s, b, i) == mixed)
+            if (rl_is_mixed(s, b, i) == mixed)
                 b->kept[i] = true, n++;
 }
 
-static void add_group(const struct rl *s, struct batch *b, int i)
+static void rl_add_group(const struct rl *s, struct batch *b, int i)
 {
     size_t at = (size_t)i * (size_t)s->o->group;
 
     for (int k = 0; k < b->g[i].n && b->kept[i] && b->used[i]; k++)
         if (b->valid[at + (size_t)k])
-            add_seq(b, i, &b->g[i].r[k], b->adv[at + (size_t)k]);
+            rl_add_seq(b, i, &b->g[i].r[k], b->adv[at + (size_t)k]);
 }
 
-static int score_batch(struct rl *s, struct batch *b, struct err *e)
+static int rl_score_batch(struct rl *s, struct batch *b, struct err *e)
 {
     for (int i = 0; i < b->n; i++)
-        if (score_group(s, b, i, e) < 0)
+        if (rl_score_group(s, b, i, e) < 0)
             return -1;
-    keep_groups(s, b);
+    rl_keep_groups(s, b);
     for (int i = 0; i < b->n; i++)
-        add_group(s, b, i);
+        rl_add_group(s, b, i);
     minibatch_cut(b->group_of, b->n_seqs, s->o->minibatches, b->cut);
     return 0;
 }
 
 /* At least two samples with a verdict, and every one of them failed. */
-static bool group_failed(const struct rollout_group *g)
+static bool rl_group_failed(const struct rollout_group *g)
 {
     int scored = 0;
 
@@ -344,7 +345,7 @@ static bool group_failed(const struct rollout_group *g)
 }
 
 /* The first of the best first responses that are worth showing: whole, not empty. */
-static const struct rollout_turn *best_failure(const struct rollout_group *g)
+static const struct rollout_turn *rl_best_failure(const struct rollout_group *g)
 {
     const struct rollout_turn *best = NULL;
 
@@ -358,7 +359,7 @@ static const struct rollout_turn *best_failure(const struct rollout_group *g)
 }
 
 /* What a group tells the retry buffer, of repairs, and the order of prompts, of others. */
-static void note_group(struct rl *s, const struct batch *b, int i)
+static void rl_note_group(struct rl *s, const struct batch *b, int i)
 {
     int scored = 0, first = 0, any = 0;
 
@@ -375,14 +376,14 @@ static void note_group(struct rl *s, const struct batch *b, int i)
 }
 
 /* A group that failed entirely leaves one failing program behind. */
-static void feed_buffer(struct rl *s, const struct batch *b)
+static void rl_feed_buffer(struct rl *s, const struct batch *b)
 {
     for (int i = 0; i < b->n; i++) {
-        const struct rollout_turn *t = group_failed(&b->g[i]) ? best_failure(&b->g[i]) : NULL;
+        const struct rollout_turn *t = rl_group_failed(&b->g[i]) ? rl_best_failure(&b->g[i]) : NULL;
 
         if (t)
             bdr_push(&s->bdr, b->item[i]->id, rollout_program(t), t->feedback);
-        note_group(s, b, i);
+        rl_note_group(s, b, i);
     }
 }
 
@@ -398,20 +399,20 @@ struct learned {
     double masked[2], of_sign[2]; /* [0] advantage below 0, [1] above */
 };
 
-static void add_mean(double *mean, double x, int n_before)
+static void rl_add_mean(double *mean, double x, int n_before)
 {
     *mean += (x - *mean) / (n_before + 1);
 }
 
-static void add_update(struct learned *l, const struct policy_stats *st, double norm)
+static void rl_add_update(struct learned *l, const struct policy_stats *st, double norm)
 {
-    add_mean(&l->loss, st->loss, l->updates);
-    add_mean(&l->kl, st->kl, l->updates);
-    add_mean(&l->grad_norm, norm, l->updates);
+    rl_add_mean(&l->loss, st->loss, l->updates);
+    rl_add_mean(&l->kl, st->kl, l->updates);
+    rl_add_mean(&l->grad_norm, norm, l->updates);
     l->updates++;
 }
 
-static void add_looks(struct learned *l, const struct policy_stats *st)
+static void rl_add_looks(struct learned *l, const struct policy_stats *st)
 {
     l->entropy += st->entropy * st->n_tokens;
     l->clipped += st->clip_share * st->n_tokens;
@@ -425,7 +426,7 @@ static void add_looks(struct learned *l, const struct policy_stats *st)
     }
 }
 
-static int learn_part(struct rl *s, const struct batch *b, size_t from, size_t to, struct learned *l, struct err *e)
+static int rl_learn_part(struct rl *s, const struct batch *b, size_t from, size_t to, struct learned *l, struct err *e)
 {
     struct policy_stats st;
     double norm, lr = schedule_lr(&s->o->schedule, s->step) * schedule_warm(s->updates, s->o->warmup_updates);
@@ -433,7 +434,7 @@ static int learn_part(struct rl *s, const struct batch *b, size_t from, size_t t
     model_zero_grads(s->m);
     if (policy_gradient(s->m, s->ref, &s->pack, b->seqs + from, to - from, &s->o->policy, &st, e) < 0)
         return -1;
-    add_looks(l, &st);
+    rl_add_looks(l, &st);
     norm = grad_clip(s->m, s->o->grad_clip);
     // Without any signal an optimiser step would only apply momentum and decay.
     if (!(norm > 0))
@@ -442,11 +443,11 @@ static int learn_part(struct rl *s, const struct batch *b, size_t from, size_t t
         return -1;
     l->lr = lr;
     s->updates++;
-    add_update(l, &st, norm);
+    rl_add_update(l, &st, norm);
     return 0;
 }
 
-static int learn(struct rl *s, struct batch *b, struct learned *l, struct err *e)
+static int rl_learn(struct rl *s, struct batch *b, struct learned *l, struct err *e)
 {
     int parts = s->o->minibatches;
 
@@ -454,14 +455,14 @@ static int learn(struct rl *s, struct batch *b, struct learned *l, struct err *e
     for (int u = 0; u < parts * s->o->epochs; u++) {
         size_t from = b->cut[u % parts], to = b->cut[u % parts + 1];
 
-        if (from < to && learn_part(s, b, from, to, l, e) < 0)
+        if (from < to && rl_learn_part(s, b, from, to, l, e) < 0)
             return -1;
     }
     return s->o->average > 0 ? average_add(&s->average, s->m, s->step + 1, e) : 0;
 }
 
 /* What the sampler says of its tokens gives way to what the training pass says: their kernels round differently. */
-static int score_strictly(struct rl *s, struct batch *b, struct err *e)
+static int rl_score_strictly(struct rl *s, struct batch *b, struct err *e)
 {
     for (size_t i = 0; i < b->n_seqs; i++)
         b->scored[i] = xcalloc((size_t)b->seqs[i].n, sizeof **b->scored);
@@ -474,14 +475,14 @@ static int score_strictly(struct rl *s, struct batch *b, struct err *e)
 
 /* ---- metrics ---- */
 
-struct tally {
+struct rl_tally {
     double n, infra, unsupported, cut, full, nll, tokens, reward, n_reward;
     double first_pass, best_pass, first_score, best_score;
     double turn_share[ROLLOUT_MAX_TURNS + 1]; /* [k]: passed in turn k; [0]: never */
     double turns, mixed, repair, repair_pass, n_repair, none, left_out, whole;
 };
 
-static void tally_scored(struct tally *t, const struct rollout *r)
+static void rl_tally_scored(struct rl_tally *t, const struct rollout *r)
 {
     double best = r->turn[0].score;
 
@@ -497,7 +498,7 @@ static void tally_scored(struct tally *t, const struct rollout *r)
     t->turns += r->turns;
 }
 
-static void tally_rollout(struct tally *t, const struct rollout *r)
+static void rl_tally_rollout(struct rl_tally *t, const struct rollout *r)
 {
     const struct rollout_turn *first = &r->turn[0];
 
@@ -510,10 +511,10 @@ static void tally_rollout(struct tally *t, const struct rollout *r)
     for (int i = 0; i < first->n; i++)
         t->nll -= first->logp[i];
     if (rollout_scored(r))
-        tally_scored(t, r);
+        rl_tally_scored(t, r);
 }
 
-static void tally_batch(const struct rl *s, const struct batch *b, struct tally *t)
+static void rl_tally_batch(const struct rl *s, const struct batch *b, struct rl_tally *t)
 {
     for (int i = 0; i < b->n; i++) {
         bool mixed = false;
@@ -522,7 +523,7 @@ static void tally_batch(const struct rl *s, const struct batch *b, struct tally 
             size_t at = (size_t)i * (size_t)s->o->group + (size_t)k;
             const struct rollout *r = &b->g[i].r[k];
 
-            tally_rollout(t, r);
+            rl_tally_rollout(t, r);
             mixed |= b->adv[at] != 0;
             if (b->valid[at])
                 t->reward += b->reward[at];
@@ -532,66 +533,66 @@ static void tally_batch(const struct rl *s, const struct batch *b, struct tally 
             }
         }
         t->mixed += mixed;
-        t->none += group_failed(&b->g[i]);
+        t->none += rl_group_failed(&b->g[i]);
         t->left_out += !b->kept[i];
         t->repair += b->repair[i];
     }
 }
 
-static double share(double a, double b)
+static double rl_share(double a, double b)
 {
     return b > 0 ? a / b : 0;
 }
 
 /* What was not measured is no number. */
-static double ratio(double a, double b)
+static double rl_ratio(double a, double b)
 {
     return b > 0 ? a / b : NAN;
 }
 
-static double made(const struct learned *l, double mean)
+static double rl_made(const struct learned *l, double mean)
 {
     return l->updates ? mean : NAN;
 }
 
-static void report_turns(const struct rl *s, const struct tally *t, json_t *line)
+static void rl_report_turns(const struct rl *s, const struct rl_tally *t, json_t *line)
 {
     char name[32];
 
-    metrics_set(line, "best_pass_rate", share(t->best_pass, t->n_reward));
-    metrics_set(line, "best_score", share(t->best_score, t->n_reward));
-    metrics_set(line, "turns_mean", share(t->turns, t->n_reward));
+    metrics_set(line, "best_pass_rate", rl_share(t->best_pass, t->n_reward));
+    metrics_set(line, "best_score", rl_share(t->best_score, t->n_reward));
+    metrics_set(line, "turns_mean", rl_share(t->turns, t->n_reward));
     for (int k = 1; k <= s->o->turns; k++) {
         snprintf(name, sizeof name, "passed_turn_%d", k);
-        metrics_set(line, name, share(t->turn_share[k], t->n_reward));
+        metrics_set(line, name, rl_share(t->turn_share[k], t->n_reward));
     }
 }
 
-static json_t *report(struct rl *s, const struct batch *b, const struct learned *l, const struct tally *t)
+static json_t *rl_report(struct rl *s, const struct batch *b, const struct learned *l, const struct rl_tally *t)
 {
     struct judge_counts c = judge_counts(s->judge);
     const struct { const char *name; double value; } rows[] = {
-        {"reward", share(t->reward, t->n_reward)}, {"pass_rate", share(t->first_pass, t->n_reward)},
-        {"pass_rate_whole", ratio(t->first_pass, t->whole)},
-        {"score", share(t->first_score, t->n_reward)}, {"entropy", share(t->nll, t->tokens)},
-        {"entropy_learned", ratio(l->entropy, l->tokens)}, {"grad_norm", made(l, l->grad_norm)},
-        {"loss", made(l, l->loss)}, {"lr", l->lr},
-        {"kl", made(l, l->kl)}, {"response_length", share(t->tokens, t->n)},
-        {"length_clip_ratio", share(t->cut, t->n)}, {"clip_ratio", ratio(l->clipped, l->tokens)},
-        {"off_policy_signed", ratio(l->signed_mean, l->seqs)}, {"off_policy_mirror", ratio(l->mirror, l->seqs)},
-        {"masked_share", ratio(l->masked[0] + l->masked[1], l->seqs)},
-        {"masked_share_negative", ratio(l->masked[0], l->of_sign[0])},
-        {"masked_share_positive", ratio(l->masked[1], l->of_sign[1])}, {"infra", t->infra},
+        {"reward", rl_share(t->reward, t->n_reward)}, {"pass_rate", rl_share(t->first_pass, t->n_reward)},
+        {"pass_rate_whole", rl_ratio(t->first_pass, t->whole)},
+        {"score", rl_share(t->first_score, t->n_reward)}, {"entropy", rl_share(t->nll, t->tokens)},
+        {"entropy_learned", rl_ratio(l->entropy, l->tokens)}, {"grad_norm", rl_made(l, l->grad_norm)},
+        {"loss", rl_made(l, l->loss)}, {"lr", l->lr},
+        {"kl", rl_made(l, l->kl)}, {"response_length", rl_share(t->tokens, t->n)},
+        {"length_clip_ratio", rl_share(t->cut, t->n)}, {"clip_ratio", rl_ratio(l->clipped, l->tokens)},
+        {"off_policy_signed", rl_ratio(l->signed_mean, l->seqs)}, {"off_policy_mirror", rl_ratio(l->mirror, l->seqs)},
+        {"masked_share", rl_ratio(l->masked[0] + l->masked[1], l->seqs)},
+        {"masked_share_negative", rl_ratio(l->masked[0], l->of_sign[0])},
+        {"masked_share_positive", rl_ratio(l->masked[1], l->of_sign[1])}, {"infra", t->infra},
         {"unsupported", t->unsupported}, {"updates", l->updates}, {"sequences_learned", l->seqs},
         {"tokens_learned", l->tokens}, {"dialogues_full", t->full}, {"prompts_too_long", b->too_long},
         {"repairs_dropped", b->dropped}, {"prompts_asleep", asker_sleeping(&s->asker)},
         {"groups_mixed", t->mixed}, {"groups_failed", t->none}, {"groups_skipped", b->skipped},
         {"groups_left_out", t->left_out}, {"repair_groups", t->repair},
-        {"repair_pass_rate", share(t->repair_pass, t->n_repair)},
+        {"repair_pass_rate", rl_share(t->repair_pass, t->n_repair)},
         {"bdr_open", bdr_open(&s->bdr, s->o->bdr_min_pass)},
         {"staleness", b->policy < 0 ? NAN : (double)(b->step - b->policy)}, {"sampling_s", b->times.sampling},
         {"judging_s", b->times.judging}, {"learning_s", b->learning},
-        {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", share((double)c.replayed, (double)c.submitted)},
+        {"bdr_size", (double)s->bdr.n}, {"verdicts_replayed", rl_share((double)c.replayed, (double)c.submitted)},
     };
     json_t *line = metrics_line(&s->metrics, s->step);
 
@@ -602,13 +603,13 @@ static json_t *report(struct rl *s, const struct batch *b, const struct learned 
         metrics_set(line, "logprob_mismatch_mean", b->mismatch.mean);
         metrics_set(line, "logprob_mismatch_worst", b->mismatch.worst);
     }
-    report_turns(s, t, line);
+    rl_report_turns(s, t, line);
     return line;
 }
 
 /* ---- the loop ---- */
 
-static int save(struct rl *s, struct err *e)
+static int rl_save(struct rl *s, struct err *e)
 {
     json_t *state = json_pack("{s:I,s:I,s:f,s:I,s:o,s:o}", "step", (json_int_t)s->step, "sampled",
                               (json_int_t)s->sampled, "seconds", metrics_seconds(&s->metrics), "updates",
@@ -624,7 +625,7 @@ static int save(struct rl *s, struct err *e)
     return rc;
 }
 
-static int part_of(const struct rl *s, const struct batch *b, size_t seq)
+static int rl_part_of(const struct rl *s, const struct batch *b, size_t seq)
 {
     int part = 0;
 
@@ -634,7 +635,7 @@ static int part_of(const struct rl *s, const struct batch *b, size_t seq)
 }
 
 /* Sequences are in the order of groups and samples, without those that are not valid or whose group is skipped. */
-static int log_rollouts(const struct rl *s, const struct batch *b, struct err *e)
+static int rl_log_rollouts(const struct rl *s, const struct batch *b, struct err *e)
 {
     struct buf lines;
     size_t seq = 0;
@@ -645,8 +646,8 @@ static int log_rollouts(const struct rl *s, const struct batch *b, struct err *e
         for (int k = 0; k < s->o->group; k++) {
             size_t at = (size_t)i * (size_t)s->o->group + (size_t)k;
             bool in = seq < b->n_seqs && b->group_of[seq] == i && b->valid[at];
-            struct rollout_note n = {b->step, b->policy, b->item[i]->id, b->repair[i], k, in ? part_of(s, b, seq) : -1,
-                                     in ? b->reward[at] : NAN, in ? b->adv[at] : NAN};
+            struct rollout_note n = {b->step, b->policy, b->item[i]->id, b->repair[i], k,
+                                     in ? rl_part_of(s, b, seq) : -1, in ? b->reward[at] : NAN, in ? b->adv[at] : NAN};
 
             rollout_log_line(&lines, &n, k == 0 ? &b->g[i].prompt : NULL, &b->g[i].r[k]);
             seq += in;
@@ -657,7 +658,7 @@ static int log_rollouts(const struct rl *s, const struct batch *b, struct err *e
 }
 
 /* Rollouts, verdicts, rewards and advantages of a batch that is open. */
-static int batch_play(struct rl *s, struct batch *b, struct err *e)
+static int rl_batch_play(struct rl *s, struct batch *b, struct err *e)
 {
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
                                  .top_p = s->o->top_p,
@@ -665,14 +666,14 @@ static int batch_play(struct rl *s, struct batch *b, struct err *e)
                                  .times = &b->times};
 
     judge_step(s->judge, b->step);
-    if (rollout_run(s->drawer, s->tok, s->judge, &ro, b->g, b->n, e) < 0 || score_batch(s, b, e) < 0)
+    if (rollout_run(s->rollout_engine, s->tok, s->judge, &ro, b->g, b->n, e) < 0 || rl_score_batch(s, b, e) < 0)
         return -1;
-    return s->o->rollouts ? log_rollouts(s, b, e) : 0;
+    return s->o->rollouts ? rl_log_rollouts(s, b, e) : 0;
 }
 
 /* ---- batches ahead: with staleness k, step n learns while a thread draws the batch of step n + k ---- */
 
-struct flight {
+struct rl_flight {
     struct rl *s;
     struct batch b;
     pthread_t thread;
@@ -681,44 +682,44 @@ struct flight {
     struct err e;
 };
 
-static void *fly(void *arg)
+static void *rl_fly(void *arg)
 {
-    struct flight *f = arg;
+    struct rl_flight *f = arg;
 
-    f->rc = batch_play(f->s, &f->b, &f->e);
+    f->rc = rl_batch_play(f->s, &f->b, &f->e);
     return NULL;
 }
 
-static void keep_ahead(struct rl *s, const struct batch *b)
+static void rl_keep_ahead(struct rl *s, const struct batch *b)
 {
     s->ahead[b->step - s->step] = *b;
     s->sampled = b->step + 1;
 }
 
-static int64_t ahead_until(const struct rl *s)
+static int64_t rl_ahead_until(const struct rl *s)
 {
     return s->step + s->o->staleness < s->o->steps ? s->step + s->o->staleness : s->o->steps;
 }
 
 /* At the start, and where a run goes on with more steps: batches that no step before this one has drawn. */
-static int draw_first(struct rl *s, struct err *e)
+static int rl_draw_first(struct rl *s, struct err *e)
 {
     int rc = 0;
 
-    while (rc == 0 && s->sampled < ahead_until(s)) {
+    while (rc == 0 && s->sampled < rl_ahead_until(s)) {
         struct batch b;
-        rc = batch_open(s, &b, s->sampled, e);
+        rc = rl_batch_open(s, &b, s->sampled, e);
         if (rc == 0)
-            rc = batch_play(s, &b, e);
+            rc = rl_batch_play(s, &b, e);
         if (rc == 0)
-            keep_ahead(s, &b);
+            rl_keep_ahead(s, &b);
         else
-            batch_free(&b);
+            rl_batch_free(&b);
     }
     return rc;
 }
 
-static struct batch take_ahead(struct rl *s)
+static struct batch rl_take_ahead(struct rl *s)
 {
     struct batch b = s->ahead[0];
 
@@ -727,121 +728,123 @@ static struct batch take_ahead(struct rl *s)
 }
 
 /* The retry buffer and the order of prompts belong to the thread that learns: the batch is opened before it leaves. */
-static int take_off(struct rl *s, struct flight *f, struct err *e)
+static int rl_take_off(struct rl *s, struct rl_flight *f, struct err *e)
 {
-    *f = (struct flight){.s = s};
+    *f = (struct rl_flight){.s = s};
     if (s->step + s->o->staleness >= s->o->steps)
         return 0;
-    if (batch_open(s, &f->b, s->step + s->o->staleness, e) < 0) {
-        batch_free(&f->b);
+    if (rl_batch_open(s, &f->b, s->step + s->o->staleness, e) < 0) {
+        rl_batch_free(&f->b);
         return -1;
     }
-    f->flies = pthread_create(&f->thread, NULL, fly, f) == 0;
+    f->flies = pthread_create(&f->thread, NULL, rl_fly, f) == 0;
     if (!f->flies)
-        batch_free(&f->b);
+        rl_batch_free(&f->b);
     return f->flies ? 0 : err_set(e, ERR_ENV, "cannot start a thread");
 }
 
 /* Those who draw get the weights as they are now. */
-static int renew(struct rl *s, struct err *e)
+static int rl_renew(struct rl *s, struct err *e)
 {
-    if (drawer_follows(s->drawer))
+    if (rollout_engine_follows(s->rollout_engine))
         s->policy = s->step;
-    return drawer_renew(s->drawer, e);
+    return rollout_engine_renew(s->rollout_engine, e);
 }
 
-/* Waits; keep: the step has been learned, so the batch joins those ahead and the drawer gets the new weights. */
-static int touch_down(struct rl *s, struct flight *f, bool keep, struct err *e)
+/* Waits; keep: the step has been learned, so the batch joins those ahead and the rollout engine gets the new
+ * weights. */
+static int rl_touch_down(struct rl *s, struct rl_flight *f, bool keep, struct err *e)
 {
     if (f->flies)
         pthread_join(f->thread, NULL);
     if (f->flies && (!keep || f->rc < 0))
-        batch_free(&f->b);
+        rl_batch_free(&f->b);
     if (!keep)
         return -1;
     if (f->rc < 0)
         return err_set(e, f->e.kind, "%s", f->e.msg);
     if (f->flies)
-        keep_ahead(s, &f->b);
-    return renew(s, e);
+        rl_keep_ahead(s, &f->b);
+    return rl_renew(s, e);
 }
 
 /* ---- a step ---- */
 
-static int learn_step(struct rl *s, struct batch *b, struct learned *l, struct err *e)
+static int rl_learn_step(struct rl *s, struct batch *b, struct learned *l, struct err *e)
 {
     double start = now_s();
 
-    if ((s->o->strict && score_strictly(s, b, e) < 0) || learn(s, b, l, e) < 0)
+    if ((s->o->strict && rl_score_strictly(s, b, e) < 0) || rl_learn(s, b, l, e) < 0)
         return -1;
     b->learning = now_s() - start;
-    feed_buffer(s, b);
+    rl_feed_buffer(s, b);
     s->step++;
     return 0;
 }
 
-static int tell_step(struct rl *s, const struct batch *b, const struct learned *l, struct progress *bar, struct err *e)
+static int rl_tell_step(struct rl *s, const struct batch *b, const struct learned *l, struct progress *bar,
+                        struct err *e)
 {
-    struct tally t = {0};
+    struct rl_tally t = {0};
 
-    tally_batch(s, b, &t);
-    progress_note(bar, "reward %.2f pass %.0f%% best %.0f%%", share(t.reward, t.n_reward),
-                  100 * share(t.first_pass, t.n_reward), 100 * share(t.best_pass, t.n_reward));
-    return metrics_write(&s->metrics, report(s, b, l, &t), e);
+    rl_tally_batch(s, b, &t);
+    progress_note(bar, "reward %.2f pass %.0f%% best %.0f%%", rl_share(t.reward, t.n_reward),
+                  100 * rl_share(t.first_pass, t.n_reward), 100 * rl_share(t.best_pass, t.n_reward));
+    return metrics_write(&s->metrics, rl_report(s, b, l, &t), e);
 }
 
-static int fresh_step(struct rl *s, struct progress *bar, struct err *e)
+static int rl_fresh_step(struct rl *s, struct progress *bar, struct err *e)
 {
     struct batch b;
     struct learned l;
-    int rc = batch_open(s, &b, s->step, e);
+    int rc = rl_batch_open(s, &b, s->step, e);
 
     if (rc == 0)
-        rc = batch_play(s, &b, e);
+        rc = rl_batch_play(s, &b, e);
     if (rc == 0)
-        rc = learn_step(s, &b, &l, e);
+        rc = rl_learn_step(s, &b, &l, e);
     if (rc == 0)
-        rc = tell_step(s, &b, &l, bar, e);
+        rc = rl_tell_step(s, &b, &l, bar, e);
     if (rc == 0)
-        rc = renew(s, e);
+        rc = rl_renew(s, e);
     s->sampled = s->step;
-    batch_free(&b);
+    rl_batch_free(&b);
     return rc;
 }
 
-static int stale_step(struct rl *s, struct progress *bar, struct err *e)
+static int rl_stale_step(struct rl *s, struct progress *bar, struct err *e)
 {
-    struct flight f;
+    struct rl_flight f;
     struct batch b;
     struct learned l;
     int rc;
 
-    if (draw_first(s, e) < 0 || take_off(s, &f, e) < 0)
+    if (rl_draw_first(s, e) < 0 || rl_take_off(s, &f, e) < 0)
         return -1;
-    b = take_ahead(s);
-    rc = learn_step(s, &b, &l, e);
-    rc = touch_down(s, &f, rc == 0, e);
+    b = rl_take_ahead(s);
+    rc = rl_learn_step(s, &b, &l, e);
+    rc = rl_touch_down(s, &f, rc == 0, e);
     if (rc == 0)
-        rc = tell_step(s, &b, &l, bar, e);
-    batch_free(&b);
+        rc = rl_tell_step(s, &b, &l, bar, e);
+    rl_batch_free(&b);
     return rc;
 }
 
 /* Ctrl-C: without batches ahead the unfinished step never happened, and a checkpoint is written. With them the weights
  * may have moved already: the run goes on from the checkpoint that there is, as after kill -9. 'whole': no step is
  * unfinished, so nothing is taken back. */
-static int stopped(struct rl *s, const json_t *buffer, int64_t drawn, bool whole, struct err *e)
+static int rl_stopped(struct rl *s, const json_t *buffer, int64_t drawn, bool whole, struct err *e)
 {
     if (s->o->staleness && !whole)
         return err_set(e, ERR_STOP, "stopped; run again to continue from the last checkpoint");
     if (!whole)
         s->asker.drawn = drawn;
-    if ((whole || bdr_load(&s->bdr, buffer, e) == 0) && save(s, e) == 0)
+    if ((whole || bdr_load(&s->bdr, buffer, e) == 0) && rl_save(s, e) == 0)
         err_set(e, ERR_STOP, "stopped at step %lld; run again to continue", (long long)s->step);
     return -1;
 }
 
-static int loop(struct rl *s, struct err *e)
+static int rl_loop(struct rl *s, struct err *e)
 {
     struct progress bar;
     int rc = 0;
@@ -855,12 +858,12 @@ static int loop(struct rl *s, struct err *e)
         if (between)
             rc = err_set(e, ERR_STOP, "stopped");
         else
-            rc = s->o->staleness ? stale_step(s, &bar, e) : fresh_step(s, &bar, e);
+            rc = s->o->staleness ? rl_stale_step(s, &bar, e) : rl_fresh_step(s, &bar, e);
         if (rc < 0 && e->kind == ERR_STOP)
-            rc = stopped(s, buffer, drawn, between || (!s->o->staleness && s->step > step), e);
+            rc = rl_stopped(s, buffer, drawn, between || (!s->o->staleness && s->step > step), e);
         json_decref(buffer);
         if (rc == 0 && s->step % s->o->save_every == 0 && s->step < s->o->steps)
-            rc = save(s, e);
+            rc = rl_save(s, e);
         progress_at(&bar, (uint64_t)s->step);
     }
     progress_end(&bar);
@@ -869,21 +872,21 @@ static int loop(struct rl *s, struct err *e)
 
 /* ---- the way back into a run ---- */
 
-struct reader {
+struct rl_reader {
     struct rl *s;
     struct batch *b;
 };
 
-static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
+static int rl_take_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
-    struct reader *r = ctx;
+    struct rl_reader *r = ctx;
     struct rl *s = r->s;
     struct batch *b = r->b;
     int k = (int)json_i64(v, "sample", -1);
     const json_t *prompt = json_object_get(v, "prompt_tokens");
 
     b->policy = json_i64(v, "policy", -1);
-    if (prompt && b->n < groups_drawn(s->o)) {
+    if (prompt && b->n < rl_groups_drawn(s->o)) {
         struct ivec ids = {0};
         for (size_t i = 0; i < json_array_size(prompt); i++)
             ivec_push(&ids, (int32_t)json_integer_value(json_array_get(prompt, i)));
@@ -901,26 +904,26 @@ static int take_line(json_t *v, size_t line, void *ctx, struct err *e)
 }
 
 /* What a checkpoint had drawn ahead is in its rollouts. */
-static int read_ahead(struct rl *s, struct err *e)
+static int rl_read_ahead(struct rl *s, struct err *e)
 {
     int64_t until = s->sampled;
 
     for (s->sampled = s->step; s->sampled < until;) {
         struct batch b;
-        struct reader r = {s, &b};
+        struct rl_reader r = {s, &b};
         char *path = rollout_log_path(s->o->out, s->sampled);
 
-        batch_make(s, &b, s->sampled);
-        int rc = jsonl_each(path, take_line, &r, e);
-        if (rc == 0 && b.n < groups_drawn(s->o))
+        rl_batch_make(s, &b, s->sampled);
+        int rc = jsonl_each(path, rl_take_line, &r, e);
+        if (rc == 0 && b.n < rl_groups_drawn(s->o))
             rc = err_set(e, ERR_INPUT, "it ends early");
         if (rc == 0)
-            rc = score_batch(s, &b, e);
+            rc = rl_score_batch(s, &b, e);
         if (rc < 0) {
-            batch_free(&b);
+            rl_batch_free(&b);
             err_prefix(e, "'%s', which this run continues from", path);
         } else {
-            keep_ahead(s, &b);
+            rl_keep_ahead(s, &b);
         }
         free(path);
         if (rc < 0)
@@ -929,7 +932,7 @@ static int read_ahead(struct rl *s, struct err *e)
     return 0;
 }
 
-static int restore(struct rl *s, const char *folder, struct err *e)
+static int rl_restore(struct rl *s, const char *folder, struct err *e)
 {
     json_t *state;
     int rc;
@@ -946,10 +949,10 @@ static int restore(struct rl *s, const char *folder, struct err *e)
     if (rc == 0 && s->o->average > 0)
         rc = average_load(&s->average, s->o->out, s->step, e);
     log_info("%s: continuing at step %lld of %lld", s->o->stage, (long long)s->step, (long long)s->o->steps);
-    return rc == 0 ? read_ahead(s, e) : rc;
+    return rc == 0 ? rl_read_ahead(s, e) : rc;
 }
 
-static int open_model(struct rl *s, const char *folder, struct err *e)
+static int rl_open_model(struct rl *s, const char *folder, struct err *e)
 {
     const struct rl_options *o = s->o;
     struct adamw_options ao = {.beta2 = o->beta2, .eps = o->eps, .weight_decay = o->weight_decay};
@@ -971,21 +974,22 @@ static int open_model(struct rl *s, const char *folder, struct err *e)
     average_init(&s->average, s->m, o->steps / 2 + 1);
     if (!folder && o->moments)
         return checkpoint_moments(o->model, s->opt, e);
-    return folder ? restore(s, folder, e) : 0;
+    return folder ? rl_restore(s, folder, e) : 0;
 }
 
 /* The checkpoint's weights are those that draw next. */
-static int open_drawer(struct rl *s, struct err *e)
+static int rl_open_rollout_engine(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
     char *cwd = *o->out == '/' ? NULL : getcwd(NULL, 0), *out = cwd ? path_join(cwd, o->out) : xstrdup(o->out);
     char *folder = path_join(out, "weights"); /* a server has a folder of its own */
-    struct drawer_config c = {.engine = o->engine, .learner = s->m, .apart = o->staleness > 0, .device = o->device,
-                              .dtype = o->dtype, .url = o->url, .model = o->url_model, .parallel = o->parallel,
-                              .sync = o->sync, .folder = folder};
-    int rc = drawer_open(&c, &s->drawer, e);
+    struct rollout_engine_config c = {.engine = o->engine, .learner = s->m, .apart = o->staleness > 0,
+                                      .device = o->device,
+                                      .dtype = o->dtype, .url = o->url, .model = o->url_model, .parallel = o->parallel,
+                                      .sync = o->sync, .folder = folder};
+    int rc = rollout_engine_open(&c, &s->rollout_engine, e);
 
-    s->policy = rc == 0 && drawer_follows(s->drawer) ? s->step : -1;
+    s->policy = rc == 0 && rollout_engine_follows(s->rollout_engine) ? s->step : -1;
     free(cwd);
     free(out);
     free(folder);
@@ -995,7 +999,7 @@ static int open_drawer(struct rl *s, struct err *e)
 static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype",
                                          "rollout-url", "rollout-parallel", NULL};
 
-static int save_model(const struct rl *s, struct err *e)
+static int rl_save_model(const struct rl *s, struct err *e)
 {
     struct model *mean;
     int rc;
@@ -1009,7 +1013,7 @@ static int save_model(const struct rl *s, struct err *e)
     return rc;
 }
 
-static int run(struct rl *s, struct err *e)
+static int rl_do_run(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
     char *folder = NULL;
@@ -1022,23 +1026,23 @@ static int run(struct rl *s, struct err *e)
         goto out;
     asker_init(&s->asker, &s->prompts, o->seed, o->sleep);
     s->ahead = xcalloc((size_t)o->staleness + 1, sizeof *s->ahead);
-    if (open_model(s, folder, e) < 0 || open_drawer(s, e) < 0 ||
+    if (rl_open_model(s, folder, e) < 0 || rl_open_rollout_engine(s, e) < 0 ||
         (s->folder.claim && run_claim(&s->folder, e) < 0) ||
         dir_make(o->out, e) < 0 || judge_open(&jc, &s->judge, e) < 0 ||
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
-    rc = loop(s, e);
+    rc = rl_loop(s, e);
     if (rc == 0)
-        rc = save_model(s, e);
+        rc = rl_save_model(s, e);
     if (rc == 0)
-        rc = save(s, e);
+        rc = rl_save(s, e);
 out:
     free(folder);
     free(log);
     return rc;
 }
 
-static int check(const struct rl_options *o, struct err *e)
+static int rl_check(const struct rl_options *o, struct err *e)
 {
     if (o->steps < 1 || o->prompts < 1 || o->save_every < 1 || o->minibatches < 1 || o->epochs < 1 || o->max_new < 1)
         return err_set(e, ERR_INPUT, "steps, prompts, save-every, minibatches, epochs and max-new want at least 1");
@@ -1082,22 +1086,22 @@ int rl_run(const struct rl_options *o, struct err *e)
     own.policy.temperature = o->temperature;
     own.policy.norm = o->max_new;
     own.seed ^= hash64(o->stage, strlen(o->stage), 0); // two stages of one recipe see other prompts and samples
-    if (check(o, e) < 0 || (o->claim && run_open(o->out, o->claim, may_change, &s.folder, e) < 0))
+    if (rl_check(o, e) < 0 || (o->claim && run_open(o->out, o->claim, may_change, &s.folder, e) < 0))
         return -1;
     bdr_init(&s.bdr, (size_t)(o->bdr_size > 0 ? o->bdr_size : 0));
     pack_init(&s.pack, o->micro_tokens);
-    rc = run(&s, e);
+    rc = rl_do_run(&s, e);
     pack_free(&s.pack);
     bdr_free(&s.bdr);
     if (s.metrics.path)
         metrics_close(&s.metrics);
     judge_close(s.judge);
     for (int64_t i = s.step; s.ahead && i < s.sampled; i++)
-        batch_free(&s.ahead[i - s.step]);
+        rl_batch_free(&s.ahead[i - s.step]);
     free(s.ahead);
     if (s.opt)
         optim_free(s.opt);
-    drawer_close(s.drawer);
+    rollout_engine_close(s.rollout_engine);
     if (s.m)
         model_free(s.m);
     if (s.ref)

@@ -14,10 +14,10 @@
 #include "base/err.h"
 #include "task/prompt.h"
 #include "objective/advantage.h"
-#include "train/drawer.h"
+#include "train/rollout_engine.h"
 #include "train/policy.h"
 #include "objective/primeecho.h"
-#include "train/schedule.h"
+#include "train/lr_schedule.h"
 
 #define RL_MAX_STALENESS 16
 
@@ -31,7 +31,7 @@ struct rl_options {
     double temperature, top_p;   /* top_p: 0 means 1; below 1 the kept sets are replayed in training */
     double oversample;           /* groups drawn for each that is learned from, mixed ones first; 0: 1 */
     bool sleep;                  /* asker.h */
-    struct schedule schedule;    /* by rl step; .steps is set from steps */
+    struct lr_schedule schedule; /* by rl step; .steps is set from steps */
     int64_t warmup_updates;      /* optimiser updates with rising rate: a step has several */
     double weight_decay, grad_clip;
     double beta2, eps;           /* of AdamW; 0: 0.999, 1e-8 */
@@ -45,10 +45,10 @@ struct rl_options {
     struct policy_options policy;
     bool primeecho;
     struct primeecho echo;
-    const char *engine;          /* drawer.h: NULL, "own" or "openai", and what that needs */
+    const char *engine;          /* rollout_engine.h: NULL, "own" or "openai", and what that needs */
     const char *url, *url_model;
     int parallel;
-    enum drawer_sync sync;
+    enum rollout_engine_sync sync;
     int staleness;               /* batches that are drawn ahead: step n's by the weights before step n - staleness */
     bool rollouts;               /* keep out/rollouts/STEP.jsonl (rollout_log.h) */
     /* behaviour log-probs by the training pass; differences to the sampler's are counted */
@@ -57,7 +57,7 @@ struct rl_options {
     double bdr_probability;
     double bdr_min_pass;         /* BDR is asked less while its repairs pass less often: bdr.h */
     enum prompt_style style;
-    /* feedback shows the kernel's numbered lines, and answers may be lines (task/mend.h) */
+    /* feedback shows the kernel's numbered lines, and answers may be lines (task/repair_text.h) */
     bool edits;
     const json_t *verdict;       /* eval's flags; NULL: defaults */
     int workers, jobs;

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "task/mend.h"
+#include "task/repair_text.h"
 
 int rollout_group_init(struct rollout_group *g, struct tokenizer *tok, const json_t *messages, int n, struct err *e)
 {
@@ -44,7 +44,7 @@ int rollout_group_ids(struct rollout_group *g, struct tokenizer *tok, const int3
     return 0;
 }
 
-static void turn_free(struct rollout_turn *t)
+static void rollout_turn_free(struct rollout_turn *t)
 {
     free(t->added);
     free(t->ids);
@@ -60,7 +60,7 @@ void rollout_group_free(struct rollout_group *g)
 {
     for (int i = 0; i < g->n; i++) {
         for (int k = 0; k < ROLLOUT_MAX_TURNS; k++)
-            turn_free(&g->r[i].turn[k]);
+            rollout_turn_free(&g->r[i].turn[k]);
         if (g->r[i].chat.tok)
             chat_free(&g->r[i].chat);
     }
@@ -90,15 +90,15 @@ int rollout_room(int positions, int max_new)
 }
 
 /* A live trajectory of the current turn: group and index within it, the judge's ticket. */
-struct slot {
+struct rollout_slot {
     int group, index, ticket;
 };
 
-struct turn {
+struct rollout_turn_state {
     struct rollout_group *g;
     struct tokenizer *tok;
     struct judge *j;
-    struct slot *slots; /* in the sampler's order: request by request, sample by sample */
+    struct rollout_slot *slots; /* in the sampler's order: request by request, sample by sample */
     int *first;         /* slot of a request's first sample */
     int n_slots, n_reqs, k;
     int room; /* longest request */
@@ -108,18 +108,18 @@ struct turn {
     const char *name;
 };
 
-static struct rollout *of(const struct turn *t, const struct slot *s)
+static struct rollout *rollout_of(const struct rollout_turn_state *t, const struct rollout_slot *s)
 {
     return &t->g[s->group].r[s->index];
 }
 
 /* Called by the sampler as samples finish: the judge starts while others are still being drawn. */
-static void on_sample(void *ctx, const struct sample *sm)
+static void rollout_on_sample(void *ctx, const struct sample *sm)
 {
-    struct turn *t = ctx;
-    struct slot *s = &t->slots[t->first[sm->request] + sm->index];
+    struct rollout_turn_state *t = ctx;
+    struct rollout_slot *s = &t->slots[t->first[sm->request] + sm->index];
     const struct rollout_group *g = &t->g[s->group];
-    struct rollout_turn *u = &of(t, s)->turn[t->k];
+    struct rollout_turn *u = &rollout_of(t, s)->turn[t->k];
     const char *before = t->k ? rollout_program(u - 1) : g->before;
 
     if (t->failed || sm->finish == FINISH_CANCELLED)
@@ -131,9 +131,9 @@ static void on_sample(void *ctx, const struct sample *sm)
         t->failed = true;
 }
 
-static void on_progress(void *ctx, uint64_t tokens, int done, int total)
+static void rollout_on_progress(void *ctx, uint64_t tokens, int done, int total)
 {
-    struct turn *t = ctx;
+    struct rollout_turn_state *t = ctx;
 
     if (t->name) {
         progress_note(&t->bar, "sampled %d of %d, judged %d", done, total, judge_ready(t->j));
@@ -141,7 +141,7 @@ static void on_progress(void *ctx, uint64_t tokens, int done, int total)
     }
 }
 
-static void keep_sample(struct rollout_turn *u, struct sample *sm)
+static void rollout_keep_sample(struct rollout_turn *u, struct sample *sm)
 {
     u->ids = sm->tokens;
     u->logp = sm->logp;
@@ -154,9 +154,9 @@ static void keep_sample(struct rollout_turn *u, struct sample *sm)
     sm->logp = NULL;
 }
 
-static void keep_verdict(struct turn *t, const struct slot *s)
+static void rollout_keep_verdict(struct rollout_turn_state *t, const struct rollout_slot *s)
 {
-    struct rollout *r = of(t, s);
+    struct rollout *r = rollout_of(t, s);
     struct rollout_turn *u = &r->turn[r->turns++];
     struct outcome o = judge_outcome(t->j, s->ticket);
 
@@ -170,9 +170,10 @@ static void keep_verdict(struct turn *t, const struct slot *s)
 }
 
 /* The dialogue grows by the sampled ids and the feedback. Without room for an answer it ends. */
-static int extend(struct turn *t, const struct slot *s, const struct rollout_options *o, struct err *e)
+static int rollout_extend(struct rollout_turn_state *t, const struct rollout_slot *s, const struct rollout_options *o,
+                          struct err *e)
 {
-    struct rollout *r = of(t, s);
+    struct rollout *r = rollout_of(t, s);
     struct rollout_turn *u = &r->turn[t->k], *next = &r->turn[t->k + 1];
     char *say = prompt_feedback(o->style, u->feedback, o->edits ? rollout_program(u) : NULL);
     size_t from = 0;
@@ -200,18 +201,19 @@ static int extend(struct turn *t, const struct slot *s, const struct rollout_opt
     return 0;
 }
 
-static int sample_turn(struct drawer *d, const struct rollout_options *o, struct turn *t,
-                       const struct sample_request *reqs, struct sample **ret, size_t *n, struct err *e)
+static int rollout_sample_turn(struct rollout_engine *d, const struct rollout_options *o, struct rollout_turn_state *t,
+                               const struct sample_request *reqs, struct sample **ret, size_t *n, struct err *e)
 {
     struct sampler_options so = {.temperature = (float)o->temperature, .top_p = o->top_p > 0 ? (float)o->top_p : 1,
                                  .keep = o->top_p > 0 && o->top_p < 1, .max_batch = o->max_batch,
-                                 .max_new = o->max_new, .on_sample = on_sample, .progress = on_progress, .ctx = t};
+                                 .max_new = o->max_new, .on_sample = rollout_on_sample, .progress = rollout_on_progress,
+                                 .ctx = t};
     double start = now_s(), drawn;
     int rc;
 
     progress_start(&t->bar, o->name ? o->name : "", 0, (uint64_t)t->n_slots);
     t->e = e;
-    rc = drawer_run(d, &so, reqs, t->n_reqs, ret, n, e);
+    rc = rollout_engine_run(d, &so, reqs, t->n_reqs, ret, n, e);
     drawn = now_s();
     if (rc == 0 && t->failed)
         rc = -1;
@@ -224,28 +226,28 @@ static int sample_turn(struct drawer *d, const struct rollout_options *o, struct
     return rc;
 }
 
-static int play_turn(struct drawer *d, const struct rollout_options *o, struct turn *t, struct sample_request *reqs,
-                     struct err *e)
+static int rollout_play_turn(struct rollout_engine *d, const struct rollout_options *o, struct rollout_turn_state *t,
+                             struct sample_request *reqs, struct err *e)
 {
     struct sample *sm = NULL;
     size_t n = 0;
-    int rc = sample_turn(d, o, t, reqs, &sm, &n, e);
+    int rc = rollout_sample_turn(d, o, t, reqs, &sm, &n, e);
 
     for (int i = 0; i < t->n_slots && rc == 0; i++) {
-        struct slot *s = &t->slots[i];
-        struct rollout *r = of(t, s);
+        struct rollout_slot *s = &t->slots[i];
+        struct rollout *r = rollout_of(t, s);
 
-        keep_sample(&r->turn[t->k], &sm[i]);
-        keep_verdict(t, s);
+        rollout_keep_sample(&r->turn[t->k], &sm[i]);
+        rollout_keep_verdict(t, s);
         if (r->turn[t->k].kind == OUTCOME_FAILED && r->turns < o->turns)
-            rc = extend(t, s, o, e);
+            rc = rollout_extend(t, s, o, e);
     }
     samples_free(sm, n);
     judge_forget(t->j);
     return rc;
 }
 
-static void first_turn(struct turn *t, struct sample_request *reqs, int n_groups)
+static void rollout_first_turn(struct rollout_turn_state *t, struct sample_request *reqs, int n_groups)
 {
     t->n_slots = t->n_reqs = 0;
     for (int i = 0; i < n_groups; i++) {
@@ -257,12 +259,12 @@ static void first_turn(struct turn *t, struct sample_request *reqs, int n_groups
                                                   .n_samples = g->n, .seed = g->seed};
         t->first[t->n_reqs++] = t->n_slots;
         for (int k = 0; k < g->n; k++)
-            t->slots[t->n_slots++] = (struct slot){i, k, -1};
+            t->slots[t->n_slots++] = (struct rollout_slot){i, k, -1};
     }
 }
 
 /* One request for each trajectory that goes on; its seed depends on group, index and turn only. */
-static void next_turn(struct turn *t, struct sample_request *reqs, int n_groups)
+static void rollout_next_turn(struct rollout_turn_state *t, struct sample_request *reqs, int n_groups)
 {
     t->n_slots = t->n_reqs = 0;
     for (int i = 0; i < n_groups; i++)
@@ -275,14 +277,14 @@ static void next_turn(struct turn *t, struct sample_request *reqs, int n_groups)
             reqs[t->n_reqs] = (struct sample_request){.prompt = r->chat.ids.v, .n_prompt = (int)r->chat.ids.n,
                                                       .n_samples = 1, .seed = seed};
             t->first[t->n_reqs++] = t->n_slots;
-            t->slots[t->n_slots++] = (struct slot){i, k, -1};
+            t->slots[t->n_slots++] = (struct rollout_slot){i, k, -1};
         }
 }
 
-int rollout_run(struct drawer *d, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
+int rollout_run(struct rollout_engine *d, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
                 struct rollout_group *g, int n_groups, struct err *e)
 {
-    struct turn t = {.g = g, .tok = tok, .j = j, .name = o->name};
+    struct rollout_turn_state t = {.g = g, .tok = tok, .j = j, .name = o->name};
     struct sample_request *reqs;
     size_t total = 0;
     int rc = 0;
@@ -295,12 +297,12 @@ int rollout_run(struct drawer *d, struct tokenizer *tok, struct judge *j, const 
     reqs = xcalloc(total + 1, sizeof *reqs);
     for (t.k = 0; t.k < o->turns && rc == 0; t.k++) {
         if (t.k == 0)
-            first_turn(&t, reqs, n_groups);
+            rollout_first_turn(&t, reqs, n_groups);
         else
-            next_turn(&t, reqs, n_groups);
+            rollout_next_turn(&t, reqs, n_groups);
         if (t.n_slots == 0)
             break;
-        rc = play_turn(d, o, &t, reqs, e);
+        rc = rollout_play_turn(d, o, &t, reqs, e);
     }
     free(t.slots);
     free(t.first);

@@ -16,7 +16,7 @@
 #include "nn/model.h"
 #include "nn/sampler.h"
 #include "task/prompt.h"
-#include "train/drawer.h"
+#include "train/rollout_engine.h"
 #include "train/judge.h"
 
 #define ROLLOUT_MAX_TURNS 8
@@ -34,7 +34,8 @@ struct rollout_turn {
     enum outcome_kind kind;
     double score;   /* 0 when it is not scored */
     char *text, *feedback; /* the response as text, and what the judge said of it */
-    char *written;         /* the whole program that an answer of edits stands for (task/mend.h); NULL: text itself */
+    /* the whole program that an answer of edits stands for (task/repair_text.h); NULL: text itself */
+    char *written;
     char category[24];     /* "" when passed */
     char key[65];          /* of the verdict in the verdict log */
 };
@@ -94,7 +95,7 @@ int rollout_group_ids(struct rollout_group *g, struct tokenizer *tok, const int3
 void rollout_group_free(struct rollout_group *g);
 
 /* Plays all groups. ERR_STOP after Ctrl-C: nothing of the step may be used. */
-int rollout_run(struct drawer *d, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
+int rollout_run(struct rollout_engine *d, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
                 struct rollout_group *g, int n_groups, struct err *e);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static json_t *ids_json(const int32_t *v, size_t n)
+static json_t *rollout_log_ids_json(const int32_t *v, size_t n)
 {
     json_t *a = json_array();
 
@@ -20,7 +20,7 @@ static json_t *ids_json(const int32_t *v, size_t n)
 }
 
 /* v without its closing brace, so that more can follow; numbers name their doubles exactly. Steals v. */
-static void add_open(struct buf *out, json_t *v)
+static void rollout_log_add_open(struct buf *out, json_t *v)
 {
     char *text = json_dumps(v, JSON_COMPACT | JSON_REAL_PRECISION(17));
 
@@ -30,7 +30,7 @@ static void add_open(struct buf *out, json_t *v)
 }
 
 /* Nine digits name a float exactly. */
-static void add_floats(struct buf *out, const float *v, int n)
+static void rollout_log_add_floats(struct buf *out, const float *v, int n)
 {
     buf_addc(out, '[');
     for (int i = 0; i < n; i++)
@@ -41,41 +41,41 @@ static void add_floats(struct buf *out, const float *v, int n)
     buf_addc(out, ']');
 }
 
-static json_t *number_or_null(double x)
+static json_t *rollout_log_number_or_null(double x)
 {
     return isnan(x) ? json_null() : json_num(x);
 }
 
-static json_t *text_json(const char *s)
+static json_t *rollout_log_text_json(const char *s)
 {
     return json_utf8(s ? s : "", s ? strlen(s) : 0);
 }
 
 static const char *const names[] = {"failed", "passed", "unsupported", "infra"}; // by enum outcome_kind
 
-static void add_turn(struct buf *out, const struct rollout_turn *t)
+static void rollout_log_add_turn(struct buf *out, const struct rollout_turn *t)
 {
     bool scored = t->kind == OUTCOME_PASSED || t->kind == OUTCOME_FAILED;
     json_t *v = json_object();
 
-    json_object_set_new(v, "added", ids_json(t->added, (size_t)t->n_added));
-    json_object_set_new(v, "tokens", ids_json(t->ids, (size_t)t->n));
+    json_object_set_new(v, "added", rollout_log_ids_json(t->added, (size_t)t->n_added));
+    json_object_set_new(v, "tokens", rollout_log_ids_json(t->ids, (size_t)t->n));
     json_object_set_new(v, "cut", json_boolean(t->cut));
-    json_object_set_new(v, "text", text_json(t->text));
+    json_object_set_new(v, "text", rollout_log_text_json(t->text));
     if (t->written)
-        json_object_set_new(v, "written", text_json(t->written));
+        json_object_set_new(v, "written", rollout_log_text_json(t->written));
     json_object_set_new(v, "status", json_string(names[t->kind]));
-    json_object_set_new(v, "category", text_json(t->category));
+    json_object_set_new(v, "category", rollout_log_text_json(t->category));
     json_object_set_new(v, "score", scored ? json_num(t->score) : json_null());
-    json_object_set_new(v, "feedback", text_json(t->feedback));
+    json_object_set_new(v, "feedback", rollout_log_text_json(t->feedback));
     json_object_set_new(v, "verdict", json_string(t->key));
     if (t->kept_to) {
-        json_object_set_new(v, "kept", ids_json(t->kept, (size_t)t->kept_to[t->n - 1]));
-        json_object_set_new(v, "kept_to", ids_json(t->kept_to, (size_t)t->n));
+        json_object_set_new(v, "kept", rollout_log_ids_json(t->kept, (size_t)t->kept_to[t->n - 1]));
+        json_object_set_new(v, "kept_to", rollout_log_ids_json(t->kept_to, (size_t)t->n));
     }
-    add_open(out, v);
+    rollout_log_add_open(out, v);
     buf_adds(out, ",\"logp\":");
-    add_floats(out, t->logp, t->n);
+    rollout_log_add_floats(out, t->logp, t->n);
     buf_addc(out, '}');
 }
 
@@ -86,28 +86,28 @@ void rollout_log_line(struct buf *out, const struct rollout_note *n, const struc
 
     json_object_set_new(v, "step", json_integer(n->step));
     json_object_set_new(v, "policy", n->policy < 0 ? json_null() : json_integer(n->policy));
-    json_object_set_new(v, "prompt_id", text_json(n->prompt_id));
+    json_object_set_new(v, "prompt_id", rollout_log_text_json(n->prompt_id));
     json_object_set_new(v, "repair", json_boolean(n->repair));
     json_object_set_new(v, "sample", json_integer(n->sample));
-    json_object_set_new(v, "reward", number_or_null(n->reward));
-    json_object_set_new(v, "advantage", number_or_null(n->advantage));
+    json_object_set_new(v, "reward", rollout_log_number_or_null(n->reward));
+    json_object_set_new(v, "advantage", rollout_log_number_or_null(n->advantage));
     json_object_set_new(v, "minibatch", n->minibatch < 0 ? json_null() : json_integer(n->minibatch));
     json_object_set_new(v, "passed_turn", json_integer(r->passed_turn));
     json_object_set_new(v, "full", json_boolean(r->full));
     if (prompt)
-        json_object_set_new(v, "prompt_tokens", ids_json(prompt->ids.v, prompt->ids.n));
-    add_open(out, v);
+        json_object_set_new(v, "prompt_tokens", rollout_log_ids_json(prompt->ids.v, prompt->ids.n));
+    rollout_log_add_open(out, v);
     buf_adds(out, ",\"turns\":[");
     for (int k = 0; k < r->turns; k++) {
         buf_adds(out, k ? "," : "");
-        add_turn(out, &r->turn[k]);
+        rollout_log_add_turn(out, &r->turn[k]);
     }
     buf_adds(out, "]}\n");
 }
 
 /* ---- the way back ---- */
 
-static int32_t *take_ids(const json_t *a, int *ret_n)
+static int32_t *rollout_log_take_ids(const json_t *a, int *ret_n)
 {
     size_t n = json_array_size(a);
     int32_t *v = xmalloc((n + 1) * sizeof *v);
@@ -118,14 +118,14 @@ static int32_t *take_ids(const json_t *a, int *ret_n)
     return v;
 }
 
-static int take_turn(const json_t *v, struct tokenizer *tok, struct rollout_turn *t, struct err *e)
+static int rollout_log_take_turn(const json_t *v, struct tokenizer *tok, struct rollout_turn *t, struct err *e)
 {
     const json_t *logp = json_object_get(v, "logp");
     const char *status = json_str(v, "status", "");
     int kind = 0;
 
-    t->added = take_ids(json_object_get(v, "added"), &t->n_added);
-    t->ids = take_ids(json_object_get(v, "tokens"), &t->n);
+    t->added = rollout_log_take_ids(json_object_get(v, "added"), &t->n_added);
+    t->ids = rollout_log_take_ids(json_object_get(v, "tokens"), &t->n);
     t->logp = xmalloc((size_t)(t->n + 1) * sizeof *t->logp);
     while (kind < 4 && strcmp(names[kind], status))
         kind++;
@@ -135,8 +135,8 @@ static int take_turn(const json_t *v, struct tokenizer *tok, struct rollout_turn
         t->logp[i] = (float)json_num_value(json_array_get(logp, (size_t)i));
     if (json_object_get(v, "kept_to")) {
         int n;
-        t->kept = take_ids(json_object_get(v, "kept"), &n);
-        t->kept_to = take_ids(json_object_get(v, "kept_to"), &n);
+        t->kept = rollout_log_take_ids(json_object_get(v, "kept"), &n);
+        t->kept_to = rollout_log_take_ids(json_object_get(v, "kept_to"), &n);
     }
     t->cut = json_is_true(json_object_get(v, "cut"));
     t->kind = (enum outcome_kind)kind;
@@ -159,7 +159,7 @@ int rollout_log_take(const json_t *line, struct tokenizer *tok, struct rollout *
         return err_set(e, ERR_INPUT, "no rollout of this program's");
     json_array_foreach(turns, k, turn) {
         r->turns++;
-        if (take_turn(turn, tok, &r->turn[k], e) < 0)
+        if (rollout_log_take_turn(turn, tok, &r->turn[k], e) < 0)
             return -1;
     }
     r->passed_turn = (int)json_i64(line, "passed_turn", 0);

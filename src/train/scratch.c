@@ -12,14 +12,14 @@
 #include "nn/model.h"
 #include "train/shards.h"
 
-struct texts {
+struct scratch_texts {
     char **v;
     size_t n, cap;
 };
 
-static int add_texts(json_t *rec, size_t line, void *ctx, struct err *e)
+static int scratch_add_texts(json_t *rec, size_t line, void *ctx, struct err *e)
 {
-    struct texts *t = ctx;
+    struct scratch_texts *t = ctx;
     const json_t *m;
     size_t i;
 
@@ -32,10 +32,10 @@ static int add_texts(json_t *rec, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
-static int train_tokenizer(const struct scratch_options *o, struct bpe_result *res, struct err *e)
+static int scratch_train_tokenizer(const struct scratch_options *o, struct bpe_result *res, struct err *e)
 {
     struct bpe_options bo = {.vocab_size = o->vocab};
-    struct texts t = {0};
+    struct scratch_texts t = {0};
     char **files;
     size_t n;
     int rc = 0;
@@ -43,7 +43,7 @@ static int train_tokenizer(const struct scratch_options *o, struct bpe_result *r
     if (shards_list(o->data, &files, &n, NULL, e) < 0)
         return -1;
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = jsonl_each(files[i], add_texts, &t, e);
+        rc = jsonl_each(files[i], scratch_add_texts, &t, e);
     if (rc == 0 && t.n == 0)
         rc = err_set(e, ERR_INPUT, "'%s' holds no messages to train a tokenizer on", o->data);
     if (rc == 0)
@@ -56,7 +56,7 @@ static int train_tokenizer(const struct scratch_options *o, struct bpe_result *r
 }
 
 /* bos and pad are <|endoftext|>, eos is <|im_end|>: the last and third to last ids of bpe_train. */
-static json_t *config_json(const struct scratch_options *o, int vocab)
+static json_t *scratch_config_json(const struct scratch_options *o, int vocab)
 {
     return json_pack("{s:[s],s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:f,s:f,s:f,s:b,s:b,s:i,s:i,s:i,s:s}",
                      "architectures", "Qwen3ForCausalLM", "model_type", "qwen3", "vocab_size", vocab, "hidden_size",
@@ -76,9 +76,9 @@ int scratch_make(const struct scratch_options *o, struct err *e)
     struct model *m;
     int rc;
 
-    if (dir_make(o->out, e) < 0 || train_tokenizer(o, &res, e) < 0)
+    if (dir_make(o->out, e) < 0 || scratch_train_tokenizer(o, &res, e) < 0)
         return -1;
-    js = config_json(o, res.vocab_size);
+    js = scratch_config_json(o, res.vocab_size);
     rc = model_config_parse(js, &c, e);
     json_decref(js);
     if (rc < 0)

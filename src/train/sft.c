@@ -14,13 +14,14 @@
 #include "nn/model.h"
 #include "nn/optim.h"
 #include "train/checkpoint.h"
-#include "train/metrics.h"
+#include "train/train_metrics.h"
 #include "train/mixture.h"
 #include "train/pack.h"
 #include "train/ranks.h"
 #include "train/shards.h"
 
-/* metrics.jsonl's "plateau" is 1 where three validations together gained less than 1 % of the way; see schedule.h. */
+/* metrics.jsonl's "plateau" is 1 where three validations together gained less than 1 % of the way; see
+ * lr_schedule.h. */
 #define PLATEAU_PATIENCE 3
 #define PLATEAU_TOL 0.01
 
@@ -36,7 +37,7 @@ struct sft {
     struct model *m;
     struct optim *opt;
     struct pack pack;
-    struct metrics metrics;
+    struct train_metrics metrics;
     json_t *val_curve;     /* validation losses so far */
     int64_t step;
     double spent;
@@ -48,7 +49,7 @@ struct sft {
 #define READERS 8                       /* threads that read records, at most */
 #define WORTH_THREADS ((uint64_t)4 << 20) /* bytes: below, starting them takes longer than reading */
 
-static int read_files(struct sft *s, char **files, size_t n, struct tokenizer *const *tok, int n_tok, struct err *e)
+static int sft_read_files(struct sft *s, char **files, size_t n, struct tokenizer *const *tok, int n_tok, struct err *e)
 {
     struct progress bar;
     int rc = 0;
@@ -67,7 +68,7 @@ static int read_files(struct sft *s, char **files, size_t n, struct tokenizer *c
     return rc;
 }
 
-static int load_files(struct sft *s, struct err *e)
+static int sft_load_files(struct sft *s, struct err *e)
 {
     struct tokenizer *tok[READERS] = {s->tok};
     int n_tok = 1, threads = omp_get_max_threads(), rc;
@@ -79,7 +80,7 @@ static int load_files(struct sft *s, struct err *e)
         return -1;
     while (bytes > WORTH_THREADS && n_tok < threads && n_tok < READERS && (tok[n_tok] = tokenizer_load(s->o->model, e)))
         n_tok++;
-    rc = read_files(s, files, n, tok, n_tok, e);
+    rc = sft_read_files(s, files, n, tok, n_tok, e);
     while (n_tok > 1)
         tokenizer_free(tok[--n_tok]);
     names_free(files, n);
@@ -91,7 +92,7 @@ static int load_files(struct sft *s, struct err *e)
 }
 
 /* Whole graphs go to one side, so that validation asks for graphs that training has not seen. */
-static void split(struct sft *s)
+static void sft_split(struct sft *s)
 {
     s->train = xcalloc(s->data.n, sizeof *s->train);
     s->val = xcalloc(s->data.n, sizeof *s->val);
@@ -118,28 +119,28 @@ static void split(struct sft *s)
 
 /* ---- one pass over a list of examples ---- */
 
-static struct pack_seq seq_of(const struct example *ex)
+static struct pack_seq sft_seq_of(const struct example *ex)
 {
     return (struct pack_seq){.ids = ex->ids, .n = ex->n, .from = ex->from, .to = ex->to};
 }
 
 /* Weight of the k-th token of a response. */
-static double weight_at(const struct sft *s, const struct example *ex, int k)
+static double sft_weight_at(const struct sft *s, const struct example *ex, int k)
 {
     return ex->changed && ex->changed[k] && s->o->changed_weight > 0 ? s->o->changed_weight : 1;
 }
 
-static double weight_of(const struct sft *s, const struct example *ex)
+static double sft_weight_of(const struct sft *s, const struct example *ex)
 {
     double sum = 0;
 
     for (int k = 0; k < ex->to - ex->from; k++)
-        sum += weight_at(s, ex, k);
+        sum += sft_weight_at(s, ex, k);
     return sum;
 }
 
 /* Forward one micro-batch, add its -log p to *nll; with train, also backward with dL/dlogp = -weight / total. */
-static int run_pack(struct sft *s, const uint32_t *list, bool train, double total, double *nll, struct err *e)
+static int sft_run_pack(struct sft *s, const uint32_t *list, bool train, double total, double *nll, struct err *e)
 {
     struct pack *p = &s->pack;
     struct train_batch b = pack_batch(p, 1);
@@ -157,7 +158,7 @@ static int run_pack(struct sft *s, const uint32_t *list, bool train, double tota
         const struct example *ex = &s->data.ex[list[p->seq[i]]];
 
         for (int k = 0; k < ex->to - ex->from; k++)
-            p->dlogp[p->start[i] + k] = (float)(-weight_at(s, ex, k) / total);
+            p->dlogp[p->start[i] + k] = (float)(-sft_weight_at(s, ex, k) / total);
     }
     if (train && model_backward(s->m, p->dlogp, NULL, e) < 0)
         return -1;
@@ -166,31 +167,31 @@ static int run_pack(struct sft *s, const uint32_t *list, bool train, double tota
 }
 
 /* With several ranks each takes every so-manieth example; the weights are those of the whole list. */
-static int run_share(struct sft *s, const uint32_t *list, size_t n, bool train, double total, double *nll,
-                     struct err *e)
+static int sft_run_share(struct sft *s, const uint32_t *list, size_t n, bool train, double total, double *nll,
+                         struct err *e)
 {
     pack_clear(&s->pack);
     for (size_t i = (size_t)s->ranks.rank; i < n; i += (size_t)s->ranks.world) {
-        struct pack_seq q = seq_of(&s->data.ex[list[i]]);
+        struct pack_seq q = sft_seq_of(&s->data.ex[list[i]]);
 
         if (!pack_add(&s->pack, &q, (int)i)) {
-            if (run_pack(s, list, train, total, nll, e) < 0)
+            if (sft_run_pack(s, list, train, total, nll, e) < 0)
                 return -1;
             pack_add(&s->pack, &q, (int)i);
         }
     }
-    return run_pack(s, list, train, total, nll, e);
+    return sft_run_pack(s, list, train, total, nll, e);
 }
 
-static int run_list(struct sft *s, const uint32_t *list, size_t n, bool train, double *ret_loss, struct err *e)
+static int sft_run_list(struct sft *s, const uint32_t *list, size_t n, bool train, double *ret_loss, struct err *e)
 {
     double tokens = 0, total = 0, nll = 0;
 
     for (size_t i = 0; i < n; i++) {
         tokens += s->data.ex[list[i]].to - s->data.ex[list[i]].from;
-        total += weight_of(s, &s->data.ex[list[i]]);
+        total += sft_weight_of(s, &s->data.ex[list[i]]);
     }
-    if (run_share(s, list, n, train, total, &nll, e) < 0 || model_sum(s->m, &nll, 1, e) < 0)
+    if (sft_run_share(s, list, n, train, total, &nll, e) < 0 || model_sum(s->m, &nll, 1, e) < 0)
         return -1;
     *ret_loss = tokens > 0 ? nll / tokens : 0;
     return 0;
@@ -198,14 +199,14 @@ static int run_list(struct sft *s, const uint32_t *list, size_t n, bool train, d
 
 /* ---- the loop ---- */
 
-static int validate(struct sft *s, json_t *line, struct err *e)
+static int sft_validate(struct sft *s, json_t *line, struct err *e)
 {
     double loss, *curve;
     size_t n;
 
     if (s->n_val == 0)
         return 0;
-    if (run_list(s, s->val, s->n_val, false, &loss, e) < 0)
+    if (sft_run_list(s, s->val, s->n_val, false, &loss, e) < 0)
         return -1;
     json_array_append_new(s->val_curve, json_num(loss));
     n = json_array_size(s->val_curve);
@@ -218,7 +219,7 @@ static int validate(struct sft *s, json_t *line, struct err *e)
     return 0;
 }
 
-static int save(struct sft *s, struct err *e)
+static int sft_save(struct sft *s, struct err *e)
 {
     if (s->ranks.rank)
         return optim_give(s->opt, e);
@@ -230,7 +231,7 @@ static int save(struct sft *s, struct err *e)
     return rc;
 }
 
-static uint64_t tokens_of(const struct sft *s, const uint32_t *list, size_t n)
+static uint64_t sft_tokens_of(const struct sft *s, const uint32_t *list, size_t n)
 {
     uint64_t sum = 0;
 
@@ -240,7 +241,7 @@ static uint64_t tokens_of(const struct sft *s, const uint32_t *list, size_t n)
 }
 
 /* All ranks stop at the same step: a signal reaches them at different ones. */
-static int asked_to_stop(struct sft *s, bool *ret, struct err *e)
+static int sft_asked_to_stop(struct sft *s, bool *ret, struct err *e)
 {
     double asked = stop_requested();
 
@@ -250,17 +251,17 @@ static int asked_to_stop(struct sft *s, bool *ret, struct err *e)
     return 0;
 }
 
-static int train_step(struct sft *s, double *ret_loss, double *ret_norm, double *ret_lr, struct err *e)
+static int sft_train_step(struct sft *s, double *ret_loss, double *ret_norm, double *ret_lr, struct err *e)
 {
     const uint32_t *list = s->mix.order + s->mix.start[s->step];
     size_t n = s->mix.start[s->step + 1] - s->mix.start[s->step];
 
     model_zero_grads(s->m);
     s->loss_tokens = 0;
-    if (run_list(s, list, n, true, ret_loss, e) < 0 || model_sum_grads(s->m, e) < 0)
+    if (sft_run_list(s, list, n, true, ret_loss, e) < 0 || model_sum_grads(s->m, e) < 0)
         return -1;
     if (s->ranks.world > 1)
-        s->loss_tokens = tokens_of(s, list, n);
+        s->loss_tokens = sft_tokens_of(s, list, n);
     for (size_t i = 0; i < n; i++)
         s->tokens_seen += (uint64_t)s->data.ex[list[i]].n;
     *ret_norm = grad_clip(s->m, s->o->grad_clip);
@@ -268,7 +269,7 @@ static int train_step(struct sft *s, double *ret_loss, double *ret_norm, double 
     return optim_step(s->opt, s->m, *ret_lr, e);
 }
 
-static int loop(struct sft *s, struct err *e)
+static int sft_loop(struct sft *s, struct err *e)
 {
     const struct sft_options *o = s->o;
     struct progress bar;
@@ -277,15 +278,15 @@ static int loop(struct sft *s, struct err *e)
 
     progress_start(&bar, o->stage, (uint64_t)s->step, (uint64_t)o->steps);
     while (s->step < o->steps) {
-        if (asked_to_stop(s, &stop, e) < 0)
+        if (sft_asked_to_stop(s, &stop, e) < 0)
             return -1;
         if (stop) {
             if (!s->ranks.rank)
                 progress_end(&bar);
-            return save(s, e) < 0 ? -1 : err_set(e, ERR_STOP, "stopped at step %lld; run again to continue",
-                                                 (long long)s->step);
+            return sft_save(s, e) < 0 ? -1 : err_set(e, ERR_STOP, "stopped at step %lld; run again to continue",
+                                                     (long long)s->step);
         }
-        if (train_step(s, &loss, &norm, &lr, e) < 0)
+        if (sft_train_step(s, &loss, &norm, &lr, e) < 0)
             return err_prefix(e, "step %lld", (long long)s->step);
         s->step++;
         json_t *line = metrics_line(&s->metrics, s->step);
@@ -294,7 +295,7 @@ static int loop(struct sft *s, struct err *e)
         metrics_set(line, "lr", lr);
         metrics_set(line, "grad_norm", norm);
         metrics_set(line, "tokens", (double)s->tokens_seen);
-        if ((s->step % o->val_every == 0 || s->step == o->steps) && validate(s, line, e) < 0) {
+        if ((s->step % o->val_every == 0 || s->step == o->steps) && sft_validate(s, line, e) < 0) {
             json_decref(line);
             return -1;
         }
@@ -304,7 +305,7 @@ static int loop(struct sft *s, struct err *e)
             json_decref(line);
         else if (metrics_write(&s->metrics, line, e) < 0)
             return -1;
-        if (s->step % o->save_every == 0 && s->step < o->steps && save(s, e) < 0)
+        if (s->step % o->save_every == 0 && s->step < o->steps && sft_save(s, e) < 0)
             return -1;
         if (!s->ranks.rank)
             progress_at(&bar, (uint64_t)s->step);
@@ -314,7 +315,7 @@ static int loop(struct sft *s, struct err *e)
     return 0;
 }
 
-static int restore(struct sft *s, const char *folder, struct err *e)
+static int sft_restore(struct sft *s, const char *folder, struct err *e)
 {
     json_t *state;
 
@@ -336,7 +337,7 @@ static int restore(struct sft *s, const char *folder, struct err *e)
 #define ROUND_ANSWER 64 /* tokens */
 
 /* What the saved folder allows an answer: the longest there is in the data, rounded up. */
-static int longest_answer(const struct dataset *d)
+static int sft_longest_answer(const struct dataset *d)
 {
     int most = 0;
 
@@ -346,7 +347,7 @@ static int longest_answer(const struct dataset *d)
     return (most + ROUND_ANSWER - 1) / ROUND_ANSWER * ROUND_ANSWER;
 }
 
-static int open_model(struct sft *s, const char *folder, struct err *e)
+static int sft_open_model(struct sft *s, const char *folder, struct err *e)
 {
     const struct sft_options *o = s->o;
     struct adamw_options ao = {.beta2 = o->beta2 ? o->beta2 : 0.99, .eps = o->eps, .weight_decay = o->weight_decay};
@@ -357,7 +358,7 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     if (model_use_tokenizer(s->m, s->tok, e) < 0 ||
         ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0)
         return -1;
-    s->m->config.max_new = longest_answer(&s->data);
+    s->m->config.max_new = sft_longest_answer(&s->data);
     if (o->zero)
         model_part_moments(s->m);
     if (model_train_begin(s->m, &lim, e) < 0)
@@ -365,12 +366,12 @@ static int open_model(struct sft *s, const char *folder, struct err *e)
     s->opt = optim_new(s->m, &ao);
     if (!folder && o->moments)
         return checkpoint_moments(o->model, s->opt, e);
-    return folder ? restore(s, folder, e) : 0;
+    return folder ? sft_restore(s, folder, e) : 0;
 }
 
 static const char *const may_change[] = {"metrics", "save-every", "out", "device", "dtype", "gpus", "zero", NULL};
 
-static void tell_start(const struct sft *s)
+static void sft_tell_start(const struct sft *s)
 {
     double tokens[DATA_MAX_KINDS] = {0}, all = 0;
     struct buf kinds;
@@ -387,37 +388,38 @@ static void tell_start(const struct sft *s)
     buf_free(&kinds);
 }
 
-static int run(struct sft *s, struct err *e)
+static int sft_do_run(struct sft *s, struct err *e)
 {
     const struct sft_options *o = s->o;
     double share[DATA_MAX_KINDS];
     char *folder = NULL;
     int rc = -1;
 
-    if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) || load_files(s, e) < 0)
+    if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
+        sft_load_files(s, e) < 0)
         goto out;
-    split(s);
+    sft_split(s);
     if (mixture_shares(&s->data, s->train, s->n_train, o->mix, share, e) < 0)
         goto out;
     mixture_plan(&s->mix, &s->data, s->train, s->n_train, share, o->steps, o->batch_tokens, o->seed, o->easy_first);
-    if (open_model(s, folder, e) < 0 || (s->folder.claim && run_claim(&s->folder, e) < 0))
+    if (sft_open_model(s, folder, e) < 0 || (s->folder.claim && run_claim(&s->folder, e) < 0))
         goto out;
     if (!s->ranks.rank &&
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     if (s->step == 0 && !s->ranks.rank)
-        tell_start(s);
-    rc = loop(s, e);
+        sft_tell_start(s);
+    rc = sft_loop(s, e);
     if (rc == 0 && !s->ranks.rank)
         rc = run_save_model(o->out, s->m, e);
     if (rc == 0)
-        rc = save(s, e);
+        rc = sft_save(s, e);
 out:
     free(folder);
     return rc;
 }
 
-static int check(const struct sft_options *o, struct err *e)
+static int sft_check(const struct sft_options *o, struct err *e)
 {
     if (o->steps < 1 || o->batch_tokens < 1 || o->val_every < 1 || o->save_every < 1)
         return err_set(e, ERR_INPUT, "steps, batch-tokens, val-every and save-every want at least 1");
@@ -434,13 +436,13 @@ int sft_run(const struct sft_options *o, struct err *e)
     int rc;
 
     own.schedule.steps = o->steps;
-    if (check(o, e) < 0 || ranks_read(&s.ranks, e) < 0 ||
+    if (sft_check(o, e) < 0 || ranks_read(&s.ranks, e) < 0 ||
         (o->claim && !s.ranks.rank && run_open(o->out, o->claim, may_change, &s.folder, e) < 0)) {
         json_decref(s.val_curve);
         return -1;
     }
     pack_init(&s.pack, o->micro_tokens);
-    rc = run(&s, e);
+    rc = sft_do_run(&s, e);
     pack_free(&s.pack);
     if (s.metrics.path)
         metrics_close(&s.metrics);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "train/schedule.h"
+#include "train/lr_schedule.h"
 
 struct sft_options {
     const char *model;   /* starting folder, with tokenizer */
@@ -22,7 +22,7 @@ struct sft_options {
     const json_t *claim; /* all options as the user sees them, for run_claim; may be NULL */
     int64_t steps, batch_tokens;
     int micro_tokens, max_length;
-    struct schedule schedule; /* .steps is set from steps */
+    struct lr_schedule schedule; /* .steps is set from steps */
     double weight_decay, grad_clip;
     double beta2, eps;    /* of AdamW; 0: 0.99, 1e-8 */
     bool moments;         /* AdamW's moments begin as those that the model was trained with (checkpoint_moments) */

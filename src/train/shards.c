@@ -13,20 +13,20 @@
 
 #define BLOCK ((size_t)16 << 20)
 
-struct files {
+struct shards_files {
     char **v;
     size_t n;
     uint64_t bytes;
 };
 
-static bool ends_with(const char *s, const char *end)
+static bool shards_ends_with(const char *s, const char *end)
 {
     size_t n = strlen(s), k = strlen(end);
 
     return n >= k && !strcmp(s + n - k, end);
 }
 
-static int refuse_parquet(const char *path, struct err *e)
+static int shards_refuse_parquet(const char *path, struct err *e)
 {
     return err_set(e, ERR_INPUT, "'%s' is Parquet, which is not read; make JSON Lines of it: python3 -c \"import "
                                  "pandas; "
@@ -34,14 +34,14 @@ static int refuse_parquet(const char *path, struct err *e)
                                  path, path);
 }
 
-static int add_file(struct files *f, char *path, struct err *e)
+static int shards_add_file(struct shards_files *f, char *path, struct err *e)
 {
     struct stat st;
 
     f->v = xrealloc(f->v, (f->n + 1) * sizeof *f->v);
     f->v[f->n++] = path;
-    if (ends_with(path, ".parquet"))
-        return refuse_parquet(path, e);
+    if (shards_ends_with(path, ".parquet"))
+        return shards_refuse_parquet(path, e);
     if (stat(path, &st) < 0)
         return err_sys(e, "cannot read '%s'", path);
     f->bytes += (uint64_t)st.st_size;
@@ -49,12 +49,12 @@ static int add_file(struct files *f, char *path, struct err *e)
 }
 
 /* What synth holds out lies beside what is to be learned; who names that file itself means it. */
-static bool is_data(const char *name)
+static bool shards_is_data(const char *name)
 {
-    return strncmp(name, "heldout", 7) && (ends_with(name, ".jsonl") || ends_with(name, ".parquet"));
+    return strncmp(name, "heldout", 7) && (shards_ends_with(name, ".jsonl") || shards_ends_with(name, ".parquet"));
 }
 
-static int add_folder(struct files *f, const char *dir, struct err *e)
+static int shards_add_folder(struct shards_files *f, const char *dir, struct err *e)
 {
     size_t n, before = f->n;
     char **names;
@@ -63,8 +63,8 @@ static int add_folder(struct files *f, const char *dir, struct err *e)
     if (rc < 0)
         return -1;
     for (size_t i = 0; i < n && rc == 0; i++)
-        if (is_data(names[i]))
-            rc = add_file(f, path_join(dir, names[i]), e);
+        if (shards_is_data(names[i]))
+            rc = shards_add_file(f, path_join(dir, names[i]), e);
     names_free(names, n);
     if (rc == 0 && f->n == before)
         rc = err_set(e, ERR_INPUT, "folder '%s' holds no *.jsonl", dir);
@@ -74,11 +74,11 @@ static int add_folder(struct files *f, const char *dir, struct err *e)
 int shards_list(const char *spec, char ***ret_files, size_t *ret_n, uint64_t *ret_bytes, struct err *e)
 {
     char *list = xstrdup(spec), *save = NULL;
-    struct files f = {0};
+    struct shards_files f = {0};
     int rc = 0;
 
     for (char *p = strtok_r(list, ",", &save); p && rc == 0; p = strtok_r(NULL, ",", &save))
-        rc = file_is_dir(p) ? add_folder(&f, p, e) : add_file(&f, xstrdup(p), e);
+        rc = file_is_dir(p) ? shards_add_folder(&f, p, e) : shards_add_file(&f, xstrdup(p), e);
     free(list);
     if (rc < 0) {
         names_free(f.v, f.n);
@@ -93,14 +93,14 @@ int shards_list(const char *spec, char ***ret_files, size_t *ret_n, uint64_t *re
 
 /* ---- lines ---- */
 
-struct reader {
+struct shards_reader {
     char *text;
     size_t n, cap, line;
     struct shard_line *lines;
     size_t n_lines, cap_lines;
 };
 
-static void add_line(struct reader *r, const char *p, size_t n)
+static void shards_add_line(struct shards_reader *r, const char *p, size_t n)
 {
     r->line++;
     if (strspn(p, " \t\r\n") >= n)
@@ -111,7 +111,7 @@ static void add_line(struct reader *r, const char *p, size_t n)
 }
 
 /* Whole lines of the text; returns where the rest begins. */
-static size_t cut_lines(struct reader *r)
+static size_t shards_cut_lines(struct shards_reader *r)
 {
     size_t at = 0;
     char *nl;
@@ -119,14 +119,14 @@ static size_t cut_lines(struct reader *r)
     r->n_lines = 0;
     while ((nl = memchr(r->text + at, '\n', r->n - at))) {
         *nl = 0;
-        add_line(r, r->text + at, (size_t)(nl - (r->text + at)));
+        shards_add_line(r, r->text + at, (size_t)(nl - (r->text + at)));
         at = (size_t)(nl - r->text) + 1;
     }
     return at;
 }
 
 /* What stands behind the last end of a line, at the end of the file. */
-static void cut_tail(struct reader *r, const char *file)
+static void shards_cut_tail(struct shards_reader *r, const char *file)
 {
     json_t *v;
 
@@ -135,7 +135,7 @@ static void cut_tail(struct reader *r, const char *file)
     if (r->n == 0 || strspn(r->text, " \t\r\n") >= r->n)
         return;
     if ((v = json_parse(r->text, r->n, file, NULL)))
-        add_line(r, r->text, r->n);
+        shards_add_line(r, r->text, r->n);
     else
         log_warn("'%s': the last line is incomplete and is skipped", file);
     json_decref(v);
@@ -144,14 +144,14 @@ static void cut_tail(struct reader *r, const char *file)
 int shards_each(const char *file, int (*f)(void *ctx, const struct shard_line *lines, size_t n, struct err *e),
                 void *ctx, struct err *e)
 {
-    struct reader r = {.cap = BLOCK, .text = xmalloc(BLOCK + 1)};
+    struct shards_reader r = {.cap = BLOCK, .text = xmalloc(BLOCK + 1)};
     FILE *in = fopen(file, "re");
     int rc = in ? 0 : err_sys(e, "cannot read '%s'", file);
     size_t got = 0;
 
     while (rc == 0 && (got = fread(r.text + r.n, 1, r.cap - r.n, in)) > 0) {
         r.n += got;
-        size_t rest = cut_lines(&r);
+        size_t rest = shards_cut_lines(&r);
         if (r.n_lines)
             rc = f(ctx, r.lines, r.n_lines, e);
         memmove(r.text, r.text + rest, r.n - rest);
@@ -162,7 +162,7 @@ int shards_each(const char *file, int (*f)(void *ctx, const struct shard_line *l
     if (rc == 0 && ferror(in))
         rc = err_sys(e, "cannot read '%s'", file);
     if (rc == 0) {
-        cut_tail(&r, file);
+        shards_cut_tail(&r, file);
         if (r.n_lines)
             rc = f(ctx, r.lines, r.n_lines, e);
     }

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-struct slot {
+struct verdict_log_slot {
     uint64_t hash; /* 0: free */
     int64_t offset;
 };
@@ -22,19 +22,19 @@ struct slot {
 struct verdict_log {
     char *path;
     FILE *f; /* for reading; NULL while there is no file */
-    struct slot *slots;
+    struct verdict_log_slot *slots;
     size_t cap, n, lines;
     int64_t end;
 };
 
-static uint64_t hash_of(const char *key)
+static uint64_t verdict_log_hash_of(const char *key)
 {
     uint64_t h = hash64(key, strlen(key), 11);
 
     return h ? h : 1;
 }
 
-static void put_slot(struct slot *slots, size_t cap, struct slot s)
+static void verdict_log_put_slot(struct verdict_log_slot *slots, size_t cap, struct verdict_log_slot s)
 {
     size_t i = s.hash & (cap - 1);
 
@@ -43,30 +43,30 @@ static void put_slot(struct slot *slots, size_t cap, struct slot s)
     slots[i] = s;
 }
 
-static void grow(struct verdict_log *l)
+static void verdict_log_grow(struct verdict_log *l)
 {
     size_t cap = l->cap ? 2 * l->cap : 1024;
-    struct slot *slots = xcalloc(cap, sizeof *slots);
+    struct verdict_log_slot *slots = xcalloc(cap, sizeof *slots);
 
     for (size_t i = 0; i < l->cap; i++)
         if (l->slots[i].hash)
-            put_slot(slots, cap, l->slots[i]);
+            verdict_log_put_slot(slots, cap, l->slots[i]);
     free(l->slots);
     l->slots = slots;
     l->cap = cap;
 }
 
-static void index_line(struct verdict_log *l, const char *key, int64_t offset)
+static void verdict_log_index_line(struct verdict_log *l, const char *key, int64_t offset)
 {
     if (4 * (l->n + 1) > 3 * l->cap)
-        grow(l);
-    put_slot(l->slots, l->cap, (struct slot){hash_of(key), offset});
+        verdict_log_grow(l);
+    verdict_log_put_slot(l->slots, l->cap, (struct verdict_log_slot){verdict_log_hash_of(key), offset});
     l->n++;
     l->lines++;
 }
 
 /* One line without its end; new object, or NULL. */
-static json_t *parse_line(const struct verdict_log *l, char *text, ssize_t n, struct err *e)
+static json_t *verdict_log_parse_line(const struct verdict_log *l, char *text, ssize_t n, struct err *e)
 {
     json_t *v = json_parse(text, (size_t)(text[n - 1] == '\n' ? n - 1 : n), l->path, e);
 
@@ -76,7 +76,7 @@ static json_t *parse_line(const struct verdict_log *l, char *text, ssize_t n, st
     return NULL;
 }
 
-static int read_all(struct verdict_log *l, struct err *e)
+static int verdict_log_read_all(struct verdict_log *l, struct err *e)
 {
     char *text = NULL;
     size_t cap = 0;
@@ -90,8 +90,8 @@ static int read_all(struct verdict_log *l, struct err *e)
             log_warn("'%s': the last line is unfinished and cut off", l->path);
             break;
         }
-        if ((v = parse_line(l, text, n, NULL)))
-            index_line(l, json_str(v, "key", ""), l->end);
+        if ((v = verdict_log_parse_line(l, text, n, NULL)))
+            verdict_log_index_line(l, json_str(v, "key", ""), l->end);
         else
             rc = err_set(e, ERR_INPUT, "'%s': line %zu is no verdict log entry; remove the file to judge anew", l->path,
                          l->lines + 1);
@@ -110,7 +110,7 @@ int verdict_log_open(const char *path, struct verdict_log **ret, struct err *e)
     l->path = xstrdup(path);
     l->f = fopen(path, "re");
     if (l->f)
-        rc = read_all(l, e);
+        rc = verdict_log_read_all(l, e);
     else if (errno != ENOENT)
         rc = err_sys(e, "cannot read '%s'", path);
     if (rc < 0)
@@ -131,7 +131,7 @@ void verdict_log_close(struct verdict_log *l)
     free(l);
 }
 
-static int read_at(struct verdict_log *l, int64_t offset, json_t **ret, struct err *e)
+static int verdict_log_read_at(struct verdict_log *l, int64_t offset, json_t **ret, struct err *e)
 {
     char *text = NULL;
     size_t cap = 0;
@@ -141,7 +141,7 @@ static int read_at(struct verdict_log *l, int64_t offset, json_t **ret, struct e
     if (!l->f && !(l->f = fopen(l->path, "re")))
         return err_sys(e, "cannot read '%s'", l->path);
     if (fseeko(l->f, (off_t)offset, SEEK_SET) == 0 && (n = getline(&text, &cap, l->f)) > 0)
-        v = parse_line(l, text, n, NULL);
+        v = verdict_log_parse_line(l, text, n, NULL);
     free(text);
     if (!v)
         return err_set(e, ERR_ENV, "'%s' changed while in use: no entry at byte %lld", l->path, (long long)offset);
@@ -151,14 +151,14 @@ static int read_at(struct verdict_log *l, int64_t offset, json_t **ret, struct e
 
 int verdict_log_find(struct verdict_log *l, const char *key, json_t **ret_verdict, struct err *e)
 {
-    uint64_t h = hash_of(key);
+    uint64_t h = verdict_log_hash_of(key);
     json_t *found = NULL, *v;
     int64_t at = -1;
 
     for (size_t i = l->cap ? h & (l->cap - 1) : 0; l->cap && l->slots[i].hash; i = (i + 1) & (l->cap - 1)) {
         if (l->slots[i].hash != h || l->slots[i].offset < at)
             continue;
-        if (read_at(l, l->slots[i].offset, &v, e) < 0) {
+        if (verdict_log_read_at(l, l->slots[i].offset, &v, e) < 0) {
             json_decref(found);
             return -1;
         }
@@ -182,7 +182,7 @@ int verdict_log_add(struct verdict_log *l, const char *key, const char *task, co
     int rc = jsonl_append(l->path, line, e);
 
     if (rc == 0) {
-        index_line(l, key, l->end);
+        verdict_log_index_line(l, key, l->end);
         l->end += (int64_t)n + 1;
     }
     free(text);

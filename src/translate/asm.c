@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static bool any_of(const struct toks *t, size_t i, const char *words)
+static bool asm_any_of(const struct toks *t, size_t i, const char *words)
 {
     for (const char *w = words; *w; w += strlen(w) + 1)
         if (tok_is(t, i, w))
@@ -11,18 +11,18 @@ static bool any_of(const struct toks *t, size_t i, const char *words)
     return false;
 }
 
-static bool opens(const struct toks *t, size_t i)
+static bool asm_opens(const struct toks *t, size_t i)
 {
-    return any_of(t, i, "(\0[\0{\0");
+    return asm_any_of(t, i, "(\0[\0{\0");
 }
 
 bool asm_find(const struct toks *t, const struct asm_mates *m, size_t i, struct asm_statement *a)
 {
     size_t k;
 
-    if (!any_of(t, i, "asm\0__asm__\0__asm\0"))
+    if (!asm_any_of(t, i, "asm\0__asm__\0__asm\0"))
         return false;
-    for (k = tok_next(t, i + 1); any_of(t, k, "volatile\0__volatile__\0inline\0goto\0"); k = tok_next(t, k + 1))
+    for (k = tok_next(t, i + 1); asm_any_of(t, k, "volatile\0__volatile__\0inline\0goto\0"); k = tok_next(t, k + 1))
         ;
     if (!tok_is(t, k, "(") || (a->close = m->close_of(m->ctx, k)) >= t->n)
         return false;
@@ -31,7 +31,7 @@ bool asm_find(const struct toks *t, const struct asm_mates *m, size_t i, struct 
     a->open = k;
     a->n_sections = 0;
     for (k = tok_next(t, k + 1); k < a->close; k = tok_next(t, k + 1)) {
-        if (opens(t, k) && (k = m->close_of(m->ctx, k)) >= t->n)
+        if (asm_opens(t, k) && (k = m->close_of(m->ctx, k)) >= t->n)
             return false;
         for (int c = tok_is(t, k, ":") ? 1 : tok_is(t, k, "::") ? 2 : 0; c > 0 && a->n_sections < 3; c--)
             a->section[a->n_sections++] = k + 1;
@@ -41,7 +41,7 @@ bool asm_find(const struct toks *t, const struct asm_mates *m, size_t i, struct 
     return true;
 }
 
-static void unescape(const char *p, size_t n, struct buf *out)
+static void asm_unescape(const char *p, size_t n, struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
         if (p[i] != '\\' || i + 1 == n) {
@@ -72,7 +72,7 @@ bool asm_text(const struct toks *t, const struct asm_statement *a, struct buf *o
 
             buf_add(out, open + 1, n - (size_t)(open + 1 - p) - d - 1);
         } else if (*p == '"') {
-            unescape(p + 1, n - 2, out);
+            asm_unescape(p + 1, n - 2, out);
         } else {
             return false;
         }
@@ -116,7 +116,7 @@ int asm_operands(const struct toks *t, const struct asm_mates *m, const struct a
     for (int s = 0; s < 2 && s < a->n_sections; s++) {
         if (s == 0 && a->n_sections > 1 && a->section[1] == a->section[0]) /* '::': no outputs */
             continue;
-        for (size_t k = tok_next(t, a->section[s]); k < a->close && !any_of(t, k, ":\0::\0");) {
+        for (size_t k = tok_next(t, a->section[s]); k < a->close && !asm_any_of(t, k, ":\0::\0");) {
             if (n == ASM_OPERANDS || !(k = asm_operand(t, m, k, &v[n])))
                 return -1;
             v[n++].out = s == 0;
@@ -128,7 +128,7 @@ int asm_operands(const struct toks *t, const struct asm_mates *m, const struct a
 }
 
 /* 'int f() asm("name")' is a name. */
-static bool is_label(const char *text)
+static bool asm_is_label(const char *text)
 {
     for (; *text; text++)
         if (!strchr("_.$", *text) && !(*text >= '0' && *text <= '9') && !((*text | 32) >= 'a' && (*text | 32) <= 'z'))
@@ -138,5 +138,5 @@ static bool is_label(const char *text)
 
 bool asm_is_code(const struct asm_statement *a, const char *text)
 {
-    return text[strspn(text, " \t\n;")] && !(!a->n_sections && is_label(text));
+    return text[strspn(text, " \t\n;")] && !(!a->n_sections && asm_is_label(text));
 }

@@ -3,7 +3,8 @@
  * Each token carries two bits, in which half it stays. The source is read as declarations of a scope (file, namespace,
  * class), each of which clears bits of its tokens and may leave a text to insert into the host's half: ';' for the body
  * of a device function, a stub for the body of a kernel. Emission copies what stays and keeps all line breaks.
- * Reading order: cuda_split at the end, scope(), read_decl(), then the rules by kind of declaration. */
+ * Reading order: cuda_split at the end, cuda_split_scope(), cuda_split_read_decl(), then the rules by kind of
+ * declaration. */
 #include "translate/cuda_split.h"
 
 #include <stdint.h>
@@ -23,7 +24,7 @@ struct insert {
     char *text;
 };
 
-struct splitter {
+struct cuda_split_splitter {
     struct toks t;
     uint32_t *mate; /* of ( [ { and their partners, or NONE */
     uint8_t *keep;
@@ -44,13 +45,13 @@ struct decl {
     bool templated, instantiates, global, device, host, constant, is_class, has_equals, is_function, is_scope;
 };
 
-static void decline(struct splitter *s, const char *why)
+static void cuda_split_decline(struct cuda_split_splitter *s, const char *why)
 {
     if (!s->why)
         s->why = why;
 }
 
-static bool any_of(const struct toks *t, size_t i, const char *words)
+static bool cuda_split_any_of(const struct toks *t, size_t i, const char *words)
 {
     for (const char *w = words; *w; w += strlen(w) + 1)
         if (tok_is(t, i, w))
@@ -58,31 +59,31 @@ static bool any_of(const struct toks *t, size_t i, const char *words)
     return false;
 }
 
-static bool is_ident(const struct splitter *s, size_t i)
+static bool cuda_split_is_ident(const struct cuda_split_splitter *s, size_t i)
 {
     return i < s->t.n && s->t.v[i].kind == TOK_IDENT;
 }
 
-static size_t before(const struct splitter *s, size_t i)
+static size_t cuda_split_before(const struct cuda_split_splitter *s, size_t i)
 {
     return i == 0 ? SIZE_MAX : tok_prev(&s->t, i - 1);
 }
 
 /* Next token that is neither blank nor part of a directive. */
-static size_t next_code(const struct splitter *s, size_t i)
+static size_t cuda_split_next_code(const struct cuda_split_splitter *s, size_t i)
 {
     while (i < s->t.n && (tok_blank(&s->t, i) || s->t.v[i].directive))
         i++;
     return i;
 }
 
-static void clear(struct splitter *s, size_t from, size_t to, uint8_t half)
+static void cuda_split_clear(struct cuda_split_splitter *s, size_t from, size_t to, uint8_t half)
 {
     for (size_t i = from; i < to; i++)
         s->keep[i] &= (uint8_t)~half;
 }
 
-static void insert(struct splitter *s, size_t at, const char *text)
+static void cuda_split_insert(struct cuda_split_splitter *s, size_t at, const char *text)
 {
     if (s->n_inserts == s->cap_inserts) {
         s->cap_inserts = s->cap_inserts ? 2 * s->cap_inserts : 32;
@@ -94,7 +95,7 @@ static void insert(struct splitter *s, size_t at, const char *text)
 /* ---- brackets and directives ---- */
 
 /* Pairs ( [ {; those of a directive among themselves. False if one stays open: conditionals around halves of blocks. */
-static bool pair_brackets(struct splitter *s)
+static bool cuda_split_pair_brackets(struct cuda_split_splitter *s)
 {
     const struct toks *t = &s->t;
     uint32_t *stack = xcalloc(t->n + 1, sizeof *stack);
@@ -127,17 +128,17 @@ static bool pair_brackets(struct splitter *s)
 }
 
 /* The word behind the '#' at token i, or t.n. */
-static size_t directive_word(const struct splitter *s, size_t i)
+static size_t cuda_split_directive_word(const struct cuda_split_splitter *s, size_t i)
 {
     return tok_next(&s->t, i + 1);
 }
 
-static bool starts_directive(const struct splitter *s, size_t i)
+static bool cuda_split_starts_directive(const struct cuda_split_splitter *s, size_t i)
 {
     return s->t.v[i].directive && tok_is(&s->t, i, "#") && (i == 0 || !s->t.v[i - 1].directive);
 }
 
-static size_t directive_end(const struct splitter *s, size_t i)
+static size_t cuda_split_directive_end(const struct cuda_split_splitter *s, size_t i)
 {
     while (i < s->t.n && s->t.v[i].directive)
         i++;
@@ -145,37 +146,37 @@ static size_t directive_end(const struct splitter *s, size_t i)
 }
 
 /* May the tokens go from one half? Conditionals must be whole, and nothing may be defined there that is used behind. */
-static void check_droppable(struct splitter *s, size_t from, size_t to)
+static void cuda_split_check_droppable(struct cuda_split_splitter *s, size_t from, size_t to)
 {
     int depth = 0;
 
     for (size_t i = from; i < to; i++) {
         size_t w;
 
-        if (!starts_directive(s, i))
+        if (!cuda_split_starts_directive(s, i))
             continue;
-        w = directive_word(s, i);
-        if (any_of(&s->t, w, "if\0ifdef\0ifndef\0"))
+        w = cuda_split_directive_word(s, i);
+        if (cuda_split_any_of(&s->t, w, "if\0ifdef\0ifndef\0"))
             depth++;
         else if (tok_is(&s->t, w, "endif"))
             depth--;
-        else if (any_of(&s->t, w, "define\0undef\0include\0"))
-            decline(s, "a macro or a header inside a function");
+        else if (cuda_split_any_of(&s->t, w, "define\0undef\0include\0"))
+            cuda_split_decline(s, "a macro or a header inside a function");
         if (depth < 0)
             break;
     }
     if (depth)
-        decline(s, "a conditional around part of a function");
+        cuda_split_decline(s, "a conditional around part of a function");
 }
 
-static void drop(struct splitter *s, size_t from, size_t to, uint8_t half)
+static void cuda_split_drop(struct cuda_split_splitter *s, size_t from, size_t to, uint8_t half)
 {
-    check_droppable(s, from, to);
-    clear(s, from, to, half);
+    cuda_split_check_droppable(s, from, to);
+    cuda_split_clear(s, from, to, half);
 }
 
 /* Headers that one half alone has a use for. */
-static uint8_t header_halves(const char *name, size_t n)
+static uint8_t cuda_split_header_halves(const char *name, size_t n)
 {
     static const char *const host[] = {"torch/", "ATen/", "c10/", "pybind11/", "torch_musa/csrc/core/",
         "mublas.h", "mublasLt.h", "mudnn.h",
@@ -202,7 +203,7 @@ static uint8_t header_halves(const char *name, size_t n)
     return HOST | DEVICE;
 }
 
-static void include(struct splitter *s, size_t from, size_t to)
+static void cuda_split_include(struct cuda_split_splitter *s, size_t from, size_t to)
 {
     const char *line = s->t.src + s->t.v[from].at, *open, *close;
     size_t n = (to < s->t.n ? s->t.v[to].at : s->t.n_src) - s->t.v[from].at;
@@ -213,34 +214,35 @@ static void include(struct splitter *s, size_t from, size_t to)
     for (close = open + 1; close < line + n && *close != '>' && *close != '"';)
         close++;
     if (close >= line + n) {
-        decline(s, "an #include that names no file");
+        cuda_split_decline(s, "an #include that names no file");
         return;
     }
-    halves = header_halves(open + 1, (size_t)(close - open - 1));
-    clear(s, from, to, (uint8_t)~halves & (HOST | DEVICE));
+    halves = cuda_split_header_halves(open + 1, (size_t)(close - open - 1));
+    cuda_split_clear(s, from, to, (uint8_t)~halves & (HOST | DEVICE));
 }
 
-static void directives(struct splitter *s)
+static void cuda_split_directives(struct cuda_split_splitter *s)
 {
     for (size_t i = 0; i < s->t.n; i++) {
         size_t w, end;
 
-        if (!starts_directive(s, i))
+        if (!cuda_split_starts_directive(s, i))
             continue;
-        w = directive_word(s, i);
-        end = directive_end(s, i);
+        w = cuda_split_directive_word(s, i);
+        end = cuda_split_directive_end(s, i);
         if (tok_is(&s->t, w, "include"))
-            include(s, i, end);
+            cuda_split_include(s, i, end);
         else if (tok_is(&s->t, w, "define"))
             for (size_t k = w; k < end; k++)
-                if (any_of(&s->t, k, "__global__\0__device__\0__host__\0__constant__\0__shared__\0template\0"))
-                    decline(s, "a macro with a declaration in it");
+                if (cuda_split_any_of(&s->t, k,
+                                      "__global__\0__device__\0__host__\0__constant__\0__shared__\0template\0"))
+                    cuda_split_decline(s, "a macro with a declaration in it");
         i = end - 1;
     }
 }
 
 /* What only one of the two compilers could answer. */
-static void refuse_words(struct splitter *s)
+static void cuda_split_refuse_words(struct cuda_split_splitter *s)
 {
     const struct toks *t = &s->t;
 
@@ -251,19 +253,19 @@ static void refuse_words(struct splitter *s)
         if (t->v[i].kind != TOK_IDENT)
             continue;
         if (n > 9 && (!memcmp(w, "__CUDACC", 8) || !memcmp(w, "__MUSACC", 8)))
-            decline(s, "asks which compiler reads it");
-        if (any_of(t, i, "__NVCC__\0__managed__\0__COUNTER__\0"))
-            decline(s, "needs nvcc itself");
+            cuda_split_decline(s, "asks which compiler reads it");
+        if (cuda_split_any_of(t, i, "__NVCC__\0__managed__\0__COUNTER__\0"))
+            cuda_split_decline(s, "needs nvcc itself");
         for (size_t k = 4; n > 10 && (!memcmp(w, "cuda", 4) || !memcmp(w, "musa", 4)) && k + 6 <= n; k++)
             if (!memcmp(w + k, "Symbol", 6))
-                decline(s, "reaches a device variable from the host");
+                cuda_split_decline(s, "reaches a device variable from the host");
     }
 }
 
 /* ---- reading a declaration ---- */
 
 /* Behind the '>' that closes the '<' at i, or t.n. */
-static size_t skip_angles(const struct splitter *s, size_t i)
+static size_t cuda_split_skip_angles(const struct cuda_split_splitter *s, size_t i)
 {
     int depth = 0;
 
@@ -285,22 +287,22 @@ static const char attributes[] =
                                  "noexcept\0explicit\0__block_size__\0__builtin_align__\0sizeof\0alignof\0__asm__\0"
                                  "asm\0";
 
-static void note_word(struct splitter *s, struct decl *d, size_t i)
+static void cuda_split_note_word(struct cuda_split_splitter *s, struct decl *d, size_t i)
 {
     const struct toks *t = &s->t;
 
     d->global |= tok_is(t, i, "__global__");
-    d->device |= any_of(t, i, "__device__\0__constant__\0__shared__\0");
+    d->device |= cuda_split_any_of(t, i, "__device__\0__constant__\0__shared__\0");
     d->host |= tok_is(t, i, "__host__");
-    d->constant |= any_of(t, i, "constexpr\0consteval\0");
-    if (d->params == NONE && any_of(t, i, "struct\0class\0union\0enum\0"))
+    d->constant |= cuda_split_any_of(t, i, "constexpr\0consteval\0");
+    if (d->params == NONE && cuda_split_any_of(t, i, "struct\0class\0union\0enum\0"))
         d->is_class = true;
     if (tok_is(t, i, "namespace"))
         d->is_scope = true;
 }
 
 /* 'operator' and its name: the last token of the name. */
-static size_t skip_operator(const struct splitter *s, size_t i)
+static size_t cuda_split_skip_operator(const struct cuda_split_splitter *s, size_t i)
 {
     size_t k = tok_next(&s->t, i + 1);
 
@@ -312,12 +314,12 @@ static size_t skip_operator(const struct splitter *s, size_t i)
 }
 
 /* The brace at i: does the declaration end behind it? *ret_next is set where reading goes on. */
-static bool brace(struct splitter *s, struct decl *d, size_t i, size_t *ret_next)
+static bool cuda_split_brace(struct cuda_split_splitter *s, struct decl *d, size_t i, size_t *ret_next)
 {
-    size_t last = before(s, i);
+    size_t last = cuda_split_before(s, i);
 
     *ret_next = (size_t)s->mate[i] + 1;
-    if (d->init != NONE && (is_ident(s, last) || tok_is(&s->t, last, ">")))
+    if (d->init != NONE && (cuda_split_is_ident(s, last) || tok_is(&s->t, last, ">")))
         return false; // x{1} among a constructor's initialisers
     if (d->is_scope || (tok_is(&s->t, d->start, "extern") && s->t.v[last].kind == TOK_STRING)) {
         d->is_scope = true;
@@ -335,7 +337,7 @@ static bool brace(struct splitter *s, struct decl *d, size_t i, size_t *ret_next
 }
 
 /* Reads the declaration that starts at token i of a scope that ends at to. */
-static void read_decl(struct splitter *s, size_t i, size_t to, bool in_class, struct decl *d)
+static void cuda_split_read_decl(struct cuda_split_splitter *s, size_t i, size_t to, bool in_class, struct decl *d)
 {
     const struct toks *t = &s->t;
 
@@ -344,24 +346,24 @@ static void read_decl(struct splitter *s, size_t i, size_t to, bool in_class, st
         size_t open = tok_next(t, i + 1);
         d->templated = tok_is(t, open, "<");
         d->instantiates = !d->templated;
-        i = d->head = d->templated ? next_code(s, skip_angles(s, open)) : open;
+        i = d->head = d->templated ? cuda_split_next_code(s, cuda_split_skip_angles(s, open)) : open;
     }
     while (i < to) {
         size_t next = i + 1;
 
-        note_word(s, d, i);
+        cuda_split_note_word(s, d, i);
         if (tok_is(t, i, "operator")) {
-            next = skip_operator(s, i) + 1;
+            next = cuda_split_skip_operator(s, i) + 1;
         } else if (tok_is(t, i, "=")) {
             d->has_equals = true;
         } else if (tok_is(t, i, "(")) {
-            if (d->params == NONE && !any_of(t, before(s, i), attributes) && !d->has_equals)
+            if (d->params == NONE && !cuda_split_any_of(t, cuda_split_before(s, i), attributes) && !d->has_equals)
                 d->params = i;
             next = (size_t)s->mate[i] + 1;
         } else if (tok_is(t, i, "[")) {
             next = (size_t)s->mate[i] + 1;
         } else if (tok_is(t, i, ":")) {
-            if (in_class && any_of(t, before(s, i), "public\0private\0protected\0")) {
+            if (in_class && cuda_split_any_of(t, cuda_split_before(s, i), "public\0private\0protected\0")) {
                 d->end = i + 1;
                 return;
             }
@@ -371,39 +373,41 @@ static void read_decl(struct splitter *s, size_t i, size_t to, bool in_class, st
             d->end = i + 1;
             return;
         } else if (tok_is(t, i, "{")) {
-            if (brace(s, d, i, &next)) {
+            if (cuda_split_brace(s, d, i, &next)) {
                 d->end = next;
                 return;
             }
         } else if (tok_is(t, i, "}") || tok_is(t, i, "#")) {
-            decline(s, "a declaration that does not end");
+            cuda_split_decline(s, "a declaration that does not end");
         }
-        i = next_code(s, next);
+        i = cuda_split_next_code(s, next);
     }
     d->end = to;
-    decline(s, "a declaration that does not end");
+    cuda_split_decline(s, "a declaration that does not end");
 }
 
 /* Names that only the host's headers declare. */
-static bool names_host(const struct splitter *s, size_t from, size_t to)
+static bool cuda_split_names_host(const struct cuda_split_splitter *s, size_t from, size_t to)
 {
     const struct toks *t = &s->t;
 
     for (size_t i = from; i < to; i++) {
-        bool scope = is_ident(s, i) && tok_is(t, tok_next(t, i + 1), "::");
+        bool scope = cuda_split_is_ident(s, i) && tok_is(t, tok_next(t, i + 1), "::");
         size_t name;
 
-        if (any_of(t, i, "torch\0c10\0pybind11\0cublasHandle_t\0cudnnHandle_t\0PYBIND11_MODULE\0TORCH_LIBRARY\0"))
+        if (cuda_split_any_of(t, i, "torch\0c10\0pybind11\0cublasHandle_t\0cudnnHandle_t\0PYBIND11_MODULE\0"
+                                    "TORCH_LIBRARY\0"))
             return true;
-        if (scope && any_of(t, i, "at\0py\0"))
+        if (scope && cuda_split_any_of(t, i, "at\0py\0"))
             return true;
         if (!scope || !tok_is(t, i, "std"))
             continue;
         name = tok_next(t, tok_next(t, i + 1) + 1);
-        if (any_of(t, name,
+        if (cuda_split_any_of(t, name,
             "vector\0string\0map\0unordered_map\0optional\0tuple\0function\0ostream\0shared_ptr\0unique_ptr\0"
-                            "mutex\0once_flag\0runtime_error\0set\0string_view\0stringstream\0cout\0cerr\0deque\0"
-                            "list\0"))
+                                       "mutex\0once_flag\0runtime_error\0set\0string_view\0stringstream\0cout\0cerr\0"
+                                       "deque\0"
+                                       "list\0"))
             return true;
     }
     return false;
@@ -412,34 +416,36 @@ static bool names_host(const struct splitter *s, size_t from, size_t to)
 /* ---- kernels ---- */
 
 /* Name of a parameter (of a function or a template) in [from, to): its last word, before '=' or '['. */
-static bool add_param_name(const struct splitter *s, size_t from, size_t to, const char *with, struct buf *out)
+static bool cuda_split_add_param_name(const struct cuda_split_splitter *s, size_t from, size_t to, const char *with,
+                                      struct buf *out)
 {
     const struct toks *t = &s->t;
     size_t name = NONE, words = 0;
     bool pack = false;
 
-    for (size_t i = from; i < to && !any_of(t, i, "=\0[\0"); i++) {
+    for (size_t i = from; i < to && !cuda_split_any_of(t, i, "=\0[\0"); i++) {
         if (tok_is(t, i, "(") || tok_is(t, i, "{"))
             return false;
-        if (is_ident(s, i)) {
+        if (cuda_split_is_ident(s, i)) {
             name = i;
             words++;
         } else if (tok_is(t, i, ".")) {
             pack = true;
-        } else if (any_of(t, i, "*\0&\0>\0")) {
+        } else if (cuda_split_any_of(t, i, "*\0&\0>\0")) {
             name = NONE;
         }
     }
-    if (name == NONE || words + (size_t)(name > from && tok_is(t, before(s, name), ">")) < 2)
+    if (name == NONE || words + (size_t)(name > from && tok_is(t, cuda_split_before(s, name), ">")) < 2)
         return false;
-    if (!tok_is(t, before(s, name), ".") && tok_is(t, before(s, name), "::"))
+    if (!tok_is(t, cuda_split_before(s, name), ".") && tok_is(t, cuda_split_before(s, name), "::"))
         return false;
     buf_addf(out, "%s%.*s%s, ", with, (int)t->v[name].n, t->src + t->v[name].at, pack ? "..." : "");
     return true;
 }
 
 /* Names of the parameters between from and to, each followed by ", ". */
-static bool add_param_names(const struct splitter *s, size_t from, size_t to, const char *with, struct buf *out)
+static bool cuda_split_add_param_names(const struct cuda_split_splitter *s, size_t from, size_t to, const char *with,
+                                       struct buf *out)
 {
     const struct toks *t = &s->t;
     size_t start = tok_next(t, from);
@@ -455,7 +461,7 @@ static bool add_param_names(const struct splitter *s, size_t from, size_t to, co
         else if (i < to && tok_is(t, i, ">"))
             angles--;
         else if (i == to || (tok_is(t, i, ",") && angles == 0)) {
-            if (!add_param_name(s, start, i, with, out))
+            if (!cuda_split_add_param_name(s, start, i, with, out))
                 return false;
             start = i + 1;
         }
@@ -464,7 +470,7 @@ static bool add_param_names(const struct splitter *s, size_t from, size_t to, co
 }
 
 /* Is the word among those of "a, b, "? */
-static bool lists(const char *list, const char *word, size_t n)
+static bool cuda_split_lists(const char *list, const char *word, size_t n)
 {
     for (const char *at = list; *at; at += strcspn(at, ", "), at += strspn(at, ", "))
         if (strcspn(at, ", ") == n && !memcmp(at, word, n))
@@ -473,7 +479,7 @@ static bool lists(const char *list, const char *word, size_t n)
 }
 
 /* What nvcc's stub does: the address by which the runtime knows the kernel, and the arguments. */
-static void stub(struct splitter *s, const struct decl *d, size_t name)
+static void cuda_split_stub(struct cuda_split_splitter *s, const struct decl *d, size_t name)
 {
     const struct toks *t = &s->t;
     size_t params;
@@ -484,128 +490,130 @@ static void stub(struct splitter *s, const struct decl *d, size_t name)
     if (d->templated) {
         size_t open = tok_next(t, d->start + 1);
         buf_addc(&b, '<');
-        if (!add_param_names(s, open + 1, before(s, skip_angles(s, open)), "", &b))
-            decline(s, "a kernel's template parameter without a name");
+        if (!cuda_split_add_param_names(s, open + 1, cuda_split_before(s, cuda_split_skip_angles(s, open)), "", &b))
+            cuda_split_decline(s, "a kernel's template parameter without a name");
         b.n -= b.n > 1 && b.p[b.n - 2] == ',' ? 2 : 0;
         b.p[b.n] = 0;
         buf_addc(&b, '>');
     }
     buf_adds(&b, "), (");
     params = b.n;
-    if (!add_param_names(s, d->params + 1, s->mate[d->params], "", &b))
-        decline(s, "a kernel's parameter without a name");
-    if (b.p && lists(b.p + params, t->src + t->v[name].at, t->v[name].n))
-        decline(s, "a kernel's parameter of the kernel's name");
+    if (!cuda_split_add_param_names(s, d->params + 1, s->mate[d->params], "", &b))
+        cuda_split_decline(s, "a kernel's parameter without a name");
+    if (b.p && cuda_split_lists(b.p + params, t->src + t->v[name].at, t->v[name].n))
+        cuda_split_decline(s, "a kernel's parameter of the kernel's name");
     b.n -= b.n > 1 && b.p[b.n - 2] == ',' ? 2 : 0;
     b.p[b.n] = 0;
     buf_adds(&b, ")); }");
     if (b.cut)
-        decline(s, "a kernel with endless parameters");
-    insert(s, d->body, b.p);
+        cuda_split_decline(s, "a kernel with endless parameters");
+    cuda_split_insert(s, d->body, b.p);
     buf_free(&b);
 }
 
-static void kernel(struct splitter *s, const struct decl *d)
+static void cuda_split_kernel(struct cuda_split_splitter *s, const struct decl *d)
 {
     const struct toks *t = &s->t;
-    size_t name = d->params == NONE ? SIZE_MAX : before(s, d->params);
+    size_t name = d->params == NONE ? SIZE_MAX : cuda_split_before(s, d->params);
 
-    if (name == SIZE_MAX || !is_ident(s, name) || tok_is(t, before(s, name), "::") || d->instantiates || d->device ||
+    if (name == SIZE_MAX || !cuda_split_is_ident(s, name) || tok_is(t, cuda_split_before(s, name), "::") ||
+        d->instantiates || d->device ||
         d->host) {
-        decline(s, "a kernel whose name is not a plain word");
+        cuda_split_decline(s, "a kernel whose name is not a plain word");
         return;
     }
     for (size_t i = d->head; i < d->params; i++)
         if (tok_is(t, i, "static")) // one unit on each side: outside linkage is the same thing, and both spell it alike
             s->keep[i] = 0;
     if (tok_is(t, d->head, "template"))
-        decline(s, "a template of templates");
+        cuda_split_decline(s, "a template of templates");
     if (d->templated && d->is_function)
         buf_addf(s->templates, "%s%.*s", s->templates->n ? "|" : "", (int)t->v[name].n, t->src + t->v[name].at);
     if (d->is_function) {
-        stub(s, d, name);
-        drop(s, d->body, (size_t)s->mate[d->body] + 1, HOST);
+        cuda_split_stub(s, d, name);
+        cuda_split_drop(s, d->body, (size_t)s->mate[d->body] + 1, HOST);
     }
 }
 
 /* ---- other declarations ---- */
 
-static void device_function(struct splitter *s, const struct decl *d)
+static void cuda_split_device_function(struct cuda_split_splitter *s, const struct decl *d)
 {
-    size_t cut = d->init != NONE ? d->init : d->body, name = before(s, d->params);
+    size_t cut = d->init != NONE ? d->init : d->body, name = cuda_split_before(s, d->params);
 
     if (d->constant)
         return;
-    if (name != SIZE_MAX && tok_is(&s->t, before(s, name), "::")) { // a member's definition outside: no declaration
-        drop(s, d->start, d->end, HOST);
+    // a member's definition outside: no declaration
+    if (name != SIZE_MAX && tok_is(&s->t, cuda_split_before(s, name), "::")) {
+        cuda_split_drop(s, d->start, d->end, HOST);
         return;
     }
-    drop(s, cut, d->end, HOST);
-    insert(s, cut, ";");
+    cuda_split_drop(s, cut, d->end, HOST);
+    cuda_split_insert(s, cut, ";");
 }
 
-static void host_function(struct splitter *s, const struct decl *d)
+static void cuda_split_host_function(struct cuda_split_splitter *s, const struct decl *d)
 {
     for (size_t i = d->body; i < d->end; i++)
-        if (any_of(&s->t, i, "__device__\0__global__\0__host__\0"))
-            decline(s, "device code inside a function of the host");
+        if (cuda_split_any_of(&s->t, i, "__device__\0__global__\0__host__\0"))
+            cuda_split_decline(s, "device code inside a function of the host");
     if (!d->constant)
-        drop(s, d->start, d->end, DEVICE);
+        cuda_split_drop(s, d->start, d->end, DEVICE);
 }
 
-static void scope(struct splitter *s, size_t from, size_t to, bool in_class);
+static void cuda_split_scope(struct cuda_split_splitter *s, size_t from, size_t to, bool in_class);
 
-static void other(struct splitter *s, const struct decl *d, bool in_class)
+static void cuda_split_other(struct cuda_split_splitter *s, const struct decl *d, bool in_class)
 {
     if (d->instantiates)
-        decline(s, "an explicit instantiation");
+        cuda_split_decline(s, "an explicit instantiation");
     else if (d->global)
-        kernel(s, d);
-    else if (!in_class && !d->device && names_host(s, d->start, d->end))
-        drop(s, d->start, d->end, DEVICE);
+        cuda_split_kernel(s, d);
+    else if (!in_class && !d->device && cuda_split_names_host(s, d->start, d->end))
+        cuda_split_drop(s, d->start, d->end, DEVICE);
     else if (d->is_class && d->body != NONE && !tok_is(&s->t, d->head, "enum"))
-        scope(s, d->body + 1, s->mate[d->body], true);
+        cuda_split_scope(s, d->body + 1, s->mate[d->body], true);
 }
 
 /* What is inside 'namespace {' is spelled differently by the two compilers. */
-static void open_scope(struct splitter *s, const struct decl *d)
+static void cuda_split_open_scope(struct cuda_split_splitter *s, const struct decl *d)
 {
     if (tok_is(&s->t, d->start, "namespace") && tok_next(&s->t, d->start + 1) == d->body)
-        decline(s, "an unnamed namespace");
-    scope(s, d->body + 1, s->mate[d->body], false);
+        cuda_split_decline(s, "an unnamed namespace");
+    cuda_split_scope(s, d->body + 1, s->mate[d->body], false);
 }
 
-static void scope(struct splitter *s, size_t from, size_t to, bool in_class)
+static void cuda_split_scope(struct cuda_split_splitter *s, size_t from, size_t to, bool in_class)
 {
     struct decl d;
 
     if (++s->depth > MAX_DEPTH)
-        decline(s, "scopes too deep");
-    for (size_t i = next_code(s, from); i < to && !s->why; i = next_code(s, d.end)) {
+        cuda_split_decline(s, "scopes too deep");
+    for (size_t i = cuda_split_next_code(s, from); i < to && !s->why; i = cuda_split_next_code(s, d.end)) {
         if (tok_is(&s->t, i, ";")) {
             d.end = i + 1;
             continue;
         }
-        read_decl(s, i, to, in_class, &d);
+        cuda_split_read_decl(s, i, to, in_class, &d);
         if (s->why)
             return;
         if (d.is_scope && d.body != NONE)
-            open_scope(s, &d);
+            cuda_split_open_scope(s, &d);
         else if (d.is_function && d.global)
-            kernel(s, &d);
+            cuda_split_kernel(s, &d);
         else if (d.is_function && d.device && !d.host)
-            device_function(s, &d);
+            cuda_split_device_function(s, &d);
         else if (d.is_function && !d.device && !in_class)
-            host_function(s, &d);
+            cuda_split_host_function(s, &d);
         else if (!d.is_function)
-            other(s, &d, in_class);
+            cuda_split_other(s, &d, in_class);
     }
     s->depth--;
 }
 
 /* ---- writing ---- */
 
-static void emit(struct splitter *s, uint8_t half, struct buf *out)
+static void cuda_split_emit(struct cuda_split_splitter *s, uint8_t half, struct buf *out)
 {
     const struct toks *t = &s->t;
     size_t k = 0;
@@ -625,21 +633,21 @@ static void emit(struct splitter *s, uint8_t half, struct buf *out)
     }
 }
 
-static void emit_both(struct splitter *s, const char *filename, struct cuda_split *out)
+static void cuda_split_emit_both(struct cuda_split_splitter *s, const char *filename, struct cuda_split *out)
 {
     struct buf host;
 
     buf_init(&host, out->host.max);
-    emit(s, HOST, &host);
-    emit(s, DEVICE, &out->device);
+    cuda_split_emit(s, HOST, &host);
+    cuda_split_emit(s, DEVICE, &out->device);
     if (host.cut || out->device.cut || simt_rewrite_launches(host.p, host.n, filename, &out->host, NULL) < 0)
-        decline(s, "too long");
+        cuda_split_decline(s, "too long");
     buf_free(&host);
 }
 
 bool cuda_split(const char *src, size_t n, const char *filename, struct cuda_split *out, const char **ret_why)
 {
-    struct splitter s = {.templates = &out->templates};
+    struct cuda_split_splitter s = {.templates = &out->templates};
 
     if (n >= NONE || memchr(src, 0, n)) {
         *ret_why = "too long";
@@ -649,15 +657,15 @@ bool cuda_split(const char *src, size_t n, const char *filename, struct cuda_spl
     s.mate = xcalloc(s.t.n + 1, sizeof *s.mate);
     s.keep = xcalloc(s.t.n + 1, 1);
     memset(s.keep, HOST | DEVICE, s.t.n);
-    if (!pair_brackets(&s))
-        decline(&s, "brackets that do not pair");
-    refuse_words(&s);
+    if (!cuda_split_pair_brackets(&s))
+        cuda_split_decline(&s, "brackets that do not pair");
+    cuda_split_refuse_words(&s);
     if (!s.why)
-        directives(&s);
+        cuda_split_directives(&s);
     if (!s.why)
-        scope(&s, 0, s.t.n, false);
+        cuda_split_scope(&s, 0, s.t.n, false);
     if (!s.why)
-        emit_both(&s, filename, out);
+        cuda_split_emit_both(&s, filename, out);
     for (size_t i = 0; i < s.n_inserts; i++)
         free(s.inserts[i].text);
     free(s.inserts);

@@ -13,117 +13,117 @@ struct scan {
     size_t n;
 };
 
-static char at(const struct scan *c, size_t i)
+static char lexer_at(const struct scan *c, size_t i)
 {
     return i < c->n ? c->s[i] : 0;
 }
 
-static bool ident_start(char ch)
+static bool lexer_ident_start(char ch)
 {
     return isalpha((unsigned char)ch) || ch == '_' || ch == '$' || (unsigned char)ch >= 0x80;
 }
 
-static bool ident_part(char ch)
+static bool lexer_ident_part(char ch)
 {
-    return ident_start(ch) || isdigit((unsigned char)ch);
+    return lexer_ident_start(ch) || isdigit((unsigned char)ch);
 }
 
 /* "\\\n" or "\\\r\n": its length, else 0. */
-static size_t continuation(const struct scan *c, size_t i)
+static size_t lexer_continuation(const struct scan *c, size_t i)
 {
-    if (at(c, i) != '\\')
+    if (lexer_at(c, i) != '\\')
         return 0;
-    if (at(c, i + 1) == '\n')
+    if (lexer_at(c, i + 1) == '\n')
         return 2;
-    return at(c, i + 1) == '\r' && at(c, i + 2) == '\n' ? 3 : 0;
+    return lexer_at(c, i + 1) == '\r' && lexer_at(c, i + 2) == '\n' ? 3 : 0;
 }
 
-static size_t end_of_space(const struct scan *c, size_t i)
+static size_t lexer_end_of_space(const struct scan *c, size_t i)
 {
     size_t k;
 
     while (i < c->n)
-        if (at(c, i) != '\n' && isspace((unsigned char)at(c, i)))
+        if (lexer_at(c, i) != '\n' && isspace((unsigned char)lexer_at(c, i)))
             i++;
-        else if ((k = continuation(c, i)) > 0)
+        else if ((k = lexer_continuation(c, i)) > 0)
             i += k;
         else
             break;
     return i;
 }
 
-static size_t end_of_line_comment(const struct scan *c, size_t i)
+static size_t lexer_end_of_line_comment(const struct scan *c, size_t i)
 {
     size_t k;
 
-    while (i < c->n && at(c, i) != '\n')
-        i += (k = continuation(c, i)) > 0 ? k : 1;
+    while (i < c->n && lexer_at(c, i) != '\n')
+        i += (k = lexer_continuation(c, i)) > 0 ? k : 1;
     return i;
 }
 
-static size_t end_of_block_comment(const struct scan *c, size_t i)
+static size_t lexer_end_of_block_comment(const struct scan *c, size_t i)
 {
     for (i += 2; i < c->n; i++)
-        if (at(c, i) == '*' && at(c, i + 1) == '/')
+        if (lexer_at(c, i) == '*' && lexer_at(c, i + 1) == '/')
             return i + 2;
     return c->n;
 }
 
-static size_t end_of_ident(const struct scan *c, size_t i)
+static size_t lexer_end_of_ident(const struct scan *c, size_t i)
 {
-    while (i < c->n && ident_part(at(c, i)))
+    while (i < c->n && lexer_ident_part(lexer_at(c, i)))
         i++;
     return i;
 }
 
 /* A preprocessing number: digits, letters, '.', digit separators and signed exponents. */
-static size_t end_of_number(const struct scan *c, size_t i)
+static size_t lexer_end_of_number(const struct scan *c, size_t i)
 {
     for (i++; i < c->n; i++) {
-        char ch = at(c, i), prev = at(c, i - 1);
+        char ch = lexer_at(c, i), prev = lexer_at(c, i - 1);
         bool sign = (ch == '+' || ch == '-') && strchr("eEpP", prev);
-        bool separator = ch == '\'' && ident_part(at(c, i + 1));
+        bool separator = ch == '\'' && lexer_ident_part(lexer_at(c, i + 1));
 
-        if (!(ident_part(ch) || ch == '.' || sign || separator))
+        if (!(lexer_ident_part(ch) || ch == '.' || sign || separator))
             break;
     }
     return i;
 }
 
 /* From the opening quote to behind the closing one, or to the end of the line when there is none. */
-static size_t end_of_quoted(const struct scan *c, size_t i)
+static size_t lexer_end_of_quoted(const struct scan *c, size_t i)
 {
-    char quote = at(c, i);
+    char quote = lexer_at(c, i);
     size_t k;
 
-    for (i++; i < c->n && at(c, i) != '\n'; i++) {
-        if (at(c, i) == quote)
+    for (i++; i < c->n && lexer_at(c, i) != '\n'; i++) {
+        if (lexer_at(c, i) == quote)
             return i + 1;
-        if ((k = continuation(c, i)) > 0)
+        if ((k = lexer_continuation(c, i)) > 0)
             i += k - 1;
-        else if (at(c, i) == '\\' && i + 1 < c->n && at(c, i + 1) != '\n')
+        else if (lexer_at(c, i) == '\\' && i + 1 < c->n && lexer_at(c, i + 1) != '\n')
             i++;
     }
     return i;
 }
 
 /* R"delim( ... )delim", i at the quote. A malformed prefix is lexed as an ordinary string. */
-static size_t end_of_raw(const struct scan *c, size_t i)
+static size_t lexer_end_of_raw(const struct scan *c, size_t i)
 {
     size_t d = i + 1, nd;
 
-    while (d < c->n && d - i <= 17 && at(c, d) != '(' && !strchr(" )\\\t\n\"", at(c, d)))
+    while (d < c->n && d - i <= 17 && lexer_at(c, d) != '(' && !strchr(" )\\\t\n\"", lexer_at(c, d)))
         d++;
-    if (at(c, d) != '(')
-        return end_of_quoted(c, i);
+    if (lexer_at(c, d) != '(')
+        return lexer_end_of_quoted(c, i);
     nd = d - i - 1;
     for (size_t k = d + 1; k + nd + 1 < c->n; k++)
-        if (at(c, k) == ')' && at(c, k + 1 + nd) == '"' && !memcmp(c->s + k + 1, c->s + i + 1, nd))
+        if (lexer_at(c, k) == ')' && lexer_at(c, k + 1 + nd) == '"' && !memcmp(c->s + k + 1, c->s + i + 1, nd))
             return k + nd + 2;
     return c->n;
 }
 
-static bool prefix_is(const struct scan *c, size_t i, size_t n, const char *words)
+static bool lexer_prefix_is(const struct scan *c, size_t i, size_t n, const char *words)
 {
     for (const char *w = words; *w; w += strlen(w) + 1)
         if (strlen(w) == n && !memcmp(c->s + i, w, n))
@@ -131,60 +131,60 @@ static bool prefix_is(const struct scan *c, size_t i, size_t n, const char *word
     return false;
 }
 
-static size_t ident_or_literal(const struct scan *c, size_t i, enum tok_kind *kind)
+static size_t lexer_ident_or_literal(const struct scan *c, size_t i, enum tok_kind *kind)
 {
-    size_t end = end_of_ident(c, i);
+    size_t end = lexer_end_of_ident(c, i);
 
     *kind = TOK_IDENT;
-    if (at(c, end) == '"' && prefix_is(c, i, end - i, "R\0LR\0uR\0UR\0u8R\0")) {
+    if (lexer_at(c, end) == '"' && lexer_prefix_is(c, i, end - i, "R\0LR\0uR\0UR\0u8R\0")) {
         *kind = TOK_STRING;
-        return end_of_raw(c, end);
+        return lexer_end_of_raw(c, end);
     }
-    if ((at(c, end) == '"' || at(c, end) == '\'') && prefix_is(c, i, end - i, "L\0u\0U\0u8\0")) {
-        *kind = at(c, end) == '"' ? TOK_STRING : TOK_CHAR;
-        return end_of_quoted(c, end);
+    if ((lexer_at(c, end) == '"' || lexer_at(c, end) == '\'') && lexer_prefix_is(c, i, end - i, "L\0u\0U\0u8\0")) {
+        *kind = lexer_at(c, end) == '"' ? TOK_STRING : TOK_CHAR;
+        return lexer_end_of_quoted(c, end);
     }
     return end;
 }
 
-static size_t punct(const struct scan *c, size_t i)
+static size_t lexer_punct(const struct scan *c, size_t i)
 {
-    char a = at(c, i), b = at(c, i + 1);
+    char a = lexer_at(c, i), b = lexer_at(c, i + 1);
 
     return (a == ':' && b == ':') || (a == '-' && b == '>') ? i + 2 : i + 1;
 }
 
-static size_t one_token(const struct scan *c, size_t i, enum tok_kind *kind)
+static size_t lexer_one_token(const struct scan *c, size_t i, enum tok_kind *kind)
 {
-    char ch = at(c, i), next = at(c, i + 1);
+    char ch = lexer_at(c, i), next = lexer_at(c, i + 1);
 
     if (ch == '\n') {
         *kind = TOK_NEWLINE;
         return i + 1;
     }
-    if (isspace((unsigned char)ch) || continuation(c, i)) {
+    if (isspace((unsigned char)ch) || lexer_continuation(c, i)) {
         *kind = TOK_SPACE;
-        return end_of_space(c, i);
+        return lexer_end_of_space(c, i);
     }
     if (ch == '/' && (next == '/' || next == '*')) {
         *kind = TOK_COMMENT;
-        return next == '/' ? end_of_line_comment(c, i) : end_of_block_comment(c, i);
+        return next == '/' ? lexer_end_of_line_comment(c, i) : lexer_end_of_block_comment(c, i);
     }
-    if (ident_start(ch))
-        return ident_or_literal(c, i, kind);
+    if (lexer_ident_start(ch))
+        return lexer_ident_or_literal(c, i, kind);
     if (isdigit((unsigned char)ch) || (ch == '.' && isdigit((unsigned char)next))) {
         *kind = TOK_NUMBER;
-        return end_of_number(c, i);
+        return lexer_end_of_number(c, i);
     }
     if (ch == '"' || ch == '\'') {
         *kind = ch == '"' ? TOK_STRING : TOK_CHAR;
-        return end_of_quoted(c, i);
+        return lexer_end_of_quoted(c, i);
     }
     *kind = TOK_PUNCT;
-    return punct(c, i);
+    return lexer_punct(c, i);
 }
 
-static uint32_t lines_in(const char *s, size_t n)
+static uint32_t lexer_lines_in(const char *s, size_t n)
 {
     uint32_t lines = 0;
 
@@ -193,7 +193,7 @@ static uint32_t lines_in(const char *s, size_t n)
     return lines;
 }
 
-static struct tok *push(struct toks *t, size_t *cap)
+static struct tok *lexer_push(struct toks *t, size_t *cap)
 {
     if (t->n + 1 >= *cap) {
         *cap = *cap ? *cap * 2 : 256;
@@ -211,12 +211,12 @@ void lex(const char *src, size_t n, struct toks *ret)
     bool fresh = true, directive = false; /* fresh: only blanks so far on this line */
 
     while (i < n) {
-        struct tok *k = push(&t, &cap);
+        struct tok *k = lexer_push(&t, &cap);
         size_t end;
 
         k->at = i;
         k->line = line;
-        end = one_token(&c, i, &k->kind);
+        end = lexer_one_token(&c, i, &k->kind);
         k->n = end - i;
         if (fresh && k->kind == TOK_PUNCT && src[i] == '#')
             directive = true;
@@ -225,11 +225,11 @@ void lex(const char *src, size_t n, struct toks *ret)
             fresh = true, directive = false;
         else if (k->kind != TOK_SPACE && k->kind != TOK_COMMENT)
             fresh = false;
-        line += lines_in(src + i, k->n);
+        line += lexer_lines_in(src + i, k->n);
         i = end;
         t.n++;
     }
-    *push(&t, &cap) = (struct tok){TOK_END, line, n, 0, false};
+    *lexer_push(&t, &cap) = (struct tok){TOK_END, line, n, 0, false};
     *ret = t;
 }
 

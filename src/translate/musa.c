@@ -26,7 +26,7 @@ void musa_names_free(struct musa_names *names)
     memset(names, 0, sizeof *names);
 }
 
-static int by_place(const void *a, const void *b)
+static int musa_by_place(const void *a, const void *b)
 {
     const struct musa_edit *x = a, *y = b;
 
@@ -35,12 +35,12 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Edits never overlap: each token has one pass that may change it. One that would is dropped. */
-static void apply(struct musa_work *w)
+static void musa_apply(struct musa_work *w)
 {
     size_t at = 0;
 
     if (w->n_edits)
-        qsort(w->edits, w->n_edits, sizeof *w->edits, by_place);
+        qsort(w->edits, w->n_edits, sizeof *w->edits, musa_by_place);
     for (size_t i = 0; i < w->n_edits; i++) {
         const struct musa_edit *e = &w->edits[i];
         if (e->at < at)
@@ -53,7 +53,7 @@ static void apply(struct musa_work *w)
     buf_add(&w->ret->out, w->src + at, w->n - at);
 }
 
-static int by_line(const void *a, const void *b)
+static int musa_by_line(const void *a, const void *b)
 {
     const struct musa_note *x = a, *y = b;
 
@@ -84,9 +84,9 @@ int musa_translate(const char *src, size_t n, const struct musa_options *o, stru
     else
         musa_cxx(&w, &whole);
     if (!ret->refused || o->partial)
-        apply(&w);
+        musa_apply(&w);
     if (ret->n_notes)
-        qsort(ret->notes, ret->n_notes, sizeof *ret->notes, by_line);
+        qsort(ret->notes, ret->n_notes, sizeof *ret->notes, musa_by_line);
     free(w.edits);
     musa_names_free(&w.own);
     arena_free(&w.arena);

@@ -17,7 +17,7 @@ struct aliases {
     size_t n, cap;
 };
 
-static char *musa_name(struct aliases *a, const char *s, size_t n)
+static char *musa_alias_name(struct aliases *a, const char *s, size_t n)
 {
     const struct musa_row *r = musa_row_find(ROW_NAME, s, n, false);
     const struct musa_prefix *p;
@@ -35,9 +35,9 @@ static char *musa_name(struct aliases *a, const char *s, size_t n)
     return out;
 }
 
-static void add(struct aliases *a, const char *s, size_t n, bool call)
+static void musa_alias_add(struct aliases *a, const char *s, size_t n, bool call)
 {
-    char *musa = musa_name(a, s, n);
+    char *musa = musa_alias_name(a, s, n);
 
     if (!musa)
         return;
@@ -48,7 +48,7 @@ static void add(struct aliases *a, const char *s, size_t n, bool call)
     a->v[a->n++] = (struct alias){musa, arena_strndup(&a->arena, s, n), call};
 }
 
-static int by_name(const void *x, const void *y)
+static int musa_alias_by_name(const void *x, const void *y)
 {
     const struct alias *a = x, *b = y;
     int c = strcmp(a->musa, b->musa);
@@ -56,13 +56,13 @@ static int by_name(const void *x, const void *y)
     return c ? c : b->call - a->call;
 }
 
-static void collect(struct aliases *a, const struct toks *k)
+static void musa_alias_collect(struct aliases *a, const struct toks *k)
 {
     for (size_t i = 0; i < k->n; i++) {
         const struct tok *v = &k->v[i];
         bool call = v->directive && tok_is(k, i + 1, "(") && tok_is(k, i + 2, ".");
         if (v->kind == TOK_IDENT)
-            add(a, k->src + v->at, v->n, call);
+            musa_alias_add(a, k->src + v->at, v->n, call);
     }
 }
 
@@ -72,9 +72,9 @@ void musa_aliases(const char *text, size_t n, struct buf *out)
     struct toks k;
 
     lex(text, n, &k);
-    collect(&a, &k);
+    musa_alias_collect(&a, &k);
     if (a.n)
-        qsort(a.v, a.n, sizeof *a.v, by_name);
+        qsort(a.v, a.n, sizeof *a.v, musa_alias_by_name);
     for (size_t i = 0; i < a.n; i++) {
         if (i && !strcmp(a.v[i].musa, a.v[i - 1].musa))
             continue;

@@ -1,6 +1,6 @@
 /* musa_cxx.c - one C++ text: names by rows and prefixes, includes, guards by what they mean,
     and what has no counterpart.
- * Reading order: musa_cxx at the end, token(), name(). */
+ * Reading order: musa_cxx at the end, token(), musa_cxx_name(). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct cxx {
     bool keep; /* some of it cannot: all of it stays, for a hand that finishes the file */
 };
 
-static bool any_of(const struct toks *k, size_t i, const char *words)
+static bool musa_cxx_any_of(const struct toks *k, size_t i, const char *words)
 {
     for (const char *w = words; *w; w += strlen(w) + 1)
         if (tok_is(k, i, w))
@@ -25,29 +25,30 @@ static bool any_of(const struct toks *k, size_t i, const char *words)
     return false;
 }
 
-static bool ident(const struct toks *k, size_t i)
+static bool musa_cxx_ident(const struct toks *k, size_t i)
 {
     return i < k->n && k->v[i].kind == TOK_IDENT;
 }
 
-static size_t before(const struct toks *k, size_t i)
+static size_t musa_cxx_before(const struct toks *k, size_t i)
 {
     return i == 0 ? SIZE_MAX : tok_prev(k, i - 1);
 }
 
-static size_t after(const struct toks *k, size_t i)
+static size_t musa_cxx_after(const struct toks *k, size_t i)
 {
     return tok_next(k, i + 1);
 }
 
-static const char *word(const struct cxx *c, size_t i)
+static const char *musa_cxx_word(const struct cxx *c, size_t i)
 {
     return c->k.src + c->k.v[i].at;
 }
 
-static void refuse(struct cxx *c, size_t i, const struct musa_lack *l)
+static void musa_cxx_refuse(struct cxx *c, size_t i, const struct musa_lack *l)
 {
-    musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, l->rule, '-', "'%.*s': %s", (int)c->k.v[i].n, word(c, i), l->why);
+    musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, l->rule, '-', "'%.*s': %s", (int)c->k.v[i].n, musa_cxx_word(c, i),
+              l->why);
 }
 
 /* ---- names that the text declares itself ---- */
@@ -59,35 +60,36 @@ static const char no_types[] =
     "__forceinline__\0__inline__\0thread_local\0mutable\0public\0private\0";
 
 /* 'type name' followed by what can follow a name in its declaration. */
-static bool declared_at(const struct toks *k, size_t i)
+static bool musa_cxx_declared_at(const struct toks *k, size_t i)
 {
-    size_t p = before(k, i), n = after(k, i);
+    size_t p = musa_cxx_before(k, i), n = musa_cxx_after(k, i);
 
     if (p == SIZE_MAX)
         return false;
-    if (any_of(k, p, "struct\0class\0enum\0union\0"))
-        return any_of(k, n, "{\0:\0");
-    if (any_of(k, p, "using\0"))
+    if (musa_cxx_any_of(k, p, "struct\0class\0enum\0union\0"))
+        return musa_cxx_any_of(k, n, "{\0:\0");
+    if (musa_cxx_any_of(k, p, "using\0"))
         return tok_is(k, n, "=");
-    if (ident(k, p) && !any_of(k, p, no_types))
-        return any_of(k, n, "=\0;\0,\0)\0(\0{\0[\0");
-    if (any_of(k, p, "*\0&\0>\0")) {
-        size_t q = before(k, p);
-        bool type = q != SIZE_MAX && (ident(k, q) || any_of(k, q, ">\0*\0")) && !any_of(k, q, "return\0");
-        return type && (any_of(k, n, ";\0[\0") || (tok_is(k, n, "=") && !tok_is(k, n + 1, "=")));
+    if (musa_cxx_ident(k, p) && !musa_cxx_any_of(k, p, no_types))
+        return musa_cxx_any_of(k, n, "=\0;\0,\0)\0(\0{\0[\0");
+    if (musa_cxx_any_of(k, p, "*\0&\0>\0")) {
+        size_t q = musa_cxx_before(k, p);
+        bool type = q != SIZE_MAX && (musa_cxx_ident(k, q) || musa_cxx_any_of(k, q, ">\0*\0")) &&
+            !musa_cxx_any_of(k, q, "return\0");
+        return type && (musa_cxx_any_of(k, n, ";\0[\0") || (tok_is(k, n, "=") && !tok_is(k, n + 1, "=")));
     }
     return false;
 }
 
-static void own_names(struct musa_names *names, const struct toks *k)
+static void musa_cxx_own_names(struct musa_names *names, const struct toks *k)
 {
     for (size_t i = 0; i < k->n; i++) {
         size_t p;
 
         if (k->v[i].kind != TOK_IDENT)
             continue;
-        p = before(k, i);
-        if ((k->v[i].directive && p != SIZE_MAX && tok_is(k, p, "define")) || declared_at(k, i))
+        p = musa_cxx_before(k, i);
+        if ((k->v[i].directive && p != SIZE_MAX && tok_is(k, p, "define")) || musa_cxx_declared_at(k, i))
             musa_own_add(names, k->src + k->v[i].at, k->v[i].n);
     }
 }
@@ -97,14 +99,15 @@ void musa_cxx_names(struct musa_names *names, const struct musa_text *t)
     struct toks k;
 
     lex(t->s, t->n, &k);
-    own_names(names, &k);
+    musa_cxx_own_names(names, &k);
     toks_free(&k);
 }
 
 /* ---- words ---- */
 
 /* The word with its prefix exchanged, in the arena. */
-static const char *exchanged(struct musa_work *w, const struct musa_prefix *p, const char *s, size_t n, size_t skip)
+static const char *musa_cxx_exchanged(struct musa_work *w, const struct musa_prefix *p, const char *s, size_t n,
+                                      size_t skip)
 {
     const char *to = musa_back(w) ? p->cuda : p->musa;
     size_t k = strlen(to);
@@ -115,7 +118,7 @@ static const char *exchanged(struct musa_work *w, const struct musa_prefix *p, c
     return out;
 }
 
-static const struct musa_row *row_for(const struct musa_work *w, const char *s, size_t n, bool member)
+static const struct musa_row *musa_cxx_row_for(const struct musa_work *w, const char *s, size_t n, bool member)
 {
     const struct musa_row *r = member ? musa_row_find(ROW_MEMBER, s, n, musa_back(w)) : NULL;
 
@@ -125,7 +128,7 @@ static const struct musa_row *row_for(const struct musa_work *w, const char *s, 
 bool musa_word(struct musa_work *w, const struct musa_text *t, size_t i, size_t n, bool member)
 {
     const char *s = t->s + i;
-    const struct musa_row *r = row_for(w, s, n, member);
+    const struct musa_row *r = musa_cxx_row_for(w, s, n, member);
     const struct musa_prefix *p;
     size_t skip;
 
@@ -136,32 +139,32 @@ bool musa_word(struct musa_work *w, const struct musa_text *t, size_t i, size_t 
     }
     if (musa_owns(w, s, n) || !(p = musa_prefix_find(s, n, musa_back(w), &skip)))
         return false;
-    musa_replace(w, t, i, n, exchanged(w, p, s, n, skip));
+    musa_replace(w, t, i, n, musa_cxx_exchanged(w, p, s, n, skip));
     musa_used(w, t, i, musa_back(w) ? p->musa : p->cuda, musa_back(w) ? p->cuda : p->musa, p->evidence, false);
     return true;
 }
 
 /* 'cuda' as a namespace; a variable of that name stays. */
-static bool is_namespace(const struct toks *k, size_t i)
+static bool musa_cxx_is_namespace(const struct toks *k, size_t i)
 {
-    size_t p = before(k, i), n = after(k, i);
+    size_t p = musa_cxx_before(k, i), n = musa_cxx_after(k, i);
 
-    return tok_is(k, n, "::") || (p != SIZE_MAX && any_of(k, p, "::\0namespace\0"));
+    return tok_is(k, n, "::") || (p != SIZE_MAX && musa_cxx_any_of(k, p, "::\0namespace\0"));
 }
 
 /* DeviceType::CUDA, DispatchKey::CUDA, and the key of TORCH_LIBRARY_IMPL. */
-static bool is_device_enum(const struct toks *k, size_t i)
+static bool musa_cxx_is_device_enum(const struct toks *k, size_t i)
 {
-    size_t p = before(k, i), q = p == SIZE_MAX ? SIZE_MAX : before(k, p);
+    size_t p = musa_cxx_before(k, i), q = p == SIZE_MAX ? SIZE_MAX : musa_cxx_before(k, p);
 
     if (q == SIZE_MAX)
         return false;
     if (tok_is(k, p, "::"))
-        return any_of(k, q, "DeviceType\0Backend\0DispatchKey\0");
-    if (!tok_is(k, p, ",") || !ident(k, q))
+        return musa_cxx_any_of(k, q, "DeviceType\0Backend\0DispatchKey\0");
+    if (!tok_is(k, p, ",") || !musa_cxx_ident(k, q))
         return false;
-    p = before(k, q);
-    q = p == SIZE_MAX ? SIZE_MAX : before(k, p);
+    p = musa_cxx_before(k, q);
+    q = p == SIZE_MAX ? SIZE_MAX : musa_cxx_before(k, p);
     return q != SIZE_MAX && tok_is(k, p, "(") && tok_is(k, q, "TORCH_LIBRARY_IMPL");
 }
 
@@ -169,28 +172,29 @@ static bool is_device_enum(const struct toks *k, size_t i)
 
 /* The generation that has what an NVIDIA guard asks for. Above 1000 the number stays: no MUSA device reaches it,
  * so what it guards stays out. */
-static long meaning(long cuda)
+static long musa_cxx_meaning(long cuda)
 {
     if (cuda >= 1000 || cuda < 200)
         return cuda;
     return cuda <= 750 ? 210 : cuda <= 800 ? 220 : 310;
 }
 
-static long meaning_back(long musa)
+static long musa_cxx_meaning_back(long musa)
 {
     return musa == 210 ? 700 : musa == 220 ? 800 : musa == 310 ? 900 : musa;
 }
 
-static void guard_number(struct cxx *c, size_t i, bool exclusive)
+static void musa_cxx_guard_number(struct cxx *c, size_t i, bool exclusive)
 {
     const struct tok *v = &c->k.v[i];
     char text[24];
     long was, now, back;
 
-    snprintf(text, sizeof text, "%.*s", (int)(v->n < 20 ? v->n : 20), word(c, i));
+    snprintf(text, sizeof text, "%.*s", (int)(v->n < 20 ? v->n : 20), musa_cxx_word(c, i));
     was = strtol(text, NULL, 10);
-    now = musa_back(c->w) ? meaning_back(was) : meaning(was + (exclusive && was < 1000 && was >= 750 ? 1 : 0));
-    back = musa_back(c->w) ? meaning(now) : meaning_back(now);
+    now = musa_back(c->w) ? musa_cxx_meaning_back(was)
+        : musa_cxx_meaning(was + (exclusive && was < 1000 && was >= 750 ? 1 : 0));
+    back = musa_back(c->w) ? musa_cxx_meaning(now) : musa_cxx_meaning_back(now);
     if (back != was || exclusive)
         musa_note(c->w, c->t, v->at, MUSA_LOSSY, "guard", 'V',
                   "the guard %ld becomes %ld, which comes back as %ld", was, now, back);
@@ -201,31 +205,32 @@ static void guard_number(struct cxx *c, size_t i, bool exclusive)
 }
 
 /* __CUDA_ARCH__ OP NUMBER. '> N' and '<= N' mean the next generation, so they become '>= M' and '< M'. */
-static void guard(struct cxx *c, size_t i)
+static void musa_cxx_guard(struct cxx *c, size_t i)
 {
-    size_t op = after(&c->k, i), num;
+    size_t op = musa_cxx_after(&c->k, i), num;
     bool wide;
 
-    if (!any_of(&c->k, op, ">\0<\0=\0!\0")) {
-        if (any_of(&c->k, op, "/\0%\0*\0+\0-\0"))
+    if (!musa_cxx_any_of(&c->k, op, ">\0<\0=\0!\0")) {
+        if (musa_cxx_any_of(&c->k, op, "/\0%\0*\0+\0-\0"))
             musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-',
                       "arithmetic with the architecture's number");
         return;
     }
     wide = tok_is(&c->k, op + 1, "=");
-    num = after(&c->k, wide ? op + 1 : op);
+    num = musa_cxx_after(&c->k, wide ? op + 1 : op);
     if (num >= c->k.n || c->k.v[num].kind != TOK_NUMBER) {
         musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-',
                   "the architecture is compared with something else than a number");
         return;
     }
-    if (any_of(&c->k, op, "=\0!\0"))
+    if (musa_cxx_any_of(&c->k, op, "=\0!\0"))
         musa_note(c->w, c->t, c->k.v[i].at, MUSA_ADVICE, "guard", '-', "the guard asks for one architecture only");
-    if (musa_back(c->w) || any_of(&c->k, op, "=\0!\0") || wide == tok_is(&c->k, op, ">") || c->k.v[num].n > 9) {
-        guard_number(c, num, false);
+    if (musa_back(c->w) || musa_cxx_any_of(&c->k, op, "=\0!\0") || wide == tok_is(&c->k, op, ">") ||
+        c->k.v[num].n > 9) {
+        musa_cxx_guard_number(c, num, false);
         return;
     }
-    guard_number(c, num, true);
+    musa_cxx_guard_number(c, num, true);
     if (tok_is(&c->k, op, ">"))
         musa_replace(c->w, c->t, c->k.v[op].at, c->k.v[op].n, ">=");
     else if (wide)
@@ -234,7 +239,7 @@ static void guard(struct cxx *c, size_t i)
 
 /* ---- includes ---- */
 
-static bool ends_with(const char *s, size_t n, const char *tail)
+static bool musa_cxx_ends_with(const char *s, size_t n, const char *tail)
 {
     size_t k = strlen(tail);
 
@@ -242,15 +247,15 @@ static bool ends_with(const char *s, size_t n, const char *tail)
 }
 
 /* A program's own header: 'x.cuh' is 'x.muh', since mcc goes by the ending. */
-static void own_header(struct cxx *c, size_t at, size_t n)
+static void musa_cxx_own_header(struct cxx *c, size_t at, size_t n)
 {
     const char *from = musa_back(c->w) ? ".muh" : ".cuh", *to = musa_back(c->w) ? ".cuh" : ".muh";
 
-    if (ends_with(c->t->s + at, n, from))
+    if (musa_cxx_ends_with(c->t->s + at, n, from))
         musa_replace(c->w, c->t, at + n - 4, 4, to);
 }
 
-static void include_path(struct cxx *c, size_t at, size_t n, bool quoted)
+static void musa_cxx_include_path(struct cxx *c, size_t at, size_t n, bool quoted)
 {
     const char *s = c->t->s + at;
     bool back = musa_back(c->w);
@@ -271,19 +276,19 @@ static void include_path(struct cxx *c, size_t at, size_t n, bool quoted)
         musa_replace(c->w, c->t, at, 4, back ? "cuda" : "musa");
         musa_used(c->w, c->t, at, back ? "musa/std/" : "cuda/std/", back ? "cuda/std/" : "musa/std/", 'T', false);
     } else if (quoted) {
-        own_header(c, at, n);
+        musa_cxx_own_header(c, at, n);
     }
 }
 
 /* '#' at i. Returns the token behind the path, or i if this is no include. */
-static size_t include(struct cxx *c, size_t i)
+static size_t musa_cxx_include(struct cxx *c, size_t i)
 {
-    size_t w = after(&c->k, i), open = w < c->k.n ? after(&c->k, w) : c->k.n, close;
+    size_t w = musa_cxx_after(&c->k, i), open = w < c->k.n ? musa_cxx_after(&c->k, w) : c->k.n, close;
 
     if (!tok_is(&c->k, w, "include") || open >= c->k.n || !c->k.v[open].directive)
         return i;
     if (c->k.v[open].kind == TOK_STRING && c->k.v[open].n > 2) {
-        include_path(c, c->k.v[open].at + 1, c->k.v[open].n - 2, true);
+        musa_cxx_include_path(c, c->k.v[open].at + 1, c->k.v[open].n - 2, true);
         return open + 1;
     }
     if (!tok_is(&c->k, open, "<"))
@@ -291,7 +296,7 @@ static size_t include(struct cxx *c, size_t i)
     for (close = open; close < c->k.n && c->k.v[close].directive && !tok_is(&c->k, close, ">"); close++)
         ;
     if (close < c->k.n && close > open + 1)
-        include_path(c, c->k.v[open + 1].at, c->k.v[close].at - c->k.v[open + 1].at, false);
+        musa_cxx_include_path(c, c->k.v[open + 1].at, c->k.v[close].at - c->k.v[open + 1].at, false);
     return close;
 }
 
@@ -299,13 +304,13 @@ static size_t include(struct cxx *c, size_t i)
 
 enum { LONGEST_ASM = 8192 }; /* tokens: the search for an end stays short in garbage */
 
-static size_t close_of(const void *ctx, size_t open)
+static size_t musa_cxx_close_of(const void *ctx, size_t open)
 {
     const struct toks *k = ctx;
     int depth = 0;
 
     for (size_t i = open; i < k->n && i < open + LONGEST_ASM; i++) {
-        depth += any_of(k, i, "(\0[\0{\0") ? 1 : any_of(k, i, ")\0]\0}\0") ? -1 : 0;
+        depth += musa_cxx_any_of(k, i, "(\0[\0{\0") ? 1 : musa_cxx_any_of(k, i, ")\0]\0}\0") ? -1 : 0;
         if (depth == 0)
             return i;
     }
@@ -313,7 +318,7 @@ static size_t close_of(const void *ctx, size_t open)
 }
 
 /* Replaces bytes [at, end) of the text; the line breaks among them stay. */
-static void replace_lines(struct cxx *c, size_t at, size_t end, const char *text, bool directive)
+static void musa_cxx_replace_lines(struct cxx *c, size_t at, size_t end, const char *text, bool directive)
 {
     struct buf b;
 
@@ -327,8 +332,8 @@ static void replace_lines(struct cxx *c, size_t at, size_t end, const char *text
 }
 
 /* The statement's operands stay where they are, so that their names are translated as any; what is around them goes. */
-static void plain_statement(struct cxx *c, size_t i, const struct asm_statement *a, const struct ptx_operand *v, int n,
-                            struct buf *head, const struct buf *tail)
+static void musa_cxx_plain_statement(struct cxx *c, size_t i, const struct asm_statement *a,
+                                     const struct ptx_operand *v, int n, struct buf *head, const struct buf *tail)
 {
     const struct tok *close = &c->k.v[a->close];
     size_t at = c->k.v[i].at;
@@ -339,18 +344,18 @@ static void plain_statement(struct cxx *c, size_t i, const struct asm_statement 
 
         buf_init(&behind, BUF_MAX_TEXT);
         ptx_bind(v, (size_t)k, true, head, &behind);
-        replace_lines(c, at, expr, head->p, c->k.v[i].directive);
+        musa_cxx_replace_lines(c, at, expr, head->p, c->k.v[i].directive);
         head->n = 0;
         buf_add(head, behind.p, behind.n);
         buf_free(&behind);
         at = expr + v[k].n_text;
     }
     buf_add(head, tail->p, tail->n);
-    replace_lines(c, at, close->at + close->n, head->p, c->k.v[i].directive);
+    musa_cxx_replace_lines(c, at, close->at + close->n, head->p, c->k.v[i].directive);
 }
 
 /* Code can be put in front of the text: it has lines of its own. */
-static bool has_room(const struct cxx *c)
+static bool musa_cxx_has_room(const struct cxx *c)
 {
     const char *nl = memchr(c->t->s, '\n', c->t->n);
 
@@ -365,15 +370,15 @@ struct inline_ptx {
     char why[200]; /* it has no plain code; "" if it has */
 };
 
-/* False if no inline assembly begins at token i. Freed by ptx_done. */
-static bool read_ptx(struct cxx *c, size_t i, struct inline_ptx *x)
+/* False if no inline assembly begins at token i. Freed by musa_cxx_ptx_done. */
+static bool musa_cxx_read_ptx(struct cxx *c, size_t i, struct inline_ptx *x)
 {
-    const struct asm_mates m = {close_of, &c->k};
+    const struct asm_mates m = {musa_cxx_close_of, &c->k};
     struct buf text;
     char failed[96];
     bool known;
 
-    if (!any_of(&c->k, i, "asm\0__asm__\0__asm\0") || !asm_find(&c->k, &m, i, &x->a))
+    if (!musa_cxx_any_of(&c->k, i, "asm\0__asm__\0__asm\0") || !asm_find(&c->k, &m, i, &x->a))
         return false;
     buf_init(&text, BUF_MAX_TEXT);
     known = asm_text(&c->k, &x->a, &text);
@@ -387,7 +392,7 @@ static bool read_ptx(struct cxx *c, size_t i, struct inline_ptx *x)
     x->n = asm_operands(&c->k, &m, &x->a, x->v);
     if (musa_back(c->w))
         snprintf(x->why, sizeof x->why, "assembly of a MUSA device");
-    else if (!known || x->n < 0 || !has_room(c))
+    else if (!known || x->n < 0 || !musa_cxx_has_room(c))
         snprintf(x->why, sizeof x->why, "inline PTX: no MUSA compiler reads it");
     else if (!ptx_plain(text.p, x->a.n_sections > 0, x->v, (size_t)x->n, &x->head, &x->tail, failed, sizeof failed))
         snprintf(x->why, sizeof x->why, "inline PTX: no MUSA compiler reads it, and no plain code stands for '%s'",
@@ -396,44 +401,44 @@ static bool read_ptx(struct cxx *c, size_t i, struct inline_ptx *x)
     return true;
 }
 
-static void ptx_done(struct inline_ptx *x)
+static void musa_cxx_ptx_done(struct inline_ptx *x)
 {
     buf_free(&x->head);
     buf_free(&x->tail);
 }
 
 /* Does the text hold assembly without plain code? */
-static bool keeps_ptx(struct cxx *c)
+static bool musa_cxx_keeps_ptx(struct cxx *c)
 {
     bool keeps = false;
 
     for (size_t i = 0; i < c->k.n && !keeps; i++) {
         struct inline_ptx x;
 
-        if (c->k.v[i].kind == TOK_IDENT && read_ptx(c, i, &x)) {
+        if (c->k.v[i].kind == TOK_IDENT && musa_cxx_read_ptx(c, i, &x)) {
             keeps = x.why[0];
-            ptx_done(&x);
+            musa_cxx_ptx_done(&x);
         }
     }
     return keeps;
 }
 
 /* An assembler statement; an empty text with clobbers is a fence for the compiler and stays. */
-static void assembler(struct cxx *c, size_t i)
+static void musa_cxx_assembler(struct cxx *c, size_t i)
 {
     struct inline_ptx x;
 
-    if (!read_ptx(c, i, &x))
+    if (!musa_cxx_read_ptx(c, i, &x))
         return;
     if (x.why[0])
         musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "ptx", '-', "%s", x.why);
     else if (!c->keep) {
         c->ptx = true;
-        plain_statement(c, i, &x.a, x.v, x.n, &x.head, &x.tail);
+        musa_cxx_plain_statement(c, i, &x.a, x.v, x.n, &x.head, &x.tail);
         musa_note(c->w, c->t, c->k.v[i].at, MUSA_LOSSY, "ptx", '-',
             "inline PTX becomes plain code: the same values, slower");
     }
-    ptx_done(&x);
+    musa_cxx_ptx_done(&x);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -443,7 +448,7 @@ extern const char translate_ptx[];
 
 /* What the calls need, once in front of the text, without its comments. Shared addresses are counted by it from now
  * on. */
-static void put_ptx(struct cxx *c)
+static void musa_cxx_put_ptx(struct cxx *c)
 {
     struct buf b;
 
@@ -464,7 +469,7 @@ static void put_ptx(struct cxx *c)
 }
 
 /* Functions of the toolkit whose meaning litetorch/ptx_plain.h has. */
-static bool plain_function(struct cxx *c, size_t i)
+static bool musa_cxx_plain_function(struct cxx *c, size_t i)
 {
     static const char *const rows[][2] = {
         {"__pipeline_memcpy_async", "::musacoder::ptx::pipeline_copy"},
@@ -474,7 +479,8 @@ static bool plain_function(struct cxx *c, size_t i)
     };
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows && !musa_back(c->w); k++)
-        if (tok_is(&c->k, i, rows[k][0]) && has_room(c) && !musa_owns(c->w, word(c, i), c->k.v[i].n)) {
+        if (tok_is(&c->k, i, rows[k][0]) && musa_cxx_has_room(c) &&
+            !musa_owns(c->w, musa_cxx_word(c, i), c->k.v[i].n)) {
             c->ptx = true;
             musa_replace(c->w, c->t, c->k.v[i].at, c->k.v[i].n, rows[k][1]);
             musa_note(c->w, c->t, c->k.v[i].at, MUSA_LOSSY, "plain", '-', "'%s' becomes plain code", rows[k][0]);
@@ -483,35 +489,35 @@ static bool plain_function(struct cxx *c, size_t i)
     return false;
 }
 
-static bool lacks(struct cxx *c, size_t i)
+static bool musa_cxx_lacks(struct cxx *c, size_t i)
 {
     const struct tok *v = &c->k.v[i];
-    const struct musa_lack *l = musa_back(c->w) ? NULL : musa_lack_find(musa_lacks, word(c, i), v->n);
+    const struct musa_lack *l = musa_back(c->w) ? NULL : musa_lack_find(musa_lacks, musa_cxx_word(c, i), v->n);
     const struct musa_target *g = c->w->o->target;
-    size_t next = after(&c->k, i);
+    size_t next = musa_cxx_after(&c->k, i);
 
-    if (!l || musa_owns(c->w, word(c, i), v->n))
+    if (!l || musa_owns(c->w, musa_cxx_word(c, i), v->n))
         return false;
-    if (any_of(&c->k, i, "cute\0cutlass\0wmma\0") && !tok_is(&c->k, next, "::"))
+    if (musa_cxx_any_of(&c->k, i, "cute\0cutlass\0wmma\0") && !tok_is(&c->k, next, "::"))
         return false;
     if (l->arch && (!g || !g->arch || g->arch >= l->arch))
         return false;
-    refuse(c, i, l);
+    musa_cxx_refuse(c, i, l);
     return true;
 }
 
-static bool wide_type(const struct toks *k, size_t i)
+static bool musa_cxx_wide_type(const struct toks *k, size_t i)
 {
-    size_t next = after(k, i);
+    size_t next = musa_cxx_after(k, i);
 
-    return any_of(k, i, "int64_t\0uint64_t\0longlong\0ulonglong\0") || (tok_is(k, i, "long") && tok_is(k, next,
+    return musa_cxx_any_of(k, i, "int64_t\0uint64_t\0longlong\0ulonglong\0") || (tok_is(k, i, "long") && tok_is(k, next,
         "long"));
 }
 
 /* atomicAdd((unsigned long long *)p, ...): only compare-and-swap and exchange are known at 64 bits. */
-static void atomic(struct cxx *c, size_t i)
+static void musa_cxx_atomic(struct cxx *c, size_t i)
 {
-    size_t k = after(&c->k, i);
+    size_t k = musa_cxx_after(&c->k, i);
     int depth = 0;
 
     if (!tok_is(&c->k, k, "("))
@@ -520,30 +526,30 @@ static void atomic(struct cxx *c, size_t i)
         depth += tok_is(&c->k, k, "(") ? 1 : tok_is(&c->k, k, ")") ? -1 : 0;
         if (depth == 0 || (depth == 1 && tok_is(&c->k, k, ",")))
             return;
-        if (wide_type(&c->k, k)) {
+        if (musa_cxx_wide_type(&c->k, k)) {
             musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "atomic-64", 'D',
                       "'%.*s' on 64-bit integers: only compare-and-swap "
-                      "is known at that width", (int)c->k.v[i].n, word(c, i));
+                      "is known at that width", (int)c->k.v[i].n, musa_cxx_word(c, i));
             return;
         }
     }
 }
 
-static void cooperative(struct cxx *c, size_t i)
+static void musa_cxx_cooperative(struct cxx *c, size_t i)
 {
     const struct musa_target *g = c->w->o->target;
 
     if (g && !g->cooperative)
         musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "cooperative", '-',
                   "'%.*s': nothing shows that %s waits across its grid",
-                  (int)c->k.v[i].n, word(c, i), g->name);
+                  (int)c->k.v[i].n, musa_cxx_word(c, i), g->name);
 }
 
 /* A name of CUDA's that no rule knows, for instance one made by '##'. */
-static bool pasted(const struct cxx *c, size_t i)
+static bool musa_cxx_pasted(const struct cxx *c, size_t i)
 {
-    size_t n = after(&c->k, i), p = before(&c->k, i);
-    const char *s = word(c, i);
+    size_t n = musa_cxx_after(&c->k, i), p = musa_cxx_before(&c->k, i);
+    const char *s = musa_cxx_word(c, i);
     size_t len = c->k.v[i].n;
     bool ours = (len >= 4 && (!memcmp(s, "cuda", 4) || !memcmp(s, "CUDA", 4))) || (len >= 6 && !memcmp(s, "cublas", 6));
 
@@ -554,9 +560,9 @@ static bool pasted(const struct cxx *c, size_t i)
 }
 
 /* x.cuda() of a tensor: torch has no method of that kind for other devices. */
-static bool to_device(struct cxx *c, size_t i)
+static bool musa_cxx_to_device(struct cxx *c, size_t i)
 {
-    size_t open = after(&c->k, i), close = open < c->k.n ? after(&c->k, open) : c->k.n;
+    size_t open = musa_cxx_after(&c->k, i), close = open < c->k.n ? musa_cxx_after(&c->k, open) : c->k.n;
 
     if (musa_back(c->w) || !tok_is(&c->k, open, "(") || !tok_is(&c->k, close, ")"))
         return false;
@@ -568,33 +574,34 @@ static bool to_device(struct cxx *c, size_t i)
 
 /* ---- one token ---- */
 
-static void name(struct cxx *c, size_t i)
+static void musa_cxx_name(struct cxx *c, size_t i)
 {
     const struct tok *v = &c->k.v[i];
-    size_t p = before(&c->k, i);
-    bool member = p != SIZE_MAX && any_of(&c->k, p, ".\0->\0"), back = musa_back(c->w);
+    size_t p = musa_cxx_before(&c->k, i);
+    bool member = p != SIZE_MAX && musa_cxx_any_of(&c->k, p, ".\0->\0"), back = musa_back(c->w);
 
-    if (any_of(&c->k, i, "asm\0__asm__\0__asm\0"))
-        assembler(c, i);
-    else if (!back && pasted(c, i))
+    if (musa_cxx_any_of(&c->k, i, "asm\0__asm__\0__asm\0"))
+        musa_cxx_assembler(c, i);
+    else if (!back && musa_cxx_pasted(c, i))
         musa_note(c->w, c->t, v->at, MUSA_REFUSED, "pasted", '-',
                   "'%.*s' is joined with '##': the whole name is not in the text",
-                  (int)v->n, word(c, i));
-    else if (plain_function(c, i) || lacks(c, i))
+                  (int)v->n, musa_cxx_word(c, i));
+    else if (musa_cxx_plain_function(c, i) || musa_cxx_lacks(c, i))
         return;
     else if (tok_is(&c->k, i, back ? "musa" : "cuda")) {
-        if (!(member && to_device(c, i)) && is_namespace(&c->k, i))
+        if (!(member && musa_cxx_to_device(c, i)) && musa_cxx_is_namespace(&c->k, i))
             musa_replace(c->w, c->t, v->at, v->n, back ? "cuda" : "musa");
     } else if (tok_is(&c->k, i, back ? "PrivateUse1" : "CUDA")) {
-        if (is_device_enum(&c->k, i))
+        if (musa_cxx_is_device_enum(&c->k, i))
             musa_replace(c->w, c->t, v->at, v->n, back ? "CUDA" : "PrivateUse1");
     } else {
-        if (!back && any_of(&c->k, i, "cudaLaunchCooperativeKernel\0this_grid\0grid_group\0"))
-            cooperative(c, i);
-        if (any_of(&c->k, i, "atomicAdd\0atomicSub\0atomicMin\0atomicMax\0atomicAnd\0atomicOr\0atomicXor\0") && !back)
-            atomic(c, i);
+        if (!back && musa_cxx_any_of(&c->k, i, "cudaLaunchCooperativeKernel\0this_grid\0grid_group\0"))
+            musa_cxx_cooperative(c, i);
+        if (musa_cxx_any_of(&c->k, i, "atomicAdd\0atomicSub\0atomicMin\0atomicMax\0atomicAnd\0atomicOr\0atomicXor\0") &&
+            !back)
+            musa_cxx_atomic(c, i);
         if (tok_is(&c->k, i, back ? "__MUSA_ARCH__" : "__CUDA_ARCH__"))
-            guard(c, i);
+            musa_cxx_guard(c, i);
         musa_word(c->w, c->t, v->at, v->n, member);
     }
 }
@@ -617,18 +624,18 @@ void musa_cxx(struct musa_work *w, const struct musa_text *t)
     struct cxx c = {.w = w, .t = t};
 
     lex(t->s, t->n, &c.k);
-    c.keep = keeps_ptx(&c);
+    c.keep = musa_cxx_keeps_ptx(&c);
     for (size_t i = 0; i < c.k.n; i++) {
         const struct tok *v = &c.k.v[i];
         if (v->kind == TOK_IDENT)
-            name(&c, i);
+            musa_cxx_name(&c, i);
         else if (v->kind == TOK_STRING && v->n > 2 && t->s[v->at] == '"')
             musa_device_name(w, t, v->at + 1, v->n - 2);
         else if (v->directive && tok_is(&c.k, i, "#"))
-            i = include(&c, i);
+            i = musa_cxx_include(&c, i);
     }
     if (c.ptx)
-        put_ptx(&c);
+        musa_cxx_put_ptx(&c);
     if (!musa_back(w) && w->o->target)
         musa_limits(w, t, &c.k);
     toks_free(&c.k);

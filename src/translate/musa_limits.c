@@ -16,7 +16,7 @@ struct constant {
     size_t name, from, to; /* tokens: the name, and [from, to) of its value */
 };
 
-struct limits {
+struct musa_limits {
     struct musa_work *w;
     const struct musa_text *t;
     const struct toks *k;
@@ -25,7 +25,7 @@ struct limits {
     int depth;
 };
 
-static bool any_of(const struct toks *k, size_t i, const char *words)
+static bool musa_limits_any_of(const struct toks *k, size_t i, const char *words)
 {
     for (const char *w = words; *w; w += strlen(w) + 1)
         if (tok_is(k, i, w))
@@ -33,14 +33,14 @@ static bool any_of(const struct toks *k, size_t i, const char *words)
     return false;
 }
 
-static size_t after(const struct toks *k, size_t i)
+static size_t musa_limits_after(const struct toks *k, size_t i)
 {
     return tok_next(k, i + 1);
 }
 
 /* ---- constants of the text ---- */
 
-static void add_constant(struct limits *l, size_t name, size_t from, size_t to)
+static void musa_limits_add_constant(struct musa_limits *l, size_t name, size_t from, size_t to)
 {
     if (l->n == l->cap) {
         l->cap = l->cap ? 2 * l->cap : 32;
@@ -49,45 +49,47 @@ static void add_constant(struct limits *l, size_t name, size_t from, size_t to)
     l->v[l->n++] = (struct constant){name, from, to};
 }
 
-static size_t end_of_directive(const struct toks *k, size_t i)
+static size_t musa_limits_end_of_directive(const struct toks *k, size_t i)
 {
     while (i < k->n && k->v[i].directive)
         i++;
     return i;
 }
 
-static size_t end_of_value(const struct toks *k, size_t i)
+static size_t musa_limits_end_of_value(const struct toks *k, size_t i)
 {
-    while (i < k->n && !any_of(k, i, ";\0,\0}\0"))
+    while (i < k->n && !musa_limits_any_of(k, i, ";\0,\0}\0"))
         i++;
     return i;
 }
 
-static void find_constants(struct limits *l)
+static void musa_limits_find_constants(struct musa_limits *l)
 {
     const struct toks *k = l->k;
 
     for (size_t i = 0; i + 2 < k->n; i++) {
-        size_t n = after(k, i);
+        size_t n = musa_limits_after(k, i);
         if (n >= k->n || k->v[n].kind != TOK_IDENT)
             continue;
         if (k->v[i].directive && tok_is(k, i, "define"))
-            add_constant(l, n, n + 1, end_of_directive(k, n));
-        else if (any_of(k, i, "int\0unsigned\0size_t\0uint32_t\0long\0auto\0") && tok_is(k, after(k, n), "="))
-            add_constant(l, n, after(k, n) + 1, end_of_value(k, after(k, n)));
+            musa_limits_add_constant(l, n, n + 1, musa_limits_end_of_directive(k, n));
+        else if (musa_limits_any_of(k, i, "int\0unsigned\0size_t\0uint32_t\0long\0auto\0") &&
+                 tok_is(k, musa_limits_after(k, n), "="))
+            musa_limits_add_constant(l, n, musa_limits_after(k, n) + 1,
+                                     musa_limits_end_of_value(k, musa_limits_after(k, n)));
     }
 }
 
-static bool same_word(const struct toks *k, size_t a, size_t b)
+static bool musa_limits_same_word(const struct toks *k, size_t a, size_t b)
 {
     return k->v[a].n == k->v[b].n && !memcmp(k->src + k->v[a].at, k->src + k->v[b].at, k->v[a].n);
 }
 
 /* ---- expressions: sum -> product -> atom ---- */
 
-static int64_t sum(struct limits *l, size_t *i, size_t to);
+static int64_t musa_limits_sum(struct musa_limits *l, size_t *i, size_t to);
 
-static int64_t type_size(const struct toks *k, size_t i)
+static int64_t musa_limits_type_size(const struct toks *k, size_t i)
 {
     static const struct { const char *names; int64_t bytes; } rows[] = {
         {"char\0bool\0int8_t\0uint8_t\0__nv_fp8_e4m3\0__nv_fp8_e5m2\0", 1},
@@ -98,19 +100,19 @@ static int64_t type_size(const struct toks *k, size_t i)
     };
 
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
-        if (any_of(k, i, rows[r].names))
+        if (musa_limits_any_of(k, i, rows[r].names))
             return rows[r].bytes;
     return UNKNOWN;
 }
 
-static int64_t value_of(struct limits *l, size_t name)
+static int64_t musa_limits_value_of(struct musa_limits *l, size_t name)
 {
     int64_t v = UNKNOWN;
 
     for (size_t c = 0; c < l->n; c++)
-        if (same_word(l->k, l->v[c].name, name)) {
+        if (musa_limits_same_word(l->k, l->v[c].name, name)) {
             size_t i = l->v[c].from;
-            int64_t one = sum(l, &i, l->v[c].to);
+            int64_t one = musa_limits_sum(l, &i, l->v[c].to);
             if (one == UNKNOWN || tok_next(l->k, i) < l->v[c].to || (v != UNKNOWN && v != one))
                 return UNKNOWN; // defined twice: only the preprocessor knows
             v = one;
@@ -118,18 +120,18 @@ static int64_t value_of(struct limits *l, size_t name)
     return v;
 }
 
-static int64_t size_of(struct limits *l, size_t *i)
+static int64_t musa_limits_size_of(struct musa_limits *l, size_t *i)
 {
-    size_t p = after(l->k, *i), type = p < l->k->n ? after(l->k, p) : l->k->n;
-    int64_t v = type_size(l->k, type);
+    size_t p = musa_limits_after(l->k, *i), type = p < l->k->n ? musa_limits_after(l->k, p) : l->k->n;
+    int64_t v = musa_limits_type_size(l->k, type);
 
-    if (!tok_is(l->k, p, "(") || !tok_is(l->k, after(l->k, type), ")"))
+    if (!tok_is(l->k, p, "(") || !tok_is(l->k, musa_limits_after(l->k, type), ")"))
         return UNKNOWN;
-    *i = after(l->k, type) + 1;
+    *i = musa_limits_after(l->k, type) + 1;
     return v;
 }
 
-static int64_t atom(struct limits *l, size_t *i, size_t to)
+static int64_t musa_limits_atom(struct musa_limits *l, size_t *i, size_t to)
 {
     int64_t v = UNKNOWN;
 
@@ -138,7 +140,7 @@ static int64_t atom(struct limits *l, size_t *i, size_t to)
         v = UNKNOWN;
     } else if (tok_is(l->k, *i, "(")) {
         ++*i;
-        v = sum(l, i, to);
+        v = musa_limits_sum(l, i, to);
         *i = tok_next(l->k, *i);
         if (!tok_is(l->k, *i, ")"))
             v = UNKNOWN;
@@ -146,24 +148,24 @@ static int64_t atom(struct limits *l, size_t *i, size_t to)
     } else if (l->k->v[*i].kind == TOK_NUMBER && l->k->v[*i].n < 12) {
         v = strtoll(l->k->src + l->k->v[(*i)++].at, NULL, 0);
     } else if (tok_is(l->k, *i, "sizeof")) {
-        v = size_of(l, i);
+        v = musa_limits_size_of(l, i);
     } else if (l->k->v[*i].kind == TOK_IDENT) {
-        v = value_of(l, (*i)++);
+        v = musa_limits_value_of(l, (*i)++);
     }
     l->depth--;
     return v < 0 || v > (int64_t)1 << 40 ? UNKNOWN : v;
 }
 
-static int64_t product(struct limits *l, size_t *i, size_t to)
+static int64_t musa_limits_product(struct musa_limits *l, size_t *i, size_t to)
 {
-    int64_t v = atom(l, i, to), b;
+    int64_t v = musa_limits_atom(l, i, to), b;
 
     for (;;) {
         size_t op = tok_next(l->k, *i);
-        if (v == UNKNOWN || op >= to || !any_of(l->k, op, "*\0/\0%\0"))
+        if (v == UNKNOWN || op >= to || !musa_limits_any_of(l->k, op, "*\0/\0%\0"))
             return v;
         *i = op + 1;
-        b = atom(l, i, to);
+        b = musa_limits_atom(l, i, to);
         if (b == UNKNOWN || (b == 0 && !tok_is(l->k, op, "*")) || (tok_is(l->k, op, "*") && v &&
                                                                    b > ((int64_t)1 << 40) / v))
             return UNKNOWN;
@@ -171,16 +173,16 @@ static int64_t product(struct limits *l, size_t *i, size_t to)
     }
 }
 
-static int64_t sum(struct limits *l, size_t *i, size_t to)
+static int64_t musa_limits_sum(struct musa_limits *l, size_t *i, size_t to)
 {
-    int64_t v = product(l, i, to), b;
+    int64_t v = musa_limits_product(l, i, to), b;
 
     for (;;) {
         size_t op = tok_next(l->k, *i);
-        if (v == UNKNOWN || op >= to || !any_of(l->k, op, "+\0-\0"))
+        if (v == UNKNOWN || op >= to || !musa_limits_any_of(l->k, op, "+\0-\0"))
             return v;
         *i = op + 1;
-        b = product(l, i, to);
+        b = musa_limits_product(l, i, to);
         if (b == UNKNOWN)
             return UNKNOWN;
         v = tok_is(l->k, op, "+") ? v + b : v - b;
@@ -190,7 +192,7 @@ static int64_t sum(struct limits *l, size_t *i, size_t to)
 /* ---- declarations ---- */
 
 /* Bytes of the arrays declared from the type at i to ';'. UNKNOWN if one of them is. */
-static int64_t declared_bytes(struct limits *l, size_t i)
+static int64_t musa_limits_declared_bytes(struct musa_limits *l, size_t i)
 {
     const struct toks *k = l->k;
     int64_t element = UNKNOWN, total = 0, one = 1;
@@ -199,7 +201,7 @@ static int64_t declared_bytes(struct limits *l, size_t i)
         if (tok_is(k, i, "[")) {
             int64_t d;
             i++;
-            d = sum(l, &i, k->n);
+            d = musa_limits_sum(l, &i, k->n);
             i = tok_next(k, i);
             if (d == UNKNOWN || !tok_is(k, i, "]"))
                 return UNKNOWN;
@@ -207,10 +209,10 @@ static int64_t declared_bytes(struct limits *l, size_t i)
         } else if (tok_is(k, i, ",")) {
             total += one;
             one = 1;
-        } else if (any_of(k, i, "<\0(\0{\0")) {
+        } else if (musa_limits_any_of(k, i, "<\0(\0{\0")) {
             return UNKNOWN;
         } else if (element == UNKNOWN) {
-            element = type_size(k, i);
+            element = musa_limits_type_size(k, i);
         }
         if (one > (int64_t)1 << 40)
             return UNKNOWN;
@@ -219,7 +221,8 @@ static int64_t declared_bytes(struct limits *l, size_t i)
     return element == UNKNOWN ? UNKNOWN : (total + one) * element;
 }
 
-static void over(struct limits *l, size_t i, const char *rule, const char *what, int64_t bytes, int64_t limit)
+static void musa_limits_over(struct musa_limits *l, size_t i, const char *rule, const char *what, int64_t bytes,
+                             int64_t limit)
 {
     if (limit > 0 && bytes > limit)
         musa_note(l->w, l->t, l->k->v[i].at, MUSA_REFUSED, rule, 'D',
@@ -228,40 +231,40 @@ static void over(struct limits *l, size_t i, const char *rule, const char *what,
 }
 
 /* cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES) */
-static void opt_in(struct limits *l, size_t i)
+static void musa_limits_opt_in(struct musa_limits *l, size_t i)
 {
-    size_t k = after(l->k, i);
+    size_t k = musa_limits_after(l->k, i);
     int64_t v;
 
     if (!tok_is(l->k, k, ","))
         return;
     k++;
-    v = sum(l, &k, l->k->n);
-    if (v != UNKNOWN && any_of(l->k, tok_next(l->k, k), ")\0;\0"))
-        over(l, i, "shared-memory", "dynamic shared memory", v, l->w->o->target->shared_bytes);
+    v = musa_limits_sum(l, &k, l->k->n);
+    if (v != UNKNOWN && musa_limits_any_of(l->k, tok_next(l->k, k), ")\0;\0"))
+        musa_limits_over(l, i, "shared-memory", "dynamic shared memory", v, l->w->o->target->shared_bytes);
 }
 
 void musa_limits(struct musa_work *w, const struct musa_text *t, const struct toks *k)
 {
-    struct limits l = {.w = w, .t = t, .k = k};
+    struct musa_limits l = {.w = w, .t = t, .k = k};
     int64_t shared = 0, constants = 0, v;
     int depth = 0;
 
-    find_constants(&l);
+    musa_limits_find_constants(&l);
     for (size_t i = 0; i < k->n; i++) {
         if (k->v[i].directive)
             continue;
         depth += tok_is(k, i, "{") ? 1 : tok_is(k, i, "}") ? -1 : 0;
         if (depth <= 0)
             shared = 0; // a kernel ends
-        if (tok_is(k, i, "__shared__") && (v = declared_bytes(&l, i + 1)) != UNKNOWN) {
+        if (tok_is(k, i, "__shared__") && (v = musa_limits_declared_bytes(&l, i + 1)) != UNKNOWN) {
             shared += v;
-            over(&l, i, "shared-memory", "static shared memory", shared, w->o->target->shared_bytes);
-        } else if (tok_is(k, i, "__constant__") && (v = declared_bytes(&l, i + 1)) != UNKNOWN) {
+            musa_limits_over(&l, i, "shared-memory", "static shared memory", shared, w->o->target->shared_bytes);
+        } else if (tok_is(k, i, "__constant__") && (v = musa_limits_declared_bytes(&l, i + 1)) != UNKNOWN) {
             constants += v;
-            over(&l, i, "constant-memory", "constant memory", constants, w->o->target->const_bytes);
+            musa_limits_over(&l, i, "constant-memory", "constant memory", constants, w->o->target->const_bytes);
         } else if (tok_is(k, i, "cudaFuncAttributeMaxDynamicSharedMemorySize")) {
-            opt_in(&l, i);
+            musa_limits_opt_in(&l, i);
         }
     }
     free(l.v);

@@ -309,7 +309,7 @@ const struct musa_lack musa_py_lacks[] = {
     {0},
 };
 
-static bool same(const char *s, const char *word, size_t n)
+static bool musa_table_same(const char *s, const char *word, size_t n)
 {
     return strlen(s) == n && !memcmp(s, word, n);
 }
@@ -322,12 +322,12 @@ size_t musa_row_count(void)
 const struct musa_row *musa_row_find(enum musa_row_kind kind, const char *word, size_t n, bool to_cuda)
 {
     for (const struct musa_row *r = musa_rows; r->cuda; r++)
-        if (r->kind == kind && !(to_cuda && r->one_way) && same(to_cuda ? r->musa : r->cuda, word, n))
+        if (r->kind == kind && !(to_cuda && r->one_way) && musa_table_same(to_cuda ? r->musa : r->cuda, word, n))
             return r;
     return NULL;
 }
 
-static bool in_family(const char *word, size_t n)
+static bool musa_table_in_family(const char *word, size_t n)
 {
     for (int i = 0; families[i]; i++) {
         size_t k = strlen(families[i]);
@@ -337,12 +337,12 @@ static bool in_family(const char *word, size_t n)
     return false;
 }
 
-static bool follows(char next, const char *rest, size_t n)
+static bool musa_table_follows(char next, const char *rest, size_t n)
 {
     switch (next) {
     case 'A': return n > 0 && isupper((unsigned char)rest[0]);
     case 'a': return n > 1 && islower((unsigned char)rest[0]);
-    case 'D': return in_family(rest, n);
+    case 'D': return musa_table_in_family(rest, n);
     default: return n > 0;
     }
 }
@@ -353,7 +353,7 @@ const struct musa_prefix *musa_prefix_find(const char *word, size_t n, bool to_c
         const char *from = to_cuda ? p->musa : p->cuda;
         size_t k = strlen(from);
 
-        if (n > k && !memcmp(word, from, k) && follows(p->next, word + k, n - k)) {
+        if (n > k && !memcmp(word, from, k) && musa_table_follows(p->next, word + k, n - k)) {
             *ret_skip = k;
             return p;
         }
@@ -367,7 +367,7 @@ const struct musa_lack *musa_lack_find(const struct musa_lack *rows, const char 
         size_t k = strlen(rows->name);
         bool prefix = rows->name[k - 1] == '*';
 
-        if (prefix ? n >= k - 1 && !memcmp(rows->name, word, k - 1) : same(rows->name, word, n))
+        if (prefix ? n >= k - 1 && !memcmp(rows->name, word, k - 1) : musa_table_same(rows->name, word, n))
             return rows;
     }
     return NULL;

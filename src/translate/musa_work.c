@@ -17,7 +17,7 @@ void musa_replace(struct musa_work *w, const struct musa_text *t, size_t i, size
     w->edits[w->n_edits++] = (struct musa_edit){at, musa_place(t, i + n) - at, text};
 }
 
-static uint32_t line_of(const struct musa_work *w, size_t at)
+static uint32_t musa_work_line_of(const struct musa_work *w, size_t at)
 {
     uint32_t line = 1;
 
@@ -30,7 +30,7 @@ void musa_note(struct musa_work *w, const struct musa_text *t, size_t i, enum mu
                char evidence, const char *fmt, ...)
 {
     struct musa_result *r = w->ret;
-    uint32_t line = line_of(w, musa_place(t, i));
+    uint32_t line = musa_work_line_of(w, musa_place(t, i));
     char text[300];
     va_list ap;
 
@@ -69,10 +69,10 @@ void musa_used(struct musa_work *w, const struct musa_text *t, size_t i, const c
         w->cap_uses = w->cap_uses ? 2 * w->cap_uses : 32;
         r->uses = xrealloc(r->uses, w->cap_uses * sizeof *r->uses);
     }
-    r->uses[r->n_uses++] = (struct musa_use){from, to, evidence, 1, line_of(w, musa_place(t, i))};
+    r->uses[r->n_uses++] = (struct musa_use){from, to, evidence, 1, musa_work_line_of(w, musa_place(t, i))};
 }
 
-static bool holds(const struct musa_names *names, const char *s, size_t n)
+static bool musa_work_holds(const struct musa_names *names, const char *s, size_t n)
 {
     for (size_t i = 0; names && i < names->n; i++)
         if (strlen(names->v[i]) == n && !memcmp(names->v[i], s, n))
@@ -82,7 +82,7 @@ static bool holds(const struct musa_names *names, const char *s, size_t n)
 
 bool musa_owns(const struct musa_work *w, const char *s, size_t n)
 {
-    return holds(&w->own, s, n) || holds(w->o->own, s, n);
+    return musa_work_holds(&w->own, s, n) || musa_work_holds(w->o->own, s, n);
 }
 
 /* Only names that a rule could take for CUDA's or MUSA's are kept: lists stay short. */
@@ -93,7 +93,7 @@ void musa_own_add(struct musa_names *names, const char *s, size_t n)
     if (!musa_prefix_find(s, n, false, &skip) && !musa_prefix_find(s, n, true, &skip) &&
         !musa_lack_find(musa_lacks, s, n))
         return;
-    if (holds(names, s, n))
+    if (musa_work_holds(names, s, n))
         return;
     if (names->n == names->cap) {
         names->cap = names->cap ? 2 * names->cap : 32;

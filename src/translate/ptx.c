@@ -7,7 +7,7 @@
 
 enum { MAX_PARTS = 16, MAX_ARGS = 64, MAX_TEMPLATE = 16 << 10 }; /* names are looked up by searching */
 
-struct span {
+struct ptx_span {
     const char *p;
     size_t n;
 };
@@ -23,20 +23,20 @@ struct ptx {
 
 /* One instruction: opcode parts "mul" "wide" "u32", and its operands with their groups opened. */
 struct insn {
-    struct span whole, part[MAX_PARTS];
+    struct ptx_span whole, part[MAX_PARTS];
     int n_parts;
-    struct span arg[MAX_ARGS];
+    struct ptx_span arg[MAX_ARGS];
     char group[MAX_ARGS]; /* 'v': of a {list}; 'a': an [address]; 0 */
     int n_args;
     int dst, src;         /* how many of the args are of the first, and of the second {list} */
 };
 
-static bool span_is(struct span s, const char *text)
+static bool ptx_span_is(struct ptx_span s, const char *text)
 {
     return s.n == strlen(text) && !memcmp(s.p, text, s.n);
 }
 
-static struct span trim(struct span s)
+static struct ptx_span ptx_trim(struct ptx_span s)
 {
     while (s.n && isspace((unsigned char)s.p[0]))
         s.p++, s.n--;
@@ -46,7 +46,7 @@ static struct span trim(struct span s)
 }
 
 /* Is the span one of the words, which are parted by single spaces? */
-static bool word_of(struct span s, const char *words)
+static bool ptx_word_of(struct ptx_span s, const char *words)
 {
     for (const char *w = words; *w;) {
         size_t n = strcspn(w, " ");
@@ -59,7 +59,7 @@ static bool word_of(struct span s, const char *words)
     return false;
 }
 
-static void fail(struct ptx *x, struct span what)
+static void ptx_fail(struct ptx *x, struct ptx_span what)
 {
     if (x->failed[0])
         return;
@@ -87,7 +87,7 @@ static const char *const special[][2] = {
     {"%lanemask_le", "((2u << ::simt::ptx::laneid()) - 1u)"}, {"%lanemask_gt", "(~0u << ::simt::ptx::laneid() << 1)"},
     {"%lanemask_ge", "(~0u << ::simt::ptx::laneid())"}, {"%dynamic_smem_size", "::simt::ptx::dynamic_smem()"}};
 
-static void add_register(struct buf *b, struct span s)
+static void ptx_add_register(struct buf *b, struct ptx_span s)
 {
     buf_adds(b, "simt_r_");
     for (size_t i = 0; i < s.n; i++)
@@ -95,7 +95,7 @@ static void add_register(struct buf *b, struct span s)
 }
 
 /* "%3" or "%[name]": the operand's index, or -1. */
-static int operand_index(const struct ptx *x, struct span s)
+static int ptx_operand_index(const struct ptx *x, struct ptx_span s)
 {
     size_t k = 0;
 
@@ -116,7 +116,7 @@ static int operand_index(const struct ptx *x, struct span s)
     return k < x->n ? (int)k : -1;
 }
 
-static void add_number(struct buf *b, struct span s)
+static void ptx_add_number(struct buf *b, struct ptx_span s)
 {
     if (s.n == 10 && (!memcmp(s.p, "0f", 2) || !memcmp(s.p, "0F", 2)))
         buf_addf(b, "::simt::ptx::bits_f32(0x%.8su)", s.p + 2);
@@ -126,79 +126,80 @@ static void add_number(struct buf *b, struct span s)
         buf_addf(b, "(%.*s)", (int)s.n, s.p);
 }
 
-static bool declared(const struct ptx *x, struct span s)
+static bool ptx_declared(const struct ptx *x, struct ptx_span s)
 {
     struct buf name;
     bool found;
 
     buf_init(&name, 256);
     buf_addc(&name, ' ');
-    add_register(&name, s);
+    ptx_add_register(&name, s);
     buf_adds(&name, " =");
     found = strstr(x->decls.p, name.p) != NULL;
     buf_free(&name);
     return found;
 }
 
-static void add_value(struct ptx *x, struct span s)
+static void ptx_add_value(struct ptx *x, struct ptx_span s)
 {
     struct buf *b = &x->out;
     bool minus;
     int k;
 
-    s = trim(s);
+    s = ptx_trim(s);
     if (!s.n)
-        return fail(x, x->failed[0] ? s : (struct span){"a missing operand", 17});
+        return ptx_fail(x, x->failed[0] ? s : (struct ptx_span){"a missing operand", 17});
     if (s.p[0] == '!') {
         buf_addc(b, '!');
-        return add_value(x, (struct span){s.p + 1, s.n - 1});
+        return ptx_add_value(x, (struct ptx_span){s.p + 1, s.n - 1});
     }
-    if ((k = operand_index(x, s)) >= 0) {
+    if ((k = ptx_operand_index(x, s)) >= 0) {
         buf_addf(b, "simt_%d", k);
         return;
     }
     if (x->extended && s.n > 1 && s.p[0] == '%' && s.p[1] == '%')
         s.p++, s.n--;
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
-        if (span_is(s, special[i][0]) && !(x->plain && word_of(s, "%smid %nsmid %globaltimer %dynamic_smem_size"))) {
+        if (ptx_span_is(s, special[i][0]) && !(x->plain && ptx_word_of(s, "%smid %nsmid %globaltimer "
+                                                                          "%dynamic_smem_size"))) {
             buf_adds(b, special[i][1]);
             return;
         }
     minus = s.p[0] == '-' && s.n > 1;
     if (isdigit((unsigned char)s.p[minus]))
-        return add_number(b, s);
-    if (span_is(s, "_")) {
+        return ptx_add_number(b, s);
+    if (ptx_span_is(s, "_")) {
         buf_adds(b, "::simt::ptx::sink()");
         return;
     }
     for (size_t i = 0; i < s.n; i++)
         if (!isalnum((unsigned char)s.p[i]) && !strchr("_%$.", s.p[i]))
-            return fail(x, s);
-    if (s.p[0] == '%' && !declared(x, s)) /* a special register outside of the table */
-        return fail(x, s);
-    add_register(b, s);
+            return ptx_fail(x, s);
+    if (s.p[0] == '%' && !ptx_declared(x, s)) /* a special register outside of the table */
+        return ptx_fail(x, s);
+    ptx_add_register(b, s);
 }
 
 /* "[reg+16]" in a state space. */
-static void add_address(struct ptx *x, struct span s, const char *space)
+static void ptx_add_address(struct ptx *x, struct ptx_span s, const char *space)
 {
     size_t plus = 0;
 
     while (plus < s.n && s.p[plus] != '+')
         plus++;
     buf_addf(&x->out, "(::simt::ptx::%s(", space);
-    add_value(x, (struct span){s.p, plus});
+    ptx_add_value(x, (struct ptx_span){s.p, plus});
     buf_adds(&x->out, ")");
     if (plus < s.n) {
         buf_adds(&x->out, " + (long)");
-        add_value(x, (struct span){s.p + plus + 1, s.n - plus - 1});
+        ptx_add_value(x, (struct ptx_span){s.p + plus + 1, s.n - plus - 1});
     }
     buf_adds(&x->out, ")");
 }
 
 /* ---- one instruction, taken apart ---- */
 
-static void take_parts(struct insn *in, struct span op)
+static void ptx_take_parts(struct insn *in, struct ptx_span op)
 {
     in->whole = op;
     in->n_parts = 0;
@@ -207,14 +208,14 @@ static void take_parts(struct insn *in, struct span op)
 
         while (k < op.n && op.p[k] != '.')
             k++;
-        in->part[in->n_parts++] = (struct span){op.p + i, k - i};
+        in->part[in->n_parts++] = (struct ptx_span){op.p + i, k - i};
         i = k + 1;
     }
 }
 
-static void add_arg(struct insn *in, struct span s, char group)
+static void ptx_add_arg(struct insn *in, struct ptx_span s, char group)
 {
-    s = trim(s);
+    s = ptx_trim(s);
     if (!s.n || in->n_args == MAX_ARGS)
         return;
     in->group[in->n_args] = group;
@@ -222,25 +223,25 @@ static void add_arg(struct insn *in, struct span s, char group)
 }
 
 /* "a|b" is two destinations. */
-static void add_plain(struct insn *in, struct span s)
+static void ptx_add_plain(struct insn *in, struct ptx_span s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (s.p[i] == '|') {
-            add_arg(in, (struct span){s.p, i}, 0);
-            s = (struct span){s.p + i + 1, s.n - i - 1};
+            ptx_add_arg(in, (struct ptx_span){s.p, i}, 0);
+            s = (struct ptx_span){s.p + i + 1, s.n - i - 1};
             break;
         }
-    add_arg(in, s, 0);
+    ptx_add_arg(in, s, 0);
 }
 
-static size_t until(struct span s, size_t i, const char *stops)
+static size_t ptx_until(struct ptx_span s, size_t i, const char *stops)
 {
     while (i < s.n && !strchr(stops, s.p[i]))
         i++;
     return i;
 }
 
-static void take_args(struct insn *in, struct span s)
+static void ptx_take_args(struct insn *in, struct ptx_span s)
 {
     int lists = 0;
 
@@ -255,13 +256,13 @@ static void take_args(struct insn *in, struct span s)
 
             for (; end < s.n && s.p[end] != *stop; end++) /* %[name] inside of [address] */
                 if (s.p[end] == '%' && end + 1 < s.n && s.p[end + 1] == '[')
-                    end = until(s, end, "]");
+                    end = ptx_until(s, end, "]");
             for (k = i + 1; k < end;) {
-                size_t e = ch == '{' ? until(s, k, ",") : end;
+                size_t e = ch == '{' ? ptx_until(s, k, ",") : end;
 
                 if (e > end)
                     e = end;
-                add_arg(in, (struct span){s.p + k, e - k}, ch == '{' ? 'v' : 'a');
+                ptx_add_arg(in, (struct ptx_span){s.p + k, e - k}, ch == '{' ? 'v' : 'a');
                 k = e + 1;
             }
             if (ch == '{' && lists++ < 2)
@@ -272,8 +273,8 @@ static void take_args(struct insn *in, struct span s)
         } else {
             k = i;
             while (k < s.n && s.p[k] != ',')
-                k = s.p[k] == '%' && k + 1 < s.n && s.p[k + 1] == '[' ? until(s, k, "]") + 1 : k + 1;
-            add_plain(in, (struct span){s.p + i, (k < s.n ? k : s.n) - i});
+                k = s.p[k] == '%' && k + 1 < s.n && s.p[k + 1] == '[' ? ptx_until(s, k, "]") + 1 : k + 1;
+            ptx_add_plain(in, (struct ptx_span){s.p + i, (k < s.n ? k : s.n) - i});
             i = k;
         }
     }
@@ -287,109 +288,110 @@ static const char types[]
 static const char scopes[] = "cta gpu sys cluster";
 static const char orders[] = "relaxed acquire release acq_rel volatile weak mmio sc";
 
-struct row {
+struct ptx_row {
     const char *name;
     const char *variants; /* parts that become part of the function's name */
     const char *ignored;
-    void (*emit)(struct ptx *, const struct insn *, const struct row *); /* NULL: the usual */
+    void (*emit)(struct ptx *, const struct insn *, const struct ptx_row *); /* NULL: the usual */
     const char *as;       /* function; NULL: the name */
 };
 
-static const char *space_of(const struct insn *in);
+static const char *ptx_space_of(const struct insn *in);
 
-static void add_args(struct ptx *x, const struct insn *in, int from)
+static void ptx_add_args(struct ptx *x, const struct insn *in, int from)
 {
-    const char *space = space_of(in);
+    const char *space = ptx_space_of(in);
 
     for (int i = from; i < in->n_args; i++) {
         if (i > from)
             buf_adds(&x->out, ", ");
         if (in->group[i] == 'a')
-            add_address(x, in->arg[i], space ? space : "shared");
+            ptx_add_address(x, in->arg[i], space ? space : "shared");
         else
-            add_value(x, in->arg[i]);
+            ptx_add_value(x, in->arg[i]);
     }
 }
 
 /* "name_variant<types>(args);" */
-static void emit_usual(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_usual(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     int n_types = 0;
 
     buf_addf(&x->out, "::simt::ptx::%s", r->as ? r->as : r->name);
     for (int i = 1; i < in->n_parts; i++)
-        if (word_of(in->part[i], r->variants))
+        if (ptx_word_of(in->part[i], r->variants))
             buf_addf(&x->out, "_%.*s", (int)in->part[i].n, in->part[i].p);
     for (int i = 1; i < in->n_parts; i++)
-        if (word_of(in->part[i], types) && !word_of(in->part[i], r->variants) && !word_of(in->part[i], r->ignored))
+        if (ptx_word_of(in->part[i], types) && !ptx_word_of(in->part[i], r->variants) &&
+            !ptx_word_of(in->part[i], r->ignored))
             buf_addf(&x->out, "%s%.*s", n_types++ ? ", ::simt::ptx::" : "<::simt::ptx::", (int)in->part[i].n,
                      in->part[i].p);
-        else if (!word_of(in->part[i], r->variants) && !word_of(in->part[i], r->ignored))
-            return fail(x, in->whole);
+        else if (!ptx_word_of(in->part[i], r->variants) && !ptx_word_of(in->part[i], r->ignored))
+            return ptx_fail(x, in->whole);
     buf_adds(&x->out, n_types ? ">(" : "(");
-    add_args(x, in, 0);
+    ptx_add_args(x, in, 0);
     buf_adds(&x->out, "); ");
 }
 
-static void emit_nothing(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_nothing(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     (void)x, (void)in, (void)r;
 }
 
-static void emit_mov(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_mov(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     bool unpack = in->n_args > 1 && in->group[0] == 'v', pack = in->n_args > 1 && in->group[1] == 'v';
 
     (void)r;
     if (in->n_parts != 2)
-        return fail(x, in->whole);
+        return ptx_fail(x, in->whole);
     buf_addf(&x->out, "::simt::ptx::%s<::simt::ptx::%.*s>(", unpack ? "unpack" : pack ? "pack" : "mov",
              (int)in->part[1].n, in->part[1].p);
     if (unpack) { /* the source first */
-        add_value(x, in->arg[in->n_args - 1]);
+        ptx_add_value(x, in->arg[in->n_args - 1]);
         for (int i = 0; i < in->n_args - 1; i++) {
             buf_adds(&x->out, ", ");
-            add_value(x, in->arg[i]);
+            ptx_add_value(x, in->arg[i]);
         }
     } else {
-        add_args(x, in, 0);
+        ptx_add_args(x, in, 0);
     }
     buf_adds(&x->out, "); ");
 }
 
 /* Which of the parts says where memory is. */
-static const char *space_of(const struct insn *in)
+static const char *ptx_space_of(const struct insn *in)
 {
     for (int i = 1; i < in->n_parts; i++) {
-        if (word_of(in->part[i], "shared shared::cta"))
+        if (ptx_word_of(in->part[i], "shared shared::cta"))
             return "shared";
-        if (word_of(in->part[i], "shared::cluster param"))
+        if (ptx_word_of(in->part[i], "shared::cluster param"))
             return NULL;
     }
     return "global";
 }
 
-static bool has(const struct insn *in, const char *words)
+static bool ptx_has(const struct insn *in, const char *words)
 {
     for (int i = 1; i < in->n_parts; i++)
-        if (word_of(in->part[i], words))
+        if (ptx_word_of(in->part[i], words))
             return true;
     return false;
 }
 
-static struct span type_of(const struct insn *in)
+static struct ptx_span ptx_type_of(const struct insn *in)
 {
     for (int i = in->n_parts - 1; i > 0; i--)
-        if (word_of(in->part[i], types))
+        if (ptx_word_of(in->part[i], types))
             return in->part[i];
-    return (struct span){"b32", 3};
+    return (struct ptx_span){"b32", 3};
 }
 
-static bool only(const struct insn *in, const char *a, const char *b, const char *c)
+static bool ptx_only(const struct insn *in, const char *a, const char *b, const char *c)
 {
     for (int i = 1; i < in->n_parts; i++)
-        if (!word_of(in->part[i], a) && !word_of(in->part[i], b) && !word_of(in->part[i], c) &&
-            !word_of(in->part[i], types))
+        if (!ptx_word_of(in->part[i], a) && !ptx_word_of(in->part[i], b) && !ptx_word_of(in->part[i], c) &&
+            !ptx_word_of(in->part[i], types))
             return false;
     return true;
 }
@@ -400,229 +402,230 @@ static const char memory_parts[]
     "L2::evict_first L2::evict_last L2::evict_normal";
 
 /* ld.space.v4.f32 {a, b, c, d}, [address]; and the same of st, the other way round */
-static void emit_memory(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_memory(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
-    const char *space = space_of(in);
-    bool load = !strcmp(r->name, "ld"), weak = !has(in, "relaxed acquire release volatile mmio");
+    const char *space = ptx_space_of(in);
+    bool load = !strcmp(r->name, "ld"), weak = !ptx_has(in, "relaxed acquire release volatile mmio");
     int address = -1;
 
     for (int i = 0; i < in->n_args && address < 0; i++)
         if (in->group[i] == 'a')
             address = i;
-    if (!space || address < 0 || !only(in, memory_parts, orders, scopes))
-        return fail(x, in->whole);
-    if (has(in, "release"))
+    if (!space || address < 0 || !ptx_only(in, memory_parts, orders, scopes))
+        return ptx_fail(x, in->whole);
+    if (ptx_has(in, "release"))
         buf_adds(&x->out, "__threadfence(); ");
     buf_addf(&x->out, "::simt::ptx::%s%s<::simt::ptx::%.*s>(", load ? "ld" : "st", weak ? "" : "_volatile",
-             (int)type_of(in).n, type_of(in).p);
-    add_address(x, in->arg[address], space);
+             (int)ptx_type_of(in).n, ptx_type_of(in).p);
+    ptx_add_address(x, in->arg[address], space);
     for (int i = load ? 0 : address + 1; load ? i < address : i < in->n_args; i++) {
-        if (!load && has(in, "L2::cache_hint") && i == in->n_args - 1)
+        if (!load && ptx_has(in, "L2::cache_hint") && i == in->n_args - 1)
             break;
         buf_adds(&x->out, ", ");
-        add_value(x, in->arg[i]);
+        ptx_add_value(x, in->arg[i]);
     }
     buf_adds(&x->out, "); ");
 }
 
 /* atom.global.add.f32 d, [a], b; red.global.add.f32 [a], b; vectors of red one after the other */
-static void emit_atomic(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_atomic(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
-    const char *space = space_of(in);
+    const char *space = ptx_space_of(in);
     bool red = !strcmp(r->name, "red");
     int a = 0;
 
     while (a < in->n_args && in->group[a] != 'a')
         a++;
-    if (!space || a == in->n_args || !only(in,
+    if (!space || a == in->n_args || !ptx_only(in,
         "shared shared::cta global noftz v2 v4 v8 add min max and or xor exch cas inc dec",
-                                           orders, scopes) || (!red && has(in, "v2 v4 v8")))
-        return fail(x, in->whole);
-    if (has(in, "release acq_rel"))
+                                               orders, scopes) || (!red && ptx_has(in, "v2 v4 v8")))
+        return ptx_fail(x, in->whole);
+    if (ptx_has(in, "release acq_rel"))
         buf_adds(&x->out, "__threadfence(); ");
     for (int i = 1; i < in->n_parts; i++)
-        if (word_of(in->part[i], "add min max and or xor exch cas inc dec"))
+        if (ptx_word_of(in->part[i], "add min max and or xor exch cas inc dec"))
             buf_addf(&x->out, "::simt::ptx::%s_%.*s", red ? "red" : "atom", (int)in->part[i].n, in->part[i].p);
-    buf_addf(&x->out, "<::simt::ptx::%.*s>(", (int)type_of(in).n, type_of(in).p);
+    buf_addf(&x->out, "<::simt::ptx::%.*s>(", (int)ptx_type_of(in).n, ptx_type_of(in).p);
     if (!red) {
-        add_value(x, in->arg[0]);
+        ptx_add_value(x, in->arg[0]);
         buf_adds(&x->out, ", ");
     }
-    add_address(x, in->arg[a], space);
+    ptx_add_address(x, in->arg[a], space);
     for (int i = a + 1; i < in->n_args; i++) {
         buf_adds(&x->out, ", ");
-        add_value(x, in->arg[i]);
+        ptx_add_value(x, in->arg[i]);
     }
     buf_adds(&x->out, "); ");
 }
 
-static void emit_cvt(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_cvt(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
-    struct span to = {0}, from = {0}, how = {"rn", 2};
+    struct ptx_span to = {0}, from = {0}, how = {"rn", 2};
 
     (void)r;
     for (int i = 1; i < in->n_parts; i++) {
-        struct span p = in->part[i];
+        struct ptx_span p = in->part[i];
 
-        if (word_of(p, types))
+        if (ptx_word_of(p, types))
             *(to.n ? &from : &to) = p;
-        else if (word_of(p, "rn rz rm rp rni rzi rmi rpi rna"))
+        else if (ptx_word_of(p, "rn rz rm rp rni rzi rmi rpi rna"))
             how = p;
-        else if (!word_of(p, "ftz sat satfinite relu"))
-            return fail(x, in->whole);
+        else if (!ptx_word_of(p, "ftz sat satfinite relu"))
+            return ptx_fail(x, in->whole);
     }
     if (!from.n)
-        return fail(x, in->whole);
+        return ptx_fail(x, in->whole);
     buf_addf(&x->out, "::simt::ptx::cvt<::simt::ptx::%.*s, ::simt::ptx::%.*s, ::simt::ptx::%.*s, %s, %s>(", (int)to.n,
-             to.p, (int)from.n, from.p, (int)how.n, how.p, has(in, "sat") ? "true" : "false",
-             has(in, "relu") ? "true" : "false");
-    add_args(x, in, 0);
+             to.p, (int)from.n, from.p, (int)how.n, how.p, ptx_has(in, "sat") ? "true" : "false",
+             ptx_has(in, "relu") ? "true" : "false");
+    ptx_add_args(x, in, 0);
     buf_adds(&x->out, "); ");
 }
 
 /* cvta.to.shared.u64 d, a; cvta.shared.u64 d, a */
-static void emit_cvta(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_cvta(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
-    bool shared = has(in, "shared shared::cta"), to = has(in, "to");
+    bool shared = ptx_has(in, "shared shared::cta"), to = ptx_has(in, "to");
 
     (void)r;
-    if (in->n_args != 2 || has(in, "param local const shared::cluster"))
-        return fail(x, in->whole);
+    if (in->n_args != 2 || ptx_has(in, "param local const shared::cluster"))
+        return ptx_fail(x, in->whole);
     buf_addf(&x->out, "::simt::ptx::%s(", !shared ? "mov<::simt::ptx::b64>" : to ? "cvta_to_shared" : "cvta_shared");
-    add_args(x, in, 0);
+    ptx_add_args(x, in, 0);
     buf_adds(&x->out, "); ");
 }
 
-static void emit_setp(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_setp(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     (void)r;
-    if (in->n_parts < 3 || in->n_args < 3 || in->n_args > 4 || has(in, "and or xor"))
-        return fail(x, in->whole);
-    buf_addf(&x->out, "::simt::ptx::setp<::simt::ptx::%.*s>(", (int)type_of(in).n, type_of(in).p);
+    if (in->n_parts < 3 || in->n_args < 3 || in->n_args > 4 || ptx_has(in, "and or xor"))
+        return ptx_fail(x, in->whole);
+    buf_addf(&x->out, "::simt::ptx::setp<::simt::ptx::%.*s>(", (int)ptx_type_of(in).n, ptx_type_of(in).p);
     buf_addf(&x->out, x->plain ? "::simt::ptx::how_%.*s, " : "\"%.*s\", ", (int)in->part[1].n, in->part[1].p);
-    add_args(x, in, 0);
+    ptx_add_args(x, in, 0);
     buf_adds(&x->out, "); ");
 }
 
 /* cp.async.cg.shared.global [to], [from], bytes {, bytes read}; commit_group; wait_group n; wait_all */
-static void emit_cp(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_cp(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     int n = in->n_args;
 
     (void)r;
-    if (in->n_parts < 3 || !span_is(in->part[1], "async"))
-        return fail(x, in->whole);
-    if (span_is(in->part[2], "commit_group") && in->n_parts == 3) {
+    if (in->n_parts < 3 || !ptx_span_is(in->part[1], "async"))
+        return ptx_fail(x, in->whole);
+    if (ptx_span_is(in->part[2], "commit_group") && in->n_parts == 3) {
         buf_adds(&x->out, "::simt::ptx::async_commit(); ");
-    } else if (span_is(in->part[2], "wait_all") && in->n_parts == 3) {
+    } else if (ptx_span_is(in->part[2], "wait_all") && in->n_parts == 3) {
         buf_adds(&x->out, "::simt::ptx::async_wait(~0u); ");
-    } else if (span_is(in->part[2], "wait_group") && n == 1) {
+    } else if (ptx_span_is(in->part[2], "wait_group") && n == 1) {
         buf_adds(&x->out, "::simt::ptx::async_wait(");
-        add_value(x, in->arg[0]);
+        ptx_add_value(x, in->arg[0]);
         buf_adds(&x->out, "); ");
-    } else if (span_is(in->part[2], "bulk") && n == 4 && has(in, "mbarrier::complete_tx::bytes") && has(in, "global") &&
+    } else if (ptx_span_is(in->part[2], "bulk") && n == 4 && ptx_has(in, "mbarrier::complete_tx::bytes") &&
+               ptx_has(in, "global") &&
                in->part[3].n > 6 && !memcmp(in->part[3].p, "shared", 6)) {
         buf_adds(&x->out, "::simt::ptx::bulk_copy(");
-        add_address(x, in->arg[0], "shared");
+        ptx_add_address(x, in->arg[0], "shared");
         buf_adds(&x->out, ", ");
-        add_address(x, in->arg[1], "global");
+        ptx_add_address(x, in->arg[1], "global");
         buf_adds(&x->out, ", ");
-        add_value(x, in->arg[2]);
+        ptx_add_value(x, in->arg[2]);
         buf_adds(&x->out, ", ");
-        add_address(x, in->arg[3], "shared");
+        ptx_add_address(x, in->arg[3], "shared");
         buf_adds(&x->out, "); ");
-    } else if (word_of(in->part[2], "ca cg") && n >= 3 && in->group[0] == 'a' && in->group[1] == 'a') {
-        if (has(in, "L2::cache_hint"))
+    } else if (ptx_word_of(in->part[2], "ca cg") && n >= 3 && in->group[0] == 'a' && in->group[1] == 'a') {
+        if (ptx_has(in, "L2::cache_hint"))
             n--;
         buf_adds(&x->out, "::simt::ptx::async_copy(");
-        add_address(x, in->arg[0], "shared");
+        ptx_add_address(x, in->arg[0], "shared");
         buf_adds(&x->out, ", ");
-        add_address(x, in->arg[1], "global");
+        ptx_add_address(x, in->arg[1], "global");
         for (int i = 2; i < n; i++) {
             buf_adds(&x->out, ", ");
-            add_value(x, in->arg[i]);
+            ptx_add_value(x, in->arg[i]);
         }
         buf_adds(&x->out, "); ");
     } else {
-        fail(x, in->whole);
+        ptx_fail(x, in->whole);
     }
 }
 
 /* ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {..}, [a]; stmatrix likewise, the address first */
-static void emit_matrix(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_matrix(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     bool load = !strcmp(r->name, "ldmatrix");
     int address = load ? in->n_args - 1 : 0, n = in->n_args - 1;
 
-    if (!only(in, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "", "") || !has(in, "m8n8") || n < 1
+    if (!ptx_only(in, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "", "") || !ptx_has(in, "m8n8") || n < 1
         || n > 4 ||
-        in->group[address] != 'a' || !span_is(type_of(in), "b16"))
-        return fail(x, in->whole);
-    buf_addf(&x->out, "::simt::ptx::%s<%s>(", r->name, has(in, "trans") ? "true" : "false");
-    add_address(x, in->arg[address], "shared");
+        in->group[address] != 'a' || !ptx_span_is(ptx_type_of(in), "b16"))
+        return ptx_fail(x, in->whole);
+    buf_addf(&x->out, "::simt::ptx::%s<%s>(", r->name, ptx_has(in, "trans") ? "true" : "false");
+    ptx_add_address(x, in->arg[address], "shared");
     for (int i = load ? 0 : 1; i < (load ? n : n + 1); i++) {
         buf_adds(&x->out, ", ");
-        add_value(x, in->arg[i]);
+        ptx_add_value(x, in->arg[i]);
     }
     buf_adds(&x->out, "); ");
 }
 
 /* mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {d}, {a}, {b}, {c} */
-static void emit_mma(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_mma(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
-    struct span t[4];
+    struct ptx_span t[4];
     int n_types = 0, k = 0;
-    struct span shape = {0};
+    struct ptx_span shape = {0};
 
     (void)r;
     for (int i = 1; i < in->n_parts; i++) {
-        struct span p = in->part[i];
+        struct ptx_span p = in->part[i];
 
-        if (word_of(p, types) && n_types < 4)
+        if (ptx_word_of(p, types) && n_types < 4)
             t[n_types++] = p;
         else if (p.n > 5 && !memcmp(p.p, "m16n8k", 6))
             shape = p;
-        else if (!word_of(p, "sync aligned row col satfinite kind::f8f6f4"))
-            return fail(x, in->whole);
+        else if (!ptx_word_of(p, "sync aligned row col satfinite kind::f8f6f4"))
+            return ptx_fail(x, in->whole);
     }
     for (size_t i = 6; i < shape.n; i++)
         k = k * 10 + (shape.p[i] - '0');
     if (n_types != 4 || !shape.n)
-        return fail(x, in->whole);
+        return ptx_fail(x, in->whole);
     buf_addf(&x->out, "::simt::ptx::mma<%d", k);
     for (int i = 0; i < 4; i++)
         buf_addf(&x->out, ", ::simt::ptx::%.*s", (int)t[i].n, t[i].p);
     buf_adds(&x->out, ">::run(");
-    add_args(x, in, 0);
+    ptx_add_args(x, in, 0);
     buf_adds(&x->out, "); ");
 }
 
-static void emit_bra(struct ptx *x, const struct insn *in, const struct row *r)
+static void ptx_emit_bra(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     (void)r;
     if (in->n_args != 1)
-        return fail(x, in->whole);
+        return ptx_fail(x, in->whole);
     buf_adds(&x->out, "goto ");
-    add_register(&x->out, in->arg[0]);
+    ptx_add_register(&x->out, in->arg[0]);
     buf_adds(&x->out, "; ");
 }
 
 #define FLOAT "rn rz rm rp ftz approx full"
-static const struct row rows[] = {
-    {"mov", "", "", emit_mov, NULL},
-    {"ld", "", "", emit_memory, NULL},
-    {"st", "", "", emit_memory, NULL},
+static const struct ptx_row rows[] = {
+    {"mov", "", "", ptx_emit_mov, NULL},
+    {"ld", "", "", ptx_emit_memory, NULL},
+    {"st", "", "", ptx_emit_memory, NULL},
     {"ldu", "", "", NULL, NULL},
-    {"atom", "", "", emit_atomic, NULL},
-    {"red", "", "", emit_atomic, NULL},
-    {"cvt", "", "", emit_cvt, NULL},
-    {"cvta", "", "", emit_cvta, NULL},
-    {"cp", "", "", emit_cp, NULL},
-    {"ldmatrix", "", "", emit_matrix, NULL},
-    {"stmatrix", "", "", emit_matrix, NULL},
-    {"mma", "", "", emit_mma, NULL},
-    {"setp", "", "", emit_setp, NULL},
-    {"bra", "", "", emit_bra, NULL},
+    {"atom", "", "", ptx_emit_atomic, NULL},
+    {"red", "", "", ptx_emit_atomic, NULL},
+    {"cvt", "", "", ptx_emit_cvt, NULL},
+    {"cvta", "", "", ptx_emit_cvta, NULL},
+    {"cp", "", "", ptx_emit_cp, NULL},
+    {"ldmatrix", "", "", ptx_emit_matrix, NULL},
+    {"stmatrix", "", "", ptx_emit_matrix, NULL},
+    {"mma", "", "", ptx_emit_mma, NULL},
+    {"setp", "", "", ptx_emit_setp, NULL},
+    {"bra", "", "", ptx_emit_bra, NULL},
     {"add", "sat cc", FLOAT, NULL, NULL},
     {"sub", "sat", FLOAT, NULL, NULL},
     {"mul", "lo hi wide sat", FLOAT, NULL, NULL},
@@ -680,69 +683,71 @@ static const struct row rows[] = {
      NULL},
     {"mbarrier", "init arrive expect_tx test_wait try_wait inval parity", "shared shared::cta b64 release acquire cta",
      NULL, NULL},
-    {"prefetch", "", "", emit_nothing, NULL},
-    {"prefetchu", "", "", emit_nothing, NULL},
-    {"discard", "", "", emit_nothing, NULL},
-    {"applypriority", "", "", emit_nothing, NULL},
-    {"griddepcontrol", "", "", emit_nothing, NULL},
-    {"setmaxnreg", "", "", emit_nothing, NULL},
-    {"pragma", "", "", emit_nothing, NULL},
-    {"brkpt", "", "", emit_nothing, NULL},
+    {"prefetch", "", "", ptx_emit_nothing, NULL},
+    {"prefetchu", "", "", ptx_emit_nothing, NULL},
+    {"discard", "", "", ptx_emit_nothing, NULL},
+    {"applypriority", "", "", ptx_emit_nothing, NULL},
+    {"griddepcontrol", "", "", ptx_emit_nothing, NULL},
+    {"setmaxnreg", "", "", ptx_emit_nothing, NULL},
+    {"pragma", "", "", ptx_emit_nothing, NULL},
+    {"brkpt", "", "", ptx_emit_nothing, NULL},
 };
 
 /* ---- what litetorch/ptx_plain.h has of it ---- */
 
-static bool plain_types(const struct insn *in, const char *words)
+static bool ptx_plain_types(const struct insn *in, const char *words)
 {
     for (int i = 1; i < in->n_parts; i++)
-        if (word_of(in->part[i], types) && !word_of(in->part[i], words))
+        if (ptx_word_of(in->part[i], types) && !ptx_word_of(in->part[i], words))
             return false;
     return true;
 }
 
-static bool plain_cvt(const struct insn *in)
+static bool ptx_plain_cvt(const struct insn *in)
 {
-    struct span to = {0}, from = {0};
+    struct ptx_span to = {0}, from = {0};
 
     for (int i = 1; i < in->n_parts; i++)
-        if (word_of(in->part[i], types))
+        if (ptx_word_of(in->part[i], types))
             to = to.n ? to : in->part[i], from = in->part[i];
-    if (has(in, "sat rz rm rp rni rmi rpi satfinite"))
+    if (ptx_has(in, "sat rz rm rp rni rmi rpi satfinite"))
         return false;
-    if (word_of(to, "f16 bf16 f16x2 bf16x2"))
-        return span_is(from, "f32");
-    if (word_of(from, "f16 bf16"))
-        return span_is(to, "f32");
-    if (span_is(from, "f32"))
-        return span_is(to, "tf32") || (has(in, "rzi") && word_of(to, "u32 s32"));
-    return plain_types(in, "f32 u8 s8 u16 s16 u32 s32 u64 s64 b32 b64");
+    if (ptx_word_of(to, "f16 bf16 f16x2 bf16x2"))
+        return ptx_span_is(from, "f32");
+    if (ptx_word_of(from, "f16 bf16"))
+        return ptx_span_is(to, "f32");
+    if (ptx_span_is(from, "f32"))
+        return ptx_span_is(to, "tf32") || (ptx_has(in, "rzi") && ptx_word_of(to, "u32 s32"));
+    return ptx_plain_types(in, "f32 u8 s8 u16 s16 u32 s32 u64 s64 b32 b64");
 }
 
-static bool plain_mma(const struct insn *in)
+static bool ptx_plain_mma(const struct insn *in)
 {
-    return plain_types(in, "f32 f16 bf16 tf32") && has(in, "m16n8k4 m16n8k8 m16n8k16") && !has(in, "satfinite");
+    return ptx_plain_types(in, "f32 f16 bf16 tf32") && ptx_has(in, "m16n8k4 m16n8k8 m16n8k16") &&
+           !ptx_has(in, "satfinite");
 }
 
-static bool plain_cp(const struct insn *in)
+static bool ptx_plain_cp(const struct insn *in)
 {
-    return has(in, "commit_group wait_group wait_all ca cg");
+    return ptx_has(in, "commit_group wait_group wait_all ca cg");
 }
 
-static bool plain_bar(const struct insn *in)
+static bool ptx_plain_bar(const struct insn *in)
 {
-    return has(in, "sync") && !has(in, "arrive red") && in->n_args == 1 && (has(in, "warp") || span_is(in->arg[0],
+    return ptx_has(in, "sync") && !ptx_has(in, "arrive red") && in->n_args == 1 &&
+           (ptx_has(in, "warp") || ptx_span_is(in->arg[0],
         "0"));
 }
 
-static bool plain_shfl(const struct insn *in)
+static bool ptx_plain_shfl(const struct insn *in)
 {
     return in->n_args == 5;
 }
 
-static bool plain_mov(const struct insn *in)
+static bool ptx_plain_mov(const struct insn *in)
 {
-    return plain_types(in, "b16 u16 s16 b32 u32 s32 b64 u64 s64 f32 pred f16 bf16 f16x2 bf16x2") &&
-           !(in->n_args > 3 && has(in, "b32"));
+    return ptx_plain_types(in, "b16 u16 s16 b32 u32 s32 b64 u64 s64 f32 pred f16 bf16 f16x2 bf16x2") &&
+           !(in->n_args > 3 && ptx_has(in, "b32"));
 }
 
 /* Names that the header has, the types that they work on there, and what more must hold. */
@@ -750,13 +755,13 @@ static const struct {
     const char *names, *types, *not_with;
     bool (*also)(const struct insn *);
 } plain_rows[] = {
-    {"mov", "", "", plain_mov},
+    {"mov", "", "", ptx_plain_mov},
     {"ld st", "b8 u8 s8 b16 u16 s16 b32 u32 s32 b64 u64 s64 f32 f16 bf16 f16x2 bf16x2", "", NULL},
-    {"cvt", "", "", plain_cvt},
+    {"cvt", "", "", ptx_plain_cvt},
     {"cvta", "u64 u32", "", NULL},
-    {"cp", "", "bulk", plain_cp},
+    {"cp", "", "bulk", ptx_plain_cp},
     {"ldmatrix stmatrix", "b16", "", NULL},
-    {"mma", "", "", plain_mma},
+    {"mma", "", "", ptx_plain_mma},
     {"atom red", "u32 s32 b32 f32", "cas inc dec xor v2 v4 v8", NULL},
     {"setp", "f32 u32 s32 b32 u64 s64 b64 u16 s16 b16", "", NULL},
     {"selp", "f32 u32 s32 b32 u64 s64 b64 u16 s16 b16", "", NULL},
@@ -765,34 +770,34 @@ static const struct {
     {"and or xor not shl shr", "b16 b32 b64 u16 u32 u64 s16 s32 s64 pred", "", NULL},
     {"ex2 lg2 rcp sqrt rsqrt sin cos tanh", "f32", "rz rm rp", NULL},
     {"lop3 prmt createpolicy activemask", "b32 b64", "", NULL},
-    {"shfl", "b32", "", plain_shfl},
+    {"shfl", "b32", "", ptx_plain_shfl},
     {"vote", "b32", "any all uni", NULL},
-    {"bar barrier", "", "", plain_bar},
+    {"bar barrier", "", "", ptx_plain_bar},
     {"membar", "", "", NULL},
     {"fence", "", "proxy mbarrier_init cluster", NULL},
     {"prefetch prefetchu bra", "", "", NULL},
 };
 
-static bool plain_has(const struct insn *in)
+static bool ptx_plain_has(const struct insn *in)
 {
     for (size_t i = 0; i < sizeof plain_rows / sizeof plain_rows[0]; i++)
-        if (word_of(in->part[0], plain_rows[i].names))
-            return !has(in, plain_rows[i].not_with) && (!*plain_rows[i].types || plain_types(in,
+        if (ptx_word_of(in->part[0], plain_rows[i].names))
+            return !ptx_has(in, plain_rows[i].not_with) && (!*plain_rows[i].types || ptx_plain_types(in,
                 plain_rows[i].types)) &&
                    (!plain_rows[i].also || plain_rows[i].also(in));
     return false;
 }
 
-static void emit(struct ptx *x, const struct insn *in)
+static void ptx_emit(struct ptx *x, const struct insn *in)
 {
-    if (x->plain && !plain_has(in))
-        return fail(x, in->whole);
+    if (x->plain && !ptx_plain_has(in))
+        return ptx_fail(x, in->whole);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (span_is(in->part[0], rows[i].name)) {
-            (rows[i].emit ? rows[i].emit : emit_usual)(x, in, &rows[i]);
+        if (ptx_span_is(in->part[0], rows[i].name)) {
+            (rows[i].emit ? rows[i].emit : ptx_emit_usual)(x, in, &rows[i]);
             return;
         }
-    fail(x, in->whole);
+    ptx_fail(x, in->whole);
 }
 
 /* ---- statements ---- */
@@ -805,22 +810,22 @@ static const char *const register_types[][2] = {
     {"f32", "float"}, {"f64", "double"}};
 
 /* ".reg .b32 a, b<4>" */
-static void declare(struct ptx *x, struct span s)
+static void ptx_declare(struct ptx *x, struct ptx_span s)
 {
     const char *type = NULL;
-    size_t i = until(s, 1, "."), k = i + 1;
+    size_t i = ptx_until(s, 1, "."), k = i + 1;
 
     while (k < s.n && !isspace((unsigned char)s.p[k]))
         k++;
     for (size_t t = 0; t < sizeof register_types / sizeof register_types[0]; t++)
-        if (i < s.n && span_is((struct span){s.p + i + 1, k - i - 1}, register_types[t][0]))
+        if (i < s.n && ptx_span_is((struct ptx_span){s.p + i + 1, k - i - 1}, register_types[t][0]))
             type = register_types[t][1];
     if (!type)
-        return fail(x, s);
+        return ptx_fail(x, s);
     while (k < s.n) {
-        size_t e = until(s, k, ",");
-        struct span name = trim((struct span){s.p + k, e - k});
-        size_t lt = until(name, 0, "<");
+        size_t e = ptx_until(s, k, ",");
+        struct ptx_span name = ptx_trim((struct ptx_span){s.p + k, e - k});
+        size_t lt = ptx_until(name, 0, "<");
         int many = lt < name.n ? 0 : -1;
 
         for (size_t d = lt + 1; many >= 0 && d < name.n && isdigit((unsigned char)name.p[d]) && many < 100; d++)
@@ -830,7 +835,7 @@ static void declare(struct ptx *x, struct span s)
             name.p++, name.n--;
         for (int c = 0; many < 0 ? c < 1 : c < many; c++) {
             buf_addf(&x->decls, "%s ", type);
-            add_register(&x->decls, name);
+            ptx_add_register(&x->decls, name);
             if (many >= 0)
                 buf_addf(&x->decls, "%d", c);
             buf_adds(&x->decls, " = 0; ");
@@ -839,7 +844,7 @@ static void declare(struct ptx *x, struct span s)
     }
 }
 
-static void instruction(struct ptx *x, struct span s)
+static void ptx_instruction(struct ptx *x, struct ptx_span s)
 {
     struct insn in;
     size_t k = 0;
@@ -849,54 +854,54 @@ static void instruction(struct ptx *x, struct span s)
         while (k < s.n && !isspace((unsigned char)s.p[k]))
             k++;
         buf_adds(&x->out, "if (");
-        add_value(x, (struct span){s.p + 1, k - 1});
+        ptx_add_value(x, (struct ptx_span){s.p + 1, k - 1});
         buf_adds(&x->out, ") ");
-        s = trim((struct span){s.p + k, s.n - k});
+        s = ptx_trim((struct ptx_span){s.p + k, s.n - k});
     }
     for (k = 0; k < s.n && !isspace((unsigned char)s.p[k]);)
         k++;
-    take_parts(&in, (struct span){s.p, k});
-    take_args(&in, (struct span){s.p + k, s.n - k});
+    ptx_take_parts(&in, (struct ptx_span){s.p, k});
+    ptx_take_args(&in, (struct ptx_span){s.p + k, s.n - k});
     buf_adds(&x->out, "{ ");
-    emit(x, &in);
+    ptx_emit(x, &in);
     buf_adds(&x->out, "} ");
 }
 
 /* A label stands before an instruction: "LOOP:". */
-static struct span labels(struct ptx *x, struct span s)
+static struct ptx_span ptx_labels(struct ptx *x, struct ptx_span s)
 {
     for (;;) {
         size_t k = 0;
 
-        s = trim(s);
+        s = ptx_trim(s);
         while (k < s.n && (isalnum((unsigned char)s.p[k]) || strchr("_$%=", s.p[k])))
             k++;
         if (k == 0 || k >= s.n || s.p[k] != ':' || (k + 1 < s.n && s.p[k + 1] == ':'))
             return s;
         buf_adds(&x->decls, "__label__ ");
-        add_register(&x->decls, (struct span){s.p, k});
+        ptx_add_register(&x->decls, (struct ptx_span){s.p, k});
         buf_adds(&x->decls, "; ");
-        add_register(&x->out, (struct span){s.p, k});
+        ptx_add_register(&x->out, (struct ptx_span){s.p, k});
         buf_adds(&x->out, ":; ");
-        s = (struct span){s.p + k + 1, s.n - k - 1};
+        s = (struct ptx_span){s.p + k + 1, s.n - k - 1};
     }
 }
 
-static void statement(struct ptx *x, struct span s)
+static void ptx_statement(struct ptx *x, struct ptx_span s)
 {
-    s = labels(x, s);
+    s = ptx_labels(x, s);
     if (!s.n)
         return;
     if (s.n > 4 && !memcmp(s.p, ".reg", 4))
-        declare(x, s);
+        ptx_declare(x, s);
     else if (s.p[0] == '.' && !(s.n > 7 && !memcmp(s.p, ".pragma", 7)))
-        fail(x, s);
+        ptx_fail(x, s);
     else if (s.p[0] != '.')
-        instruction(x, s);
+        ptx_instruction(x, s);
 }
 
 /* The template without comments. */
-static void strip(const char *text, struct buf *out)
+static void ptx_strip(const char *text, struct buf *out)
 {
     for (const char *p = text; *p;) {
         const char *end;
@@ -913,24 +918,24 @@ static void strip(const char *text, struct buf *out)
 
 /* Statements end at ';'; a brace opens or closes a scope unless an operand list is open, i.e. unless the statement has
  * begun. */
-static void statements(struct ptx *x, struct span s)
+static void ptx_statements(struct ptx *x, struct ptx_span s)
 {
     size_t from = 0;
 
     for (size_t i = 0; i < s.n; i++) {
-        bool begun = trim((struct span){s.p + from, i - from}).n > 0;
+        bool begun = ptx_trim((struct ptx_span){s.p + from, i - from}).n > 0;
 
         if (s.p[i] == ';') {
-            statement(x, (struct span){s.p + from, i - from});
+            ptx_statement(x, (struct ptx_span){s.p + from, i - from});
             from = i + 1;
         } else if ((s.p[i] == '{' || s.p[i] == '}') && !begun) {
             from = i + 1;
         } else if (s.p[i] == '{') {
-            i = until(s, i, "}");
+            i = ptx_until(s, i, "}");
         }
     }
     if (from < s.n)
-        statement(x, (struct span){s.p + from, s.n - from});
+        ptx_statement(x, (struct ptx_span){s.p + from, s.n - from});
 }
 
 void ptx_bind(const struct ptx_operand *operands, size_t i, bool plain, struct buf *before, struct buf *behind)
@@ -943,7 +948,7 @@ void ptx_bind(const struct ptx_operand *operands, size_t i, bool plain, struct b
         buf_addf(behind, "::%s::ptx::mov<::%s::ptx::any>(simt_%d, simt_%zu); ", space, space, operands[i].tied, i);
 }
 
-static void add_bindings(struct buf *out, const struct ptx *x)
+static void ptx_add_bindings(struct buf *out, const struct ptx *x)
 {
     struct buf behind;
 
@@ -957,29 +962,29 @@ static void add_bindings(struct buf *out, const struct ptx *x)
 }
 
 /* Some operands no instruction uses. */
-static void add_uses(struct buf *out, const struct ptx *x)
+static void ptx_add_uses(struct buf *out, const struct ptx *x)
 {
     for (size_t i = 0; i < x->n; i++)
         buf_addf(out, "(void)simt_%zu; ", i);
 }
 
-static void run_template(struct ptx *x, const char *text)
+static void ptx_run_template(struct ptx *x, const char *text)
 {
     struct buf stripped;
 
     buf_init(&stripped, BUF_MAX_TEXT);
     buf_init(&x->out, BUF_MAX_TEXT);
     buf_init(&x->decls, BUF_MAX_TEXT);
-    strip(text, &stripped);
+    ptx_strip(text, &stripped);
     if (stripped.n > MAX_TEMPLATE)
-        fail(x, (struct span){"of more than 16 KB", 18});
+        ptx_fail(x, (struct ptx_span){"of more than 16 KB", 18});
     else
-        statements(x, (struct span){stripped.p, stripped.n});
+        ptx_statements(x, (struct ptx_span){stripped.p, stripped.n});
     buf_free(&stripped);
 }
 
 /* Labels are declared before anything else. */
-static void add_labels(struct buf *out, const struct ptx *x)
+static void ptx_add_labels(struct buf *out, const struct ptx *x)
 {
     for (char *p = x->decls.n ? x->decls.p : NULL; p && (p = strstr(p, "__label__ "));) {
         size_t k = strcspn(p, ";") + 1;
@@ -989,15 +994,15 @@ static void add_labels(struct buf *out, const struct ptx *x)
     }
 }
 
-static void add_statement(struct buf *out, const struct ptx *x)
+static void ptx_add_statement(struct buf *out, const struct ptx *x)
 {
     buf_adds(out, "do { ");
     if (x->failed[0]) {
         buf_addf(out, "::simt::ptx::unsupported(\"inline PTX '%s'\"); ", x->failed);
     } else {
-        add_labels(out, x);
-        add_bindings(out, x);
-        add_uses(out, x);
+        ptx_add_labels(out, x);
+        ptx_add_bindings(out, x);
+        ptx_add_uses(out, x);
         buf_add(out, x->decls.p, x->decls.n);
         buf_add(out, x->out.p, x->out.n);
     }
@@ -1014,13 +1019,13 @@ void ptx_translate(const char *text, bool extended, const struct ptx_operand *op
 {
     struct ptx x = {.extended = extended, .operands = operands, .n = n};
 
-    run_template(&x, text);
-    add_statement(out, &x);
+    ptx_run_template(&x, text);
+    ptx_add_statement(out, &x);
     ptx_free(&x);
 }
 
 /* Calls of the emulator's functions as calls of the plain header's. */
-static void add_renamed(struct buf *out, const char *p)
+static void ptx_add_renamed(struct buf *out, const char *p)
 {
     static const char emulator[] = "::simt::";
 
@@ -1036,14 +1041,14 @@ bool ptx_plain(const char *text, bool extended, const struct ptx_operand *operan
 {
     struct ptx x = {.extended = extended, .plain = true, .operands = operands, .n = n};
 
-    run_template(&x, text);
+    ptx_run_template(&x, text);
     snprintf(failed, n_failed, "%s", x.failed);
     if (!x.failed[0]) {
         buf_adds(head, "do { ");
-        add_labels(head, &x);
-        add_uses(tail, &x);
+        ptx_add_labels(head, &x);
+        ptx_add_uses(tail, &x);
         buf_add(tail, x.decls.p, x.decls.n);
-        add_renamed(tail, x.out.n ? x.out.p : "");
+        ptx_add_renamed(tail, x.out.n ? x.out.p : "");
         buf_adds(tail, "} while (0)");
     }
     ptx_free(&x);

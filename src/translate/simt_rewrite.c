@@ -14,13 +14,13 @@
 #include "translate/lexer.h"
 #include "translate/asm.h"
 
-struct kernel {
+struct simt_rewrite_kernel {
     size_t name; /* token */
     bool generic;
 };
 
 /* __launch_bounds__ of a kernel with a body: the most threads of a block, as it is written. */
-struct bound {
+struct simt_rewrite_bound {
     size_t brace, from, to; /* tokens: the body's first; [from, to) the number */
 };
 
@@ -36,24 +36,24 @@ struct links {
 struct rewriter {
     struct toks t;
     struct links l;
-    struct kernel *kernels;
+    struct simt_rewrite_kernel *kernels;
     size_t n_kernels, cap_kernels;
     uint32_t *slots; /* hash table: index into kernels + 1, or 0; n_slots is a power of two above 2 n_kernels */
     size_t n_slots;
-    struct bound *bounds; /* in the order of their braces */
+    struct simt_rewrite_bound *bounds; /* in the order of their braces */
     size_t n_bounds, next_bound;
     struct buf *out;
     bool real; /* launches on a real device, and nothing else */
 };
 
-static bool same_text(const struct toks *t, size_t a, size_t b)
+static bool simt_rewrite_same_text(const struct toks *t, size_t a, size_t b)
 {
     if (t->looks)
         ++*t->looks;
     return t->v[a].n == t->v[b].n && !memcmp(t->src + t->v[a].at, t->src + t->v[b].at, t->v[a].n);
 }
 
-static bool any_of(const struct toks *t, size_t i, const char *words)
+static bool simt_rewrite_any_of(const struct toks *t, size_t i, const char *words)
 {
     for (const char *w = words; *w; w += strlen(w) + 1)
         if (tok_is(t, i, w))
@@ -62,7 +62,7 @@ static bool any_of(const struct toks *t, size_t i, const char *words)
 }
 
 /* 1 for an opening bracket, -1 for a closing one, else 0. Angle brackets are not brackets here. */
-static int bracket(const struct toks *t, size_t i)
+static int simt_rewrite_bracket(const struct toks *t, size_t i)
 {
     if (t->v[i].kind != TOK_PUNCT || t->v[i].n != 1)
         return 0;
@@ -82,37 +82,37 @@ struct stack {
     size_t n, base; /* base: what a directive may not reach below */
 };
 
-static void give_up_angles(const struct toks *t, struct stack *s)
+static void simt_rewrite_give_up_angles(const struct toks *t, struct stack *s)
 {
     while (s->n > s->base && t->src[t->v[s->v[s->n - 1]].at] == '<')
         s->n--;
 }
 
-static void pair(struct links *l, struct stack *s, size_t i)
+static void simt_rewrite_pair(struct links *l, struct stack *s, size_t i)
 {
     l->mate[i] = s->v[--s->n];
     l->mate[s->v[s->n]] = (uint32_t)i;
 }
 
-static void link_punct(const struct toks *t, struct links *l, struct stack *s, size_t i)
+static void simt_rewrite_link_punct(const struct toks *t, struct links *l, struct stack *s, size_t i)
 {
     char ch = t->src[t->v[i].at];
 
-    if (bracket(t, i) > 0 || ch == '<')
+    if (simt_rewrite_bracket(t, i) > 0 || ch == '<')
         s->v[s->n++] = (uint32_t)i;
     else if (ch == '>' && s->n > s->base && t->src[t->v[s->v[s->n - 1]].at] == '<')
-        pair(l, s, i);
+        simt_rewrite_pair(l, s, i);
     else if (ch == ';')
-        give_up_angles(t, s);
-    else if (bracket(t, i) < 0) {
-        give_up_angles(t, s);
+        simt_rewrite_give_up_angles(t, s);
+    else if (simt_rewrite_bracket(t, i) < 0) {
+        simt_rewrite_give_up_angles(t, s);
         if (s->n > s->base)
-            pair(l, s, i);
+            simt_rewrite_pair(l, s, i);
     }
 }
 
 /* A directive's brackets pair among themselves: '#define BEGIN {' opens nothing around it. */
-static void links_make(const struct toks *t, struct links *l)
+static void simt_rewrite_links_make(const struct toks *t, struct links *l)
 {
     struct stack s = {xcalloc(t->n + 1, sizeof *s.v), 0, 0};
     uint32_t strings = 0, equals = 0;
@@ -136,12 +136,12 @@ static void links_make(const struct toks *t, struct links *l)
         strings += t->v[i].kind == TOK_STRING || t->v[i].kind == TOK_CHAR;
         equals += tok_is(t, i, "=");
         if (t->v[i].kind == TOK_PUNCT && t->v[i].n == 1)
-            link_punct(t, l, &s, i);
+            simt_rewrite_link_punct(t, l, &s, i);
     }
     free(s.v);
 }
 
-static void links_free(struct links *l)
+static void simt_rewrite_links_free(struct links *l)
 {
     free(l->mate);
     free(l->strings);
@@ -149,13 +149,13 @@ static void links_free(struct links *l)
 }
 
 /* Index of the bracket that closes the one at i (any of ( [ {), or t->n. */
-static size_t close_of(const struct rewriter *r, size_t i)
+static size_t simt_rewrite_close_of(const struct rewriter *r, size_t i)
 {
     return r->l.mate[i] == NONE ? r->t.n : r->l.mate[i];
 }
 
 /* The bracket that opens the one at i (any of ) ] } >), or SIZE_MAX. */
-static size_t open_of(const struct rewriter *r, size_t i)
+static size_t simt_rewrite_open_of(const struct rewriter *r, size_t i)
 {
     return r->l.mate[i] == NONE ? SIZE_MAX : r->l.mate[i];
 }
@@ -164,7 +164,7 @@ static size_t open_of(const struct rewriter *r, size_t i)
 
 /* Is the declaration that holds token i a template? Looks back to the end of the one before it, to the bracket around
  * it, or to another kernel's. */
-static bool is_template(const struct rewriter *r, size_t i)
+static bool simt_rewrite_is_template(const struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
 
@@ -172,9 +172,9 @@ static bool is_template(const struct rewriter *r, size_t i)
         i--;
         if (tok_is(t, i, "template"))
             return true;
-        if (any_of(t, i, ";\0}\0{\0(\0[\0__global__\0") || t->v[i].directive)
+        if (simt_rewrite_any_of(t, i, ";\0}\0{\0(\0[\0__global__\0") || t->v[i].directive)
             return false;
-        if (tok_is(t, i, ")") && (i = open_of(r, i)) == SIZE_MAX)
+        if (tok_is(t, i, ")") && (i = simt_rewrite_open_of(r, i)) == SIZE_MAX)
             return false;
     }
     return false;
@@ -182,28 +182,29 @@ static bool is_template(const struct rewriter *r, size_t i)
 
 /* From a __global__ token: the token of the kernel's name, or t->n. The next __global__ and the end of the bracket
  * around this one end the search, so that searches never overlap. */
-static size_t kernel_name(const struct rewriter *r, size_t i)
+static size_t simt_rewrite_kernel_name(const struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
 
     for (i = tok_next(t, i + 1); i < t->n; i = tok_next(t, i + 1)) {
         size_t next = tok_next(t, i + 1);
 
-        if (any_of(t, i, ";\0{\0}\0)\0]\0__global__\0"))
+        if (simt_rewrite_any_of(t, i, ";\0{\0}\0)\0]\0__global__\0"))
             break;
         if (t->v[i].kind != TOK_IDENT || !tok_is(t, next, "("))
             continue;
-        if (!any_of(t, i, "__launch_bounds__\0__attribute__\0__align__\0alignas\0__cluster_dims__\0__maxnreg__\0"
-                          "__block_size__\0decltype\0"))
+        if (!simt_rewrite_any_of(t, i, "__launch_bounds__\0__attribute__\0__align__\0alignas\0__cluster_dims__\0"
+                                       "__maxnreg__\0"
+                                       "__block_size__\0decltype\0"))
             return i;
-        if ((i = close_of(r, next)) == t->n)
+        if ((i = simt_rewrite_close_of(r, next)) == t->n)
             break;
     }
     return t->n;
 }
 
 /* The hash table's slot of a name: of the kernel called so, or the free one where it belongs. */
-static uint32_t *slot_of(const struct rewriter *r, size_t name)
+static uint32_t *simt_rewrite_slot_of(const struct rewriter *r, size_t name)
 {
     const struct tok *k = &r->t.v[name];
     uint64_t h = 14695981039346656037u; // FNV-1a
@@ -213,19 +214,19 @@ static uint32_t *slot_of(const struct rewriter *r, size_t name)
     for (size_t i = (size_t)(h ^ h >> 32);; i++) {
         uint32_t *s = &r->slots[i & (r->n_slots - 1)];
 
-        if (!*s || same_text(&r->t, r->kernels[*s - 1].name, name))
+        if (!*s || simt_rewrite_same_text(&r->t, r->kernels[*s - 1].name, name))
             return s;
     }
 }
 
-static struct kernel *find_kernel(const struct rewriter *r, size_t name)
+static struct simt_rewrite_kernel *simt_rewrite_find_kernel(const struct rewriter *r, size_t name)
 {
-    uint32_t k = r->n_slots ? *slot_of(r, name) : 0;
+    uint32_t k = r->n_slots ? *simt_rewrite_slot_of(r, name) : 0;
 
     return k ? &r->kernels[k - 1] : NULL;
 }
 
-static void add_kernel(struct rewriter *r, struct kernel k)
+static void simt_rewrite_add_kernel(struct rewriter *r, struct simt_rewrite_kernel k)
 {
     if (r->n_kernels == r->cap_kernels) {
         r->cap_kernels = r->cap_kernels ? r->cap_kernels * 2 : 16;
@@ -236,25 +237,27 @@ static void add_kernel(struct rewriter *r, struct kernel k)
         r->n_slots = 4 * r->cap_kernels;
         r->slots = xcalloc(r->n_slots, sizeof *r->slots);
         for (size_t i = 0; i < r->n_kernels; i++)
-            *slot_of(r, r->kernels[i].name) = (uint32_t)i + 1;
+            *simt_rewrite_slot_of(r, r->kernels[i].name) = (uint32_t)i + 1;
     }
-    *slot_of(r, k.name) = (uint32_t)r->n_kernels + 1;
+    *simt_rewrite_slot_of(r, k.name) = (uint32_t)r->n_kernels + 1;
     r->kernels[r->n_kernels++] = k;
 }
 
-static void note_kernel(struct rewriter *r, size_t global, size_t name, size_t open, size_t close, bool body)
+static void simt_rewrite_note_kernel(struct rewriter *r, size_t global, size_t name, size_t open, size_t close,
+                                     bool body)
 {
-    bool generic = is_template(r, global) || r->l.equals[close] > r->l.equals[open]; /* a default argument */
-    struct kernel *k = find_kernel(r, name);
+    /* a default argument */
+    bool generic = simt_rewrite_is_template(r, global) || r->l.equals[close] > r->l.equals[open];
+    struct simt_rewrite_kernel *k = simt_rewrite_find_kernel(r, name);
 
     if (k)
         k->generic |= generic || body; /* a second body is an overload */
     else
-        add_kernel(r, (struct kernel){name, generic});
+        simt_rewrite_add_kernel(r, (struct simt_rewrite_kernel){name, generic});
 }
 
 /* The first argument of __launch_bounds__ between the tokens of __global__ and of the kernel's name. */
-static void note_bound(struct rewriter *r, size_t global, size_t name, size_t brace)
+static void simt_rewrite_note_bound(struct rewriter *r, size_t global, size_t name, size_t brace)
 {
     const struct toks *t = &r->t;
     size_t i = global, open, close, to;
@@ -262,18 +265,18 @@ static void note_bound(struct rewriter *r, size_t global, size_t name, size_t br
     while (i < name && !tok_is(t, i, "__launch_bounds__"))
         i++;
     open = tok_next(t, i + 1);
-    if (i >= name || !tok_is(t, open, "(") || (close = close_of(r, open)) >= t->n)
+    if (i >= name || !tok_is(t, open, "(") || (close = simt_rewrite_close_of(r, open)) >= t->n)
         return;
     for (to = open + 1; to < close && !tok_is(t, to, ","); to++)
-        if (bracket(t, to) > 0 && (to = close_of(r, to)) >= close)
+        if (simt_rewrite_bracket(t, to) > 0 && (to = simt_rewrite_close_of(r, to)) >= close)
             return;
     r->bounds = xrealloc(r->bounds, (r->n_bounds + 1) * sizeof *r->bounds);
-    r->bounds[r->n_bounds++] = (struct bound){brace, open + 1, to};
+    r->bounds[r->n_bounds++] = (struct simt_rewrite_bound){brace, open + 1, to};
 }
 
 /* A forward declaration followed by its definition is one kernel, so only bodies count towards overloading: pass over
  * declarations first would be wrong for generic(), hence the two loops. */
-static void note_kernels(struct rewriter *r)
+static void simt_rewrite_note_kernels(struct rewriter *r)
 {
     const struct toks *t = &r->t;
 
@@ -282,22 +285,22 @@ static void note_kernels(struct rewriter *r)
             size_t name, open, close;
             bool body;
 
-            if (!tok_is(t, i, "__global__") || (name = kernel_name(r, i)) >= t->n)
+            if (!tok_is(t, i, "__global__") || (name = simt_rewrite_kernel_name(r, i)) >= t->n)
                 continue;
             open = tok_next(t, name + 1);
-            if ((close = close_of(r, open)) >= t->n)
+            if ((close = simt_rewrite_close_of(r, open)) >= t->n)
                 continue;
             body = tok_is(t, tok_next(t, close + 1), "{");
             if (body == (bodies == 1))
-                note_kernel(r, i, name, open, close, body);
+                simt_rewrite_note_kernel(r, i, name, open, close, body);
             if (body && bodies)
-                note_bound(r, i, name, tok_next(t, close + 1));
+                simt_rewrite_note_bound(r, i, name, tok_next(t, close + 1));
         }
 }
 
 /* ---- pass 2: copying ---- */
 
-static void copy(struct rewriter *r, size_t from, size_t to)
+static void simt_rewrite_copy(struct rewriter *r, size_t from, size_t to)
 {
     const struct toks *t = &r->t;
 
@@ -306,7 +309,7 @@ static void copy(struct rewriter *r, size_t from, size_t to)
 }
 
 /* Line breaks of tokens [from, to), so that what follows keeps its line. */
-static void keep_lines(struct rewriter *r, size_t from, size_t to)
+static void simt_rewrite_keep_lines(struct rewriter *r, size_t from, size_t to)
 {
     const struct toks *t = &r->t;
 
@@ -314,7 +317,7 @@ static void keep_lines(struct rewriter *r, size_t from, size_t to)
         buf_adds(r->out, t->v[from].directive ? "\\\n" : "\n");
 }
 
-static bool three(const struct toks *t, size_t i, char ch)
+static bool simt_rewrite_three(const struct toks *t, size_t i, char ch)
 {
     if (t->looks)
         ++*t->looks;
@@ -332,139 +335,142 @@ struct launch {
     size_t open, close;        /* the argument list's parentheses */
 };
 
-static size_t before(const struct toks *t, size_t i)
+static size_t simt_rewrite_before(const struct toks *t, size_t i)
 {
     return i == 0 ? SIZE_MAX : tok_prev(t, i - 1);
 }
 
 /* One name of a possibly qualified callee, with its template arguments, walking back from i. Sets *ret_start. */
-static bool back_over_name(const struct rewriter *r, size_t i, size_t *ret_start, size_t *ret_name, bool *ret_targs)
+static bool simt_rewrite_back_over_name(const struct rewriter *r, size_t i, size_t *ret_start, size_t *ret_name,
+                                        bool *ret_targs)
 {
     const struct toks *t = &r->t;
 
     if (i == SIZE_MAX)
         return false;
     *ret_targs = tok_is(t, i, ">");
-    if (*ret_targs && ((i = open_of(r, i)) == SIZE_MAX || (i = before(t, i)) == SIZE_MAX))
+    if (*ret_targs && ((i = simt_rewrite_open_of(r, i)) == SIZE_MAX || (i = simt_rewrite_before(t, i)) == SIZE_MAX))
         return false;
-    if (t->v[i].kind != TOK_IDENT || any_of(t, i, "return\0else\0do\0case\0throw\0"))
+    if (t->v[i].kind != TOK_IDENT || simt_rewrite_any_of(t, i, "return\0else\0do\0case\0throw\0"))
         return false;
     *ret_start = *ret_name = i;
     return true;
 }
 
-static bool find_callee(const struct rewriter *r, size_t chevrons, struct launch *l)
+static bool simt_rewrite_find_callee(const struct rewriter *r, size_t chevrons, struct launch *l)
 {
     const struct toks *t = &r->t;
-    size_t i = before(t, chevrons), start, name, p;
+    size_t i = simt_rewrite_before(t, chevrons), start, name, p;
     bool targs;
 
     if (i == SIZE_MAX)
         return false;
     l->end_callee = i + 1;
     l->targs = false;
-    if (any_of(t, i, ")\0]\0")) { /* (*table[k])<<<...>>>, pick(n)<<<...>>>, table[k]<<<...>>> */
-        if ((start = open_of(r, i)) == SIZE_MAX)
+    if (simt_rewrite_any_of(t, i, ")\0]\0")) { /* (*table[k])<<<...>>>, pick(n)<<<...>>>, table[k]<<<...>>> */
+        if ((start = simt_rewrite_open_of(r, i)) == SIZE_MAX)
             return false;
         l->name = l->callee = start;
-        if ((p = before(t, start)) != SIZE_MAX && t->v[p].kind == TOK_IDENT && !any_of(t, p, "return\0else\0do\0"))
+        if ((p = simt_rewrite_before(t, start)) != SIZE_MAX && t->v[p].kind == TOK_IDENT &&
+            !simt_rewrite_any_of(t, p, "return\0else\0do\0"))
             l->name = l->callee = p;
         return true;
     }
-    if (!back_over_name(r, i, &start, &l->name, &l->targs))
+    if (!simt_rewrite_back_over_name(r, i, &start, &l->name, &l->targs))
         return false;
     for (;;) {
-        p = before(t, start);
+        p = simt_rewrite_before(t, start);
         if (p != SIZE_MAX && tok_is(t, p, "template"))
-            p = before(t, start = p);
-        if (p == SIZE_MAX || !any_of(t, p, "::\0.\0->\0"))
+            p = simt_rewrite_before(t, start = p);
+        if (p == SIZE_MAX || !simt_rewrite_any_of(t, p, "::\0.\0->\0"))
             break;
         start = p;
-        if (!back_over_name(r, before(t, p), &start, &name, &targs))
+        if (!simt_rewrite_back_over_name(r, simt_rewrite_before(t, p), &start, &name, &targs))
             break;
     }
     l->callee = start;
     return true;
 }
 
-static bool find_launch(const struct rewriter *r, size_t i, struct launch *l)
+static bool simt_rewrite_find_launch(const struct rewriter *r, size_t i, struct launch *l)
 {
     const struct toks *t = &r->t;
     bool directive = t->v[i].directive;
     size_t k;
 
-    if (!three(t, i, '<') || !find_callee(r, i, l))
+    if (!simt_rewrite_three(t, i, '<') || !simt_rewrite_find_callee(r, i, l))
         return false;
     l->cfg = i + 3;
-    for (k = l->cfg; k < t->n && !three(t, k, '>'); k++) {
-        if (three(t, k, '<') || (directive && !t->v[k].directive))
+    for (k = l->cfg; k < t->n && !simt_rewrite_three(t, k, '>'); k++) {
+        if (simt_rewrite_three(t, k, '<') || (directive && !t->v[k].directive))
             return false;
-        if (bracket(t, k) < 0 || tok_is(t, k, ";"))
+        if (simt_rewrite_bracket(t, k) < 0 || tok_is(t, k, ";"))
             return false;
-        if (bracket(t, k) > 0 && (k = close_of(r, k)) >= t->n)
+        if (simt_rewrite_bracket(t, k) > 0 && (k = simt_rewrite_close_of(r, k)) >= t->n)
             return false;
     }
     l->end_cfg = k;
     l->open = k < t->n ? tok_next(t, k + 3) : t->n;
     if (!tok_is(t, l->open, "(") || t->v[l->open].directive != directive)
         return false;
-    l->close = close_of(r, l->open);
+    l->close = simt_rewrite_close_of(r, l->open);
     return l->close < t->n && tok_next(t, l->cfg) < l->end_cfg;
 }
 
 enum { NEAR = 400 }; /* tokens: how far back a macro's variable may be set */
 
 /* In a macro's body: 'auto kernel = choose<A>; ... kernel<<<...>>>(...)'. */
-static bool is_variable(const struct rewriter *r, size_t name)
+static bool simt_rewrite_is_variable(const struct rewriter *r, size_t name)
 {
     const struct toks *t = &r->t;
 
     for (size_t i = name; i-- > 0 && name - i < NEAR && t->v[i].directive;)
-        if (t->v[i].kind == TOK_IDENT && same_text(t, i, name) && tok_is(t, tok_next(t, i + 1), "=") &&
-            any_of(t, before(t, i), "auto\0*\0"))
+        if (t->v[i].kind == TOK_IDENT && simt_rewrite_same_text(t, i, name) && tok_is(t, tok_next(t, i + 1), "=") &&
+            simt_rewrite_any_of(t, simt_rewrite_before(t, i), "auto\0*\0"))
             return true;
     return false;
 }
 
-static bool launch_is_generic(const struct rewriter *r, const struct launch *l)
+static bool simt_rewrite_launch_is_generic(const struct rewriter *r, const struct launch *l)
 {
-    const struct kernel *k = find_kernel(r, l->name);
+    const struct simt_rewrite_kernel *k = simt_rewrite_find_kernel(r, l->name);
 
     return l->targs || (k && k->generic) ||
-           (r->t.v[l->callee].directive && r->t.v[l->name].kind == TOK_IDENT && !(!k && is_variable(r, l->name)));
+           (r->t.v[l->callee].directive && r->t.v[l->name].kind == TOK_IDENT &&
+            !(!k && simt_rewrite_is_variable(r, l->name)));
 }
 
 /* Arguments are copied, but NULL would deduce an integer type in the generic form. */
-static void emit_args(struct rewriter *r, const struct launch *l, bool generic)
+static void simt_rewrite_emit_args(struct rewriter *r, const struct launch *l, bool generic)
 {
     size_t from = l->open;
 
     for (size_t i = l->open; generic && i < l->close; i++)
         if (tok_is(&r->t, i, "NULL")) {
-            copy(r, from, i);
+            simt_rewrite_copy(r, from, i);
             buf_adds(r->out, "nullptr");
             from = i + 1;
         }
-    copy(r, from, l->close + 1);
+    simt_rewrite_copy(r, from, l->close + 1);
 }
 
 /* As nvcc writes it: the configuration is pushed, the kernel's stub pops it. */
-static void emit_real_launch(struct rewriter *r, const struct launch *l)
+static void simt_rewrite_emit_real_launch(struct rewriter *r, const struct launch *l)
 {
     buf_adds(r->out, "(::lt::push(");
-    copy(r, l->cfg, l->end_cfg);
+    simt_rewrite_copy(r, l->cfg, l->end_cfg);
     buf_adds(r->out, ") ? (void)0 : ");
-    copy(r, l->callee, l->end_callee);
-    keep_lines(r, l->end_callee, l->cfg);
-    keep_lines(r, l->end_cfg, l->open);
-    copy(r, l->open, l->close + 1);
+    simt_rewrite_copy(r, l->callee, l->end_callee);
+    simt_rewrite_keep_lines(r, l->end_callee, l->cfg);
+    simt_rewrite_keep_lines(r, l->end_cfg, l->open);
+    simt_rewrite_copy(r, l->open, l->close + 1);
     buf_adds(r->out, ")");
 }
 
-static void emit_launch(struct rewriter *r, const struct launch *l)
+static void simt_rewrite_emit_launch(struct rewriter *r, const struct launch *l)
 {
     const struct toks *t = &r->t;
-    bool generic = launch_is_generic(r, l), named = t->v[l->name].kind == TOK_IDENT;
+    bool generic = simt_rewrite_launch_is_generic(r, l), named = t->v[l->name].kind == TOK_IDENT;
 
     buf_adds(r->out, "::simt::cfg(SIMT_AT(");
     if (named)
@@ -472,13 +478,13 @@ static void emit_launch(struct rewriter *r, const struct launch *l)
     else
         buf_adds(r->out, "kernel");
     buf_adds(r->out, "), ");
-    copy(r, l->cfg, l->end_cfg);
+    simt_rewrite_copy(r, l->cfg, l->end_cfg);
     buf_adds(r->out, generic ? ").gen([=](auto &...simt_a) { " : ").of(");
-    copy(r, l->callee, l->end_callee);
+    simt_rewrite_copy(r, l->callee, l->end_callee);
     buf_adds(r->out, generic ? "(simt_a...); })" : ")");
-    keep_lines(r, l->end_callee, l->cfg);
-    keep_lines(r, l->end_cfg, l->open);
-    emit_args(r, l, generic);
+    simt_rewrite_keep_lines(r, l->end_callee, l->cfg);
+    simt_rewrite_keep_lines(r, l->end_cfg, l->open);
+    simt_rewrite_emit_args(r, l, generic);
 }
 
 /* 'extern ... __shared__ ... name[]dims;' */
@@ -486,8 +492,8 @@ struct dynamic_shared {
     size_t type, name, dims, semicolon; /* dims: first token behind the empty brackets */
 };
 
-/* As kernel_name(), the search ends at the next of its kind and where the bracket around it closes. */
-static bool find_dynamic_shared(const struct rewriter *r, size_t i, struct dynamic_shared *d)
+/* As simt_rewrite_kernel_name(), the search ends at the next of its kind and where the bracket around it closes. */
+static bool simt_rewrite_find_dynamic_shared(const struct rewriter *r, size_t i, struct dynamic_shared *d)
 {
     const struct toks *t = &r->t;
     bool shared = false;
@@ -496,16 +502,17 @@ static bool find_dynamic_shared(const struct rewriter *r, size_t i, struct dynam
     if (!tok_is(t, i, "extern"))
         return false;
     d->name = d->dims = t->n;
-    for (k = tok_next(t, i + 1); k < t->n && !any_of(t, k, ";\0{\0}\0)\0=\0,\0\"C\"\0extern\0"); k = tok_next(t,
+    for (k = tok_next(t, i + 1); k < t->n && !simt_rewrite_any_of(t, k, ";\0{\0}\0)\0=\0,\0\"C\"\0extern\0");
+         k = tok_next(t,
         k + 1)) {
         if (t->v[k].directive != t->v[i].directive)
             return false;
         shared |= tok_is(t, k, "__shared__");
-        if (tok_is(t, k, "(") && (k = close_of(r, k)) >= t->n)
+        if (tok_is(t, k, "(") && (k = simt_rewrite_close_of(r, k)) >= t->n)
             return false;
         if (tok_is(t, k, "[") && d->name == t->n) {
-            d->name = before(t, k);
-            d->dims = close_of(r, k) + 1;
+            d->name = simt_rewrite_before(t, k);
+            d->dims = simt_rewrite_close_of(r, k) + 1;
         }
     }
     d->type = i + 1;
@@ -517,15 +524,15 @@ static bool find_dynamic_shared(const struct rewriter *r, size_t i, struct dynam
 }
 
 /* The tokens on one line, without storage class and alignment: dynamic shared memory is aligned for everything. */
-static void emit_flat(struct rewriter *r, size_t from, size_t to)
+static void simt_rewrite_emit_flat(struct rewriter *r, size_t from, size_t to)
 {
     const struct toks *t = &r->t;
 
     for (size_t i = from; i < to; i++) {
-        if (any_of(t, i, "__shared__\0static\0"))
+        if (simt_rewrite_any_of(t, i, "__shared__\0static\0"))
             continue;
-        if (any_of(t, i, "__align__\0alignas\0__attribute__\0") && tok_is(t, tok_next(t, i + 1), "(")) {
-            i = close_of(r, tok_next(t, i + 1));
+        if (simt_rewrite_any_of(t, i, "__align__\0alignas\0__attribute__\0") && tok_is(t, tok_next(t, i + 1), "(")) {
+            i = simt_rewrite_close_of(r, tok_next(t, i + 1));
             continue;
         }
         if (tok_blank(t, i))
@@ -535,45 +542,45 @@ static void emit_flat(struct rewriter *r, size_t from, size_t to)
     }
 }
 
-static void emit_dynamic_shared(struct rewriter *r, size_t start, const struct dynamic_shared *d)
+static void simt_rewrite_emit_dynamic_shared(struct rewriter *r, size_t start, const struct dynamic_shared *d)
 {
     const struct toks *t = &r->t;
     bool rows = tok_next(t, d->dims) < d->semicolon; /* T name[][N]: a pointer to rows */
 
     buf_adds(r->out, "__attribute__((unused)) ");
-    emit_flat(r, d->type, d->name);
+    simt_rewrite_emit_flat(r, d->type, d->name);
     buf_adds(r->out, rows ? "(*const " : "*const ");
     buf_add(r->out, t->src + t->v[d->name].at, t->v[d->name].n);
     if (rows) {
         buf_adds(r->out, ")");
-        emit_flat(r, d->dims, d->semicolon);
+        simt_rewrite_emit_flat(r, d->dims, d->semicolon);
     }
     buf_adds(r->out, " = (");
-    emit_flat(r, d->type, d->name);
+    simt_rewrite_emit_flat(r, d->type, d->name);
     buf_adds(r->out, rows ? "(*)" : "*");
     if (rows)
-        emit_flat(r, d->dims, d->semicolon);
+        simt_rewrite_emit_flat(r, d->dims, d->semicolon);
     buf_adds(r->out, ")simt_dynamic_shared");
-    keep_lines(r, start, d->semicolon);
+    simt_rewrite_keep_lines(r, start, d->semicolon);
 }
 
 /* '__shared__ alignas(16) T x': nvcc takes the alignment behind the storage class, C++ in front alone. */
-static size_t late_alignment(struct rewriter *r, size_t i)
+static size_t simt_rewrite_late_alignment(struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
     size_t end = i + 1, k, close;
 
     while (tok_is(t, k = tok_next(t, end), "alignas") && tok_is(t, tok_next(t, k + 1), "(")) {
-        if ((close = close_of(r, tok_next(t, k + 1))) >= t->n)
+        if ((close = simt_rewrite_close_of(r, tok_next(t, k + 1))) >= t->n)
             break;
-        keep_lines(r, end, k);
-        copy(r, k, close + 1);
+        simt_rewrite_keep_lines(r, end, k);
+        simt_rewrite_copy(r, k, close + 1);
         buf_addc(r->out, ' ');
         end = close + 1;
     }
     if (end == i + 1)
         return i;
-    copy(r, i, i + 1);
+    simt_rewrite_copy(r, i, i + 1);
     return end;
 }
 
@@ -581,47 +588,48 @@ static size_t late_alignment(struct rewriter *r, size_t i)
 
 /* After "cudaLaunchKernel (": the token behind "(void *)" or "reinterpret_cast<const void *>", or i. With the cast the
  * kernel's parameters would be lost, which the header's template needs. */
-static size_t behind_cast(const struct rewriter *r, size_t i)
+static size_t simt_rewrite_behind_cast(const struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
     size_t k = i, close;
 
-    if (any_of(t, k, "reinterpret_cast\0static_cast\0"))
+    if (simt_rewrite_any_of(t, k, "reinterpret_cast\0static_cast\0"))
         k = tok_next(t, k + 1);
-    close = any_of(t, k, "(\0<\0") ? r->l.mate[k] : NONE;
+    close = simt_rewrite_any_of(t, k, "(\0<\0") ? r->l.mate[k] : NONE;
     if (close == NONE)
         return i;
     for (k = tok_next(t, k + 1); k < close; k = tok_next(t, k + 1))
-        if (!any_of(t, k, "const\0void\0*\0"))
+        if (!simt_rewrite_any_of(t, k, "const\0void\0*\0"))
             return i;
     return tok_next(t, close + 1);
 }
 
-static size_t untyped_launch(const struct rewriter *r, size_t i, size_t *ret_open)
+static size_t simt_rewrite_untyped_launch(const struct rewriter *r, size_t i, size_t *ret_open)
 {
     const struct toks *t = &r->t;
     size_t first;
 
-    if (!any_of(t, i, "cudaLaunchKernel\0cudaLaunchCooperativeKernel\0musaLaunchKernel\0musaLaunchCooperativeKernel\0"))
+    if (!simt_rewrite_any_of(t, i, "cudaLaunchKernel\0cudaLaunchCooperativeKernel\0musaLaunchKernel\0"
+                                   "musaLaunchCooperativeKernel\0"))
         return i;
     *ret_open = tok_next(t, i + 1);
     if (!tok_is(t, *ret_open, "("))
         return i;
     first = tok_next(t, *ret_open + 1);
-    return behind_cast(r, first) == first ? i : behind_cast(r, first);
+    return simt_rewrite_behind_cast(r, first) == first ? i : simt_rewrite_behind_cast(r, first);
 }
 
 /* ---- asm statements ---- */
 
-static size_t mate_of(const void *r, size_t i)
+static size_t simt_rewrite_mate_of(const void *r, size_t i)
 {
-    return close_of(r, i);
+    return simt_rewrite_close_of(r, i);
 }
 
 /* "asm volatile("" ::: "memory")" tells the compiler something, and 'int f() asm("name")' is a name: both stay. */
-static bool emit_asm(struct rewriter *r, size_t i, const struct asm_statement *a)
+static bool simt_rewrite_emit_asm(struct rewriter *r, size_t i, const struct asm_statement *a)
 {
-    const struct asm_mates m = {mate_of, r};
+    const struct asm_mates m = {simt_rewrite_mate_of, r};
     struct ptx_operand v[ASM_OPERANDS];
     struct buf text;
     int n = asm_operands(&r->t, &m, a, v);
@@ -637,36 +645,36 @@ static bool emit_asm(struct rewriter *r, size_t i, const struct asm_statement *a
         ptx_translate(text.p, a->n_sections > 0, v, (size_t)n, r->out);
     else
         buf_adds(r->out, "::simt::ptx::unsupported(\"inline PTX whose text macros make\")");
-    keep_lines(r, i, a->close);
+    simt_rewrite_keep_lines(r, i, a->close);
     buf_free(&text);
     return true;
 }
 
 /* At the brace of a kernel with bounds: a larger block is refused, as a card refuses its launch. */
-static bool emit_bound(struct rewriter *r, size_t i)
+static bool simt_rewrite_emit_bound(struct rewriter *r, size_t i)
 {
-    const struct bound *b = &r->bounds[r->next_bound];
+    const struct simt_rewrite_bound *b = &r->bounds[r->next_bound];
 
     if (r->next_bound == r->n_bounds || b->brace != i)
         return false;
     r->next_bound++;
-    copy(r, i, i + 1);
+    simt_rewrite_copy(r, i, i + 1);
     buf_adds(r->out, " SIMT_BOUNDS((");
-    emit_flat(r, b->from, b->to);
+    simt_rewrite_emit_flat(r, b->from, b->to);
     buf_adds(r->out, "))");
     return true;
 }
 
 /* Emits the replacement of what starts at token i and returns the token behind it, or i if nothing starts here. */
-static size_t replace(struct rewriter *r, size_t i)
+static size_t simt_rewrite_replace(struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
     struct dynamic_shared d;
-    const struct asm_mates m = {mate_of, r};
+    const struct asm_mates m = {simt_rewrite_mate_of, r};
     struct asm_statement a;
     size_t open, next;
 
-    if (!r->real && emit_bound(r, i))
+    if (!r->real && simt_rewrite_emit_bound(r, i))
         return i + 1;
     if (r->real || t->v[i].kind != TOK_IDENT)
         return i;
@@ -676,57 +684,57 @@ static size_t replace(struct rewriter *r, size_t i)
     }
     if (tok_is(t, i, "static") && tok_is(t, tok_next(t, i + 1), "__shared__"))
         return i + 1; /* __shared__ is static already */
-    if (tok_is(t, i, "__shared__") && (next = late_alignment(r, i)) != i)
+    if (tok_is(t, i, "__shared__") && (next = simt_rewrite_late_alignment(r, i)) != i)
         return next;
-    if ((next = untyped_launch(r, i, &open)) != i) {
-        copy(r, i, open + 1);
-        keep_lines(r, open + 1, next);
+    if ((next = simt_rewrite_untyped_launch(r, i, &open)) != i) {
+        simt_rewrite_copy(r, i, open + 1);
+        simt_rewrite_keep_lines(r, open + 1, next);
         return next;
     }
-    if (asm_find(t, &m, i, &a) && emit_asm(r, i, &a))
+    if (asm_find(t, &m, i, &a) && simt_rewrite_emit_asm(r, i, &a))
         return a.close + 1;
-    if (find_dynamic_shared(r, i, &d)) {
-        emit_dynamic_shared(r, i, &d);
+    if (simt_rewrite_find_dynamic_shared(r, i, &d)) {
+        simt_rewrite_emit_dynamic_shared(r, i, &d);
         return d.semicolon;
     }
     return i;
 }
 
 /* The first launch whose callee starts at or behind token i; false if there is none. */
-static bool next_launch(const struct rewriter *r, size_t i, size_t *scan, struct launch *l)
+static bool simt_rewrite_next_launch(const struct rewriter *r, size_t i, size_t *scan, struct launch *l)
 {
     for (; *scan < r->t.n; ++*scan)
-        if (find_launch(r, *scan, l) && l->callee >= i) {
+        if (simt_rewrite_find_launch(r, *scan, l) && l->callee >= i) {
             *scan = l->cfg;
             return true;
         }
     return false;
 }
 
-static void rewrite(struct rewriter *r)
+static void simt_rewrite_rewrite(struct rewriter *r)
 {
     const struct toks *t = &r->t;
     struct launch l;
     size_t scan = 0, next;
-    bool more = next_launch(r, 0, &scan, &l);
+    bool more = simt_rewrite_next_launch(r, 0, &scan, &l);
 
     for (size_t i = 0; i < t->n;) {
         if (more && i == l.callee) {
-            (r->real ? emit_real_launch : emit_launch)(r, &l);
+            (r->real ? simt_rewrite_emit_real_launch : simt_rewrite_emit_launch)(r, &l);
             i = l.close + 1;
-            more = next_launch(r, i, &scan, &l);
-        } else if ((next = replace(r, i)) > i) {
+            more = simt_rewrite_next_launch(r, i, &scan, &l);
+        } else if ((next = simt_rewrite_replace(r, i)) > i) {
             i = next;
             while (more && l.callee < i)
-                more = next_launch(r, i, &scan, &l);
+                more = simt_rewrite_next_launch(r, i, &scan, &l);
         } else {
-            copy(r, i, i + 1);
+            simt_rewrite_copy(r, i, i + 1);
             i++;
         }
     }
 }
 
-static void emit_line_directive(struct buf *out, const char *filename)
+static void simt_rewrite_emit_line_directive(struct buf *out, const char *filename)
 {
     buf_adds(out, "#line 1 \"");
     for (const char *p = filename; *p; p++) {
@@ -748,14 +756,14 @@ static int rewrite_source(const char *src, size_t n, const char *filename, bool 
         return err_set(e, ERR_INPUT, "'%s' is too long to rewrite", filename);
     lex(src, n, &r.t);
     r.t.looks = looks;
-    links_make(&r.t, &r.l);
-    note_kernels(&r);
-    emit_line_directive(out, filename);
-    rewrite(&r);
+    simt_rewrite_links_make(&r.t, &r.l);
+    simt_rewrite_note_kernels(&r);
+    simt_rewrite_emit_line_directive(out, filename);
+    simt_rewrite_rewrite(&r);
     free(r.kernels);
     free(r.bounds);
     free(r.slots);
-    links_free(&r.l);
+    simt_rewrite_links_free(&r.l);
     toks_free(&r.t);
     if (out->cut)
         return err_set(e, ERR_INPUT, "'%s' is too long after rewriting", filename);

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/bench.h"
-#include "bench/compare.h"
+#include "bench/bench_compare.h"
 #include "bench/report.h"
 #include "bench/speed.h"
 #include "bench/suite.h"

@@ -77,7 +77,7 @@ class Deploy(unittest.TestCase):
             self.assertEqual(rc, 0, said)
 
     def test_metrics_that_are_named_are_there(self):
-        printed = text(os.path.join(ROOT, "src/serve/metrics.c"))
+        printed = text(os.path.join(ROOT, "src/serve/serve_metrics.c"))
         for name in ("alerts.yml", "grafana.json"):
             metrics = set(re.findall(r"musacoder_\w+", text(name)))
             self.assertTrue(metrics)

@@ -18,8 +18,8 @@
 
 #include "device/cuda_driver.h"
 #include "device/host_kernels.h"
-#include "exec/plumb.h"
-#include "exec/plumb_kernels.h"
+#include "exec/data_movement.h"
+#include "exec/data_movement_kernels.h"
 
 #define UNIT ((size_t)2 << 20)
 #define INVALID 1
@@ -463,8 +463,8 @@ FAKE(cuModuleUnload, drv_module m)
 
 /* The executor's plumbing, and two kernels that a candidate could have. */
 static const char *const exec_names[] = {
-#define NAME(k) "plumb_" #k,
-    PLUMB_KERNELS(NAME)
+#define NAME(k) "movement_" #k,
+    MOVEMENT_KERNELS(NAME)
 #undef NAME
     "scale", "fault"};
 enum { E_SET, E_FILL, E_STRIDED, E_ARANGE, E_RANDOM, E_EQUAL, E_SPIN, E_SCALE, E_FAULT, N_EXEC, FIRST_EXEC = 1000 };
@@ -487,21 +487,21 @@ static void spin(uint64_t ns)
 
 static int run_exec(int k, const void *args)
 {
-    const struct plumb_strided_args *s = args;
-    const struct plumb_equal_args *q = args;
+    const struct movement_strided_args *s = args;
+    const struct movement_equal_args *q = args;
     const struct wire_memset *m = args;
     const struct scale *a = args;
 
     switch (k) {
-    case E_SET: plumb_set((void *)(uintptr_t)m->addr, m); return 0;
-    case E_FILL: plumb_fill((void *)(uintptr_t)((const struct wire_fill *)args)->addr, args); return 0;
+    case E_SET: movement_set((void *)(uintptr_t)m->addr, m); return 0;
+    case E_FILL: movement_fill((void *)(uintptr_t)((const struct wire_fill *)args)->addr, args); return 0;
     case E_STRIDED:
-        *s->changed += plumb_strided((void *)(uintptr_t)s->m.to, (void *)(uintptr_t)s->m.from, &s->m);
+        *s->changed += movement_strided((void *)(uintptr_t)s->m.to, (void *)(uintptr_t)s->m.from, &s->m);
         return 0;
-    case E_ARANGE: plumb_arange((void *)(uintptr_t)((const struct wire_arange *)args)->addr, args); return 0;
-    case E_RANDOM: plumb_random((void *)(uintptr_t)((const struct wire_random *)args)->addr, args); return 0;
-    case E_EQUAL: *q->differ += !plumb_equal((void *)(uintptr_t)q->m.a, (void *)(uintptr_t)q->m.b, &q->m); return 0;
-    case E_SPIN: spin(((const struct plumb_spin_args *)args)->ns); return 0;
+    case E_ARANGE: movement_arange((void *)(uintptr_t)((const struct wire_arange *)args)->addr, args); return 0;
+    case E_RANDOM: movement_random((void *)(uintptr_t)((const struct wire_random *)args)->addr, args); return 0;
+    case E_EQUAL: *q->differ += !movement_equal((void *)(uintptr_t)q->m.a, (void *)(uintptr_t)q->m.b, &q->m); return 0;
+    case E_SPIN: spin(((const struct movement_spin_args *)args)->ns); return 0;
     case E_SCALE:
         for (int i = 0; i < a->n; i++)
             a->y[i] = a->x[i] * a->f;

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "device/musa.h"
+#include "device/musa_cards.h"
 
 static void test_no_driver(void **state)
 {
@@ -31,7 +31,7 @@ static void test_card(void **state)
 {
     struct err e = ERR_INIT;
     struct musa_card *cards;
-    const struct profile *p;
+    const struct data_sheet *p;
     struct buf b;
     char *lib = path_lib("libfakemusa.so");
     int n = 0;
@@ -45,9 +45,9 @@ static void test_card(void **state)
     assert_string_equal("MTT S4000", cards[0].name);
     assert_int_equal(220, cards[0].figures[FACT_ARCH]);
     assert_int_equal(128, cards[0].figures[FACT_WARP_HOST]);
-    assert_true(cards[0].figures[FACT_COOPERATIVE] == PROFILE_UNKNOWN);
+    assert_true(cards[0].figures[FACT_COOPERATIVE] == DATA_SHEET_UNKNOWN);
     p = musa_card_profile(&cards[0]);
-    assert_ptr_equal(p, profile_find("s4000"));
+    assert_ptr_equal(p, data_sheet_find("s4000"));
     buf_init(&b, 4096);
     musa_card_differences(&cards[0], p, &b);
     assert_non_null(strstr(b.p, "multiprocessors: 55 here, 56 in the profile\n"));
@@ -80,14 +80,14 @@ static void test_compiler(void **state)
 /* Every known figure says where it is from; what must not be zero is not. */
 static void test_profiles(void **state)
 {
-    const struct profile *p;
+    const struct data_sheet *p;
     size_t n = 0;
 
     (void)state;
-    for (; (p = profile_at(n)); n++)
-        for (int f = 0; f < N_PROFILE_FACTS; f++) {
-            const struct profile_figure *v = &p->figures[f];
-            if (v->value == PROFILE_UNKNOWN) {
+    for (; (p = data_sheet_at(n)); n++)
+        for (int f = 0; f < N_DATA_SHEET_FACTS; f++) {
+            const struct data_sheet_figure *v = &p->figures[f];
+            if (v->value == DATA_SHEET_UNKNOWN) {
                 assert_null(v->source);
                 continue;
             }
@@ -97,10 +97,10 @@ static void test_profiles(void **state)
                         f == FACT_DIVISION_ULP);
         }
     assert_true(n >= 8);
-    assert_int_equal(128, profile_get(profile_find("s4000"), FACT_WARP_HOST, 0));
-    assert_int_equal(32, profile_get(profile_find("s4000"), FACT_WARP_SHUFFLE, 0));
-    assert_int_equal(7, profile_get(profile_find("s80"), FACT_MPS, 7));
-    assert_null(profile_find("s9000"));
+    assert_int_equal(128, data_sheet_get(data_sheet_find("s4000"), FACT_WARP_HOST, 0));
+    assert_int_equal(32, data_sheet_get(data_sheet_find("s4000"), FACT_WARP_SHUFFLE, 0));
+    assert_int_equal(7, data_sheet_get(data_sheet_find("s80"), FACT_MPS, 7));
+    assert_null(data_sheet_find("s9000"));
 }
 
 int main(void)

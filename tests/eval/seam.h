@@ -22,8 +22,8 @@ struct output { /* one of a candidate that there is none of */
 
 struct seam {
     struct eval *ev;
-    struct server *sv;
-    struct desk *desk;
+    struct judge_server *sv;
+    struct device_context *device_context;
     struct eval_options o;
     int64_t small;
     struct streamed *s;
@@ -71,13 +71,13 @@ static inline int seam_part(void *ctx, int64_t from, int64_t n, struct err *e)
     const struct tensor *t = &p->out->t;
     int rc;
 
-    desk_lock(p->r->desk);
+    device_context_lock(p->r->device_context);
     rc = device_copy(&p->r->s->mine, 0, &p->out->held, (size_t)from * seam_item(t), (size_t)n * seam_item(t), e);
     if (rc == 0 && p->spoil && from + n == t->n)
         rc = seam_spoil_last(p, n, e);
     if (rc == 0)
-        rc = device_sync(p->r->desk->dev, e);
-    desk_unlock(p->r->desk);
+        rc = device_sync(p->r->device_context->dev, e);
+    device_context_unlock(p->r->device_context);
     return rc;
 }
 
@@ -95,7 +95,7 @@ static inline int seam_add_output(const json_t *leaf, const char *path, void *ct
     o = &r->outs[r->n_outs];
     memset(o, 0, sizeof *o);
     if (tensor_parse(leaf, NULL, SIZE_MAX, &o->t, e) < 0 ||
-        desk_alloc(r->desk, (size_t)o->t.n * seam_item(&o->t), DEVICE_PLAIN, &o->held, e) < 0)
+        device_context_alloc(r->device_context, (size_t)o->t.n * seam_item(&o->t), DEVICE_PLAIN, &o->held, e) < 0)
         return -1;
     r->held += o->held.capacity;
     r->n_outs++;
@@ -105,7 +105,7 @@ static inline int seam_add_output(const json_t *leaf, const char *path, void *ct
 static inline void seam_drop_outputs(struct seam *r)
 {
     for (size_t i = 0; i < r->n_outs; i++)
-        desk_free(r->desk, &r->outs[i].held);
+        device_context_free(r->device_context, &r->outs[i].held);
     r->n_outs = 0;
 }
 
@@ -121,11 +121,11 @@ static inline int seam_fill_output(struct seam *r, size_t i, struct err *e)
 
         if (streamed_tile(r->s, i, at, n, true, &d, e) < 0)
             return -1;
-        desk_lock(r->desk);
+        device_context_lock(r->device_context);
         rc = device_copy(&o->held, (size_t)at * seam_item(&o->t), &r->s->truth, 0, (size_t)n * seam_item(&o->t), e);
         if (rc == 0)
-            rc = device_sync(r->desk->dev, e);
-        desk_unlock(r->desk);
+            rc = device_sync(r->device_context->dev, e);
+        device_context_unlock(r->device_context);
         if (rc < 0)
             return -1;
     }
@@ -134,7 +134,7 @@ static inline int seam_fill_output(struct seam *r, size_t i, struct err *e)
 
 static inline int seam_answer(struct seam *r, const struct ref_draw *d, struct err *e)
 {
-    if (streamed_lay(r->s, d, false, e) < 0 || streamed_expect(r->s, false, e) < 0)
+    if (streamed_bind(r->s, d, false, e) < 0 || streamed_expect(r->s, false, e) < 0)
         return -1;
     if (!r->n_outs && tree_each(d->eager.tree, seam_add_output, r, e) < 0)
         return -1;
@@ -190,7 +190,7 @@ static inline int seam_judge(struct seam *r, const struct ref_draw *d, struct er
     bool changed[STREAMED_INPUTS];
 
     memcpy(before, r->s->sums, sizeof before);
-    if (streamed_lay(r->s, d, true, e) < 0 || streamed_lay(r->s, d, false, e) < 0 ||
+    if (streamed_bind(r->s, d, true, e) < 0 || streamed_bind(r->s, d, false, e) < 0 ||
         streamed_changed(r->s, changed, e) < 0)
         return -1;
     for (size_t i = 0; i < r->s->n_inputs; i++)
@@ -242,7 +242,7 @@ static inline int seam_task(struct seam *r, const struct task *t, json_t **ret)
     if (!strcmp(r->o.protocol, "kernelbench"))
         w.params = "seed";
     snprintf(w.title, sizeof w.title, "task '%.60s'", t->name);
-    rc = streamed_open(&w, r->desk, &r->s, &why);
+    rc = streamed_open(&w, r->device_context, &r->s, &why);
     if (rc == 0)
         rc = seam_judge_draws(r, &why);
     seam_drop_outputs(r);
@@ -261,12 +261,12 @@ static inline int seam_task(struct seam *r, const struct task *t, json_t **ret)
 static inline int seam_open(struct seam *r, struct err *e)
 {
     struct eval_config c = {.jobs = 1, .backend = r->o.backend, .start = true};
-    const struct backend *b = backend_find(r->o.backend);
+    const struct judge_backend *b = backend_find(r->o.backend);
 
     if (eval_open(&c, &r->ev, e) < 0 || server_get(r->ev, b, &r->sv, e) < 0)
         return -1;
-    r->desk = &r->ev->desks[backend_index(b)].each[0];
-    return desk_open(r->desk, b, e);
+    r->device_context = &r->ev->device_contexts[backend_index(b)].each[0];
+    return device_context_open(r->device_context, b, e);
 }
 
 static inline void seam_close(struct seam *r)

@@ -352,10 +352,10 @@ static void *holder(void *arg)
     bool alone = arg != NULL;
 
     for (int i = 0; i < 20; i++) {
-        struct hold h = {0};
+        struct device_lock h = {0};
         struct err e = ERR_INIT;
 
-        if (hold_take(&device, alone, &h, &e) < 0)
+        if (device_lock_take(&device, alone, &h, &e) < 0)
             return (void *)1;
         pthread_mutex_lock(&seen.lock);
         seen.alone += alone;
@@ -368,39 +368,39 @@ static void *holder(void *arg)
         seen.alone -= alone;
         seen.sharing -= !alone;
         pthread_mutex_unlock(&seen.lock);
-        hold_drop(&h);
+        device_lock_drop(&h);
     }
     return NULL;
 }
 
 static void *alone(void *arg)
 {
-    struct hold h = {0};
+    struct device_lock h = {0};
 
-    if (hold_take(&device, true, &h, NULL) < 0)
+    if (device_lock_take(&device, true, &h, NULL) < 0)
         return (void *)1;
     *(int *)arg = 1;
-    hold_drop(&h);
+    device_lock_drop(&h);
     return NULL;
 }
 
 /* A second share of one thread must not wait behind somebody who waits for the first one's end. */
 static void test_a_share_within_a_share(void **state)
 {
-    struct hold outer = {0}, inner = {0};
+    struct device_lock outer = {0}, inner = {0};
     struct err e = ERR_INIT;
     volatile int was_alone = 0;
     pthread_t t;
 
     (void)state;
-    assert_int_equal(hold_take(&device, false, &outer, &e), 0);
-    assert_int_equal(hold_take(&device, true, &inner, &e), -1); /* would wait for itself */
+    assert_int_equal(device_lock_take(&device, false, &outer, &e), 0);
+    assert_int_equal(device_lock_take(&device, true, &inner, &e), -1); /* would wait for itself */
     assert_int_equal(pthread_create(&t, NULL, alone, (void *)&was_alone), 0);
     usleep(50000);
-    assert_int_equal(hold_take(&device, false, &inner, &e), 0);
-    hold_drop(&inner);
+    assert_int_equal(device_lock_take(&device, false, &inner, &e), 0);
+    device_lock_drop(&inner);
     assert_int_equal(was_alone, 0);
-    hold_drop(&outer);
+    device_lock_drop(&outer);
     pthread_join(t, NULL);
     assert_int_equal(was_alone, 1);
 }
@@ -408,7 +408,7 @@ static void test_a_share_within_a_share(void **state)
 /* Two that share in turn, so that one always does, until *stop. */
 static void *never_gone(void *arg)
 {
-    struct hold h[2] = {{0}};
+    struct device_lock h[2] = {{0}};
     bool *stop = arg;
     int rounds = 0;
 
@@ -416,10 +416,10 @@ static void *never_gone(void *arg)
         pthread_mutex_lock(&seen.lock);
         seen.broken |= seen.alone > 0;
         pthread_mutex_unlock(&seen.lock);
-        if (hold_take(&device, false, &h[0], NULL) < 0)
+        if (device_lock_take(&device, false, &h[0], NULL) < 0)
             return (void *)1;
         usleep(3000);
-        hold_drop(&h[0]);
+        device_lock_drop(&h[0]);
         rounds++;
     }
     return NULL;
@@ -434,22 +434,22 @@ static struct {
 static void *logged(void *arg)
 {
     bool alone = arg != NULL;
-    struct hold h = {0};
+    struct device_lock h = {0};
 
-    if (hold_take(&device, alone, &h, NULL) < 0)
+    if (device_lock_take(&device, alone, &h, NULL) < 0)
         return (void *)1;
     pthread_mutex_lock(&log_of.lock);
     log_of.order[log_of.n++] = alone ? 'a' : 's';
     pthread_mutex_unlock(&log_of.lock);
     usleep(20000);
-    hold_drop(&h);
+    device_lock_drop(&h);
     return NULL;
 }
 
 /* Sharers come and go and are never all gone: who wants to be alone gets in all the same. */
 static void test_patience_ends(void **state)
 {
-    struct hold h = {0};
+    struct device_lock h = {0};
     pthread_t t[3];
     bool stop = false;
     double t0;
@@ -459,9 +459,9 @@ static void test_patience_ends(void **state)
         assert_int_equal(pthread_create(&t[i], NULL, never_gone, &stop), 0);
     usleep(20000);
     t0 = now_s();
-    assert_int_equal(hold_take(&device, true, &h, NULL), 0);
+    assert_int_equal(device_lock_take(&device, true, &h, NULL), 0);
     assert_true(now_s() - t0 < 5);
-    hold_drop(&h);
+    device_lock_drop(&h);
     __atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
     for (int i = 0; i < 3; i++) {
         void *rc;
@@ -474,16 +474,16 @@ static void test_patience_ends(void **state)
  * for all three. */
 static void test_batch(void **state)
 {
-    struct hold h = {0};
+    struct device_lock h = {0};
     pthread_t t[4];
 
     (void)state;
-    assert_int_equal(hold_take(&device, false, &h, NULL), 0);
+    assert_int_equal(device_lock_take(&device, false, &h, NULL), 0);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, logged, i == 2 ? NULL : &t), 0);
         usleep(150000); /* the first two wait when the sharer comes */
     }
-    hold_drop(&h);
+    device_lock_drop(&h);
     for (int i = 0; i < 4; i++)
         pthread_join(t[i], NULL);
     assert_string_equal(log_of.order, "aaas");

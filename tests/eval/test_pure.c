@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "eval/check/compare.h"
 #include "eval/eval.h"
-#include "eval/process/backend.h"
+#include "eval/process/judge_backend.h"
 #include "eval/verdict/feedback.h"
 #include "eval/verdict/place.h"
 #include "eval/verdict/record.h"

@@ -49,7 +49,7 @@ struct asks { /* a thread that claims, and keeps the claim until it is told */
     bool all;
     atomic_bool in, over, ended;
     int rc;
-    struct claim c;
+    struct reservation c;
     pthread_t thread;
     struct err e;
 };
@@ -59,12 +59,12 @@ static void *ask(void *arg)
     struct asks *a = arg;
     bool fresh;
 
-    a->rc = claim_enter(a->s, a->task, a->caller, a->all, &a->c, &fresh, &a->e);
+    a->rc = reservation_enter(a->s, a->task, a->caller, a->all, &a->c, &fresh, &a->e);
     if (a->rc == 0) {
         atomic_store(&a->in, true);
         while (!atomic_load(&a->over))
             sleep_s(0.005);
-        claim_leave(&a->c);
+        reservation_leave(&a->c);
     }
     atomic_store(&a->ended, true);
     return NULL;
@@ -76,7 +76,7 @@ static int claims(struct schedule *s)
     int n = 0;
 
     pthread_mutex_lock(&s->lock);
-    for (const struct claim *c = s->first; c; c = c->next)
+    for (const struct reservation *c = s->first; c; c = c->next)
         n++;
     pthread_mutex_unlock(&s->lock);
     return n;
@@ -102,16 +102,16 @@ static void end(struct asks *a)
 /* As a job that has run tells: so much is needed from now on. */
 static void teach(struct schedule *s, const char *task, size_t own, size_t shared)
 {
-    struct claim c;
+    struct reservation c;
     bool fresh;
 
-    assert_int_equal(claim_enter(s, task, 0, false, &c, &fresh, NULL), 0);
-    claim_learn(&c, &(struct need){own, shared});
-    claim_leave(&c);
+    assert_int_equal(reservation_enter(s, task, 0, false, &c, &fresh, NULL), 0);
+    reservation_learn(&c, &(struct need){own, shared});
+    reservation_leave(&c);
 }
 
 /* What a task's reference needs counts once, and what does not fit waits. */
-static void a_claim_waits_for_memory(void **state)
+static void a_reservation_waits_for_memory(void **state)
 {
     struct schedule s;
     struct asks a[4];
@@ -194,32 +194,32 @@ static void callers_take_turns(void **state)
 }
 
 /* A claim becomes as large as is known, at once, where that fits; smaller, and others come in. */
-static void a_claim_grows(void **state)
+static void a_reservation_grows(void **state)
 {
     struct schedule s;
     struct asks waits;
-    struct claim a, b;
+    struct reservation a, b;
     bool fresh;
 
     (void)state;
     schedule_init(&s, 320, 10); /* a 32nd: 10 for each unknown part */
-    assert_int_equal(claim_enter(&s, "a", 1, false, &a, &fresh, NULL), 0);
+    assert_int_equal(reservation_enter(&s, "a", 1, false, &a, &fresh, NULL), 0);
     assert_true(fresh && a.need.own == 10 && a.need.shared == 10);
-    assert_int_equal(claim_enter(&s, "b", 1, false, &b, &fresh, NULL), 0);
-    claim_learn(&a, &(struct need){200, 50});
-    assert_true(claim_learned(&a) && !claim_learned(&b));
-    assert_true(claim_grow(&a) && a.need.own == 200);
-    claim_learn(&b, &(struct need){60, 40});
-    assert_false(claim_grow(&b));
-    assert_true(b.need.own == 10 && claim_learned(&b));
-    claim_leave(&b);
+    assert_int_equal(reservation_enter(&s, "b", 1, false, &b, &fresh, NULL), 0);
+    reservation_learn(&a, &(struct need){200, 50});
+    assert_true(reservation_learned(&a) && !reservation_learned(&b));
+    assert_true(reservation_grow(&a) && a.need.own == 200);
+    reservation_learn(&b, &(struct need){60, 40});
+    assert_false(reservation_grow(&b));
+    assert_true(b.need.own == 10 && reservation_learned(&b));
+    reservation_leave(&b);
     begin(&waits, &s, "b", 1, false); /* with what is known now */
     sleep_s(0.1);
     assert_false(waits.in);
     a.need = (struct need){300, 0};
-    assert_true(claim_grow(&a)); /* back to 250 */
+    assert_true(reservation_grow(&a)); /* back to 250 */
     assert_false(waits.in);
-    claim_leave(&a);
+    reservation_leave(&a);
     assert_true(soon(&waits.in));
     assert_int_equal(waits.c.need.own, 60);
     end(&waits);
@@ -261,14 +261,14 @@ static void once(void *ctx, enum retry_step how, struct try_seen *seen)
     struct one *o = ctx;
     struct jobs *j = o->all;
     const struct need need = {o->needs, 1};
-    struct claim c;
+    struct reservation c;
     bool fresh, got;
 
     *seen = (struct try_seen){.end = TRY_INFRA, .lack = LACK_DEVICE, .shared = true};
-    assert_int_equal(claim_enter(&j->s, o->task, 1, how == RETRY_ALONE, &c, &fresh, NULL), 0);
+    assert_int_equal(reservation_enter(&j->s, o->task, 1, how == RETRY_ALONE, &c, &fresh, NULL), 0);
     if (o->says) {
-        claim_learn(&c, &need);
-        got = claim_grow(&c) || how != RETRY_AGAIN;
+        reservation_learn(&c, &need);
+        got = reservation_grow(&c) || how != RETRY_AGAIN;
     } else {
         got = true;
     }
@@ -283,8 +283,8 @@ static void once(void *ctx, enum retry_step how, struct try_seen *seen)
         pthread_mutex_unlock(&j->lock);
         seen->end = TRY_VERDICT;
     }
-    seen->learned = claim_learned(&c);
-    claim_leave(&c);
+    seen->learned = reservation_learned(&c);
+    reservation_leave(&c);
 }
 
 static void *judge(void *arg)
@@ -346,20 +346,20 @@ struct holds { /* a thread that takes the device and keeps it until it is told *
     pthread_t thread;
 };
 
-static void *hold(void *arg)
+static void *device_lock(void *arg)
 {
     struct holds *a = arg;
-    struct hold h = {0};
+    struct device_lock h = {0};
 
-    a->rc = hold_take(a->s, a->alone, &h, NULL);
+    a->rc = device_lock_take(a->s, a->alone, &h, NULL);
     a->at_s = now_s();
     if (a->rc < 0)
         return NULL;
-    hold_lasts(&h, a->lasts);
+    device_lock_lasts(&h, a->lasts);
     atomic_store(&a->in, true);
     while (!atomic_load(&a->over))
         sleep_s(0.005);
-    hold_drop(&h);
+    device_lock_drop(&h);
     return NULL;
 }
 
@@ -379,7 +379,7 @@ static void begin_hold(struct holds *a, struct schedule *s, bool alone, bool las
     int n = users(s);
 
     *a = (struct holds){.s = s, .alone = alone, .lasts = lasts};
-    assert_int_equal(pthread_create(&a->thread, NULL, hold, a), 0);
+    assert_int_equal(pthread_create(&a->thread, NULL, device_lock, a), 0);
     while (users(s) == n)
         sleep_s(0.005);
     if (lasts)
@@ -403,12 +403,12 @@ static void shared_or_alone(void **state)
     begin_hold(&share[0], &s, false, false);
     begin_hold(&share[1], &s, false, false);
     assert_true(soon(&share[0].in) && soon(&share[1].in));
-    assert_false(hold_wanted(&s));
+    assert_false(device_lock_wanted(&s));
     begin_hold(&alone[0], &s, true, false);
     begin_hold(&share[2], &s, false, false);
     begin_hold(&alone[1], &s, true, false);
     sleep_s(0.1);
-    assert_true(hold_wanted(&s));
+    assert_true(device_lock_wanted(&s));
     assert_false(alone[0].in || alone[1].in || share[2].in);
     end_hold(&share[0]);
     sleep_s(0.1);
@@ -441,11 +441,11 @@ static void what_lasts(void **state)
     begin_hold(&alone, &s, true, false);
     begin_hold(&share, &s, false, false);
     assert_true(soon(&share.in));
-    assert_false(hold_wanted(&s) || alone.in);
+    assert_false(device_lock_wanted(&s) || alone.in);
     pthread_mutex_lock(&s.lock);
     s.alone_since -= 2 * SCHEDULE_TURN_S; /* it has waited so long */
     pthread_mutex_unlock(&s.lock);
-    assert_true(hold_wanted(&s));
+    assert_true(device_lock_wanted(&s));
     begin_hold(&late, &s, false, false);
     sleep_s(0.2);
     assert_false(late.in);
@@ -492,8 +492,8 @@ static void waiting_is_idle(void **state)
 /* A load that never ends is over with a share: what follows frees memory or looks at the device. */
 static void a_load_that_hangs(void **state)
 {
-    static const struct backend timed = {.name = "cuda", .timed = true};
-    struct server sv = {.backend = &timed, .uuid = "hangs"};
+    static const struct judge_backend timed = {.name = "cuda", .timed = true};
+    struct judge_server sv = {.backend = &timed, .uuid = "hangs"};
     struct eval_options o = EVAL_OPTIONS_DEFAULT;
     struct child child = {0};
     struct session s = {.server = &sv, .opt = &o, .child = &child, .ended = true};
@@ -512,7 +512,7 @@ static void a_load_that_hangs(void **state)
     session_wake(&s);
     assert_int_equal(job_construct(&j, &e), 0);
     assert_true(job_blamed(&j) && !j.ready);
-    assert_true(s.slot && s.hold.s);
+    assert_true(s.slot && s.device_lock.s);
     session_rest(&s);
     close(pair[0]);
     close(pair[1]);
@@ -540,8 +540,8 @@ static void *wait_for_slot(void *arg)
 
 static void ctrl_c_ends_every_wait(void **state)
 {
-    static const struct backend untimed = {.name = "sim"};
-    struct server sv = {.backend = &untimed};
+    static const struct judge_backend untimed = {.name = "sim"};
+    struct judge_server sv = {.backend = &untimed};
     struct waits_for_slot slot = {.s = {.server = &sv}};
     struct schedule s;
     struct holds in, waits[3];
@@ -585,10 +585,10 @@ static void ctrl_c_ends_every_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_claim_waits_for_memory),
+        cmocka_unit_test(a_reservation_waits_for_memory),
         cmocka_unit_test(all_of_it),
         cmocka_unit_test(callers_take_turns),
-        cmocka_unit_test(a_claim_grows),
+        cmocka_unit_test(a_reservation_grows),
         cmocka_unit_test(large_jobs_find_room),
         cmocka_unit_test(a_job_that_never_fits),
         cmocka_unit_test(shared_or_alone),

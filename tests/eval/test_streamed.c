@@ -126,7 +126,7 @@ static void test_a_stop_within_an_answer(void **state)
     seam.o.protocol = "kernelbench";
     assert_int_equal(task_make("slow", code, sizeof code - 1, &t, &e), 0);
     w.t = &t;
-    assert_int_equal(streamed_open(&w, seam.desk, &s, &e), 0);
+    assert_int_equal(streamed_open(&w, seam.device_context, &s, &e), 0);
     assert_int_equal(streamed_next(s, &d, &head, &e), 1);
     stop_also(&stopped);
     pthread_create(&who, NULL, stop_soon, NULL);
@@ -134,7 +134,7 @@ static void test_a_stop_within_an_answer(void **state)
     pthread_join(who, NULL);
     stop_also(NULL);
     e = (struct err)ERR_INIT;
-    assert_int_equal(streamed_lay(s, &d, false, &e), -1);
+    assert_int_equal(streamed_bind(s, &d, false, &e), -1);
     assert_true(s->broken);
     streamed_close(s);
     json_decref(head);

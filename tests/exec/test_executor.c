@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "exec/capsule.h"
 #include "proc/jail.h"
-#include "front.h"
+#include "fake_client.h"
 
 /* Thunks as the compile stage writes them: one call a thread, arguments in one block. */
 static const char source[] =
@@ -87,7 +87,7 @@ static void begin(void (*step)(struct client *, int, struct front_notes *))
     char hash[65];
     int fds[2];
 
-    must(executor_life(x, fds, &e), &e);
+    must(executor_context(x, fds, &e), &e);
     must(executor_image(x, image.p, image.n, hash, &e), &e);
     front_start(&f, fds, step);
     for (int i = 0; i < 32; i++) {
@@ -150,7 +150,7 @@ static void one_call(uint32_t index, float start, float *out, struct executor_ca
     float in[N];
 
     fill(in, start);
-    must(executor_lay(x, f.notes->in, in, sizeof in, 1, &e), &e);
+    must(executor_bind(x, f.notes->in, in, sizeof in, 1, &e), &e);
     must(executor_call_begin(x, index, &e), &e);
     assert_int_equal(front_step(&f), 0);
     must(executor_call_end(x, ret, &e), &e);
@@ -163,7 +163,7 @@ static float last_out[N];
 static int ends;
 static uint32_t last_call = 2; /* whose output is looked at */
 
-static int lay_secret(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+static int bind_secret(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
 {
     float *v = data;
 
@@ -206,7 +206,7 @@ static void two_calls(void)
 
 static void test_live_then_replay_on_secret_inputs(void **state)
 {
-    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct executor_replay r = {.poison = 0xff, .binding = bind_secret, .call_end = look};
     struct err e = ERR_INIT;
     struct exec_log log;
 
@@ -232,7 +232,7 @@ static void test_live_then_replay_on_secret_inputs(void **state)
 
 static void test_without_launches_the_answer_is_poison(void **state)
 {
-    struct executor_replay r = {.poison = 0x3c, .plumbing_only = true, .lay = lay_secret, .call_end = look};
+    struct executor_replay r = {.poison = 0x3c, .movement_only = true, .binding = bind_secret, .call_end = look};
     struct err e = ERR_INIT;
     const uint32_t want = 0x3c3c3c3c;
 
@@ -276,7 +276,7 @@ static int tile_at(uint64_t from, int64_t n, int64_t stride, uint64_t span, stru
     return executor_tile(x, &m, span, e);
 }
 
-static int lay_shared(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e)
+static int bind_shared(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e)
 {
     (void)ctx, (void)e;
     assert_int_equal(tag, 1);
@@ -296,7 +296,7 @@ static int look_at_tile(void *ctx, uint32_t call, struct err *e)
 
 static void test_inputs_are_shared_and_outputs_come_in_tiles(void **state)
 {
-    struct executor_replay r = {.poison = 0xff, .laid = lay_shared, .call_end = look_at_tile};
+    struct executor_replay r = {.poison = 0xff, .bound = bind_shared, .call_end = look_at_tile};
     struct err e = ERR_INIT;
     struct executor_call call;
 
@@ -307,7 +307,7 @@ static void test_inputs_are_shared_and_outputs_come_in_tiles(void **state)
     shared.tile = share(0, &shared.at_tile);
     f.notes->in = shared.at_inputs;
     fill(shared.inputs, 10);
-    must(executor_laid(x, shared.at_inputs, N * 4, 1, &e), &e);
+    must(executor_bound(x, shared.at_inputs, N * 4, 1, &e), &e);
     must(executor_call_begin(x, 1, &e), &e);
     assert_int_equal(front_step(&f), 0);
     must(executor_call_end(x, &call, &e), &e);
@@ -396,7 +396,7 @@ static void step_host(struct client *c, int step, struct front_notes *n)
 
 static void test_host_computes_live_but_not_in_replay(void **state)
 {
-    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct executor_replay r = {.poison = 0xff, .binding = bind_secret, .call_end = look};
     struct err e = ERR_INIT;
     struct executor_call call;
     float out[N];
@@ -433,7 +433,7 @@ static void step_echo(struct client *c, int step, struct front_notes *n)
 
 static void test_an_echo_is_a_device_copy(void **state)
 {
-    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct executor_replay r = {.poison = 0xff, .binding = bind_secret, .call_end = look};
     struct err e = ERR_INIT;
     struct executor_call call;
     struct exec_log log;
@@ -484,7 +484,7 @@ static void step_symbol(struct client *c, int step, struct front_notes *n)
 
 static void test_variables_survive_a_replay(void **state)
 {
-    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct executor_replay r = {.poison = 0xff, .binding = bind_secret, .call_end = look};
     struct err e = ERR_INIT;
     struct executor_call call;
     float out[N];
@@ -538,7 +538,7 @@ static void bad(const char *kernel, const char *kind)
     front_end(&f);
 }
 
-static void test_a_fault_is_told_and_the_next_life_is_whole(void **state)
+static void test_a_fault_is_told_and_the_next_context_is_whole(void **state)
 {
     (void)state;
     bad(WILD, "out_of_bounds");
@@ -641,7 +641,7 @@ static void step_garbage(struct client *c, int step, struct front_notes *n)
     n->code = 0;
 }
 
-static void test_a_broken_ring_ends_the_life_only(void **state)
+static void test_a_broken_ring_ends_the_context_only(void **state)
 {
     struct executor_call call;
     struct err e = ERR_INIT;
@@ -832,16 +832,16 @@ static void test_an_executor_leaves_nothing_behind(void **state)
 
 static struct capsule caps;
 
-static int lay_and_keep(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+static int bind_and_keep(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
 {
-    lay_secret(ctx, tag, addr, part, data, n, e);
+    bind_secret(ctx, tag, addr, part, data, n, e);
     capsule_add_value(&caps, data, n);
     return 0;
 }
 
 static void make_capsule(const char *path)
 {
-    struct executor_replay r = {.poison = 0xff, .lay = lay_and_keep, .call_end = look};
+    struct executor_replay r = {.poison = 0xff, .binding = bind_and_keep, .call_end = look};
     struct capsule_output o = {.name = "output", .addr = f.notes->out, .dtype = 8, .dims = 1, .size = {N},
                                .stride = {1}};
     struct err e = ERR_INIT;
@@ -936,7 +936,7 @@ static void test_a_log_that_does_not_follow_is_refused(void **state)
 
 static void test_last_call_again_and_again(void **state)
 {
-    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .call_end = look};
+    struct executor_replay r = {.poison = 0xff, .binding = bind_secret, .call_end = look};
     struct err e = ERR_INIT;
 
     (void)state;
@@ -1079,7 +1079,7 @@ static void step_take_all(struct client *c, int step, struct front_notes *n)
 }
 
 /* What a front may hold is its own: the judge's inputs have their room besides. */
-static void test_a_front_that_takes_all(void **state)
+static void test_a_client_that_takes_all(void **state)
 {
     static const uint8_t byte = 7;
     struct err e = ERR_INIT;
@@ -1095,7 +1095,7 @@ static void test_a_front_that_takes_all(void **state)
         assert_int_equal(f.notes->code, WIRE_OUT_OF_MEMORY);
         assert_float_equal(f.notes->f, i ? 2 << 20 : 5 << 20, 0);
         must(executor_alloc(x, 64 << 20, &at, &e), &e);
-        must(executor_lay(x, at + (64 << 20) - 1, &byte, 1, 1, &e), &e);
+        must(executor_bind(x, at + (64 << 20) - 1, &byte, 1, 1, &e), &e);
     }
     executor_limit(x, 0);
 }
@@ -1132,10 +1132,10 @@ int main(void)
         cmocka_unit_test(test_host_computes_live_but_not_in_replay),
         cmocka_unit_test(test_an_echo_is_a_device_copy),
         cmocka_unit_test(test_variables_survive_a_replay),
-        cmocka_unit_test(test_a_fault_is_told_and_the_next_life_is_whole),
+        cmocka_unit_test(test_a_fault_is_told_and_the_next_context_is_whole),
         cmocka_unit_test(test_native_code_in_a_kernel_reaches_nothing),
         cmocka_unit_test(test_hostile_requests_are_refused),
-        cmocka_unit_test(test_a_broken_ring_ends_the_life_only),
+        cmocka_unit_test(test_a_broken_ring_ends_the_context_only),
         cmocka_unit_test(test_many_threads_share_the_ring),
         cmocka_unit_test(test_an_executor_lives_apart),
         cmocka_unit_test(test_an_executor_leaves_nothing_behind),
@@ -1144,7 +1144,7 @@ int main(void)
         cmocka_unit_test(test_last_call_again_and_again),
         cmocka_unit_test(test_the_last_call_finds_what_it_found_at_first),
         cmocka_unit_test(test_a_timed_call_finds_what_it_found_at_first),
-        cmocka_unit_test(test_a_front_that_takes_all),
+        cmocka_unit_test(test_a_client_that_takes_all),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

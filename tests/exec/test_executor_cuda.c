@@ -11,7 +11,7 @@
 #include "base/dtype.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "front.h"
+#include "fake_client.h"
 
 #define N 1000
 
@@ -45,7 +45,7 @@ static void begin(void (*step)(struct client *, int, struct front_notes *))
     char hash[65];
     int fds[2];
 
-    must(executor_life(x, fds, &e), &e);
+    must(executor_context(x, fds, &e), &e);
     must(executor_image(x, image.p, image.n, hash, &e), &e);
     front_start(&f, fds, step);
     for (int i = 0; i < 32; i++) {
@@ -88,14 +88,14 @@ static void step_scale(struct client *c, int step, struct front_notes *n)
     client_stream_destroy(c, stream);
 }
 
-static void lay(float start)
+static void binding(float start)
 {
     struct err e = ERR_INIT;
     float v[N];
 
     for (int i = 0; i < N; i++)
         v[i] = start + (float)i;
-    must(executor_lay(x, f.notes->in, v, sizeof v, 1, &e), &e);
+    must(executor_bind(x, f.notes->in, v, sizeof v, 1, &e), &e);
 }
 
 static void call(uint32_t k, struct executor_call *ret)
@@ -103,12 +103,12 @@ static void call(uint32_t k, struct executor_call *ret)
     struct err e = ERR_INIT;
 
     must(executor_call_begin(x, k, &e), &e);
-    lay((float)k);
+    binding((float)k);
     assert_int_equal(front_step(&f), 0);
     must(executor_call_end(x, ret, &e), &e);
 }
 
-static int lay_secret(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
+static int bind_secret(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e)
 {
     (void)tag, (void)addr, (void)part, (void)e;
     for (uint64_t i = 0; i < n / 4; i++)
@@ -129,9 +129,9 @@ static void expect(float start)
 static void test_live_replay_and_time(void **state)
 {
     float secret = 50;
-    struct executor_replay r = {.poison = 0xff, .lay = lay_secret, .ctx = &secret};
+    struct executor_replay r = {.poison = 0xff, .binding = bind_secret, .ctx = &secret};
     double ms[5];
-    struct executor_timing t = {.n = 5, .ret_ms = ms, .lay = lay_secret, .ctx = &secret};
+    struct executor_timing t = {.n = 5, .ret_ms = ms, .binding = bind_secret, .ctx = &secret};
     struct executor_call c;
     struct err e = ERR_INIT;
 
@@ -166,7 +166,7 @@ static void test_live_replay_and_time(void **state)
 static struct {
     float *inputs, *tile;
     uint64_t at_inputs, at_tile;
-    int laid, looked;
+    int bound, looked;
 } shared;
 
 static float *share(uint64_t inputs, uint64_t *ret_addr)
@@ -183,13 +183,13 @@ static float *share(uint64_t inputs, uint64_t *ret_addr)
     return p;
 }
 
-static int lay_shared(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e)
+static int bind_shared(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e)
 {
     (void)ctx, (void)e;
     assert_true(tag == 1 && addr == shared.at_inputs && n == N * 4);
-    shared.laid++;
+    shared.bound++;
     for (int i = 0; i < N; i++)
-        shared.inputs[i] = (float)(100 * shared.laid + i);
+        shared.inputs[i] = (float)(100 * shared.bound + i);
     return 0;
 }
 
@@ -212,7 +212,7 @@ static int look_at_tile(void *ctx, uint32_t round, struct err *e)
 
 static void test_shared_inputs_are_timed(void **state)
 {
-    struct executor_replay r = {.poison = 0x3c, .laid = lay_shared};
+    struct executor_replay r = {.poison = 0x3c, .bound = bind_shared};
     struct executor_call c;
     struct err e = ERR_INIT;
     double ms[4];
@@ -221,7 +221,8 @@ static void test_shared_inputs_are_timed(void **state)
     if (getenv("MUSACODER_TEST_CUBIN")) /* a GPU takes no memfd */
         skip();
     for (int whole = 0; whole < 2; whole++) {
-        struct executor_timing t = {.n = 4, .ret_ms = ms, .laid = lay_shared, .call_end = look_at_tile, .whole = whole};
+        struct executor_timing t = {.n = 4, .ret_ms = ms, .bound = bind_shared, .call_end = look_at_tile,
+                                    .whole = whole};
 
         begin(step_scale);
         front_step(&f);
@@ -230,26 +231,26 @@ static void test_shared_inputs_are_timed(void **state)
         shared.tile = share(0, &shared.at_tile);
         for (uint32_t k = 1; k <= 3; k++) {
             must(executor_call_begin(x, k, &e), &e);
-            must(executor_laid(x, shared.at_inputs, N * 4, 1, &e), &e);
+            must(executor_bound(x, shared.at_inputs, N * 4, 1, &e), &e);
             assert_int_equal(front_step(&f), 0);
             must(executor_call_end(x, &c, &e), &e);
             assert_string_equal(c.why, "");
         }
         front_end(&f);
-        shared.laid = shared.looked = 0;
+        shared.bound = shared.looked = 0;
         must(executor_replay(x, &r, &e), &e);
-        assert_int_equal(shared.laid, 3);
-        shared.laid = 0;
+        assert_int_equal(shared.bound, 3);
+        shared.bound = 0;
         must(executor_time(x, &t, &e), &e);
         assert_string_equal(t.ret_why, "");
         assert_int_equal(shared.looked, 4);
-        assert_int_equal(shared.laid, whole ? 15 : 5); /* the first call finds the pad */
+        assert_int_equal(shared.bound, whole ? 15 : 5); /* the first call finds the pad */
         munmap(shared.inputs, 2 << 20);
         munmap(shared.tile, 2 << 20);
     }
 }
 
-static void step_plumbing(struct client *c, int step, struct front_notes *n)
+static void step_movement(struct client *c, int step, struct front_notes *n)
 {
     const int64_t size[2] = {4, 5}, row[2] = {5, 1}, turned[2] = {1, 4};
     const float one = 1.5f;
@@ -272,14 +273,14 @@ static void step_plumbing(struct client *c, int step, struct front_notes *n)
     n->out = n->in;
 }
 
-static void test_plumbing(void **state)
+static void test_movement(void **state)
 {
     struct executor_call c;
     struct err e = ERR_INIT;
     float v[20];
 
     (void)state;
-    begin(step_plumbing);
+    begin(step_movement);
     front_step(&f);
     must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
     call(1, &c);
@@ -338,7 +339,7 @@ static void test_a_fault_ends_the_executor(void **state)
     must(executor_call_end(x, &c, &e), &e);
     assert_true(c.error == WIRE_LAUNCH_FAILED || c.error == WIRE_ILLEGAL_ADDRESS); /* a GPU says the latter */
     front_end(&f);
-    assert_int_equal(executor_life(x, fds, &e), -1);
+    assert_int_equal(executor_context(x, fds, &e), -1);
     assert_non_null(strstr(e.msg, "a new executor is needed"));
     executor_stop(x);
     executor();
@@ -366,7 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_live_replay_and_time),
         cmocka_unit_test(test_shared_inputs_are_timed),
-        cmocka_unit_test(test_plumbing),
+        cmocka_unit_test(test_movement),
         cmocka_unit_test(test_an_image_that_no_worker_wrote),
         cmocka_unit_test(test_a_fault_ends_the_executor),
         cmocka_unit_test(test_the_cards_that_are_ours),

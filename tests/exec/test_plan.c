@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "exec/plan.h"
+#include "exec/memory_plan.h"
 
 #define GIB(x) ((uint64_t)((x) * 1073741824.0))
 
@@ -26,10 +26,10 @@ static void test_large_tasks_fit(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct plan_sizes s = {.inputs = GIB(rows[i].inputs), .outputs = GIB(rows[i].outputs),
                                .eager_peak = GIB(rows[i].peak), .state = 1000};
-        struct plan p;
+        struct memory_plan p;
 
         memory_plan_make(&s, h100, &p);
-        assert_true(p.fits && p.life >= GIB(rows[i].free) && p.usable < h100);
+        assert_true(p.fits && p.recording >= GIB(rows[i].free) && p.usable < h100);
     }
 }
 
@@ -37,7 +37,7 @@ static void test_what_does_not_fit(void **state)
 {
     struct plan_sizes s = {.inputs = GIB(30), .outputs = GIB(30), .eager_peak = GIB(30)};
     struct buf b;
-    struct plan p;
+    struct memory_plan p;
 
     (void)state;
     memory_plan_make(&s, h100, &p);
@@ -52,14 +52,14 @@ static void test_what_does_not_fit(void **state)
 static void test_a_greedy_reference(void **state)
 {
     struct plan_sizes s = {.inputs = GIB(8), .outputs = GIB(8), .eager_peak = GIB(8), .reference_peak = GIB(70)};
-    struct plan p;
+    struct memory_plan p;
 
     (void)state;
     memory_plan_make(&s, h100, &p);
-    assert_true(p.fits && p.life == 2 * p.least);
+    assert_true(p.fits && p.recording == 2 * p.least);
     s.reference_peak = GIB(20);
     memory_plan_make(&s, h100, &p);
-    assert_true(p.reference == GIB(20) && p.life == p.usable - p.judge - GIB(20));
+    assert_true(p.reference == GIB(20) && p.recording == p.usable - p.judge - GIB(20));
 }
 
 /* All that is there at once fits; more memory never takes anything away. */
@@ -74,13 +74,13 @@ static void test_properties(void **state)
                                rng_u64(&rng) >> (24 + rng_below(&rng, 20)), rng_u64(&rng) >> (24 + rng_below(&rng, 20)),
                                rng_below(&rng, 2) * (rng_u64(&rng) >> (24 + rng_below(&rng, 20)))};
         uint64_t device = (uint64_t)1 << (30 + rng_below(&rng, 8));
-        struct plan p, q;
+        struct memory_plan p, q;
 
         memory_plan_make(&s, device, &p);
         memory_plan_make(&s, 2 * device, &q);
-        assert_true(!p.life || p.judge + p.reference + p.life <= p.usable);
-        assert_true(!p.life || p.judge + p.timing + p.life <= p.usable);
-        assert_true(q.fits >= p.fits && q.life >= p.life);
+        assert_true(!p.recording || p.judge + p.reference + p.recording <= p.usable);
+        assert_true(!p.recording || p.judge + p.timing + p.recording <= p.usable);
+        assert_true(q.fits >= p.fits && q.recording >= p.recording);
     }
 }
 

@@ -17,7 +17,7 @@ static struct rules_facts honest(void)
 }
 
 /* A program whose host looks: wrong by replay, right as it was lived. */
-static struct rules_facts lived(uint64_t bytes, uint32_t replies)
+static struct rules_facts recorded_run(uint64_t bytes, uint32_t replies)
 {
     struct rules_facts f = honest();
 
@@ -61,7 +61,7 @@ static void test_honest(void **state)
 
 static void test_host_computes(void **state)
 {
-    struct rules_facts f = lived(65, 1);
+    struct rules_facts f = recorded_run(65, 1);
 
     (void)state;
     is(&f, RULES_CHEATING, "host_computes");
@@ -69,9 +69,9 @@ static void test_host_computes(void **state)
     is(&f, RULES_CHEATING, "host_computes");
     f.most.given--; /* a loop until convergence; sizes of groups */
     is(&f, RULES_UNSUPPORTED, "host_control_flow");
-    f = lived(16, 17);
+    f = recorded_run(16, 17);
     is(&f, RULES_UNSUPPORTED, "host_control_flow");
-    f = lived(16, 16);
+    f = recorded_run(16, 16);
     f.most.compared = 65; /* sixteen bits of comparisons find a number */
     is(&f, RULES_UNSUPPORTED, "host_control_flow");
     f.live_right = false;
@@ -80,7 +80,7 @@ static void test_host_computes(void **state)
 
 static void test_live(void **state)
 {
-    struct rules_facts f = lived(64, 16);
+    struct rules_facts f = recorded_run(64, 16);
 
     (void)state;
     assert_int_equal(decide(&f).category, RULES_PASSED);
@@ -97,7 +97,7 @@ static void test_live(void **state)
 
 static void test_small_outputs_are_not_the_hosts(void **state)
 {
-    struct rules_facts f = lived(4, 1);
+    struct rules_facts f = recorded_run(4, 1);
 
     (void)state;
     f.output_bytes = 64;
@@ -124,9 +124,9 @@ static void test_who_did_the_work(void **state)
     is(&f, RULES_CHEATING, "no_kernel");
     f.replay_right = false; /* right or not */
     is(&f, RULES_CHEATING, "no_kernel");
-    f = honest(), f.plumbing_right = true;
+    f = honest(), f.movement_right = true;
     is(&f, RULES_CHEATING, "decoy_kernels");
-    f = honest(), f.plumbing_most = true;
+    f = honest(), f.movement_most = true;
     is(&f, RULES_UNSUPPORTED, "plumbing_moves");
     f.replay_right = false; /* a wrong answer stays wrong */
     is(&f, RULES_BLAMED, NULL);
@@ -160,9 +160,9 @@ static void test_what_is_missing_excuses(void **state)
     is(&f, RULES_UNSUPPORTED, "launch_captures"); /* but for launches that the front did not make: */
     f.launches = 0;
     is(&f, RULES_UNSUPPORTED, "launch_captures"); /* no program launched nothing because of them */
-    f.replay_right = f.plumbing_right = true;
+    f.replay_right = f.movement_right = true;
     is(&f, RULES_CHEATING, "decoy_kernels");
-    f.plumbing_right = false, f.replay_right = false, f.launches = 3;
+    f.movement_right = false, f.replay_right = false, f.launches = 3;
     f.lacks = 1u << WIRE_LACK_GRAPHS;
     f.failed = true;
     is(&f, RULES_UNSUPPORTED, "cuda_graphs");

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "exec/capsule.h"
-#include "exec/log.h"
+#include "exec/exec_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

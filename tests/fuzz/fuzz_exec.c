@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/life.h"
+#include "exec/context.h"
 #include "exec/order.h"
 #include "exec/ring.h"
 
@@ -20,39 +20,39 @@ static void insist(bool holds)
 }
 
 /* What an accepted request touches lies within one allocation. */
-static void check_memory(const struct life *l, const struct wire_request *r)
+static void check_memory(const struct client_context *l, const struct wire_request *r)
 {
     const union wire_body *b = &r->body;
     uint64_t n;
 
     switch (r->head.op) {
-    case WIRE_MEMSET: insist(life_holds(l, b->MEMSET.addr, b->MEMSET.count * b->MEMSET.width)); break;
-    case WIRE_UP: insist(life_holds(l, b->UP.addr, r->head.tail)); break;
-    case WIRE_DOWN: insist(life_holds(l, b->DOWN.addr, b->DOWN.n) && b->DOWN.n <= WIRE_CHUNK); break;
-    case WIRE_COPY: insist(life_holds(l, b->COPY.to, b->COPY.n) && life_holds(l, b->COPY.from, b->COPY.n)); break;
+    case WIRE_MEMSET: insist(context_holds(l, b->MEMSET.addr, b->MEMSET.count * b->MEMSET.width)); break;
+    case WIRE_UP: insist(context_holds(l, b->UP.addr, r->head.tail)); break;
+    case WIRE_DOWN: insist(context_holds(l, b->DOWN.addr, b->DOWN.n) && b->DOWN.n <= WIRE_CHUNK); break;
+    case WIRE_COPY: insist(context_holds(l, b->COPY.to, b->COPY.n) && context_holds(l, b->COPY.from, b->COPY.n)); break;
     case WIRE_STRIDED:
         insist(wire_view_span(b->STRIDED.to_dtype, b->STRIDED.dims, b->STRIDED.size, b->STRIDED.to_stride, &n));
-        insist(!n || life_holds(l, b->STRIDED.to, n));
+        insist(!n || context_holds(l, b->STRIDED.to, n));
         break;
     case WIRE_LAUNCH: insist(b->LAUNCH.function < l->n_functions && b->LAUNCH.attrs <= WIRE_ATTRS); break;
     case WIRE_EVENT_RECORD: insist(l->events.live[b->EVENT_RECORD.event]); break;
     }
 }
 
-static void take(struct life *l, const void *msg, size_t n)
+static void take(struct client_context *l, const void *msg, size_t n)
 {
     struct wire_request r;
     uint64_t result = 0;
 
-    if (!wire_parse(msg, n, &r) || life_take(l, &r, &result) != WIRE_OK)
+    if (!wire_parse(msg, n, &r) || context_take(l, &r, &result) != WIRE_OK)
         return;
     check_memory(l, &r);
     if (r.head.op == WIRE_DOWN)
-        life_came_down(l, r.body.DOWN.addr, "", 0);
-    life_log(l, &r, result, NULL);
+        context_came_down(l, r.body.DOWN.addr, "", 0);
+    context_log(l, &r, result, NULL);
 }
 
-static void as_messages(struct life *l, const uint8_t *data, size_t n)
+static void as_messages(struct client_context *l, const uint8_t *data, size_t n)
 {
     while (n >= sizeof(struct wire_head)) {
         struct wire_head h;
@@ -83,14 +83,14 @@ static void read_log(const struct exec_log *l, bool whole)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static struct life l;
+    static struct client_context l;
     const struct wire_function_info f = {.max_threads = 1024, .max_dynamic = 49152, .args_bytes = 16};
     struct order_finding order;
 
     if (!l.info)
-        life_init(&l, &info, (uint64_t)1 << 32);
-    life_clear(&l);
-    life_add_function(&l, life_add_module(&l, (const uint8_t *)"0123456789abcdef0123456789abcdef"), &f);
+        context_init(&l, &info, (uint64_t)1 << 32);
+    context_clear(&l);
+    context_add_function(&l, context_add_module(&l, (const uint8_t *)"0123456789abcdef0123456789abcdef"), &f);
     if (n % 2) {
         memcpy(l.log.p, data, n);
         l.log.n = n;

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "chat/ask.h"
+#include "chat/chat_ask.h"
 #include "serve/compat_kernelgym.h"
 
 #define VOCAB 259
@@ -53,7 +53,7 @@ static void check_ask(const json_t *body, bool chat)
     struct ask_limits l = {.model = "m", .max_len = MAX_LEN, .vocab = VOCAB};
     const char *param = NULL, *code = NULL;
     struct err e = ERR_INIT;
-    struct ask a = {0};
+    struct chat_ask a = {0};
 
     t = t ? t : bytes_and_marks();
     if (ask_read(body, chat, t, &l, &a, &param, &code, &e) < 0) {

@@ -51,11 +51,13 @@ m("repair tasks forget what failed", "train/rollout.c", "t->k ? rollout_program(
   EDITS)
 m("the log forgets what lines stand for", "train/rollout_log.c",
   "        t->written = xstrdup(json_str(v, \"written\", \"\"));\n", "        ;\n", EDITS)
-m("edits of lines that are not there", "task/mend.c", "number >= 1 && number <= n && fits(text)", "fits(text)",
+m("edits of lines that are not there", "task/repair_text.c", "number >= 1 && number <= n && repair_text_fits(text)",
+  "repair_text_fits(text)",
   "task/test_mend")
-m("an edit ends the string", "task/mend.c", "number <= n && fits(text)", "number <= n", "task/test_mend")
-m("lines numbered from the first kernel", "task/mend.c", "add_numbered(&out, i + 1, l.v[i]);",
-  "add_numbered(&out, i, l.v[i]);",
+m("an edit ends the string", "task/repair_text.c", "number <= n && repair_text_fits(text)", "number <= n",
+  "task/test_mend")
+m("lines numbered from the first kernel", "task/repair_text.c", "repair_text_add_numbered(&out, i + 1, l.v[i]);",
+  "repair_text_add_numbered(&out, i, l.v[i]);",
   "task/test_mend")
 m("harvested failures are written out", "train/harvest.c", "    if (h->o->edits)\n        answer",
   "    if (0)\n        answer", EDITS)
@@ -86,9 +88,9 @@ m("updates counted that were not made", "train/rl.c", "{\"updates\", l->updates}
   WIRING)
 m("masked share of all alike", "train/policy.c", "p->st->masked[q->adv > 0] +=", "p->st->masked[0] +=",
   "train/test_policy")
-m("oversampling keeps the first groups", "train/rl.c", "if (is_mixed(s, b, i) == mixed)", "if (mixed)", SWITCHES)
+m("oversampling keeps the first groups", "train/rl.c", "if (rl_is_mixed(s, b, i) == mixed)", "if (mixed)", SWITCHES)
 m("rewards are not permuted", "train/rl.c", "    if (s->o->permute_rewards)\n", "    if (0)\n", SWITCHES)
-m("failures weigh as successes", "train/rl.c", "    weigh_negative(s, b->adv + at);\n", "", SWITCHES)
+m("failures weigh as successes", "train/rl.c", "    rl_weigh_negative(s, b->adv + at);\n", "", SWITCHES)
 m("the last weights are saved", "train/rl.c", "if (!(s->o->average > 0))", "if (1)", SWITCHES)
 m("the mean is over all steps", "train/rl.c", "average_init(&s->average, s->m, o->steps / 2 + 1);",
   "average_init(&s->average, s->m, 1);", SWITCHES)
@@ -105,7 +107,7 @@ m("resume forgets the retry buffer", "train/rl.c",
   "rc = bdr_load(&s->bdr, json_object_get(state, \"bdr\"), e);", "rc = 0;",
   RL)
 m("max-keep ignored", "train/rft.c", "c < clusters && (int)c < s->o->max_keep", "c < clusters", WIRING, RL)
-m("RFT keeps what teaches nothing", "train/rft.c", " && teaches(s->o, n)", "", RL)
+m("RFT keeps what teaches nothing", "train/rft.c", " && rft_teaches(s->o, n)", "", RL)
 m("cut answers count as whole", "task/extract.c", "return x.found && x.closed && x.defines_modelnew;",
   "return x.found;", "task/test_extract")
 m("RFT counts infra as failures", "train/rft.c", "judged = t->samples - t->infra - t->too_long", "judged = t->samples",
@@ -113,7 +115,8 @@ m("RFT counts infra as failures", "train/rft.c", "judged = t->samples - t->infra
 m("SFT does not learn", "train/sft.c", "return optim_step(s->opt, s->m, *ret_lr, e);", "return 0;", WIRING)
 
 m("a word behind a switch is dropped", "base/opt.c",
-  "check_switch(row, argc, argv, *i, e) < 0 ? -1 : set_text(o, row, \"true\", e)", "set_text(o, row, \"true\", e)",
+  "opt_check_switch(row, argc, argv, *i, e) < 0 ? -1 : opt_set_text(o, row, \"true\", e)",
+  "opt_set_text(o, row, \"true\", e)",
   "base/test_base")
 m("changed tokens weigh as others", "train/sft.c",
   "ex->changed[k] && s->o->changed_weight > 0 ? s->o->changed_weight : 1",
@@ -140,13 +143,13 @@ m("the oldest verdict wins", "train/verdict_log.c",
 # ---- formulas ----
 
 m("equal rewards are a signal", "objective/advantage.c",
-  "    if (all_equal(reward, valid, n))\n        return (int)k;\n", "",
+  "    if (advantage_all_equal(reward, valid, n))\n        return (int)k;\n", "",
   "objective/test_advantage", WIRING)
 m("the last bit is a signal", "objective/advantage.c", "1e-12 * fmax(1.0, fabs(reward[first]))", "0",
   "objective/test_advantage")
 m("population deviation", "objective/advantage.c", "sq / (double)(k - 1)", "sq / (double)k", "objective/test_advantage")
 m("invalid samples in the mean", "objective/advantage.c",
-  "        if (!used(valid, i))\n            continue;\n        if (!isf",
+  "        if (!advantage_used(valid, i))\n            continue;\n        if (!isf",
   "        if (!isf", "objective/test_advantage")
 m("worst turn instead of best", "objective/primeecho.c", "best = fmax(best, score[k]);", "best = fmin(best, score[k]);",
   "objective/test_primeecho")
@@ -182,7 +185,7 @@ m("always the first of a cluster", "train/cluster.c", "k = rng_below(r, members)
   "train/test_cluster")
 m("names make another strategy", "train/cluster.c", "? hash64(s, (size_t)(t - s), 1) : 2;",
   "? hash64(s, (size_t)(t - s), 1) : hash64(s, (size_t)(t - s), 2);", "train/test_cluster")
-m("warm-up starts at 0", "train/schedule.c", "(double)(step + 1) / (double)warm", "(double)step / (double)warm",
+m("warm-up starts at 0", "train/lr_schedule.c", "(double)(step + 1) / (double)warm", "(double)step / (double)warm",
   "train/test_schedule")
 
 # ---- bench ----
@@ -203,8 +206,9 @@ m("missing samples left out", "bench/bench_sum.c", "    if (b->o.missing_fail)\n
 m("the bench shows no feedback", "bench/bench.c",
   "prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k),", "prompt_feedback(o->style, \"x\",",
   "bench/test_bench")
-m("shuffled feedback is one's own", "bench/shown.c", "case BENCH_FEEDBACK_SHUFFLED: return of_another(b, slot, turn);",
-  "case BENCH_FEEDBACK_SHUFFLED: return own(b, slot, turn);", "bench/test_bench")
+m("shuffled feedback is one's own", "bench/shown.c", "case BENCH_FEEDBACK_SHUFFLED: return shown_of_another(b, slot, "
+                                                     "turn);",
+  "case BENCH_FEEDBACK_SHUFFLED: return shown_own(b, slot, turn);", "bench/test_bench")
 m("recovery counts first passes", "bench/bench_sum.c", "for (int k = 1; k < b->o.turns; k++)\n        later",
   "for (int k = 0; k < b->o.turns; k++)\n        later", "bench/test_bench")
 m("an untrusted speedup is claimed", "bench/speed.c", "return !s->timed ? NAN : ", "return ", "bench/test_suites")
@@ -217,16 +221,16 @@ m("a narrow interval", "bench/stats.c", "BOOTSTRAP_ROUNDS, 0.025)", "BOOTSTRAP_R
 m("a timeout before cheating", "eval/verdict/record.c",
   [("\"cheating\", \"unsupported\"", "\"timeout\", \"unsupported\""),
    ("\"timeout\", \"runtime_error\"", "\"cheating\", \"runtime_error\"")], "eval/test_pure")
-m("the last reason wins", "eval/verdict/record.c", "if (!best || rank_of(r) < rank_of(best))", "if (1)",
+m("the last reason wins", "eval/verdict/record.c", "if (!best || record_rank_of(r) < record_rank_of(best))", "if (1)",
   "eval/test_pure")
 m("trials told the wrong way round", "eval/verdict/feedback.c",
   "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"passed\", 0),",
   "buf_addf(b, \"Wrong result: %lld of %lld trials pass.\\n\", (long long)json_i64(c, \"trials\", 0),",
   "eval/test_pure")
 m("expected and got exchanged", "eval/verdict/feedback.c",
-  [("add_num(b, json_object_get(s, \"expected\"));", "add_num(b, json_object_get(s, \"got\"));"),
-   (", got \");\n    add_num(b, json_object_get(s, \"got\"));",
-    ", got \");\n    add_num(b, json_object_get(s, \"expected\"));")],
+  [("feedback_add_num(b, json_object_get(s, \"expected\"));", "feedback_add_num(b, json_object_get(s, \"got\"));"),
+   (", got \");\n    feedback_add_num(b, json_object_get(s, \"got\"));",
+    ", got \");\n    feedback_add_num(b, json_object_get(s, \"expected\"));")],
   "eval/test_pure")
 m("the pattern is not told", "eval/verdict/feedback.c", "*pattern ? \": \" : \"\", pattern);", "\"\", \"\");",
   "eval/test_pure")
@@ -240,8 +244,8 @@ m("order of difficulty ignored", "train/mixture.c", "if (easy_first && !p->begun
 # ---- the engine ----
 
 m("a torn last line stays", "base/json.c", "    if (rc == 0 && whole < b.n) {", "    if (0) {", "base/test_base")
-m("metrics stay torn", "train/metrics.c", "jsonl_continue(path, keep_line, &k, e)",
-  "file_exists(path) ? jsonl_each(path, keep_line, &k, e) : 0", "train/test_killed")
+m("metrics stay torn", "train/train_metrics.c", "jsonl_continue(path, train_metrics_keep_line, &k, e)",
+  "file_exists(path) ? jsonl_each(path, train_metrics_keep_line, &k, e) : 0", "train/test_killed")
 m("a whole last line is cut", "base/json.c", "        if (last)\n            rc = file_append",
   "        if (0)\n            rc = file_append", "base/test_base")
 m("unknown difficulty counts as easy", "train/data.c", "json_i64(rec, \"difficulty\", DIFFICULTY_UNKNOWN)",
@@ -265,23 +269,24 @@ m("lines in the threads' order", "train/data.c", "a->tok[omp_get_thread_num()], 
 
 # ---- synthesis ----
 
-m("failing programs are kept", "synth/corpus.c", "        if (!passed(p->s[k].verdict)) {", "        if (0) {",
+m("failing programs are kept", "synth/corpus.c", "        if (!corpus_passed(p->s[k].verdict)) {", "        if (0) {",
   "synth/test_synth")
-m("undetected bugs become repairs", "synth/corpus.c", "    if (!is_detected(x->mutant_verdict)) {\n", "    if (0) {\n",
+m("undetected bugs become repairs", "synth/corpus.c", "    if (!corpus_is_detected(x->mutant_verdict)) {\n",
+  "    if (0) {\n",
   "synth/test_synth")
 m("repairs of cheating and timeouts", "synth/corpus.c", "!strcmp(category, \"correctness_error\"));",
   "!strcmp(category, \"correctness_error\") || *category);", "synth/test_synth")
-m("a repair without its feedback", "synth/record.c", "prompt_turn(m, v->style, shown, feedback,",
+m("a repair without its feedback", "synth/training_record.c", "prompt_turn(m, v->style, shown, feedback,",
   "prompt_turn(m, v->style, shown, \"x\",", "synth/test_synth")
 m("held-out graphs in training", "synth/problem.c", "SIDE_HELD)\n        return !graph && !attribute;",
   "SIDE_HELD)\n        return !attribute;", "synth/test_synth")
 m("held-out sizes in training", "synth/problem.c", "SIDE_HELD)\n        return !graph && !attribute;",
   "SIDE_HELD)\n        return !graph;", "synth/test_synth")
 m("held-out operators in training", "synth/problem.c",
-  [("(its == OP_TAUGHT || its == c)", "1"), ("class_of_graph(s, g) != w->class", "0")], "synth/test_synth")
+  [("(its == OP_TAUGHT || its == c)", "1"), ("problem_class_of_graph(s, g) != w->class", "0")], "synth/test_synth")
 m("known operators count as taught", "synth/problem.c", "return o->all_taught && c == OP_KNOWN", "return c == OP_KNOWN",
   "synth/test_synth")
-m("prompts of two operators alone", "synth/problem.c", "w->nodes = draw_nodes(s, r);", "w->nodes = 2;",
+m("prompts of two operators alone", "synth/problem.c", "w->nodes = problem_draw_nodes(s, r);", "w->nodes = 2;",
   "synth/test_synth")
 m("prompts of taught operators alone", "synth/problem.c", "        w.class = OP_KNOWN;\n", "        ;\n",
   "synth/test_synth")
@@ -309,34 +314,43 @@ m("plain programs are tuned", "synth/problem.c",
   "if (style->terse)\n            fuse_untuned(k);", ";", "synth/test_synth")
 m("questions without their numbers", "synth/knowledge.c", "strchr(init, '$') || ", "", "synth/test_synth")
 m("parents of mutants are answered", "synth/corpus.c", "        } else if (p->side == SIDE_PARENT) {",
-  "        } else if (p->side == SIDE_PARENT && (add_generate(c, p, k, F_TRAIN), 1)) {", "synth/test_synth")
+  "        } else if (p->side == SIDE_PARENT && (corpus_add_generate(c, p, k, F_TRAIN), 1)) {", "synth/test_synth")
 m("prompts that training answers", "synth/problem.c", "if (graph_set_has(s->texts, dag_hash(g, true)))", "if (0)",
   "synth/test_synth")
-m("the faulty line is not named", "task/mend.c", "    name_place(&out, &a, &b, words);\n", "    (void)name_place;\n",
+m("the faulty line is not named", "task/repair_text.c", "    repair_text_name_place(&out, &a, &b, words);\n",
+  "    (void)repair_text_name_place;\n",
   "synth/test_synth")
-m("the judge's words choose no line", "task/mend.c", "heard(said ? said", "heard(0 ? said", "synth/test_synth")
-m("one unfit task ends the run", "synth/verify.c", "return is_infra(verdict) && !strcmp(json_str(verdict, \"at_fault\"",
+m("the judge's words choose no line", "task/repair_text.c", "repair_text_heard(said ? said",
+  "repair_text_heard(0 ? said", "synth/test_synth")
+m("one unfit task ends the run", "synth/verify.c", "return verify_is_infra(verdict) && !strcmp(json_str(verdict, "
+                                                   "\"at_fault\"",
   "return 0 && !strcmp(json_str(verdict, \"at_fault\"", "synth/test_verify")
-m("a task is unfit at its first word", "synth/verify.c", "(v->again && is_unfit(verdict))", "is_unfit(verdict)",
+m("a task is unfit at its first word", "synth/verify.c", "(v->again && verify_is_unfit(verdict))",
+  "verify_is_unfit(verdict)",
   "synth/test_verify")
 m("a corpus of unfit tasks", "synth/verify.c", "if (n > v->n / 2)", "if (0)", "synth/test_verify")
-m("lines around the faulty one count", "task/mend.c", "if (!marked ||", "if (1 ||", "synth/test_synth")
-m("a compiler's guess is passed on", "eval/build/build_log.c", "n = without_guess(message, n);", "(void)without_guess;",
+m("lines around the faulty one count", "task/repair_text.c", "if (!marked ||", "if (1 ||", "synth/test_synth")
+m("a compiler's guess is passed on", "eval/build/build_log.c", "n = build_log_without_guess(message, n);",
+  "(void)build_log_without_guess;",
   "litetorch/test_build")
-m("trivial tasks are kept", "synth/worth.c", ": input    ? \"an input passes\"", ": 0    ? \"\"", "synth/test_synth")
-m("operators without effect are kept", "synth/worth.c", "        any |= idle[i];", "        any |= 0;",
+m("trivial tasks are kept", "synth/triviality.c", ": input    ? \"an input passes\"", ": 0    ? \"\"",
+  "synth/test_synth")
+m("operators without effect are kept", "synth/triviality.c", "        any |= idle[i];", "        any |= 0;",
   "synth/test_synth")
 m("a launch costs nothing", "synth/cost.c", "c.us = c.kernels * COST_LAUNCH_US +", "c.us =", "synth/test_parts")
 m("tiles are not reused", "synth/cost.c", "{1u << NEST_CONTRACT, \"tile\", '1', '1', 'B', 'B'}",
   "{1u << NEST_CONTRACT, \"tile\", '1', '1', '1', '1'}", "synth/test_parts")
-m("lanes share nothing", "synth/cost.c", "(depth_of(n) + lanes - 1) / lanes", "depth_of(n)", "synth/test_parts")
+m("lanes share nothing", "synth/cost.c", "(cost_depth_of(n) + lanes - 1) / lanes", "cost_depth_of(n)",
+  "synth/test_parts")
 m("the slow one is the answer", "synth/rewrite.c", "if (found && theirs > mine)", "if (found && theirs < mine)",
   "synth/test_parts")
-m("every bug is told", "synth/worth.c", "dead = tells(g, l->v[r][last], z, n);", "dead = true;", "synth/test_parts")
-m("no bug is told", "synth/worth.c", "dead = tells(g, l->v[r][last], z, n);", "dead = false;", "synth/test_parts")
-m("inputs outside of the domain", "synth/worth.c", "d.lo < d.hi            ?", "0 ?", "synth/test_parts")
+m("every bug is told", "synth/triviality.c", "dead = triviality_tells(g, l->v[r][last], z, n);", "dead = true;",
+  "synth/test_parts")
+m("no bug is told", "synth/triviality.c", "dead = triviality_tells(g, l->v[r][last], z, n);", "dead = false;",
+  "synth/test_parts")
+m("inputs outside of the domain", "synth/triviality.c", "d.lo < d.hi            ?", "0 ?", "synth/test_parts")
 m("float4 of halves", "synth/emit.c", "k->in[load->i].t.dtype == DT_F32;", "true;", "synth/test_parts")
-m("columns without columns", "synth/sched/contract.c", "along(k, k->b, 2) &&", "true &&", "synth/test_parts")
+m("columns without columns", "synth/sched/contract.c", "contract_along(k, k->b, 2) &&", "true &&", "synth/test_parts")
 m("memory is compute", "synth/ncu.c", "return memory >= compute ?", "return memory < compute ?", "synth/test_parts")
 m("a bound at any load", "synth/ncu.c", "if (memory < NCU_BUSY && compute < NCU_BUSY)", "if (0)", "synth/test_parts")
 m("units are not looked at", "synth/ncu.c", "(!unit || !strcmp(json_str(m, \"unit\", \"\"), unit))", "true",
@@ -347,10 +361,10 @@ m("a timeout is a review", "synth/teach.c", "if (!strcmp(category, faults[i]))",
 m("answers of other questions", "synth/teach.c", "sha256_adds(&h, text), sha256_adds(&h, prompt);",
   "sha256_adds(&h, text);", "synth/test_parts")
 m("always the emulator", "synth/verify.c", "o->backend ? o->backend : \"sim\"", "\"sim\"", "synth/test_verify")
-m("infra stays infra", "synth/verify.c", "return !is_infra(verdict) ||", "return 1 ||",
+m("infra stays infra", "synth/verify.c", "return !verify_is_infra(verdict) ||", "return 1 ||",
   "synth/test_verify")
 m("what depends on a bug is not computed again", "synth/dag.c",
-  "p->node == node || reads_changed(&g->node[p->node], changed)", "p->node == node", "synth/test_parts")
+  "p->node == node || dag_reads_changed(&g->node[p->node], changed)", "p->node == node", "synth/test_parts")
 m("a name means what it meant first", "synth/ir/nest.c",
   [("#define SEEN_NAMES 64", "#define SEEN_NAMES 1"),
    ("    if (known->name != s)\n        *known = (struct seen){s, nest_find_dim(v->k, s)};",

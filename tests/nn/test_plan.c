@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "nn/plan.h"
+#include "nn/buffer_plan.h"
 
 static void test_random_plans(void **state)
 {
@@ -19,7 +19,7 @@ static void test_random_plans(void **state)
     (void)state;
     rng_seed(&r, 11, 0);
     for (int round = 0; round < 200; round++) {
-        struct plan p = {.n = 0};
+        struct buffer_plan p = {.n = 0};
         size_t sum = 0, peak = 0;
         int n = 2 + (int)rng_below(&r, 20);
         for (int i = 0; i < n; i++) {
@@ -50,7 +50,7 @@ static void test_random_plans(void **state)
 
 static void test_places_are_shared(void **state)
 {
-    struct plan p = {.n = 0};
+    struct buffer_plan p = {.n = 0};
     char slab[2048], *early, *late, *always;
 
     (void)state;
@@ -66,7 +66,7 @@ static void test_places_are_shared(void **state)
 
 static void test_refusal(void **state)
 {
-    struct plan p = {.n = 0};
+    struct buffer_plan p = {.n = 0};
     struct err e = ERR_INIT;
 
     (void)state;

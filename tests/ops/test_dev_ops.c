@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "nn/device.h"
+#include "nn/engine_device.h"
 #include "nn/ops/ops.h"
 
 static struct rng rng;

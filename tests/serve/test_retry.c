@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "serve/retry.h"
+#include "serve/retry_buffer.h"
 
 static char *dir;
 static struct retry *r;

@@ -16,19 +16,19 @@
 #include "synth/ncu.h"
 #include "synth/rewrite.h"
 #include "synth/teach.h"
-#include "synth/worth.h"
+#include "synth/triviality.h"
 
 static uint64_t seed = 3;
 
 static int add(struct dag *g, const char *op, int in)
 {
     const struct opdef *row = op_find_row(op);
-    struct call c = {.op = row};
+    struct op_call c = {.op = row};
     int ins[OP_INPUTS] = {in, -1, -1, -1, -1}, n;
     struct rng r;
 
     rng_seed(&r, seed, 0);
-    assert_true(op_draw_on(row, &r, &(struct limits){.max_numel = 8192, .max_work = 1 << 20, .dtypes = 1},
+    assert_true(op_draw_on(row, &r, &(struct op_limits){.max_numel = 8192, .max_work = 1 << 20, .dtypes = 1},
                            &g->value[in].t, &c));
     n = dag_add(g, &c, ins, 0);
     assert_true(n >= 0);
@@ -115,16 +115,16 @@ static void rewrites(void **state)
 static void kill_scores(void **state)
 {
     static struct dag g;
-    struct worth_kill k;
+    struct triviality_kill k;
     struct rng r;
     (void)state;
 
     rng_seed(&r, 1, 0);
     chain(&g, 6, 33, "linear", "gelu");
-    k = worth_kill_score(&g, &r);
-    assert_true(k.mutants == WORTH_MUTANTS && k.killed >= 3);
+    k = triviality_kill_score(&g, &r);
+    assert_true(k.mutants == TRIVIALITY_MUTANTS && k.killed >= 3);
     chain(&g, 4, 5, "sigmoid", "ceil"); // one everywhere: a neighbour's value is not told from one's own
-    k = worth_kill_score(&g, &r);
+    k = triviality_kill_score(&g, &r);
     assert_true(k.mutants > 1 && k.killed < k.mutants);
 }
 
@@ -185,7 +185,7 @@ static void nests_in_place(void **state)
 static void domains(void **state)
 {
     static struct dag g;
-    struct interval d;
+    struct op_interval d;
     struct rng r;
     (void)state;
 
@@ -193,7 +193,7 @@ static void domains(void **state)
     chain(&g, 8, 9, "asin", NULL);
     d = dag_domain(&g, 0);
     assert_true(d.lo == -0.95 && d.hi == 0.95);
-    assert_null(worth_reason(&g, &r)); // it is finite there
+    assert_null(triviality_reason(&g, &r)); // it is finite there
     chain(&g, 8, 9, "tanh", NULL);
     d = dag_domain(&g, 0);
     assert_true(d.lo == 0 && d.hi == 0);

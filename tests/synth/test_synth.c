@@ -15,20 +15,20 @@
 #include "synth/ir/ast_mutate.h"
 #include "synth/knowledge.h"
 #include "synth/program.h"
-#include "synth/worth.h"
-#include "task/mend.h"
+#include "synth/triviality.h"
+#include "task/repair_text.h"
 
 /* ---- graphs ---- */
 
 static int add(struct dag *g, const char *op, int in)
 {
     const struct opdef *row = op_find_row(op);
-    struct call c = {.op = row};
+    struct op_call c = {.op = row};
     int ins[OP_INPUTS] = {in, -1, -1, -1, -1}, n;
     struct rng r;
 
     rng_seed(&r, 3, 0);
-    assert_true(op_draw_on(row, &r, &(struct limits){.max_numel = 4096, .max_work = 1 << 16, .dtypes = 1},
+    assert_true(op_draw_on(row, &r, &(struct op_limits){.max_numel = 4096, .max_work = 1 << 16, .dtypes = 1},
                            &g->value[in].t, &c));
     n = dag_add(g, &c, ins, 0);
     assert_true(n >= 0);
@@ -62,15 +62,15 @@ static void worthless_graphs_are_told(void **state)
 
     rng_seed(&r, 1, 0);
     chain(&g, 4, 5, "relu", "tanh");
-    assert_null(worth_reason(&g, &r));
+    assert_null(triviality_reason(&g, &r));
     chain(&g, 4, 5, "sigmoid", "sign"); // one everywhere
-    assert_non_null(worth_reason(&g, &r));
+    assert_non_null(triviality_reason(&g, &r));
     chain(&g, 4, 5, "neg", "neg"); // the input
-    assert_string_equal(worth_reason(&g, &r), "an input passes");
+    assert_string_equal(triviality_reason(&g, &r), "an input passes");
     chain(&g, 4, 5, "transpose", "narrow");
-    assert_string_equal(worth_reason(&g, &r), "plumbing passes");
+    assert_string_equal(triviality_reason(&g, &r), "plumbing passes");
     chain(&g, 4, 5, "sigmoid", "relu"); // nothing is negative
-    assert_string_equal(worth_reason(&g, &r), "an operator may be dropped");
+    assert_string_equal(triviality_reason(&g, &r), "an operator may be dropped");
 }
 
 /* Every held-out operator has a taught relative, and every family of three and more a known one. */
@@ -151,38 +151,39 @@ static void both_sides_stay_behind_the_guard(void **state)
 static void answers_name_the_line(void **state)
 {
     (void)state;
-    char *s = mend_answer("a\n  b\nc\n", "a\n  B\nc\n", "it is small", NULL);
+    char *s = repair_text_answer("a\n  b\nc\n", "a\n  B\nc\n", "it is small", NULL);
 
     assert_string_equal(s, "The faulty line is `b`. It should be `B`: it is small.\n\n```python\na\n  B\nc\n```");
     free(s);
-    s = mend_answer("a\nc\n", "a\nb\nc\n", NULL, NULL);
+    s = repair_text_answer("a\nc\n", "a\nb\nc\n", NULL, NULL);
     assert_string_equal(s, "A line is missing in front of `c`: `b`.\n\n```python\na\nb\nc\n```");
     free(s);
-    s = mend_answer("a\nb\n", "a\n", "it is too much", NULL);
+    s = repair_text_answer("a\nb\n", "a\n", "it is too much", NULL);
     assert_string_equal(s, "The faulty line is `b`. It does not belong there: it is too much.\n\n```python\na\n```");
     free(s);
-    s = mend_answer("a\n", "a\n", NULL, NULL);
+    s = repair_text_answer("a\n", "a\n", NULL, NULL);
     assert_string_equal(s, "No line differs.\n\n```python\na\n```");
     free(s);
     /* the judge's words choose among two places; indentation alone is no difference */
-    s = mend_answer("f();\n  int n = 3;\nout = empty({8, 4});\n",
-                    "if (x)\n    f();\nint n = 3;\nout = empty({7, 1});\n", NULL, "shape: expected (7, 1), got (8, 4)");
+    s = repair_text_answer("f();\n  int n = 3;\nout = empty({8, 4});\n",
+                           "if (x)\n    f();\nint n = 3;\nout = empty({7, 1});\n", NULL,
+                           "shape: expected (7, 1), got (8, 4)");
     assert_non_null(strstr(s, "The faulty line is `out = empty({8, 4});`. It should be `out = empty({7, 1});`.\n"));
     free(s);
-    s = mend_answer("a();\nn = m;\n", "b();\nint m = 1;\nn = m;\n", NULL, "'m' was not declared");
+    s = repair_text_answer("a();\nn = m;\n", "b();\nint m = 1;\nn = m;\n", NULL, "'m' was not declared");
     assert_non_null(strstr(s, "The faulty line is `a();`. It should be `b();`"));
     free(s);
-    s = mend_answer("a();\nc();\nn = m;\n", "b();\nc();\nint m = 1;\nn = m;\n", NULL, "'int m' is missing");
+    s = repair_text_answer("a();\nc();\nn = m;\n", "b();\nc();\nint m = 1;\nn = m;\n", NULL, "'int m' is missing");
     assert_non_null(strstr(s, "A line is missing in front of `n = m;`: `int m = 1;`"));
     free(s);
     /* of a quoted piece of source the marked line counts, however long its neighbours are */
-    s = mend_answer("auto y = empty_like(x, x.options());\nc();\nreturn z;\n",
-                    "auto y = empty_like(x);\nc();\nreturn y;\n", NULL,
-                    "source:3:8: 'z' was not declared\n  1 | auto y = empty_like(x, x.options());\n  2 | c();\n"
-                    "> 3 | return z;");
+    s = repair_text_answer("auto y = empty_like(x, x.options());\nc();\nreturn z;\n",
+                           "auto y = empty_like(x);\nc();\nreturn y;\n", NULL,
+                           "source:3:8: 'z' was not declared\n  1 | auto y = empty_like(x, x.options());\n  2 | c();\n"
+                           "> 3 | return z;");
     assert_non_null(strstr(s, "The faulty line is `return z;`. It should be `return y;`."));
     free(s);
-    s = mend_answer(" a\n", "a\n", NULL, "unexpected indent");
+    s = repair_text_answer(" a\n", "a\n", NULL, "unexpected indent");
     assert_non_null(strstr(s, "The faulty line is `a`. It should be `a`."));
     free(s);
 }
@@ -264,7 +265,7 @@ static void same_seed_same_bytes(void **state)
         struct corpus_stats na, nb;
         struct err e = ERR_INIT;
 
-        ca.problem.voice.style = cb.problem.voice.style = full ? PROMPT_FULL : PROMPT_PLAIN;
+        ca.problem.prompt_format.style = cb.problem.prompt_format.style = full ? PROMPT_FULL : PROMPT_PLAIN;
         cb.judge = judge_backward;
         assert_int_equal(corpus_make(&ca, &na, &e), 0);
         assert_int_equal(corpus_make(&cb, &nb, &e), 0);
@@ -717,7 +718,8 @@ static enum op_class surface_class_of(const struct problem *p)
 static void public_sides_never_meet(void **state)
 {
     static const enum op_class wanted[N_HELD] = {[HELD_LEARNED] = OP_KNOWN, [HELD_UNSEEN] = OP_UNSEEN};
-    const struct problem_options o = {.seed = 3, .max_ops = 4, .public = true, .voice = {.style = PROMPT_FULL, .wordings = 1}};
+    const struct problem_options o = {.seed = 3, .max_ops = 4, .public = true,
+                                      .prompt_format = {.style = PROMPT_FULL, .wordings = 1}};
     struct graph_set *texts = graph_set_new();
     struct problem_source s;
     struct err e = ERR_INIT;

@@ -102,7 +102,7 @@ static void names_never_meet(void **state)
 
 static void check_formula(const char *op, double constant, const char *want)
 {
-    struct call c = {.op = op_find_row(op), .n_in = 1, .f = {constant}};
+    struct op_call c = {.op = op_find_row(op), .n_in = 1, .f = {constant}};
     struct buf b;
 
     buf_init(&b, 4096);
@@ -144,7 +144,8 @@ static void check_answer(const char *ask, const char *answer)
 
 static void questions_have_eight_forms(void **state)
 {
-    struct problem_options o = {.seed = 3, .max_ops = 2, .max_numel = 512, .dtypes = 1, .voice.wordings = WORDINGS};
+    struct problem_options o = {.seed = 3, .max_ops = 2, .max_numel = 512, .dtypes = 1,
+                                .prompt_format.wordings = WORDINGS};
     struct problem_source s;
     json_t *forms = json_object();
     (void)state;

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "task/mend.h"
+#include "task/repair_text.h"
 #include "task/prompt.h"
 
 #define HEAD "import torch\ndoc = '''no kernel'''\ns = r\"\"\"\n#include <cuda_runtime.h>\n\n"

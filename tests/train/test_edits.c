@@ -9,7 +9,7 @@
 #include "../queue/fake_verdict.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "task/mend.h"
+#include "task/repair_text.h"
 #include "task/prompt.h"
 #include "tiny.h"
 #include "train/harvest.h"
@@ -75,7 +75,7 @@ struct player {
     struct tokenizer *tok;
     struct model *m;
     struct judge *judge;
-    struct drawer *d;
+    struct rollout_engine *d;
 };
 
 static struct player open_player(const char *run)
@@ -88,14 +88,14 @@ static struct player open_player(const char *run)
     tiny_must(p.tok && p.m ? 0 : -1, &e);
     tiny_must(model_use_tokenizer(p.m, p.tok, &e), &e);
     tiny_must(judge_open(&jc, &p.judge, &e), &e);
-    p.d = drawer_own(p.m);
+    p.d = rollout_engine_own(p.m);
     free(dir), free(log);
     return p;
 }
 
 static void close_player(struct player *p)
 {
-    drawer_close(p->d);
+    rollout_engine_close(p->d);
     judge_close(p->judge);
     model_free(p->m);
     tokenizer_free(p->tok);

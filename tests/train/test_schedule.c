@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "train/schedule.h"
+#include "train/lr_schedule.h"
 
 static void points(void **state)
 {
     (void)state;
-    struct schedule s = {SCHED_COSINE, 1.0, 0.03, 0.1, 200}; // 6 warm-up steps
+    struct lr_schedule s = {SCHED_COSINE, 1.0, 0.03, 0.1, 200}; // 6 warm-up steps
 
     assert_true(fabs(schedule_lr(&s, 0) - 1.0 / 6) < 1e-12);
     assert_true(fabs(schedule_lr(&s, 5) - 1) < 1e-12 && fabs(schedule_lr(&s, 6) - 1) < 1e-12);

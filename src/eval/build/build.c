@@ -1,6 +1,6 @@
 /* build.c - the compile stage: request -> sources -> jailed compiler -> cached shared object. What differs between
  * targets is in build_sim.c and build_cuda.c, what they share in build_parts.c. Reading order: build_run at the end,
- * then compile(), then explain(). */
+ * then build_compile(), then build_explain(). */
 #include "eval/build/build.h"
 
 #include <pthread.h>
@@ -33,12 +33,12 @@ static const struct build_target *const build_targets[] = {&build_target_sim, &b
 
 /* ---- what the request says ---- */
 
-static const char *text_at(const json_t *list, size_t i)
+static const char *build_text_at(const json_t *list, size_t i)
 {
     return json_string_value(json_array_get(list, i));
 }
 
-static int check_list(const json_t *req, const char *key, const json_t **ret, struct err *e)
+static int build_check_list(const json_t *req, const char *key, const json_t **ret, struct err *e)
 {
     const json_t *l = json_object_get(req, key), *v;
     size_t i;
@@ -55,13 +55,13 @@ static int check_list(const json_t *req, const char *key, const json_t **ret, st
 }
 
 /* Name under which compiler and findings show a source: 'cuda_source', 'cuda_sources[1]', or the file of load(). */
-static void label(char *out, size_t n, const json_t *req, const char *kind, const json_t *list, size_t i)
+static void build_label(char *out, size_t n, const json_t *req, const char *kind, const json_t *list, size_t i)
 {
     char key[32];
     const char *given;
 
     snprintf(key, sizeof key, "%s_names", kind);
-    given = text_at(json_object_get(req, key), i);
+    given = build_text_at(json_object_get(req, key), i);
     if (given && *given)
         snprintf(out, n, "%s", given);
     else if (json_array_size(list) == 1)
@@ -73,14 +73,14 @@ static void label(char *out, size_t n, const json_t *req, const char *kind, cons
             *c = '_';
 }
 
-static int add_sources(struct buf *out, const json_t *req, const char *kind, const json_t *list,
-                       const struct build_target *kernels, struct err *e)
+static int build_add_sources(struct buf *out, const json_t *req, const char *kind, const json_t *list,
+                             const struct build_target *kernels, struct err *e)
 {
     char name[128];
 
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *s = text_at(list, i);
-        label(name, sizeof name, req, kind, list, i);
+        const char *s = build_text_at(list, i);
+        build_label(name, sizeof name, req, kind, list, i);
         if (!strcmp(json_str(req, "dialect", "cuda"), "musa"))
             dialect_preface(s, strlen(s), name, out);
         else if (kernels && kernels->native)
@@ -95,7 +95,7 @@ static int add_sources(struct buf *out, const json_t *req, const char *kind, con
     return 0;
 }
 
-static void add_c_string(struct buf *out, const char *s)
+static void build_add_c_string(struct buf *out, const char *s)
 {
     buf_addc(out, '"');
     for (; *s; s++)
@@ -104,7 +104,7 @@ static void add_c_string(struct buf *out, const char *s)
 }
 
 /* As torch's load_inline: main.cpp ends with the module that binds each requested function. */
-static void add_binding(struct buf *out, const json_t *functions)
+static void build_add_binding(struct buf *out, const json_t *functions)
 {
     const char *name;
     const json_t *doc;
@@ -112,13 +112,13 @@ static void add_binding(struct buf *out, const json_t *functions)
     buf_adds(out, "#line 1 \"functions\"\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n");
     json_object_foreach((json_t *)functions, name, doc) {
         buf_addf(out, "m.def(\"%s\", torch::wrap_pybind_function(%s), ", name, name);
-        add_c_string(out, json_is_string(doc) ? json_string_value(doc) : name);
+        build_add_c_string(out, json_is_string(doc) ? json_string_value(doc) : name);
         buf_adds(out, ");\n");
     }
     buf_adds(out, "}\n");
 }
 
-static void request_free(struct build_request *r)
+static void build_request_free(struct build_request *r)
 {
     buf_free(&r->flags);
     buf_free(&r->kernel_flags);
@@ -129,7 +129,7 @@ static void request_free(struct build_request *r)
 }
 
 /* 'functions' may be a list (as in ARCHITECTURE.md) or a table of docs; new reference or NULL. */
-static json_t *function_table(const json_t *f)
+static json_t *build_function_table(const json_t *f)
 {
     json_t *t;
     const json_t *v;
@@ -147,15 +147,16 @@ static json_t *function_table(const json_t *f)
 }
 
 /* Prototypes and nothing else. Whatever could mean something different behind the kernels' text says no. */
-static bool only_declares(const json_t *sources)
+static bool build_only_declares(const json_t *sources)
 {
     for (size_t i = 0; i < json_array_size(sources); i++)
-        if (strpbrk(text_at(sources, i), "{}=#\"'/\\") || strstr(text_at(sources, i), "static"))
+        if (strpbrk(build_text_at(sources, i), "{}=#\"'/\\") || strstr(build_text_at(sources, i), "static"))
             return false;
     return json_array_size(sources) > 0;
 }
 
-static int request_read(const json_t *req, const struct build_target *target, struct build_request *r, struct err *e)
+static int build_request_read(const json_t *req, const struct build_target *target, struct build_request *r,
+                              struct err *e)
 {
     const json_t *cflags, *cuda_flags, *ldflags;
     json_t *table, *own_flags;
@@ -168,9 +169,11 @@ static int request_read(const json_t *req, const struct build_target *target, st
     buf_init(&r->kernel_macros, BUILD_MAX_SOURCE);
     buf_init(&r->main_cpp, BUILD_MAX_SOURCE);
     buf_init(&r->cuda_cu, BUILD_MAX_SOURCE);
-    if (check_list(req, "cpp_sources", &r->cpp, e) < 0 || check_list(req, "cuda_sources", &r->cuda, e) < 0 ||
-        check_list(req, "extra_cflags", &cflags, e) < 0 || check_list(req, "extra_cuda_cflags", &cuda_flags, e) < 0 ||
-        check_list(req, "extra_ldflags", &ldflags, e) < 0)
+    if (build_check_list(req, "cpp_sources", &r->cpp, e) < 0 ||
+        build_check_list(req, "cuda_sources", &r->cuda, e) < 0 ||
+        build_check_list(req, "extra_cflags", &cflags, e) < 0 || build_check_list(req, "extra_cuda_cflags", &cuda_flags,
+                                                                                  e) < 0 ||
+        build_check_list(req, "extra_ldflags", &ldflags, e) < 0)
         return -1;
     r->name = json_str(req, "name", "candidate");
     r->bare = json_flag(req, "no_implicit_headers", false);
@@ -180,13 +183,13 @@ static int request_read(const json_t *req, const struct build_target *target, st
     // not as flags: a macro on the command line makes the precompiled prefix useless
     buf_addf(&r->main_cpp, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
     buf_addf(&r->cuda_cu, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
-    rc = add_sources(&r->main_cpp, req, "cpp", r->cpp, NULL, e);
+    rc = build_add_sources(&r->main_cpp, req, "cpp", r->cpp, NULL, e);
     if (rc == 0)
-        rc = add_sources(&r->cuda_cu, req, "cuda", r->cuda, target, e);
-    table = function_table(json_object_get(req, "functions"));
+        rc = build_add_sources(&r->cuda_cu, req, "cuda", r->cuda, target, e);
+    table = build_function_table(json_object_get(req, "functions"));
     if (table)
-        add_binding(&r->main_cpp, table);
-    r->joined = table && json_array_size(r->cuda) && only_declares(r->cpp);
+        build_add_binding(&r->main_cpp, table);
+    r->joined = table && json_array_size(r->cuda) && build_only_declares(r->cpp);
     json_decref(table);
     if (rc == 0 && (r->main_cpp.cut || r->cuda_cu.cut))
         return err_set(e, ERR_INPUT, "the sources are larger than %u MiB", BUILD_MAX_SOURCE >> 20);
@@ -195,21 +198,21 @@ static int request_read(const json_t *req, const struct build_target *target, st
 
 /* ---- the toolchain ---- */
 
-static const char *compiler_of(const struct build_opts *o)
+static const char *build_compiler_of(const struct build_opts *o)
 {
     const char *env = getenv("MUSACODER_CXX");
 
     return o->compiler ? o->compiler : env && *env ? env : "g++";
 }
 
-static const char *arch_of(const struct build_opts *o)
+static const char *build_arch_of(const struct build_opts *o)
 {
     const char *env = getenv("MUSACODER_CUDA_ARCH");
 
     return o->arch ? o->arch : env && *env ? env : "sm_90";
 }
 
-static const struct build_target *target_of(const struct build_opts *o, struct err *e)
+static const struct build_target *build_target_of(const struct build_opts *o, struct err *e)
 {
     const char *name = o->target ? o->target : "sim";
 
@@ -220,7 +223,7 @@ static const struct build_target *target_of(const struct build_opts *o, struct e
     return NULL;
 }
 
-static int toolchain_make(struct toolchain *t, const struct build_opts *o, struct err *e)
+static int build_toolchain_make(struct toolchain *t, const struct build_opts *o, struct err *e)
 {
     char *argv[] = {t->compiler, "-dumpfullversion", "-dumpmachine", NULL};
     struct sha256 h;
@@ -255,12 +258,13 @@ static int toolchain_make(struct toolchain *t, const struct build_opts *o, struc
     return rc;
 }
 
-static void toolchain_free(struct toolchain *t)
+static void build_toolchain_free(struct toolchain *t)
 {
-    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->forward, t->libdir, t->system, t->nvcc, t->home};
+    char *daemon_client[] = {t->compiler, t->arch, t->lite, t->extra, t->forward, t->libdir, t->system, t->nvcc,
+                             t->home};
 
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        free(owned[i]);
+    for (size_t i = 0; i < sizeof daemon_client / sizeof *daemon_client; i++)
+        free(daemon_client[i]);
     memset(t, 0, sizeof *t);
 }
 
@@ -279,18 +283,18 @@ bool build_is_elsewhere(void)
 static pthread_mutex_t toolchain_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Read once per process, target, compiler and architecture; headers do not change under a running process. */
-static const struct toolchain *toolchain_get(const struct build_opts *o, struct err *e)
+static const struct toolchain *build_toolchain_get(const struct build_opts *o, struct err *e)
 {
     enum { MAX = 8 };
     static struct toolchain known[MAX];
     static int n;
-    const struct build_target *target = target_of(o, e);
+    const struct build_target *target = build_target_of(o, e);
     const struct toolchain *t = NULL;
-    const char *cxx = compiler_of(o), *arch;
+    const char *cxx = build_compiler_of(o), *arch;
 
     if (!target)
         return NULL;
-    arch = target == &build_target_sim ? "" : arch_of(o);
+    arch = target == &build_target_sim ? "" : build_arch_of(o);
     pthread_mutex_lock(&toolchain_lock);
     for (int i = 0; i < n && !t; i++)
         if (known[i].target == target && !strcmp(known[i].compiler, cxx) && !strcmp(known[i].arch, arch))
@@ -299,10 +303,10 @@ static const struct toolchain *toolchain_get(const struct build_opts *o, struct 
         err_set(e, ERR_BUG, "more than %d toolchains in one process", MAX);
     } else if (!t) {
         known[n] = (struct toolchain){.target = target, .compiler = xstrdup(cxx), .arch = xstrdup(arch)};
-        if (toolchain_make(&known[n], o, e) == 0)
+        if (build_toolchain_make(&known[n], o, e) == 0)
             t = &known[n++];
         else
-            toolchain_free(&known[n]);
+            build_toolchain_free(&known[n]);
     }
     pthread_mutex_unlock(&toolchain_lock);
     return t;
@@ -315,11 +319,11 @@ char *build_toolchain_id(const struct build_opts *o, struct err *e)
 
     if (elsewhere)
         return elsewhere->toolchain_id(elsewhere->ctx, o ? o : &none, e);
-    t = toolchain_get(o ? o : &none, e);
+    t = build_toolchain_get(o ? o : &none, e);
     return t ? xstrdup(t->id) : NULL;
 }
 
-static char *cache_root(const struct build_opts *o)
+static char *build_cache_root(const struct build_opts *o)
 {
     return o->cache_dir ? xstrdup(o->cache_dir) : path_cache("build");
 }
@@ -332,7 +336,7 @@ int build_prepare(const struct build_opts *o, struct err *e)
 
     if (elsewhere)
         return 0;
-    if (!(t = toolchain_get(o ? o : &none, e)))
+    if (!(t = build_toolchain_get(o ? o : &none, e)))
         return -1;
     if (t->target->prepare)
         return t->target->prepare(t, o ? o : &none, e);
@@ -343,7 +347,7 @@ int build_prepare(const struct build_opts *o, struct err *e)
 
 /* ---- compiling ---- */
 
-static void plan_free(struct build_plan *p)
+static void build_plan_free(struct build_plan *p)
 {
     buf_free(&p->script);
     for (int i = 0; i < p->n_ro; i++)
@@ -351,7 +355,7 @@ static void plan_free(struct build_plan *p)
 }
 
 /* Appends at most BUILD_MAX_LOG bytes of dir/name, foreign bytes sanitised. */
-static void add_log(struct buf *out, const char *dir, const char *name)
+static void build_add_log(struct buf *out, const char *dir, const char *name)
 {
     char *path = path_join(dir, name), chunk[8192];
     FILE *f = fopen(path, "re");
@@ -369,15 +373,15 @@ static void add_log(struct buf *out, const char *dir, const char *name)
     buf_free(&raw);
 }
 
-static void read_logs(struct buf *log, const char *dir)
+static void build_read_logs(struct buf *log, const char *dir)
 {
-    add_log(log, dir, "part1.log"); // the kernels' half first: that is where the root usually is
-    add_log(log, dir, "part0.log");
-    add_log(log, dir, "link.log");
+    build_add_log(log, dir, "part1.log"); // the kernels' half first: that is where the root usually is
+    build_add_log(log, dir, "part0.log");
+    build_add_log(log, dir, "link.log");
 }
 
-static void fail_text(struct build_result *ret, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void fail_text(struct build_result *ret, const char *fmt, ...)
+static void build_fail_text(struct build_result *ret, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void build_fail_text(struct build_result *ret, const char *fmt, ...)
 {
     struct buf b;
     va_list ap;
@@ -392,13 +396,14 @@ static void fail_text(struct build_result *ret, const char *fmt, ...)
 }
 
 /* From the compiler's end and its logs to the result. */
-static void explain(const struct build_job *j, const struct proc_result *p, double limit, struct build_result *ret)
+static void build_explain(const struct build_job *j, const struct proc_result *p, double limit,
+                          struct build_result *ret)
 {
     struct buf log;
     json_t *d;
 
     buf_init(&log, 4 * BUILD_MAX_LOG);
-    read_logs(&log, j->dir);
+    build_read_logs(&log, j->dir);
     ret->diagnostics = build_log_parse(log.p, j->r->json);
     ret->log = build_log_trim(log.p, 6000);
     ret->ok = p->why == PROC_EXITED && p->code == 0;
@@ -409,13 +414,13 @@ static void explain(const struct build_job *j, const struct proc_result *p, doub
         return;
     if (p->why == PROC_TIMEOUT) {
         ret->timed_out = true;
-        fail_text(ret, "compiler exceeded %.0f s", limit);
+        build_fail_text(ret, "compiler exceeded %.0f s", limit);
     } else if (p->why == PROC_MEMORY) {
-        fail_text(ret, "compiler ran out of memory");
+        build_fail_text(ret, "compiler ran out of memory");
     } else if (json_array_size(ret->diagnostics) || *ret->log) {
-        fail_text(ret, "%s", ret->log);
+        build_fail_text(ret, "%s", ret->log);
     } else {
-        fail_text(ret, "compiler stopped: %s", proc_result_text(p));
+        build_fail_text(ret, "compiler stopped: %s", proc_result_text(p));
     }
     if (!json_array_size(ret->diagnostics)) {
         d = json_pack("{s:n,s:n,s:n,s:o,s:[]}", "file", "line", "column", "message",
@@ -432,31 +437,31 @@ enum ending {
     KILLED       /* the driver or the shell was killed: nothing of the candidate's does that */
 };
 
-static bool from_outside(int signal)
+static bool build_from_outside(int signal)
 {
     return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 
-static bool logs_hold(const char *dir, const char *const *words, size_t n)
+static bool build_logs_hold(const char *dir, const char *const *words, size_t n)
 {
     struct buf log;
     bool found = false;
 
     buf_init(&log, 4 * BUILD_MAX_LOG);
-    read_logs(&log, dir);
+    build_read_logs(&log, dir);
     for (size_t i = 0; i < n && !found; i++)
         found = strstr(log.p, words[i]) != NULL;
     buf_free(&log);
     return found;
 }
 
-static bool says_killed(const char *dir)
+static bool build_says_killed(const char *dir)
 {
     static const char *const words[] = {"Killed signal terminated program", "Terminated signal terminated program",
                                         "terminated with signal 9 [", "terminated with signal 15 [",
                                         "died due to signal 9", "died due to signal 15"};
 
-    return logs_hold(dir, words, sizeof words / sizeof *words);
+    return build_logs_hold(dir, words, sizeof words / sizeof *words);
 }
 
 /* ---- a disk that gave out ---- */
@@ -464,7 +469,7 @@ static bool says_killed(const char *dir)
 #define DISK_MIN ((uint64_t)8 << 20) /* free bytes below which a failed compiler may have lacked them */
 
 /* Writes as a compiler would, to see what quotas and broken disks say. */
-static bool disk_refuses(const char *dir)
+static bool build_disk_refuses(const char *dir)
 {
     char *path = path_join(dir, "probe"), *zeros = xcalloc(1, 1 << 20);
     struct err e = ERR_INIT;
@@ -476,7 +481,7 @@ static bool disk_refuses(const char *dir)
     return refused;
 }
 
-static bool disk_is_full(const char *dir)
+static bool build_disk_is_full(const char *dir)
 {
     struct statvfs v;
 
@@ -486,17 +491,17 @@ static bool disk_is_full(const char *dir)
 }
 
 /* Do the logs speak of the machine? Text of a candidate can read the same, so that alone convicts nobody. */
-static bool says_lack(const char *dir)
+static bool build_says_lack(const char *dir)
 {
     static const char *const words[] = {"No space left on device", "Disk quota exceeded", "Input/output error",
                                         "Read-only file system", "Cannot allocate memory"};
 
-    return logs_hold(dir, words, sizeof words / sizeof *words);
+    return build_logs_hold(dir, words, sizeof words / sizeof *words);
 }
 
 /* What a second run on a good machine would not repeat. 'failed': the compiler said no; else its library must be
  * there. */
-static int check_machine(const char *dir, bool failed, struct err *e)
+static int build_check_machine(const char *dir, bool failed, struct err *e)
 {
     char *so = path_join(dir, "module.so");
     bool gone = !failed && !file_exists(so);
@@ -504,24 +509,24 @@ static int check_machine(const char *dir, bool failed, struct err *e)
     free(so);
     if (!failed && !gone)
         return 0;
-    if (disk_is_full(dir) || ((gone || says_lack(dir)) && disk_refuses(dir)))
+    if (build_disk_is_full(dir) || ((gone || build_says_lack(dir)) && build_disk_refuses(dir)))
         return err_set(e, ERR_ENV, "the disk that holds '%s' is full or refuses to be written; free some of it, or set "
                        "MUSACODER_CACHE_DIR", dir);
     return gone ? err_set(e, ERR_ENV, "the compiler ended well and left no library in '%s'", dir) : 0;
 }
 
-static enum ending ending_of(const struct proc_result *p, const char *dir)
+static enum ending build_ending_of(const struct proc_result *p, const char *dir)
 {
     if (p->why == PROC_SIGNALED)
-        return from_outside(p->signal) ? KILLED : ENDED;
+        return build_from_outside(p->signal) ? KILLED : ENDED;
     if (p->why != PROC_EXITED || p->code == 0)
         return ENDED;
-    if (p->code > 128 && from_outside(p->code - 128))
+    if (p->code > 128 && build_from_outside(p->code - 128))
         return KILLED;
-    return says_killed(dir) || says_lack(dir) ? PART_KILLED : ENDED;
+    return build_says_killed(dir) || build_says_lack(dir) ? PART_KILLED : ENDED;
 }
 
-static int compile(const struct build_job *j, struct build_result *ret, enum ending *ret_end, struct err *e)
+static int build_compile(const struct build_job *j, struct build_result *ret, enum ending *ret_end, struct err *e)
 {
     double limit = j->o->timeout_s > 0 ? j->o->timeout_s : DEFAULT_TIMEOUT, start = now_s();
     const char *rw[] = {j->dir, NULL};
@@ -551,19 +556,19 @@ static int compile(const struct build_job *j, struct build_result *ret, enum end
         rc = build_shell(plan.script.p, limit, j->o->no_jail ? NULL : &jail, &p, e);
     }
     if (rc == 0) {
-        *ret_end = ending_of(&p, j->dir);
+        *ret_end = build_ending_of(&p, j->dir);
         if (p.why == PROC_STOPPED)
             rc = err_set(e, stop_requested() ? ERR_STOP : ERR_ENV, "interrupted while a compiler ran");
-        else if (p.why != PROC_EXITED || (rc = check_machine(j->dir, p.code != 0, e)) == 0)
-            explain(j, &p, limit, ret);
+        else if (p.why != PROC_EXITED || (rc = build_check_machine(j->dir, p.code != 0, e)) == 0)
+            build_explain(j, &p, limit, ret);
         proc_result_free(&p);
     }
     ret->ms += (now_s() - start) * 1e3;
-    plan_free(&plan);
+    build_plan_free(&plan);
     return rc;
 }
 
-static void result_clear(struct build_result *r)
+static void build_result_clear(struct build_result *r)
 {
     struct build_result fresh = {.ms = r->ms, .findings = json_array()};
 
@@ -573,16 +578,16 @@ static void result_clear(struct build_result *r)
 }
 
 /* A compiler that was killed from outside gets a second try. *ret_keep: the result says something about the source. */
-static int compile_twice(const struct build_job *j, struct build_result *ret, bool *ret_keep, struct err *e)
+static int build_compile_twice(const struct build_job *j, struct build_result *ret, bool *ret_keep, struct err *e)
 {
     enum ending end = ENDED;
-    int rc = compile(j, ret, &end, e);
+    int rc = build_compile(j, ret, &end, e);
 
     if (rc == 0 && end != ENDED) {
         log_warn("a compiler was killed from outside; it runs once more");
-        result_clear(ret);
+        build_result_clear(ret);
         dir_remove(j->dir, NULL);
-        rc = compile(j, ret, &end, e);
+        rc = build_compile(j, ret, &end, e);
     }
     if (rc == 0 && end == KILLED)
         rc = err_set(e, ERR_ENV, "the compiler was killed from outside, twice; was the machine's memory used up?");
@@ -596,7 +601,7 @@ static int compile_twice(const struct build_job *j, struct build_result *ret, bo
 static const char *const images[] = {"device.so", "device.cubin", "device.mubin"};
 
 /* The device code beside the library, by its content. */
-static void take_image(struct build_result *ret, const char *dir)
+static void build_take_image(struct build_result *ret, const char *dir)
 {
     char *path = NULL;
     struct buf b;
@@ -630,7 +635,7 @@ void build_result_read(struct build_result *ret, const json_t *j, const char *di
     ret->dropped = json_deep_copy(json_object_get(j, "dropped"));
     json_array_extend(ret->findings, json_object_get(j, "findings"));
     ret->so = ret->ok ? path_join(dir, "module.so") : NULL;
-    take_image(ret, dir);
+    build_take_image(ret, dir);
 }
 
 bool build_cache_get(const char *dir, struct build_result *ret)
@@ -659,7 +664,7 @@ json_t *build_result_json(const struct build_result *r)
                      "findings", r->findings, "dropped", r->dropped, "timed_out", r->timed_out, "cached", r->cached);
 }
 
-static int cache_put(const char *dir, const struct build_result *r, struct err *e)
+static int build_cache_put(const char *dir, const struct build_result *r, struct err *e)
 {
     char *path = path_join(dir, "result.json");
     json_t *j = build_result_json(r);
@@ -671,7 +676,7 @@ static int cache_put(const char *dir, const struct build_result *r, struct err *
 }
 
 /* Intermediate files go; the sources stay beside the .so for people who look. */
-static void tidy(const char *dir)
+static void build_tidy(const char *dir)
 {
     char **names, *path, *dot;
     size_t n;
@@ -691,7 +696,8 @@ static void tidy(const char *dir)
     names_free(names, n);
 }
 
-static void key_of(const struct build_request *r, const struct toolchain *t, const struct build_opts *o, char key[65])
+static void build_key_of(const struct build_request *r, const struct toolchain *t, const struct build_opts *o,
+                         char key[65])
 {
     struct sha256 h;
 
@@ -708,7 +714,7 @@ static void key_of(const struct build_request *r, const struct toolchain *t, con
 }
 
 /* What was compiled belongs to whoever compiled: candidates may read it, and nobody else may change it. */
-static int own(const char *path, struct err *e)
+static int build_own(const char *path, struct err *e)
 {
     return chown(path, geteuid(), getegid()) < 0 || chmod(path, 0755) < 0 ? err_sys(e, "cannot own '%s'", path) : 0;
 }
@@ -717,10 +723,10 @@ int build_publish(const char *work, const char *dir, struct err *e)
 {
     static const char *const sealed[] = {"result.json", "module.so", "device.so", "device.cubin", "device.mubin", NULL};
     char *so = path_join(work, "module.so");
-    int rc = own(work, e);
+    int rc = build_own(work, e);
 
     if (rc == 0 && file_exists(so))
-        rc = own(so, e);
+        rc = build_own(so, e);
     if (rc == 0)
         rc = seal_folder(work, sealed, e);
     if (rc == 0)
@@ -729,14 +735,14 @@ int build_publish(const char *work, const char *dir, struct err *e)
     return rc;
 }
 
-static int publish(const char *work, const char *dir, struct build_result *ret, struct err *e)
+static int build_do_publish(const char *work, const char *dir, struct build_result *ret, struct err *e)
 {
-    tidy(work);
-    if (cache_put(work, ret, e) < 0 || build_publish(work, dir, e) < 0)
+    build_tidy(work);
+    if (build_cache_put(work, ret, e) < 0 || build_publish(work, dir, e) < 0)
         return -1;
     if (ret->ok)
         ret->so = path_join(dir, "module.so");
-    take_image(ret, dir);
+    build_take_image(ret, dir);
     return 0;
 }
 
@@ -755,16 +761,16 @@ static int build_locked(const struct build_request *r, const struct build_opts *
     buf_addf(&work, "%s.work", dir);
     dir_remove(work.p, NULL);
     job.dir = work.p;
-    rc = compile_twice(&job, ret, &keep, e);
+    rc = build_compile_twice(&job, ret, &keep, e);
     if (rc == 0 && keep)
-        rc = publish(work.p, dir, ret, e);
+        rc = build_do_publish(work.p, dir, ret, e);
     else
         dir_remove(work.p, NULL);
     buf_free(&work);
     return rc;
 }
 
-static bool valid_name(const char *s)
+static bool build_valid_name(const char *s)
 {
     size_t n = strlen(s);
 
@@ -790,14 +796,14 @@ int build_run(const json_t *request, const struct build_opts *o, struct build_re
         none.whole = true;
         o = &none;
     }
-    if (!(target = target_of(o, e)))
+    if (!(target = build_target_of(o, e)))
         return -1;
-    if (!json_is_object(request) || !valid_name(json_str(request, "name", "candidate")))
+    if (!json_is_object(request) || !build_valid_name(json_str(request, "name", "candidate")))
         return err_set(e, ERR_INPUT, "build request: not an object, or without a usable name");
-    root = cache_root(o);
+    root = build_cache_root(o);
     out.findings = json_array();
-    if (request_read(request, target, &r, e) == 0 && (t = toolchain_get(o, e)) && dir_make(root, e) == 0) {
-        key_of(&r, t, o, out.key);
+    if (build_request_read(request, target, &r, e) == 0 && (t = build_toolchain_get(o, e)) && dir_make(root, e) == 0) {
+        build_key_of(&r, t, o, out.key);
         dir = path_join(root, out.key);
         lock = xmalloc(strlen(dir) + 6);
         sprintf(lock, "%s.lock", dir);
@@ -808,7 +814,7 @@ int build_run(const json_t *request, const struct build_opts *o, struct build_re
         close(fd);
     json_decref(out.dropped);
     out.dropped = json_incref(r.dropped);
-    request_free(&r);
+    build_request_free(&r);
     free(root);
     free(dir);
     free(lock);

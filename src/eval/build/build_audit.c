@@ -77,7 +77,7 @@ static const char *const image_sections[] = {
 static const char *const library_kernels[] = {
     "_ZN3cub", "_ZN6thrust", "_ZN7cutlass", "N3cub", "N6thrust"};
 
-static bool among(const char *s, const char *const *list, size_t n)
+static bool build_audit_among(const char *s, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(s, list[i]))
@@ -85,7 +85,7 @@ static bool among(const char *s, const char *const *list, size_t n)
     return false;
 }
 
-static bool begins(const char *s, const char *const *list, size_t n)
+static bool build_audit_begins(const char *s, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!strncmp(s, list[i], strlen(list[i])))
@@ -93,7 +93,7 @@ static bool begins(const char *s, const char *const *list, size_t n)
     return false;
 }
 
-static bool is_math(const char *s)
+static bool build_audit_is_math(const char *s)
 {
     char base[64];
     size_t n = strlen(s);
@@ -101,33 +101,35 @@ static bool is_math(const char *s)
     if (n >= sizeof base)
         return false;
     strcpy(base, s);
-    if (among(base, math_names, N_OF(math_names)))
+    if (build_audit_among(base, math_names, N_OF(math_names)))
         return true;
     if (n > 9 && !strncmp(base, "__", 2) && !strcmp(base + n - 7, "_finite")) {
         memmove(base, base + 2, n - 8);
         base[n - 9] = 0;
         n -= 9;
-        if (among(base, math_names, N_OF(math_names)))
+        if (build_audit_among(base, math_names, N_OF(math_names)))
             return true;
     }
     if (n > 1 && (base[n - 1] == 'f' || base[n - 1] == 'l')) {
         base[n - 1] = 0;
-        return among(base, math_names, N_OF(math_names));
+        return build_audit_among(base, math_names, N_OF(math_names));
     }
     return false;
 }
 
 enum audit_class audit_symbol(const char *s)
 {
-    return begins(s, library_prefixes, N_OF(library_prefixes)) ? AUDIT_LIBRARY : AUDIT_ALLOWED;
+    return build_audit_begins(s, library_prefixes, N_OF(library_prefixes)) ? AUDIT_LIBRARY : AUDIT_ALLOWED;
 }
 
 enum audit_class audit_symbol_image(const char *s)
 {
-    if (begins(s, instrumentation, N_OF(instrumentation)))
-        return among(s, judge_names, N_OF(judge_names)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
-    return among(s, kernel_variables, N_OF(kernel_variables)) || among(s, image_names, N_OF(image_names)) ||
-                   begins(s, image_prefixes, N_OF(image_prefixes)) || is_math(s) || among(s, gcc_names, N_OF(gcc_names))
+    if (build_audit_begins(s, instrumentation, N_OF(instrumentation)))
+        return build_audit_among(s, judge_names, N_OF(judge_names)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
+    return build_audit_among(s, kernel_variables, N_OF(kernel_variables)) ||
+           build_audit_among(s, image_names, N_OF(image_names)) ||
+                   build_audit_begins(s, image_prefixes, N_OF(image_prefixes)) || build_audit_is_math(s) ||
+                       build_audit_among(s, gcc_names, N_OF(gcc_names))
                ? AUDIT_ALLOWED
                : AUDIT_FORBIDDEN;
 }
@@ -140,8 +142,8 @@ void build_audit_hash(struct sha256 *h)
 /* ---- ELF ---- */
 
 /* Calls f for the symbols of the first section of the given type that are (un)defined. */
-static int each_symbol(const unsigned char *p, size_t n, unsigned type, bool defined, void (*f)(const char *, void *),
-                       void *ctx)
+static int build_audit_each_symbol(const unsigned char *p, size_t n, unsigned type, bool defined,
+                                   void (*f)(const char *, void *), void *ctx)
 {
     Elf64_Ehdr eh;
     Elf64_Shdr sh, st;
@@ -175,17 +177,17 @@ static int each_symbol(const unsigned char *p, size_t n, unsigned type, bool def
 
 int audit_undefined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx)
 {
-    return each_symbol(elf, n, SHT_DYNSYM, false, f, ctx);
+    return build_audit_each_symbol(elf, n, SHT_DYNSYM, false, f, ctx);
 }
 
 int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx)
 {
-    return each_symbol(elf, n, SHT_SYMTAB, true, f, ctx);
+    return build_audit_each_symbol(elf, n, SHT_SYMTAB, true, f, ctx);
 }
 
 /* ---- findings ---- */
 
-static void add(json_t *findings, const char *kind, const char *name)
+static void build_audit_add(json_t *findings, const char *kind, const char *name)
 {
     json_t *v, *utf8 = json_utf8(name, strnlen(name, 200));
     size_t i;
@@ -201,14 +203,14 @@ static void add(json_t *findings, const char *kind, const char *name)
         json_decref(utf8);
 }
 
-static void judge_undefined(const char *name, void *findings)
+static void build_audit_judge_undefined(const char *name, void *findings)
 {
     if (audit_symbol(name) == AUDIT_LIBRARY)
-        add(findings, "library_call", name);
+        build_audit_add(findings, "library_call", name);
 }
 
 /* "__device_stub__ZN3cub..." are kernels of CUB, Thrust or CUTLASS that the candidate's host code launches. */
-static void judge_kernel(const char *name, void *findings)
+static void build_audit_judge_kernel(const char *name, void *findings)
 {
     const char *kernel = strstr(name, "__device_stub_");
 
@@ -216,7 +218,7 @@ static void judge_kernel(const char *name, void *findings)
         return;
     for (size_t i = 0; i < N_OF(library_kernels); i++)
         if (strstr(kernel, library_kernels[i])) {
-            add(findings, "library_call", kernel + 14);
+            build_audit_add(findings, "library_call", kernel + 14);
             return;
         }
 }
@@ -226,34 +228,35 @@ void build_audit_library(const char *path, json_t *findings)
     struct buf b;
 
     buf_init(&b, MAX_LIBRARY);
-    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_undefined, findings) < 0)
-        add(findings, "unsupported", "a library that cannot be read");
+    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, build_audit_judge_undefined, findings) < 0)
+        build_audit_add(findings, "unsupported", "a library that cannot be read");
     else
-        audit_defined(b.p, b.n, judge_kernel, findings);
+        audit_defined(b.p, b.n, build_audit_judge_kernel, findings);
     buf_free(&b);
 }
 
-static void judge_image(const char *name, void *ctx)
+static void build_audit_judge_image(const char *name, void *ctx)
 {
     if (audit_symbol_image(name) != AUDIT_ALLOWED)
-        add(ctx, among(name, judge_names, N_OF(judge_names)) ? "judge_call" : "unsupported", name);
+        build_audit_add(ctx, build_audit_among(name, judge_names, N_OF(judge_names)) ? "judge_call" : "unsupported",
+                        name);
 }
 
-static void judge_section(const Elf64_Shdr *s, const char *name, json_t *findings)
+static void build_audit_judge_section(const Elf64_Shdr *s, const char *name, json_t *findings)
 {
     bool runs = s->sh_type == SHT_INIT_ARRAY || s->sh_type == SHT_FINI_ARRAY || s->sh_type == SHT_PREINIT_ARRAY;
 
-    if (*name && (s->sh_flags & SHF_ALLOC) && (runs || !begins(name, image_sections, N_OF(image_sections))))
-        add(findings, "unsupported", name);
+    if (*name && (s->sh_flags & SHF_ALLOC) && (runs || !build_audit_begins(name, image_sections, N_OF(image_sections))))
+        build_audit_add(findings, "unsupported", name);
 }
 
-static bool judge_sections(const unsigned char *p, size_t n, json_t *findings)
+static bool build_audit_judge_sections(const unsigned char *p, size_t n, json_t *findings)
 {
     Elf64_Ehdr eh;
     Elf64_Shdr sh, names;
     Elf64_Sym sym;
 
-    memcpy(&eh, p, sizeof eh); /* each_symbol has looked at it */
+    memcpy(&eh, p, sizeof eh); /* build_audit_each_symbol has looked at it */
     if (eh.e_shstrndx >= eh.e_shnum)
         return false;
     memcpy(&names, p + eh.e_shoff + eh.e_shstrndx * sizeof names, sizeof names);
@@ -263,13 +266,13 @@ static bool judge_sections(const unsigned char *p, size_t n, json_t *findings)
     for (size_t i = 0; i < eh.e_shnum; i++) {
         memcpy(&sh, p + eh.e_shoff + i * sizeof sh, sizeof sh);
         if (sh.sh_name < names.sh_size)
-            judge_section(&sh, (const char *)p + names.sh_offset + sh.sh_name, findings);
+            build_audit_judge_section(&sh, (const char *)p + names.sh_offset + sh.sh_name, findings);
         if (sh.sh_type != SHT_SYMTAB || sh.sh_offset > n || sh.sh_size > n - sh.sh_offset)
             continue;
         for (size_t k = 0; k < sh.sh_size / sizeof sym; k++) {
             memcpy(&sym, p + sh.sh_offset + k * sizeof sym, sizeof sym);
             if (ELF64_ST_TYPE(sym.st_info) == STT_GNU_IFUNC)
-                add(findings, "unsupported", "ifunc");
+                build_audit_add(findings, "unsupported", "ifunc");
         }
     }
     return true;
@@ -280,15 +283,15 @@ void build_audit_image(const char *path, json_t *findings)
     struct buf b;
 
     buf_init(&b, MAX_LIBRARY);
-    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, judge_image, findings) < 0 ||
-        !judge_sections((const unsigned char *)b.p, b.n, findings))
-        add(findings, "unsupported", "an image that cannot be read");
+    if (file_read(path, &b, NULL) < 0 || audit_undefined(b.p, b.n, build_audit_judge_image, findings) < 0 ||
+        !build_audit_judge_sections((const unsigned char *)b.p, b.n, findings))
+        build_audit_add(findings, "unsupported", "an image that cannot be read");
     buf_free(&b);
 }
 
 /* The words behind every "says" of the log, up to one of the characters of stop. */
-static void each_said(const char *log, const char *says, const char *stop, void (*f)(const char *name, json_t *),
-                      json_t *v)
+static void build_audit_each_said(const char *log, const char *says, const char *stop,
+                                  void (*f)(const char *name, json_t *), json_t *v)
 {
     char name[128];
 
@@ -302,44 +305,47 @@ static void each_said(const char *log, const char *says, const char *stop, void 
     }
 }
 
-static void judge_missing(const char *name, json_t *findings)
+static void build_audit_judge_missing(const char *name, json_t *findings)
 {
-    if (begins(name, library_prefixes, N_OF(library_prefixes)) || begins(name, library_scopes, N_OF(library_scopes)))
-        add(findings, "library_call", name);
+    if (build_audit_begins(name, library_prefixes, N_OF(library_prefixes)) ||
+        build_audit_begins(name, library_scopes, N_OF(library_scopes)))
+        build_audit_add(findings, "library_call", name);
     else if (!strncmp(name, "cuda", 4) || (!strncmp(name, "cu", 2) && name[2] >= 'A' && name[2] <= 'Z'))
-        add(findings, "lacking", name); /* of the runtime or the driver, and not among ../litetorch/proxy/'s names */
+        /* of the runtime or the driver, and not among ../litetorch/proxy/'s names */
+        build_audit_add(findings, "lacking", name);
 }
 
 /* Headers of the toolkit and of torch that ours do not answer to yet: nobody's mistake. */
-static void judge_header(const char *name, json_t *findings)
+static void build_audit_judge_header(const char *name, json_t *findings)
 {
     bool header = strpbrk(name, "./"); /* a program's own text is called cuda_source */
 
-    if (strchr(name, '.') && begins(name, library_headers, N_OF(library_headers)))
-        add(findings, "library_call", name);
+    if (strchr(name, '.') && build_audit_begins(name, library_headers, N_OF(library_headers)))
+        build_audit_add(findings, "library_call", name);
     else if (header && build_lack_header(name))
-        add(findings, "lacking", name);
+        build_audit_add(findings, "lacking", name);
 }
 
-static void note_lacking(const char *name, void *findings)
+static void build_audit_note_lacking(const char *name, void *findings)
 {
-    add(findings, "lacking", name);
+    build_audit_add(findings, "lacking", name);
 }
 
-static void add_layer(const char *scope, size_t n_scope, const char *member, size_t n_member, json_t *findings)
+static void build_audit_add_layer(const char *scope, size_t n_scope, const char *member, size_t n_member,
+                                  json_t *findings)
 {
     char name[160];
 
     snprintf(name, sizeof name, "torch::nn%.*s::%.*s", (int)(n_scope < 60 ? n_scope : 60), scope,
              (int)(n_member < 60 ? n_member : 60), member);
-    add(findings, "library_call", name);
+    build_audit_add(findings, "library_call", name);
 }
 
 /* Layers of torch in C++, which litetorch does not have, as nvcc's front end says it:
  *   namespace "torch::nn::functional" has no member "LayerNormFuncOptions"
  * and as g++ does:
  *   'LayerNormFuncOptions' is not a member of 'torch::nn::functional' */
-static void judge_layers(const char *log, json_t *findings)
+static void build_audit_judge_layers(const char *log, json_t *findings)
 {
     static const char nvcc[] = "namespace \"torch::nn", has[] = "\" has no member \"";
     static const char gcc[] = "' is not a member of 'torch::nn";
@@ -349,23 +355,23 @@ static void judge_layers(const char *log, json_t *findings)
         s += strlen(nvcc);
         at = s + strcspn(s, "\"\n");
         if (!strncmp(at, has, strlen(has)))
-            add_layer(s, (size_t)(at - s), at + strlen(has), strcspn(at + strlen(has), "\"\n"), findings);
+            build_audit_add_layer(s, (size_t)(at - s), at + strlen(has), strcspn(at + strlen(has), "\"\n"), findings);
     }
     for (s = log; (s = strstr(s, gcc)); s++) {
         for (at = s; at > log && at[-1] != '\'' && at[-1] != '\n'; at--)
             ;
-        add_layer(s + strlen(gcc), strcspn(s + strlen(gcc), "'\n"), at, (size_t)(s - at), findings);
+        build_audit_add_layer(s + strlen(gcc), strcspn(s + strlen(gcc), "'\n"), at, (size_t)(s - at), findings);
     }
 }
 
 void build_audit_log(const char *log, json_t *findings)
 {
-    judge_layers(log, findings);
+    build_audit_judge_layers(log, findings);
     if (strstr(log, "TORCH_LIBRARY"))
-        add(findings, "lacking", "TORCH_LIBRARY");
+        build_audit_add(findings, "lacking", "TORCH_LIBRARY");
     if (strstr(log, " is not a member of \xe2\x80\x98pybind11\xe2\x80\x99"))
-        add(findings, "lacking", "pybind11");
-    build_lack_names(log, note_lacking, findings);
-    each_said(log, "undefined reference to `", "'(<\n", judge_missing, findings);
-    each_said(log, "fatal error: ", ":\n", judge_header, findings);
+        build_audit_add(findings, "lacking", "pybind11");
+    build_lack_names(log, build_audit_note_lacking, findings);
+    build_audit_each_said(log, "undefined reference to `", "'(<\n", build_audit_judge_missing, findings);
+    build_audit_each_said(log, "fatal error: ", ":\n", build_audit_judge_header, findings);
 }

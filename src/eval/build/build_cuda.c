@@ -11,7 +11,8 @@
  * 0.2. Rejected: NVRTC in place of nvcc for the device's half. A fresh process takes 340 ms (load 112, first compile
  * 229), more than nvcc does; a warm one 8 ms, but its headers are not nvcc's, and foreign text would share a process
  * with what is compiled after it. lld in place of ld: saves 30 ms, but is no part of a compiler's installation.
- * Reading order: script(), add_split(), then use_flags(), then keep_flags() and find(). */
+ * Reading order: build_cuda_script(), build_cuda_add_split(), then build_cuda_use_flags(), then
+ * build_cuda_do_keep_flags() and build_cuda_find(). */
 #include <ctype.h>
 #include <errno.h>
 #include <glob.h>
@@ -42,26 +43,26 @@ static const char nvcc_flags[] = "-x cu -DLT_GPU -DNVTX_DISABLE -DCCCL_DISABLE_N
                                  "-Xcudafe --error_limit=20,--no_warnings ";
 /* ---- where the toolkit is ---- */
 
-static char *real_file(const char *path)
+static char *build_cuda_real_file(const char *path)
 {
     return path && *path && access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
 }
 
-static char *nvcc_under(const char *home)
+static char *build_cuda_nvcc_under(const char *home)
 {
-    char *bin = home && *home ? path_join(home, "bin/nvcc") : NULL, *found = real_file(bin);
+    char *bin = home && *home ? path_join(home, "bin/nvcc") : NULL, *found = build_cuda_real_file(bin);
 
     free(bin);
     return found;
 }
 
-static char *nvcc_in_path(void)
+static char *build_cuda_nvcc_in_path(void)
 {
     char *copy = xstrdup(getenv("PATH") ? getenv("PATH") : "/usr/bin"), *save = NULL, *found = NULL;
 
     for (char *d = strtok_r(copy, ":", &save); d && !found; d = strtok_r(NULL, ":", &save)) {
         char *p = path_join(d, "nvcc");
-        found = real_file(p);
+        found = build_cuda_real_file(p);
         free(p);
     }
     free(copy);
@@ -69,7 +70,7 @@ static char *nvcc_in_path(void)
 }
 
 /* The folder of Python packages that runner/ uses, owned; NULL without Python. */
-static char *site_packages(void)
+static char *build_cuda_site_packages(void)
 {
     char *python = path_python(NULL), *slash, pattern[PATH_MAX], *found = NULL;
     glob_t g;
@@ -89,9 +90,9 @@ static char *site_packages(void)
 }
 
 /* As the nvidia-cuda-nvcc packages lay it out. */
-static char *nvcc_in_packages(void)
+static char *build_cuda_nvcc_in_packages(void)
 {
-    char *site = site_packages(), pattern[PATH_MAX], *found = NULL;
+    char *site = build_cuda_site_packages(), pattern[PATH_MAX], *found = NULL;
     glob_t g;
 
     if (!site)
@@ -100,7 +101,7 @@ static char *nvcc_in_packages(void)
     free(site);
     if (glob(pattern, 0, NULL, &g) == 0) {
         for (size_t i = 0; i < g.gl_pathc && !found; i++)
-            found = real_file(g.gl_pathv[i]);
+            found = build_cuda_real_file(g.gl_pathv[i]);
         globfree(&g);
     }
     return found;
@@ -108,16 +109,16 @@ static char *nvcc_in_packages(void)
 
 char *build_nvcc(struct err *e)
 {
-    char *p = real_file(getenv("MUSACODER_NVCC"));
+    char *p = build_cuda_real_file(getenv("MUSACODER_NVCC"));
 
     if (!p)
-        p = nvcc_under(getenv("CUDA_HOME"));
+        p = build_cuda_nvcc_under(getenv("CUDA_HOME"));
     if (!p)
-        p = nvcc_under("/usr/local/cuda");
+        p = build_cuda_nvcc_under("/usr/local/cuda");
     if (!p)
-        p = nvcc_in_path();
+        p = build_cuda_nvcc_in_path();
     if (!p)
-        p = nvcc_in_packages();
+        p = build_cuda_nvcc_in_packages();
     if (!p)
         err_set(e, ERR_ENV, "no nvcc: neither $MUSACODER_NVCC, $CUDA_HOME, /usr/local/cuda, PATH nor Python's nvidia "
                             "packages have one; install the CUDA toolkit");
@@ -125,7 +126,7 @@ char *build_nvcc(struct err *e)
 }
 
 /* "... release 13.0, V13.0.88 ..." */
-static int nvcc_version(struct toolchain *t, struct buf *out, struct err *e)
+static int build_cuda_nvcc_version(struct toolchain *t, struct buf *out, struct err *e)
 {
     char *argv[] = {t->nvcc, "--version", NULL}, *v;
 
@@ -136,7 +137,7 @@ static int nvcc_version(struct toolchain *t, struct buf *out, struct err *e)
     return 0;
 }
 
-static int valid_arch(const char *arch, struct err *e)
+static int build_cuda_valid_arch(const char *arch, struct err *e)
 {
     size_t n = strlen(arch);
 
@@ -147,7 +148,7 @@ static int valid_arch(const char *arch, struct err *e)
 }
 
 /* What a library is linked with. */
-static void hash_proxy(struct sha256 *h)
+static void build_cuda_hash_proxy(struct sha256 *h)
 {
     static const char *const files[] = {"litetorch/front/front.h", "litetorch/proxy/both.h",
                                         "litetorch/proxy/cuda.cc", "litetorch/proxy/cuda_lacking.c", "src/exec/wire.h"};
@@ -160,27 +161,27 @@ static void hash_proxy(struct sha256 *h)
     }
 }
 
-static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
+static int build_cuda_find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     struct buf version;
     char *slash;
     int rc;
 
     (void)o;
-    if (valid_arch(t->arch, e) < 0 || !(t->nvcc = build_nvcc(e)))
+    if (build_cuda_valid_arch(t->arch, e) < 0 || !(t->nvcc = build_nvcc(e)))
         return -1;
     t->home = xstrdup(t->nvcc);
     for (int i = 0; i < 2 && (slash = strrchr(t->home, '/')); i++)
         *slash = 0;
     t->system = xstrdup("");
     buf_init(&version, 4096);
-    rc = nvcc_version(t, &version, e);
+    rc = build_cuda_nvcc_version(t, &version, e);
     sha256_adds(h, t->nvcc);
     sha256_adds(h, version.p);
     sha256_adds(h, host_flags);
     sha256_adds(h, nvcc_flags);
     sha256_adds(h, "split/6");
-    hash_proxy(h);
+    build_cuda_hash_proxy(h);
     build_audit_hash(h);
     buf_free(&version);
     return rc;
@@ -188,7 +189,7 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
 
 /* ---- the candidate's flags ---- */
 
-static bool any_of(const char *s, const char *const *list, size_t n)
+static bool build_cuda_any_of(const char *s, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(s, list[i]))
@@ -196,34 +197,35 @@ static bool any_of(const char *s, const char *const *list, size_t n)
     return false;
 }
 
-static bool starts(const char *s, const char *with)
+static bool build_cuda_starts(const char *s, const char *with)
 {
     return !strncmp(s, with, strlen(with));
 }
 
-static bool is_number(const char *s)
+static bool build_cuda_is_number(const char *s)
 {
     return *s && strspn(s, "0123456789") == strlen(s) && strlen(s) < 6;
 }
 
-static bool is_level(const char *s) /* -O, -O0 .. -O3 */
+static bool build_cuda_is_level(const char *s) /* -O, -O0 .. -O3 */
 {
     return s[0] == '-' && s[1] == 'O' && (!s[2] || (s[2] >= '0' && s[2] <= '3' && !s[3]));
 }
 
-static bool is_standard(const char *s)
+static bool build_cuda_is_standard(const char *s)
 {
-    s += starts(s, "--std=") ? 6 : starts(s, "-std=") ? 5 : 0;
-    return (starts(s, "c++") && is_number(s + 3)) || (starts(s, "gnu++") && is_number(s + 5));
+    s += build_cuda_starts(s, "--std=") ? 6 : build_cuda_starts(s, "-std=") ? 5 : 0;
+    return (build_cuda_starts(s, "c++") && build_cuda_is_number(s + 3)) ||
+           (build_cuda_starts(s, "gnu++") && build_cuda_is_number(s + 5));
 }
 
-static bool is_macro(const char *s)
+static bool build_cuda_is_macro(const char *s)
 {
-    return (starts(s, "-D") || starts(s, "-U")) && s[2];
+    return (build_cuda_starts(s, "-D") || build_cuda_starts(s, "-U")) && s[2];
 }
 
 /* What ptxas may be told: -v, -O3, -dlcm=ca, --warn-on-spills ... */
-static bool ptxas_flag(const char *s)
+static bool build_cuda_ptxas_flag(const char *s)
 {
     static const char *const known[] = {"-v", "--verbose", "-warn-spills", "--warn-on-spills", "-warn-lmem-usage",
                                         "--warn-on-local-memory-usage", "-warn-double-usage"};
@@ -234,15 +236,15 @@ static bool ptxas_flag(const char *s)
 
     if (strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-=_") != strlen(s))
         return false;
-    if (is_level(s) || any_of(s, known, N_OF(known)))
+    if (build_cuda_is_level(s) || build_cuda_any_of(s, known, N_OF(known)))
         return true;
     for (size_t i = 0; i < N_OF(with_value); i++)
-        if (starts(s, with_value[i]))
+        if (build_cuda_starts(s, with_value[i]))
             return true;
     return false;
 }
 
-static void drop(struct build_request *r, const char *option, const char *value)
+static void build_cuda_drop(struct build_request *r, const char *option, const char *value)
 {
     struct buf b;
 
@@ -253,7 +255,7 @@ static void drop(struct build_request *r, const char *option, const char *value)
 }
 
 /* A macro for nvcc, and the same as a line for g++, whose precompiled header a flag would make useless. */
-static void keep_macro(struct build_request *r, char kind, const char *text)
+static void build_cuda_keep_macro(struct build_request *r, char kind, const char *text)
 {
     size_t n = strcspn(text, "=");
 
@@ -266,23 +268,23 @@ static void keep_macro(struct build_request *r, char kind, const char *text)
 }
 
 /* A value list for ptxas or for g++ behind nvcc: each part passes alone. */
-static void keep_parts(struct build_request *r, const char *option, const char *value)
+static void build_cuda_keep_parts(struct build_request *r, const char *option, const char *value)
 {
     char *copy = xstrdup(value), *save = NULL;
     bool ptxas = !strcmp(option, "-Xptxas");
 
     for (char *s = strtok_r(copy, ",", &save); s; s = strtok_r(NULL, ",", &save))
-        if (ptxas ? ptxas_flag(s) : is_level(s) || is_macro(s)) {
+        if (ptxas ? build_cuda_ptxas_flag(s) : build_cuda_is_level(s) || build_cuda_is_macro(s)) {
             buf_addf(&r->kernel_flags, "%s ", option);
             build_quote(&r->kernel_flags, s);
         } else if (strcmp(s, "-fPIC")) {
-            drop(r, option, s);
+            build_cuda_drop(r, option, s);
         }
     free(copy);
 }
 
 /* Architectures are the harness's, but "sm_90a" on an sm_90 device says that its special instructions are wanted. */
-static void note_arch(struct build_request *r, const char *s)
+static void build_cuda_note_arch(struct build_request *r, const char *s)
 {
     for (; (s = strpbrk(s, "_")); s++) {
         size_t n = strspn(s + 1, "0123456789");
@@ -292,7 +294,7 @@ static void note_arch(struct build_request *r, const char *s)
 }
 
 /* Options of nvcc whose value may follow as the next word. */
-static const char *takes_value(const char *s)
+static const char *build_cuda_takes_value(const char *s)
 {
     static const struct { const char *spelling, *option; } rows[] = {
         {"-Xptxas", "-Xptxas"}, {"--ptxas-options", "-Xptxas"}, {"-Xcompiler", "-Xcompiler"},
@@ -312,25 +314,25 @@ static const char *takes_value(const char *s)
     return NULL;
 }
 
-static void keep_value(struct build_request *r, const char *option, const char *value)
+static void build_cuda_keep_value(struct build_request *r, const char *option, const char *value)
 {
     if (!strcmp(option, "-Xptxas") || !strcmp(option, "-Xcompiler")) {
-        keep_parts(r, option, value);
+        build_cuda_keep_parts(r, option, value);
     } else if (!strcmp(option, "-gencode")) {
-        note_arch(r, value);
-    } else if (!strcmp(option, "-maxrregcount") && is_number(value)) {
+        build_cuda_note_arch(r, value);
+    } else if (!strcmp(option, "-maxrregcount") && build_cuda_is_number(value)) {
         buf_addf(&r->kernel_flags, "-maxrregcount=%s ", value);
-    } else if (!strcmp(option, "-std") && is_standard(value)) {
+    } else if (!strcmp(option, "-std") && build_cuda_is_standard(value)) {
         buf_addf(&r->kernel_flags, "-std=%s ", value);
         r->kernel_std |= !!strcmp(value, "c++17");
     } else if ((!strcmp(option, "-D") || !strcmp(option, "-U")) && *value) {
-        keep_macro(r, option[1], value);
+        build_cuda_keep_macro(r, option[1], value);
     } else if (strcmp(option, "quiet")) {
-        drop(r, option, value);
+        build_cuda_drop(r, option, value);
     }
 }
 
-static void keep_word(struct build_request *r, const char *s)
+static void build_cuda_keep_word(struct build_request *r, const char *s)
 {
     static const char *const plain[] = {
         "--use_fast_math", "-use_fast_math", "-lineinfo", "--generate-line-info", "--expt-relaxed-constexpr",
@@ -341,26 +343,27 @@ static void keep_word(struct build_request *r, const char *s)
     static const char *const harmless[] = {"-w", "-v", "--verbose", "-res-usage", "--resource-usage", "-g", "-m64",
                                            "-Wno-deprecated-gpu-targets", "--disable-warnings", "-shared", "-fPIC"};
 
-    if (is_macro(s)) {
-        keep_macro(r, s[1], s + 2);
+    if (build_cuda_is_macro(s)) {
+        build_cuda_keep_macro(r, s[1], s + 2);
         return;
     }
-    if (is_level(s) || any_of(s, plain, N_OF(plain))) {
+    if (build_cuda_is_level(s) || build_cuda_any_of(s, plain, N_OF(plain))) {
         build_quote(&r->kernel_flags, s);
         return;
     }
     for (size_t i = 0; i < N_OF(math); i++)
-        if (starts(s, math[i]) && (!strcmp(s + strlen(math[i]), "true") || !strcmp(s + strlen(math[i]), "false"))) {
+        if (build_cuda_starts(s, math[i]) &&
+            (!strcmp(s + strlen(math[i]), "true") || !strcmp(s + strlen(math[i]), "false"))) {
             build_quote(&r->kernel_flags, s);
             return;
         }
-    if (!any_of(s, harmless, N_OF(harmless)))
-        drop(r, "", s);
+    if (!build_cuda_any_of(s, harmless, N_OF(harmless)))
+        build_cuda_drop(r, "", s);
 }
 
 /* torch writes flags into a ninja file, so one string may hold several words, and an option's value may be the next
  * string; a macro keeps its spaces. */
-static void keep_cuda_flags(struct build_request *r, const json_t *flags)
+static void build_cuda_keep_flags(struct build_request *r, const json_t *flags)
 {
     const char *pending = NULL, *option, *equals;
     const json_t *v;
@@ -368,28 +371,28 @@ static void keep_cuda_flags(struct build_request *r, const json_t *flags)
 
     json_array_foreach((json_t *)flags, i, v) {
         char *copy = xstrdup(json_string_value(v)), *save = NULL;
-        char *s = is_macro(copy) ? copy : strtok_r(copy, " \t\n", &save);
-        for (; s; s = s == copy && is_macro(copy) ? NULL : strtok_r(NULL, " \t\n", &save)) {
+        char *s = build_cuda_is_macro(copy) ? copy : strtok_r(copy, " \t\n", &save);
+        for (; s; s = s == copy && build_cuda_is_macro(copy) ? NULL : strtok_r(NULL, " \t\n", &save)) {
             if (pending) {
-                keep_value(r, pending, s);
+                build_cuda_keep_value(r, pending, s);
                 pending = NULL;
-            } else if ((option = takes_value(s))) {
+            } else if ((option = build_cuda_takes_value(s))) {
                 equals = strchr(s, '=');
                 if (equals)
-                    keep_value(r, option, equals + 1);
+                    build_cuda_keep_value(r, option, equals + 1);
                 else
                     pending = option;
             } else {
-                keep_word(r, s);
+                build_cuda_keep_word(r, s);
             }
         }
         free(copy);
     }
     if (pending)
-        drop(r, pending, "");
+        build_cuda_drop(r, pending, "");
 }
 
-static void keep_host_flags(struct build_request *r, const json_t *flags)
+static void build_cuda_keep_host_flags(struct build_request *r, const json_t *flags)
 {
     static const char *const harmless[] = {"-fPIC", "-w", "-Wall", "-Wextra", "-g"};
     const json_t *v;
@@ -397,25 +400,27 @@ static void keep_host_flags(struct build_request *r, const json_t *flags)
 
     json_array_foreach((json_t *)flags, i, v) {
         const char *s = json_string_value(v);
-        if (is_level(s)) // bindings are compiled with our own level, that of the precompiled header
+        if (build_cuda_is_level(s)) // bindings are compiled with our own level, that of the precompiled header
             continue;
-        if (is_macro(s) || ((starts(s, "-std=") || starts(s, "--std=")) && is_standard(s)))
+        if (build_cuda_is_macro(s) ||
+            ((build_cuda_starts(s, "-std=") || build_cuda_starts(s, "--std=")) && build_cuda_is_standard(s)))
             build_quote(&r->flags, s);
-        else if (*s && !any_of(s, harmless, N_OF(harmless)))
-            drop(r, "", s);
+        else if (*s && !build_cuda_any_of(s, harmless, N_OF(harmless)))
+            build_cuda_drop(r, "", s);
     }
 }
 
-static void keep_flags(struct build_request *r, const json_t *cflags, const json_t *cuda_flags, const json_t *ldflags)
+static void build_cuda_do_keep_flags(struct build_request *r, const json_t *cflags, const json_t *cuda_flags,
+                                     const json_t *ldflags)
 {
     const json_t *v;
     size_t i;
 
-    keep_host_flags(r, cflags);
-    keep_cuda_flags(r, cuda_flags);
+    build_cuda_keep_host_flags(r, cflags);
+    build_cuda_keep_flags(r, cuda_flags);
     json_array_foreach((json_t *)ldflags, i, v)
         if (*json_string_value(v))
-            drop(r, "", json_string_value(v));
+            build_cuda_drop(r, "", json_string_value(v));
 }
 
 /* ---- which standard headers the text asks for ---- */
@@ -458,7 +463,7 @@ static const struct use text_uses[] = {
     {"Complex", "COMPLEX"}, {"COMPLEX", "COMPLEX"}, {"from_blob", "FUNCTIONAL"}, {"PYBIND11", "MODULE"},
     {"pybind", "MODULE"}, {"py::", "MODULE"}};
 
-static void use(struct buf *out, const char *what)
+static void build_cuda_use(struct buf *out, const char *what)
 {
     char flag[48];
 
@@ -468,37 +473,37 @@ static void use(struct buf *out, const char *what)
 }
 
 /* Adds what std::NAME needs; false if we do not know. */
-static bool use_std(struct buf *out, const char *name, size_t n)
+static bool build_cuda_use_std(struct buf *out, const char *name, size_t n)
 {
     for (size_t i = 0; i < N_OF(base_names); i++)
         if (strlen(base_names[i]) == n && !memcmp(base_names[i], name, n))
             return true;
     for (size_t i = 0; i < N_OF(std_uses); i++)
         if (strlen(std_uses[i].name) == n && !memcmp(std_uses[i].name, name, n))
-            return use(out, std_uses[i].needs), true;
+            return build_cuda_use(out, std_uses[i].needs), true;
     return false;
 }
 
 /* Flags of the lean build, or false: build with all headers at once. */
-static bool use_flags(const char *text, struct buf *out)
+static bool build_cuda_use_flags(const char *text, struct buf *out)
 {
     buf_adds(out, "-DLT_LEAN ");
     if (strstr(text, "using namespace std") || strstr(text, "std ::"))
         return false;
     for (const char *s = text; (s = strstr(s, "std::")); s += 5) {
         size_t n = strspn(s + 5, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-        if (!use_std(out, s + 5, n))
+        if (!build_cuda_use_std(out, s + 5, n))
             return false;
     }
     for (size_t i = 0; i < N_OF(text_uses); i++)
         if (strstr(text, text_uses[i].name))
-            use(out, text_uses[i].needs);
+            build_cuda_use(out, text_uses[i].needs);
     return true;
 }
 
 /* ---- compiling ---- */
 
-static void host_command(struct buf *s, const struct toolchain *t)
+static void build_cuda_host_command(struct buf *s, const struct toolchain *t)
 {
     build_quote(s, t->compiler);
     buf_addf(s, "-x c++ %s", host_flags);
@@ -507,21 +512,21 @@ static void host_command(struct buf *s, const struct toolchain *t)
     build_word(s, "-I", t->home, "/include");
 }
 
-static void precompile(struct buf *s, const struct toolchain *t, int arg)
+static void build_cuda_precompile(struct buf *s, const struct toolchain *t, int arg)
 {
     (void)arg;
     buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n"
                 "printf '{ global: lt_module_open; local: *; };\\n' >exports.map\n");
-    host_command(s, t);
+    build_cuda_host_command(s, t);
     buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
-    host_command(s, t);
+    build_cuda_host_command(s, t);
     build_word(s, "-O2 -c ", t->lite, "/litetorch/module.cc");
     buf_adds(s, "-o module.o\n");
     /* the proxies are weak: a candidate may define one of these names */
-    host_command(s, t);
+    build_cuda_host_command(s, t);
     build_word(s, "-O2 -c ", t->lite, "/litetorch/split.cc");
     buf_adds(s, "-o split.o\n");
-    host_command(s, t);
+    build_cuda_host_command(s, t);
     build_word(s, "-O2 -I", t->lite, "/..");
     build_word(s, "-I", t->lite, "/../../src");
     build_word(s, "-c ", t->lite, "/../proxy/cuda.cc");
@@ -534,7 +539,7 @@ static void precompile(struct buf *s, const struct toolchain *t, int arg)
 }
 
 /* cuLaunchKernel, CUdeviceptr, ...: names of cuda.h, which torch includes and hardly anyone uses. */
-static bool names_driver(const char *text)
+static bool build_cuda_names_driver(const char *text)
 {
     for (const char *s = text; (s = strpbrk(s, "cC")); s++)
         if ((s[0] == 'c' && s[1] == 'u' && isupper((unsigned char)s[2])) ||
@@ -543,7 +548,7 @@ static bool names_driver(const char *text)
     return strstr(text, "CUDA_SUCCESS") || strstr(text, "CUDA_VERSION");
 }
 
-static void nvcc_command(struct buf *s, const struct build_job *j)
+static void build_cuda_nvcc_command(struct buf *s, const struct build_job *j)
 {
     const char *arch = j->t->arch + 3; // behind "sm_"
     char letter[2] = {isdigit((unsigned char)arch[strlen(arch) - 1]) ? j->r->arch_letter : 0, 0};
@@ -558,38 +563,38 @@ static void nvcc_command(struct buf *s, const struct build_job *j)
         buf_adds(s, "-std=c++17 ");
 }
 
-static bool implicit_headers(const struct build_job *j)
+static bool build_cuda_implicit_headers(const struct build_job *j)
 {
     return !j->r->bare && !strcmp(json_str(j->r->json, "kind", ""), "load_inline");
 }
 
 /* An executor wants the device's code by itself: nvcc leaves what it makes of it in the folder kept. */
-static void whole_command(struct buf *s, const struct build_job *j, bool driver)
+static void build_cuda_whole_command(struct buf *s, const struct build_job *j, bool driver)
 {
-    nvcc_command(s, j);
+    build_cuda_nvcc_command(s, j);
     buf_adds(s, "-keep -keep-dir kept ");
-    if (implicit_headers(j))
+    if (build_cuda_implicit_headers(j))
         buf_addf(s, "-include torch/types.h %s", driver ? "-include cuda.h " : "");
 }
 
 /* The whole source by nvcc. A source that did not build in halves is most likely wrong: then at once behind all
  * headers. */
-static void add_kernel_part(struct buf *s, const struct build_job *j, bool was_split)
+static void build_cuda_add_kernel_part(struct buf *s, const struct build_job *j, bool was_split)
 {
     struct buf lean;
 
     buf_init(&lean, 4096);
-    if (!was_split && use_flags(j->r->cuda_cu.p, &lean)) {
-        whole_command(s, j, names_driver(j->r->cuda_cu.p));
+    if (!was_split && build_cuda_use_flags(j->r->cuda_cu.p, &lean)) {
+        build_cuda_whole_command(s, j, build_cuda_names_driver(j->r->cuda_cu.p));
         buf_addf(s, "%s%s-c cuda.cu -o part1.o >part1.log 2>&1 || ", lean.p, j->r->kernel_flags.p);
     }
-    whole_command(s, j, true);
+    build_cuda_whole_command(s, j, true);
     buf_addf(s, "%s-c cuda.cu -o part1.o >part1.log 2>&1", j->r->kernel_flags.p);
     buf_free(&lean);
 }
 
 /* What the host calls of the runtime is linked into the library. */
-static void add_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects)
+static void build_cuda_add_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects)
 {
     char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL;
 
@@ -618,15 +623,15 @@ static const char make_rows[] =
     ".popsection\\n.quad \\3, 1b/p' device.ptx\n"
     "printf '.quad 0, 0\\n.section .note.GNU-stack\\n'; } >rows.s";
 
-static void host_half(struct buf *s, const struct build_job *j, const char *prefix)
+static void build_cuda_host_half(struct buf *s, const struct build_job *j, const char *prefix)
 {
-    host_command(s, j->t);
+    build_cuda_host_command(s, j->t);
     build_word(s, "-include ", prefix, "/prefix.h");
     buf_adds(s, "-c host.cpp -o part1.o >split0.log 2>&1");
 }
 
 /* What the host's half made of kernel templates is what the device's must instantiate. */
-static void device_half(struct buf *s, const struct build_job *j, const char *templates)
+static void build_cuda_device_half(struct buf *s, const struct build_job *j, const char *templates)
 {
     const char *text = j->r->cuda_cu.p;
 
@@ -634,28 +639,28 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
         buf_addf(s, "nm -C part1.o | sed -nE 's/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ "
                     "\\1;/p' "
                     "| cat half.cu - >device.cu && ", templates);
-    nvcc_command(s, j);
+    build_cuda_nvcc_command(s, j);
     buf_addf(s, "-DLT_LEAN %s%s%s%s-include litetorch/split_device.h -fatbin -keep -keep-dir . device.cu -o "
                 "device.fatbin "
                 ">split1.log 2>&1", strstr(text, "half") || strstr(text, "HALF") ? "-DLT_USE_HALF " : "",
              strstr(text, "bf16") || strstr(text, "bfloat16") ? "-DLT_USE_BFLOAT16 " : "",
-             names_driver(text) ? "-include cuda.h " : "", j->r->kernel_flags.p);
+             build_cuda_names_driver(text) ? "-include cuda.h " : "", j->r->kernel_flags.p);
 }
 
 /* Writes host.cpp and device.cu; half.cu if the templates are still to come behind it. 1 if they are there, 0 if the
  * source cannot be parted, -1. */
-static int write_halves(const struct build_job *j, struct cuda_split *h, struct err *e)
+static int build_cuda_write_halves(const struct build_job *j, struct cuda_split *h, struct err *e)
 {
     struct buf text;
     const char *why;
     int rc;
 
-    if (j->o->whole || j->r->kernel_std || !implicit_headers(j) ||
+    if (j->o->whole || j->r->kernel_std || !build_cuda_implicit_headers(j) ||
         !cuda_split(j->r->cuda_cu.p, j->r->cuda_cu.n, "cuda_source", h, &why))
         return 0;
     buf_init(&text, 3 * BUILD_MAX_SOURCE);
-    buf_addf(&text, "#include \"litetorch/split.h\"\n%s%s", names_driver(j->r->cuda_cu.p) ? "#include <cuda.h>\n" : "",
-             j->r->kernel_macros.p);
+    buf_addf(&text, "#include \"litetorch/split.h\"\n%s%s",
+             build_cuda_names_driver(j->r->cuda_cu.p) ? "#include <cuda.h>\n" : "", j->r->kernel_macros.p);
     buf_add(&text, h->host.p, h->host.n);
     if (j->r->joined)
         buf_add(&text, j->r->main_cpp.p, j->r->main_cpp.n);
@@ -665,16 +670,16 @@ static int write_halves(const struct build_job *j, struct cuda_split *h, struct 
     return rc;
 }
 
-static void main_part(struct buf *s, const struct build_job *j, const char *prefix)
+static void build_cuda_main_part(struct buf *s, const struct build_job *j, const char *prefix)
 {
-    host_command(s, j->t);
+    build_cuda_host_command(s, j->t);
     build_word(s, "-include ", prefix, "/prefix.h");
     buf_addf(s, "%s -c main.cpp -o part0.o >part0.log 2>&1", j->r->flags.p);
 }
 
 /* Templates wait for the host's half; otherwise both halves, and the bindings, are made at once. 1 if the script now
  * tries this, 0 if the source cannot be parted, -1. */
-static int add_split(struct buf *s, const struct build_job *j, const char *prefix, struct err *e)
+static int build_cuda_add_split(struct buf *s, const struct build_job *j, const char *prefix, struct err *e)
 {
     struct cuda_split h;
     struct buf objects;
@@ -683,21 +688,21 @@ static int add_split(struct buf *s, const struct build_job *j, const char *prefi
     buf_init(&h.host, 2 * BUILD_MAX_SOURCE);
     buf_init(&h.device, 2 * BUILD_MAX_SOURCE);
     buf_init(&h.templates, 1 << 14);
-    rc = write_halves(j, &h, e);
+    rc = build_cuda_write_halves(j, &h, e);
     if (rc > 0) {
         buf_init(&objects, 8192);
         buf_adds(&objects, j->r->joined ? "part1.o rows.s " : "part0.o part1.o rows.s ");
         build_word(&objects, "", prefix, "/split.o");
         if (!j->r->joined) {
-            main_part(s, j, prefix);
+            build_cuda_main_part(s, j, prefix);
             buf_adds(s, " & p0=$!\n");
         }
-        host_half(s, j, prefix);
+        build_cuda_host_half(s, j, prefix);
         buf_adds(s, h.templates.n ? "; r1=$?; [ $r1 = 0 ] && { " : " & p1=$!\n{ ");
-        device_half(s, j, h.templates.p);
+        build_cuda_device_half(s, j, h.templates.p);
         buf_adds(s, "; }; r2=$?\n[ -z \"$p1\" ] || { wait $p1; r1=$?; }\n[ -z \"$p0\" ] || { wait $p0; r0=$?; }\n");
         buf_addf(s, "if [ \"$r0$r1$r2\" = %s ]; then\n%s\n", j->r->joined ? "00" : "000", make_rows);
-        add_link(s, j, prefix, objects.p);
+        build_cuda_add_link(s, j, prefix, objects.p);
         buf_adds(s, ">split2.log 2>&1 && : >split.ok && exit 0\nfi\n");
         buf_free(&objects);
     }
@@ -707,7 +712,7 @@ static int add_split(struct buf *s, const struct build_job *j, const char *prefi
     return rc;
 }
 
-static void add_libraries(struct build_plan *plan)
+static void build_cuda_add_libraries(struct build_plan *plan)
 {
     char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL;
 
@@ -718,7 +723,7 @@ static void add_libraries(struct build_plan *plan)
     free(lib);
 }
 
-static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
+static int build_cuda_script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
     struct buf *s = &plan->script;
     char *pre;
@@ -726,28 +731,28 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
 
     if (!(pre = build_prefix(j->t, e)))
         return -1;
-    if (json_array_size(j->r->cuda) && (split = add_split(s, j, pre, e)) < 0)
+    if (json_array_size(j->r->cuda) && (split = build_cuda_add_split(s, j, pre, e)) < 0)
         return free(pre), -1;
-    main_part(s, j, pre);
+    build_cuda_main_part(s, j, pre);
     buf_adds(s, " & p0=$!\nr1=0\nmkdir -p kept\n");
     if (json_array_size(j->r->cuda)) {
-        add_kernel_part(s, j, split > 0);
+        build_cuda_add_kernel_part(s, j, split > 0);
         buf_adds(s, " || r1=$?\n");
         buf_adds(s, "rm -f device.cubin; mv kept/cuda.cubin device.cubin 2>/dev/null\n");
     }
     buf_adds(s, "wait $p0; r0=$?\n[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n");
-    add_link(s, j, pre, "part*.o");
+    build_cuda_add_link(s, j, pre, "part*.o");
     buf_adds(s, ">link.log 2>&1 || failed $?\n");
     plan->memory_bytes = LITE_MEMORY;
     build_plan_ro(plan, j->t->lite);
     build_plan_ro(plan, j->t->home);
     build_plan_ro(plan, pre);
-    add_libraries(plan);
+    build_cuda_add_libraries(plan);
     free(pre);
     return 0;
 }
 
-static void inspect(const struct build_job *j, const char *log, struct build_result *ret)
+static void build_cuda_inspect(const struct build_job *j, const char *log, struct build_result *ret)
 {
     char *so = path_join(j->dir, "module.so"), *split = path_join(j->dir, "split.ok");
 
@@ -760,6 +765,7 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 }
 
 const struct build_target build_target_cuda = {
-    .name = "cuda", .find = find, .keep_flags = keep_flags, .add_kernels = build_add_kernels, .precompile = precompile,
-    .script = script, .inspect = inspect,
+    .name = "cuda", .find = build_cuda_find, .keep_flags = build_cuda_do_keep_flags, .add_kernels = build_add_kernels,
+    .precompile = build_cuda_precompile,
+    .script = build_cuda_script, .inspect = build_cuda_inspect,
 };

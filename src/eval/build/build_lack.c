@@ -15,7 +15,7 @@
 #define MAX_NAME 200
 #define MAX_LINE 4096
 
-static bool begins(const char *s, const char *word)
+static bool build_lack_begins(const char *s, const char *word)
 {
     return !strncmp(s, word, strlen(word));
 }
@@ -26,7 +26,7 @@ static struct buf torch_names, cuda_names;
 static pthread_once_t lists_once = PTHREAD_ONCE_INIT;
 
 /* A line break in front of the first name, so that "\nNAME\n" finds each. Without a list nothing is on it. */
-static void list_read(struct buf *list, const char *name)
+static void build_lack_list_read(struct buf *list, const char *name)
 {
     char *path = path_share(name);
 
@@ -37,18 +37,18 @@ static void list_read(struct buf *list, const char *name)
     free(path);
 }
 
-static void lists_read(void)
+static void build_lack_lists_read(void)
 {
-    list_read(&torch_names, "litetorch/names/torch.txt");
-    list_read(&cuda_names, "litetorch/names/cuda.txt");
+    build_lack_list_read(&torch_names, "litetorch/names/torch.txt");
+    build_lack_list_read(&cuda_names, "litetorch/names/cuda.txt");
 }
 
-static bool list_has(const struct buf *list, const char *name)
+static bool build_lack_list_has(const struct buf *list, const char *name)
 {
     char line[MAX_NAME + 4];
     size_t n = strlen(name);
 
-    pthread_once(&lists_once, lists_read);
+    pthread_once(&lists_once, build_lack_lists_read);
     if (!n || n > MAX_NAME)
         return false;
     line[0] = '\n';
@@ -59,7 +59,7 @@ static bool list_has(const struct buf *list, const char *name)
 
 /* ---- scopes ---- */
 
-static bool scope_begins(const char *s, const char *const *list, size_t n)
+static bool build_lack_scope_begins(const char *s, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t k = strlen(list[i]);
@@ -71,62 +71,63 @@ static bool scope_begins(const char *s, const char *const *list, size_t n)
 }
 
 /* "const class at::Tensor" -> "at::Tensor" */
-static const char *scope_bare(const char *s)
+static const char *build_lack_scope_bare(const char *s)
 {
     static const char *const words[] = {"const ", "class ", "struct ", "using ", "enum ", "::"};
 
     for (size_t i = 0; i < N_OF(words); i++)
-        if (begins(s, words[i]))
-            return scope_bare(s + strlen(words[i]));
+        if (build_lack_begins(s, words[i]))
+            return build_lack_scope_bare(s + strlen(words[i]));
     return s;
 }
 
-static bool scope_is_torch(const char *s)
+static bool build_lack_scope_is_torch(const char *s)
 {
     static const char *const list[] = {"at", "c10", "torch", "caffe2", "pybind11", "py", "lt"};
 
-    return scope_begins(scope_bare(s), list, N_OF(list));
+    return build_lack_scope_begins(build_lack_scope_bare(s), list, N_OF(list));
 }
 
 /* Libraries of templates: whatever they have is asked for by their scope. */
-static bool scope_is_cuda(const char *s)
+static bool build_lack_scope_is_cuda(const char *s)
 {
     static const char *const list[] = {"cooperative_groups", "cg", "nvcuda", "wmma", "cuda", "cub", "thrust", "nvtx3"};
 
-    return scope_begins(scope_bare(s), list, N_OF(list));
+    return build_lack_scope_begins(build_lack_scope_bare(s), list, N_OF(list));
 }
 
 /* ---- one name ---- */
 
 /* A name without a scope: a word of torch's that programs do not use for their own has a capital letter. */
-static bool has_capital(const char *s)
+static bool build_lack_has_capital(const char *s)
 {
     while (*s && !isupper((unsigned char)*s))
         s++;
     return *s;
 }
 
-static bool name_lacks(const char *name, const char *scope)
+static bool build_lack_name_lacks(const char *name, const char *scope)
 {
     char field[MAX_NAME + 8];
 
-    if (*scope && scope_is_cuda(scope))
+    if (*scope && build_lack_scope_is_cuda(scope))
         return true;
-    if (*scope && scope_is_torch(scope))
-        return list_has(&torch_names, name) || list_has(&cuda_names, name);
-    if (!strncmp(scope_bare(scope), "cuda", 4)) {
+    if (*scope && build_lack_scope_is_torch(scope))
+        return build_lack_list_has(&torch_names, name) || build_lack_list_has(&cuda_names, name);
+    if (!strncmp(build_lack_scope_bare(scope), "cuda", 4)) {
         snprintf(field, sizeof field, ".%.*s", MAX_NAME, name);
-        return list_has(&cuda_names, field);
+        return build_lack_list_has(&cuda_names, field);
     }
-    return !*scope && (list_has(&cuda_names, name) || (has_capital(name) && list_has(&torch_names, name)));
+    return !*scope && (build_lack_list_has(&cuda_names, name) ||
+                       (build_lack_has_capital(name) && build_lack_list_has(&torch_names, name)));
 }
 
 /* "at::cuda::X<int>" -> scope "at::cuda", name "X". */
-static void name_split(char *whole, char **ret_scope, char **ret_name)
+static void build_lack_name_split(char *whole, char **ret_scope, char **ret_name)
 {
     char *last = NULL;
 
-    memmove(whole, scope_bare(whole), strlen(scope_bare(whole)) + 1);
+    memmove(whole, build_lack_scope_bare(whole), strlen(build_lack_scope_bare(whole)) + 1);
     whole[strcspn(whole, "<( ")] = 0;
     for (char *s = whole; (s = strstr(s, "::")); s += 2)
         last = s;
@@ -145,7 +146,7 @@ struct sentence {
     bool incomplete;              /* "invalid use of incomplete type 'struct X'": declared to be missed */
 };
 
-static const char *quote_next(const char *s, const char *end, char out[MAX_NAME + 1])
+static const char *build_lack_quote_next(const char *s, const char *end, char out[MAX_NAME + 1])
 {
     static const char left[] = "\xe2\x80\x98", right[] = "\xe2\x80\x99";
     const char *open = memmem(s, (size_t)(end - s), left, 3), *close, *plain = memchr(s, '"', (size_t)(end - s));
@@ -166,20 +167,20 @@ static const char *quote_next(const char *s, const char *end, char out[MAX_NAME 
     return close + (*close == '"' ? 1 : 3);
 }
 
-static bool sentence_read(const char *s, const char *end, struct sentence *ret)
+static bool build_lack_sentence_read(const char *s, const char *end, struct sentence *ret)
 {
     ret->part[1][0] = 0;
     ret->behind = end;
-    ret->incomplete = begins(s, "invalid use of incomplete type");
-    if (!(ret->between = quote_next(s, end, ret->part[0])))
+    ret->incomplete = build_lack_begins(s, "invalid use of incomplete type");
+    if (!(ret->between = build_lack_quote_next(s, end, ret->part[0])))
         return false;
-    if ((s = quote_next(ret->between, end, ret->part[1])))
+    if ((s = build_lack_quote_next(ret->between, end, ret->part[1])))
         ret->behind = s;
     return true;
 }
 
 /* The sentence's name and scope; false: it misses no name. */
-static bool sentence_name(struct sentence *s, char **ret_scope, char **ret_name)
+static bool build_lack_sentence_name(struct sentence *s, char **ret_scope, char **ret_name)
 {
     static const char *const alone[] = {" was not declared in this scope", " has not been declared",
                                         " does not name a ",
@@ -189,15 +190,15 @@ static bool sentence_name(struct sentence *s, char **ret_scope, char **ret_name)
     static const char *const owner[] = {" has no member named ", " has no member "};
 
     for (size_t i = 0; i < N_OF(alone); i++)
-        if (begins(s->between, alone[i]) || s->incomplete) {
-            name_split(s->part[0], ret_scope, ret_name);
+        if (build_lack_begins(s->between, alone[i]) || s->incomplete) {
+            build_lack_name_split(s->part[0], ret_scope, ret_name);
             return true;
         }
     for (size_t i = 0; i < N_OF(member) + N_OF(owner); i++) {
         bool owns = i >= N_OF(member);
 
-        if (!begins(s->between, owns ? owner[i - N_OF(member)] : member[i]) || !s->part[1][0] ||
-            (i > 0 && !owns && !begins(s->behind, " does not name a ")))
+        if (!build_lack_begins(s->between, owns ? owner[i - N_OF(member)] : member[i]) || !s->part[1][0] ||
+            (i > 0 && !owns && !build_lack_begins(s->behind, " does not name a ")))
             continue;
         *ret_scope = s->part[!owns], *ret_name = s->part[owns];
         (*ret_name)[strcspn(*ret_name, "<( ")] = 0;
@@ -207,12 +208,12 @@ static bool sentence_name(struct sentence *s, char **ret_scope, char **ret_name)
 }
 
 /* One line of a log without what g++ adds about aliases: "'T' {aka 'class at::Tensor'} has no member" names T. */
-static size_t line_plain(const char *s, const char *end, char out[MAX_LINE])
+static size_t build_lack_line_plain(const char *s, const char *end, char out[MAX_LINE])
 {
     size_t n = 0;
 
     while (s < end && n + 1 < MAX_LINE) {
-        const char *close = begins(s, " {aka ") ? memchr(s, '}', (size_t)(end - s)) : NULL;
+        const char *close = build_lack_begins(s, " {aka ") ? memchr(s, '}', (size_t)(end - s)) : NULL;
 
         if (close)
             s = close + 1;
@@ -224,16 +225,17 @@ static size_t line_plain(const char *s, const char *end, char out[MAX_LINE])
 }
 
 /* Writes the name with its scope as a reader would spell it; false: this line misses nothing that is on a list. */
-static bool line_lacks(const char *line, size_t n, char whole[2 * MAX_NAME + 4])
+static bool build_lack_line_lacks(const char *line, size_t n, char whole[2 * MAX_NAME + 4])
 {
     const char *error = strstr(line, "error: ");
     char *scope, *name;
     struct sentence said;
 
-    if (!error || !sentence_read(error + 7, line + n, &said) || !sentence_name(&said, &scope, &name) || !*name ||
-        !name_lacks(name, scope))
+    if (!error || !build_lack_sentence_read(error + 7, line + n, &said) ||
+        !build_lack_sentence_name(&said, &scope, &name) || !*name ||
+        !build_lack_name_lacks(name, scope))
         return false;
-    snprintf(whole, 2 * MAX_NAME + 4, "%s%s%s", scope_bare(scope), *scope ? "::" : "", name);
+    snprintf(whole, 2 * MAX_NAME + 4, "%s%s%s", build_lack_scope_bare(scope), *scope ? "::" : "", name);
     return true;
 }
 
@@ -244,7 +246,7 @@ void build_lack_names(const char *log, void (*f)(const char *name, void *ctx), v
     for (const char *s = log; *s;) {
         const char *end = s + strcspn(s, "\n");
 
-        if (line_lacks(line, line_plain(s, end, line), whole))
+        if (build_lack_line_lacks(line, build_lack_line_plain(s, end, line), whole))
             f(whole, ctx);
         s = end + (*end == '\n');
     }
@@ -258,10 +260,10 @@ bool build_lack_header(const char *name)
                                           "ATen/", "c10/", "torch/", "pybind11/", "caffe2/", "torch_musa/", "cccl/"};
 
     for (size_t i = 0; i < N_OF(folders); i++)
-        if (begins(name, folders[i]))
+        if (build_lack_begins(name, folders[i]))
             return true;
     return !strcmp(name, "Python.h") || !strcmp(name, "nvToolsExt.h") ||
-           (strchr(name, '.') && list_has(&cuda_names, name));
+           (strchr(name, '.') && build_lack_list_has(&cuda_names, name));
 }
 
 bool build_lack_tools(const char *log)

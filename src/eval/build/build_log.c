@@ -12,13 +12,13 @@
 
 enum { MAX_DIAGNOSTICS = 8, CONTEXT = 2 };
 
-struct place {
+struct build_log_place {
     char file[256];
     int line, column;
 };
 
 /* #line lets a source claim any number: those beyond any file are 0, 'unknown'. */
-static int line_number(const char *digits, char **ret_end)
+static int build_log_line_number(const char *digits, char **ret_end)
 {
     long v = strtol(digits, ret_end, 10);
 
@@ -26,7 +26,7 @@ static int line_number(const char *digits, char **ret_end)
 }
 
 /* "FILE:LINE[:COL]:" or "FILE:LINE[:COL]," at the start of s; returns what follows, or NULL. */
-static const char *parse_place(const char *s, size_t n, struct place *p)
+static const char *build_log_parse_place(const char *s, size_t n, struct build_log_place *p)
 {
     const char *end = s + n, *c = memchr(s, ':', n);
     char *next;
@@ -37,15 +37,15 @@ static const char *parse_place(const char *s, size_t n, struct place *p)
         return NULL;
     memcpy(p->file, s, (size_t)(c - s));
     p->file[c - s] = 0;
-    p->line = line_number(c + 1, &next);
+    p->line = build_log_line_number(c + 1, &next);
     p->column = 0;
     if (*next == ':' && next[1] >= '0' && next[1] <= '9')
-        p->column = line_number(next + 1, &next);
+        p->column = build_log_line_number(next + 1, &next);
     return *next == ':' || *next == ',' ? next + 1 : NULL;
 }
 
-/* nvcc's own form, "FILE(LINE): "; as parse_place. */
-static const char *parse_nvcc_place(const char *s, size_t n, struct place *p)
+/* nvcc's own form, "FILE(LINE): "; as build_log_parse_place. */
+static const char *build_log_parse_nvcc_place(const char *s, size_t n, struct build_log_place *p)
 {
     const char *end = s + n, *c = memchr(s, '(', n);
     char *next;
@@ -55,13 +55,13 @@ static const char *parse_nvcc_place(const char *s, size_t n, struct place *p)
         return NULL;
     memcpy(p->file, s, (size_t)(c - s));
     p->file[c - s] = 0;
-    p->line = line_number(c + 1, &next);
+    p->line = build_log_line_number(c + 1, &next);
     p->column = 0;
     return next + 1 < end && next[0] == ')' && next[1] == ':' ? next + 2 : NULL;
 }
 
 /* "... at line 6 of cuda_source": where nvcc says that an error in a header began. */
-static bool parse_nvcc_origin(const char *s, size_t n, struct place *p)
+static bool build_log_parse_nvcc_origin(const char *s, size_t n, struct build_log_place *p)
 {
     const char *at = memmem(s, n, "at line ", 8);
     char *next;
@@ -69,7 +69,7 @@ static bool parse_nvcc_origin(const char *s, size_t n, struct place *p)
 
     if (!at)
         return false;
-    p->line = line_number(at + 8, &next);
+    p->line = build_log_line_number(at + 8, &next);
     p->column = 0;
     if (strncmp(next, " of ", 4))
         return false;
@@ -83,7 +83,7 @@ static bool parse_nvcc_origin(const char *s, size_t n, struct place *p)
 }
 
 /* The source text that the compiler calls 'file', or NULL if it is not the candidate's. */
-static const char *source_of(const json_t *req, const char *file)
+static const char *build_log_source_of(const json_t *req, const char *file)
 {
     static const char *const kinds[] = {"cuda", "cpp"};
 
@@ -109,7 +109,7 @@ static const char *source_of(const json_t *req, const char *file)
     return NULL;
 }
 
-static json_t *excerpt(const char *source, int line)
+static json_t *build_log_excerpt(const char *source, int line)
 {
     json_t *out = json_array();
     int at = 1;
@@ -123,7 +123,7 @@ static json_t *excerpt(const char *source, int line)
     return out;
 }
 
-static const char *base_name(const char *path)
+static const char *build_log_base_name(const char *path)
 {
     const char *s = strrchr(path, '/');
 
@@ -131,23 +131,24 @@ static const char *base_name(const char *path)
 }
 
 /* Where an error is, in the form of build.h; new reference. */
-static json_t *place_of(const json_t *req, const struct place *p)
+static json_t *build_log_place_of(const json_t *req, const struct build_log_place *p)
 {
-    const char *source = p->line > 0 ? source_of(req, p->file) : NULL, *name = base_name(p->file);
+    const char *source = p->line > 0 ? build_log_source_of(req, p->file) : NULL, *name = build_log_base_name(p->file);
 
     return json_pack("{s:o,s:o,s:o,s:o}", "file", *name ? json_utf8(name, strlen(name)) : json_null(), "line",
                      p->line > 0 ? json_integer(p->line) : json_null(), "column",
-                     p->column > 0 ? json_integer(p->column) : json_null(), "source", excerpt(source, p->line));
+                     p->column > 0 ? json_integer(p->column) : json_null(), "source",
+                     build_log_excerpt(source, p->line));
 }
 
-static bool has_source(const json_t *diagnostic)
+static bool build_log_has_source(const json_t *diagnostic)
 {
     return json_array_size(json_object_get(diagnostic, "source")) > 0;
 }
 
 /* The length without a guess of the compiler's that names what its own headers hide: "; did you mean '__pstl::v1'?"
  * CUDA's names begin in the same way and are one word: "; did you mean '__syncthreads'?" stays. */
-static size_t without_guess(const char *message, size_t n)
+static size_t build_log_without_guess(const char *message, size_t n)
 {
     static const char ask[] = "; did you mean '__";
     const char *guess = memmem(message, n, ask, sizeof ask - 1), *name, *end;
@@ -162,17 +163,17 @@ static size_t without_guess(const char *message, size_t n)
     return n;
 }
 
-static json_t *diagnostic(const json_t *req, const struct place *p, const char *message, size_t n)
+static json_t *build_log_diagnostic(const json_t *req, const struct build_log_place *p, const char *message, size_t n)
 {
-    json_t *d = place_of(req, p);
+    json_t *d = build_log_place_of(req, p);
 
-    n = without_guess(message, n);
+    n = build_log_without_guess(message, n);
     json_object_set_new(d, "message", json_utf8(message, n > 500 ? 500 : n));
     return d;
 }
 
 /* Does the line say "error: ..." after its place? Points at the text behind it. */
-static const char *error_text(const char *after)
+static const char *build_log_error_text(const char *after)
 {
     while (*after == ' ')
         after++;
@@ -185,13 +186,13 @@ static const char *error_text(const char *after)
     return NULL;
 }
 
-static const char *find_in(const char *s, size_t n, const char *what)
+static const char *build_log_find_in(const char *s, size_t n, const char *what)
 {
     return memmem(s, n, what, strlen(what));
 }
 
 /* "ptxas error   : Entry function 'k' uses too much shared data", "nvcc fatal   : ...": errors without a place. */
-static const char *tool_error(const char *s, size_t n)
+static const char *build_log_tool_error(const char *s, size_t n)
 {
     static const char *const heads[] = {"ptxas error", "ptxas fatal", "nvcc fatal", "ptxas /"};
     const char *p;
@@ -207,42 +208,46 @@ static const char *tool_error(const char *s, size_t n)
 }
 
 /* ld: "part1.o: in function `f': cuda_source:12: undefined reference to `g(...)'". */
-static const char *link_error(const char *s, size_t n)
+static const char *build_log_link_error(const char *s, size_t n)
 {
-    const char *p = find_in(s, n, "undefined reference to");
+    const char *p = build_log_find_in(s, n, "undefined reference to");
 
-    return p ? p : find_in(s, n, "multiple definition of");
+    return p ? p : build_log_find_in(s, n, "multiple definition of");
 }
 
 json_t *build_log_parse(const char *log, const json_t *req)
 {
     json_t *out = json_array();
-    struct place p, own = {"", 0, 0};
+    struct build_log_place p, own = {"", 0, 0};
 
     for (const char *s = log; *s && json_array_size(out) < MAX_DIAGNOSTICS;) {
         size_t n = strcspn(s, "\n");
-        const char *after = parse_place(s, n, &p), *text, *ld = link_error(s, n), *tool = tool_error(s, n);
+        const char *after = build_log_parse_place(s, n, &p), *text, *ld = build_log_link_error(s, n),
+            *tool = build_log_tool_error(s, n);
         if (!after)
-            after = parse_nvcc_place(s, n, &p);
-        text = after && !tool ? error_text(after) : NULL;
-        bool ours = after && source_of(req, p.file);
+            after = build_log_parse_nvcc_place(s, n, &p);
+        text = after && !tool ? build_log_error_text(after) : NULL;
+        bool ours = after && build_log_source_of(req, p.file);
         json_t *last = json_array_get(out, json_array_size(out) - 1);
         if (text) {
-            json_array_append_new(out, diagnostic(req, ours || !own.line ? &p : &own, text, (size_t)(s + n - text)));
+            json_array_append_new(out, build_log_diagnostic(req, ours || !own.line ? &p : &own, text,
+                                                            (size_t)(s + n - text)));
             own.line = 0;
         } else if (tool) {
-            struct place none = {"", 0, 0};
-            json_array_append_new(out, diagnostic(req, &none, tool, (size_t)(s + n - tool)));
-        } else if (last && !has_source(last) && parse_nvcc_origin(s, n, &p) && source_of(req, p.file)) {
-            json_object_update_new(last, place_of(req, &p));
+            struct build_log_place none = {"", 0, 0};
+            json_array_append_new(out, build_log_diagnostic(req, &none, tool, (size_t)(s + n - tool)));
+        } else if (last && !build_log_has_source(last) && build_log_parse_nvcc_origin(s, n, &p) &&
+                   build_log_source_of(req, p.file)) {
+            json_object_update_new(last, build_log_place_of(req, &p));
         } else if (ld) {
-            const char *at = find_in(s, n, "cuda_source") ? find_in(s, n, "cuda_source") : find_in(s, n, "cpp_source");
-            struct place none = {"", 0, 0};
-            if (!at || !parse_place(at, (size_t)(s + n - at), &p))
+            const char *at = build_log_find_in(s, n, "cuda_source") ? build_log_find_in(s, n, "cuda_source")
+                : build_log_find_in(s, n, "cpp_source");
+            struct build_log_place none = {"", 0, 0};
+            if (!at || !build_log_parse_place(at, (size_t)(s + n - at), &p))
                 p = none;
-            json_array_append_new(out, diagnostic(req, &p, ld, (size_t)(s + n - ld)));
-        } else if (ours && last && find_in(s, n, "in expansion of macro") && !has_source(last)) {
-            json_object_update_new(last, place_of(req, &p)); // an error inside a macro of ours
+            json_array_append_new(out, build_log_diagnostic(req, &p, ld, (size_t)(s + n - ld)));
+        } else if (ours && last && build_log_find_in(s, n, "in expansion of macro") && !build_log_has_source(last)) {
+            json_object_update_new(last, build_log_place_of(req, &p)); // an error inside a macro of ours
         } else if (ours) {
             own = p; // "required from here": where an error in a header began
         }
@@ -252,15 +257,16 @@ json_t *build_log_parse(const char *log, const json_t *req)
 }
 
 /* Lines about our own headers explain nothing to the author of a kernel. */
-static bool keep_line(const char *s, size_t n)
+static bool build_log_keep_line(const char *s, size_t n)
 {
-    return !find_in(s, n, "note:") && !find_in(s, n, "In file included from") &&
-           !find_in(s, n, "                 from ") &&
-           !find_in(s, n, "collect2:") && !find_in(s, n, "note #") && !find_in(s, n, "detected in the compilation of");
+    return !build_log_find_in(s, n, "note:") && !build_log_find_in(s, n, "In file included from") &&
+           !build_log_find_in(s, n, "                 from ") &&
+           !build_log_find_in(s, n, "collect2:") && !build_log_find_in(s, n, "note #") &&
+               !build_log_find_in(s, n, "detected in the compilation of");
 }
 
 /* Absolute paths are shortened to their last part. */
-static void add_short(struct buf *out, const char *s, size_t n)
+static void build_log_add_short(struct buf *out, const char *s, size_t n)
 {
     while (n && *s == '/') {
         size_t word = strcspn(s, " :\n"), len = word < n ? word : n, cut = len;
@@ -279,12 +285,12 @@ char *build_log_trim(const char *log, size_t max)
     buf_init(&b, max + 4096);
     for (const char *s = log; *s;) {
         size_t n = strcspn(s, "\n");
-        if (keep_line(s, n)) {
+        if (build_log_keep_line(s, n)) {
             if (b.n + n > max) {
                 buf_adds(&b, "...\n");
                 break;
             }
-            add_short(&b, s, n);
+            build_log_add_short(&b, s, n);
         }
         s += n + (s[n] == '\n');
     }

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "device/musa.h"
+#include "device/musa_cards.h"
 #include "eval/build/build_audit.h"
 #include "eval/build/build_target.h"
 #include "translate/cuda_split.h"
@@ -23,7 +23,7 @@ static const char host_flags[] = "-x c++ -std=gnu++17 -O1 -fPIC -w -DLT_MUSA_HOS
                                  "-ftemplate-depth=200 -ftemplate-backtrace-limit=6 -fdiagnostics-color=never "
                                  "-fno-diagnostics-show-caret ";
 
-static int valid_arch(const char *arch, struct err *e)
+static int build_musa_valid_arch(const char *arch, struct err *e)
 {
     if (!strncmp(arch, "mp_", 3) && strlen(arch) == 5 && strspn(arch + 3, "0123456789") == 2)
         return 0;
@@ -31,7 +31,7 @@ static int valid_arch(const char *arch, struct err *e)
 }
 
 /* A folder that holds the compiler and its libraries: two above bin/mcc, else where the compiler lies. */
-static char *home_of(const char *mcc)
+static char *build_musa_home_of(const char *mcc)
 {
     char *home = xstrdup(mcc), *slash = strrchr(home, '/');
 
@@ -43,7 +43,7 @@ static char *home_of(const char *mcc)
     return home;
 }
 
-static void hash_own(struct toolchain *t, struct sha256 *h)
+static void build_musa_hash_own(struct toolchain *t, struct sha256 *h)
 {
     static const char *const trees[] = {"litetorch/musa", "litetorch/sim", "litetorch/proxy", "simt/include"};
 
@@ -58,20 +58,20 @@ static void hash_own(struct toolchain *t, struct sha256 *h)
     build_audit_hash(h);
 }
 
-static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
+static int build_musa_find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     char *argv[] = {NULL, "--version", NULL}, *mcc;
     struct buf version;
     int rc;
 
     (void)o;
-    if (valid_arch(t->arch, e) < 0 || !(mcc = musa_compiler(e)))
+    if (build_musa_valid_arch(t->arch, e) < 0 || !(mcc = musa_compiler(e)))
         return -1;
     t->nvcc = realpath(mcc, NULL);
     free(mcc);
     if (!t->nvcc)
         return err_sys(e, "mcc");
-    t->home = home_of(t->nvcc);
+    t->home = build_musa_home_of(t->nvcc);
     t->extra = path_share("simt/include");
     t->system = xstrdup("");
     argv[0] = t->nvcc;
@@ -79,14 +79,14 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     rc = build_ask(argv, &version, e);
     snprintf(t->tool, sizeof t->tool, "mcc %.50s %.8s ", version.p, t->arch);
     sha256_adds(h, version.p);
-    hash_own(t, h);
+    build_musa_hash_own(t, h);
     buf_free(&version);
     return rc;
 }
 
 /* ---- the candidate's flags: what means the same to every compiler, and what mcc is known to take ---- */
 
-static bool for_mcc(const char *s)
+static bool build_musa_for_mcc(const char *s)
 {
     static const char *const known[] = {"-O", "-O1", "-O2", "-O3", "-Od3", "-Ofast", "-ffast-math", "-fno-signed-zeros",
                                         "-fmusa-flush-denormals-to-zero", "-std=c++14", "-std=c++17", "-std=c++20",
@@ -98,7 +98,7 @@ static bool for_mcc(const char *s)
     return false;
 }
 
-static void keep_list(struct build_request *r, const json_t *flags, bool kernels)
+static void build_musa_keep_list(struct build_request *r, const json_t *flags, bool kernels)
 {
     const json_t *v;
     size_t i;
@@ -108,23 +108,24 @@ static void keep_list(struct build_request *r, const json_t *flags, bool kernels
 
         if ((!strncmp(s, "-D", 2) || !strncmp(s, "-U", 2)) && s[2])
             build_quote(kernels ? &r->kernel_flags : &r->flags, s);
-        else if (kernels && for_mcc(s))
+        else if (kernels && build_musa_for_mcc(s))
             build_quote(&r->kernel_flags, s);
         else if (strncmp(s, "--offload-arch", 14) && strcmp(s, "-fPIC"))
             json_array_append(r->dropped, (json_t *)v);
     }
 }
 
-static void keep_flags(struct build_request *r, const json_t *cflags, const json_t *kernel_flags, const json_t *ldflags)
+static void build_musa_keep_flags(struct build_request *r, const json_t *cflags, const json_t *kernel_flags,
+                                  const json_t *ldflags)
 {
     (void)ldflags;
-    keep_list(r, cflags, false);
-    keep_list(r, kernel_flags, true);
+    build_musa_keep_list(r, cflags, false);
+    build_musa_keep_list(r, kernel_flags, true);
 }
 
 /* ---- compiling ---- */
 
-static void host_command(struct buf *s, const struct toolchain *t)
+static void build_musa_host_command(struct buf *s, const struct toolchain *t)
 {
     build_quote(s, t->compiler);
     buf_adds(s, host_flags);
@@ -136,19 +137,19 @@ static void host_command(struct buf *s, const struct toolchain *t)
     build_word(s, "-I", t->extra, "");
 }
 
-static void precompile(struct buf *s, const struct toolchain *t, int arg)
+static void build_musa_precompile(struct buf *s, const struct toolchain *t, int arg)
 {
     static const char *const proxies[] = {"/../proxy/sim.cc", "/../proxy/musa.cc"};
 
     (void)arg;
     buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n");
-    host_command(s, t);
+    build_musa_host_command(s, t);
     buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
-    host_command(s, t);
+    build_musa_host_command(s, t);
     build_word(s, "-c ", t->lite, "/litetorch/module.cc");
     buf_adds(s, "-o module.o\n");
     for (size_t i = 0; i < N_OF(proxies); i++) {
-        host_command(s, t);
+        build_musa_host_command(s, t);
         build_word(s, "-I", t->lite, "/..");
         build_word(s, "-I", t->lite, "/../../src");
         build_word(s, "-c ", t->lite, proxies[i]);
@@ -157,13 +158,13 @@ static void precompile(struct buf *s, const struct toolchain *t, int arg)
     buf_adds(s, "wait $p\nmv prefix.tmp prefix.h.gch");
 }
 
-static bool mentions(const char *text, const char *a, const char *b)
+static bool build_musa_mentions(const char *text, const char *a, const char *b)
 {
     return strstr(text, a) || strstr(text, b);
 }
 
 /* mcc on the device's half, behind what the host's half made of kernel templates. */
-static void device_half(struct buf *s, const struct build_job *j, const char *templates)
+static void build_musa_device_half(struct buf *s, const struct build_job *j, const char *templates)
 {
     const char *text = j->r->cuda_cu.p;
 
@@ -174,19 +175,19 @@ static void device_half(struct buf *s, const struct build_job *j, const char *te
     build_quote(s, j->t->nvcc);
     buf_addf(s, "-x musa -mtgpu --offload-arch=%s -O2 -std=c++17 --cuda-device-only ", j->t->arch);
     build_word(s, "-I", j->t->lite, "/../musa");
-    buf_addf(s, "%s%s", mentions(text, "half", "HALF") ? "-DLT_USE_HALF " : "",
-             mentions(text, "bf16", "bfloat16") ? "-DLT_USE_BFLOAT16 " : "");
+    buf_addf(s, "%s%s", build_musa_mentions(text, "half", "HALF") ? "-DLT_USE_HALF " : "",
+             build_musa_mentions(text, "bf16", "bfloat16") ? "-DLT_USE_BFLOAT16 " : "");
     buf_addf(s, "%s-o device.mubin device.mu >device.log 2>&1", j->r->kernel_flags.p);
 }
 
-static void main_part(struct buf *s, const struct build_job *j, const char *pre)
+static void build_musa_main_part(struct buf *s, const struct build_job *j, const char *pre)
 {
-    host_command(s, j->t);
+    build_musa_host_command(s, j->t);
     build_word(s, "-include ", pre, "/prefix.h");
     buf_addf(s, "%s -c main.cpp -o part0.o >part0.log 2>&1", j->r->flags.p);
 }
 
-static void add_link(struct buf *s, const struct build_job *j, const char *pre, const char *lib)
+static void build_musa_add_link(struct buf *s, const struct build_job *j, const char *pre, const char *lib)
 {
     build_quote(s, j->t->compiler);
     build_word(s, "-shared -o module.so part*.o ", pre, "/module.o");
@@ -197,7 +198,7 @@ static void add_link(struct buf *s, const struct build_job *j, const char *pre, 
 }
 
 /* host.cpp and the device's half. 1, or 0 with *ret_why where the source cannot be parted, or -1. */
-static int write_halves(const struct build_job *j, struct cuda_split *h, const char **ret_why, struct err *e)
+static int build_musa_write_halves(const struct build_job *j, struct cuda_split *h, const char **ret_why, struct err *e)
 {
     struct buf text;
     int rc;
@@ -215,7 +216,7 @@ static int write_halves(const struct build_job *j, struct cuda_split *h, const c
     return rc;
 }
 
-static int add_halves(struct buf *s, const struct build_job *j, const char *pre, struct err *e)
+static int build_musa_add_halves(struct buf *s, const struct build_job *j, const char *pre, struct err *e)
 {
     const char *why = "";
     struct cuda_split h;
@@ -224,12 +225,12 @@ static int add_halves(struct buf *s, const struct build_job *j, const char *pre,
     buf_init(&h.host, 2 * BUILD_MAX_SOURCE);
     buf_init(&h.device, 2 * BUILD_MAX_SOURCE);
     buf_init(&h.templates, 1 << 14);
-    rc = write_halves(j, &h, &why, e);
+    rc = build_musa_write_halves(j, &h, &why, e);
     if (rc > 0) {
-        host_command(s, j->t);
+        build_musa_host_command(s, j->t);
         build_word(s, "-include ", pre, "/prefix.h");
         buf_addf(s, "%s -c host.cpp -o part1.o >part1.log 2>&1 && ", j->r->kernel_macros.p);
-        device_half(s, j, h.templates.p);
+        build_musa_device_half(s, j, h.templates.p);
         buf_adds(s, "; r1=$?; cat device.log >>part1.log 2>/dev/null\n");
     } else if (rc == 0) {
         buf_addf(s, "echo 'host and device code cannot be told apart: %s' | tee parted.log >part1.log; r1=1\n", why);
@@ -240,7 +241,7 @@ static int add_halves(struct buf *s, const struct build_job *j, const char *pre,
     return rc;
 }
 
-static void add_folders(struct build_plan *plan, const struct toolchain *t, const char *pre, const char *lib)
+static void build_musa_add_folders(struct build_plan *plan, const struct toolchain *t, const char *pre, const char *lib)
 {
     char *shims = path_share("litetorch");
     const char *const folders[] = {shims, t->extra, t->home, pre, lib};
@@ -250,7 +251,7 @@ static void add_folders(struct build_plan *plan, const struct toolchain *t, cons
     free(shims);
 }
 
-static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
+static int build_musa_script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
     char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL, *pre = build_prefix(j->t, e);
     bool kernels = json_array_size(j->r->cuda) > 0;
@@ -262,13 +263,13 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
         *slash = 0;
         buf_adds(&plan->script, "r0=0; r1=0\n");
         if (!kernels || !j->r->joined) {
-            main_part(&plan->script, j, pre);
+            build_musa_main_part(&plan->script, j, pre);
             buf_adds(&plan->script, " || r0=$?\n");
         }
-        rc = kernels ? add_halves(&plan->script, j, pre, e) : 0;
+        rc = kernels ? build_musa_add_halves(&plan->script, j, pre, e) : 0;
         buf_adds(&plan->script, "[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n");
-        add_link(&plan->script, j, pre, lib);
-        add_folders(plan, j->t, pre, lib);
+        build_musa_add_link(&plan->script, j, pre, lib);
+        build_musa_add_folders(plan, j->t, pre, lib);
         plan->memory_bytes = (size_t)4 << 30;
     }
     free(pre);
@@ -276,7 +277,7 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     return rc < 0 ? -1 : 0;
 }
 
-static void inspect(const struct build_job *j, const char *log, struct build_result *ret)
+static void build_musa_inspect(const struct build_job *j, const char *log, struct build_result *ret)
 {
     char *so = path_join(j->dir, "module.so"), *parted = path_join(j->dir, "parted.log");
 
@@ -292,6 +293,7 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 }
 
 const struct build_target build_target_musa = {
-    .name = "musa", .native = true, .find = find, .keep_flags = keep_flags, .add_kernels = build_add_kernels,
-    .precompile = precompile, .script = script, .inspect = inspect,
+    .name = "musa", .native = true, .find = build_musa_find, .keep_flags = build_musa_keep_flags,
+    .add_kernels = build_add_kernels,
+    .precompile = build_musa_precompile, .script = build_musa_script, .inspect = build_musa_inspect,
 };

@@ -104,7 +104,7 @@ int build_shell(const char *script, double timeout_s, const struct jail_spec *ja
 }
 
 /* Each version of our headers leaves 150 MB behind: those of former days go when new ones are made. */
-static void drop_old_prefixes(const char *root)
+static void build_parts_drop_old_prefixes(const char *root)
 {
     char **names, *ready, *dir;
     struct stat st;
@@ -126,8 +126,8 @@ static void drop_old_prefixes(const char *root)
 }
 
 /* Our own code, compiled unjailed. What is 'ready' lies on the disk as a whole. */
-static int prefix_make(const struct toolchain *t, const char *dir, const char *ready, const struct buf *script,
-                       struct err *e)
+static int build_parts_prefix_make(const struct toolchain *t, const char *dir, const char *ready,
+                                   const struct buf *script, struct err *e)
 {
     struct proc_result r;
     int rc = build_shell(script->p, MAX_PREPARE, NULL, &r, e);
@@ -141,7 +141,7 @@ static int prefix_make(const struct toolchain *t, const char *dir, const char *r
     return rc == 0 && folder_flush(dir, e) == 0 ? file_write(ready, "", 0, e) : -1;
 }
 
-static char *prefix_root(void)
+static char *build_parts_prefix_root(void)
 {
     const char *given = getenv("MUSACODER_PREFIX_DIR"); /* of tests, whose caches are many */
 
@@ -151,7 +151,7 @@ static char *prefix_root(void)
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
                        const struct toolchain *t, int arg), int arg, struct err *e)
 {
-    char folder[64], *root = prefix_root(), *dir, *ready, *lock;
+    char folder[64], *root = build_parts_prefix_root(), *dir, *ready, *lock;
     struct buf script;
     int fd, rc = 0;
 
@@ -160,7 +160,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
     ready = path_join(dir, "ready");
     lock = path_join(dir, "lock");
     if (!file_exists(ready)) {
-        drop_old_prefixes(root);
+        build_parts_drop_old_prefixes(root);
         buf_init(&script, 1 << 16);
         buf_adds(&script, "set -e; cd ");
         build_quote(&script, dir);
@@ -169,7 +169,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         buf_addc(&script, '\n');
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_file(lock, BUILD_LOCK_WAIT_S, e);
-        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : prefix_make(t, dir, ready, &script, e);
+        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : build_parts_prefix_make(t, dir, ready, &script, e);
         if (fd >= 0)
             close(fd);
         buf_free(&script);
@@ -186,7 +186,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
     return dir;
 }
 
-static void forward(struct buf *s, const struct toolchain *t, int arg)
+static void build_parts_forward(struct buf *s, const struct toolchain *t, int arg)
 {
     (void)arg;
     build_word(s, "sh ", t->lite, "/litetorch/forward.sh");
@@ -195,7 +195,7 @@ static void forward(struct buf *s, const struct toolchain *t, int arg)
 
 char *build_forward_dir(const struct toolchain *t, struct err *e)
 {
-    return build_prefix_dir(t, "forward", forward, 0, e);
+    return build_prefix_dir(t, "forward", build_parts_forward, 0, e);
 }
 
 char *build_prefix(const struct toolchain *t, struct err *e)

@@ -44,7 +44,7 @@ struct build_remote {
 
 /* A queue that is away for a while is no build's fault, and no candidate's. Waits a moment; false: it is not that, it
  * was long enough, or we have to leave. */
-static bool sit_out(const struct err *why, double until)
+static bool build_remote_sit_out(const struct err *why, double until)
 {
     if (why->kind != ERR_ENV || now_s() > until || stop_requested())
         return false;
@@ -53,7 +53,7 @@ static bool sit_out(const struct err *why, double until)
     return true;
 }
 
-static struct queue *connection(struct build_remote *b, struct err *e)
+static struct queue *build_remote_connection(struct build_remote *b, struct err *e)
 {
     double until = now_s() + ASK_S;
     struct queue *q = NULL;
@@ -63,12 +63,12 @@ static struct queue *connection(struct build_remote *b, struct err *e)
         q = b->idle[--b->n_idle];
     pthread_mutex_unlock(&b->lock);
     while (!q && queue_open(b->url, &q, e) < 0)
-        if (!sit_out(e, until))
+        if (!build_remote_sit_out(e, until))
             return NULL;
     return q;
 }
 
-static void connection_back(struct build_remote *b, struct queue *q)
+static void build_remote_connection_back(struct build_remote *b, struct queue *q)
 {
     pthread_mutex_lock(&b->lock);
     if (b->n_idle < (int)(sizeof b->idle / sizeof *b->idle)) {
@@ -81,14 +81,15 @@ static void connection_back(struct build_remote *b, struct queue *q)
 
 /* ---- asking ---- */
 
-static json_t *job_of(const json_t *request, const struct build_opts *o)
+static json_t *build_remote_job_of(const json_t *request, const struct build_opts *o)
 {
     return json_pack("{s:s,s:s?,s:b,s:b,s:f,s:O?}", "target", o->target ? o->target : "sim", "arch", o->arch,
                      "no_check", o->no_check, "whole", o->whole, "timeout", ceil(o->timeout_s), "request", request);
 }
 
 /* 1: it is new, 0: it was there, -1. */
-static int put(struct queue *q, const char *payload, const char *key, const char *lane, int64_t *id, struct err *e)
+static int build_remote_put(struct queue *q, const char *payload, const char *key, const char *lane, int64_t *id,
+                            struct err *e)
 {
     struct queue_item it = {.key = key, .payload = payload, .lane = lane, .owner = "build", .priority = PRIORITY};
 
@@ -96,7 +97,7 @@ static int put(struct queue *q, const char *payload, const char *key, const char
 }
 
 /* A job that ended without an answer: its reason, once it is forgotten. */
-static int gave_up(struct queue *q, int64_t id, const char *why, struct err *e)
+static int build_remote_gave_up(struct queue *q, int64_t id, const char *why, struct err *e)
 {
     queue_forget(q, id, NULL);
     return err_set(e, ERR_ENV, "no worker could build it: %.600s", why && *why ? why : "the build was cancelled");
@@ -104,8 +105,8 @@ static int gave_up(struct queue *q, int64_t id, const char *why, struct err *e)
 
 /* Until the job is answered. One that another asker has read and forgotten is put again: the builder knows it.
  * *ret_old: it had ended before we asked; its asker is gone, and so may be its artefacts. */
-static char *await_answer(struct queue *q, const char *payload, const char *key, const char *lane, bool *ret_old,
-                          struct err *e)
+static char *build_remote_await_answer(struct queue *q, const char *payload, const char *key, const char *lane,
+                                       bool *ret_old, struct err *e)
 {
     double began = now_s();
     struct err why = ERR_INIT;
@@ -115,8 +116,8 @@ static char *await_answer(struct queue *q, const char *payload, const char *key,
     int state, is_new;
 
     *ret_old = false;
-    while ((is_new = put(q, payload, key, lane, &id, e)) < 0)
-        if (!sit_out(e, began + ASK_S))
+    while ((is_new = build_remote_put(q, payload, key, lane, &id, e)) < 0)
+        if (!build_remote_sit_out(e, began + ASK_S))
             return NULL;
     for (;; looked = true, queue_wait_change(q, LOOK_S)) {
         state = queue_result(q, id, &text, &why);
@@ -124,12 +125,12 @@ static char *await_answer(struct queue *q, const char *payload, const char *key,
         if (state == QUEUE_DONE)
             break;
         if (state > QUEUE_DONE) {
-            gave_up(q, id, text, e);
+            build_remote_gave_up(q, id, text, e);
             free(text);
             return NULL;
         }
-        if (state < 0 && (why.kind != ERR_INPUT || put(q, payload, key, lane, &id, &why) < 0) &&
-            !sit_out(&why, began + ASK_S)) {
+        if (state < 0 && (why.kind != ERR_INPUT || build_remote_put(q, payload, key, lane, &id, &why) < 0) &&
+            !build_remote_sit_out(&why, began + ASK_S)) {
             err_set(e, stop_requested() ? ERR_STOP : why.kind, "%s", why.msg);
             return NULL;
         }
@@ -152,7 +153,7 @@ static char *await_answer(struct queue *q, const char *payload, const char *key,
     return text;
 }
 
-static void key_of(const char *payload, char ret[80])
+static void build_remote_key_of(const char *payload, char ret[80])
 {
     char sha[65];
 
@@ -160,20 +161,21 @@ static void key_of(const char *payload, char ret[80])
     snprintf(ret, 80, "build-%s", sha);
 }
 
-/* New; NULL: *e says why. The job is forgotten in both cases; ret_old: await_answer's. */
-static json_t *ask(struct build_remote *b, const char *payload, const char *target, bool *ret_old, struct err *e)
+/* New; NULL: *e says why. The job is forgotten in both cases; ret_old: build_remote_await_answer's. */
+static json_t *build_remote_ask(struct build_remote *b, const char *payload, const char *target, bool *ret_old,
+                                struct err *e)
 {
-    struct queue *q = connection(b, e);
+    struct queue *q = build_remote_connection(b, e);
     char key[80], *text = NULL, *lane = xasprintf("build:%s", target ? target : "sim");
     json_t *v = NULL;
 
-    key_of(payload, key);
+    build_remote_key_of(payload, key);
     if (q)
-        text = await_answer(q, payload, key, lane, ret_old, e);
+        text = build_remote_await_answer(q, payload, key, lane, ret_old, e);
     if (text && !(v = json_parse(text, strlen(text), "a builder's answer", e)) && e)
         e->kind = ERR_ENV;
     if (q)
-        connection_back(b, q);
+        build_remote_connection_back(b, q);
     free(text);
     free(lane);
     return v;
@@ -181,7 +183,7 @@ static json_t *ask(struct build_remote *b, const char *payload, const char *targ
 
 /* ---- the toolchain ---- */
 
-static char *known_toolchain(struct build_remote *b, const char *asked)
+static char *build_remote_known_toolchain(struct build_remote *b, const char *asked)
 {
     char *id = NULL;
 
@@ -193,7 +195,7 @@ static char *known_toolchain(struct build_remote *b, const char *asked)
     return id;
 }
 
-static void learn_toolchain(struct build_remote *b, const char *asked, const char *id)
+static void build_remote_learn_toolchain(struct build_remote *b, const char *asked, const char *id)
 {
     pthread_mutex_lock(&b->lock);
     if (b->n_toolchains < TOOLCHAINS) {
@@ -207,13 +209,14 @@ static char *remote_toolchain(void *ctx, const struct build_opts *o, struct err 
 {
     struct build_remote *b = ctx;
     struct build_opts named = {.target = o->target, .arch = o->arch};
-    json_t *job = job_of(NULL, &named), *v = NULL;
-    char *asked = json_text(job), *id = known_toolchain(b, asked);
+    json_t *job = build_remote_job_of(NULL, &named), *v = NULL;
+    char *asked = json_text(job), *id = build_remote_known_toolchain(b, asked);
     bool old = false;
 
-    if (!id && ((v = ask(b, asked, o->target, &old, e)) || (old && (v = ask(b, asked, o->target, &old, e))))) {
+    if (!id && ((v = build_remote_ask(b, asked, o->target, &old, e)) ||
+                (old && (v = build_remote_ask(b, asked, o->target, &old, e))))) {
         id = xstrdup(json_str(v, "toolchain", ""));
-        learn_toolchain(b, asked, id);
+        build_remote_learn_toolchain(b, asked, id);
     }
     json_decref(v);
     json_decref(job);
@@ -222,7 +225,8 @@ static char *remote_toolchain(void *ctx, const struct build_opts *o, struct err 
 }
 
 /* Verdicts are kept under the name of the toolchain that was asked for at the start. */
-static int same_toolchain(struct build_remote *b, const struct build_opts *o, const json_t *v, struct err *e)
+static int build_remote_same_toolchain(struct build_remote *b, const struct build_opts *o, const json_t *v,
+                                       struct err *e)
 {
     const char *now = json_str(v, "toolchain", "");
     char *id = remote_toolchain(b, o, e);
@@ -239,7 +243,7 @@ static int same_toolchain(struct build_remote *b, const struct build_opts *o, co
 
 /* ---- unpacking ---- */
 
-static int fetch(struct build_remote *b, const json_t *file, struct buf *out, struct err *e)
+static int build_remote_fetch(struct build_remote *b, const json_t *file, struct buf *out, struct err *e)
 {
     const char *text = json_str(file, "base64", NULL), *want = json_str(file, "sha256", "");
     char sha[65];
@@ -257,14 +261,15 @@ static int fetch(struct build_remote *b, const json_t *file, struct buf *out, st
                : 0;
 }
 
-static int unpack_file(struct build_remote *b, const char *dir, const char *name, const json_t *file, struct err *e)
+static int build_remote_unpack_file(struct build_remote *b, const char *dir, const char *name, const json_t *file,
+                                    struct err *e)
 {
     char *path = path_join(dir, name);
     struct buf bytes;
     int rc;
 
     buf_init(&bytes, BUILD_MAX_IMAGE);
-    rc = fetch(b, file, &bytes, e);
+    rc = build_remote_fetch(b, file, &bytes, e);
     if (rc == 0)
         rc = file_write(path, bytes.p, bytes.n, e);
     if (rc == 0 && chmod(path, 0755) < 0)
@@ -275,7 +280,7 @@ static int unpack_file(struct build_remote *b, const char *dir, const char *name
 }
 
 /* Into a folder beside dir, which takes dir's name when all of it is there. */
-static int unpack_all(struct build_remote *b, const json_t *v, const char *dir, struct err *e)
+static int build_remote_unpack_all(struct build_remote *b, const json_t *v, const char *dir, struct err *e)
 {
     const json_t *files = json_object_get(v, "files"), *file;
     char *work = xasprintf("%s.work", dir), *result = path_join(work, "result.json");
@@ -285,7 +290,7 @@ static int unpack_all(struct build_remote *b, const json_t *v, const char *dir, 
     rc = dir_make(work, e);
     for (size_t i = 0; rc == 0 && i < sizeof file_names / sizeof *file_names; i++)
         if ((file = json_object_get(files, file_names[i])))
-            rc = unpack_file(b, work, file_names[i], file, e);
+            rc = build_remote_unpack_file(b, work, file_names[i], file, e);
     if (rc == 0)
         rc = json_write(result, json_object_get(v, "build"), e);
     if (rc == 0)
@@ -297,17 +302,17 @@ static int unpack_all(struct build_remote *b, const json_t *v, const char *dir, 
 }
 
 /* What does not come whole is never the candidate's fault. */
-static int unpack(struct build_remote *b, const json_t *v, const char *dir, struct err *e)
+static int build_remote_unpack(struct build_remote *b, const json_t *v, const char *dir, struct err *e)
 {
     struct err why = ERR_INIT;
 
-    if (unpack_all(b, v, dir, &why) == 0)
+    if (build_remote_unpack_all(b, v, dir, &why) == 0)
         return 0;
     return err_set(e, why.kind == ERR_STOP ? ERR_STOP : ERR_ENV, "%s", why.msg);
 }
 
-static int take_answer(struct build_remote *b, const json_t *v, const char *dir, struct build_result *ret,
-                       struct err *e)
+static int build_remote_take_answer(struct build_remote *b, const json_t *v, const char *dir, struct build_result *ret,
+                                    struct err *e)
 {
     const json_t *build = json_object_get(v, "build");
     const char *refused = json_str(v, "refused", NULL);
@@ -319,7 +324,7 @@ static int take_answer(struct build_remote *b, const json_t *v, const char *dir,
     if (json_flag(build, "ok", false)) {
         if (!json_object_get(json_object_get(v, "files"), file_names[0]))
             return err_set(e, ERR_ENV, "a builder's answer holds no library");
-        if (unpack(b, v, dir, e) < 0)
+        if (build_remote_unpack(b, v, dir, e) < 0)
             return -1;
     }
     build_result_read(ret, build, dir);
@@ -327,44 +332,44 @@ static int take_answer(struct build_remote *b, const json_t *v, const char *dir,
     return 0;
 }
 
-static int ask_build(struct build_remote *b, const char *payload, const struct build_opts *o, const char *dir,
-                     struct build_result *ret, bool *ret_old, struct err *e)
+static int build_remote_ask_build(struct build_remote *b, const char *payload, const struct build_opts *o,
+                                  const char *dir, struct build_result *ret, bool *ret_old, struct err *e)
 {
-    json_t *v = ask(b, payload, o->target, ret_old, e);
-    int rc = v ? same_toolchain(b, o, v, e) : -1;
+    json_t *v = build_remote_ask(b, payload, o->target, ret_old, e);
+    int rc = v ? build_remote_same_toolchain(b, o, v, e) : -1;
 
     if (rc == 0 && *ret_old && json_flag(json_object_get(v, "build"), "timed_out", false))
         rc = err_set(e, ERR_ENV, "its compiler ran out of time then");
     if (rc == 0)
-        rc = take_answer(b, v, dir, ret, e);
+        rc = build_remote_take_answer(b, v, dir, ret, e);
     json_decref(v);
     return rc;
 }
 
 /* What an old answer lacks (its files were tidied away, its builder had another toolchain, or gave up) says nothing
  * of today: the build is asked for once more. */
-static int run_locked(struct build_remote *b, const char *payload, const struct build_opts *o, const char *dir,
-                      struct build_result *ret, struct err *e)
+static int build_remote_run_locked(struct build_remote *b, const char *payload, const struct build_opts *o,
+                                   const char *dir, struct build_result *ret, struct err *e)
 {
     struct err why = ERR_INIT;
     bool old = false;
 
     if (!o->no_cache && build_cache_get(dir, ret))
         return 0;
-    if (ask_build(b, payload, o, dir, ret, &old, &why) == 0)
+    if (build_remote_ask_build(b, payload, o, dir, ret, &old, &why) == 0)
         return 0;
     if (!old || why.kind != ERR_ENV)
         return err_set(e, why.kind, "%s", why.msg);
     log_info("an old answer to a build was of no use (%.200s); it is asked for again", why.msg);
-    return ask_build(b, payload, o, dir, ret, &old, e);
+    return build_remote_ask_build(b, payload, o, dir, ret, &old, e);
 }
 
-static int remote_run(void *ctx, const json_t *request, const struct build_opts *o, struct build_result *ret,
-                      struct err *e)
+static int build_remote_run(void *ctx, const json_t *request, const struct build_opts *o, struct build_result *ret,
+                            struct err *e)
 {
     struct build_remote *b = ctx;
     struct build_result out = {.findings = json_array()};
-    json_t *job = job_of(request, o);
+    json_t *job = build_remote_job_of(request, o);
     char *payload = json_text(job), *toolchain = remote_toolchain(b, o, e), *dir, *lock, *root = path_cache("build");
     struct sha256 h;
     int fd = -1, rc = -1;
@@ -376,7 +381,7 @@ static int remote_run(void *ctx, const json_t *request, const struct build_opts 
     dir = path_join(root, out.key);
     lock = xasprintf("%s.lock", dir);
     if (toolchain && dir_make(root, e) == 0 && (fd = lock_file(lock, BUILD_LOCK_WAIT_S, e)) >= 0)
-        rc = run_locked(b, payload, o, dir, &out, e);
+        rc = build_remote_run_locked(b, payload, o, dir, &out, e);
     if (fd >= 0)
         close(fd);
     free(lock);
@@ -402,9 +407,9 @@ int build_remote_open(const char *queue, const char *artefacts, struct build_rem
     b = xcalloc(1, sizeof *b);
     b->url = xstrdup(queue);
     b->artefacts = artefacts ? xstrdup(artefacts) : NULL;
-    b->place = (struct build_place){.ctx = b, .run = remote_run, .toolchain_id = remote_toolchain};
+    b->place = (struct build_place){.ctx = b, .run = build_remote_run, .toolchain_id = remote_toolchain};
     pthread_mutex_init(&b->lock, NULL);
-    connection_back(b, q);
+    build_remote_connection_back(b, q);
     build_elsewhere(&b->place);
     *ret = b;
     return 0;
@@ -429,7 +434,7 @@ void build_remote_close(struct build_remote *b)
 
 /* ---- building for others ---- */
 
-static json_t *pack_file(const char *path, const char *artefacts, struct err *e)
+static json_t *build_remote_pack_file(const char *path, const char *artefacts, struct err *e)
 {
     struct buf bytes;
     char sha[65], *text;
@@ -452,7 +457,7 @@ static json_t *pack_file(const char *path, const char *artefacts, struct err *e)
     return file;
 }
 
-static int pack_files(const struct build_result *r, const char *artefacts, json_t *into, struct err *e)
+static int build_remote_pack_files(const struct build_result *r, const char *artefacts, json_t *into, struct err *e)
 {
     const char *const paths[] = {r->so, r->image};
     json_t *file;
@@ -460,15 +465,15 @@ static int pack_files(const struct build_result *r, const char *artefacts, json_
     for (int i = 0; i < 2; i++) {
         if (!paths[i])
             continue;
-        if (!(file = pack_file(paths[i], artefacts, e)))
+        if (!(file = build_remote_pack_file(paths[i], artefacts, e)))
             return -1;
         json_object_set_new(into, strrchr(paths[i], '/') + 1, file);
     }
     return 0;
 }
 
-static int answer_build(const json_t *request, const struct build_opts *o, const char *artefacts, json_t *into,
-                        struct err *e)
+static int build_remote_answer_build(const json_t *request, const struct build_opts *o, const char *artefacts,
+                                     json_t *into, struct err *e)
 {
     struct build_result r;
     struct err why = ERR_INIT;
@@ -484,7 +489,7 @@ static int answer_build(const json_t *request, const struct build_opts *o, const
         json_decref(files);
         return err_set(e, why.kind, "%s", why.msg);
     }
-    rc = pack_files(&r, artefacts, files, e);
+    rc = build_remote_pack_files(&r, artefacts, files, e);
     json_object_set_new(into, "build", build_result_json(&r));
     json_object_set_new(into, "files", files);
     build_result_free(&r);
@@ -505,7 +510,8 @@ char *build_remote_answer(const char *payload, const char *artefacts, bool no_ja
 
     if (id) {
         json_object_set_new(v, "toolchain", json_string(id));
-        if ((json_is_object(request) ? answer_build(request, &o, artefacts, v, e) : build_prepare(&o, e)) == 0)
+        if ((json_is_object(request) ? build_remote_answer_build(request, &o, artefacts, v, e)
+             : build_prepare(&o, e)) == 0)
             text = json_text(v);
     }
     free(id);

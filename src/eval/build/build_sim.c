@@ -29,7 +29,7 @@ static const char *const mode_opts[N_MODES] = {"-O0", "-O2",
 
 /* Macros and the language standard are the candidate's; optimisation, architectures, paths and plugins are ours: the
  * emulator's build has nothing that they could mean, so they are not even called dropped. */
-static void keep_list(struct build_request *r, const json_t *flags)
+static void build_sim_keep_list(struct build_request *r, const json_t *flags)
 {
     const json_t *v;
     size_t i;
@@ -43,15 +43,16 @@ static void keep_list(struct build_request *r, const json_t *flags)
     }
 }
 
-static void keep_flags(struct build_request *r, const json_t *cflags, const json_t *cuda_flags, const json_t *ldflags)
+static void build_sim_keep_flags(struct build_request *r, const json_t *cflags, const json_t *cuda_flags,
+                                 const json_t *ldflags)
 {
     (void)ldflags;
-    keep_list(r, cflags);
-    keep_list(r, cuda_flags);
+    build_sim_keep_list(r, cflags);
+    build_sim_keep_list(r, cuda_flags);
 }
 
 /* The compiler's own include folders without /usr/local: a CUDA toolkit installed there must not mix with simt/. */
-static int system_includes(const char *cxx, struct buf *out, struct err *e)
+static int build_sim_system_includes(const char *cxx, struct buf *out, struct err *e)
 {
     char *argv[] = {(char *)cxx, "-E", "-v", "-x", "c++", "/dev/null", NULL}, *at, *line, *save;
     struct proc_spec s = {.argv = argv, .timeout_s = 20};
@@ -71,7 +72,7 @@ static int system_includes(const char *cxx, struct buf *out, struct err *e)
 }
 
 /* The folder of libsimt.so; NULL without one. */
-static char *lib_dir(struct err *e)
+static char *build_sim_lib_dir(struct err *e)
 {
     char *dir = path_lib_folder();
 
@@ -80,16 +81,16 @@ static char *lib_dir(struct err *e)
     return dir;
 }
 
-static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
+static int build_sim_find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     struct buf system;
-    char *shims, *front, *proxy, *both;
+    char *shims, *client, *proxy, *both;
 
     (void)o;
-    if (!(t->libdir = lib_dir(e)))
+    if (!(t->libdir = build_sim_lib_dir(e)))
         return -1;
     buf_init(&system, 1 << 16);
-    if (system_includes(t->compiler, &system, e) < 0)
+    if (build_sim_system_includes(t->compiler, &system, e) < 0)
         return buf_free(&system), -1;
     t->system = buf_detach(&system);
     t->extra = path_share("simt/include");
@@ -102,20 +103,20 @@ static int find(struct toolchain *t, const struct build_opts *o, struct sha256 *
     build_audit_hash(h);
     build_hash_tree(h, t->extra);
     build_hash_tree(h, shims);
-    front = path_share("litetorch/front/front.h");
+    client = path_share("litetorch/front/front.h");
     proxy = path_share("litetorch/proxy/sim.cc");
     both = path_share("litetorch/proxy/both.h");
-    build_hash_file(h, front);
+    build_hash_file(h, client);
     build_hash_file(h, proxy);
     build_hash_file(h, both);
-    free(front);
+    free(client);
     free(proxy);
     free(both);
     free(shims);
     return 0;
 }
 
-static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
+static void build_sim_mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
 {
     buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], build_torch_macros);
     build_word(out, "-I", t->lite, "");
@@ -126,38 +127,38 @@ static void mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
     buf_addf(out, "%s ", t->system);
 }
 
-static void compiler_command(struct buf *s, const struct toolchain *t, enum mode m)
+static void build_sim_compiler_command(struct buf *s, const struct toolchain *t, enum mode m)
 {
     build_quote(s, t->compiler);
-    mode_flags(s, t, m);
+    build_sim_mode_flags(s, t, m);
 }
 
 /* The prefix header, module.o and proxy.o. */
-static void precompile(struct buf *s, const struct toolchain *t, int m)
+static void build_sim_precompile(struct buf *s, const struct toolchain *t, int m)
 {
     buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h; ");
-    compiler_command(s, t, (enum mode)m);
+    build_sim_compiler_command(s, t, (enum mode)m);
     buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
-    compiler_command(s, t, (enum mode)m);
+    build_sim_compiler_command(s, t, (enum mode)m);
     build_word(s, "-fno-sanitize=all -O1 -g0 -c ", t->lite, "/litetorch/module.cc");
     buf_adds(s, "-o module.o; ");
-    compiler_command(s, t, (enum mode)m);
+    build_sim_compiler_command(s, t, (enum mode)m);
     build_word(s, "-fno-sanitize=all -O1 -g0 -I", t->lite, "/..");
     build_word(s, "-c ", t->lite, "/../proxy/sim.cc");
     buf_adds(s, "-o proxy.o; wait $p; mv prefix.tmp prefix.h.gch");
 }
 
-static enum mode kernels_mode(const struct build_opts *o)
+static enum mode build_sim_kernels_mode(const struct build_opts *o)
 {
     return o->no_check ? MODE_FAST : MODE_CHECK;
 }
 
-static int prefixes(const struct toolchain *t, const struct build_opts *o, char *ret[2], struct err *e)
+static int build_sim_prefixes(const struct toolchain *t, const struct build_opts *o, char *ret[2], struct err *e)
 {
-    const enum mode modes[2] = {MODE_HOST, kernels_mode(o)};
+    const enum mode modes[2] = {MODE_HOST, build_sim_kernels_mode(o)};
 
     for (int i = 0; i < 2; i++)
-        if (!(ret[i] = build_prefix_dir(t, mode_names[modes[i]], precompile, modes[i], e))) {
+        if (!(ret[i] = build_prefix_dir(t, mode_names[modes[i]], build_sim_precompile, modes[i], e))) {
             if (i)
                 free(ret[0]);
             return -1;
@@ -165,39 +166,39 @@ static int prefixes(const struct toolchain *t, const struct build_opts *o, char 
     return 0;
 }
 
-static int prepare(const struct toolchain *t, const struct build_opts *o, struct err *e)
+static int build_sim_prepare(const struct toolchain *t, const struct build_opts *o, struct err *e)
 {
     char *dirs[2];
 
-    if (prefixes(t, o, dirs, e) < 0)
+    if (build_sim_prefixes(t, o, dirs, e) < 0)
         return -1;
     free(dirs[0]);
     free(dirs[1]);
     return 0;
 }
 
-static void add_compile(struct buf *s, const struct toolchain *t, const struct build_request *r, const char *prefix,
-                        enum mode m, const char *source, int part)
+static void build_sim_add_compile(struct buf *s, const struct toolchain *t, const struct build_request *r,
+                                  const char *prefix, enum mode m, const char *source, int part)
 {
-    compiler_command(s, t, m);
+    build_sim_compiler_command(s, t, m);
     build_word(s, "-include ", prefix, "/prefix.h");
     buf_addf(s, "%s -c %s -o part%d.o >part%d.log 2>&1", r->flags.p, source, part, part);
 }
 
 /* Both halves at once, each with its own log, then the link: one jail for all of it. Where they can be one unit, that
  * is tried first; torch compiles them apart, so only that decides what is an error. */
-static void write_compiles(struct buf *s, const struct toolchain *t, const struct build_request *r,
-                           char *const prefix[2], enum mode kernels)
+static void build_sim_write_compiles(struct buf *s, const struct toolchain *t, const struct build_request *r,
+                                     char *const prefix[2], enum mode kernels)
 {
     if (r->joined) {
         buf_adds(s, "if ! ");
-        add_compile(s, t, r, prefix[1], kernels, "joined.cu", 1);
+        build_sim_add_compile(s, t, r, prefix[1], kernels, "joined.cu", 1);
         buf_adds(s, "; then rm -f part1.o\n");
     }
     for (int i = 0; i < 2; i++) {
         if (i == 1 && !json_array_size(r->cuda))
             break;
-        add_compile(s, t, r, prefix[i], i ? kernels : MODE_HOST, i ? "cuda.cu" : "main.cpp", i);
+        build_sim_add_compile(s, t, r, prefix[i], i ? kernels : MODE_HOST, i ? "cuda.cu" : "main.cpp", i);
         buf_addf(s, " & p%d=$!\n", i);
     }
     buf_addf(s, "wait $p0; r0=$?; r1=0; [ -z \"$p1\" ] || { wait $p1; r1=$?; }\n"
@@ -205,7 +206,7 @@ static void write_compiles(struct buf *s, const struct toolchain *t, const struc
 }
 
 /* The library: what the host calls of the runtime is linked into it; kernels stay in it unused. */
-static void write_link(struct buf *s, const struct toolchain *t, const char *prefix)
+static void build_sim_write_link(struct buf *s, const struct toolchain *t, const char *prefix)
 {
     build_quote(s, t->compiler);
     build_word(s, "-shared -o module.so part*.o ", prefix, "/module.o");
@@ -215,7 +216,7 @@ static void write_link(struct buf *s, const struct toolchain *t, const char *pre
 }
 
 /* The image: kernels and what they reach, from the same objects without what runs when a library is opened. */
-static void write_image(struct buf *s, const struct toolchain *t)
+static void build_sim_write_image(struct buf *s, const struct toolchain *t)
 {
     static const char *const sections[] = {".preinit_array", ".init_array", ".fini_array", ".ctors", ".dtors", ".init",
                                            ".fini"};
@@ -238,7 +239,7 @@ static void write_image(struct buf *s, const struct toolchain *t)
                 "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || failed $?\n");
 }
 
-static int write_joined(const struct build_job *j, struct err *e)
+static int build_sim_write_joined(const struct build_job *j, struct err *e)
 {
     struct buf joined;
     int rc;
@@ -253,15 +254,15 @@ static int write_joined(const struct build_job *j, struct err *e)
     return rc;
 }
 
-static int script(const struct build_job *j, struct build_plan *plan, struct err *e)
+static int build_sim_script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
     char *prefix[2], *shims;
 
-    if (write_joined(j, e) < 0 || prefixes(j->t, j->o, prefix, e) < 0)
+    if (build_sim_write_joined(j, e) < 0 || build_sim_prefixes(j->t, j->o, prefix, e) < 0)
         return -1;
-    write_compiles(&plan->script, j->t, j->r, prefix, kernels_mode(j->o));
-    write_link(&plan->script, j->t, prefix[0]);
-    write_image(&plan->script, j->t);
+    build_sim_write_compiles(&plan->script, j->t, j->r, prefix, build_sim_kernels_mode(j->o));
+    build_sim_write_link(&plan->script, j->t, prefix[0]);
+    build_sim_write_image(&plan->script, j->t);
     shims = path_share("litetorch");
     build_plan_ro(plan, shims); // include/ and sim/
     build_plan_ro(plan, j->t->extra);
@@ -274,7 +275,7 @@ static int script(const struct build_job *j, struct build_plan *plan, struct err
     return 0;
 }
 
-static void inspect(const struct build_job *j, const char *log, struct build_result *ret)
+static void build_sim_inspect(const struct build_job *j, const char *log, struct build_result *ret)
 {
     char *so = path_join(j->dir, "module.so"), *image = path_join(j->dir, "device.so");
 
@@ -288,6 +289,7 @@ static void inspect(const struct build_job *j, const char *log, struct build_res
 }
 
 const struct build_target build_target_sim = {
-    .name = "sim", .find = find, .keep_flags = keep_flags, .add_kernels = simt_rewrite, .prepare = prepare,
-    .script = script, .inspect = inspect,
+    .name = "sim", .find = build_sim_find, .keep_flags = build_sim_keep_flags, .add_kernels = simt_rewrite,
+    .prepare = build_sim_prepare,
+    .script = build_sim_script, .inspect = build_sim_inspect,
 };

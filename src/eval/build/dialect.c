@@ -9,19 +9,19 @@
 #include "translate/musa.h"
 #include "translate/musa_table.h"
 
-const struct profile *dialect_profile(void)
+const struct data_sheet *dialect_profile(void)
 {
-    return profile_find(getenv("MUSACODER_PROFILE"));
+    return data_sheet_find(getenv("MUSACODER_PROFILE"));
 }
 
-static bool holds(const char *s, size_t n, const char *what)
+static bool dialect_holds(const char *s, size_t n, const char *what)
 {
     return memmem(s, n, what, strlen(what)) != NULL;
 }
 
 bool dialect_is_musa(const char *program, size_t n)
 {
-    return holds(program, n, "torch_musa") || holds(program, n, "musa_sources");
+    return dialect_holds(program, n, "torch_musa") || dialect_holds(program, n, "musa_sources");
 }
 
 char *dialect_program(const char *program, size_t n)
@@ -37,43 +37,43 @@ char *dialect_program(const char *program, size_t n)
 }
 
 /* The profile that a MUSA source is for when none is named: the newest, which refuses least. */
-static void target_of(struct musa_target *t)
+static void dialect_target_of(struct musa_target *t)
 {
-    const struct profile *p = dialect_profile();
+    const struct data_sheet *p = dialect_profile();
 
     if (!p || !p->musa)
-        p = profile_find("s5000");
-    *t = (struct musa_target){.name = p->card, .arch = (int)profile_get(p, FACT_ARCH, 310),
-                              .shared_bytes = profile_get(p, FACT_SHARED_BLOCK, 0),
-                              .const_bytes = profile_get(p, FACT_CONSTANT, 0),
-                              .cooperative = profile_get(p, FACT_COOPERATIVE, 0) == 1};
+        p = data_sheet_find("s5000");
+    *t = (struct musa_target){.name = p->card, .arch = (int)data_sheet_get(p, FACT_ARCH, 310),
+                              .shared_bytes = data_sheet_get(p, FACT_SHARED_BLOCK, 0),
+                              .const_bytes = data_sheet_get(p, FACT_CONSTANT, 0),
+                              .cooperative = data_sheet_get(p, FACT_COOPERATIVE, 0) == 1};
 }
 
 /* A source that asks which compiler reads it may name both dialects. */
-static bool portable(const char *s, size_t n)
+static bool dialect_portable(const char *s, size_t n)
 {
-    return holds(s, n, "__MUSACC__") || holds(s, n, "__CUDACC__") || holds(s, n, "__NVCC__");
+    return dialect_holds(s, n, "__MUSACC__") || dialect_holds(s, n, "__CUDACC__") || dialect_holds(s, n, "__NVCC__");
 }
 
-static void error_at(struct buf *out, uint32_t line, const char *name, const char *what)
+static void dialect_error_at(struct buf *out, uint32_t line, const char *name, const char *what)
 {
     buf_addf(out, "#line %u \"%s\"\n#error %s\n", line, name, what);
 }
 
 /* Names of CUDA's in the source: on MUSA nothing declares them. */
-static void foreign_names(const struct musa_result *r, const char *name, struct buf *out)
+static void dialect_foreign_names(const struct musa_result *r, const char *name, struct buf *out)
 {
     char text[300];
 
     for (size_t i = 0; i < r->n_uses; i++) {
         const struct musa_use *u = &r->uses[i];
         snprintf(text, sizeof text, "'%s' is a name of CUDA; MUSA's is '%s'", u->from, u->to);
-        error_at(out, u->line, name, text);
+        dialect_error_at(out, u->line, name, text);
     }
 }
 
 /* Devices that lack something refuse it whoever wrote the source; names of CUDA's libraries are foreign names. */
-static bool is_limit(const char *rule)
+static bool dialect_is_limit(const char *rule)
 {
     static const char *const rules[] = {"ptx", "atomic-64", "shared-memory", "constant-memory", "cooperative",
                                         "texture"};
@@ -90,23 +90,23 @@ void dialect_preface(const char *source, size_t n, const char *name, struct buf 
     struct musa_options o = {.to = TO_MUSA, .lang = MUSA_CXX, .target = &t};
     struct musa_result r;
 
-    target_of(&t);
+    dialect_target_of(&t);
     buf_addf(out, "#define LT_MUSA_ARCH %d\n#include \"litetorch/musa.h\"\n", t.arch);
     if (musa_translate(source, n, &o, &r, NULL) == 0) {
-        if (!portable(source, n))
-            foreign_names(&r, name, out);
+        if (!dialect_portable(source, n))
+            dialect_foreign_names(&r, name, out);
         for (size_t i = 0; i < r.n_notes; i++)
-            if (r.notes[i].kind == MUSA_REFUSED && is_limit(r.notes[i].rule))
-                error_at(out, r.notes[i].line, name, r.notes[i].text);
+            if (r.notes[i].kind == MUSA_REFUSED && dialect_is_limit(r.notes[i].rule))
+                dialect_error_at(out, r.notes[i].line, name, r.notes[i].text);
             else if (!strcmp(r.notes[i].rule, "ptx")) /* the translator has other code for it, mcc has not */
-                error_at(out, r.notes[i].line, name, "inline PTX: no MUSA compiler reads it");
+                dialect_error_at(out, r.notes[i].line, name, "inline PTX: no MUSA compiler reads it");
             else if (!strcmp(r.notes[i].rule, "plain"))
-                error_at(out, r.notes[i].line, name, "a function of CUDA's toolkit that MUSA has not");
+                dialect_error_at(out, r.notes[i].line, name, "a function of CUDA's toolkit that MUSA has not");
     }
     musa_result_free(&r);
 }
 
-static bool uses_half(const json_t *sources)
+static bool dialect_uses_half(const json_t *sources)
 {
     const json_t *v;
     size_t i;
@@ -118,7 +118,7 @@ static bool uses_half(const json_t *sources)
 }
 
 /* mcc's spelling as nvcc's, where there is one. */
-static json_t *translated(const json_t *flags)
+static json_t *dialect_translated(const json_t *flags)
 {
     json_t *all = json_array();
     const struct musa_row *row;
@@ -142,8 +142,9 @@ json_t *dialect_flags(const json_t *request, const json_t *flags)
 
     if (strcmp(json_str(request, "dialect", "cuda"), "musa"))
         return NULL;
-    all = translated(flags);
-    for (size_t i = 0; uses_half(json_object_get(request, "cuda_sources")) && i < sizeof undo / sizeof *undo; i++)
+    all = dialect_translated(flags);
+    for (size_t i = 0; dialect_uses_half(json_object_get(request, "cuda_sources")) &&
+         i < sizeof undo / sizeof *undo; i++)
         json_array_append_new(all, json_string(undo[i]));
     return all;
 }

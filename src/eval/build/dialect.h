@@ -15,10 +15,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "device/profile.h"
+#include "device/data_sheet.h"
 
 /* $MUSACODER_PROFILE (set by --profile), or NULL. An unknown name is NULL too: the command has refused it. */
-const struct profile *dialect_profile(void);
+const struct data_sheet *dialect_profile(void);
 
 /* Does the program build for MUSA? It imports torch_musa, or names musa_sources. */
 bool dialect_is_musa(const char *program, size_t n);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
 
-static void index_text(const struct tensor *t, int64_t flat, char *out, size_t n)
+static void compare_index_text(const struct tensor *t, int64_t flat, char *out, size_t n)
 {
     int64_t idx[TENSOR_MAX_DIMS], rest = flat;
     size_t k = (size_t)snprintf(out, n, "[");
@@ -35,7 +35,7 @@ struct marks {
 };
 
 /* Wrong exactly inside the range of groups? A group is wrong if most of it is. */
-static void group_marks(void *ctx, int64_t inner, int64_t n_groups, struct compare_groups *ret)
+static void compare_group_marks(void *ctx, int64_t inner, int64_t n_groups, struct compare_groups *ret)
 {
     const struct marks *m = ctx;
     struct compare_groups g = {.n = n_groups, .first = -1, .last = -1};
@@ -64,7 +64,7 @@ static void group_marks(void *ctx, int64_t inner, int64_t n_groups, struct compa
     *ret = g;
 }
 
-static struct compare_groups group_by(const struct compare_source *s, int64_t inner, int64_t n_groups)
+static struct compare_groups compare_group_by(const struct compare_source *s, int64_t inner, int64_t n_groups)
 {
     struct compare_groups g = {.n = n_groups, .first = -1, .last = -1};
 
@@ -72,7 +72,7 @@ static struct compare_groups group_by(const struct compare_source *s, int64_t in
     return g;
 }
 
-static bool group_text(const struct compare_groups *g, const char *what, char *out, size_t n)
+static bool compare_group_text(const struct compare_groups *g, const char *what, char *out, size_t n)
 {
     long long first = g->first, last = g->last, bad = g->n_bad, all = g->n;
 
@@ -98,7 +98,7 @@ static bool group_text(const struct compare_groups *g, const char *what, char *o
 }
 
 /* All elements from some flat index on: a grid that is too small, or a tail that is not handled. */
-static bool flat_text(const struct compare_source *m, char *out, size_t n)
+static bool compare_flat_text(const struct compare_source *m, char *out, size_t n)
 {
     int64_t span = m->last - m->first + 1;
     const char *block = "";
@@ -120,13 +120,13 @@ static bool flat_text(const struct compare_source *m, char *out, size_t n)
     return true;
 }
 
-static bool periodic_text(const struct compare_source *m, char *out, size_t n)
+static bool compare_periodic_text(const struct compare_source *m, char *out, size_t n)
 {
     static const int periods[] = {2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
     struct compare_groups g;
 
     for (size_t i = 0; i < sizeof periods / sizeof *periods && periods[i] * 2 <= m->n; i++) {
-        g = group_by(m, 1, periods[i]);
+        g = compare_group_by(m, 1, periods[i]);
         if (g.n_bad == 1 && g.stray == 0) {
             snprintf(out, n, "every %dth element, starting at %lld", periods[i], (long long)g.first);
             return true;
@@ -150,18 +150,18 @@ void compare_pattern_of(const struct compare_source *m, const int64_t *shape, in
     if (ndim >= 2) {
         int64_t cols = shape[ndim - 1], rows = m->n / cols;
 
-        g = group_by(m, cols, rows);
-        if (group_text(&g, "row", out, n))
+        g = compare_group_by(m, cols, rows);
+        if (compare_group_text(&g, "row", out, n))
             return;
-        g = group_by(m, 1, cols);
-        if (group_text(&g, "column", out, n))
+        g = compare_group_by(m, 1, cols);
+        if (compare_group_text(&g, "column", out, n))
             return;
         inner = cols;
         for (int d = ndim - 2; d >= 0; inner *= shape[d], d--) {
             char what[32];
 
             snprintf(what, sizeof what, "index of dim %d", d);
-            g = group_by(m, inner, shape[d]);
+            g = compare_group_by(m, inner, shape[d]);
             if (ndim > 2 && g.n_bad && g.n_bad < g.n && g.stray == 0 && g.last - g.first + 1 == g.n_bad) {
                 snprintf(out, n, "indices %lld to %lld of dim %d (size %lld)", (long long)g.first, (long long)g.last, d,
                          (long long)g.n);
@@ -169,7 +169,7 @@ void compare_pattern_of(const struct compare_source *m, const int64_t *shape, in
             }
         }
     }
-    if (flat_text(m, out, n) || periodic_text(m, out, n))
+    if (compare_flat_text(m, out, n) || compare_periodic_text(m, out, n))
         return;
     if (m->n_bad * 10 >= m->n * 9)
         snprintf(out, n, "nearly all elements");
@@ -178,7 +178,7 @@ void compare_pattern_of(const struct compare_source *m, const int64_t *shape, in
 void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *out, size_t n)
 {
     struct marks marks = {.bad = bad, .n = 1};
-    struct compare_source s = {.first = -1, .last = -1, .group = group_marks, .ctx = &marks};
+    struct compare_source s = {.first = -1, .last = -1, .group = compare_group_marks, .ctx = &marks};
 
     for (int d = 0; d < ndim; d++)
         marks.n *= shape[d];
@@ -194,15 +194,15 @@ void compare_pattern(const uint8_t *bad, const int64_t *shape, int ndim, char *o
 
 /* ---- values ---- */
 
-static bool same_special(double expected, double got)
+static bool compare_same_special(double expected, double got)
 {
     return (isnan(expected) && isnan(got)) || (isinf(expected) && expected == got);
 }
 
-static bool element_ok(double expected, double got, const struct tolerance *tol)
+static bool compare_element_ok(double expected, double got, const struct tolerance *tol)
 {
     if (!isfinite(expected) || !isfinite(got))
-        return tol->allclose ? expected == got : same_special(expected, got);
+        return tol->allclose ? expected == got : compare_same_special(expected, got);
     return fabs(got - expected) <= tol->abs + tol->rel * fabs(tol->allclose ? got : expected);
 }
 
@@ -210,7 +210,8 @@ static bool element_ok(double expected, double got, const struct tolerance *tol)
 
 /* An index among equal values: the oracle's type's least number and as much as there are places stand there. Any one of
  * these is right; where there is no number of places, any number. */
-static bool any_is_right(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got, int64_t i)
+static bool compare_any_is_right(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
+                                 int64_t i)
 {
     int64_t least = oracle->dtype == DT_I64 ? INT64_MIN : INT32_MIN, places, g;
 
@@ -226,19 +227,19 @@ static bool any_is_right(const struct tensor *eager, const struct tensor *oracle
 #define ANY_VALUE 0x1.5a5a5a5a5a5a5p+1001 /* as in runner/reference.py */
 
 /* An element that a step throws anywhere: floor and the like of what rounding moves across it. */
-static bool is_thrown(const struct tensor *oracle, int64_t i)
+static bool compare_is_thrown(const struct tensor *oracle, int64_t i)
 {
     return oracle->dtype == DT_F64 && tensor_at(oracle, i) == ANY_VALUE;
 }
 
 /* Right where the oracle says so or, for integers, where the reference itself says otherwise and agrees with us. */
-static bool accept(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got, int64_t i,
-                   const struct tolerance *tol)
+static bool compare_accept(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got, int64_t i,
+                           const struct tolerance *tol)
 {
     if (!dt_is_float(eager->dtype))
         return tensor_int_at(got, i) == tensor_int_at(eager, i) ||
                (oracle->dtype == eager->dtype && tensor_int_at(got, i) == tensor_int_at(oracle, i));
-    return element_ok(tensor_at(oracle, i), tensor_at(got, i), tol);
+    return compare_element_ok(tensor_at(oracle, i), tensor_at(got, i), tol);
 }
 
 void compare_relation_text(const struct comparison *c, bool constant, bool scaled, bool shifted, char *out, size_t n)
@@ -259,8 +260,8 @@ void compare_relation_text(const struct comparison *c, bool constant, bool scale
 }
 
 /* What the wrong values have in common with the first of them. */
-static void relation(const struct comparison *c, const struct tensor *oracle, const struct tensor *got,
-                     const uint8_t *bad, char *out, size_t n)
+static void compare_relation(const struct comparison *c, const struct tensor *oracle, const struct tensor *got,
+                             const uint8_t *bad, char *out, size_t n)
 {
     double first = c->first_expected, value = c->first_got, scale = first != 0 ? value / first : NAN;
     double shift = value - first, o, g;
@@ -279,7 +280,7 @@ static void relation(const struct comparison *c, const struct tensor *oracle, co
     compare_relation_text(c, constant, scaled, shifted, out, n);
 }
 
-static void note_bad(struct comparison *c, int64_t i, double expected, double value, double *worst)
+static void compare_note_bad(struct comparison *c, int64_t i, double expected, double value, double *worst)
 {
     double diff = fabs(value - expected);
 
@@ -304,18 +305,19 @@ int compare_real_shape(const int64_t *shape, int ndim, enum dtype dtype, int64_t
 void compare_describe(struct comparison *c, const struct tensor *t, const char *where, const char *what)
 {
     snprintf(c->pattern, sizeof c->pattern, "%.78s%s%.78s", where, *where && *what ? "; " : "", what);
-    index_text(t, c->first, c->first_at, sizeof c->first_at);
-    index_text(t, c->worst, c->worst_at, sizeof c->worst_at);
+    compare_index_text(t, c->first, c->first_at, sizeof c->first_at);
+    compare_index_text(t, c->worst, c->worst_at, sizeof c->worst_at);
 }
 
-static void describe(struct comparison *c, const struct tensor *oracle, const struct tensor *got, const uint8_t *bad)
+static void compare_do_describe(struct comparison *c, const struct tensor *oracle, const struct tensor *got,
+                                const uint8_t *bad)
 {
     int64_t shape[TENSOR_MAX_DIMS + 1];
     char what[80], where[80];
     int nd = compare_real_shape(got->shape, got->ndim, got->dtype, shape);
 
     compare_pattern(bad, shape, nd, where, sizeof where);
-    relation(c, oracle, got, bad, what, sizeof what);
+    compare_relation(c, oracle, got, bad, what, sizeof what);
     compare_describe(c, got, where, what);
 }
 
@@ -326,21 +328,21 @@ static void compare_values(const struct tensor *eager, const struct tensor *orac
     double worst = -1, o, g, diff;
 
     for (int64_t i = 0; i < got->n; i++) {
-        if (any_is_right(eager, oracle, got, i) || is_thrown(oracle, i))
+        if (compare_any_is_right(eager, oracle, got, i) || compare_is_thrown(oracle, i))
             continue;
         o = tensor_at(oracle, i), g = tensor_at(got, i), diff = fabs(g - o);
         if (isfinite(diff) && diff > c->max_abs)
             c->max_abs = diff;
         if (isfinite(diff) && o != 0 && diff / fabs(o) > c->max_rel)
             c->max_rel = diff / fabs(o);
-        if (accept(eager, oracle, got, i, tol))
+        if (compare_accept(eager, oracle, got, i, tol))
             continue;
         bad[i] = 1;
-        note_bad(c, i, o, g, &worst);
+        compare_note_bad(c, i, o, g, &worst);
     }
     if (c->n_bad) {
         c->kind = CMP_VALUES;
-        describe(c, oracle, got, bad);
+        compare_do_describe(c, oracle, got, bad);
     }
     free(bad);
 }
@@ -363,14 +365,15 @@ bool compare_kinds(const struct tensor *eager, const struct tensor *got, struct 
     return c.kind == CMP_SAME;
 }
 
-static double error_of(double expected, double got)
+static double compare_error_of(double expected, double got)
 {
     double err = fabs(got - expected);
 
     return isfinite(err) ? err : INFINITY;
 }
 
-static void add_wrong(struct comparison *all, const struct tensor *whole, int64_t from, const struct comparison *tile)
+static void compare_add_wrong(struct comparison *all, const struct tensor *whole, int64_t from,
+                              const struct comparison *tile)
 {
     bool only = all->n_bad == 0;
 
@@ -378,17 +381,18 @@ static void add_wrong(struct comparison *all, const struct tensor *whole, int64_
         *all = (struct comparison){.kind = CMP_VALUES, .n = all->n, .max_abs = all->max_abs, .max_rel = all->max_rel,
                                    .first = from + tile->first, .worst = -1, .first_expected = tile->first_expected,
                                    .first_got = tile->first_got};
-        index_text(whole, all->first, all->first_at, sizeof all->first_at);
+        compare_index_text(whole, all->first, all->first_at, sizeof all->first_at);
     }
     snprintf(all->pattern, sizeof all->pattern, "%s", only ? tile->pattern : "");
     all->n_bad += tile->n_bad;
     all->n_nan += tile->n_nan;
     if (all->worst >= 0 &&
-        error_of(all->worst_expected, all->worst_got) >= error_of(tile->worst_expected, tile->worst_got))
+        compare_error_of(all->worst_expected, all->worst_got) >= compare_error_of(tile->worst_expected,
+                                                                                  tile->worst_got))
         return;
     all->worst = from + tile->worst;
     all->worst_expected = tile->worst_expected, all->worst_got = tile->worst_got;
-    index_text(whole, all->worst, all->worst_at, sizeof all->worst_at);
+    compare_index_text(whole, all->worst, all->worst_at, sizeof all->worst_at);
 }
 
 void compare_add_tile(struct comparison *all, const struct tensor *whole, int64_t from, const struct comparison *tile)
@@ -397,10 +401,10 @@ void compare_add_tile(struct comparison *all, const struct tensor *whole, int64_
     all->max_abs = fmax(all->max_abs, tile->max_abs);
     all->max_rel = fmax(all->max_rel, tile->max_rel);
     if (tile->n_bad)
-        add_wrong(all, whole, from, tile);
+        compare_add_wrong(all, whole, from, tile);
 }
 
-static bool same_number(const json_t *want, const json_t *got)
+static bool compare_same_number(const json_t *want, const json_t *got)
 {
     double a = json_number_value(want), b = json_number_value(got);
 
@@ -413,7 +417,7 @@ bool compare_number(const json_t *want, const json_t *got, struct comparison *re
 {
     double a = json_is_number(want) ? json_number_value(want) : NAN;
     double b = json_is_number(got) ? json_number_value(got) : NAN;
-    bool ok = same_number(want, got);
+    bool ok = compare_same_number(want, got);
 
     *ret = (struct comparison){.kind = ok ? CMP_SAME : CMP_VALUES, .n = 1, .n_bad = !ok, .first_expected = a,
                                .first_got = b, .worst_expected = a, .worst_got = b};

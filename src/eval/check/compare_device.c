@@ -6,7 +6,7 @@
 #include "eval/check/compare_parts.h"
 
 /* Shape and dtype of a view, for texts; no data. */
-static struct tensor tensor_of(const struct device_view *v)
+static struct tensor compare_device_tensor_of(const struct device_view *v)
 {
     struct tensor t = {.dtype = v->dtype, .ndim = v->ndim, .n = device_view_numel(v) * dt_components(v->dtype)};
 
@@ -19,7 +19,7 @@ struct grouping {
     bool failed;
 };
 
-static void group(void *ctx, int64_t inner, int64_t n_groups, struct compare_groups *ret)
+static void compare_device_group(void *ctx, int64_t inner, int64_t n_groups, struct compare_groups *ret)
 {
     struct grouping *x = ctx;
     struct device_groups g;
@@ -32,9 +32,9 @@ static void group(void *ctx, int64_t inner, int64_t n_groups, struct compare_gro
 }
 
 /* What the marks say about the wrong elements. A device that fails here costs the diagnosis, not the verdict. */
-static void diagnose(struct grouping *x, const struct tensor *got, struct comparison *c)
+static void compare_device_diagnose(struct grouping *x, const struct tensor *got, struct comparison *c)
 {
-    struct compare_source s = {c->n, c->n_bad, x->marks.diff.first, x->marks.diff.last, group, x};
+    struct compare_source s = {c->n, c->n_bad, x->marks.diff.first, x->marks.diff.last, compare_device_group, x};
     int64_t shape[TENSOR_MAX_DIMS + 1];
     char what[80], where[80];
     int nd = compare_real_shape(got->shape, got->ndim, got->dtype, shape);
@@ -48,7 +48,7 @@ int device_compare(struct device *d, const struct device_view *eager, const stru
                    const struct device_view *got, const struct tolerance *tol, struct comparison *ret, struct err *e)
 {
     struct device_tolerance t = {tol->abs, tol->rel, tol->allclose};
-    struct tensor want = tensor_of(eager), have = tensor_of(got);
+    struct tensor want = compare_device_tensor_of(eager), have = compare_device_tensor_of(got);
     struct grouping x = {.failed = false};
     struct device_diff diff;
     struct comparison c;
@@ -67,7 +67,7 @@ int device_compare(struct device *d, const struct device_view *eager, const stru
     if (diff.n_bad) {
         c.kind = CMP_VALUES;
         if (device_mark(d, eager, oracle, got, &t, &diff, &x.marks, NULL) == 0) {
-            diagnose(&x, &have, &c);
+            compare_device_diagnose(&x, &have, &c);
             device_marks_free(&x.marks);
         } else {
             compare_describe(&c, &have, "", "");

@@ -3,22 +3,22 @@
 
 #include <string.h>
 
-static struct tolerance strict(enum dtype out, enum dtype low, const struct noise *n,
-                               const struct own_tolerance *own)
+static struct tolerance protocol_strict(enum dtype out, enum dtype low, const struct noise *n,
+                                        const struct own_tolerance *own)
 {
     return own && dt_is_float(out) ? tolerance_own(own->abs, own->rel, n) : tolerance_strict(out, low, n);
 }
 
-static struct tolerance kernelbench(enum dtype out, enum dtype low, const struct noise *n,
-                                    const struct own_tolerance *own)
+static struct tolerance protocol_kernelbench(enum dtype out, enum dtype low, const struct noise *n,
+                                             const struct own_tolerance *own)
 {
     (void)out, (void)n, (void)own;
     return tolerance_kernelbench(low);
 }
 
 static const struct protocol protocols[] = {
-    {.name = "strict", .lays_params = true, .sidecar = true, .stops_early = true, .tolerance = strict},
-    {.name = "kernelbench", .published = true, .tolerance = kernelbench},
+    {.name = "strict", .binds_params = true, .sidecar = true, .stops_early = true, .tolerance = protocol_strict},
+    {.name = "kernelbench", .published = true, .tolerance = protocol_kernelbench},
 };
 
 const struct protocol *protocol_find(const char *name)

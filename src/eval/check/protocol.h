@@ -10,7 +10,7 @@ struct own_tolerance { /* of a sidecar, for floating outputs */
 
 struct protocol {
     const char *name;
-    bool lays_params; /* the judge draws parameters and lays them; else both models draw them from one seed */
+    bool binds_params; /* the judge draws parameters and lays them; else both models draw them from one seed */
     bool sidecar;     /* a sidecar's regimes, variants and tolerances hold */
     bool stops_early; /* the trials end where no other draw changes the verdict; slow programs get fewer */
     bool published;   /* as KernelBench runs: torch's own TF32 defaults, its number of timed calls */

@@ -89,7 +89,7 @@ double tensor_at(const struct tensor *t, int64_t i)
 }
 
 /* Rounded once: by way of float it could be twice. */
-static uint16_t half_bits(double v)
+static uint16_t tensor_half_bits(double v)
 {
     uint16_t sign = signbit(v) ? 0x8000 : 0;
     double a = fabs(v), m;
@@ -106,7 +106,7 @@ static uint16_t half_bits(double v)
     return (uint16_t)(sign | (uint16_t)(((e + 15) << 10) + (int)m - 1024));
 }
 
-static int64_t int_value(enum dtype d, double v)
+static int64_t tensor_int_value(enum dtype d, double v)
 {
     static const double low[] = {0, 0, -0x1p7, -0x1p15, -0x1p31, -0x1p63},
         high[] = {1, 255, 0x1p7, 0x1p15, 0x1p31, 0x1p63};
@@ -130,13 +130,13 @@ void tensor_put(enum dtype dtype, uint8_t *data, int64_t i, double v)
     int64_t w;
 
     switch (dtype) {
-    case DT_F16: h = half_bits(v), memcpy(p, &h, 2); break;
+    case DT_F16: h = tensor_half_bits(v), memcpy(p, &h, 2); break;
     case DT_BF16: h = isnan(v) ? 0x7fc0 : bf16_from_f32((float)v), memcpy(p, &h, 2); break;
     case DT_C64:
     case DT_F32: memcpy(p, &f, 4); break;
     case DT_C128:
     case DT_F64: memcpy(p, &v, 8); break;
-    default: w = int_value(dtype, v), memcpy(p, &w, dt_size(dtype)); break; /* little endian */
+    default: w = tensor_int_value(dtype, v), memcpy(p, &w, dt_size(dtype)); break; /* little endian */
     }
 }
 
@@ -150,28 +150,29 @@ void tensor_shape_text(const struct tensor *t, char *out, size_t n)
         snprintf(out + k, n - k, t->ndim == 1 ? ",)" : ")");
 }
 
-struct walk {
+struct tensor_walk {
     int (*f)(const json_t *, const char *, void *, struct err *);
     void *ctx;
     char path[256];
     int depth;
 };
 
-static int walk(struct walk *w, const json_t *node, struct err *e);
+static int tensor_walk(struct tensor_walk *w, const json_t *node, struct err *e);
 
-static int step(struct walk *w, const json_t *node, struct err *e, const char *fmt, size_t i, const char *key)
+static int tensor_step(struct tensor_walk *w, const json_t *node, struct err *e, const char *fmt, size_t i,
+                       const char *key)
 {
     size_t keep = strlen(w->path);
     int rc;
 
     snprintf(w->path + keep, sizeof w->path - keep, fmt, key ? key : "", i);
-    rc = ++w->depth > 32 ? err_set(e, ERR_INPUT, "a value nested deeper than 32 levels") : walk(w, node, e);
+    rc = ++w->depth > 32 ? err_set(e, ERR_INPUT, "a value nested deeper than 32 levels") : tensor_walk(w, node, e);
     w->depth--;
     w->path[keep] = 0;
     return rc;
 }
 
-static int walk(struct walk *w, const json_t *node, struct err *e)
+static int tensor_walk(struct tensor_walk *w, const json_t *node, struct err *e)
 {
     const char *t = json_str(node, "t", "");
     const json_t *v = json_object_get(node, "v"), *item, *key;
@@ -182,10 +183,10 @@ static int walk(struct walk *w, const json_t *node, struct err *e)
         return w->f(node, w->path, w->ctx, e);
     json_array_foreach(v, i, item) {
         key = dict ? json_array_get(item, 0) : NULL;
-        if (dict && step(w, json_array_get(item, 1), e, "['%.40s']", 0,
-                         json_is_string(key) ? json_string_value(key) : "?") < 0)
+        if (dict && tensor_step(w, json_array_get(item, 1), e, "['%.40s']", 0,
+                                json_is_string(key) ? json_string_value(key) : "?") < 0)
             return -1;
-        if (!dict && step(w, item, e, "%s[%zu]", i, NULL) < 0)
+        if (!dict && tensor_step(w, item, e, "%s[%zu]", i, NULL) < 0)
             return -1;
     }
     return 0;
@@ -194,9 +195,9 @@ static int walk(struct walk *w, const json_t *node, struct err *e)
 int tree_each(const json_t *tree, int (*f)(const json_t *, const char *, void *, struct err *), void *ctx,
               struct err *e)
 {
-    struct walk w = {.f = f, .ctx = ctx};
+    struct tensor_walk w = {.f = f, .ctx = ctx};
 
-    return walk(&w, tree, e);
+    return tensor_walk(&w, tree, e);
 }
 
 json_t *tree_map(const json_t *tree, json_t *(*f)(const json_t *tensor, void *ctx), void *ctx)

@@ -14,7 +14,7 @@ struct precision {
     double k1, k2; /* k2 0: single or double precision, grows with the fan-in */
 };
 
-static const struct precision *precision_of(enum dtype d)
+static const struct precision *tolerance_precision_of(enum dtype d)
 {
     static const struct precision f16 = {0x1p-11, 0x1p-9, 0x1p-24, 4, 8}, bf16 = {0x1p-8, 0x1p-6, 0x1p-126, 4, 2},
                                   f32 = {0x1p-24, 2e-5, 0x1p-126, 32, 0}, f64 = {0x1p-53, 1e-12, 0x1p-1022, 32, 0};
@@ -28,30 +28,31 @@ static const struct precision *precision_of(enum dtype d)
     }
 }
 
-static double rel_of(const struct precision *p, double fan_in)
+static double tolerance_rel_of(const struct precision *p, double fan_in)
 {
     return p->k2 > 0 ? p->rel : fmax(p->rel, 2 * p->u * sqrt(fmin(fan_in, SUM_MAX)));
 }
 
 /* Can a right answer and zeros be told apart? */
-static bool decides(const struct tolerance *t, double max_abs)
+static bool tolerance_decides(const struct tolerance *t, double max_abs)
 {
     return t->usable && max_abs > t->abs + t->rel * max_abs;
 }
 
 /* Tolerance of a task whose outputs are floating numbers. */
-static struct tolerance floating(const struct precision *p, const struct precision *low, const struct noise *n)
+static struct tolerance tolerance_floating(const struct precision *p, const struct precision *low,
+                                           const struct noise *n)
 {
     double m = fmax(n->fan_in, 1), k2 = low->k2 > 0 ? low->k2 : fmax(32, 4 * sqrt(fmin(m, FAN_IN_MAX)));
     double wide = fmax(low->k1 * n->n1, k2 * n->n2), cap = n->max_abs * fmax(0x1p-8, 16 * low->u);
-    struct tolerance t = {.rel = rel_of(p, m), .abs = wide, .usable = n->n1 >= 0 && n->n2 >= 0};
+    struct tolerance t = {.rel = tolerance_rel_of(p, m), .abs = wide, .usable = n->n1 >= 0 && n->n2 >= 0};
 
     if (n->max_abs > 0) {
         t.usable = t.usable && fmax(n->n1, n->n2) <= cap / 2 && wide <= 16 * cap && p->tiny <= cap;
         t.abs = fmin(wide, cap);
     }
     t.abs = fmax(t.abs, p->tiny);
-    t.decides = decides(&t, n->max_abs);
+    t.decides = tolerance_decides(&t, n->max_abs);
     return t;
 }
 
@@ -59,14 +60,14 @@ struct tolerance tolerance_strict(enum dtype out, enum dtype low, const struct n
 {
     if (!dt_is_float(out))
         return (struct tolerance){.usable = true, .decides = n->max_abs > 0};
-    return floating(precision_of(out), precision_of(low), n);
+    return tolerance_floating(tolerance_precision_of(out), tolerance_precision_of(low), n);
 }
 
 struct tolerance tolerance_own(double abs, double rel, const struct noise *n)
 {
     struct tolerance t = {.abs = abs, .rel = rel, .usable = true};
 
-    t.decides = decides(&t, n->max_abs);
+    t.decides = tolerance_decides(&t, n->max_abs);
     return t;
 }
 

@@ -26,8 +26,8 @@ double baseline_compile_s = 180;
 
 /* One request that must be answered "ok". -1: refused or broken (then *ret_fault is not FRAME_OK). r: what rides
  * along. */
-static int ask_for(struct baseline *b, json_t *req, struct rpc r, double timeout_s, struct frame *ret,
-                   enum frame_fault *ret_fault, struct err *e)
+static int baseline_ask_for(struct baseline *b, json_t *req, struct rpc r, double timeout_s, struct frame *ret,
+                            enum frame_fault *ret_fault, struct err *e)
 {
     struct frame f;
 
@@ -49,28 +49,29 @@ static int ask_for(struct baseline *b, json_t *req, struct rpc r, double timeout
     return 0;
 }
 
-static int ask(struct baseline *b, const char *op, double timeout_s, struct frame *ret, enum frame_fault *ret_fault,
-               struct err *e)
+static int baseline_ask(struct baseline *b, const char *op, double timeout_s, struct frame *ret,
+                        enum frame_fault *ret_fault, struct err *e)
 {
-    return ask_for(b, json_pack("{s:s}", "op", op), (struct rpc){.blob = NULL}, timeout_s, ret, ret_fault, e);
+    return baseline_ask_for(b, json_pack("{s:s}", "op", op), (struct rpc){.blob = NULL}, timeout_s, ret, ret_fault, e);
 }
 
 /* A request (taken) that reads the section s, whose bytes ride along. */
-static int ask_bytes(struct baseline *b, json_t *req, const struct section *s, struct frame *ret, struct err *e)
+static int baseline_ask_bytes(struct baseline *b, json_t *req, const struct section *s, struct frame *ret,
+                              struct err *e)
 {
-    return ask_for(b, req, (struct rpc){.blob = s->bytes, .n_blob = s->n}, START_S, ret, NULL, e);
+    return baseline_ask_for(b, req, (struct rpc){.blob = s->bytes, .n_blob = s->n}, START_S, ret, NULL, e);
 }
 
-static int load(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
+static int baseline_load(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:s,s:O,s:I,s:s,s:s,s:b,s:s?}", "op", "load", "source", j->task->code, "init",
                             j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "device",
                             p->device, "tf32", p->tf32, "dtype", j->ref->dtype);
 
-    return ask_bytes(b, req, &j->ref->init, NULL, e);
+    return baseline_ask_bytes(b, req, &j->ref->init, NULL, e);
 }
 
-static int params(struct baseline *b, struct job *j, struct err *e)
+static int baseline_params(struct baseline *b, struct job *j, struct err *e)
 {
     const json_t *list = json_object_get(j->ref->state_values.tree, "v"), *row;
     json_t *rows = json_array();
@@ -79,7 +80,8 @@ static int params(struct baseline *b, struct job *j, struct err *e)
     json_array_foreach(j->ref->state, i, row)
         json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(row, "name", ""), "value",
                                               json_array_get(list, i)));
-    return ask_bytes(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &j->ref->state_values, NULL, e);
+    return baseline_ask_bytes(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &j->ref->state_values,
+                              NULL, e);
 }
 
 /* Draws as the task's authors made them, or the regime that is most like torch.rand. */
@@ -95,40 +97,42 @@ const struct ref_draw *baseline_base(const struct reference *r)
 }
 
 /* A streamed task's inputs: the area itself, in which a draw lies. */
-static int show_area(struct baseline *b, struct reference *r, const struct ref_draw *base, struct frame *ret,
-                     struct err *e)
+static int baseline_show_area(struct baseline *b, struct reference *r, const struct ref_draw *base, struct frame *ret,
+                              struct err *e)
 {
     struct streamed *s = r->streamed;
     int fd = -1, rc;
 
-    if (streamed_lay(s, base, false, e) < 0)
+    if (streamed_bind(s, base, false, e) < 0)
         return -1;
-    desk_lock(s->desk);
+    device_context_lock(s->device_context);
     rc = device_export(&s->area, &fd, e);
-    desk_unlock(s->desk);
+    device_context_unlock(s->device_context);
     if (rc < 0)
         return -1;
     b->area_of = s->number;
-    rc = ask_for(b, json_pack("{s:s,s:o,s:O,s:O,s:s}", "op", "inputs", "area", desk_spec(&s->area), "inputs",
-                              json_object_get(s->inputs, "tree"), "kinds", json_object_get(s->inputs, "kinds"),
-                              "regime", base->regime), (struct rpc){.fds = &fd, .n_fds = 1}, START_S, ret, NULL, e);
+    rc = baseline_ask_for(b, json_pack("{s:s,s:o,s:O,s:O,s:s}", "op", "inputs", "area", device_context_spec(&s->area),
+                                       "inputs", json_object_get(s->inputs, "tree"), "kinds",
+                                       json_object_get(s->inputs, "kinds"),
+                                       "regime", base->regime), (struct rpc){.fds = &fd, .n_fds = 1}, START_S, ret,
+                                       NULL, e);
     close(fd);
     return rc;
 }
 
-static int put_draw(struct baseline *b, const struct ref_draw *base, struct frame *ret, struct err *e)
+static int baseline_put_draw(struct baseline *b, const struct ref_draw *base, struct frame *ret, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:O}", "op", "put", "inputs", base->inputs.tree);
 
-    return ask_bytes(b, req, &base->inputs, ret, e);
+    return baseline_ask_bytes(b, req, &base->inputs, ret, e);
 }
 
-static int put(struct baseline *b, struct reference *r, struct err *e)
+static int baseline_put(struct baseline *b, struct reference *r, struct err *e)
 {
     const struct ref_draw *base = baseline_base(r);
     struct frame f;
 
-    if (r->streamed ? show_area(b, r, base, &f, e) < 0 : put_draw(b, base, &f, e) < 0)
+    if (r->streamed ? baseline_show_area(b, r, base, &f, e) < 0 : baseline_put_draw(b, base, &f, e) < 0)
         return -1;
     b->fresh = json_incref(json_object_get(f.head, "fresh"));
     b->facts = json_incref(json_object_get(f.head, "facts"));
@@ -138,14 +142,14 @@ static int put(struct baseline *b, struct reference *r, struct err *e)
     return 0;
 }
 
-static bool cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text);
+static bool baseline_cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text);
 
 /* The process that may start compilers comes from a fork server that imports for seconds: only where compile's ratio to
  * eager is not known from before. */
-static bool needs_compiler(struct baseline *b, const struct job *j)
+static bool baseline_needs_compiler(struct baseline *b, const struct job *j)
 {
     if (j->opt->compile_baseline && !b->compile_known)
-        b->compile_known = cache_load(b, j->opt->compile_mode, &b->compile_of_eager, &b->compile_error);
+        b->compile_known = baseline_cache_load(b, j->opt->compile_mode, &b->compile_of_eager, &b->compile_error);
     return j->opt->compile_baseline && !b->compile_known;
 }
 
@@ -154,14 +158,14 @@ void baseline_check(struct baseline *b, const struct job *j)
     uint64_t area = j->ref->streamed ? j->ref->streamed->number : 0;
 
     baseline_lock(b);
-    if (b->child && !b->compiling && (b->area_of != area || (!b->compiles && needs_compiler(b, j))))
+    if (b->child && !b->compiling && (b->area_of != area || (!b->compiles && baseline_needs_compiler(b, j))))
         baseline_give_up(b);
     baseline_unlock(b);
 }
 
 int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
 {
-    struct server_child spec = {.role = p->role, .compiles = needs_compiler(b, j), .published = p->tf32,
+    struct server_child spec = {.role = p->role, .compiles = baseline_needs_compiler(b, j), .published = p->tf32,
                                 .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
     struct err why = ERR_INIT;
 
@@ -173,7 +177,8 @@ int baseline_start(struct baseline *b, struct job *j, const struct baseline_plac
     }
     b->compiles = spec.compiles;
     /* Where no answer of it is compared its parameters are its own: they may be of gigabytes. */
-    if (load(b, j, p, &why) == 0 && (j->ref->streamed || params(b, j, &why) == 0) && put(b, j->ref, &why) == 0)
+    if (baseline_load(b, j, p, &why) == 0 && (j->ref->streamed || baseline_params(b, j, &why) == 0) &&
+        baseline_put(b, j->ref, &why) == 0)
         return 0;
     baseline_give_up(b);
     err_set(e, why.kind, "no baseline of task '%.100s': %.600s", j->task->name, why.msg);
@@ -228,7 +233,7 @@ static void baseline_key(const struct job *j, const struct baseline_place *p, ch
 }
 
 /* Under the lock: the item, moved to the front; made if absent. An idle one falls off the end into *ret_old. */
-static struct baseline *list_take(struct baseline_list *l, const char *key, struct baseline **ret_old)
+static struct baseline *baseline_list_take(struct baseline_list *l, const char *key, struct baseline **ret_old)
 {
     struct baseline *b = NULL;
     int at = 0;
@@ -259,7 +264,7 @@ static struct baseline *list_take(struct baseline_list *l, const char *key, stru
     return b;
 }
 
-static bool listed(const struct baseline_list *l, const struct baseline *b)
+static bool baseline_listed(const struct baseline_list *l, const struct baseline *b)
 {
     for (int i = 0; i < BASELINE_LIST; i++)
         if (l->items[i] == b)
@@ -314,7 +319,7 @@ struct baseline *baseline_get(struct job *j, const struct baseline_place *p)
 
     baseline_key(j, p, key);
     pthread_mutex_lock(&ev->lock);
-    b = list_take(ev->baselines, key, &old);
+    b = baseline_list_take(ev->baselines, key, &old);
     pthread_mutex_unlock(&ev->lock);
     if (old)
         baseline_free(old);
@@ -326,7 +331,7 @@ static void baseline_let_go(struct eval *ev, struct baseline *b)
     bool last;
 
     pthread_mutex_lock(&ev->lock);
-    last = --b->users == 0 && !listed(ev->baselines, b);
+    last = --b->users == 0 && !baseline_listed(ev->baselines, b);
     pthread_mutex_unlock(&ev->lock);
     if (last)
         baseline_free(b);
@@ -384,7 +389,7 @@ void baseline_rest(struct baseline *b)
 {
     struct err e = ERR_INIT;
 
-    if (b->child && ask(b, "rest", BLOCK_S, NULL, NULL, &e) < 0) {
+    if (b->child && baseline_ask(b, "rest", BLOCK_S, NULL, NULL, &e) < 0) {
         log_debug("baseline: %s", e.msg);
         baseline_give_up(b);
     }
@@ -392,7 +397,7 @@ void baseline_rest(struct baseline *b)
 
 /* ---- what is kept between runs ---- */
 
-static char *cache_path(const struct baseline *b, const char *mode)
+static char *baseline_cache_path(const struct baseline *b, const char *mode)
 {
     char *folder = path_cache("baseline"), key[65], *path;
     struct sha256 h;
@@ -407,9 +412,9 @@ static char *cache_path(const struct baseline *b, const char *mode)
 }
 
 /* {"of_eager":[value,lo,hi],"text"}: a quotient, and why there is none or what was measured. */
-static bool cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text)
+static bool baseline_cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text)
 {
-    char *path = cache_path(b, what);
+    char *path = baseline_cache_path(b, what);
     json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
     const json_t *r = json_object_get(v, "of_eager");
     bool found = json_array_size(r) == 3;
@@ -425,9 +430,10 @@ static bool cache_load(const struct baseline *b, const char *what, struct perf_e
     return found;
 }
 
-static void cache_save(const struct baseline *b, const char *what, const struct perf_estimate *x, const char *text)
+static void baseline_cache_save(const struct baseline *b, const char *what, const struct perf_estimate *x,
+                                const char *text)
 {
-    char *path = cache_path(b, what);
+    char *path = baseline_cache_path(b, what);
     json_t *v = json_pack("{s:[o,o,o],s:s?}", "of_eager", json_num(x->value), json_num(x->lo), json_num(x->hi), "text",
                           text);
     struct err e = ERR_INIT;
@@ -439,8 +445,8 @@ static void cache_save(const struct baseline *b, const char *what, const struct 
 }
 
 /* Times 'which' against eager, in turn: their quotient. fault->error is set when a call raised. */
-static int time_other(struct baseline *b, const char *which, const struct measure_plan *p, struct perf_estimate *ret,
-                      struct measure_fault *fault, struct err *e)
+static int baseline_time_other(struct baseline *b, const char *which, const struct measure_plan *p,
+                               struct perf_estimate *ret, struct measure_fault *fault, struct err *e)
 {
     struct measure_side eager = {.fd = b->child->fd, .which = "eager", .timeout_s = BLOCK_S};
     struct measure_side other = {.fd = b->child->fd, .which = which, .timeout_s = BLOCK_S};
@@ -461,7 +467,7 @@ static int time_other(struct baseline *b, const char *which, const struct measur
 
 /* ---- torch.compile ---- */
 
-static void no_compile(struct baseline *b, const char *why)
+static void baseline_no_compile(struct baseline *b, const char *why)
 {
     free(b->compile_error);
     b->compile_error = xstrdup(why);
@@ -471,7 +477,7 @@ static void no_compile(struct baseline *b, const char *why)
 bool baseline_begin_compile(struct baseline *b, const char *mode)
 {
     if (!b->child || b->compiling || b->compile_known || b->compile_made ||
-        (b->compile_known = cache_load(b, mode, &b->compile_of_eager, &b->compile_error)))
+        (b->compile_known = baseline_cache_load(b, mode, &b->compile_of_eager, &b->compile_error)))
         return false;
     return b->compiling = true;
 }
@@ -479,8 +485,8 @@ bool baseline_begin_compile(struct baseline *b, const char *mode)
 /* What the process says next, with its answer to a request that means "lend me the device" given. 1: it has ended
  * the conversation with *ret; 0: it goes on. -1: broken, or (*ret_ours) we could not lend. Time spent waiting moves
  * *deadline. */
-static int compile_step(int fd, struct schedule *device, struct hold *share, double *deadline, struct frame *ret,
-                        enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
+static int baseline_compile_step(int fd, struct schedule *device, struct device_lock *share, double *deadline,
+                                 struct frame *ret, enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
 {
     double start;
     json_t *go;
@@ -490,14 +496,14 @@ static int compile_step(int fd, struct schedule *device, struct hold *share, dou
         return -1;
     if (!strcmp(json_str(ret->head, "op", ""), "rest")) {
         frame_free(ret);
-        hold_drop(share);
+        device_lock_drop(share);
         return 0;
     }
     if (strcmp(json_str(ret->head, "op", ""), "device"))
         return 1;
     frame_free(ret);
     start = now_s();
-    if (!share->s && hold_take(device, false, share, e) < 0) {
+    if (!share->s && device_lock_take(device, false, share, e) < 0) {
         *ret_ours = true;
         return -1;
     }
@@ -509,9 +515,9 @@ static int compile_step(int fd, struct schedule *device, struct hold *share, dou
     return rc;
 }
 
-/* The whole conversation; *share may be held at its end. 1: *ret is "ok" or "error". -1 as compile_step. */
-static int compile_talk(int fd, const char *mode, struct schedule *device, struct hold *share, struct frame *ret,
-                        enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
+/* The whole conversation; *share may be held at its end. 1: *ret is "ok" or "error". -1 as baseline_compile_step. */
+static int baseline_compile_talk(int fd, const char *mode, struct schedule *device, struct device_lock *share,
+                                 struct frame *ret, enum frame_fault *ret_fault, bool *ret_ours, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:s}", "op", "compile", "mode", mode);
     double deadline = now_s() + baseline_compile_s;
@@ -519,13 +525,13 @@ static int compile_talk(int fd, const char *mode, struct schedule *device, struc
 
     json_decref(req);
     while (rc == 0)
-        rc = compile_step(fd, device, share, &deadline, ret, ret_fault, ret_ours, e);
+        rc = baseline_compile_step(fd, device, share, &deadline, ret, ret_fault, ret_ours, e);
     return rc;
 }
 
 /* With the lock: what came of it. A reason that is how the task is is worth keeping; not so when others had the
  * memory. */
-static void compile_answered(struct baseline *b, const char *mode, const struct frame *f)
+static void baseline_compile_answered(struct baseline *b, const char *mode, const struct frame *f)
 {
     char why[400];
 
@@ -539,36 +545,36 @@ static void compile_answered(struct baseline *b, const char *mode, const struct 
         return;
     }
     snprintf(why, sizeof why, "%.80s: %.300s", json_str(f->head, "type", "?"), json_str(f->head, "message", ""));
-    no_compile(b, why);
+    baseline_no_compile(b, why);
     if (!json_flag(f->head, "memory", false))
-        cache_save(b, mode, &b->compile_of_eager, b->compile_error);
+        baseline_cache_save(b, mode, &b->compile_of_eager, b->compile_error);
 }
 
 int baseline_compile(struct baseline *b, const char *mode, struct schedule *device, struct err *e)
 {
     enum frame_fault fault = FRAME_OK;
-    struct hold share = {0};
+    struct device_lock share = {0};
     struct err why = ERR_INIT;
     struct frame f;
     bool ours = false;
-    int rc = compile_talk(b->child->fd, mode, device, &share, &f, &fault, &ours, &why);
+    int rc = baseline_compile_talk(b->child->fd, mode, device, &share, &f, &fault, &ours, &why);
 
     ours = ours || why.kind == ERR_STOP;
     if (rc != 1 && !share.s)
-        hold_take(device, false, &share, NULL); /* its end is work for the device */
+        device_lock_take(device, false, &share, NULL); /* its end is work for the device */
     baseline_lock(b);
     if (rc == 1) {
-        compile_answered(b, mode, &f);
+        baseline_compile_answered(b, mode, &f);
         frame_free(&f);
     } else {
         if (!ours)
-            no_compile(b, fault == FRAME_LATE ? "Timeout: torch.compile did not finish"
-                                              : "Crash: torch.compile ended its process");
+            baseline_no_compile(b, fault == FRAME_LATE ? "Timeout: torch.compile did not finish"
+                                                       : "Crash: torch.compile ended its process");
         baseline_give_up(b); /* before others may believe that nothing of it is on the device */
     }
     b->compiling = false;
     baseline_unlock(b);
-    hold_drop(&share);
+    device_lock_drop(&share);
     if (rc == 1 || !ours)
         return 0;
     *e = why;
@@ -576,7 +582,7 @@ int baseline_compile(struct baseline *b, const char *mode, struct schedule *devi
 }
 
 /* Its user was stopped in the middle of an answer: that says nothing of the task, and nobody may read the answer. */
-static bool given_up(struct baseline *b, const struct err *e)
+static bool baseline_given_up(struct baseline *b, const struct err *e)
 {
     if (e->kind != ERR_STOP)
         return false;
@@ -591,14 +597,14 @@ void baseline_time_compiled(struct baseline *b, const char *mode, const struct m
 
     if (b->compile_known || !b->compile_made)
         return;
-    if (time_other(b, "compile", p, &b->compile_of_eager, &fault, &e) < 0) {
-        if (!given_up(b, &e))
-            no_compile(b, e.msg);
+    if (baseline_time_other(b, "compile", p, &b->compile_of_eager, &fault, &e) < 0) {
+        if (!baseline_given_up(b, &e))
+            baseline_no_compile(b, e.msg);
         if (!fault.error)
             baseline_give_up(b);
     } else {
         b->compile_known = true;
-        cache_save(b, mode, &b->compile_of_eager, NULL);
+        baseline_cache_save(b, mode, &b->compile_of_eager, NULL);
     }
     json_decref(fault.error);
 }
@@ -612,10 +618,10 @@ void baseline_library(struct baseline *b)
     struct frame f;
 
     if (b->library_known || b->library_made ||
-        (b->library_known = cache_load(b, "library", &b->library_of_eager, &b->library_call)))
+        (b->library_known = baseline_cache_load(b, "library", &b->library_of_eager, &b->library_call)))
         return;
-    if (ask(b, "library", START_S, &f, &fault, &e) < 0) {
-        if (given_up(b, &e))
+    if (baseline_ask(b, "library", START_S, &f, &fault, &e) < 0) {
+        if (baseline_given_up(b, &e))
             return;
         log_debug("no library call: %s", e.msg);
         b->library_known = true;
@@ -630,7 +636,7 @@ void baseline_library(struct baseline *b)
         b->library_of_eager = (struct perf_estimate){1, 1, 1};
     b->library_known = !b->library_call || b->library_of_eager.value == 1;
     if (b->library_known)
-        cache_save(b, "library", &b->library_of_eager, b->library_call);
+        baseline_cache_save(b, "library", &b->library_of_eager, b->library_call);
     frame_free(&f);
 }
 
@@ -641,8 +647,8 @@ void baseline_time_library(struct baseline *b, const struct measure_plan *p)
 
     if (b->library_known || !b->child)
         return;
-    if (time_other(b, "library", p, &b->library_of_eager, &fault, &e) < 0) {
-        if (given_up(b, &e)) {
+    if (baseline_time_other(b, "library", p, &b->library_of_eager, &fault, &e) < 0) {
+        if (baseline_given_up(b, &e)) {
             json_decref(fault.error);
             return;
         }
@@ -651,7 +657,7 @@ void baseline_time_library(struct baseline *b, const struct measure_plan *p)
         if (!fault.error)
             baseline_give_up(b);
     } else {
-        cache_save(b, "library", &b->library_of_eager, b->library_call);
+        baseline_cache_save(b, "library", &b->library_of_eager, b->library_call);
     }
     b->library_known = true;
     json_decref(fault.error);

@@ -11,8 +11,8 @@
 
 #define WARM_UP 3
 
-static int failed(struct measure_fault *fault, const struct measure_side *s, enum frame_fault frame,
-                  struct frame *reply, struct err *e)
+static int measure_failed(struct measure_fault *fault, const struct measure_side *s, enum frame_fault frame,
+                          struct frame *reply, struct err *e)
 {
     fault->side = s;
     fault->frame = frame;
@@ -26,19 +26,19 @@ static int failed(struct measure_fault *fault, const struct measure_side *s, enu
 }
 
 /* One block of a side into 'calls': all of it, or it has failed. */
-static int block(struct measure_side *s, struct timing_block b, struct timed_calls *calls, struct measure_fault *fault,
-                 struct err *e)
+static int measure_block(struct measure_side *s, struct timing_block b, struct timed_calls *calls,
+                         struct measure_fault *fault, struct err *e)
 {
     enum frame_fault frame = FRAME_OK;
     struct frame reply;
 
     b.which = s->which;
     if (s->replay)
-        return s->replay(s->ctx, &b, calls, e) < 0 ? failed(fault, s, FRAME_BROKEN, NULL, e) : 0;
+        return s->replay(s->ctx, &b, calls, e) < 0 ? measure_failed(fault, s, FRAME_BROKEN, NULL, e) : 0;
     if (timing_block(s->fd, &b, now_s() + s->timeout_s, calls, &reply, &frame, e) < 0)
-        return failed(fault, s, frame, NULL, e);
+        return measure_failed(fault, s, frame, NULL, e);
     if (strcmp(json_str(reply.head, "op", ""), "timed"))
-        return failed(fault, s, FRAME_OK, &reply, e);
+        return measure_failed(fault, s, FRAME_OK, &reply, e);
     s->host_us = fmax(s->host_us, json_f64(reply.head, "host_us", 0));
     frame_free(&reply);
     return 0;
@@ -50,7 +50,7 @@ void measure_side_free(struct measure_side *s)
     *s = (struct measure_side){0};
 }
 
-static int arm(struct measure_side *s, struct measure_fault *fault, struct err *e)
+static int measure_arm(struct measure_side *s, struct measure_fault *fault, struct err *e)
 {
     enum frame_fault frame = FRAME_OK;
     struct rpc r = {.fd = s->fd, .deadline = now_s() + s->timeout_s};
@@ -59,27 +59,27 @@ static int arm(struct measure_side *s, struct measure_fault *fault, struct err *
     if (s->replay)
         return 0;
     if (rpc(&r, json_pack("{s:s}", "op", "arm"), &reply, &frame, e) < 0)
-        return failed(fault, s, frame, NULL, e);
+        return measure_failed(fault, s, frame, NULL, e);
     if (strcmp(json_str(reply.head, "op", ""), "ok"))
-        return failed(fault, s, FRAME_OK, &reply, e);
+        return measure_failed(fault, s, FRAME_OK, &reply, e);
     frame_free(&reply);
     return 0;
 }
 
 /* n calls that nobody counts, then one more, unless the side is known to crawl, and does. The smaller span of the
  * last two, in seconds; more where what lies around the calls takes more than MEASURE_WALL times as long. */
-static int lap(struct measure_side *s, int n, double *ret_s, struct measure_fault *fault, struct err *e)
+static int measure_lap(struct measure_side *s, int n, double *ret_s, struct measure_fault *fault, struct err *e)
 {
     struct timed_calls calls = {0};
     struct timing_block b = {.mode = TIMING_COLD, .n = n, .pad_us = MEASURE_PAD_MIN_US};
     double wall, t0 = now_s();
-    int rc = block(s, b, &calls, fault, e);
+    int rc = measure_block(s, b, &calls, fault, e);
 
     wall = (now_s() - t0) / n;
     b.n = 1;
     if (rc == 0 && fmin(s->known_s, calls.v[n - 1].span_ms / 1e3) <= MEASURE_CRAWL_S) {
         t0 = now_s();
-        rc = block(s, b, &calls, fault, e);
+        rc = measure_block(s, b, &calls, fault, e);
         wall = fmin(wall, now_s() - t0);
     }
     if (rc == 0)
@@ -90,11 +90,11 @@ static int lap(struct measure_side *s, int n, double *ret_s, struct measure_faul
 
 /* Allocations, autotuning and lazy loading happen here. Who is slow in both calls of a first lap runs no other one: the
  * whole device waits. A slow first call alone says nothing. */
-static int warm_up(struct measure_side *s, double *ret_s, struct measure_fault *fault, struct err *e)
+static int measure_warm_up(struct measure_side *s, double *ret_s, struct measure_fault *fault, struct err *e)
 {
-    int rc = lap(s, 1, ret_s, fault, e);
+    int rc = measure_lap(s, 1, ret_s, fault, e);
 
-    return rc < 0 || *ret_s > MEASURE_SLOW_S ? rc : lap(s, WARM_UP - 1, ret_s, fault, e);
+    return rc < 0 || *ret_s > MEASURE_SLOW_S ? rc : measure_lap(s, WARM_UP - 1, ret_s, fault, e);
 }
 
 int measure_pad_us(double host_us_a, double host_us_b)
@@ -102,23 +102,24 @@ int measure_pad_us(double host_us_a, double host_us_b)
     return (int)fmin(fmax(1.2 * fmax(host_us_a, host_us_b), MEASURE_PAD_MIN_US), MEASURE_PAD_MAX_US);
 }
 
-static int clamp(double x, int lo, int hi)
+static int measure_clamp(double x, int lo, int hi)
 {
     return x < lo ? lo : x > hi ? hi : (int)x;
 }
 
 int measure_empty(const struct measure_plan *p)
 {
-    return clamp((double)MEASURE_EMPTY_BYTES / fmax((double)p->input_bytes, 1), MEASURE_EMPTY_LEAST, MEASURE_EMPTY);
+    return measure_clamp((double)MEASURE_EMPTY_BYTES / fmax((double)p->input_bytes, 1), MEASURE_EMPTY_LEAST,
+                         MEASURE_EMPTY);
 }
 
 /* Cold calls of one side in one round. */
-static int how_many(const struct measure_plan *p, double call_s)
+static int measure_how_many(const struct measure_plan *p, double call_s)
 {
-    int n = p->calls ? p->calls : p->published ? MEASURE_PUBLISHED : clamp(p->seconds / call_s, MEASURE_LEAST,
-                                                                           MEASURE_MOST);
+    int n = p->calls ? p->calls : p->published ? MEASURE_PUBLISHED : measure_clamp(p->seconds / call_s, MEASURE_LEAST,
+                                                                                   MEASURE_MOST);
 
-    n = clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
+    n = measure_clamp(fmin(n, MEASURE_MAX_S / call_s), MEASURE_ROUNDS, n);
     return (n + MEASURE_ROUNDS - 1) / MEASURE_ROUNDS;
 }
 
@@ -128,7 +129,7 @@ int measure_usual(const struct measure_plan *p)
 }
 
 /* Fewer of them where a call takes so long. */
-static int rounds_for(double call_s)
+static int measure_rounds_for(double call_s)
 {
     return call_s > MEASURE_CRAWL_S ? MEASURE_CRAWL_ROUNDS : call_s > MEASURE_SLOW_S ? MEASURE_SLOW_ROUNDS
            : MEASURE_ROUNDS;
@@ -136,32 +137,32 @@ static int rounds_for(double call_s)
 
 int measure_cold_calls(const struct measure_plan *p, double call_s)
 {
-    return how_many(p, call_s) * rounds_for(call_s);
+    return measure_how_many(p, call_s) * measure_rounds_for(call_s);
 }
 
-static int prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, int *ret_rounds,
-                   struct measure_fault *fault, struct err *e)
+static int measure_prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, int *ret_rounds,
+                           struct measure_fault *fault, struct err *e)
 {
     double call_s = 0;
 
-    if (arm(s, fault, e) < 0 || warm_up(s, &call_s, fault, e) < 0)
+    if (measure_arm(s, fault, e) < 0 || measure_warm_up(s, &call_s, fault, e) < 0)
         return -1;
-    *ret_n = how_many(p, call_s);
-    *ret_rounds = rounds_for(call_s);
+    *ret_n = measure_how_many(p, call_s);
+    *ret_rounds = measure_rounds_for(call_s);
     if (call_s > MEASURE_SLOW_S)
         return 0;
     s->host_us = 0; /* not what was loaded and allocated before */
-    return lap(s, WARM_UP, &call_s, fault, e);
+    return measure_lap(s, WARM_UP, &call_s, fault, e);
 }
 
 /* Of n calls; rounds: how many such blocks are to come, this one among them. */
-static int one_block(struct measure_side *s, enum timing_mode mode, int n, int round, int rounds,
-                     struct measure_fault *fault, struct err *e)
+static int measure_one_block(struct measure_side *s, enum timing_mode mode, int n, int round, int rounds,
+                             struct measure_fault *fault, struct err *e)
 {
     struct timing_block b = {.mode = mode, .n = n, .round = round, .pad_us = s->pad_us,
                              .left = mode == TIMING_COLD ? n * rounds : 0};
 
-    return block(s, b, &s->calls, fault, e);
+    return measure_block(s, b, &s->calls, fault, e);
 }
 
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p,
@@ -170,15 +171,15 @@ int measure_pair(struct measure_side *a, struct measure_side *b, const struct me
     int n_a, n_b, n_empty = measure_empty(p), rounds_a, rounds, rc = 0;
 
     *fault = (struct measure_fault){0};
-    if (prepare(a, p, &n_a, &rounds_a, fault, e) < 0 || prepare(b, p, &n_b, &rounds, fault, e) < 0)
+    if (measure_prepare(a, p, &n_a, &rounds_a, fault, e) < 0 || measure_prepare(b, p, &n_b, &rounds, fault, e) < 0)
         return -1;
     rounds = rounds_a < rounds ? rounds_a : rounds;
     a->pad_us = b->pad_us = measure_pad_us(a->host_us, b->host_us);
     for (int r = 0; r < rounds && rc == 0; r++) {
-        if ((rc = one_block(a, TIMING_COLD, n_a, r, rounds - r, fault, e)) == 0)
-            rc = one_block(b, TIMING_COLD, n_b, r, rounds - r, fault, e);
-        if (rc == 0 && (rc = one_block(a, TIMING_NULL, n_empty, r, rounds - r, fault, e)) == 0)
-            rc = one_block(b, TIMING_NULL, n_empty, r, rounds - r, fault, e);
+        if ((rc = measure_one_block(a, TIMING_COLD, n_a, r, rounds - r, fault, e)) == 0)
+            rc = measure_one_block(b, TIMING_COLD, n_b, r, rounds - r, fault, e);
+        if (rc == 0 && (rc = measure_one_block(a, TIMING_NULL, n_empty, r, rounds - r, fault, e)) == 0)
+            rc = measure_one_block(b, TIMING_NULL, n_empty, r, rounds - r, fault, e);
     }
     return rc;
 }

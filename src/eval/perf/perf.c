@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static int by_value(const void *a, const void *b)
+static int perf_by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -17,11 +17,11 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Sorts x. */
-static double median_of(double *x, int n)
+static double perf_median_of(double *x, int n)
 {
     if (n == 0)
         return NAN;
-    qsort(x, (size_t)n, sizeof *x, by_value);
+    qsort(x, (size_t)n, sizeof *x, perf_by_value);
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
@@ -31,7 +31,7 @@ double perf_median(const double *x, int n)
 
     if (n)
         memcpy(copy, x, (size_t)n * sizeof *x);
-    m = median_of(copy, n);
+    m = perf_median_of(copy, n);
     free(copy);
     return m;
 }
@@ -42,7 +42,7 @@ double perf_mad(const double *x, int n, double center)
 
     for (int i = 0; i < n; i++)
         d[i] = fabs(x[i] - center);
-    m = 1.4826 * median_of(d, n);
+    m = 1.4826 * perf_median_of(d, n);
     free(d);
     return m;
 }
@@ -74,7 +74,7 @@ struct groups {
     int n_rounds, n, outliers;
 };
 
-static struct groups group(const struct perf_calls *c)
+static struct groups perf_group(const struct perf_calls *c)
 {
     struct groups g = {.x = xcalloc((size_t)c->n + 1, sizeof(double)), .start = xcalloc((size_t)c->n + 2, sizeof(int))};
     bool *out = xcalloc((size_t)c->n + 1, sizeof *out);
@@ -94,14 +94,14 @@ static struct groups group(const struct perf_calls *c)
     return g;
 }
 
-static void groups_free(struct groups *g)
+static void perf_groups_free(struct groups *g)
 {
     free(g->x);
     free(g->start);
 }
 
 /* Median of a resample: rounds pick[0..n_pick), calls within each drawn with replacement. scratch holds the largest. */
-static double resample(const struct groups *g, const int *pick, int n_pick, struct rng *rng, double *scratch)
+static double perf_resample(const struct groups *g, const int *pick, int n_pick, struct rng *rng, double *scratch)
 {
     int n = 0;
 
@@ -111,10 +111,10 @@ static double resample(const struct groups *g, const int *pick, int n_pick, stru
         for (int i = 0; i < size; i++)
             scratch[n++] = g->x[from + (int)rng_below(rng, (uint64_t)size)];
     }
-    return median_of(scratch, n);
+    return perf_median_of(scratch, n);
 }
 
-static int largest(const struct groups *g)
+static int perf_largest(const struct groups *g)
 {
     int m = 0;
 
@@ -124,7 +124,7 @@ static int largest(const struct groups *g)
 }
 
 /* Widens an interval about value, in the logarithm: by sqrt 2 and, in quadrature, by the error between processes. */
-static struct perf_estimate widen(double value, double lo, double hi, double sd)
+static struct perf_estimate perf_widen(double value, double lo, double hi, double sd)
 {
     double repeat = 1.96 * M_SQRT2 * sd, down = M_SQRT2 * fmax(log(value / lo), 0),
            up = M_SQRT2 * fmax(log(hi / value), 0);
@@ -133,18 +133,19 @@ static struct perf_estimate widen(double value, double lo, double hi, double sd)
 }
 
 /* Deviation of the logarithm of a process's median from another process's. */
-static double of_process(const struct groups *g)
+static double perf_of_process(const struct groups *g)
 {
     return hypot(PERF_REPEAT, PERF_REPEAT_MS / perf_median(g->x, g->n));
 }
 
 /* den may be NULL: the median of num itself. */
-static struct perf_estimate estimate(const struct groups *num, const struct groups *den, uint64_t seed)
+static struct perf_estimate perf_do_estimate(const struct groups *num, const struct groups *den, uint64_t seed)
 {
     int rounds = den && den->n_rounds > num->n_rounds ? den->n_rounds : num->n_rounds;
     int *pick = xcalloc((size_t)rounds + 1, sizeof *pick);
     double *ratio = xcalloc(PERF_RESAMPLES, sizeof *ratio), value, sd;
-    double *scratch = xcalloc((size_t)rounds * (size_t)(largest(num) + (den ? largest(den) : 0)) + 1, sizeof *scratch);
+    double *scratch = xcalloc((size_t)rounds * (size_t)(perf_largest(num) + (den ? perf_largest(den) : 0)) + 1,
+                              sizeof *scratch);
     struct rng rng;
     struct perf_estimate est;
 
@@ -152,16 +153,16 @@ static struct perf_estimate estimate(const struct groups *num, const struct grou
     for (int b = 0; b < PERF_RESAMPLES; b++) {
         for (int k = 0; k < rounds; k++)
             pick[k] = (int)rng_below(&rng, (uint64_t)rounds);
-        ratio[b] = resample(num, pick, rounds, &rng, scratch);
+        ratio[b] = perf_resample(num, pick, rounds, &rng, scratch);
         if (den)
-            ratio[b] /= resample(den, pick, rounds, &rng, scratch);
+            ratio[b] /= perf_resample(den, pick, rounds, &rng, scratch);
     }
     value = perf_median(num->x, num->n) / (den ? perf_median(den->x, den->n) : 1);
-    qsort(ratio, PERF_RESAMPLES, sizeof *ratio, by_value);
-    sd = of_process(num);
+    qsort(ratio, PERF_RESAMPLES, sizeof *ratio, perf_by_value);
+    sd = perf_of_process(num);
     if (den)
-        sd = hypot(sd, of_process(den));
-    est = widen(value, ratio[(int)(0.025 * PERF_RESAMPLES)], ratio[(int)(0.975 * PERF_RESAMPLES) - 1], sd);
+        sd = hypot(sd, perf_of_process(den));
+    est = perf_widen(value, ratio[(int)(0.025 * PERF_RESAMPLES)], ratio[(int)(0.975 * PERF_RESAMPLES) - 1], sd);
     free(pick);
     free(ratio);
     free(scratch);
@@ -172,20 +173,20 @@ static const struct perf_estimate unknown = {NAN, NAN, NAN};
 
 struct perf_estimate perf_time(const struct perf_calls *c, uint64_t seed)
 {
-    struct groups g = group(c);
-    struct perf_estimate est = g.n ? estimate(&g, NULL, seed) : unknown;
+    struct groups g = perf_group(c);
+    struct perf_estimate est = g.n ? perf_do_estimate(&g, NULL, seed) : unknown;
 
-    groups_free(&g);
+    perf_groups_free(&g);
     return est;
 }
 
 struct perf_estimate perf_ratio(const struct perf_calls *num, const struct perf_calls *den, uint64_t seed)
 {
-    struct groups a = group(num), b = group(den);
-    struct perf_estimate est = a.n && b.n ? estimate(&a, &b, seed) : unknown;
+    struct groups a = perf_group(num), b = perf_group(den);
+    struct perf_estimate est = a.n && b.n ? perf_do_estimate(&a, &b, seed) : unknown;
 
-    groups_free(&a);
-    groups_free(&b);
+    perf_groups_free(&a);
+    perf_groups_free(&b);
     return est;
 }
 
@@ -200,12 +201,12 @@ struct perf_estimate perf_product(struct perf_estimate a, struct perf_estimate b
 /* ---- two clocks ---- */
 
 /* Mean of x without its lowest and highest fifth, and that mean's standard error. Sorts x. NaN when n is 0. */
-static double trimmed_mean(double *x, int n, double *ret_se)
+static double perf_trimmed_mean(double *x, int n, double *ret_se)
 {
     int cut = n / 5;
     double sum = 0, mean, all = 0, squares = 0;
 
-    qsort(x, (size_t)n, sizeof *x, by_value);
+    qsort(x, (size_t)n, sizeof *x, perf_by_value);
     for (int i = cut; i < n - cut; i++)
         sum += x[i];
     mean = sum / (n - 2 * cut);
@@ -227,14 +228,14 @@ struct perf_overhead perf_calibrate(const struct perf_calls *empty)
     for (int i = 0; i < o.n; i++)
         d[i] = empty->span_ms[i] - empty->event_ms[i];
     if (o.n)
-        o.ms = trimmed_mean(d, o.n, &o.se_ms);
+        o.ms = perf_trimmed_mean(d, o.n, &o.se_ms);
     o.noise_ms = perf_mad(d, o.n, o.ms);
     free(d);
     return o;
 }
 
 /* The lowest fifth's upper end of span - event, of calls that claim to be no slower than 'event'; NaN: none. */
-static double low_gap(const struct perf_calls *c, double event, int *ret_n)
+static double perf_low_gap(const struct perf_calls *c, double event, int *ret_n)
 {
     double *d = xcalloc((size_t)c->n + 1, sizeof *d), low = NAN;
     int n = 0;
@@ -242,7 +243,7 @@ static double low_gap(const struct perf_calls *c, double event, int *ret_n)
     for (int i = 0; i < c->n; i++)
         if (c->event_ms[i] <= event)
             d[n++] = c->span_ms[i] - c->event_ms[i];
-    qsort(d, (size_t)n, sizeof *d, by_value);
+    qsort(d, (size_t)n, sizeof *d, perf_by_value);
     if (n)
         low = d[n / 5];
     free(d);
@@ -251,7 +252,7 @@ static double low_gap(const struct perf_calls *c, double event, int *ret_n)
 }
 
 /* Standard error of the difference of two such quantiles, from the empty calls' spread. */
-static double low_error(double noise, int a, int b)
+static double perf_low_error(double noise, int a, int b)
 {
     return a && b ? 1.75 * noise * sqrt(1.0 / a + 1.0 / b) : INFINITY;
 }
@@ -261,12 +262,12 @@ struct perf_agreement perf_agree(const struct perf_calls *c, const struct perf_c
     struct perf_agreement a = {0};
     double event = perf_median(c->event_ms, c->n), noise = perf_calibrate(empty).noise_ms, fast;
     int n, n_fast, n_empty;
-    double nothing = low_gap(empty, INFINITY, &n_empty);
+    double nothing = perf_low_gap(empty, INFINITY, &n_empty);
 
-    a.gap_ms = low_gap(c, INFINITY, &n) - nothing;
-    a.fast_gap_ms = low_gap(c, event, &n_fast) - nothing;
-    a.margin_ms = PERF_MARGIN_MS + 6 * low_error(noise, n, n_empty) + 0.02 * event;
-    fast = PERF_MARGIN_MS + 6 * low_error(noise, n_fast, n_empty) + 0.02 * event;
+    a.gap_ms = perf_low_gap(c, INFINITY, &n) - nothing;
+    a.fast_gap_ms = perf_low_gap(c, event, &n_fast) - nothing;
+    a.margin_ms = PERF_MARGIN_MS + 6 * perf_low_error(noise, n, n_empty) + 0.02 * event;
+    fast = PERF_MARGIN_MS + 6 * perf_low_error(noise, n_fast, n_empty) + 0.02 * event;
     a.judge_ms = event + a.gap_ms;
     a.agree = a.gap_ms <= a.margin_ms && a.fast_gap_ms <= fast; /* false for NaN */
     return a;
@@ -274,19 +275,20 @@ struct perf_agreement perf_agree(const struct perf_calls *c, const struct perf_c
 
 /* ---- roofline ---- */
 
-static double rate(double amount, double per_second)
+static double perf_rate(double amount, double per_second)
 {
     return amount > 0 && per_second > 0 ? amount / per_second * 1e3 : 0;
 }
 
 struct perf_roofline perf_roofline(const struct perf_work *w, const struct perf_device *d, double eager_ms)
 {
-    double memory = rate(w->bytes_read + w->bytes_written, d->bandwidth), compute = rate(w->flops, d->peak_flops);
-    double floor = rate(w->bytes_read + fmax(w->bytes_written - d->l2_bytes, 0), d->bandwidth);
+    double memory = perf_rate(w->bytes_read + w->bytes_written, d->bandwidth),
+        compute = perf_rate(w->flops, d->peak_flops);
+    double floor = perf_rate(w->bytes_read + fmax(w->bytes_written - d->l2_bytes, 0), d->bandwidth);
     struct perf_roofline r = {.ms = fmax(memory, compute), .memory_bound = memory >= compute};
 
     if (w->one_library_call)
-        floor = fmax(floor, rate(w->flops / 2.25, d->peak_any_flops));
+        floor = fmax(floor, perf_rate(w->flops / 2.25, d->peak_any_flops));
     r.floor_ms = PERF_FLOOR * floor;
     if (!(eager_ms >= r.floor_ms))
         r.floor_ms = 0;
@@ -298,7 +300,7 @@ struct perf_roofline perf_roofline(const struct perf_work *w, const struct perf_
 /* ---- the section ---- */
 
 /* Four significant digits are more than a timer gives; null instead of NaN: nothing was measured. */
-static json_t *number(double x)
+static json_t *perf_do_number(double x)
 {
     char text[32];
 
@@ -308,37 +310,38 @@ static json_t *number(double x)
     return json_num(strtod(text, NULL));
 }
 
-static json_t *interval(struct perf_estimate x)
+static json_t *perf_interval(struct perf_estimate x)
 {
     if (!isfinite(x.lo) || !isfinite(x.hi))
         return json_null();
-    return json_pack("[o,o]", number(x.lo), number(x.hi));
+    return json_pack("[o,o]", perf_do_number(x.lo), perf_do_number(x.hi));
 }
 
-static void set(json_t *o, const char *key, json_t *v)
+static void perf_set(json_t *o, const char *key, json_t *v)
 {
     json_object_set_new(o, key, v);
 }
 
-static void add_times(json_t *o, const struct perf_facts *f, struct perf_estimate mine, double eager)
+static void perf_add_times(json_t *o, const struct perf_facts *f, struct perf_estimate mine, double eager)
 {
     struct perf_estimate up = perf_ratio(&f->eager_cold, &f->cold, f->seed);
     bool compiled = isfinite(f->compile_of_eager.value) && f->compile_of_eager.value > 0;
     struct perf_estimate up_compile = compiled ? perf_product(up, f->compile_of_eager) : unknown;
 
-    set(o, "candidate_ms", number(mine.value));
-    set(o, "candidate_ci", interval(mine));
-    set(o, "eager_ms", number(eager));
-    set(o, "compile_ms", compiled ? number(eager * f->compile_of_eager.value) : json_null());
-    set(o, "compile_error", f->compile_error ? json_utf8(f->compile_error, strlen(f->compile_error)) : json_null());
-    set(o, "speedup_eager", number(up.value));
-    set(o, "speedup_eager_ci", interval(up));
-    set(o, "speedup_compile", number(up_compile.value));
-    set(o, "speedup_compile_ci", interval(up_compile));
+    perf_set(o, "candidate_ms", perf_do_number(mine.value));
+    perf_set(o, "candidate_ci", perf_interval(mine));
+    perf_set(o, "eager_ms", perf_do_number(eager));
+    perf_set(o, "compile_ms", compiled ? perf_do_number(eager * f->compile_of_eager.value) : json_null());
+    perf_set(o, "compile_error", f->compile_error ? json_utf8(f->compile_error, strlen(f->compile_error))
+             : json_null());
+    perf_set(o, "speedup_eager", perf_do_number(up.value));
+    perf_set(o, "speedup_eager_ci", perf_interval(up));
+    perf_set(o, "speedup_compile", perf_do_number(up_compile.value));
+    perf_set(o, "speedup_compile_ci", perf_interval(up_compile));
 }
 
 /* A vendor's library on the same data, where one call of it does the task. */
-static void add_library(json_t *o, const struct perf_facts *f, const struct perf_roofline *r, double eager)
+static void perf_add_library(json_t *o, const struct perf_facts *f, const struct perf_roofline *r, double eager)
 {
     bool known = isfinite(f->library_of_eager.value) && f->library_of_eager.value > 0;
     double ms = known ? eager * f->library_of_eager.value : NAN;
@@ -346,40 +349,41 @@ static void add_library(json_t *o, const struct perf_facts *f, const struct perf
 
     if (known)
         up = perf_product(up, f->library_of_eager);
-    set(o, "library_ms", number(ms));
-    set(o, "library_call", known && f->library_call ? json_utf8(f->library_call, strlen(f->library_call))
+    perf_set(o, "library_ms", perf_do_number(ms));
+    perf_set(o, "library_call", known && f->library_call ? json_utf8(f->library_call, strlen(f->library_call))
         : json_null());
-    set(o, "library_share", number(r->ms / ms));
-    set(o, "speedup_library", known ? number(up.value) : json_null());
-    set(o, "speedup_library_ci", known ? interval(up) : json_null());
+    perf_set(o, "library_share", perf_do_number(r->ms / ms));
+    perf_set(o, "speedup_library", known ? perf_do_number(up.value) : json_null());
+    perf_set(o, "speedup_library_ci", known ? perf_interval(up) : json_null());
 }
 
-static void add_roofline(json_t *o, const struct perf_facts *f, const struct perf_roofline *r, double mine)
+static void perf_add_roofline(json_t *o, const struct perf_facts *f, const struct perf_roofline *r, double mine)
 {
     double bytes = f->work.bytes_read + f->work.bytes_written;
 
-    set(o, "roofline_ms", number(r->ms));
-    set(o, "roofline_share", number(r->ms / mine));
-    set(o, "bound", isfinite(r->ms) ? json_string(r->memory_bound ? "memory" : "compute") : json_null());
-    set(o, "floor_ms", number(r->floor_ms));
-    set(o, "bytes", json_num(bytes));
-    set(o, "flops", json_num(f->work.flops));
-    set(o, "bandwidth", number(bytes / mine * 1e3));
-    set(o, "bandwidth_peak", number(f->device.bandwidth));
-    set(o, "flops_peak", number(f->device.peak_flops));
+    perf_set(o, "roofline_ms", perf_do_number(r->ms));
+    perf_set(o, "roofline_share", perf_do_number(r->ms / mine));
+    perf_set(o, "bound", isfinite(r->ms) ? json_string(r->memory_bound ? "memory" : "compute") : json_null());
+    perf_set(o, "floor_ms", perf_do_number(r->floor_ms));
+    perf_set(o, "bytes", json_num(bytes));
+    perf_set(o, "flops", json_num(f->work.flops));
+    perf_set(o, "bandwidth", perf_do_number(bytes / mine * 1e3));
+    perf_set(o, "bandwidth_peak", perf_do_number(f->device.bandwidth));
+    perf_set(o, "flops_peak", perf_do_number(f->device.peak_flops));
 }
 
-static json_t *clocks(const struct perf_agreement *a, const struct perf_facts *f)
+static json_t *perf_clocks(const struct perf_agreement *a, const struct perf_facts *f)
 {
     struct perf_overhead o = perf_calibrate(&f->empty);
 
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "judge_ms", number(a->judge_ms), "gap_ms", number(a->gap_ms),
-                     "fast_gap_ms", number(a->fast_gap_ms), "margin_ms", number(a->margin_ms), "overhead_ms",
-                     number(o.ms), "noise_ms", number(o.noise_ms), "se_ms", number(o.se_ms), "empty_ms",
-                     number(perf_median(f->empty.event_ms, f->empty.n)));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "judge_ms", perf_do_number(a->judge_ms), "gap_ms",
+                     perf_do_number(a->gap_ms), "fast_gap_ms", perf_do_number(a->fast_gap_ms), "margin_ms",
+                     perf_do_number(a->margin_ms), "overhead_ms", perf_do_number(o.ms), "noise_ms",
+                     perf_do_number(o.noise_ms), "se_ms", perf_do_number(o.se_ms), "empty_ms",
+                     perf_do_number(perf_median(f->empty.event_ms, f->empty.n)));
 }
 
-static int outliers(const struct perf_calls *c)
+static int perf_do_outliers(const struct perf_calls *c)
 {
     bool *out = xcalloc((size_t)c->n + 1, sizeof *out);
     int n = perf_outliers(c->event_ms, c->n, out);
@@ -388,7 +392,7 @@ static int outliers(const struct perf_calls *c)
     return n;
 }
 
-static json_t *reasons_of(const struct perf_facts *f, bool agree, double floor_ms, double mine)
+static json_t *perf_reasons_of(const struct perf_facts *f, bool agree, double floor_ms, double mine)
 {
     const struct {
         const char *name;
@@ -414,14 +418,14 @@ json_t *perf_section(const struct perf_facts *f)
     struct perf_agreement cold = perf_agree(&f->cold, &f->empty);
     json_t *o = json_object(), *reasons;
 
-    add_times(o, f, mine, eager);
-    add_roofline(o, f, &r, mine.value);
-    add_library(o, f, &r, eager);
-    set(o, "clocks", clocks(&cold, f));
-    set(o, "calls", json_pack("{s:i,s:i,s:i,s:i}", "cold", f->cold.n, "eager", f->eager_cold.n, "checked", f->checked,
-                              "outliers", outliers(&f->cold)));
-    reasons = reasons_of(f, cold.agree, r.floor_ms, mine.value);
-    set(o, "trusted", json_boolean(json_array_size(reasons) == 0));
-    set(o, "reasons", reasons);
+    perf_add_times(o, f, mine, eager);
+    perf_add_roofline(o, f, &r, mine.value);
+    perf_add_library(o, f, &r, eager);
+    perf_set(o, "clocks", perf_clocks(&cold, f));
+    perf_set(o, "calls", json_pack("{s:i,s:i,s:i,s:i}", "cold", f->cold.n, "eager", f->eager_cold.n, "checked",
+                                   f->checked, "outliers", perf_do_outliers(&f->cold)));
+    reasons = perf_reasons_of(f, cold.agree, r.floor_ms, mine.value);
+    perf_set(o, "trusted", json_boolean(json_array_size(reasons) == 0));
+    perf_set(o, "reasons", reasons);
     return o;
 }

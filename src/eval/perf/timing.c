@@ -16,7 +16,7 @@
 #define MESSAGE 24
 #define SPIN_S 0.005 /* after that a wake-up's latency is small beside the call */
 
-static double precise_s(void)
+static double timing_precise_s(void)
 {
     struct timespec t;
 
@@ -24,7 +24,7 @@ static double precise_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int fail(enum frame_fault *ret, enum frame_fault fault, struct err *e, const char *what)
+static int timing_fail(enum frame_fault *ret, enum frame_fault fault, struct err *e, const char *what)
 {
     if (ret)
         *ret = fault;
@@ -32,9 +32,9 @@ static int fail(enum frame_fault *ret, enum frame_fault fault, struct err *e, co
 }
 
 /* Reads one message, without sleeping at first: a sleeper's wake-up would be measured too. */
-static int read_message(int fd, unsigned char *to, double deadline, enum frame_fault *ret_fault, struct err *e)
+static int timing_read_message(int fd, unsigned char *to, double deadline, enum frame_fault *ret_fault, struct err *e)
 {
-    double start = precise_s();
+    double start = timing_precise_s();
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
     for (size_t got = 0; got < MESSAGE;) {
@@ -45,73 +45,73 @@ static int read_message(int fd, unsigned char *to, double deadline, enum frame_f
             continue;
         }
         if (k == 0 || errno == ECONNRESET || errno == EPIPE)
-            return fail(ret_fault, FRAME_CLOSED, e, "the peer closed the connection");
+            return timing_fail(ret_fault, FRAME_CLOSED, e, "the peer closed the connection");
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-            return fail(ret_fault, FRAME_BROKEN, e, strerror(errno));
+            return timing_fail(ret_fault, FRAME_BROKEN, e, strerror(errno));
         if (stop_requested())
-            return fail(ret_fault, FRAME_STOPPED, e, "stopped");
+            return timing_fail(ret_fault, FRAME_STOPPED, e, "stopped");
         if (now_s() > deadline)
-            return fail(ret_fault, FRAME_LATE, e, "the peer did not answer in time");
-        if (precise_s() - start > SPIN_S)
+            return timing_fail(ret_fault, FRAME_LATE, e, "the peer did not answer in time");
+        if (timing_precise_s() - start > SPIN_S)
             poll(&p, 1, 20);
     }
     return 0;
 }
 
-static void put_u32(unsigned char *p, uint32_t x)
+static void timing_put_u32(unsigned char *p, uint32_t x)
 {
     memcpy(p, &x, 4);
 }
 
 /* The other side has cleaned up after its last call and waits. Returns 1 when it says that cleaning up raised. */
-static int await_ready(int fd, uint32_t index, double deadline, enum frame_fault *ret_fault, struct err *e)
+static int timing_await_ready(int fd, uint32_t index, double deadline, enum frame_fault *ret_fault, struct err *e)
 {
     unsigned char ready[MESSAGE];
     uint32_t of;
 
-    if (read_message(fd, ready, deadline, ret_fault, e) < 0)
+    if (timing_read_message(fd, ready, deadline, ret_fault, e) < 0)
         return -1;
     memcpy(&of, ready + 4, 4);
     if (!memcmp(ready, "MCTE", 4))
         return 1;
     if (memcmp(ready, "MCRD", 4) || of != index)
-        return fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
+        return timing_fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
     return 0;
 }
 
 /* One call: send the seed, wait until it is over. Returns 1 when the other side says that the call raised. */
-static int one_call(int fd, struct timed_call *c, uint32_t index, double deadline, enum frame_fault *ret_fault,
-                    struct err *e)
+static int timing_one_call(int fd, struct timed_call *c, uint32_t index, double deadline, enum frame_fault *ret_fault,
+                           struct err *e)
 {
     unsigned char go[MESSAGE], done[MESSAGE];
     uint32_t answered;
     double start;
-    int rc = await_ready(fd, index, deadline, ret_fault, e);
+    int rc = timing_await_ready(fd, index, deadline, ret_fault, e);
 
     if (rc)
         return rc;
     memcpy(go, "MCGO", 4);
-    put_u32(go + 4, (uint32_t)c->mode);
+    timing_put_u32(go + 4, (uint32_t)c->mode);
     memcpy(go + 8, &c->seed, 8);
-    put_u32(go + 16, 0);
-    put_u32(go + 20, index);
-    start = precise_s();
+    timing_put_u32(go + 16, 0);
+    timing_put_u32(go + 20, index);
+    start = timing_precise_s();
     if (send(fd, go, MESSAGE, MSG_NOSIGNAL) != MESSAGE)
-        return fail(ret_fault, errno == EPIPE || errno == ECONNRESET ? FRAME_CLOSED : FRAME_BROKEN, e,
-                    "cannot start a call");
-    if (read_message(fd, done, deadline, ret_fault, e) < 0)
+        return timing_fail(ret_fault, errno == EPIPE || errno == ECONNRESET ? FRAME_CLOSED : FRAME_BROKEN, e,
+                           "cannot start a call");
+    if (timing_read_message(fd, done, deadline, ret_fault, e) < 0)
         return -1;
-    c->span_ms = (precise_s() - start) * 1e3;
+    c->span_ms = (timing_precise_s() - start) * 1e3;
     memcpy(&answered, done + 4, 4);
     memcpy(&c->event_ms, done + 16, 8);
     if (!memcmp(done, "MCTE", 4))
         return 1;
     if (memcmp(done, "MCTD", 4) || answered != index)
-        return fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
+        return timing_fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
     return 0;
 }
 
-static struct timed_call *append(struct timed_calls *calls)
+static struct timed_call *timing_append(struct timed_calls *calls)
 {
     if (calls->n == calls->capacity) {
         calls->capacity = calls->capacity ? calls->capacity * 2 : 64;
@@ -128,13 +128,13 @@ int timing_block(int fd, const struct timing_block *b, double deadline, struct t
 
     json_decref(req);
     for (int i = 0; i < b->n && rc == 0; i++) {
-        struct timed_call *c = append(calls);
+        struct timed_call *c = timing_append(calls);
 
         *c = (struct timed_call){.mode = b->mode, .round = b->round};
         if (getrandom(&c->seed, sizeof c->seed, 0) != sizeof c->seed)
-            rc = fail(ret_fault, FRAME_BROKEN, e, "no random numbers from the system");
+            rc = timing_fail(ret_fault, FRAME_BROKEN, e, "no random numbers from the system");
         else
-            rc = one_call(fd, c, (uint32_t)i, deadline, ret_fault, e);
+            rc = timing_one_call(fd, c, (uint32_t)i, deadline, ret_fault, e);
         calls->n += rc == 0;
     }
     if (rc < 0 || frame_recv(fd, (size_t)1 << 20, (size_t)1 << 20, deadline, ret, ret_fault, e) < 0)
@@ -142,7 +142,7 @@ int timing_block(int fd, const struct timing_block *b, double deadline, struct t
     if (rc == 0 || strcmp(json_str(ret->head, "op", ""), "timed"))
         return 0;
     frame_free(ret); /* it ended the block, and says that it did not */
-    return fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
+    return timing_fail(ret_fault, FRAME_BAD, e, "the peer does not speak our protocol");
 }
 
 void timed_calls_free(struct timed_calls *c)

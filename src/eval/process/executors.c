@@ -10,7 +10,7 @@ void executors_init(struct executors *all, bool used_again)
     pthread_mutex_init(&all->lock, NULL);
 }
 
-static struct executor *pop(struct executors *all)
+static struct executor *executors_pop(struct executors *all)
 {
     struct executor *x;
 
@@ -20,12 +20,12 @@ static struct executor *pop(struct executors *all)
     return x;
 }
 
-static int begin(const struct executors *all, struct executor *x, uint64_t memory, int fds[2], struct err *e)
+static int executors_begin(const struct executors *all, struct executor *x, uint64_t memory, int fds[2], struct err *e)
 {
     uint64_t part = all->used_again ? executor_info(x)->memory / EXECUTORS_PART : 0;
 
     executor_limit(x, memory ? memory : part);
-    return executor_life(x, fds, e);
+    return executor_context(x, fds, e);
 }
 
 int executors_take(struct executors *all, const struct executor_options *o, uint64_t memory, struct executor **ret,
@@ -35,9 +35,9 @@ int executors_take(struct executors *all, const struct executor_options *o, uint
     struct err ignored = ERR_INIT;
     struct executor *x = NULL;
 
-    while (!*ret && (x = pop(all))) {
+    while (!*ret && (x = executors_pop(all))) {
         executor_wait(x, o->timeout_s);
-        if (executor_info(x)->memory >= memory && begin(all, x, memory, fds, &ignored) == 0)
+        if (executor_info(x)->memory >= memory && executors_begin(all, x, memory, fds, &ignored) == 0)
             *ret = x;
         else
             executor_stop(x);
@@ -50,7 +50,7 @@ int executors_take(struct executors *all, const struct executor_options *o, uint
         planned.memory = memory; /* not a part of what happens to be free by now */
     if (executor_start(&planned, ret, e) < 0)
         return -1;
-    return begin(all, *ret, memory, fds, e);
+    return executors_begin(all, *ret, memory, fds, e);
 }
 
 void executors_give(struct executors *all, struct executor *x, bool sound)
@@ -72,7 +72,7 @@ void executors_end(struct executors *all)
 {
     struct executor *x;
 
-    while ((x = pop(all)))
+    while ((x = executors_pop(all)))
         executor_stop(x);
 }
 

@@ -18,7 +18,7 @@
 /* ---- states ---- */
 
 /* One line that changes whenever the file does: contents cannot be replaced without a new change time. */
-static void state_of(const char *path, char *ret, size_t n)
+static void identity_state_of(const char *path, char *ret, size_t n)
 {
     struct stat s;
 
@@ -31,17 +31,17 @@ static void state_of(const char *path, char *ret, size_t n)
              (long long)s.st_mtim.tv_sec, s.st_mtim.tv_nsec, (long long)s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }
 
-static void add_state(struct sha256 *h, const char *path)
+static void identity_add_state(struct sha256 *h, const char *path)
 {
     char state[200];
 
-    state_of(path, state, sizeof state);
+    identity_state_of(path, state, sizeof state);
     sha256_adds(h, path);
     sha256_adds(h, state);
 }
 
 /* Device nodes are touched by everybody who opens them: which one it is, and nothing else. */
-static void add_node(struct sha256 *h, const char *path)
+static void identity_add_node(struct sha256 *h, const char *path)
 {
     struct stat s;
 
@@ -50,7 +50,7 @@ static void add_node(struct sha256 *h, const char *path)
         sha256_add(h, &s.st_rdev, sizeof s.st_rdev);
 }
 
-static void add_tree(struct sha256 *h, const char *dir)
+static void identity_add_tree(struct sha256 *h, const char *dir)
 {
     char **names, *path;
     size_t n;
@@ -60,49 +60,49 @@ static void add_tree(struct sha256 *h, const char *dir)
     for (size_t i = 0; i < n; i++) {
         path = path_join(dir, names[i]);
         if (file_is_dir(path) && strcmp(names[i], "__pycache__"))
-            add_tree(h, path);
+            identity_add_tree(h, path);
         else if (!file_is_dir(path))
-            add_state(h, path);
+            identity_add_state(h, path);
         free(path);
     }
     names_free(names, n);
 }
 
-static void add_lib(struct sha256 *h, const char *name)
+static void identity_add_lib(struct sha256 *h, const char *name)
 {
     char *path = path_lib(name);
 
     if (path)
-        add_state(h, path);
+        identity_add_state(h, path);
     free(path);
 }
 
-static void add_share(struct sha256 *h, const char *name)
+static void identity_add_share(struct sha256 *h, const char *name)
 {
     char *path = path_share(name);
 
-    file_is_dir(path) ? add_tree(h, path) : add_state(h, path);
+    file_is_dir(path) ? identity_add_tree(h, path) : identity_add_state(h, path);
     free(path);
 }
 
 /* A program as the shell would find it. */
-static void add_program(struct sha256 *h, const char *name)
+static void identity_add_program(struct sha256 *h, const char *name)
 {
     char *list = xstrdup(getenv("PATH") ? getenv("PATH") : ""), *save = NULL, *path;
     bool found = strchr(name, '/') != NULL;
 
     if (found)
-        add_state(h, name);
+        identity_add_state(h, name);
     for (char *d = strtok_r(list, ":", &save); d && !found; d = strtok_r(NULL, ":", &save)) {
         path = path_join(d, name);
         if ((found = file_exists(path)))
-            add_state(h, path);
+            identity_add_state(h, path);
         free(path);
     }
     free(list);
 }
 
-static void add_text(struct sha256 *h, const char *path)
+static void identity_add_text(struct sha256 *h, const char *path)
 {
     struct buf b;
 
@@ -114,22 +114,22 @@ static void add_text(struct sha256 *h, const char *path)
 
 /* ---- facts ---- */
 
-static void add_compilers(struct sha256 *h, const struct backend *b)
+static void identity_add_compilers(struct sha256 *h, const struct judge_backend *b)
 {
     const char *cxx = getenv("MUSACODER_CXX"), *nvcc = getenv("MUSACODER_NVCC"), *home = getenv("CUDA_HOME");
     char *path;
 
-    add_program(h, cxx && *cxx ? cxx : "g++");
+    identity_add_program(h, cxx && *cxx ? cxx : "g++");
     if (!b->usable)
         return;
-    add_program(h, nvcc && *nvcc ? nvcc : "nvcc");
+    identity_add_program(h, nvcc && *nvcc ? nvcc : "nvcc");
     path = path_join(home && *home ? home : "/usr/local/cuda", "bin/nvcc");
-    add_state(h, path);
+    identity_add_state(h, path);
     free(path);
 }
 
 /* The driver's version as the kernel says it, which devices there are, and when the machine was started. */
-static void add_device(struct sha256 *h, const struct backend *b)
+static void identity_add_device(struct sha256 *h, const struct judge_backend *b)
 {
     size_t n = 0;
     char **nodes = b->devices ? b->devices(&n) : NULL, *said[3] = {NULL, NULL, NULL};
@@ -142,29 +142,29 @@ static void add_device(struct sha256 *h, const struct backend *b)
     if (!nodes)
         return;
     for (size_t i = 0; i < n; i++)
-        add_node(h, nodes[i]);
+        identity_add_node(h, nodes[i]);
     names_free(nodes, n);
-    add_text(h, "/proc/driver/nvidia/version");
-    add_text(h, "/sys/module/nvidia/version");
-    add_text(h, "/proc/sys/kernel/random/boot_id");
+    identity_add_text(h, "/proc/driver/nvidia/version");
+    identity_add_text(h, "/sys/module/nvidia/version");
+    identity_add_text(h, "/proc/sys/kernel/random/boot_id");
 }
 
-static void add_python(struct sha256 *h)
+static void identity_add_python(struct sha256 *h)
 {
     char *python = path_python(NULL), *slash, *settings;
 
     if (!python)
         return;
-    add_state(h, python);
+    identity_add_state(h, python);
     for (int i = 0; i < 2 && (slash = strrchr(python, '/')); i++)
         *slash = 0;
     settings = path_join(python, "pyvenv.cfg");
-    add_state(h, settings);
+    identity_add_state(h, settings);
     free(settings);
     free(python);
 }
 
-static void facts_of(const struct backend *b, char ret[65])
+static void identity_facts_of(const struct judge_backend *b, char ret[65])
 {
     static const char *const ours[] = {"runner", "litetorch", "simt/include"};
     static const char *const libs[] = {"libsimt.so", "timing.fatbin", "libfront.so", "libfronttorch.so", "mcexec"};
@@ -172,22 +172,22 @@ static void facts_of(const struct backend *b, char ret[65])
 
     sha256_start(&h);
     sha256_adds(&h, b->name);
-    add_state(&h, "/proc/self/exe");
+    identity_add_state(&h, "/proc/self/exe");
     settings_add(&h, SETTINGS_PROCESS);
-    add_python(&h);
-    add_compilers(&h, b);
-    add_device(&h, b);
+    identity_add_python(&h);
+    identity_add_compilers(&h, b);
+    identity_add_device(&h, b);
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        add_share(&h, ours[i]);
+        identity_add_share(&h, ours[i]);
     for (size_t i = 0; i < sizeof libs / sizeof *libs; i++)
-        add_lib(&h, libs[i]);
+        identity_add_lib(&h, libs[i]);
     sha256_end(&h, ret);
 }
 
 /* ---- the file ---- */
 
 /* One of 256 per backend: several checkouts may share a cache, and old ones do not pile up. */
-static char *file_of(const struct backend *b, const char *facts)
+static char *identity_file_of(const struct judge_backend *b, const char *facts)
 {
     char name[64];
 
@@ -195,21 +195,21 @@ static char *file_of(const struct backend *b, const char *facts)
     return path_cache(name);
 }
 
-static bool unchanged(const json_t *watched)
+static bool identity_unchanged(const json_t *watched)
 {
     const char *path;
     char state[200];
     json_t *was;
 
     json_object_foreach((json_t *)watched, path, was) {
-        state_of(path, state, sizeof state);
+        identity_state_of(path, state, sizeof state);
         if (!json_is_string(was) || strcmp(json_string_value(was), state))
             return false;
     }
     return json_object_size(watched) > 0;
 }
 
-void identity_look(const struct backend *b, struct identity *id)
+void identity_look(const struct judge_backend *b, struct identity *id)
 {
     char *path;
     json_t *v;
@@ -217,12 +217,12 @@ void identity_look(const struct backend *b, struct identity *id)
     if (id->looked)
         return;
     id->looked = true;
-    facts_of(b, id->facts);
+    identity_facts_of(b, id->facts);
     if (build_is_elsewhere()) /* its compiler is another machine's */
         return;
-    path = file_of(b, id->facts);
+    path = identity_file_of(b, id->facts);
     v = file_exists(path) ? json_read(path, NULL) : NULL;
-    if (v && !strcmp(json_str(v, "facts", ""), id->facts) && unchanged(json_object_get(v, "watch")) &&
+    if (v && !strcmp(json_str(v, "facts", ""), id->facts) && identity_unchanged(json_object_get(v, "watch")) &&
         *json_str(v, "toolchain", ""))
         id->toolchain = xstrdup(json_str(v, "toolchain", ""));
     json_decref(v);
@@ -230,7 +230,7 @@ void identity_look(const struct backend *b, struct identity *id)
 }
 
 /* Where PyTorch lies, and the folder of packages it lies in, whose time changes when one is installed. */
-static json_t *watch(const json_t *paths)
+static json_t *identity_watch(const json_t *paths)
 {
     json_t *o = json_object(), *folder;
     char state[200], *torch;
@@ -239,9 +239,9 @@ static json_t *watch(const json_t *paths)
     json_array_foreach((json_t *)paths, i, folder) {
         torch = path_join(json_string_value(folder), "torch/version.py");
         if (file_exists(torch)) {
-            state_of(torch, state, sizeof state);
+            identity_state_of(torch, state, sizeof state);
             json_object_set_new(o, torch, json_string(state));
-            state_of(json_string_value(folder), state, sizeof state);
+            identity_state_of(json_string_value(folder), state, sizeof state);
             json_object_set_new(o, json_string_value(folder), json_string(state));
         }
         free(torch);
@@ -249,9 +249,9 @@ static json_t *watch(const json_t *paths)
     return o;
 }
 
-void identity_learn(const struct backend *b, struct identity *id, const char *toolchain, const json_t *paths)
+void identity_learn(const struct judge_backend *b, struct identity *id, const char *toolchain, const json_t *paths)
 {
-    char *folder = path_cache("server"), *path = file_of(b, id->facts);
+    char *folder = path_cache("server"), *path = identity_file_of(b, id->facts);
     bool news = !id->toolchain || strcmp(id->toolchain, toolchain);
     struct err e = ERR_INIT;
     json_t *v;
@@ -261,7 +261,7 @@ void identity_learn(const struct backend *b, struct identity *id, const char *to
         id->toolchain = xstrdup(toolchain);
     }
     if (news && !build_is_elsewhere()) {
-        v = json_pack("{s:s,s:s,s:o}", "facts", id->facts, "toolchain", toolchain, "watch", watch(paths));
+        v = json_pack("{s:s,s:s,s:o}", "facts", id->facts, "toolchain", toolchain, "watch", identity_watch(paths));
         if (dir_make(folder, &e) < 0 || json_write(path, v, &e) < 0)
             log_debug("%s", e.msg);
         json_decref(v);

@@ -1,16 +1,16 @@
 /* identity.h - what a fork server is, known without starting one.
  *
- * A verdict's key names the compiler, PyTorch, our own code and the device (server.h, toolchain). To learn these takes
- * seconds: torch is imported, the driver is asked. So who has started a server writes the answer down under
- * path_cache("server"), together with the state (size, times, inode) of all that it was learned from; as long as that
- * is unchanged, the answer holds. Inside src/eval only. */
+ * A verdict's key names the compiler, PyTorch, our own code and the device (judge_server.h, toolchain). To learn
+ * these takes seconds: torch is imported, the driver is asked. So who has started a server writes the answer down
+ * under path_cache("server"), together with the state (size, times, inode) of all that it was learned from; as long
+ * as that is unchanged, the answer holds. Inside src/eval only. */
 #ifndef MC_EVAL_IDENTITY_H
 #define MC_EVAL_IDENTITY_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "eval/process/backend.h"
+#include "eval/process/judge_backend.h"
 
 struct identity { /* zeroed: not looked at yet */
     bool looked;
@@ -19,10 +19,10 @@ struct identity { /* zeroed: not looked at yet */
 };
 
 /* Looks, once. Milliseconds; starts no process and does not touch the driver. */
-void identity_look(const struct backend *b, struct identity *id);
+void identity_look(const struct judge_backend *b, struct identity *id);
 /* A server was started after identity_look: this is what it is. paths: its Python's folders (forkserver_info). Written
  * down if it is news; a cache folder that cannot be written is only said in the log. */
-void identity_learn(const struct backend *b, struct identity *id, const char *toolchain, const json_t *paths);
+void identity_learn(const struct judge_backend *b, struct identity *id, const char *toolchain, const json_t *paths);
 void identity_free(struct identity *id);
 
 #endif

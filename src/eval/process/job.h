@@ -10,27 +10,27 @@
 #include "eval/process/identity.h"
 #include "eval/process/options.h"
 #include "eval/process/reference.h"
-#include "eval/process/server.h"
+#include "eval/process/judge_server.h"
 #include "eval/process/session.h"
 #include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 #include "store/store.h"
 
-struct owned;
+struct daemon_client;
 
 struct eval {
     struct eval_config config;
-    struct server servers[BACKENDS];
+    struct judge_server servers[BACKENDS];
     struct identity identities[BACKENDS]; /* of servers, started or not */
-    struct desk_set desks[BACKENDS]; /* the judge's device, for values */
+    struct device_context_set device_contexts[BACKENDS]; /* the judge's device, for values */
     struct store *store;
-    struct flight *flights;      /* candidates that are being judged right now (eval.c) */
+    struct single_flight *flights; /* candidates that are being judged right now (eval.c) */
     pthread_cond_t landed;       /* one of them is not any more */
     pthread_mutex_t lock;        /* the store, identities, flights, the list of references */
     pthread_mutex_t server_lock; /* starts of fork servers */
     sem_t build_slots;
-    struct owned *owned;         /* who judges candidates of owned_backend; NULL: this process does */
-    const struct backend *owned_backend;
+    struct daemon_client *daemon_client; /* who judges candidates of daemon_backend; NULL: this process does */
+    const struct judge_backend *daemon_backend;
     struct reference_list refs;
     char secret[65];             /* goes into every seed; see reference_seed */
     char settings[65];           /* hash of settings.h's SETTINGS_ANSWER: goes into every key of a verdict */
@@ -43,7 +43,7 @@ struct eval {
 
 struct job {
     struct eval *ev;
-    struct server *server; /* of the backend */
+    struct judge_server *server; /* of the backend */
     const struct task *task;
     const struct eval_candidate *cand;
     const struct eval_options *opt;
@@ -54,12 +54,12 @@ struct job {
     struct reference *ref;  /* held; NULL before stage load */
     bool owns;              /* its areas (reference_own) */
     struct session *session; /* NULL before stage load */
-    struct life *life;      /* NULL before the session is open */
+    struct recording *recording; /* NULL before the session is open */
     double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
     int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */
     bool second;            /* the candidate lives a second time, of a secret seed (reference.h, has_second) */
-    struct claim *claim;    /* of memory; NULL: nothing is claimed */
+    struct reservation *reservation; /* of memory; NULL: nothing is claimed */
     bool yields;            /* until its first reference is there: ends where the claim cannot grow to what is needed */
     bool alone;             /* on the device: a try after one that others may have disturbed */
     bool ready;             /* the candidate was constructed */

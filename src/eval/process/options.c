@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/opt.h"
 #include "eval/check/protocol.h"
-#include "eval/process/backend.h"
+#include "eval/process/judge_backend.h"
 
 int options_no_backend(const char *name, struct err *e)
 {
@@ -34,7 +34,7 @@ int eval_options_check(const struct eval_options *o, struct err *e)
     return 0;
 }
 
-static const char *option_name(const void *ctx, int i)
+static const char *options_option_name(const void *ctx, int i)
 {
     static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed",
                                         "max-elements", "perf", "calls", "compile-baseline", "compile-mode", "dialect"};
@@ -43,11 +43,11 @@ static const char *option_name(const void *ctx, int i)
     return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
 }
 
-static bool known_option(const char *key)
+static bool options_known_option(const char *key)
 {
     const char *name;
 
-    for (int i = 0; (name = option_name(NULL, i)); i++)
+    for (int i = 0; (name = options_option_name(NULL, i)); i++)
         if (!strcmp(name, key))
             return true;
     return false;
@@ -60,9 +60,9 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
     json_t *v;
 
     json_object_foreach((json_t *)o, key, v) {
-        if (known_option(key))
+        if (options_known_option(key))
             continue;
-        near = nearest_word(key, option_name, NULL);
+        near = nearest_word(key, options_option_name, NULL);
         return err_set(e, ERR_INPUT, "no eval option '%s'%s%s%s", key, near ? "; did you mean '" : "", near ? near : "",
                        near ? "'?" : "");
     }
@@ -86,7 +86,7 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
 
 int64_t eval_max_elements(const struct eval_options *o)
 {
-    const struct backend *b = backend_find(o->backend);
+    const struct judge_backend *b = backend_find(o->backend);
 
     if (o->max_elements > 0)
         return o->max_elements;

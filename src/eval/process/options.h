@@ -21,18 +21,18 @@ struct eval_config {
     /* start the backend's fork server in eval_open (seconds): a worker, who would wait for it anyway */
     bool start;
     const char *socket;  /* where this process answers others; NULL: nowhere */
-    bool owned;          /* hand candidates to the process that owns the device (owned.h) */
+    bool daemon_client;  /* hand candidates to the process that owns the device (daemon_client.h) */
     bool jobs_given;     /* set by eval_open: jobs was more than 0, so it is the number of slots on a GPU too */
 };
 
 struct eval_options {
-    const char *backend;    /* "sim", "cuda": rows of backend.h */
+    const char *backend;    /* "sim", "cuda": rows of judge_backend.h */
     const char *protocol;   /* "strict", "kernelbench": rows of check/protocol.h */
     int trials;             /* draws per regime (strict), or trials (kernelbench) */
     double timeout_s;       /* one candidate's run, builds excluded */
     double build_timeout_s; /* all its builds together */
     int64_t seed;
-    int64_t max_elements;   /* of any one tensor of the task; 0: the backend's limit (backend.h) */
+    int64_t max_elements;   /* of any one tensor of the task; 0: the backend's limit (judge_backend.h) */
     bool perf;              /* time what passed, where the backend has a clock */
     int calls;              /* timed calls of each side; 0: as many as 0.2 s hold, at least 30 */
     bool compile_baseline;  /* time torch.compile too */

@@ -16,7 +16,7 @@ int ref_section_parse(const struct frame *f, const json_t *s, struct section *re
 }
 
 /* As ref_section_parse, without bytes. */
-static int section_facts(const json_t *s, struct section *ret, struct err *e)
+static int ref_draw_section_facts(const json_t *s, struct section *ret, struct err *e)
 {
     int64_t n = json_i64(s, "nbytes", -1);
 
@@ -26,7 +26,7 @@ static int section_facts(const json_t *s, struct section *ret, struct err *e)
     return 0;
 }
 
-static void draw_facts(const json_t *d, struct ref_draw *ret)
+static void ref_draw_facts(const json_t *d, struct ref_draw *ret)
 {
     ret->regime = json_str(d, "regime", "?");
     ret->trial = (int)json_i64(d, "trial", 0);
@@ -38,17 +38,17 @@ static void draw_facts(const json_t *d, struct ref_draw *ret)
 int ref_draw_place(const json_t *d, struct ref_draw *ret, struct err *e)
 {
     *ret = (struct ref_draw){.regime = NULL};
-    draw_facts(d, ret);
-    if (section_facts(json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
-        section_facts(json_object_get(d, "eager"), &ret->eager, e) < 0)
+    ref_draw_facts(d, ret);
+    if (ref_draw_section_facts(json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
+        ref_draw_section_facts(json_object_get(d, "eager"), &ret->eager, e) < 0)
         return -1;
-    return section_facts(json_object_get(d, "oracle"), &ret->oracle, e);
+    return ref_draw_section_facts(json_object_get(d, "oracle"), &ret->oracle, e);
 }
 
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e)
 {
     *ret = (struct ref_draw){.regime = NULL};
-    draw_facts(d, ret);
+    ref_draw_facts(d, ret);
     if (ref_section_parse(f, json_object_get(d, "inputs"), &ret->inputs, e) < 0 ||
         ref_section_parse(f, json_object_get(d, "eager"), &ret->eager, e) < 0 ||
         (json_is_object(json_object_get(d, "after")) &&

@@ -24,7 +24,7 @@
 /* ---- a frame becomes a reference ---- */
 
 /* All but the draws. */
-static int parse_rest(struct reference *r, struct err *e)
+static int reference_parse_rest(struct reference *r, struct err *e)
 {
     const json_t *h = r->f.head, *second = json_object_get(h, "second");
 
@@ -58,7 +58,7 @@ static int reference_parse(struct reference *r, struct err *e)
         if (ref_draw_parse(&r->f, json_array_get(draws, i), &r->draws[i], e) < 0)
             return -1;
     r->skipped = json_object_get(r->f.head, "skipped");
-    return parse_rest(r, e);
+    return reference_parse_rest(r, e);
 }
 
 static void reference_free(struct reference *r)
@@ -75,7 +75,7 @@ static void reference_free(struct reference *r)
 /* ---- on disk ---- */
 
 /* The payload is the head's length, the head, the blob. */
-static int frame_of(const char *p, size_t n, const char *path, struct frame *ret)
+static int reference_frame_of(const char *p, size_t n, const char *path, struct frame *ret)
 {
     uint64_t n_head;
 
@@ -90,7 +90,7 @@ static int frame_of(const char *p, size_t n, const char *path, struct frame *ret
     return 0;
 }
 
-static int file_load(const char *path, struct frame *ret)
+static int reference_file_load(const char *path, struct frame *ret)
 {
     struct buf b;
     int rc = -1;
@@ -100,13 +100,13 @@ static int file_load(const char *path, struct frame *ret)
     buf_init(&b, REFERENCE_MAX_FILE);
     cache_touch(path);
     if (seal_read(path, &b))
-        rc = frame_of(b.p + SEAL_HEAD, b.n - SEAL_HEAD, path, ret);
+        rc = reference_frame_of(b.p + SEAL_HEAD, b.n - SEAL_HEAD, path, ret);
     buf_free(&b);
     return rc;
 }
 
 /* Losing the cache only costs time: problems are said once in the log and are no error. */
-static void file_save(const char *path, const struct frame *f)
+static void reference_file_save(const char *path, const struct frame *f)
 {
     struct err e = ERR_INIT;
     char *head = json_text(f->head);
@@ -153,29 +153,29 @@ static int reference_make(const struct reference_want *w, struct frame *ret, str
     return rc;
 }
 
-static int share_device(const struct reference_want *w, struct hold *share, struct err *e)
+static int reference_share_device(const struct reference_want *w, struct device_lock *share, struct err *e)
 {
-    return w->sv->backend->timed ? hold_take(&w->sv->schedule, false, share, e) : 0;
+    return w->sv->backend->timed ? device_lock_take(&w->sv->schedule, false, share, e) : 0;
 }
 
 static int reference_find(const char *key, const struct reference_want *w, struct frame *ret, struct err *e)
 {
     char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
-    int rc = file_load(path, ret), lock;
-    struct hold share = {0}; /* taken before the lock: who has the lock never waits for somebody who is alone */
+    int rc = reference_file_load(path, ret), lock;
+    struct device_lock share = {0}; /* taken before the lock: who has the lock never waits for somebody who is alone */
 
-    if (rc < 0 && share_device(w, &share, e) < 0) {
+    if (rc < 0 && reference_share_device(w, &share, e) < 0) {
         free(folder);
         free(path);
         return -1;
     }
     if (rc < 0 && (lock = artefact_lock(folder, key, REFERENCE_TIMEOUT_S, e)) >= 0) {
-        rc = file_load(path, ret);
+        rc = reference_file_load(path, ret);
         if (rc < 0 && (rc = reference_make(w, ret, e)) == 0)
-            file_save(path, ret);
+            reference_file_save(path, ret);
         artefact_unlock(lock);
     }
-    hold_drop(&share);
+    device_lock_drop(&share);
     free(folder);
     free(path);
     return rc;
@@ -203,7 +203,7 @@ static void reference_key(const struct reference_want *w, bool streamed, char re
 }
 
 /* Under the lock: moves to the front; NULL if absent. */
-static struct reference *list_find(struct reference_list *l, const char *key)
+static struct reference *reference_list_find(struct reference_list *l, const char *key)
 {
     struct reference *r;
 
@@ -219,7 +219,7 @@ static struct reference *list_find(struct reference_list *l, const char *key)
 }
 
 /* Under the lock: r joins the list. What falls out at the end is returned if nobody uses it: the caller frees it. */
-static struct reference *list_add(struct reference_list *l, struct reference *r)
+static struct reference *reference_list_add(struct reference_list *l, struct reference *r)
 {
     struct reference *last = l->items[REFERENCE_LIST - 1];
 
@@ -232,7 +232,7 @@ static struct reference *list_add(struct reference_list *l, struct reference *r)
 }
 
 /* Under the lock: r leaves the list. */
-static void list_drop(struct reference_list *l, struct reference *r)
+static void reference_list_drop(struct reference_list *l, struct reference *r)
 {
     int i = 0;
 
@@ -246,15 +246,15 @@ static void list_drop(struct reference_list *l, struct reference *r)
 }
 
 /* The claim becomes as large as what is known by now. */
-static int claim_known(const struct reference_want *w, struct err *e)
+static int reference_reserve_known(const struct reference_want *w, struct err *e)
 {
-    if (!w->claim || claim_grow(w->claim) || !w->yields)
+    if (!w->reservation || reservation_grow(w->reservation) || !w->yields)
         return 0;
     err_set(e, ERR_ENV, "%s: it needs more of the device than others leave", w->title);
     return err_lack(e, LACK_DEVICE);
 }
 
-static void name_task(struct reference_want *w)
+static void reference_name_task(struct reference_want *w)
 {
     snprintf(w->title, sizeof w->title, w->variant ? "task '%.60s', variant '%s'" : "task '%.60s'", w->t->name,
              task_variant_name(w->t, w->variant));
@@ -262,7 +262,7 @@ static void name_task(struct reference_want *w)
 
 /* ---- streamed ---- */
 
-static int more_draws(struct reference *r, size_t i, struct err *e)
+static int reference_more_draws(struct reference *r, size_t i, struct err *e)
 {
     json_t *head;
     int rc = 1;
@@ -287,13 +287,13 @@ static int more_draws(struct reference *r, size_t i, struct err *e)
     return rc < 0 ? -1 : 0;
 }
 
-static int streamed_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+static int reference_streamed_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
 {
     struct reference *r = j->ref;
     double t0 = now_s();
     int rc;
 
-    rc = more_draws(r, i, e);
+    rc = reference_more_draws(r, i, e);
     if (rc < 0 && e->kind == ERR_INPUT && r->n_draws) /* it has been fine before */
         e->kind = ERR_ENV;
     if (rc == 0 && i < r->n_draws)
@@ -303,21 +303,21 @@ static int streamed_draw(struct job *j, size_t i, const struct ref_draw **ret, s
     return rc;
 }
 
-static int make_streamed(struct reference *r, const struct reference_want *w, struct err *e)
+static int reference_make_streamed(struct reference *r, const struct reference_want *w, struct err *e)
 {
     r->n_most = (size_t)w->o->trials * REGIMES;
     r->draws = xcalloc(r->n_most, sizeof *r->draws);
-    if (more_draws(r, 0, e) < 0)
+    if (reference_more_draws(r, 0, e) < 0)
         return -1;
     if (r->n_draws == 0)
         return err_set(e, ERR_BUG, "the reference side sent no draws");
     if (json_array_size(r->draws[0].mutates)) /* what a candidate writes there would be what is expected to be read */
         return 1;
-    return streamed_facts(r->streamed, &r->f, e) < 0 ? -1 : parse_rest(r, e);
+    return streamed_facts(r->streamed, &r->f, e) < 0 ? -1 : reference_parse_rest(r, e);
 }
 
 /* What is kept on the device and claimed by nobody leaves room for what is claimed. */
-static void make_room(const struct reference_want *w)
+static void reference_make_room(const struct reference_want *w)
 {
     size_t room = schedule_room(&w->sv->schedule);
 
@@ -326,87 +326,92 @@ static void make_room(const struct reference_want *w)
 }
 
 /* out: -1 is not known; as large as the inputs then. */
-static int claim_streamed(const struct reference_want *w, int64_t state, int64_t in, int64_t out, struct err *e)
+static int reference_reserve_streamed(const struct reference_want *w, int64_t state, int64_t in, int64_t out,
+                                      struct err *e)
 {
     struct need need = need_estimate((size_t)state, (size_t)in, (size_t)(out < 0 ? in : out));
 
-    if (!w->claim)
+    if (!w->reservation)
         return 0;
-    claim_learn(w->claim, &need);
-    if (claim_known(w, e) < 0)
+    reservation_learn(w->reservation, &need);
+    if (reference_reserve_known(w, e) < 0)
         return -1;
-    make_room(w);
+    reference_make_room(w);
     return 0;
 }
 
 /* 0; 1: the task is small, and its values are better cached; -1. */
-static int lay_out(struct reference *r, const struct reference_want *w, const json_t *told, bool always, struct err *e)
+static int reference_lay_out(struct reference *r, const struct reference_want *w, const json_t *told, bool always,
+                             struct err *e)
 {
     int64_t state = json_i64(told, "state_bytes", 0), in = json_i64(told, "input_bytes", 0);
 
-    if (claim_streamed(w, state, in, -1, e) < 0 || streamed_learn(r->streamed, e) < 0)
+    if (reference_reserve_streamed(w, state, in, -1, e) < 0 || streamed_learn(r->streamed, e) < 0)
         return -1;
     if (!always && !streamed_worth(r->streamed))
         return 1;
     told = r->streamed->inputs; /* more than before the inputs were made */
     in = json_i64(told, "nbytes", 0);
-    if (claim_streamed(w, state, in, json_i64(told, "output_bytes", -1), e) < 0 || streamed_areas(r->streamed, e) < 0)
+    if (reference_reserve_streamed(w, state, in, json_i64(told, "output_bytes", -1), e) < 0 ||
+        streamed_areas(r->streamed, e) < 0)
         return -1;
-    return make_streamed(r, w, e);
+    return reference_make_streamed(r, w, e);
 }
 
-static int start_process(struct reference *r, struct desk *k, const struct reference_want *w, struct err *e)
+static int reference_start_process(struct reference *r, struct device_context *k, const struct reference_want *w,
+                                   struct err *e)
 {
-    struct hold share = {0};
+    struct device_lock share = {0};
     int rc = -1;
 
-    if (share_device(w, &share, e) == 0 && desk_open(k, w->sv->backend, e) == 0)
+    if (reference_share_device(w, &share, e) == 0 && device_context_open(k, w->sv->backend, e) == 0)
         rc = streamed_start(w, k, &r->streamed, e);
-    hold_drop(&share);
+    device_lock_drop(&share);
     return rc;
 }
 
-/* A model is constructed without the device: whoever wants to time something would wait for that. As lay_out. */
-static int start_streamed(struct reference *r, struct desk *k, const struct reference_want *w, bool always,
-                          struct err *e)
+/* A model is constructed without the device: whoever wants to time something would wait for that. As
+ * reference_lay_out. */
+static int reference_start_streamed(struct reference *r, struct device_context *k, const struct reference_want *w,
+                                    bool always, struct err *e)
 {
-    struct hold share = {0};
+    struct device_lock share = {0};
     const json_t *told;
     int rc;
 
-    if (start_process(r, k, w, e) < 0 || streamed_construct(r->streamed, &told, e) < 0 ||
-        share_device(w, &share, e) < 0)
+    if (reference_start_process(r, k, w, e) < 0 || streamed_construct(r->streamed, &told, e) < 0 ||
+        reference_share_device(w, &share, e) < 0)
         return -1;
-    rc = lay_out(r, w, told, always, e);
-    hold_drop(&share);
+    rc = reference_lay_out(r, w, told, always, e);
+    device_lock_drop(&share);
     return rc;
 }
 
-static struct reference *streamed_known(struct eval *ev, const char *key)
+static struct reference *reference_streamed_known(struct eval *ev, const char *key)
 {
     struct reference *r;
 
     pthread_mutex_lock(&ev->lock);
-    r = list_find(&ev->refs, key);
+    r = reference_list_find(&ev->refs, key);
     pthread_mutex_unlock(&ev->lock);
     return r;
 }
 
 /* It joins the list, or is freed. */
-static int make_listed(struct desk *k, const struct reference_want *w, bool always, const char *key,
-                       struct reference **ret, struct err *e)
+static int reference_make_listed(struct device_context *k, const struct reference_want *w, bool always, const char *key,
+                                 struct reference **ret, struct err *e)
 {
     struct reference *r = xcalloc(1, sizeof *r), *old;
     int rc;
 
     r->users = 1;
     memcpy(r->key, key, sizeof r->key);
-    if ((rc = start_streamed(r, k, w, always, e)) != 0) {
+    if ((rc = reference_start_streamed(r, k, w, always, e)) != 0) {
         reference_free(r);
         return rc;
     }
     pthread_mutex_lock(&w->ev->lock);
-    old = list_add(&w->ev->refs, r);
+    old = reference_list_add(&w->ev->refs, r);
     pthread_mutex_unlock(&w->ev->lock);
     if (old)
         reference_free(old);
@@ -415,20 +420,20 @@ static int make_listed(struct desk *k, const struct reference_want *w, bool alwa
 }
 
 /* 0, 1: not streamed, -1. References of other tasks are made beside this one, as far as claims let their jobs in. */
-static int get_streamed(const struct reference_want *w, bool always, struct reference **ret, struct err *e)
+static int reference_get_streamed(const struct reference_want *w, bool always, struct reference **ret, struct err *e)
 {
-    struct desk *k = desk_of(&w->ev->desks[backend_index(w->sv->backend)], w->t->sha256);
+    struct device_context *k = device_context_of(&w->ev->device_contexts[backend_index(w->sv->backend)], w->t->sha256);
     char key[65];
     int rc = 0;
 
-    if (claim_known(w, e) < 0) /* somebody may have learned it since the job came in */
+    if (reference_reserve_known(w, e) < 0) /* somebody may have learned it since the job came in */
         return -1;
     reference_key(w, true, key);
-    if ((*ret = streamed_known(w->ev, key)))
+    if ((*ret = reference_streamed_known(w->ev, key)))
         return 0;
     pthread_mutex_lock(&k->making);
-    if (!(*ret = streamed_known(w->ev, key)))
-        rc = claim_known(w, e) < 0 ? -1 : make_listed(k, w, always, key, ret, e);
+    if (!(*ret = reference_streamed_known(w->ev, key)))
+        rc = reference_reserve_known(w, e) < 0 ? -1 : reference_make_listed(k, w, always, key, ret, e);
     pthread_mutex_unlock(&k->making);
     return rc;
 }
@@ -438,7 +443,7 @@ int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct 
     struct reference *r = j->ref;
 
     if (r->streamed)
-        return streamed_draw(j, i, ret, e);
+        return reference_streamed_draw(j, i, ret, e);
     if (i >= r->n_draws)
         return 0;
     *ret = &r->draws[i];
@@ -458,14 +463,15 @@ int reference_all(struct job *j, struct err *e)
 
 /* ---- in frames ---- */
 
-static int get_in_frames(struct eval *ev, const struct reference_want *w, struct reference **ret, struct err *e)
+static int reference_get_in_frames(struct eval *ev, const struct reference_want *w, struct reference **ret,
+                                   struct err *e)
 {
     struct reference *r, *other, *old = NULL;
     char key[65];
 
     reference_key(w, false, key);
     pthread_mutex_lock(&ev->lock);
-    r = list_find(&ev->refs, key);
+    r = reference_list_find(&ev->refs, key);
     pthread_mutex_unlock(&ev->lock);
     if (r) {
         *ret = r;
@@ -479,10 +485,10 @@ static int get_in_frames(struct eval *ev, const struct reference_want *w, struct
         return -1;
     }
     pthread_mutex_lock(&ev->lock);
-    if ((other = list_find(&ev->refs, key)))
+    if ((other = reference_list_find(&ev->refs, key)))
         old = r, r = other;
     else
-        old = list_add(&ev->refs, r);
+        old = reference_list_add(&ev->refs, r);
     pthread_mutex_unlock(&ev->lock);
     if (old)
         reference_free(old);
@@ -491,7 +497,7 @@ static int get_in_frames(struct eval *ev, const struct reference_want *w, struct
 }
 
 /* May the task be streamed? always: however small it is (tests). What has been cached as bytes stays that. */
-static bool streams(const struct reference_want *w, bool *ret_always)
+static bool reference_streams(const struct reference_want *w, bool *ret_always)
 {
     const char *wish = getenv("MUSACODER_VALUES");
     char key[65], *folder, *path;
@@ -512,15 +518,16 @@ static bool streams(const struct reference_want *w, bool *ret_always)
 int reference_get(struct job *j, const char *params, struct err *e)
 {
     struct reference_want w = {.ev = j->ev, .sv = j->server, .t = j->task, .o = j->opt, .params = params,
-                               .variant = j->variant, .seed = reference_seed(j->ev, j->opt->seed), .claim = j->claim,
+                               .variant = j->variant, .seed = reference_seed(j->ev, j->opt->seed),
+                               .reservation = j->reservation,
                                .yields = j->yields};
     bool always;
     int rc = 1;
 
-    name_task(&w);
-    if (streams(&w, &always))
-        rc = get_streamed(&w, always, &j->ref, e);
-    return rc == 1 ? get_in_frames(j->ev, &w, &j->ref, e) : rc;
+    reference_name_task(&w);
+    if (reference_streams(&w, &always))
+        rc = reference_get_streamed(&w, always, &j->ref, e);
+    return rc == 1 ? reference_get_in_frames(j->ev, &w, &j->ref, e) : rc;
 }
 
 int reference_own(struct job *j, struct err *e)
@@ -541,11 +548,11 @@ int reference_own(struct job *j, struct err *e)
 }
 
 /* What is broken leaves the list before the next one can have it. */
-static void disown(struct job *j)
+static void reference_disown(struct job *j)
 {
     if (j->ref->streamed->broken) {
         pthread_mutex_lock(&j->ev->lock);
-        list_drop(&j->ev->refs, j->ref);
+        reference_list_drop(&j->ev->refs, j->ref);
         pthread_mutex_unlock(&j->ev->lock);
     }
     pthread_mutex_unlock(&j->ref->streamed->lock);
@@ -560,7 +567,7 @@ void reference_release(struct job *j)
     if (!r)
         return;
     if (j->owns)
-        disown(j);
+        reference_disown(j);
     j->ref = NULL;
     pthread_mutex_lock(&j->ev->lock);
     last = --r->users == 0 && !r->listed;
@@ -569,18 +576,18 @@ void reference_release(struct job *j)
         reference_free(r);
 }
 
-static size_t rests(const struct reference *r)
+static size_t reference_rests(const struct reference *r)
 {
     return r->users == 0 && r->streamed ? streamed_rests(r->streamed) : 0;
 }
 
 /* Under the lock: the last of those that nobody uses, from where their sum is more than 'room'; NULL: they fit. */
-static struct reference *list_too_much(const struct reference_list *l, size_t room)
+static struct reference *reference_list_too_much(const struct reference_list *l, size_t room)
 {
     struct reference *r = NULL;
 
     for (int i = 0; i < REFERENCE_LIST && l->items[i]; i++) {
-        size_t n = rests(l->items[i]);
+        size_t n = reference_rests(l->items[i]);
 
         if (n > room)
             r = l->items[i];
@@ -597,8 +604,8 @@ bool reference_list_fit(struct eval *ev, size_t room)
 
     do {
         pthread_mutex_lock(&ev->lock);
-        if ((r = list_too_much(&ev->refs, room)))
-            list_drop(&ev->refs, r);
+        if ((r = reference_list_too_much(&ev->refs, room)))
+            reference_list_drop(&ev->refs, r);
         pthread_mutex_unlock(&ev->lock);
         if (r)
             reference_free(r);

@@ -9,7 +9,7 @@
 
 #include "eval/check/protocol.h"
 #include "eval/check/tensor.h"
-#include "eval/process/desk.h"
+#include "eval/process/device_context.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 #include "task/task.h"
@@ -17,7 +17,7 @@
 struct eval;
 struct eval_options;
 struct job;
-struct server;
+struct judge_server;
 struct streamed;
 
 struct section { /* a value tree and its bytes */

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "eval/process/job.h"
 
-static int task_error(const struct reference_want *w, const json_t *head, struct err *e)
+static int reference_child_task_error(const struct reference_want *w, const json_t *head, struct err *e)
 {
     const char *text = json_str(head, "text", "");
     int64_t line = json_i64(head, "line", -1);
@@ -48,7 +48,7 @@ json_t *reference_request(const struct reference_want *w)
 }
 
 /* Why its process is not there any more. At its own limit it is too large; else it may have been the others. */
-static int process_died(struct child *c, const struct reference_want *w, struct err *e)
+static int reference_child_process_died(struct child *c, const struct reference_want *w, struct err *e)
 {
     struct child_end end = {0};
 
@@ -75,13 +75,13 @@ int reference_ask(struct child *c, const struct reference_want *w, json_t *req, 
     if (ret_lost)
         *ret_lost = rc < 0;
     if (rc == 0 && !json_flag(ret->head, "ok", false)) {
-        rc = task_error(w, ret->head, e);
+        rc = reference_child_task_error(w, ret->head, e);
         frame_free(ret);
     } else if (rc < 0 && fault == FRAME_LATE) {
         err_set(e, ERR_INPUT, "%s: the reference did not finish in %.0f s; make it smaller with 'musacoder shrink'",
                 w->title, REFERENCE_TIMEOUT_S);
     } else if (rc < 0 && fault == FRAME_CLOSED) {
-        process_died(c, w, e);
+        reference_child_process_died(c, w, e);
     }
     return rc;
 }

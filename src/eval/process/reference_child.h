@@ -4,7 +4,7 @@
 #define MC_EVAL_REFERENCE_CHILD_H
 
 #include "eval/process/options.h"
-#include "eval/process/server.h"
+#include "eval/process/judge_server.h"
 #include "eval/schedule/schedule.h"
 #include "proc/frame.h"
 
@@ -13,13 +13,13 @@
 /* What is asked for: the way to make the values. */
 struct reference_want {
     struct eval *ev;
-    struct server *sv;
+    struct judge_server *sv;
     const struct task *t;
     const struct eval_options *o;
     const char *params;
     int variant;
     int64_t seed;    /* of the draws: reference_seed */
-    struct claim *claim; /* of the job that asks; NULL: nothing is claimed */
+    struct reservation *reservation; /* of the job that asks; NULL: nothing is claimed */
     int64_t small;   /* streamed.py: elements up to which a task is small; 0: as it says */
     bool yields;     /* it ends where that is too small and cannot grow */
     char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */

@@ -18,7 +18,7 @@
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
 #define MAX_REPLY_BLOB ((size_t)1 << 30)
 
-static int wait_slice(sem_t *slots)
+static int session_wait_slice(sem_t *slots)
 {
     struct timespec t = stop_look_again();
 
@@ -26,80 +26,80 @@ static int wait_slice(sem_t *slots)
 }
 
 /* False on Ctrl-C: there is no slot then, and none to give back. What the session is asked next says so. */
-static bool slot_take(struct session *s, sem_t *slots)
+static bool session_slot_take(struct session *s, sem_t *slots)
 {
     double t0 = now_s();
     bool got;
 
-    while (!(got = wait_slice(slots) == 0) && !stop_requested())
+    while (!(got = session_wait_slice(slots) == 0) && !stop_requested())
         ;
     s->wait_s += now_s() - t0;
     trace_span(t0, "wait", "slot");
     return got;
 }
 
-static void waited_for_device(struct session *s, double seconds)
+static void session_waited_for_device(struct session *s, double seconds)
 {
     s->wait_s += seconds;
     s->wait_device_s += seconds;
 }
 
 /* With others, where it has a clock. */
-static bool shares_device(const struct session *s)
+static bool session_shares_device(const struct session *s)
 {
     return s->server->backend->timed && !s->alone;
 }
 
 /* Timing wants the device alone: nobody submits meanwhile. Without the lock (a folder that cannot be written) timing
  * says so. */
-static void share_device(struct session *s)
+static void session_share_device(struct session *s)
 {
     struct err e = ERR_INIT;
     double t0 = now_s();
 
-    if (s->server->backend->timed && hold_take(&s->server->schedule, s->alone, &s->hold, &e) < 0)
+    if (s->server->backend->timed && device_lock_take(&s->server->schedule, s->alone, &s->device_lock, &e) < 0)
         log_debug("the device's lock: %s", e.msg);
     trace_span(t0, "wait", "device");
-    waited_for_device(s, now_s() - t0);
+    session_waited_for_device(s, now_s() - t0);
 }
 
-static void run_slot(struct session *s, bool take)
+static void session_run_slot(struct session *s, bool take)
 {
     if (take == s->slot)
         return;
     if (take) {
-        s->slot = slot_take(s, &s->server->run_slots);
+        s->slot = session_slot_take(s, &s->server->run_slots);
         if (s->slot)
-            share_device(s);
+            session_share_device(s);
         return;
     }
     s->slot = false;
-    hold_drop(&s->hold);
+    device_lock_drop(&s->device_lock);
     sem_post(&s->server->run_slots);
 }
 
 void session_rest(struct session *s)
 {
-    run_slot(s, false);
+    session_run_slot(s, false);
 }
 
 void session_wake(struct session *s)
 {
-    run_slot(s, true);
+    session_run_slot(s, true);
 }
 
 void session_give_way(struct session *s)
 {
-    if (!s->hold.s || s->alone || !hold_wanted(&s->server->schedule))
+    if (!s->device_lock.s || s->alone || !device_lock_wanted(&s->server->schedule))
         return;
-    hold_drop(&s->hold);
-    share_device(s);
+    device_lock_drop(&s->device_lock);
+    session_share_device(s);
 }
 
-int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone, struct session **ret,
-                 struct err *e)
+int session_open(struct eval *ev, struct judge_server *sv, const struct eval_options *o, bool alone,
+                 struct session **ret, struct err *e)
 {
-    struct server_child spec = {.role = sv->backend->candidate, .front = true,
+    struct server_child spec = {.role = sv->backend->candidate, .client = true,
                                 .jail = {.no_exec = true, .memory_bytes = sv->backend->memory_bytes}};
     struct session *s = xcalloc(1, sizeof *s);
     int rc;
@@ -111,7 +111,7 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     s->dropped = json_array();
     s->opt = o;
     s->diagnostics = json_array();
-    run_slot(s, true);
+    session_run_slot(s, true);
     rc = s->slot ? server_spawn(sv, &spec, &s->child, e) : err_set(e, ERR_STOP, "interrupted");
     if (rc < 0) {
         session_close(s);
@@ -121,7 +121,7 @@ int session_open(struct eval *ev, struct server *sv, const struct eval_options *
     return 0;
 }
 
-static bool calls_library(const json_t *findings)
+static bool session_calls_library(const json_t *findings)
 {
     const json_t *f;
     size_t i;
@@ -132,7 +132,7 @@ static bool calls_library(const json_t *findings)
     return false;
 }
 
-static void note_dropped(struct session *s, const json_t *flags)
+static void session_note_dropped(struct session *s, const json_t *flags)
 {
     const json_t *flag, *had;
     size_t i, k;
@@ -146,16 +146,16 @@ static void note_dropped(struct session *s, const json_t *flags)
     }
 }
 
-static void note_build(struct session *s, const struct build_result *r)
+static void session_note_build(struct session *s, const struct build_result *r)
 {
     s->compile_ms += r->ms;
     s->builds_cached += r->cached;
     json_array_extend(s->findings, r->findings);
-    note_dropped(s, r->dropped);
+    session_note_dropped(s, r->dropped);
     if (r->ok)
         return;
     s->builds_failed++;
-    s->builds_refused += calls_library(r->findings);
+    s->builds_refused += session_calls_library(r->findings);
     s->build_timed_out |= r->timed_out;
     json_array_extend(s->diagnostics, r->diagnostics);
     if (!s->error)
@@ -163,7 +163,7 @@ static void note_build(struct session *s, const struct build_result *r)
 }
 
 /* Under the names that the compile stage gives them. */
-static void keep_source(struct session *s, const json_t *names, const char *kind, const json_t *list, size_t i)
+static void session_keep_source(struct session *s, const json_t *names, const char *kind, const json_t *list, size_t i)
 {
     const char *given = json_string_value(json_array_get(names, i));
     char label[40];
@@ -174,7 +174,7 @@ static void keep_source(struct session *s, const json_t *names, const char *kind
 
 /* Remembers the texts under the names that the compiler and findings will use. A second extension's sources get names
  * of their own (build.h takes them from "cuda_names"): 'cuda_source_2'. Returns the request to build, new reference. */
-static json_t *keep_sources(struct session *s, const json_t *request)
+static json_t *session_keep_sources(struct session *s, const json_t *request)
 {
     static const char *const kinds[] = {"cuda", "cpp"};
     json_t *named = json_copy((json_t *)request), *names;
@@ -196,7 +196,7 @@ static json_t *keep_sources(struct session *s, const json_t *request)
         }
         snprintf(label, sizeof label, "%s_source", kinds[k]);
         for (size_t i = 0; i < json_array_size(list); i++)
-            keep_source(s, json_object_get(named, key), label, list, i);
+            session_keep_source(s, json_object_get(named, key), label, list, i);
     }
     return named;
 }
@@ -208,7 +208,7 @@ bool session_source_line(const struct session *s, const char *file, int64_t line
 
 /* A request that nobody could build (too large, malformed) is the candidate's failure, not the judge's: *why is no
  * error of ours any more. */
-static json_t *build_refused(struct session *s, struct err *why)
+static json_t *session_build_refused(struct session *s, struct err *why)
 {
     json_t *text = json_utf8(why->msg, strlen(why->msg));
 
@@ -220,7 +220,7 @@ static json_t *build_refused(struct session *s, struct err *why)
 }
 
 /* One build request: the compile pool works, our run slot is free meanwhile. */
-static json_t *build_answer(struct session *s, const json_t *request, struct err *e)
+static json_t *session_build_answer(struct session *s, const json_t *request, struct err *e)
 {
     double t0, left = s->opt->build_timeout_s - s->build_s;
     struct build_opts o = {.target = s->server->backend->target, .arch = s->server->arch,
@@ -231,9 +231,9 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
 
     if (++s->builds > SESSION_MAX_BUILDS)
         return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
-    named = keep_sources(s, request);
-    run_slot(s, false);
-    if (!slot_take(s, &s->ev->build_slots)) {
+    named = session_keep_sources(s, request);
+    session_run_slot(s, false);
+    if (!session_slot_take(s, &s->ev->build_slots)) {
         json_decref(named);
         err_set(e, ERR_STOP, "interrupted");
         return NULL;
@@ -245,19 +245,19 @@ static json_t *build_answer(struct session *s, const json_t *request, struct err
     s->build_s += now_s() - t0;
     sem_post(&s->ev->build_slots);
     if (rc == 0) {
-        note_build(s, &r);
+        session_note_build(s, &r);
         if (!r.image || !s->on_image || s->on_image(s->image_ctx, r.image, e) == 0)
             reply = build_reply(&r);
         build_result_free(&r);
     }
     if (!reply && e && e->kind == ERR_INPUT)
-        reply = build_refused(s, e);
-    run_slot(s, true);
+        reply = session_build_refused(s, e);
+    session_run_slot(s, true);
     return reply;
 }
 
 /* What a broken frame means; fills end after a death. */
-static enum call_fault fault_of(struct session *s, enum frame_fault f, struct err *e)
+static enum call_fault session_fault_of(struct session *s, enum frame_fault f, struct err *e)
 {
     switch (f) {
     case FRAME_OK: return CALL_OK;
@@ -276,22 +276,23 @@ static enum call_fault fault_of(struct session *s, enum frame_fault f, struct er
     return CALL_DIED;
 }
 
-static enum call_fault send_timed(struct session *s, const json_t *head, const char *blob, size_t n, struct err *e)
+static enum call_fault session_send_timed(struct session *s, const json_t *head, const char *blob, size_t n,
+                                          struct err *e)
 {
     double t0 = now_s();
     enum frame_fault f = FRAME_OK;
     int rc = frame_send(s->child->fd, head, blob, n, t0 + s->opt->timeout_s - s->used_s, &f, e);
 
     s->used_s += now_s() - t0;
-    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
+    return rc < 0 ? session_fault_of(s, f, e) : CALL_OK;
 }
 
 /* Until something comes, or the budget is used up: however many share the device, after SHARE_MOST times as long as
  * alone. */
-static void wait_shared(struct session *s, struct schedule *c, double v0)
+static void session_wait_shared(struct session *s, struct schedule *c, double v0)
 {
     double left, start = now_s(), wall = start + SHARE_MOST * (s->opt->timeout_s - s->used_s);
-    bool lasts = s->hold.lasts;
+    bool lasts = s->device_lock.lasts;
 
     while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0)) > 0 && now_s() < wall &&
            !stop_requested()) {
@@ -301,46 +302,46 @@ static void wait_shared(struct session *s, struct schedule *c, double v0)
         if (poll(&p, 1, (int)(wait * 1e3) + 1) > 0)
             break;
         if (now_s() - start > SCHEDULE_LASTS_S)
-            hold_lasts(&s->hold, true);
+            device_lock_lasts(&s->device_lock, true);
     }
-    hold_lasts(&s->hold, lasts);
+    device_lock_lasts(&s->device_lock, lasts);
 }
 
-static enum call_fault recv_timed(struct session *s, struct frame *ret, struct err *e)
+static enum call_fault session_recv_timed(struct session *s, struct frame *ret, struct err *e)
 {
-    struct schedule *c = shares_device(s) ? &s->server->schedule : NULL; /* NULL: the wall's */
+    struct schedule *c = session_shares_device(s) ? &s->server->schedule : NULL; /* NULL: the wall's */
     double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0;
     enum frame_fault f = FRAME_OK;
     int rc;
 
     if (c) {
         v0 = share_time(c, t0, 1);
-        wait_shared(s, c, v0);
+        session_wait_shared(s, c, v0);
         left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0);
     }
     rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB,
                     c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left, ret, &f, e);
     s->used_s += c ? share_time(c, now_s(), -1) - v0 : now_s() - t0;
-    return rc < 0 ? fault_of(s, f, e) : CALL_OK;
+    return rc < 0 ? session_fault_of(s, f, e) : CALL_OK;
 }
 
 /* Serves builds that the process asks for until the reply to what was sent is there. */
-static enum call_fault await_reply(struct session *s, struct frame *ret, struct err *e)
+static enum call_fault session_await_reply(struct session *s, struct frame *ret, struct err *e)
 {
     enum call_fault fault = CALL_OK;
     struct frame f = {0};
     json_t *reply;
 
-    while (fault == CALL_OK && (fault = recv_timed(s, &f, e)) == CALL_OK) {
+    while (fault == CALL_OK && (fault = session_recv_timed(s, &f, e)) == CALL_OK) {
         if (strcmp(json_str(f.head, "op", ""), "build")) {
             *ret = f;
             return CALL_OK;
         }
-        reply = build_answer(s, json_object_get(f.head, "request"), e);
+        reply = session_build_answer(s, json_object_get(f.head, "request"), e);
         frame_free(&f);
         if (!reply)
             return CALL_INFRA;
-        fault = send_timed(s, reply, NULL, 0, e);
+        fault = session_send_timed(s, reply, NULL, 0, e);
         json_decref(reply);
     }
     return fault;
@@ -350,10 +351,10 @@ enum call_fault session_call(struct session *s, const json_t *head, const char *
                              struct err *e)
 {
     double t0 = now_s();
-    enum call_fault fault = send_timed(s, head, blob, n_blob, e);
+    enum call_fault fault = session_send_timed(s, head, blob, n_blob, e);
 
     if (fault == CALL_OK)
-        fault = await_reply(s, ret, e);
+        fault = session_await_reply(s, ret, e);
     trace_span(t0, "call", "%s", json_str(head, "op", "?"));
     return fault;
 }
@@ -362,11 +363,11 @@ enum call_fault session_give(struct session *s, const json_t *head, const int *f
                              struct err *e)
 {
     if (frame_send_fds(s->child->fd, head, fds, n, now_s() + s->opt->timeout_s - s->used_s, e) < 0)
-        return fault_of(s, stop_requested() ? FRAME_STOPPED : FRAME_CLOSED, e);
-    return await_reply(s, ret, e);
+        return session_fault_of(s, stop_requested() ? FRAME_STOPPED : FRAME_CLOSED, e);
+    return session_await_reply(s, ret, e);
 }
 
-static void end_process(struct session *s)
+static void session_end_process(struct session *s)
 {
     if (s->ended)
         return;
@@ -376,7 +377,7 @@ static void end_process(struct session *s)
 
 const char *session_output(struct session *s)
 {
-    end_process(s);
+    session_end_process(s);
     return s->ended && s->end.output.p ? s->end.output.p : "";
 }
 
@@ -394,7 +395,7 @@ void session_close(struct session *s)
         buf_free(&s->end.output);
     }
     child_free(s->child);
-    run_slot(s, false);
+    session_run_slot(s, false);
     json_decref(s->diagnostics);
     json_decref(s->sources);
     json_decref(s->findings);

@@ -15,7 +15,7 @@
 
 struct eval;
 struct eval_options;
-struct server;
+struct judge_server;
 
 enum call_fault {
     CALL_OK,
@@ -29,12 +29,12 @@ enum call_fault {
 
 struct session {
     struct eval *ev;
-    struct server *server;
+    struct judge_server *server;
     const struct eval_options *opt;
     struct child *child;
     struct child_end end; /* valid after CALL_DIED */
     bool ended, slot, alone;
-    struct hold hold;     /* a share of the device while it has a slot, where the device has a clock */
+    struct device_lock device_lock; /* a share of the device while it has a slot, where the device has a clock */
     double used_s;        /* run time so far */
     double build_s;       /* wall time spent serving builds */
     double wait_s;        /* wall time spent waiting for a run or build slot, and for the device */
@@ -53,8 +53,8 @@ struct session {
 };
 
 /* alone: nobody else may use the device while this one has a slot. */
-int session_open(struct eval *ev, struct server *sv, const struct eval_options *o, bool alone, struct session **ret,
-                 struct err *e);
+int session_open(struct eval *ev, struct judge_server *sv, const struct eval_options *o, bool alone,
+                 struct session **ret, struct err *e);
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e);

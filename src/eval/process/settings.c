@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 /* A name, or with '*' the beginning of names; the first row that fits counts. What selects compilers, PyTorch, our
- * own files and devices is known to a verdict's key by what it selects (server.h, toolchain), so it makes another
+ * own files and devices is known to a verdict's key by what it selects (judge_server.h, toolchain), so it makes another
  * process and no other answer. */
 static const struct {
     const char *name;
@@ -48,7 +48,7 @@ static const struct {
     {"MUSACODER_DATA_DIR", SETTINGS_PROCESS},
 };
 
-static bool fits(const char *pattern, const char *name)
+static bool settings_fits(const char *pattern, const char *name)
 {
     size_t n = strlen(pattern);
 
@@ -58,12 +58,12 @@ static bool fits(const char *pattern, const char *name)
 bool setting_counts(const char *name, enum settings_of what)
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (fits(settings[i].name, name))
+        if (settings_fits(settings[i].name, name))
             return settings[i].what <= what;
     return false;
 }
 
-static bool line_counts(const char *line, enum settings_of what)
+static bool settings_line_counts(const char *line, enum settings_of what)
 {
     char *name = xstrndup(line, strcspn(line, "="));
     bool counts = setting_counts(name, what);
@@ -72,7 +72,7 @@ static bool line_counts(const char *line, enum settings_of what)
     return counts;
 }
 
-static int by_text(const void *a, const void *b)
+static int settings_by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -86,9 +86,9 @@ void settings_add(struct sha256 *h, enum settings_of what)
         n++;
     lines = xcalloc(n + 1, sizeof *lines);
     for (size_t i = 0; i < n; i++)
-        if (line_counts(environ[i], what))
+        if (settings_line_counts(environ[i], what))
             lines[k++] = environ[i];
-    qsort(lines, k, sizeof *lines, by_text);
+    qsort(lines, k, sizeof *lines, settings_by_text);
     for (size_t i = 0; i < k; i++)
         sha256_adds(h, lines[i]);
     free(lines);

@@ -1,5 +1,5 @@
 /* settings.h - which variables of the environment a verdict depends on: one list for the cache's keys, for what a
- * server is known by (identity.h) and for which owner judges (eval/owned.h). Options as variables are not among
+ * server is known by (identity.h) and for which owner judges (eval/daemon_client.h). Options as variables are not among
  * them: they travel in requests. Inside src/eval only. */
 #ifndef MC_EVAL_SETTINGS_H
 #define MC_EVAL_SETTINGS_H

@@ -12,17 +12,17 @@
 
 /* ---- its process ---- */
 
-static void note_use(struct streamed *s)
+static void streamed_note_use(struct streamed *s)
 {
     size_t used, total;
 
-    desk_lock(s->desk);
-    if (device_usage(s->desk->dev, &used, &total, NULL) == 0 && used > s->peak)
+    device_context_lock(s->device_context);
+    if (device_usage(s->device_context->dev, &used, &total, NULL) == 0 && used > s->peak)
         s->peak = used;
-    desk_unlock(s->desk);
+    device_context_unlock(s->device_context);
 }
 
-static int ask(struct streamed *s, json_t *req, const int *fds, int n_fds, struct frame *ret, struct err *e)
+static int streamed_ask(struct streamed *s, json_t *req, const int *fds, int n_fds, struct frame *ret, struct err *e)
 {
     double t0 = now_s();
     bool lost = false;
@@ -42,17 +42,17 @@ static int ask(struct streamed *s, json_t *req, const int *fds, int n_fds, struc
 }
 
 /* A request whose answer says nothing else. */
-static int tell(struct streamed *s, json_t *req, struct err *e)
+static int streamed_tell(struct streamed *s, json_t *req, struct err *e)
 {
     struct frame f;
 
-    if (ask(s, req, NULL, 0, &f, e) < 0)
+    if (streamed_ask(s, req, NULL, 0, &f, e) < 0)
         return -1;
     frame_free(&f);
     return 0;
 }
 
-static int start(struct streamed *s, struct err *e)
+static int streamed_do_start(struct streamed *s, struct err *e)
 {
     const char *place = s->w.sv->backend->place, *role = place && strcmp(place, "cpu") ? "streamed_cuda" : "streamed";
 
@@ -63,21 +63,21 @@ int streamed_learn(struct streamed *s, struct err *e)
 {
     struct frame f;
 
-    if (ask(s, json_pack("{s:s}", "op", "inputs"), NULL, 0, &f, e) < 0)
+    if (streamed_ask(s, json_pack("{s:s}", "op", "inputs"), NULL, 0, &f, e) < 0)
         return -1;
     s->inputs = json_incref(json_object_get(f.head, "inputs"));
     frame_free(&f);
     return s->inputs ? 0 : err_set(e, ERR_BUG, "the reference side sent no inputs");
 }
 
-static int give_areas(struct streamed *s, struct err *e)
+static int streamed_give_areas(struct streamed *s, struct err *e)
 {
     struct frame f;
     int fds[2] = {-1, -1}, rc = -1;
 
     if (device_export(&s->area, &fds[0], e) == 0 && device_export(&s->truth, &fds[1], e) == 0)
-        rc = ask(s, json_pack("{s:s,s:o,s:o}", "op", "areas", "inputs", desk_spec(&s->area), "tile",
-                              desk_spec(&s->truth)), fds, 2, &f, e);
+        rc = streamed_ask(s, json_pack("{s:s,s:o,s:o}", "op", "areas", "inputs", device_context_spec(&s->area), "tile",
+                                       device_context_spec(&s->truth)), fds, 2, &f, e);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -90,20 +90,20 @@ int streamed_areas(struct streamed *s, struct err *e)
 {
     size_t n = (size_t)json_i64(s->inputs, "nbytes", 0);
 
-    if (desk_alloc(s->desk, n, DEVICE_SHARED, &s->area, e) < 0 ||
-        desk_alloc(s->desk, PLAN_TILE, DEVICE_SHARED, &s->truth, e) < 0 ||
-        desk_alloc(s->desk, PLAN_TILE, DEVICE_SHARED, &s->mine, e) < 0)
+    if (device_context_alloc(s->device_context, n, DEVICE_SHARED, &s->area, e) < 0 ||
+        device_context_alloc(s->device_context, PLAN_TILE, DEVICE_SHARED, &s->truth, e) < 0 ||
+        device_context_alloc(s->device_context, PLAN_TILE, DEVICE_SHARED, &s->mine, e) < 0)
         return -1;
-    return give_areas(s, e);
+    return streamed_give_areas(s, e);
 }
 
 /* It outlives the job that asks for it. */
-static int copy_want(struct streamed *s, const struct reference_want *w, struct err *e)
+static int streamed_copy_want(struct streamed *s, const struct reference_want *w, struct err *e)
 {
     s->w = *w;
     s->options = *w->o;
     s->w.o = &s->options;
-    s->w.claim = NULL;
+    s->w.reservation = NULL;
     if (task_make(w->t->name, w->t->code, w->t->n, &s->task, e) < 0 ||
         (w->t->sidecar && task_attach(&s->task, w->t->sidecar, w->t->name, e) < 0))
         return -1;
@@ -111,15 +111,15 @@ static int copy_want(struct streamed *s, const struct reference_want *w, struct 
     return 0;
 }
 
-int streamed_start(const struct reference_want *w, struct desk *k, struct streamed **ret, struct err *e)
+int streamed_start(const struct reference_want *w, struct device_context *k, struct streamed **ret, struct err *e)
 {
     static _Atomic uint64_t numbers;
     struct streamed *s = xcalloc(1, sizeof *s);
 
     pthread_mutex_init(&s->lock, NULL);
     s->number = ++numbers;
-    s->desk = k;
-    if (copy_want(s, w, e) < 0 || start(s, e) < 0) {
+    s->device_context = k;
+    if (streamed_copy_want(s, w, e) < 0 || streamed_do_start(s, e) < 0) {
         streamed_close(s);
         return -1;
     }
@@ -129,7 +129,7 @@ int streamed_start(const struct reference_want *w, struct desk *k, struct stream
 
 int streamed_construct(struct streamed *s, const json_t **told, struct err *e)
 {
-    int rc = ask(s, reference_request(&s->w), NULL, 0, &s->told, e);
+    int rc = streamed_ask(s, reference_request(&s->w), NULL, 0, &s->told, e);
 
     *told = s->told.head;
     return rc;
@@ -142,7 +142,7 @@ bool streamed_worth(const struct streamed *s)
     return out < 0 || in + out > STREAMED_LEAST;
 }
 
-int streamed_open(const struct reference_want *w, struct desk *k, struct streamed **ret, struct err *e)
+int streamed_open(const struct reference_want *w, struct device_context *k, struct streamed **ret, struct err *e)
 {
     const json_t *told;
 
@@ -167,9 +167,9 @@ void streamed_close(struct streamed *s)
             buf_free(&end.output);
         child_free(s->child);
     }
-    desk_free(s->desk, &s->area);
-    desk_free(s->desk, &s->truth);
-    desk_free(s->desk, &s->mine);
+    device_context_free(s->device_context, &s->area);
+    device_context_free(s->device_context, &s->truth);
+    device_context_free(s->device_context, &s->mine);
     json_decref(s->inputs);
     frame_free(&s->told);
     task_free(&s->task);
@@ -179,7 +179,7 @@ void streamed_close(struct streamed *s)
 
 /* ---- draws ---- */
 
-static void note_peak(struct streamed *s, const json_t *head)
+static void streamed_note_peak(struct streamed *s, const json_t *head)
 {
     const json_t *memory = json_object_get(head, "memory");
     size_t torch = (size_t)json_i64(memory, "peak", 0), eager = (size_t)json_i64(memory, "eager", 0);
@@ -190,7 +190,7 @@ static void note_peak(struct streamed *s, const json_t *head)
     s->eager_peak = eager > s->eager_peak ? eager : s->eager_peak;
 }
 
-void streamed_plan(const struct streamed *s, uint64_t device_memory, struct plan *ret)
+void streamed_plan(const struct streamed *s, uint64_t device_memory, struct memory_plan *ret)
 {
     int64_t out = json_i64(s->inputs, "output_bytes", -1);
     const struct plan_sizes sizes = {.inputs = s->area.capacity, .eager_peak = s->eager_peak,
@@ -214,10 +214,10 @@ int streamed_next(struct streamed *s, struct ref_draw *ret, json_t **ret_head, s
     struct frame f;
     bool more;
 
-    if (ask(s, json_pack("{s:s}", "op", "next"), NULL, 0, &f, e) < 0)
+    if (streamed_ask(s, json_pack("{s:s}", "op", "next"), NULL, 0, &f, e) < 0)
         return -1;
     more = !json_flag(f.head, "end", false);
-    note_peak(s, f.head);
+    streamed_note_peak(s, f.head);
     if (more && ref_draw_place(json_object_get(f.head, "draw"), ret, e) < 0) {
         frame_free(&f);
         return -1;
@@ -229,12 +229,13 @@ int streamed_next(struct streamed *s, struct ref_draw *ret, json_t **ret_head, s
 
 #define STATE_PART ((size_t)512 << 20)
 
-static int state_part(struct streamed *s, char *to, size_t at, size_t n, struct err *e)
+static int streamed_state_part(struct streamed *s, char *to, size_t at, size_t n, struct err *e)
 {
     struct frame f;
     int rc = 0;
 
-    if (ask(s, json_pack("{s:s,s:I,s:I}", "op", "state", "at", (json_int_t)at, "n", (json_int_t)n), NULL, 0, &f, e) < 0)
+    if (streamed_ask(s, json_pack("{s:s,s:I,s:I}", "op", "state", "at", (json_int_t)at, "n", (json_int_t)n), NULL, 0,
+                     &f, e) < 0)
         return -1;
     if (f.n_blob == n)
         memcpy(to, f.blob, n);
@@ -250,7 +251,7 @@ int streamed_facts(struct streamed *s, struct frame *ret, struct err *e)
     size_t n, before;
     char *all;
 
-    if (ask(s, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, 0, ret, e) < 0)
+    if (streamed_ask(s, json_pack("{s:s,s:b}", "op", "facts", "bytes", 1), NULL, 0, ret, e) < 0)
         return -1;
     section = json_object_get(ret->head, "state_values");
     n = (size_t)json_i64(section, "nbytes", 0);
@@ -262,20 +263,20 @@ int streamed_facts(struct streamed *s, struct frame *ret, struct err *e)
     ret->n_blob = before + n;
     json_object_set_new(section, "at", json_integer((json_int_t)before));
     for (size_t at = 0; at < n; at += STATE_PART)
-        if (state_part(s, all + before + at, at, n - at < STATE_PART ? n - at : STATE_PART, e) < 0)
+        if (streamed_state_part(s, all + before + at, at, n - at < STATE_PART ? n - at : STATE_PART, e) < 0)
             return -1;
     return 0;
 }
 
-struct sums {
+struct streamed_sums {
     struct streamed *s;
     uint64_t v[STREAMED_INPUTS];
     size_t n;
 };
 
-static int sum_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+static int streamed_sum_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
-    struct sums *m = ctx;
+    struct streamed_sums *m = ctx;
 
     (void)path;
     if (!tree_is_tensor(leaf))
@@ -286,31 +287,31 @@ static int sum_leaf(const json_t *leaf, const char *path, void *ctx, struct err 
                            &m->v[m->n++], e);
 }
 
-static int sum_inputs(struct streamed *s, struct sums *ret, struct err *e)
+static int streamed_sum_inputs(struct streamed *s, struct streamed_sums *ret, struct err *e)
 {
     double t0 = now_s();
     int rc;
 
-    *ret = (struct sums){.s = s};
-    desk_lock(s->desk);
-    rc = tree_each(json_object_get(s->inputs, "tree"), sum_leaf, ret, e);
-    desk_unlock(s->desk);
+    *ret = (struct streamed_sums){.s = s};
+    device_context_lock(s->device_context);
+    rc = tree_each(json_object_get(s->inputs, "tree"), streamed_sum_leaf, ret, e);
+    device_context_unlock(s->device_context);
     s->spent_s += now_s() - t0;
     return rc;
 }
 
-static json_t *about(const char *op, const struct ref_draw *d)
+static json_t *streamed_about(const char *op, const struct ref_draw *d)
 {
     return json_pack("{s:s,s:s,s:i}", "op", op, "regime", d->regime, "trial", d->trial);
 }
 
-int streamed_lay(struct streamed *s, const struct ref_draw *d, bool other, struct err *e)
+int streamed_bind(struct streamed *s, const struct ref_draw *d, bool other, struct err *e)
 {
-    json_t *req = about("lay", d);
-    struct sums m;
+    json_t *req = streamed_about("lay", d);
+    struct streamed_sums m;
 
     json_object_set_new(req, "other", json_boolean(other));
-    if (tell(s, req, e) < 0 || sum_inputs(s, &m, e) < 0)
+    if (streamed_tell(s, req, e) < 0 || streamed_sum_inputs(s, &m, e) < 0)
         return -1;
     memcpy(s->sums, m.v, sizeof s->sums);
     s->n_inputs = m.n;
@@ -319,9 +320,9 @@ int streamed_lay(struct streamed *s, const struct ref_draw *d, bool other, struc
 
 int streamed_changed(struct streamed *s, bool ret[STREAMED_INPUTS], struct err *e)
 {
-    struct sums m;
+    struct streamed_sums m;
 
-    if (sum_inputs(s, &m, e) < 0)
+    if (streamed_sum_inputs(s, &m, e) < 0)
         return -1;
     for (size_t i = 0; i < m.n; i++)
         ret[i] = m.v[i] != s->sums[i];
@@ -330,7 +331,7 @@ int streamed_changed(struct streamed *s, bool ret[STREAMED_INPUTS], struct err *
 
 int streamed_fresh(struct streamed *s, uint64_t seed, struct err *e)
 {
-    return tell(s, json_pack("{s:s,s:I}", "op", "fresh", "seed", (json_int_t)(seed >> 2)), e);
+    return streamed_tell(s, json_pack("{s:s,s:I}", "op", "fresh", "seed", (json_int_t)(seed >> 2)), e);
 }
 
 /* ---- expected values ---- */
@@ -340,14 +341,14 @@ int streamed_expect(struct streamed *s, bool own, struct err *e)
     static const char *const names[] = {"double", "rows", "own"};
     struct frame f;
 
-    if (ask(s, json_pack("{s:s,s:b}", "op", "expect", "own", own), NULL, 0, &f, e) < 0)
+    if (streamed_ask(s, json_pack("{s:s,s:b}", "op", "expect", "own", own), NULL, 0, &f, e) < 0)
         return -1;
     s->truth_is = "?";
     for (int i = 0; i < 3; i++)
         if (!strcmp(json_str(f.head, "truth", ""), names[i]))
             s->truth_is = names[i];
     frame_free(&f);
-    note_use(s);
+    streamed_note_use(s);
     return 0;
 }
 
@@ -356,8 +357,8 @@ int streamed_tile(struct streamed *s, size_t leaf, int64_t from, int64_t n, bool
     struct frame f;
     int rc;
 
-    if (ask(s, json_pack("{s:s,s:I,s:I,s:I,s:b}", "op", "tile", "leaf", (json_int_t)leaf, "from", (json_int_t)from, "n",
-                         (json_int_t)n, "own", own), NULL, 0, &f, e) < 0)
+    if (streamed_ask(s, json_pack("{s:s,s:I,s:I,s:I,s:b}", "op", "tile", "leaf", (json_int_t)leaf, "from",
+                                  (json_int_t)from, "n", (json_int_t)n, "own", own), NULL, 0, &f, e) < 0)
         return -1;
     rc = dt_parse(json_str(f.head, "dtype", ""), ret) < 0 ? err_set(e, ERR_BUG, "a tile of no type") : 0;
     frame_free(&f);
@@ -368,17 +369,17 @@ int streamed_drop(struct streamed *s, struct err *e)
 {
     struct frame f;
 
-    note_use(s);
-    if (ask(s, json_pack("{s:s}", "op", "drop"), NULL, 0, &f, e) < 0)
+    streamed_note_use(s);
+    if (streamed_ask(s, json_pack("{s:s}", "op", "drop"), NULL, 0, &f, e) < 0)
         return -1;
-    note_peak(s, f.head);
+    streamed_note_peak(s, f.head);
     frame_free(&f);
     return 0;
 }
 
 /* One tile: floats are judged by what is expected alone; of others the reference's own answer is that. */
-static int compare_tile(struct streamed *s, enum dtype expected, enum dtype got, int64_t n, const struct tolerance *tol,
-                        struct comparison *ret, struct err *e)
+static int streamed_compare_tile(struct streamed *s, enum dtype expected, enum dtype got, int64_t n,
+                                 const struct tolerance *tol, struct comparison *ret, struct err *e)
 {
     struct device_view v[2];
     double t0 = now_s();
@@ -387,9 +388,9 @@ static int compare_tile(struct streamed *s, enum dtype expected, enum dtype got,
     if (device_view_make(&s->truth, 0, expected, 1, &n, NULL, &v[0], e) < 0 ||
         device_view_make(&s->mine, 0, got, 1, &n, NULL, &v[1], e) < 0)
         return -1;
-    desk_lock(s->desk);
-    rc = device_compare(s->desk->dev, expected == got ? &v[0] : &v[1], &v[0], &v[1], tol, ret, e);
-    desk_unlock(s->desk);
+    device_context_lock(s->device_context);
+    rc = device_compare(s->device_context->dev, expected == got ? &v[0] : &v[1], &v[0], &v[1], tol, ret, e);
+    device_context_unlock(s->device_context);
     s->spent_s += now_s() - t0;
     return rc;
 }
@@ -407,7 +408,7 @@ int streamed_compare(struct streamed *s, size_t leaf, const struct tensor *whole
         int64_t n = plan_tile(&t, i, &from);
 
         if (streamed_tile(s, leaf, from, n, false, &expected, e) < 0 || mine(ctx, from, n, e) < 0 ||
-            compare_tile(s, expected, whole->dtype, n, tol, &one, e) < 0)
+            streamed_compare_tile(s, expected, whole->dtype, n, tol, &one, e) < 0)
             return -1;
         compare_add_tile(&all, whole, from, &one);
     }

@@ -2,16 +2,16 @@
  * that can be made again: one set of inputs lies in an area of the judge's that the reference's process maps, and the
  * executor too; expected values are made by that process, compared in tiles and dropped.
  *
- * For each draw of a candidate: streamed_lay, (the candidate runs), streamed_changed, streamed_expect, streamed_compare
- * of each output, streamed_drop. One thread at a time. Inside src/eval only. */
+ * For each draw of a candidate: streamed_bind, (the candidate runs), streamed_changed, streamed_expect,
+ * streamed_compare of each output, streamed_drop. One thread at a time. Inside src/eval only. */
 #ifndef MC_EVAL_STREAMED_H
 #define MC_EVAL_STREAMED_H
 
 #include "eval/check/compare.h"
-#include "eval/process/desk.h"
+#include "eval/process/device_context.h"
 #include "eval/process/reference.h"
 #include "eval/process/reference_child.h"
-#include "exec/plan.h"
+#include "exec/memory_plan.h"
 
 #define STREAMED_LEAST ((int64_t)24 << 20) /* bytes of inputs and outputs; below it all draws fit into a cached frame */
 #define STREAMED_INPUTS 64 /* tensors of a draw, at most */
@@ -20,7 +20,7 @@ struct streamed {
     struct reference_want w;  /* its task, options and title are copies; the server outlives it */
     uint64_t number;          /* its own, in this process; from 1 */
     struct child *child;
-    struct desk *desk;
+    struct device_context *device_context;
     pthread_mutex_t lock;     /* of the one candidate that has areas and process, from reference_own to _release */
     struct task task;         /* own copies of what w borrows */
     struct eval_options options;
@@ -31,7 +31,7 @@ struct streamed {
     struct device_buf truth;  /* DEVICE_SHARED: a tile of expected values, which the reference's process writes */
     struct device_buf mine;   /* DEVICE_SHARED: a tile of a candidate's output */
     size_t n_inputs;
-    uint64_t sums[STREAMED_INPUTS]; /* of each input, as streamed_lay left it */
+    uint64_t sums[STREAMED_INPUTS]; /* of each input, as streamed_bind left it */
     const char *truth_is;     /* "double", "rows", "own": of the draw that is expected now */
     double spent_s;           /* on values: in the reference's process, and comparing them */
     size_t peak;              /* bytes in use on the whole device, most that was seen */
@@ -40,7 +40,7 @@ struct streamed {
 };
 
 /* Its process is there, and has a context on the device. Errors as reference_get, of all of these. */
-int streamed_start(const struct reference_want *w, struct desk *k, struct streamed **ret, struct err *e);
+int streamed_start(const struct reference_want *w, struct device_context *k, struct streamed **ret, struct err *e);
 /* Its process has the task, whose model is constructed on the CPU, seconds for weights of gigabytes; nothing of it is
  * on the device yet. told: what it says of the task's size ("state_bytes", "input_bytes": null where that depends on
  * values); borrowed until the next call. */
@@ -50,13 +50,13 @@ int streamed_learn(struct streamed *s, struct err *e);
 /* Is a task of that size worth it? */
 bool streamed_worth(const struct streamed *s);
 /* What it and its candidates may have of a device. */
-void streamed_plan(const struct streamed *s, uint64_t device_memory, struct plan *ret);
+void streamed_plan(const struct streamed *s, uint64_t device_memory, struct memory_plan *ret);
 /* Bytes of the device that it has while nobody uses it. */
 size_t streamed_rests(const struct streamed *s);
 /* The areas are there; no draw yet. */
 int streamed_areas(struct streamed *s, struct err *e);
 /* All of these. */
-int streamed_open(const struct reference_want *w, struct desk *k, struct streamed **ret, struct err *e);
+int streamed_open(const struct reference_want *w, struct device_context *k, struct streamed **ret, struct err *e);
 void streamed_close(struct streamed *s); /* NULL is fine */
 /* Facts about the next draw: *ret_head owns what *ret points into (trees without values). 1; 0: there is none,
  * *ret_head has "skipped"; -1. The area's content is lost. */
@@ -64,8 +64,8 @@ int streamed_next(struct streamed *s, struct ref_draw *ret, json_t **ret_head, s
 /* All but the draws, as reference.py's facts. */
 int streamed_facts(struct streamed *s, struct frame *ret, struct err *e);
 /* The draw's inputs come into the area. other: values of the same kind that no answer is judged by. */
-int streamed_lay(struct streamed *s, const struct ref_draw *d, bool other, struct err *e);
-/* Which inputs are not what streamed_lay left: as many as s->n_inputs says. */
+int streamed_bind(struct streamed *s, const struct ref_draw *d, bool other, struct err *e);
+/* Which inputs are not what streamed_bind left: as many as s->n_inputs says. */
 int streamed_changed(struct streamed *s, bool ret[STREAMED_INPUTS], struct err *e);
 /* After a lay, inputs of the same kind in its place: the same for the same seed, and none that a call met before.
  * Nothing is said of them by streamed_changed. */

@@ -33,7 +33,7 @@ enum retry_step {
 
 struct try_error { /* a candidate's runtime_error */
     bool alone;           /* no other candidate was on its device */
-    const char *finding;  /* kind of what was found (life.c); "" */
+    const char *finding;  /* kind of what was found (recording.c); "" */
     bool killed_outside;  /* struct child_end */
     bool large;           /* of the machine's memory it had half of what it may have, or more */
 };

@@ -26,8 +26,8 @@ struct need { /* bytes of the device; 0: not known */
     size_t shared; /* the reference's part: once for all claims of a task */
 };
 
-struct claim { /* of one candidate; zeroed: claims nothing */
-    struct claim *next;
+struct reservation { /* of one candidate; zeroed: claims nothing */
+    struct reservation *next;
     struct schedule *s;
     pthread_cond_t turn;
     struct need need;
@@ -41,7 +41,7 @@ struct schedule {
     pthread_cond_t change; /* of the device's users */
     uint64_t memory;       /* bytes that claims may have; 0: they count for nothing */
     int most;              /* claims at once */
-    struct claim *first;   /* of all, in order of arrival */
+    struct reservation *first; /* of all, in order of arrival */
     uint64_t ticket;
     struct note *notes;
     size_t n_notes;
@@ -62,25 +62,25 @@ void schedule_free(struct schedule *s);
 /* Waits until the claim comes in. task: its hash and protocol in one text. caller: whose turn it is. all: with nobody
  * else.
  * *ret_fresh: no other claim of this task is in. ERR_STOP: nothing is claimed. */
-int claim_enter(struct schedule *s, const char *task, int64_t caller, bool all, struct claim *c, bool *ret_fresh,
-                struct err *e);
+int reservation_enter(struct schedule *s, const char *task, int64_t caller, bool all, struct reservation *c,
+                      bool *ret_fresh, struct err *e);
 /* The task needs at least so much, each number for itself: claims that come learn of it. */
-void claim_learn(const struct claim *c, const struct need *need);
+void reservation_learn(const struct reservation *c, const struct need *need);
 /* Claims what is known to be needed. False: it does not fit beside those that are in, and the claim is as before. */
-bool claim_grow(struct claim *c);
+bool reservation_grow(struct reservation *c);
 /* Is the task known to need more than is claimed? */
-bool claim_learned(const struct claim *c);
-void claim_leave(struct claim *c); /* claiming nothing is fine */
+bool reservation_learned(const struct reservation *c);
+void reservation_leave(struct reservation *c); /* claiming nothing is fine */
 /* Bytes that nobody claims: what is kept for later, and claimed by nobody, may have them. SIZE_MAX: claims count for
  * nothing. */
 size_t schedule_room(struct schedule *s);
-/* What a streamed task (streamed.h) needs of the device, as exec/plan.h has it, by the bytes of its model's state, of
- * one draw's inputs and of its outputs. Pure. */
+/* What a streamed task (streamed.h) needs of the device, as exec/memory_plan.h has it, by the bytes of its model's
+ * state, of one draw's inputs and of its outputs. Pure. */
 struct need need_estimate(size_t state, size_t in, size_t out);
 
 /* ---- the device ---- */
 
-struct hold { /* zeroed: holds nothing */
+struct device_lock { /* zeroed: holds nothing */
     struct schedule *s;
     bool alone, lasts, nested;
     double since;
@@ -88,13 +88,13 @@ struct hold { /* zeroed: holds nothing */
 
 /* Waits. A share taken by a thread that has one already is that share, and the first is dropped last. To be alone a
  * thread must hold nothing. ERR_STOP on Ctrl-C. */
-int hold_take(struct schedule *s, bool alone, struct hold *h, struct err *e);
+int device_lock_take(struct schedule *s, bool alone, struct device_lock *h, struct err *e);
 /* Does somebody keep sharers out? Who shares and is between two things may drop its share and take another one. */
-bool hold_wanted(struct schedule *s);
+bool device_lock_wanted(struct schedule *s);
 /* This share will be kept for seconds: whoever wants to be alone waits for its end without keeping others out, for
- * SCHEDULE_TURN_S. Until it is taken back, or hold_drop. Returns what was said before. */
-bool hold_lasts(struct hold *h, bool lasts);
-void hold_drop(struct hold *h); /* holding nothing is fine */
+ * SCHEDULE_TURN_S. Until it is taken back, or device_lock_drop. Returns what was said before. */
+bool device_lock_lasts(struct device_lock *h, bool lasts);
+void device_lock_drop(struct device_lock *h); /* holding nothing is fine */
 
 /* ---- run time ---- */
 

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
-#include "eval/life/life_streamed.h"
+#include "eval/recording/recording_streamed.h"
 #include "eval/stage/stage.h"
 
 struct leaf {
@@ -15,14 +15,14 @@ struct leaf {
     char path[128];
 };
 
-struct leaves {
+struct compare_reply_leaves {
     struct leaf *v;
     size_t n;
 };
 
-static int leaf_add(const json_t *node, const char *path, void *ctx, struct err *e)
+static int compare_reply_leaf_add(const json_t *node, const char *path, void *ctx, struct err *e)
 {
-    struct leaves *l = ctx;
+    struct compare_reply_leaves *l = ctx;
 
     if (l->n >= 4096)
         return err_set(e, ERR_INPUT, "more than 4096 outputs");
@@ -32,7 +32,7 @@ static int leaf_add(const json_t *node, const char *path, void *ctx, struct err 
     return 0;
 }
 
-static const char *kind_text(const json_t *tree)
+static const char *compare_reply_kind_text(const json_t *tree)
 {
     const char *t = json_str(tree, "t", "");
 
@@ -40,7 +40,7 @@ static const char *kind_text(const json_t *tree)
          : !strcmp(t, "dict") ? "a dict" : json_is_null(tree) ? "None" : "a number";
 }
 
-static bool same_structure(const struct leaves *a, const struct leaves *b)
+static bool compare_reply_same_structure(const struct compare_reply_leaves *a, const struct compare_reply_leaves *b)
 {
     if (a->n != b->n)
         return false;
@@ -50,7 +50,7 @@ static bool same_structure(const struct leaves *a, const struct leaves *b)
     return true;
 }
 
-static json_t *spot(const char *at, double expected, double got)
+static json_t *compare_reply_spot(const char *at, double expected, double got)
 {
     return json_pack("{s:s,s:o,s:o}", "index", at, "expected", json_num(expected), "got", json_num(got));
 }
@@ -70,13 +70,13 @@ json_t *correct_worst(const struct ref_draw *d, const char *path, const struct c
     json_object_set_new(w, "nan", json_integer(c->n_nan));
     json_object_set_new(w, "share", json_num((double)c->n_bad / (double)c->n));
     json_object_set_new(w, "pattern", json_string(c->pattern));
-    json_object_set_new(w, "first", spot(c->first_at, c->first_expected, c->first_got));
-    json_object_set_new(w, "worst", spot(c->worst_at, c->worst_expected, c->worst_got));
+    json_object_set_new(w, "first", compare_reply_spot(c->first_at, c->first_expected, c->first_got));
+    json_object_set_new(w, "worst", compare_reply_spot(c->worst_at, c->worst_expected, c->worst_got));
     json_object_set_new(w, "tolerance", json_pack("{s:o,s:o}", "abs", json_num(t->abs), "rel", json_num(t->rel)));
     return w;
 }
 
-static bool unreadable(struct comparison *c, struct err *e)
+static bool compare_reply_unreadable(struct comparison *c, struct err *e)
 {
     *c = (struct comparison){.kind = CMP_STRUCTURE};
     snprintf(c->detail, sizeof c->detail, "the output cannot be read: %.100s", e->msg);
@@ -84,7 +84,7 @@ static bool unreadable(struct comparison *c, struct err *e)
     return false;
 }
 
-static bool judged(int rc, const struct tolerance *tol, struct comparison *c)
+static bool compare_reply_judged(int rc, const struct tolerance *tol, struct comparison *c)
 {
     if (rc == 0 && c->kind == CMP_VALUES && !tol->usable)
         c->kind = CMP_SAME; /* ill-conditioned: this draw decides nothing for this output */
@@ -92,8 +92,9 @@ static bool judged(int rc, const struct tolerance *tol, struct comparison *c)
 }
 
 /* Compares leaf i. Returns false and fills c if it differs. */
-static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves l[3], size_t i, size_t tensor_index,
-                    const struct frame *got, struct comparison *c, struct tolerance *tol, struct err *e)
+static bool compare_reply_leaf_ok(struct job *j, const struct ref_draw *d, const struct compare_reply_leaves l[3],
+                                  size_t i, size_t tensor_index, const struct frame *got, struct comparison *c,
+                                  struct tolerance *tol, struct err *e)
 {
     struct tensor eager, oracle, mine;
     int rc = 0;
@@ -104,20 +105,20 @@ static bool leaf_ok(struct job *j, const struct ref_draw *d, const struct leaves
     if (j->ref->streamed) {
         rc = tensor_kind(l[0].v[i].node, &eager, e);
         if (rc == 0 && eager.n)
-            rc = life_streamed_compare(j, tensor_index, l[2].v[i].node, &eager, tol, c, e);
-        return judged(rc, tol, c);
+            rc = recording_streamed_compare(j, tensor_index, l[2].v[i].node, &eager, tol, c, e);
+        return compare_reply_judged(rc, tol, c);
     }
     if (tensor_parse(l[0].v[i].node, (const uint8_t *)d->eager.bytes, d->eager.n, &eager, e) < 0 ||
         tensor_parse(l[1].v[i].node, (const uint8_t *)d->oracle.bytes, d->oracle.n, &oracle, e) < 0)
         return false;
     if (tensor_parse(l[2].v[i].node, (const uint8_t *)got->blob, got->n_blob, &mine, e) < 0)
-        return unreadable(c, e);
+        return compare_reply_unreadable(c, e);
     compare_tensors(&eager, &oracle, &mine, tol, c);
-    return judged(0, tol, c);
+    return compare_reply_judged(0, tol, c);
 }
 
 /* Types and shapes of all outputs, before any value is looked at: outputs of another kind have not been fetched. */
-static int kinds_ok(const struct leaves l[3], struct comparison *c, size_t *ret_at)
+static int compare_reply_kinds_ok(const struct compare_reply_leaves l[3], struct comparison *c, size_t *ret_at)
 {
     struct tensor want, mine;
 
@@ -134,7 +135,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
                     double *max_abs, double *max_rel, struct err *e)
 {
     const json_t *out = json_object_get(got->head, "output"), *host = json_object_get(got->head, "on_host");
-    struct leaves l[3] = {0};
+    struct compare_reply_leaves l[3] = {0};
     struct comparison c = {.kind = CMP_SAME};
     struct tolerance tol = {0};
     size_t tensors = 0, at = 0;
@@ -142,12 +143,13 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
     bool changed = json_array_size(json_object_get(got->head, "changed")) > 0;
     int ok = 1;
 
-    if (tree_each(d->eager.tree, leaf_add, &l[0], e) < 0 || tree_each(d->oracle.tree, leaf_add, &l[1], e) < 0) {
+    if (tree_each(d->eager.tree, compare_reply_leaf_add, &l[0], e) < 0 ||
+        tree_each(d->oracle.tree, compare_reply_leaf_add, &l[1], e) < 0) {
         ok = -1;
-    } else if (tree_each(out, leaf_add, &l[2], NULL) < 0 || !same_structure(&l[0], &l[2])) {
+    } else if (tree_each(out, compare_reply_leaf_add, &l[2], NULL) < 0 || !compare_reply_same_structure(&l[0], &l[2])) {
         c.kind = CMP_STRUCTURE;
         snprintf(c.detail, sizeof c.detail, "forward returned %s (%zu values), expected %s (%zu values)",
-                 kind_text(out), l[2].n, kind_text(d->eager.tree), l[0].n);
+                 compare_reply_kind_text(out), l[2].n, compare_reply_kind_text(d->eager.tree), l[0].n);
         ok = 0;
         *ret_worst = correct_worst(d, "", &c, &tol);
     } else if (json_array_size(host)) {
@@ -157,12 +159,12 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
         ok = 0;
         *ret_worst = correct_worst(d, "", &c, &tol);
     }
-    if (ok == 1 && (ok = kinds_ok(l, &c, &at)) == 0)
+    if (ok == 1 && (ok = compare_reply_kinds_ok(l, &c, &at)) == 0)
         *ret_worst = correct_worst(d, l[0].v[at].path, &c, &tol);
     if (ok == 1 && streamed && !changed)
         ok = streamed_expect(j->ref->streamed, false, e) < 0 ? -1 : 1;
     for (size_t i = 0; ok == 1 && !(streamed && changed) && i < l[0].n; i++) {
-        bool good = leaf_ok(j, d, l, i, tensors, got, &c, &tol, e);
+        bool good = compare_reply_leaf_ok(j, d, l, i, tensors, got, &c, &tol, e);
 
         *max_abs = fmax(*max_abs, c.max_abs);
         *max_rel = fmax(*max_rel, c.max_rel);

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "eval/build/dialect.h"
-#include "eval/life/life.h"
+#include "eval/recording/recording.h"
 #include "eval/schedule/retry.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/stage.h"
@@ -21,19 +21,19 @@ static const struct stage *const stages[] = {&stage_extract, &stage_load, &stage
                                              &stage_legality, &stage_perf, &stage_reward, &stage_feedback};
 
 /* What a stage waited for is not its own time: compiling is the compile stage's, and slots are nobody's. */
-static double built_s(const struct job *j)
+static double pipeline_built_s(const struct job *j)
 {
     return j->session ? j->session->build_s : 0;
 }
 
-static double waited_s(const struct job *j)
+static double pipeline_waited_s(const struct job *j)
 {
     return j->session ? j->session->wait_s : 0;
 }
 
-static int run_stage(struct job *j, const struct stage *s, struct err *e)
+static int pipeline_run_stage(struct job *j, const struct stage *s, struct err *e)
 {
-    double t0 = now_s(), built = built_s(j), waited = waited_s(j), made = j->reference_s;
+    double t0 = now_s(), built = pipeline_built_s(j), waited = pipeline_waited_s(j), made = j->reference_s;
     int rc;
 
     if (!s->always && job_blamed(j))
@@ -41,8 +41,8 @@ static int run_stage(struct job *j, const struct stage *s, struct err *e)
     if (!s->always)
         record_set(j->rec, "stage", json_string(s->name));
     rc = s->run(j, e);
-    built = built_s(j) - built;
-    waited = waited_s(j) - waited;
+    built = pipeline_built_s(j) - built;
+    waited = pipeline_waited_s(j) - waited;
     made = j->reference_s - made;
     trace_span(t0, "stage", "%s", s->name);
     record_stage_ms(j->rec, s->name, (now_s() - t0 - built - waited - made) * 1e3);
@@ -56,7 +56,7 @@ static int run_stage(struct job *j, const struct stage *s, struct err *e)
 }
 
 /* Which inputs were drawn: equal names, equal draws. The seed itself would let the next program draw them too. */
-static json_t *seed_name(const struct job *j)
+static json_t *pipeline_seed_name(const struct job *j)
 {
     char text[64], hex[65];
 
@@ -66,14 +66,14 @@ static json_t *seed_name(const struct job *j)
     return json_string(hex);
 }
 
-static json_t *environment(const struct job *j)
+static json_t *pipeline_environment(const struct job *j)
 {
     const json_t *info = j->server->info;
 
     json_t *env = json_pack("{s:s,s:s,s:s,s:O?,s:I,s:o,s:i,s:f,s:f,s:s}", "compiler", j->server->compiler, "torch",
                      json_str(info, "torch", "?"), "python", json_str(info, "python", "?"), "jail",
                      json_object_get(info, "jail"), "seed", (json_int_t)j->opt->seed,
-                     "inputs_id", seed_name(j), "trials", j->opt->trials, "timeout_s",
+                     "inputs_id", pipeline_seed_name(j), "trials", j->opt->trials, "timeout_s",
                      j->opt->timeout_s, "build_timeout_s", j->opt->build_timeout_s, "judge", j->server->runner_sha);
 
     if (dialect_profile())
@@ -85,7 +85,7 @@ static json_t *environment(const struct job *j)
 
 /* Is what went wrong the candidate's doing? Where others share a device or its machine they may have taken all
  * memory, or the device itself is gone. -1 with what it was. */
-static int look_for_others(struct job *j, struct err *e)
+static int pipeline_look_for_others(struct job *j, struct err *e)
 {
     const json_t *r = record_reason(j->rec);
     const char *category = r ? json_str(r, "category", "") : "", *kind;
@@ -112,21 +112,22 @@ static int look_for_others(struct job *j, struct err *e)
     return server_check(j->server, e);
 }
 
-static void job_end(struct job *j)
+static void pipeline_job_end(struct job *j)
 {
     reference_release(j);
     session_close(j->session);
-    life_close(j->life);
+    recording_close(j->recording);
     free(j->code);
     json_decref(j->findings);
     json_decref(j->state);
 }
 
-int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, const struct eval_candidate *c,
-                 const struct eval_options *o, enum retry_step how, struct claim *claim, json_t **ret,
+int pipeline_run(struct eval *ev, struct judge_server *sv, const struct task *task, const struct eval_candidate *c,
+                 const struct eval_options *o, enum retry_step how, struct reservation *reservation, json_t **ret,
                  struct err *ret_void, struct err *e)
 {
-    struct job j = {.ev = ev, .alone = how >= RETRY_ALONE, .yields = how == RETRY_AGAIN, .claim = claim, .server = sv,
+    struct job j = {.ev = ev, .alone = how >= RETRY_ALONE, .yields = how == RETRY_AGAIN, .reservation = reservation,
+                    .server = sv,
                     .task = task, .cand = c, .opt = o, .protocol = protocol_find(o->protocol),
                     .params = "none", .findings = json_array()};
     struct err why = ERR_INIT;
@@ -136,14 +137,14 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
     sha256_hex(c->text, c->n, sha);
     j.rec = record_new(task->name, task->sha256, c->name, sha, o->backend, o->protocol);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && rc == 0; i++)
-        rc = run_stage(&j, stages[i], &why);
+        rc = pipeline_run_stage(&j, stages[i], &why);
     if (rc == 0)
-        rc = look_for_others(&j, &why);
+        rc = pipeline_look_for_others(&j, &why);
     if (rc < 0 && (why.kind == ERR_INPUT || why.kind == ERR_STOP)) {
         if (e)
             *e = why;
         json_decref(j.rec);
-        job_end(&j);
+        pipeline_job_end(&j);
         return -1;
     }
     if (rc < 0) { /* not the candidate's fault: everything else that was seen is void */
@@ -156,8 +157,8 @@ int pipeline_run(struct eval *ev, struct server *sv, const struct task *task, co
         record_waiting(j.rec, "slot", (j.session->wait_s - j.session->wait_device_s) * 1e3);
         record_waiting(j.rec, "device", j.session->wait_device_s * 1e3);
     }
-    record_set(j.rec, "environment", environment(&j));
+    record_set(j.rec, "environment", pipeline_environment(&j));
     *ret = j.rec;
-    job_end(&j);
+    pipeline_job_end(&j);
     return 0;
 }

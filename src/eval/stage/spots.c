@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/life/life_streamed.h"
+#include "eval/recording/recording_streamed.h"
 
 #define RUNS 16           /* places of an output, */
 #define RUN 256           /* and elements from each on: a run is what a warp or a small block writes */
@@ -38,7 +38,7 @@ struct taking {
     size_t tensor;
 };
 
-static void choose(struct output *o, struct rng *r)
+static void spots_choose(struct output *o, struct rng *r)
 {
     o->per = o->whole.n <= RUNS * RUN ? o->whole.n : RUN;
     o->runs = o->whole.n <= RUNS * RUN ? 1 : RUNS;
@@ -46,13 +46,13 @@ static void choose(struct output *o, struct rng *r)
         o->from[i] = (int64_t)rng_below(r, (uint64_t)(o->whole.n - o->per) + 1);
 }
 
-static int take_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+static int spots_take_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct taking *t = ctx;
     struct spots_call *c = t->call;
     const struct streamed *st = t->j->ref->streamed;
     struct output *o;
-    struct place p;
+    struct recording_place p;
     size_t part;
 
     if (!tree_is_tensor(leaf))
@@ -66,13 +66,13 @@ static int take_leaf(const json_t *leaf, const char *path, void *ctx, struct err
     o = &c->outputs[c->n++];
     *o = (struct output){.tensor = t->tensor - 1, .whole = p.t};
     snprintf(o->path, sizeof o->path, "%s", path);
-    choose(o, &t->s->rng);
+    spots_choose(o, &t->s->rng);
     part = (size_t)o->per * p.item;
     for (int i = 0; i < o->runs; i++)
-        if (life_streamed_part(t->j, &p, o->from[i], o->per, (uint64_t)i * part, e) < 0)
+        if (recording_streamed_part(t->j, &p, o->from[i], o->per, (uint64_t)i * part, e) < 0)
             return -1;
     o->bytes = xmalloc(part * (size_t)o->runs);
-    return desk_fetch(st->desk, &st->mine, 0, o->bytes, part * (size_t)o->runs, e);
+    return device_context_fetch(st->device_context, &st->mine, 0, o->bytes, part * (size_t)o->runs, e);
 }
 
 int spots_take(struct spots *s, struct job *j, uint64_t seed, const json_t *output, struct err *e)
@@ -82,13 +82,13 @@ int spots_take(struct spots *s, struct job *j, uint64_t seed, const json_t *outp
     s->v = xrealloc(s->v, (s->n + 1) * sizeof *s->v);
     t.call = &s->v[s->n++];
     *t.call = (struct spots_call){.seed = seed};
-    return tree_each(output, take_leaf, &t, e);
+    return tree_each(output, spots_take_leaf, &t, e);
 }
 
 /* ---- comparing ---- */
 
-static void add_run(struct comparison *all, const struct output *o, int i, const uint8_t *want,
-                    const struct tolerance *tol)
+static void spots_add_run(struct comparison *all, const struct output *o, int i, const uint8_t *want,
+                          const struct tolerance *tol)
 {
     size_t part = (size_t)o->per * dt_size(o->whole.dtype) * (size_t)dt_components(o->whole.dtype);
     struct tensor expected = {.dtype = o->whole.dtype, .ndim = 1, .shape = {o->per}, .n = o->per, .data = want};
@@ -101,8 +101,8 @@ static void add_run(struct comparison *all, const struct output *o, int i, const
 }
 
 /* 1: right, 0: wrong, with *worst; -1. */
-static int check_output(struct spots *s, struct job *j, const struct ref_draw *base, const struct output *o,
-                        struct err *e)
+static int spots_check_output(struct spots *s, struct job *j, const struct ref_draw *base, const struct output *o,
+                              struct err *e)
 {
     struct streamed *st = j->ref->streamed;
     struct tolerance tol = ref_tolerance(base, o->tensor, j->protocol, task_setting(j->task, j->variant, "tolerance"));
@@ -117,8 +117,8 @@ static int check_output(struct spots *s, struct job *j, const struct ref_draw *b
             rc = -1;
         else if (own != o->whole.dtype)
             rc = err_set(e, ERR_BUG, "the reference's answer has another type when it is timed");
-        else if ((rc = desk_fetch(st->desk, &st->truth, 0, want, part, e)) == 0)
-            add_run(&all, o, i, want, &tol);
+        else if ((rc = device_context_fetch(st->device_context, &st->truth, 0, want, part, e)) == 0)
+            spots_add_run(&all, o, i, want, &tol);
     }
     free(want);
     if (rc == 0 && all.kind != CMP_SAME && !s->worst)
@@ -126,8 +126,8 @@ static int check_output(struct spots *s, struct job *j, const struct ref_draw *b
     return rc < 0 ? -1 : all.kind == CMP_SAME;
 }
 
-static int check_call(struct spots *s, struct job *j, const struct ref_draw *base, const struct spots_call *c,
-                      struct err *e)
+static int spots_check_call(struct spots *s, struct job *j, const struct ref_draw *base, const struct spots_call *c,
+                            struct err *e)
 {
     struct streamed *st = j->ref->streamed;
     int ok = 1;
@@ -135,7 +135,7 @@ static int check_call(struct spots *s, struct job *j, const struct ref_draw *bas
     if (streamed_fresh(st, c->seed, e) < 0 || streamed_expect(st, true, e) < 0)
         return -1;
     for (size_t i = 0; i < c->n && ok == 1; i++)
-        ok = check_output(s, j, base, &c->outputs[i], e);
+        ok = spots_check_output(s, j, base, &c->outputs[i], e);
     if (streamed_drop(st, ok < 0 ? NULL : e) < 0 || ok < 0)
         return -1;
     s->checked++;
@@ -147,11 +147,11 @@ int spots_check(struct spots *s, struct job *j, const struct ref_draw *base, str
 {
     double until = now_s() + PATIENCE_S;
 
-    if (s->n && streamed_lay(j->ref->streamed, base, false, e) < 0) /* whatever a program wrote there */
+    if (s->n && streamed_bind(j->ref->streamed, base, false, e) < 0) /* whatever a program wrote there */
         return -1;
     rng_shuffle(&s->rng, s->v, s->n, sizeof *s->v);
     for (size_t i = 0; i < s->n && i < CALLS_MOST && (i < CALLS_LEAST || now_s() < until); i++)
-        if (check_call(s, j, base, &s->v[i], e) < 0)
+        if (spots_check_call(s, j, base, &s->v[i], e) < 0)
             return -1;
     return 0;
 }

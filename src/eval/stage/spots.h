@@ -17,7 +17,7 @@ struct spots {               /* zeroed but for rng, which the caller seeds */
     json_t *worst;           /* the first wrong one: the record's "worst"; owned */
 };
 
-/* Of a call that has just ended, on inputs of that seed (streamed_fresh); output: life.h's tree. -1: infra. */
+/* Of a call that has just ended, on inputs of that seed (streamed_fresh); output: recording.h's tree. -1: infra. */
 int spots_take(struct spots *s, struct job *j, uint64_t seed, const json_t *output, struct err *e);
 /* Compares some calls', at least two, eight at most, within two seconds. base: the draw that their inputs are like.
  * The area then holds other values. -1: infra. */

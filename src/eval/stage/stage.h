@@ -37,7 +37,7 @@ bool job_unfit(const json_t *head, struct err *e);
 void job_blame_error(struct job *j, const json_t *head, const char *stage);
 void compile_judge(struct job *j);
 /* Is the draw one of the life that is lived? */
-bool job_lives(const struct job *j, const struct ref_draw *d);
+bool job_recordings(const struct job *j, const struct ref_draw *d);
 /* May draws that were right as they were lived, and not by replay, count as passed? */
 bool legality_live(const struct job *j);
 /* Does the evidence so far make the program a cheat, whatever comes? Runs nothing. */

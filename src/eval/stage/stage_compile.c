@@ -7,7 +7,7 @@
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
 
-static json_t *section(const struct session *s)
+static json_t *stage_compile_section(const struct session *s)
 {
     const char *cache = s->builds == 0 ? NULL : s->builds_cached == s->builds ? "hit" : "miss";
 
@@ -18,7 +18,7 @@ static json_t *section(const struct session *s)
 }
 
 /* What a failed build lacks of ours; NULL: its errors are its own. */
-static const char *lacking(const struct session *s)
+static const char *stage_compile_lacking(const struct session *s)
 {
     const json_t *f;
     size_t i;
@@ -38,13 +38,13 @@ void compile_judge(struct job *j)
 
     if (!s)
         return;
-    record_set(j->rec, "compile", section(s));
+    record_set(j->rec, "compile", stage_compile_section(s));
     if (s->builds_failed == s->builds_refused || j->all_passed)
         return;
     first = json_array_get(s->diagnostics, 0);
-    if (lacking(s))
+    if (stage_compile_lacking(s))
         record_blame(j->rec, "unsupported", "compile", "%.200s; without it the program would have to build",
-                     lacking(s));
+                     stage_compile_lacking(s));
     else if (s->build_timed_out)
         record_blame(j->rec, "compile_error", "compile", "the compiler exceeded %g s (--build-timeout)",
                      j->opt->build_timeout_s);
@@ -55,7 +55,7 @@ void compile_judge(struct job *j)
                      s->error ? json_string_value(s->error) : "the build failed");
 }
 
-static int compile_run(struct job *j, struct err *e)
+static int stage_compile_run(struct job *j, struct err *e)
 {
     (void)e;
     if (j->session && !j->ready)
@@ -63,4 +63,4 @@ static int compile_run(struct job *j, struct err *e)
     return 0;
 }
 
-const struct stage stage_compile = {"compile", compile_run, true};
+const struct stage stage_compile = {"compile", stage_compile_run, true};

@@ -7,13 +7,13 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
-#include "eval/life/life_streamed.h"
+#include "eval/recording/recording_streamed.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
 
 /* ---- parameters ---- */
 
-static bool is_float_row(const json_t *row)
+static bool stage_correct_is_float_row(const json_t *row)
 {
     const char *d = json_str(row, "dtype", "");
 
@@ -21,45 +21,46 @@ static bool is_float_row(const json_t *row)
 }
 
 /* A buffer that state_dict leaves out: both sides have it by their construction, or they do not. */
-static bool is_constant(const json_t *row)
+static bool stage_correct_is_constant(const json_t *row)
 {
     return !strcmp(json_str(row, "kind", ""), "constant");
 }
 
-static bool is_to_match(const json_t *row)
+static bool stage_correct_is_to_match(const json_t *row)
 {
-    return is_float_row(row) && !is_constant(row);
+    return stage_correct_is_float_row(row) && !stage_correct_is_constant(row);
 }
 
-static const json_t *row_by_name(const json_t *rows, const json_t *like)
+static const json_t *stage_correct_row_by_name(const json_t *rows, const json_t *like)
 {
     const json_t *r;
     size_t i;
 
     json_array_foreach(rows, i, r)
-        if (!strcmp(json_str(r, "name", ""), json_str(like, "name", "")) && is_constant(r) == is_constant(like))
+        if (!strcmp(json_str(r, "name", ""), json_str(like, "name", "")) &&
+            stage_correct_is_constant(r) == stage_correct_is_constant(like))
             return r;
     return NULL;
 }
 
-static size_t parameters_of(const json_t *rows)
+static size_t stage_correct_parameters_of(const json_t *rows)
 {
     const json_t *r;
     size_t i, n = 0;
 
     json_array_foreach(rows, i, r)
-        n += !is_constant(r);
+        n += !stage_correct_is_constant(r);
     return n;
 }
 
-static bool same_shape(const json_t *a, const json_t *b)
+static bool stage_correct_same_shape(const json_t *a, const json_t *b)
 {
     return json_equal(json_object_get(a, "shape"), json_object_get(b, "shape"));
 }
 
 /* pairs[i] = the candidate's row for the reference's row i. By name and shape; the rest in order by shape, if the
  * shapes that are left are the same list on both sides. Returns "none", "name", "order", or "seed" if neither fits. */
-static const char *match_state(const json_t *ref, const json_t *cand, const json_t **pairs)
+static const char *stage_correct_match_state(const json_t *ref, const json_t *cand, const json_t **pairs)
 {
     size_t n = json_array_size(ref), m = json_array_size(cand), k = 0, left = 0;
     bool *used = xcalloc(m + 1, sizeof *used), ok = true;
@@ -68,31 +69,31 @@ static const char *match_state(const json_t *ref, const json_t *cand, const json
     for (size_t i = 0; i < n; i++) {
         const json_t *r = json_array_get(ref, i);
 
-        c = row_by_name(cand, r);
-        pairs[i] = c && same_shape(r, c) ? c : NULL;
-        left += !pairs[i] && is_to_match(r);
+        c = stage_correct_row_by_name(cand, r);
+        pairs[i] = c && stage_correct_same_shape(r, c) ? c : NULL;
+        left += !pairs[i] && stage_correct_is_to_match(r);
         for (size_t q = 0; q < m; q++)
             used[q] = used[q] || json_array_get(cand, q) == pairs[i];
     }
     for (size_t i = 0; ok && left && i < n; i++) {
-        if (pairs[i] || !is_to_match(json_array_get(ref, i)))
+        if (pairs[i] || !stage_correct_is_to_match(json_array_get(ref, i)))
             continue;
-        while (k < m && (used[k] || !is_to_match(json_array_get(cand, k))))
+        while (k < m && (used[k] || !stage_correct_is_to_match(json_array_get(cand, k))))
             k++;
-        ok = k < m && same_shape(json_array_get(ref, i), json_array_get(cand, k));
+        ok = k < m && stage_correct_same_shape(json_array_get(ref, i), json_array_get(cand, k));
         if (ok)
             pairs[i] = json_array_get(cand, k), used[k] = true;
     }
     for (size_t q = 0; ok && left && q < m; q++) /* one left over: which one it was would be a guess */
-        ok = used[q] || !is_to_match(json_array_get(cand, q));
+        ok = used[q] || !stage_correct_is_to_match(json_array_get(cand, q));
     free(used);
-    return parameters_of(ref) == 0 ? "none" : !ok ? "seed" : left ? "order" : "name";
+    return stage_correct_parameters_of(ref) == 0 ? "none" : !ok ? "seed" : left ? "order" : "name";
 }
 
 /* Rows that name no memory of the program, or no such tensor, take no values: that is said of the program. */
-static int lay_params(struct job *j, const json_t *const *pairs, struct err *e)
+static int stage_correct_bind_params(struct job *j, const json_t *const *pairs, struct err *e)
 {
-    int rc = life_params(j, pairs, e);
+    int rc = recording_params(j, pairs, e);
 
     if (rc == 0 || e->kind != ERR_INPUT)
         return rc;
@@ -108,15 +109,15 @@ int correct_parameters(struct job *j, struct err *e)
     const json_t **pairs = xcalloc(json_array_size(j->ref->state) + 1, sizeof *pairs);
     int rc = 0;
 
-    j->params = match_state(j->ref->state, cand, pairs);
-    if (!j->protocol->lays_params)
-        j->params = parameters_of(j->ref->state) ? "seed" : "none";
-    if (!strcmp(j->params, "seed") && j->protocol->lays_params) {
+    j->params = stage_correct_match_state(j->ref->state, cand, pairs);
+    if (!j->protocol->binds_params)
+        j->params = stage_correct_parameters_of(j->ref->state) ? "seed" : "none";
+    if (!strcmp(j->params, "seed") && j->protocol->binds_params) {
         record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by "
                                                                  "name and "
                      "shape or in order: what cannot take the weights replaces nothing");
     } else if (strcmp(j->params, "seed")) {
-        rc = lay_params(j, pairs, e);
+        rc = stage_correct_bind_params(j, pairs, e);
     }
     free(pairs);
     return rc;
@@ -130,7 +131,7 @@ int correct_parameters(struct job *j, struct err *e)
 #define SLOW_TRIALS 2
 #define CRAWL_S 1.0   /* of run time for each call: one draw of each regime, and if its answer is wrong no other one */
 
-struct tally {
+struct stage_correct_tally {
     int ran, trials, passed; /* trials: draws that decide, or went wrong */
     int deciding;            /* draws that could tell a right answer from zeros */
     /* bits: outputs that some draw compares; in others it finds nothing wrong, whatever they are */
@@ -146,20 +147,20 @@ struct tally {
 };
 
 /* "normal", or "odd/normal" for a variant. */
-static void regime_key(const struct job *j, const char *regime, char *out, size_t n)
+static void stage_correct_regime_key(const struct job *j, const char *regime, char *out, size_t n)
 {
     const char *variant = task_variant_name(j->task, j->variant);
 
     snprintf(out, n, "%s%s%s", variant ? variant : "", variant ? "/" : "", regime);
 }
 
-static bool draw_decides(const struct job *j, const struct ref_draw *d)
+static bool stage_correct_draw_decides(const struct job *j, const struct ref_draw *d)
 {
     return ref_decides(d, j->protocol, task_setting(j->task, j->variant, "tolerance"));
 }
 
 /* Outputs of floating numbers that rounding does not move as much as they are large; the first 64. */
-static uint64_t looked_at(const struct job *j, const struct ref_draw *d)
+static uint64_t stage_correct_looked_at(const struct job *j, const struct ref_draw *d)
 {
     const json_t *own = task_setting(j->task, j->variant, "tolerance");
     uint64_t bits = 0;
@@ -170,17 +171,17 @@ static uint64_t looked_at(const struct job *j, const struct ref_draw *d)
 }
 
 /* What passes a draw that would have passed zeros too has shown nothing: it is no trial. */
-static void count(struct job *j, struct tally *t, const struct ref_draw *d, bool ok)
+static void stage_correct_count(struct job *j, struct stage_correct_tally *t, const struct ref_draw *d, bool ok)
 {
-    bool decides = draw_decides(j, d);
+    bool decides = stage_correct_draw_decides(j, d);
     char key[96];
     json_t *r;
 
     t->ran++;
     t->deciding += decides;
-    t->looked_at |= looked_at(j, d);
+    t->looked_at |= stage_correct_looked_at(j, d);
 
-    regime_key(j, d->regime, key, sizeof key);
+    stage_correct_regime_key(j, d->regime, key, sizeof key);
     if (!(r = json_object_get(t->regimes, key))) {
         r = json_pack("{s:i,s:i}", "trials", 0, "passed", 0);
         json_object_set_new(t->regimes, key, r);
@@ -200,20 +201,20 @@ static void count(struct job *j, struct tally *t, const struct ref_draw *d, bool
     t->passed += ok;
 }
 
-static void count_skipped(struct job *j, struct tally *t)
+static void stage_correct_count_skipped(struct job *j, struct stage_correct_tally *t)
 {
     const char *regime;
     char key[96];
     json_t *why;
 
     json_object_foreach((json_t *)j->ref->skipped, regime, why) {
-        regime_key(j, regime, key, sizeof key);
+        stage_correct_regime_key(j, regime, key, sizeof key);
         if (!json_object_get(t->regimes, key))
             json_object_set_new(t->regimes, key, json_pack("{s:O}", "skipped", why));
     }
 }
 
-static bool is_among(const json_t *list, const json_t *x)
+static bool stage_correct_is_among(const json_t *list, const json_t *x)
 {
     const json_t *v;
     size_t i;
@@ -224,14 +225,14 @@ static bool is_among(const json_t *list, const json_t *x)
     return false;
 }
 
-static json_t *side_effect(const struct ref_draw *d, const char *kind, const char *detail)
+static json_t *stage_correct_side_effect(const struct ref_draw *d, const char *kind, const char *detail)
 {
     return json_pack("{s:s,s:i,s:s,s:s,s:s}", "regime", d->regime, "trial", d->trial, "output", "", "kind", kind,
                      "detail", detail);
 }
 
 /* Where the task's sidecar says that what is left in inputs or buffers counts. */
-static bool effects_there(const struct ref_draw *d, const struct frame *f, json_t **ret_worst)
+static bool stage_correct_effects_there(const struct ref_draw *d, const struct frame *f, json_t **ret_worst)
 {
     const json_t *inputs = json_object_get(f->head, "missed"), *buffers = json_object_get(f->head, "buffers_missed");
     char text[160];
@@ -239,37 +240,38 @@ static bool effects_there(const struct ref_draw *d, const struct frame *f, json_
     if (json_array_size(inputs)) {
         snprintf(text, sizeof text, "forward leaves input %lld as it was; the reference changes it",
                  (long long)json_integer_value(json_array_get(inputs, 0)));
-        *ret_worst = side_effect(d, "input_left", text);
+        *ret_worst = stage_correct_side_effect(d, "input_left", text);
     } else if (json_array_size(buffers)) {
         snprintf(text, sizeof text, "forward leaves other values in the buffer %.80s than the reference does",
                  json_string_value(json_array_get(buffers, 0)));
-        *ret_worst = side_effect(d, "buffer_left", text);
+        *ret_worst = stage_correct_side_effect(d, "buffer_left", text);
     }
     return !*ret_worst;
 }
 
 /* An input that the reference leaves alone must come back unchanged; one that it changes as it was, or as the reference
  * leaves it. */
-static bool inputs_kept(const struct ref_draw *d, const struct frame *f, json_t **ret_worst)
+static bool stage_correct_inputs_kept(const struct ref_draw *d, const struct frame *f, json_t **ret_worst)
 {
     const json_t *i;
     size_t k;
 
     json_array_foreach(json_object_get(f->head, "changed"), k, i) {
-        bool expected = is_among(d->mutates, i), garbled = is_among(json_object_get(f->head, "garbled"), i);
+        bool expected = stage_correct_is_among(d->mutates, i),
+            garbled = stage_correct_is_among(json_object_get(f->head, "garbled"), i);
 
         if (expected && !garbled)
             continue;
-        *ret_worst = side_effect(d, "input_modified", garbled
-                                 ? "forward leaves other values in its input than the reference does"
-                                 : "forward changes its input in place; the reference does not");
+        *ret_worst = stage_correct_side_effect(d, "input_modified", garbled
+                                               ? "forward leaves other values in its input than the reference does"
+                                               : "forward changes its input in place; the reference does not");
         return false;
     }
-    return effects_there(d, f, ret_worst);
+    return stage_correct_effects_there(d, f, ret_worst);
 }
 
 /* Says in a reason or in 'worst' which variant it is about; nothing for the task as written. */
-static void name_variant(const struct job *j, json_t *x)
+static void stage_correct_name_variant(const struct job *j, json_t *x)
 {
     char text[200];
 
@@ -281,7 +283,8 @@ static void name_variant(const struct job *j, json_t *x)
 }
 
 /* What forward left on draw d; frees the frame. Returns 1 passed, 0 failed, 2 blamed (stop), -1 infra. */
-static int judge_reply(struct job *j, const struct ref_draw *d, struct tally *t, struct frame *f, struct err *e)
+static int stage_correct_judge_reply(struct job *j, const struct ref_draw *d, struct stage_correct_tally *t,
+                                     struct frame *f, struct err *e)
 {
     json_t *worst = NULL;
     int ok = 2;
@@ -296,19 +299,19 @@ static int judge_reply(struct job *j, const struct ref_draw *d, struct tally *t,
         if (!job_blamed(j)) {
             ok = correct_compare(j, d, f, &worst, &t->max_abs, &t->max_rel, e);
             if (ok == 1)
-                ok = inputs_kept(d, f, &worst);
+                ok = stage_correct_inputs_kept(d, f, &worst);
         }
     }
     if (worst && !t->worst) {
         t->worst = json_incref(worst);
-        name_variant(j, worst);
+        stage_correct_name_variant(j, worst);
     }
     json_decref(worst);
     frame_free(f);
     return ok;
 }
 
-static int blame_call(struct job *j, enum call_fault fault, const struct ref_draw *d, struct err *e)
+static int stage_correct_blame_call(struct job *j, enum call_fault fault, const struct ref_draw *d, struct err *e)
 {
     char during[96];
 
@@ -316,19 +319,19 @@ static int blame_call(struct job *j, enum call_fault fault, const struct ref_dra
     return job_blame_call(j, fault, "correctness", during, e);
 }
 
-/* One draw as it is lived, returns as judge_reply. */
-static int run_draw(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
+/* One draw as it is lived, returns as stage_correct_judge_reply. */
+static int stage_correct_run_draw(struct job *j, const struct ref_draw *d, struct stage_correct_tally *t, struct err *e)
 {
     struct frame f;
-    enum call_fault fault = life_call(j, d, &f, e);
+    enum call_fault fault = recording_call(j, d, &f, e);
 
     if (fault != CALL_OK)
-        return blame_call(j, fault, d, e) < 0 ? -1 : 2;
-    return judge_reply(j, d, t, &f, e);
+        return stage_correct_blame_call(j, fault, d, e) < 0 ? -1 : 2;
+    return stage_correct_judge_reply(j, d, t, &f, e);
 }
 
 /* What became of the sidecar: null without one. */
-static json_t *sidecar_json(const struct job *j)
+static json_t *stage_correct_sidecar_json(const struct job *j)
 {
     json_t *names;
 
@@ -342,12 +345,12 @@ static json_t *sidecar_json(const struct job *j)
                                                    "tolerance");
 }
 
-static json_t *correct_section(struct job *j, struct tally *t, const char *params)
+static json_t *correct_section(struct job *j, struct stage_correct_tally *t, const char *params)
 {
     json_t *c = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o?,s:s,s:s,s:o,s:o}", "trials", t->trials, "passed", t->passed, "q",
                           json_num(t->trials ? (double)t->passed / t->trials : 0), "max_abs_err", json_num(t->max_abs),
                           "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", params, "mode",
-                          j->ref->mode, "regimes", t->regimes, "sidecar", sidecar_json(j));
+                          j->ref->mode, "regimes", t->regimes, "sidecar", stage_correct_sidecar_json(j));
 
     if (t->stopped)
         json_object_set_new(c, "stopped", json_string(t->stopped));
@@ -362,13 +365,13 @@ static json_t *correct_section(struct job *j, struct tally *t, const char *param
 
 /* On a device that others wait for: does even the fastest call take so long that all trials are not worth it? A
  * program that is slow now and fast when it is timed has gained nothing: stage_perf.c. */
-static bool is_slow(const struct job *j, double call_s)
+static bool stage_correct_is_slow(const struct job *j, double call_s)
 {
     return call_s > SLOW_S && j->server->backend->timed && j->protocol->stops_early;
 }
 
 /* Of each regime. */
-static int trials_if_slow(const struct tally *t)
+static int stage_correct_trials_if_slow(const struct stage_correct_tally *t)
 {
     return t->fastest_s > CRAWL_S ? 1 : SLOW_TRIALS;
 }
@@ -376,7 +379,7 @@ static int trials_if_slow(const struct tally *t)
 /* What is known to be cheating stays so, whatever other draws give: that comes before all that they could show. An
  * output of another kind or shape than expected will be one again. And what is slow and has been wrong every time is
  * not worth the others' waiting. The published protocol counts all of its trials. */
-static const char *enough(const struct job *j, const struct tally *t)
+static const char *stage_correct_enough(const struct job *j, const struct stage_correct_tally *t)
 {
     const char *kind = json_str(t->worst, "kind", "values");
 
@@ -384,98 +387,100 @@ static const char *enough(const struct job *j, const struct tally *t)
         return NULL;
     if (legality_convicts(j))
         return "legality";
-    if (is_slow(j, t->fastest_s) && t->trials >= trials_if_slow(t) && !t->passed)
+    if (stage_correct_is_slow(j, t->fastest_s) && t->trials >= stage_correct_trials_if_slow(t) && !t->passed)
         return "slow";
     return t->trials && !t->passed && strcmp(kind, "values") && strcmp(kind, "input_modified") ? kind : NULL;
 }
 
 /* As reference_draw. Between two draws whoever wants the device alone gets it. */
-static int next_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+static int stage_correct_next_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
 {
     session_give_way(j->session);
     return reference_draw(j, i, ret, e);
 }
 
 /* It runs, is compared and counted. -1: infra, or the end of the draws. */
-static int judge_draw(struct job *j, const struct ref_draw *d, struct tally *t, bool first, struct err *e)
+static int stage_correct_judge_draw(struct job *j, const struct ref_draw *d, struct stage_correct_tally *t, bool first,
+                                    struct err *e)
 {
     double used = j->session->used_s;
     int ok;
 
-    ok = run_draw(j, d, t, e);
+    ok = stage_correct_run_draw(j, d, t, e);
     used = j->session->used_s - used;
     t->fastest_s = t->fastest_s == 0 || used < t->fastest_s ? used : t->fastest_s;
-    t->slow = !first && is_slow(j, t->fastest_s);
+    t->slow = !first && stage_correct_is_slow(j, t->fastest_s);
     if (ok == 0 || ok == 1)
-        count(j, t, d, ok == 1);
+        stage_correct_count(j, t, d, ok == 1);
     return ok;
 }
 
-static bool left_out(const struct tally *t, const struct ref_draw *d)
+static bool stage_correct_left_out(const struct stage_correct_tally *t, const struct ref_draw *d)
 {
-    return t->slow && d->trial >= trials_if_slow(t);
+    return t->slow && d->trial >= stage_correct_trials_if_slow(t);
 }
 
-/* ---- judging by replays (life.h) ---- */
+/* ---- judging by replays (recording.h) ---- */
 
 struct replayed {
     struct job *j;
-    struct tally *t;
+    struct stage_correct_tally *t;
     bool again; /* the draws have been judged: only what is wrong now counts */
 };
 
-static int judge_call(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
+static int stage_correct_judge_call(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
 {
     struct replayed *r = ctx;
-    int ok = judge_reply(r->j, d, r->t, f, e);
+    int ok = stage_correct_judge_reply(r->j, d, r->t, f, e);
 
-    r->t->raced += ok == 0 && r->j->life->shuffled;
+    r->t->raced += ok == 0 && r->j->recording->shuffled;
     if (ok == 0 || (ok == 1 && !r->again))
-        count(r->j, r->t, d, ok == 1);
+        stage_correct_count(r->j, r->t, d, ok == 1);
     return ok == 0 || ok == 1 ? 0 : -1;
 }
 
 /* The life itself, on a draw's inputs. What is wrong with it is blamed. 0, or -1: infra. */
-static int live(struct job *j, const struct ref_draw *d, struct tally *t, struct err *e)
+static int stage_correct_live(struct job *j, const struct ref_draw *d, struct stage_correct_tally *t, struct err *e)
 {
     enum call_fault fault;
     struct frame f;
     bool ended;
     int rc = 0;
 
-    fault = life_live(j, d, &f, &ended, e);
+    fault = recording_direct(j, d, &f, &ended, e);
     if (fault != CALL_OK)
-        rc = blame_call(j, fault, d, e);
+        rc = stage_correct_blame_call(j, fault, d, e);
     else if (ended)
-        rc = judge_reply(j, d, t, &f, e) < 0 ? -1 : 0;
+        rc = stage_correct_judge_reply(j, d, t, &f, e) < 0 ? -1 : 0;
     return rc;
 }
 
-static int replay_group(struct replayed *r, const struct ref_draw *const *draws, int n, struct err *e)
+static int stage_correct_replay_group(struct replayed *r, const struct ref_draw *const *draws, int n, struct err *e)
 {
     struct job *j = r->j;
     double used = j->session->used_s;
     enum call_fault fault;
 
-    fault = life_replay(j, draws, n, judge_call, r, e);
+    fault = recording_replay(j, draws, n, stage_correct_judge_call, r, e);
     if (fault != CALL_OK)
-        return blame_call(j, fault, draws[0], e);
-    used = (j->session->used_s - used) / j->life->n_calls;
+        return stage_correct_blame_call(j, fault, draws[0], e);
+    used = (j->session->used_s - used) / j->recording->n_calls;
     r->t->fastest_s = r->t->fastest_s == 0 || used < r->t->fastest_s ? used : r->t->fastest_s;
-    r->t->slow = is_slow(j, r->t->fastest_s);
+    r->t->slow = stage_correct_is_slow(j, r->t->fastest_s);
     return e->kind == ERR_NONE ? 0 : -1;
 }
 
 /* Up to a life's calls of draws from *i on, and how many. -1: they cannot be made. */
-static int gather(struct job *j, struct tally *t, size_t *i, const struct ref_draw **draws, struct err *e)
+static int stage_correct_gather(struct job *j, struct stage_correct_tally *t, size_t *i, const struct ref_draw **draws,
+                                struct err *e)
 {
     int n = 0, ok = 1;
 
-    while (n < (int)j->life->n_calls && (ok = next_draw(j, *i, &draws[n], e)) == 1) {
+    while (n < (int)j->recording->n_calls && (ok = stage_correct_next_draw(j, *i, &draws[n], e)) == 1) {
         ++*i;
-        if (!job_lives(j, draws[n]))
+        if (!job_recordings(j, draws[n]))
             continue;
-        if (left_out(t, draws[n]))
+        if (stage_correct_left_out(t, draws[n]))
             t->fewer = true;
         else
             n++;
@@ -483,12 +488,12 @@ static int gather(struct job *j, struct tally *t, size_t *i, const struct ref_dr
     return ok < 0 ? -1 : n;
 }
 
-static int first_draw(struct job *j, const struct ref_draw **ret, struct err *e)
+static int stage_correct_first_draw(struct job *j, const struct ref_draw **ret, struct err *e)
 {
     size_t i = 0;
     int ok;
 
-    while ((ok = next_draw(j, i++, ret, e)) == 1 && !job_lives(j, *ret))
+    while ((ok = stage_correct_next_draw(j, i++, ret, e)) == 1 && !job_recordings(j, *ret))
         ;
     return ok;
 }
@@ -496,14 +501,14 @@ static int first_draw(struct job *j, const struct ref_draw **ret, struct err *e)
 enum { LATER_CALLS = 64 };
 
 /* A program whose state on the device changes from call to call (a counter, a cache) must be right later, too. */
-static int follow_state(struct replayed *r, const struct ref_draw *d, struct err *e)
+static int stage_correct_follow_state(struct replayed *r, const struct ref_draw *d, struct err *e)
 {
     bool moved = true;
     int rc = 0;
 
     r->again = true;
     for (int i = 0; i < LATER_CALLS && moved && rc == 0 && !job_blamed(r->j) && r->t->passed == r->t->trials; i++) {
-        rc = life_goes_on(r->j, d, judge_call, r, &moved, e);
+        rc = life_goes_on(r->j, d, stage_correct_judge_call, r, &moved, e);
         if (r->t->passed < r->t->trials && r->t->worst) {
             json_object_set_new(r->t->worst, "later_calls", json_integer(i + 1));
             r->t->passed = 0; /* right at first alone has shown nothing */
@@ -513,37 +518,37 @@ static int follow_state(struct replayed *r, const struct ref_draw *d, struct err
 }
 
 /* All draws, as many in a replay as the life has calls; at least two replays, whose memory is filled differently. */
-static int run_replays(struct job *j, struct tally *t, struct err *e)
+static int stage_correct_run_replays(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
-    const struct ref_draw *draws[LIFE_CALLS];
+    const struct ref_draw *draws[RECORDING_CALLS];
     struct replayed r = {.j = j, .t = t};
     size_t i = 0;
     int n, last = 0, rc = 0;
 
-    if ((rc = first_draw(j, &draws[0], e)) == 1)
-        rc = live(j, draws[0], t, e);
-    if (j->life->log_full)
+    if ((rc = stage_correct_first_draw(j, &draws[0], e)) == 1)
+        rc = stage_correct_live(j, draws[0], t, e);
+    if (j->recording->log_full)
         t->stopped = "log";
-    while (rc == 0 && !job_blamed(j) && !t->stopped && !(t->stopped = enough(j, t))) {
-        if ((n = gather(j, t, &i, draws, e)) <= 0) {
+    while (rc == 0 && !job_blamed(j) && !t->stopped && !(t->stopped = stage_correct_enough(j, t))) {
+        if ((n = stage_correct_gather(j, t, &i, draws, e)) <= 0) {
             rc = n;
             break;
         }
-        rc = replay_group(&r, draws, last = n, e);
+        rc = stage_correct_replay_group(&r, draws, last = n, e);
     }
-    if (rc == 0 && last && j->life->replays == 1 && !job_blamed(j) && t->passed == t->trials) {
+    if (rc == 0 && last && j->recording->replays == 1 && !job_blamed(j) && t->passed == t->trials) {
         r.again = true;
-        rc = replay_group(&r, draws, last, e);
+        rc = stage_correct_replay_group(&r, draws, last, e);
     }
     if (rc == 0 && last && !job_blamed(j) && t->passed == t->trials)
-        rc = follow_state(&r, draws[last - 1], e);
-    count_skipped(j, t);
+        rc = stage_correct_follow_state(&r, draws[last - 1], e);
+    stage_correct_count_skipped(j, t);
     return rc;
 }
 
 /* Parameters and all draws of the current variant; the candidate is constructed for it. Who is slow only until few
  * draws are left gets the others then. 0, or -1: infra. */
-static int run_draws(struct job *j, struct tally *t, struct err *e)
+static int stage_correct_run_draws(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     const struct ref_draw *d;
     size_t *later = NULL, n = 0;
@@ -551,84 +556,85 @@ static int run_draws(struct job *j, struct tally *t, struct err *e)
 
     if (job_own_reference(j, e) < 0 || correct_parameters(j, e) < 0)
         return -1;
-    if (!j->life->live)
-        return job_blamed(j) ? 0 : run_replays(j, t, e);
-    for (size_t i = 0; !job_blamed(j) && !(t->stopped = enough(j, t)) && (ok = next_draw(j, i, &d, e)) == 1; i++) {
-        if (!job_lives(j, d))
+    if (!j->recording->live)
+        return job_blamed(j) ? 0 : stage_correct_run_replays(j, t, e);
+    for (size_t i = 0; !job_blamed(j) && !(t->stopped = stage_correct_enough(j, t)) &&
+         (ok = stage_correct_next_draw(j, i, &d, e)) == 1; i++) {
+        if (!job_recordings(j, d))
             continue;
-        if (left_out(t, d)) {
+        if (stage_correct_left_out(t, d)) {
             later = xrealloc(later, (n + 1) * sizeof *later);
             later[n++] = i;
-        } else if ((ok = judge_draw(j, d, t, !t->ran, e)) < 0) {
+        } else if ((ok = stage_correct_judge_draw(j, d, t, !t->ran, e)) < 0) {
             break;
         }
     }
-    for (size_t k = 0; ok >= 0 && k < n && !job_blamed(j) && !(t->stopped = enough(j, t)); k++) {
-        if ((ok = next_draw(j, later[k], &d, e)) == 1 && left_out(t, d))
+    for (size_t k = 0; ok >= 0 && k < n && !job_blamed(j) && !(t->stopped = stage_correct_enough(j, t)); k++) {
+        if ((ok = stage_correct_next_draw(j, later[k], &d, e)) == 1 && stage_correct_left_out(t, d))
             t->fewer = true;
         else if (ok == 1)
-            ok = judge_draw(j, d, t, false, e);
+            ok = stage_correct_judge_draw(j, d, t, false, e);
     }
     free(later);
-    count_skipped(j, t);
+    stage_correct_count_skipped(j, t);
     return ok < 0 ? -1 : 0;
 }
 
 /* A front lives once: another one, and another executor, for other arguments. */
-static int live_again(struct job *j, struct err *e)
+static int stage_correct_live_again(struct job *j, struct err *e)
 {
     session_close(j->session);
     j->session = NULL;
-    if (session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || life_open(j, e) < 0)
+    if (session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
         return -1;
     return job_construct(j, e);
 }
 
 /* ModelNew with the arguments of another variant. */
-static int change_variant(struct job *j, int variant, struct err *e)
+static int stage_correct_change_variant(struct job *j, int variant, struct err *e)
 {
     j->variant = variant;
-    if (job_reference(j, "random", e) < 0 || live_again(j, e) < 0)
+    if (job_reference(j, "random", e) < 0 || stage_correct_live_again(j, e) < 0)
         return -1;
     job_blame_error(j, NULL, "load");
     return 0;
 }
 
-static int run_variant(struct job *j, int variant, struct tally *t, struct err *e)
+static int stage_correct_run_variant(struct job *j, int variant, struct stage_correct_tally *t, struct err *e)
 {
     json_t *reasons = json_object_get(j->rec, "reasons");
-    int rc = change_variant(j, variant, e);
+    int rc = stage_correct_change_variant(j, variant, e);
 
     if (rc == 0 && j->ready && !job_blamed(j))
-        rc = run_draws(j, t, e);
+        rc = stage_correct_run_draws(j, t, e);
     for (size_t i = 0; rc == 0 && i < json_array_size(reasons); i++)
-        name_variant(j, json_array_get(reasons, i));
+        stage_correct_name_variant(j, json_array_get(reasons, i));
     return rc;
 }
 
 /* Before another life takes its place: is this one convicted, though its answers are right? Then it stays, and the
  * stages behind see it. 1, 0, or -1: infra. */
-static int convicted(struct job *j, const struct tally *t, struct err *e)
+static int stage_correct_convicted(struct job *j, const struct stage_correct_tally *t, struct err *e)
 {
     j->all_passed = t->trials > 0 && t->passed == t->trials;
     return j->all_passed && !job_blamed(j) ? legality_judges(j, e) : 0;
 }
 
 /* All variants of the sidecar. */
-static int run_variants(struct job *j, struct tally *t, struct err *e)
+static int stage_correct_run_variants(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     const char *params = j->params;
     int rc = 0;
 
     for (int i = 1; i <= task_variants(j->task) && rc == 0 && !job_blamed(j) && !t->stopped; i++)
-        if ((rc = convicted(j, t, e)) == 0)
-            rc = run_variant(j, i, t, e);
+        if ((rc = stage_correct_convicted(j, t, e)) == 0)
+            rc = stage_correct_run_variant(j, i, t, e);
     j->params = params;
     return rc < 0 ? -1 : 0;
 }
 
 /* Where no draw could have found a wrong answer the task is at fault, and no candidate. */
-static int undecided(const struct tally *t, struct err *e)
+static int stage_correct_undecided(const struct stage_correct_tally *t, struct err *e)
 {
     return err_set(e, ERR_INPUT, "the task cannot be judged: none of its %d draws tells a right answer from zeros (the "
                                  "outputs are 0, rounding moves them as much as they are large, or PyTorch's own "
@@ -637,7 +643,7 @@ static int undecided(const struct tally *t, struct err *e)
 }
 
 /* The first output that no draw compares; -1: each is compared by one. */
-static int never_looked_at(const struct job *j, const struct tally *t)
+static int stage_correct_never_looked_at(const struct job *j, const struct stage_correct_tally *t)
 {
     size_t n = json_array_size(j->ref->draws[0].noise);
 
@@ -647,7 +653,7 @@ static int never_looked_at(const struct job *j, const struct tally *t)
     return -1;
 }
 
-static int lost_output(int at, struct err *e)
+static int stage_correct_lost_output(int at, struct err *e)
 {
     return err_set(e, ERR_INPUT, "the task cannot be judged: rounding moves its output %d as much as it is large in "
                                  "every "
@@ -655,7 +661,7 @@ static int lost_output(int at, struct err *e)
 }
 
 /* Is the first draw's answer right for this one? Values that were never fetched are not known to be alike. */
-static bool answers(struct job *j, const struct section *first, const struct ref_draw *d, struct err *e)
+static bool stage_correct_answers(struct job *j, const struct section *first, const struct ref_draw *d, struct err *e)
 {
     struct frame f = {.n_blob = first->n, .blob = (void *)(uintptr_t)first->bytes};
     double max_abs = 0, max_rel = 0;
@@ -674,24 +680,24 @@ static bool answers(struct job *j, const struct section *first, const struct ref
 }
 
 /* What is right for one draw is right for all: a program could bring the answer along. */
-static bool one_answer(struct job *j, struct err *e)
+static bool stage_correct_one_answer(struct job *j, struct err *e)
 {
     const struct reference *r = j->ref;
 
     for (size_t i = 1; i < r->n_draws; i++)
-        if (!answers(j, &r->draws[0].eager, &r->draws[i], e))
+        if (!stage_correct_answers(j, &r->draws[0].eager, &r->draws[i], e))
             return false;
     return r->n_draws > 1;
 }
 
-static int constant_task(struct err *e)
+static int stage_correct_constant_task(struct err *e)
 {
     return err_set(e, ERR_INPUT, "the task cannot be judged: its answer is the same for all inputs, so that a program "
                                  "could bring it along; 'musacoder lint' shows why");
 }
 
 /* Bytes of the smallest output; 0 where one is a number. */
-static int smallest_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+static int stage_correct_smallest_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     uint64_t n = tree_is_tensor(leaf) ? (uint64_t)json_i64(leaf, "nbytes", 0) : 0, *least = ctx;
 
@@ -700,15 +706,15 @@ static int smallest_leaf(const json_t *leaf, const char *path, void *ctx, struct
     return 0;
 }
 
-static uint64_t smallest_output(const struct ref_draw *d)
+static uint64_t stage_correct_smallest_output(const struct ref_draw *d)
 {
     uint64_t n = UINT64_MAX;
 
-    tree_each(d->eager.tree, smallest_leaf, &n, NULL);
+    tree_each(d->eager.tree, stage_correct_smallest_leaf, &n, NULL);
     return n;
 }
 
-static void replace_tally(struct tally *t, struct tally *by)
+static void stage_correct_replace_tally(struct stage_correct_tally *t, struct stage_correct_tally *by)
 {
     json_t *regimes = t->regimes;
 
@@ -724,40 +730,41 @@ static void replace_tally(struct tally *t, struct tally *by)
 
 /* What a replay finds wrong may be right as the program lives it: its host reads the device. A few values a call may
  * steer it, and then every draw is lived (rules.h). */
-static int run_live(struct job *j, struct tally *t, struct err *e)
+static int stage_correct_run_live(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
-    struct tally lived = {.regimes = json_object()};
-    int rc = live_again(j, e);
+    struct stage_correct_tally recorded_run = {.regimes = json_object()};
+    int rc = stage_correct_live_again(j, e);
 
     if (rc == 0 && j->ready && !job_blamed(j)) {
-        j->life->live = true;
-        j->life->smallest = smallest_output(&j->ref->draws[0]);
-        rc = run_draws(j, &lived, e);
+        j->recording->live = true;
+        j->recording->smallest = stage_correct_smallest_output(&j->ref->draws[0]);
+        rc = stage_correct_run_draws(j, &recorded_run, e);
     }
-    j->life->live_right = rc == 0 && !job_blamed(j) && lived.ran > 0 && lived.passed == lived.trials;
-    if (rc == 0 && j->life->live)
-        rc = life_finish(j, e);
+    j->recording->live_right = rc == 0 && !job_blamed(j) && recorded_run.ran > 0 &&
+        recorded_run.passed == recorded_run.trials;
+    if (rc == 0 && j->recording->live)
+        rc = recording_finish(j, e);
     if (rc == 0 && legality_live(j)) /* these draws count */
-        replace_tally(t, &lived);
-    json_decref(lived.regimes);
-    json_decref(lived.worst);
+        stage_correct_replace_tally(t, &recorded_run);
+    json_decref(recorded_run.regimes);
+    json_decref(recorded_run.worst);
     return rc;
 }
 
-static bool may_be_live(const struct job *j, const struct tally *t)
+static bool stage_correct_may_be_live(const struct job *j, const struct stage_correct_tally *t)
 {
-    return !job_blamed(j) && t->trials > t->passed && life_reads(j->life);
+    return !job_blamed(j) && t->trials > t->passed && recording_reads(j->recording);
 }
 
 /* One life, on its draws. */
-static int run_life(struct job *j, struct tally *t, struct err *e)
+static int stage_correct_run_recording(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
-    int rc = run_draws(j, t, e);
+    int rc = stage_correct_run_draws(j, t, e);
 
-    return rc == 0 && may_be_live(j, t) ? run_live(j, t, e) : rc;
+    return rc == 0 && stage_correct_may_be_live(j, t) ? stage_correct_run_live(j, t, e) : rc;
 }
 
-static void add_tally(struct tally *t, struct tally *more)
+static void stage_correct_add_tally(struct stage_correct_tally *t, struct stage_correct_tally *more)
 {
     json_object_update(t->regimes, more->regimes);
     if (!t->worst)
@@ -771,29 +778,29 @@ static void add_tally(struct tally *t, struct tally *more)
 
 /* Protocol kernelbench: what passed its published draws is constructed anew, as is the reference, by a secret seed. The
  * rest of the stages sees this life; what the first one convicts is left to them as it is. */
-static int run_second(struct job *j, struct tally *t, struct err *e)
+static int stage_correct_run_second(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
-    struct tally second = {.regimes = json_object()};
-    int rc = j->ref->has_second && !job_blamed(j) ? convicted(j, t, e) : 1;
+    struct stage_correct_tally second = {.regimes = json_object()};
+    int rc = j->ref->has_second && !job_blamed(j) ? stage_correct_convicted(j, t, e) : 1;
 
     if (rc == 1 || !j->all_passed) {
         json_decref(second.regimes);
         return 0;
     }
     j->second = true;
-    if (rc == 0 && (rc = live_again(j, e)) == 0) {
+    if (rc == 0 && (rc = stage_correct_live_again(j, e)) == 0) {
         job_blame_error(j, NULL, "load");
-        rc = j->ready && !job_blamed(j) ? run_life(j, &second, e) : 0;
+        rc = j->ready && !job_blamed(j) ? stage_correct_run_recording(j, &second, e) : 0;
     }
-    add_tally(t, &second);
+    stage_correct_add_tally(t, &second);
     json_decref(second.regimes);
     json_decref(second.worst);
     return rc;
 }
 
-static int correct_run(struct job *j, struct err *e)
+static int stage_correct_run(struct job *j, struct err *e)
 {
-    struct tally t = {.regimes = json_object()};
+    struct stage_correct_tally t = {.regimes = json_object()};
     int rc;
 
     if (!j->ready) {
@@ -801,24 +808,24 @@ static int correct_run(struct job *j, struct err *e)
         return 0;
     }
     job_blame_error(j, NULL, "load");
-    rc = run_life(j, &t, e);
+    rc = stage_correct_run_recording(j, &t, e);
     if (rc == 0)
-        rc = j->protocol->sidecar ? run_variants(j, &t, e) : run_second(j, &t, e);
+        rc = j->protocol->sidecar ? stage_correct_run_variants(j, &t, e) : stage_correct_run_second(j, &t, e);
     if (t.secret && t.passed == t.trials - t.secret) /* an answer book */
         t.passed = 0;
     if (rc == 0 && !job_blamed(j) && t.ran && !t.deciding)
-        rc = undecided(&t, e);
-    if (rc == 0 && !job_blamed(j) && t.ran && t.passed == t.trials && never_looked_at(j, &t) >= 0)
-        rc = lost_output(never_looked_at(j, &t), e);
-    if (rc == 0 && !job_blamed(j) && t.ran > 1 && one_answer(j, e))
-        rc = constant_task(e);
+        rc = stage_correct_undecided(&t, e);
+    if (rc == 0 && !job_blamed(j) && t.ran && t.passed == t.trials && stage_correct_never_looked_at(j, &t) >= 0)
+        rc = stage_correct_lost_output(stage_correct_never_looked_at(j, &t), e);
+    if (rc == 0 && !job_blamed(j) && t.ran > 1 && stage_correct_one_answer(j, e))
+        rc = stage_correct_constant_task(e);
     if (rc < 0) {
         json_decref(t.regimes);
         json_decref(t.worst);
         return -1;
     }
     j->all_passed = !job_blamed(j) && t.trials > 0 && t.passed == t.trials;
-    if (!job_blamed(j) && !j->all_passed && life_blame_launch(j))
+    if (!job_blamed(j) && !j->all_passed && recording_blame_launch(j))
         job_blame_error(j, NULL, "correctness");
     if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
         record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong%s", t.trials - t.passed,
@@ -832,4 +839,4 @@ static int correct_run(struct job *j, struct err *e)
     return 0;
 }
 
-const struct stage stage_correct = {"correctness", correct_run, false};
+const struct stage stage_correct = {"correctness", stage_correct_run, false};

@@ -7,7 +7,7 @@
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
 
-static bool blank(const char *s, size_t n)
+static bool stage_extract_blank(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!strchr(" \t\r\n", s[i]) || !s[i])
@@ -16,7 +16,7 @@ static bool blank(const char *s, size_t n)
 }
 
 /* A MUSA program runs where another device plays MUSA's part. */
-static char *program_of(struct job *j, const char *code, size_t n)
+static char *stage_extract_program_of(struct job *j, const char *code, size_t n)
 {
     const char *want = j->opt->dialect ? j->opt->dialect : "any";
     bool musa = dialect_is_musa(code, n);
@@ -33,7 +33,7 @@ static char *program_of(struct job *j, const char *code, size_t n)
     return text ? text : xstrndup(code, n);
 }
 
-static int line_of(const char *code, size_t at)
+static int stage_extract_line_of(const char *code, size_t at)
 {
     int line = 1;
 
@@ -43,14 +43,14 @@ static int line_of(const char *code, size_t at)
 }
 
 /* Python would refuse it, so the judge does. */
-static size_t bad_at(const struct eval_candidate *c, const char *code, size_t n)
+static size_t stage_extract_bad_at(const struct eval_candidate *c, const char *code, size_t n)
 {
     const char *at = c->mended ? memmem(code, n, "\xEF\xBF\xBD", 3) : NULL;
 
     return at ? (size_t)(at - code) : utf8_bad_at(code, n);
 }
 
-static int extract_run(struct job *j, struct err *e)
+static int stage_extract_run(struct job *j, struct err *e)
 {
     struct extraction *x = &j->extraction;
     const char *code;
@@ -65,18 +65,18 @@ static int extract_run(struct job *j, struct err *e)
     else if (!x->found)
         record_blame(j->rec, "extraction_error", "extract", "the response holds no code; answer with one ```python "
                                                             "fence");
-    else if (blank(code, x->n))
+    else if (stage_extract_blank(code, x->n))
         record_blame(j->rec, "extraction_error", "extract", "the code fence is empty");
     else if (memchr(code, 0, x->n))
         record_blame(j->rec, "extraction_error", "extract", "the code holds a NUL byte");
-    else if ((bad = bad_at(j->cand, code, x->n)) < x->n)
+    else if ((bad = stage_extract_bad_at(j->cand, code, x->n)) < x->n)
         record_blame(j->rec, "extraction_error", "extract", "the code is not UTF-8 text: see line %d",
-                     line_of(code, bad));
+                     stage_extract_line_of(code, bad));
     else if (!x->defines_modelnew)
         record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew");
     else
-        j->code = program_of(j, code, x->n);
+        j->code = stage_extract_program_of(j, code, x->n);
     return 0;
 }
 
-const struct stage stage_extract = {"extract", extract_run, false};
+const struct stage stage_extract = {"extract", stage_extract_run, false};

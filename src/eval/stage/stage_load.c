@@ -6,12 +6,12 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "eval/life/life.h"
+#include "eval/recording/recording.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/place.h"
 #include "eval/verdict/record.h"
 
-static const json_t *first_finding(const struct job *j)
+static const json_t *stage_load_first_finding(const struct job *j)
 {
     const json_t *f;
     size_t i;
@@ -22,7 +22,7 @@ static const json_t *first_finding(const struct job *j)
     return NULL;
 }
 
-static void set_line(struct job *j, json_t *r, int64_t line)
+static void stage_load_set_line(struct job *j, json_t *r, int64_t line)
 {
     char text[200];
 
@@ -32,7 +32,7 @@ static void set_line(struct job *j, json_t *r, int64_t line)
     json_object_set_new(r, "text", json_utf8(text, strlen(text)));
 }
 
-static void set_finding(struct job *j, json_t *r, const json_t *f)
+static void stage_load_set_finding(struct job *j, json_t *r, const json_t *f)
 {
     json_t *copy = json_deep_copy(f);
     char text[200];
@@ -45,7 +45,7 @@ static void set_finding(struct job *j, json_t *r, const json_t *f)
 /* An exception, or a fault that the emulator found: runtime_error with everything that helps to find it. */
 void job_blame_error(struct job *j, const json_t *head, const char *stage)
 {
-    const json_t *f = first_finding(j);
+    const json_t *f = stage_load_first_finding(j);
     const char *category;
     json_t *r;
 
@@ -56,25 +56,25 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage)
           : record_blame(j->rec, "runtime_error", stage, "%.80s: %.3000s", json_str(head, "type", ""),
                          json_str(head, "message", ""));
     if (f)
-        set_finding(j, r, f);
+        stage_load_set_finding(j, r, f);
     if (head && json_i64(head, "line", -1) > 0) {
         json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
         json_object_set_new(r, "text", json_string(json_str(head, "text", "")));
     }
 }
 
-static size_t may_have(const struct job *j)
+static size_t stage_load_may_have(const struct job *j)
 {
     return j->server->backend->memory_bytes ? j->server->backend->memory_bytes : JAIL_MEMORY;
 }
 
 bool job_was_large(const struct job *j)
 {
-    return j->session && j->session->ended && j->session->end.peak >= may_have(j) / 2;
+    return j->session && j->session->ended && j->session->end.peak >= stage_load_may_have(j) / 2;
 }
 
 /* Who was killed is told why, as far as the kernel says. */
-static void blame_kill(struct job *j, const char *stage, const char *during)
+static void stage_load_blame_kill(struct job *j, const char *stage, const char *during)
 {
     const struct child_end *end = &j->session->end;
     const double gib = 1 << 30;
@@ -83,29 +83,29 @@ static void blame_kill(struct job *j, const char *stage, const char *during)
     if (end->outside)
         r = record_blame(j->rec, "runtime_error", stage, "the process was killed from outside %s: the machine had no "
                          "memory left, it seems; the process had %.1f GiB of it, and may have %.1f GiB", during,
-                         (double)end->peak / gib, (double)may_have(j) / gib);
+                         (double)end->peak / gib, (double)stage_load_may_have(j) / gib);
     else
         r = record_blame(j->rec, "runtime_error", stage, "the process was killed %s: signal 9 (Killed), and not for "
                          "memory; did it do that itself?", during);
-    set_line(j, r, place_python(session_output(j->session)));
+    stage_load_set_line(j, r, place_python(session_output(j->session)));
 }
 
-static void blame_signal(struct job *j, const char *stage, const char *during)
+static void stage_load_blame_signal(struct job *j, const char *stage, const char *during)
 {
     int sig = j->session->end.signal;
     json_t *r = record_blame(j->rec, "runtime_error", stage, "the process crashed %s: signal %d (%s)", during, sig,
                              strsignal(sig));
 
-    set_line(j, r, place_python(session_output(j->session)));
+    stage_load_set_line(j, r, place_python(session_output(j->session)));
 }
 
-static void blame_death(struct job *j, const char *stage, const char *during)
+static void stage_load_blame_death(struct job *j, const char *stage, const char *during)
 {
     const struct child_end *end = &j->session->end;
     json_t *r;
 
     if (end->why == PROC_SIGNALED) {
-        (end->signal == SIGKILL ? blame_kill : blame_signal)(j, stage, during);
+        (end->signal == SIGKILL ? stage_load_blame_kill : stage_load_blame_signal)(j, stage, during);
         return;
     }
     if (end->why == PROC_MEMORY)
@@ -114,15 +114,15 @@ static void blame_death(struct job *j, const char *stage, const char *during)
     else
         r = record_blame(j->rec, "runtime_error", stage, "the process ended itself %s (exit code %d)", during,
                          end->code);
-    set_line(j, r, place_python(session_output(j->session)));
+    stage_load_set_line(j, r, place_python(session_output(j->session)));
 }
 
-static void blame_timeout(struct job *j, const char *stage, const char *during)
+static void stage_load_blame_timeout(struct job *j, const char *stage, const char *during)
 {
     json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s (--timeout) %s", j->opt->timeout_s,
                              during);
 
-    set_line(j, r, place_python(session_output(j->session)));
+    stage_load_set_line(j, r, place_python(session_output(j->session)));
 }
 
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e)
@@ -131,8 +131,8 @@ int job_blame_call(struct job *j, enum call_fault fault, const char *stage, cons
 
     switch (fault) {
     case CALL_OK: return 0;
-    case CALL_TIMEOUT: blame_timeout(j, stage, during); return 0;
-    case CALL_DIED: blame_death(j, stage, during); return 0;
+    case CALL_TIMEOUT: stage_load_blame_timeout(j, stage, during); return 0;
+    case CALL_DIED: stage_load_blame_death(j, stage, during); return 0;
     case CALL_FORGED:
         r = record_blame(j->rec, "cheating", stage, "the program wrote to the judge's channel %s", during);
         json_object_set_new(r, "rule", json_string("forged_channel"));
@@ -150,7 +150,7 @@ bool job_unfit(const json_t *head, struct err *e)
     return true;
 }
 
-static void blame_load_error(struct job *j, const json_t *head)
+static void stage_load_blame_error(struct job *j, const json_t *head)
 {
     const char *type = json_str(head, "type", "");
     json_t *r;
@@ -198,7 +198,7 @@ int job_own_reference(struct job *j, struct err *e)
     return rc;
 }
 
-bool job_lives(const struct job *j, const struct ref_draw *d)
+bool job_recordings(const struct job *j, const struct ref_draw *d)
 {
     return !j->ref->has_second || j->second == !strcmp(d->regime, REGIME_SECRET);
 }
@@ -218,7 +218,7 @@ int job_construct(struct job *j, struct err *e)
     json_decref(req);
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "load", "while the program was imported and constructed", e);
-    life_take_report(j, f.head);
+    recording_take_report(j, f.head);
     if (!strcmp(json_str(f.head, "op", ""), "ready")) {
         j->ready = true;
         json_decref(j->state);
@@ -226,20 +226,20 @@ int job_construct(struct job *j, struct err *e)
     } else if (job_unfit(f.head, e)) {
         rc = -1;
     } else {
-        blame_load_error(j, f.head);
+        stage_load_blame_error(j, f.head);
     }
     frame_free(&f);
     return rc;
 }
 
-static int load_run(struct job *j, struct err *e)
+static int stage_load_run(struct job *j, struct err *e)
 {
     if (j->opt->perf)
         server_expect_baseline(j->ev, j->server);
-    if (job_reference(j, j->protocol->lays_params ? "random" : "seed", e) < 0 ||
-        session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || life_open(j, e) < 0)
+    if (job_reference(j, j->protocol->binds_params ? "random" : "seed", e) < 0 ||
+        session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
         return -1;
     return job_construct(j, e);
 }
 
-const struct stage stage_load = {"load", load_run, false};
+const struct stage stage_load = {"load", stage_load_run, false};

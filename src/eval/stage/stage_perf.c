@@ -2,7 +2,7 @@
  * played again and again by the executor, behind a pad, on a cold L2 and on fresh data; eager is timed in turn in the
  * baseline's process, behind a pad as well (docs/internals/timing.md). Outputs of calls that nobody could foresee are
  * compared with what is expected; of a streamed task (streamed.h), whose inputs lie in one area for both sides, random
- * places of each output (spots.h). Reading order: perf_run at the end, then time_alone, then block. */
+ * places of each output (spots.h). Reading order: stage_perf_run at the end, then stage_perf_time_alone, then block. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "eval/life/life.h"
+#include "eval/recording/recording.h"
 #include "eval/perf/baseline.h"
 #include "eval/perf/measure.h"
 #include "eval/process/streamed.h"
@@ -30,7 +30,7 @@
 
 /* ---- the device ---- */
 
-static int open_device(struct eval *ev, const struct backend *b, struct err *e)
+static int stage_perf_open_device(struct eval *ev, const struct judge_backend *b, struct err *e)
 {
     int rc = 0;
 
@@ -41,7 +41,7 @@ static int open_device(struct eval *ev, const struct backend *b, struct err *e)
     return rc;
 }
 
-static struct perf_device limits_of(const struct device_info *d, const char *dtype, bool tf32)
+static struct perf_device stage_perf_limits_of(const struct device_info *d, const char *dtype, bool tf32)
 {
     double own = d->fp32_tflops, any = fmax(d->tf32_tflops, d->fp32_tflops);
 
@@ -54,7 +54,7 @@ static struct perf_device limits_of(const struct device_info *d, const char *dty
     return (struct perf_device){d->memory_gbs * 1e9, own * 1e12, any * 1e12, (double)d->l2};
 }
 
-static json_t *health_json(const struct device_health *h)
+static json_t *stage_perf_health_json(const struct device_health *h)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:s}", "sm_mhz", json_num(h->sm_mhz), "memory_mhz", json_num(h->mem_mhz),
                      "temperature_c", json_num(h->temperature_c), "power_w", json_num(h->power_w), "reasons",
@@ -62,7 +62,7 @@ static json_t *health_json(const struct device_health *h)
 }
 
 /* Why there are no times although there should be: not the candidate's fault, and no reward for speed. */
-static json_t *untimed(const struct err *why)
+static json_t *stage_perf_untimed(const struct err *why)
 {
     return json_pack("{s:b,s:[s],s:o}", "trusted", 0, "reasons", "not_measured", "error",
                      json_utf8(why->msg, strlen(why->msg)));
@@ -74,7 +74,7 @@ struct perf {
     struct job *j;
     struct baseline *base;
     struct baseline_place place;
-    struct hold hold;
+    struct device_lock device_lock;
     struct measure_side eager, mine;
     struct measure_fault fault;
     struct device_health before, after;
@@ -94,7 +94,7 @@ struct perf {
     double since, preparing_s, calls_s, others_s;
 };
 
-static double lap(struct perf *p)
+static double stage_perf_lap(struct perf *p)
 {
     double now = now_s(), took = now - p->since;
 
@@ -104,7 +104,7 @@ static double lap(struct perf *p)
 
 /* All calls have inputs that no call had before: what a kernel remembers is of no use to it. A few, which it cannot
  * tell from the others, have a draw's own, and are looked at. */
-static const struct ref_draw *draw(void *ctx, uint64_t *ret_turn, double *ret_scale)
+static const struct ref_draw *stage_perf_draw(void *ctx, uint64_t *ret_turn, double *ret_scale)
 {
     struct perf *p = ctx;
     size_t draws = p->n_draws - p->next;
@@ -120,7 +120,7 @@ static const struct ref_draw *draw(void *ctx, uint64_t *ret_turn, double *ret_sc
     return p->draws[rng_below(&p->rng, p->n_draws)];
 }
 
-static int look(void *ctx, const struct ref_draw *d, const struct frame *got, struct err *e)
+static int stage_perf_look(void *ctx, const struct ref_draw *d, const struct frame *got, struct err *e)
 {
     struct perf *p = ctx;
     double abs = 0, rel = 0;
@@ -138,12 +138,12 @@ static int look(void *ctx, const struct ref_draw *d, const struct frame *got, st
 /* ---- the same where inputs lie in one area ---- */
 
 /* What fresh inputs are like. Once: the published code draws on the host, which takes seconds for gigabytes. */
-static int lay_base(struct perf *p, struct err *e)
+static int stage_perf_bind_base(struct perf *p, struct err *e)
 {
-    return streamed_lay(p->j->ref->streamed, p->draws[0], false, e);
+    return streamed_bind(p->j->ref->streamed, p->draws[0], false, e);
 }
 
-static int fresh(void *ctx, struct err *e)
+static int stage_perf_fresh(void *ctx, struct err *e)
 {
     struct perf *p = ctx;
 
@@ -151,14 +151,15 @@ static int fresh(void *ctx, struct err *e)
     return streamed_fresh(p->j->ref->streamed, p->seed, e);
 }
 
-static int keep_spots(void *ctx, const json_t *output, struct err *e)
+static int stage_perf_keep_spots(void *ctx, const json_t *output, struct err *e)
 {
     struct perf *p = ctx;
 
     return spots_take(&p->spots, p->j, p->seed, output, e);
 }
 
-static void append(struct timed_calls *to, const struct timing_block *b, const double *ms, const double *span)
+static void stage_perf_append(struct timed_calls *to, const struct timing_block *b, const double *ms,
+                              const double *span)
 {
     to->v = xrealloc(to->v, (size_t)(to->n + b->n) * sizeof *to->v);
     to->capacity = to->n + b->n;
@@ -168,28 +169,30 @@ static void append(struct timed_calls *to, const struct timing_block *b, const d
 }
 
 /* A block of the candidate's calls; empty ones leave its launches out. */
-static int block(void *ctx, const struct timing_block *b, struct timed_calls *calls, struct err *e)
+static int stage_perf_block(void *ctx, const struct timing_block *b, struct timed_calls *calls, struct err *e)
 {
     struct perf *p = ctx;
     struct timing_block mine = *b;
     double *ms = xcalloc((size_t)b->n * 2, sizeof *ms);
-    struct life_timing t = {.ret_ms = ms, .ret_span_ms = ms + b->n, .empty = b->mode == TIMING_NULL, .draw = draw,
-                            .look = look, .base = p->draws[0], .long_calls = p->call_ms > MEASURE_SLOW_S * 1e3,
-                            .whole = p->whole, .ctx = p};
+    struct recording_timing t = {.ret_ms = ms, .ret_span_ms = ms + b->n, .empty = b->mode == TIMING_NULL,
+                                 .draw = stage_perf_draw,
+                                 .look = stage_perf_look, .base = p->draws[0],
+                                 .long_calls = p->call_ms > MEASURE_SLOW_S * 1e3,
+                                 .whole = p->whole, .ctx = p};
     int rc;
 
     if (p->j->ref->streamed)
-        t.fresh = fresh, t.ended = keep_spots;
+        t.fresh = stage_perf_fresh, t.ended = stage_perf_keep_spots;
 
     if (t.empty && mine.n > EMPTY_CALLS)
         mine.n = EMPTY_CALLS;
     t.n = (uint32_t)mine.n;
     p->left = b->left;
     p->first = !t.long_calls; /* such blocks have no call that is not counted */
-    rc = life_time(p->j, &t, e);
+    rc = recording_time(p->j, &t, e);
     p->whole |= t.whole;
     if (rc == 0)
-        append(calls, &mine, ms, ms + b->n);
+        stage_perf_append(calls, &mine, ms, ms + b->n);
     if (rc == 0 && !t.empty)
         p->call_ms = ms[mine.n - 1];
     free(ms);
@@ -197,7 +200,7 @@ static int block(void *ctx, const struct timing_block *b, struct timed_calls *ca
 }
 
 /* Draws like the one that eager's data are made from: other values each, and all of them expected. */
-static void choose_draws(struct perf *p)
+static void stage_perf_choose_draws(struct perf *p)
 {
     const struct reference *r = p->j->ref;
     const struct ref_draw *base = baseline_base(r);
@@ -212,7 +215,7 @@ static void choose_draws(struct perf *p)
 /* ---- what is done alone ---- */
 
 /* The reference's answers need room that the baseline's may have. */
-static int look_at_spots(struct perf *p, struct err *e)
+static int stage_perf_look_at_spots(struct perf *p, struct err *e)
 {
     int rc;
 
@@ -224,7 +227,7 @@ static int look_at_spots(struct perf *p, struct err *e)
     return rc;
 }
 
-static int time_alone(struct perf *p, struct err *e)
+static int stage_perf_time_alone(struct perf *p, struct err *e)
 {
     const struct eval_options *o = p->j->opt;
     struct measure_plan plan = MEASURE_PLAN_DEFAULT;
@@ -236,18 +239,19 @@ static int time_alone(struct perf *p, struct err *e)
     plan.input_bytes = p->j->ref->streamed ? p->j->ref->streamed->area.size : p->draws[0]->inputs.n;
     device_health(p->j->ev->timer, &p->before, NULL);
     p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
-    p->mine = (struct measure_side){.fd = -1, .which = "candidate", .replay = block, .ctx = p,
+    p->mine = (struct measure_side){.fd = -1, .which = "candidate", .replay = stage_perf_block, .ctx = p,
                                     .timeout_s = p->j->opt->timeout_s, .known_s = p->j->call_s};
-    rc = p->j->ref->streamed && lay_base(p, e) < 0 ? -1 : measure_pair(&p->eager, &p->mine, &plan, &p->fault, e);
-    p->calls_s += lap(p);
+    rc = p->j->ref->streamed && stage_perf_bind_base(p, e) < 0 ? -1 : measure_pair(&p->eager, &p->mine, &plan,
+                                                                                   &p->fault, e);
+    p->calls_s += stage_perf_lap(p);
     device_health(p->j->ev->timer, &p->after, NULL);
     if (rc == 0 && p->j->ref->streamed)
-        rc = look_at_spots(p, e);
+        rc = stage_perf_look_at_spots(p, e);
     if (rc == 0)
         baseline_time_library(p->base, &plan);
     if (rc == 0 && o->compile_baseline && p->base->child)
         baseline_time_compiled(p->base, o->compile_mode, &plan);
-    p->others_s += lap(p);
+    p->others_s += stage_perf_lap(p);
     if (rc == 0 && stop_requested()) /* what was not measured for that reason is no fact about the task */
         rc = err_set(e, ERR_STOP, "interrupted");
     if (rc < 0 && p->fault.side == &p->eager)
@@ -257,7 +261,7 @@ static int time_alone(struct perf *p, struct err *e)
 
 /* ---- the section ---- */
 
-static void distrust(json_t *section, const char *reason)
+static void stage_perf_distrust(json_t *section, const char *reason)
 {
     json_object_set_new(section, "trusted", json_false());
     json_array_append_new(json_object_get(section, "reasons"), json_string(reason));
@@ -265,7 +269,7 @@ static void distrust(json_t *section, const char *reason)
 
 enum { MINE, MINE_EMPTY, EAGER, KINDS };
 
-static struct perf_facts facts_of(struct perf *p, struct measure_calls c[KINDS])
+static struct perf_facts stage_perf_facts_of(struct perf *p, struct measure_calls c[KINDS])
 {
     struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .library_of_eager = {NAN, NAN, NAN},
                            .work = p->base->work, .checked = p->checked, .output_wrong = p->wrong > 0};
@@ -275,7 +279,8 @@ static struct perf_facts facts_of(struct perf *p, struct measure_calls c[KINDS])
     measure_calls(&p->eager.calls, TIMING_COLD, &c[EAGER]);
     f.cold = c[MINE].c, f.empty = c[MINE_EMPTY].c, f.eager_cold = c[EAGER].c;
     f.inputs_repeat = p->j->ref->streamed && json_array_size(p->base->fresh) == 0;
-    f.device = limits_of(device_info(p->j->ev->timer), json_str(p->base->facts, "dtype", "float32"), p->place.tf32);
+    f.device = stage_perf_limits_of(device_info(p->j->ev->timer), json_str(p->base->facts, "dtype", "float32"),
+                                    p->place.tf32);
     f.throttled = (p->before.reasons | p->after.reasons) & TROUBLE;
     f.device_busy = p->after.processes > p->before.processes;
     f.seed = hash64(p->base->key, strlen(p->base->key), 1);
@@ -290,28 +295,28 @@ static struct perf_facts facts_of(struct perf *p, struct measure_calls c[KINDS])
     return f;
 }
 
-static json_t *section(struct perf *p)
+static json_t *stage_perf_section(struct perf *p)
 {
     const struct device_info *d = device_info(p->j->ev->timer);
     struct measure_calls c[KINDS];
-    struct perf_facts f = facts_of(p, c);
+    struct perf_facts f = stage_perf_facts_of(p, c);
     json_t *s = perf_section(&f);
 
     json_object_set_new(s, "device", json_pack("{s:s,s:s,s:o,s:o}", "name", d->name, "driver", d->driver_version,
-                                               "before", health_json(&p->before), "after",
-                                               health_json(&p->after)));
+                                               "before", stage_perf_health_json(&p->before), "after",
+                                               stage_perf_health_json(&p->after)));
     if (f.cold.n && f.cold.n < p->usual)
         json_object_set_new(json_object_get(s, "calls"), "fewer_than", json_integer(p->usual));
     json_object_set_new(s, "by", json_string("replay"));
     if (p->whole)
         json_object_set_new(json_object_get(s, "calls"), "whole_lives", json_true());
-    json_object_set_new(s, "log_sha256", json_string(p->j->life->log_sha256));
+    json_object_set_new(s, "log_sha256", json_string(p->j->recording->log_sha256));
     json_object_set_new(s, "tf32", json_boolean(p->place.tf32));
     json_object_set_new(s, "took_ms", json_pack("{s:o,s:o,s:o}", "preparing", json_num(round(p->preparing_s * 1e3)),
                                                 "calls", json_num(round(p->calls_s * 1e3)), "others",
                                                 json_num(round(p->others_s * 1e3))));
     if (p->j->slow && f.cold.n && perf_median(f.cold.event_ms, f.cold.n) < SLOW_S * 1e3 / 2)
-        distrust(s, "slow_before");
+        stage_perf_distrust(s, "slow_before");
     for (int i = 0; i < KINDS; i++)
         measure_calls_free(&c[i]);
     return s;
@@ -319,7 +324,7 @@ static json_t *section(struct perf *p)
 
 /* ---- the stage ---- */
 
-static int prepare(struct perf *p, struct err *e)
+static int stage_perf_prepare(struct perf *p, struct err *e)
 {
     if (baseline_start(p->base, p->j, &p->place, e) < 0)
         return -1;
@@ -329,58 +334,58 @@ static int prepare(struct perf *p, struct err *e)
 }
 
 /* The device and the locked baseline (baseline.h): nobody has the device who waits for somebody that compiles. */
-static int take_base(struct perf *p, bool alone, struct err *e)
+static int stage_perf_take_base(struct perf *p, bool alone, struct err *e)
 {
     for (;;) {
-        if (baseline_wait(p->base, e) < 0 || hold_take(&p->j->server->schedule, alone, &p->hold, e) < 0)
+        if (baseline_wait(p->base, e) < 0 || device_lock_take(&p->j->server->schedule, alone, &p->device_lock, e) < 0)
             return -1;
         baseline_lock(p->base);
         if (!p->base->compiling)
             return 0;
         baseline_unlock(p->base);
-        hold_drop(&p->hold);
+        device_lock_drop(&p->device_lock);
     }
 }
 
-static int with_base(struct perf *p, bool alone, int (*f)(struct perf *p, struct err *e), struct err *e)
+static int stage_perf_with_base(struct perf *p, bool alone, int (*f)(struct perf *p, struct err *e), struct err *e)
 {
     int rc;
 
-    if (take_base(p, alone, e) < 0)
+    if (stage_perf_take_base(p, alone, e) < 0)
         return -1;
-    p->preparing_s += lap(p);
-    rc = f != prepare && !p->base->child ? err_set(e, ERR_ENV, "the baseline's process ended") : f(p, e);
+    p->preparing_s += stage_perf_lap(p);
+    rc = f != stage_perf_prepare && !p->base->child ? err_set(e, ERR_ENV, "the baseline's process ended") : f(p, e);
     baseline_unlock(p->base);
-    hold_drop(&p->hold);
+    device_lock_drop(&p->device_lock);
     return rc;
 }
 
-static int prepare_base(struct perf *p, struct err *e)
+static int stage_perf_prepare_base(struct perf *p, struct err *e)
 {
     if (baseline_wait(p->base, e) < 0)
         return -1;
     baseline_check(p->base, p->j);
     if (baseline_ready(p->base, p->j->opt->compile_baseline))
         return 0;
-    if (with_base(p, false, prepare, e) < 0)
+    if (stage_perf_with_base(p, false, stage_perf_prepare, e) < 0)
         return -1;
     return p->compiles ? baseline_compile(p->base, p->j->opt->compile_mode, &p->j->server->schedule, e) : 0;
 }
 
 /* The state before the last call, of the whole life on one of the draws: what each timed call starts from. */
-static int set_out(struct perf *p, struct err *e)
+static int stage_perf_set_out(struct perf *p, struct err *e)
 {
     struct frame f;
     int rc;
 
-    choose_draws(p);
-    rc = life_again(p->j, p->draws[0], &f, e);
+    stage_perf_choose_draws(p);
+    rc = recording_again(p->j, p->draws[0], &f, e);
     if (rc == 1)
         frame_free(&f);
     return rc == 0 ? err_set(e, ERR_ENV, "the life cannot be replayed once more") : rc < 0 ? -1 : 0;
 }
 
-static int measure_job(struct perf *p, struct err *e)
+static int stage_perf_measure_job(struct perf *p, struct err *e)
 {
     struct job *j = p->j;
     const struct device_info *d;
@@ -389,9 +394,9 @@ static int measure_job(struct perf *p, struct err *e)
     char machine[256];
     int rc;
 
-    if (j->life->live)
+    if (j->recording->live)
         return err_set(e, ERR_ENV, "its host reads the device's values: such a program is not timed yet");
-    if (open_device(j->ev, j->server->backend, e) < 0)
+    if (stage_perf_open_device(j->ev, j->server->backend, e) < 0)
         return -1;
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return err_set(e, ERR_ENV, "no random numbers from the system");
@@ -407,15 +412,15 @@ static int measure_job(struct perf *p, struct err *e)
         return -1;
     session_rest(j->session);
     p->base = baseline_get(j, &p->place);
-    rc = prepare_base(p, e) < 0 || set_out(p, e) < 0 ? -1 : 0;
-    p->preparing_s += lap(p);
+    rc = stage_perf_prepare_base(p, e) < 0 || stage_perf_set_out(p, e) < 0 ? -1 : 0;
+    p->preparing_s += stage_perf_lap(p);
     if (rc == 0)
-        rc = with_base(p, true, time_alone, e);
+        rc = stage_perf_with_base(p, true, stage_perf_time_alone, e);
     session_wake(j->session);
     return rc;
 }
 
-static void blame_output(struct perf *p)
+static void stage_perf_blame_output(struct perf *p)
 {
     json_t *r = record_blame(p->j->rec, "correctness_error", "performance", "the output of a timed call is wrong");
 
@@ -423,22 +428,22 @@ static void blame_output(struct perf *p)
     json_object_set(json_object_get(p->j->rec, "correctness"), "worst", p->worst);
 }
 
-static int measure_and_record(struct job *j, struct err *e)
+static int stage_perf_measure_and_record(struct job *j, struct err *e)
 {
     struct perf p = {.j = j, .since = now_s()};
     struct err why = ERR_INIT;
-    int rc = measure_job(&p, &why);
+    int rc = stage_perf_measure_job(&p, &why);
 
     if (p.base)
         baseline_lock(p.base);
     if (rc == 0)
-        record_set(j->rec, "performance", section(&p));
+        record_set(j->rec, "performance", stage_perf_section(&p));
     else if (why.kind != ERR_STOP)
-        record_set(j->rec, "performance", untimed(&why));
+        record_set(j->rec, "performance", stage_perf_untimed(&why));
     if (p.base)
         baseline_unlock(p.base);
     if (p.wrong)
-        blame_output(&p);
+        stage_perf_blame_output(&p);
     spots_free(&p.spots);
     baseline_release(j->ev, p.base);
     measure_side_free(&p.eager);
@@ -455,11 +460,11 @@ static int measure_and_record(struct job *j, struct err *e)
 }
 
 /* Null where the backend has no clock. */
-static int perf_run(struct job *j, struct err *e)
+static int stage_perf_run(struct job *j, struct err *e)
 {
     record_set(j->rec, "performance", json_null());
     record_set(j->rec, "stage", json_string("performance"));
-    return j->opt->perf && j->server->backend->timed ? measure_and_record(j, e) : 0;
+    return j->opt->perf && j->server->backend->timed ? stage_perf_measure_and_record(j, e) : 0;
 }
 
-const struct stage stage_perf = {"performance", perf_run, false};
+const struct stage stage_perf = {"performance", stage_perf_run, false};

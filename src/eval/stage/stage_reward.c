@@ -4,7 +4,7 @@
 #include "eval/verdict/record.h"
 #include "objective/reward.h"
 
-static int reward_run(struct job *j, struct err *e)
+static int stage_reward_run(struct job *j, struct err *e)
 {
     double r;
 
@@ -14,4 +14,4 @@ static int reward_run(struct job *j, struct err *e)
     return 0;
 }
 
-const struct stage stage_reward = {"reward", reward_run, true};
+const struct stage stage_reward = {"reward", stage_reward_run, true};

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "eval/verdict/record.h"
 
-static const json_t *reason(const json_t *v)
+static const json_t *feedback_reason(const json_t *v)
 {
     const json_t *r = record_reason(v);
 
@@ -16,7 +16,7 @@ static const json_t *reason(const json_t *v)
 }
 
 /* "123", "nan", "1.5e-05": a number of the record, which may be one of the strings for non-finite values. */
-static void add_num(struct buf *b, const json_t *v)
+static void feedback_add_num(struct buf *b, const json_t *v)
 {
     double x = json_num_value(v);
 
@@ -28,7 +28,7 @@ static void add_num(struct buf *b, const json_t *v)
         buf_addf(b, "%.6g", x);
 }
 
-static void add_lines(struct buf *b, const char *text, int max_lines, size_t max_bytes)
+static void feedback_add_lines(struct buf *b, const char *text, int max_lines, size_t max_bytes)
 {
     for (int i = 0; i < max_lines && *text && max_bytes > 3; i++) {
         size_t n = strcspn(text, "\n"), k = n < max_bytes ? n : max_bytes;
@@ -42,22 +42,22 @@ static void add_lines(struct buf *b, const char *text, int max_lines, size_t max
     }
 }
 
-static void at_line(struct buf *b, const json_t *r)
+static void feedback_at_line(struct buf *b, const json_t *r)
 {
     if (json_i64(r, "line", 0) > 0)
         buf_addf(b, "At line %lld of your program: %.160s\n", (long long)json_i64(r, "line", 0),
                  json_str(r, "text", ""));
 }
 
-static void say_extraction(const json_t *v, struct buf *b)
+static void feedback_say_extraction(const json_t *v, struct buf *b)
 {
     bool file = !strcmp(json_str(json_object_get(v, "extraction"), "how", ""), "file");
 
-    buf_addf(b, "No program to run: %s.\n%s class ModelNew(nn.Module).\n", json_str(reason(v), "message", ""),
+    buf_addf(b, "No program to run: %s.\n%s class ModelNew(nn.Module).\n", json_str(feedback_reason(v), "message", ""),
              file ? "The file must define" : "Answer with one ```python fence that defines");
 }
 
-static void say_diagnostic(const json_t *d, struct buf *b)
+static void feedback_say_diagnostic(const json_t *d, struct buf *b)
 {
     const json_t *row;
     size_t i;
@@ -76,24 +76,24 @@ static void say_diagnostic(const json_t *d, struct buf *b)
     }
 }
 
-static void say_compile(const json_t *v, struct buf *b)
+static void feedback_say_compile(const json_t *v, struct buf *b)
 {
-    const json_t *c = json_object_get(v, "compile"), *list = json_object_get(c, "diagnostics"), *r = reason(v);
+    const json_t *c = json_object_get(v, "compile"), *list = json_object_get(c, "diagnostics"), *r = feedback_reason(v);
 
     buf_adds(b, "Compilation failed.\n");
     if (!strcmp(json_str(r, "stage", ""), "load")) { /* Python syntax */
         buf_addf(b, "%s\n", json_str(r, "message", ""));
-        at_line(b, r);
+        feedback_at_line(b, r);
     } else if (json_array_size(list)) {
-        say_diagnostic(json_array_get(list, 0), b);
+        feedback_say_diagnostic(json_array_get(list, 0), b);
         if (json_array_size(list) > 1)
             buf_addf(b, "(and %zu more; they may follow from this one)\n", json_array_size(list) - 1);
     } else {
-        add_lines(b, json_str(r, "message", ""), 12, 900);
+        feedback_add_lines(b, json_str(r, "message", ""), 12, 900);
     }
 }
 
-static void say_violation(const json_t *x, struct buf *b)
+static void feedback_say_violation(const json_t *x, struct buf *b)
 {
     const char *rule = json_str(x, "rule", ""), *op = json_str(x, "op", "?");
     long long line = json_i64(x, "line", 0);
@@ -113,7 +113,7 @@ static void say_violation(const json_t *x, struct buf *b)
     buf_addc(b, '\n');
 }
 
-static const char *remedy(const char *rule)
+static const char *feedback_remedy(const char *rule)
 {
     if (!strcmp(rule, "host_computes"))
         return "What the host gives to kernels may depend on shapes and weights; let kernels compute what depends on "
@@ -123,7 +123,7 @@ static const char *remedy(const char *rule)
     return "Move this work into the kernel; PyTorch may only allocate, view and copy.";
 }
 
-static void say_cheating(const json_t *v, struct buf *b)
+static void feedback_say_cheating(const json_t *v, struct buf *b)
 {
     const json_t *list = json_object_get(json_object_get(v, "legality"), "violations"), *x;
     size_t i;
@@ -131,16 +131,16 @@ static void say_cheating(const json_t *v, struct buf *b)
     buf_adds(b, "Not allowed: all arithmetic must be done by your own CUDA kernels.\n");
     json_array_foreach(list, i, x)
         if (i < 4)
-            say_violation(x, b);
+            feedback_say_violation(x, b);
     if (json_array_size(list) > 4)
         buf_addf(b, "(and %zu more)\n", json_array_size(list) - 4);
     if (json_array_size(list) == 0)
-        buf_addf(b, "%s.\n", json_str(reason(v), "message", ""));
-    buf_addf(b, "%s\n", remedy(json_str(json_array_get(list, 0), "rule", "")));
+        buf_addf(b, "%s.\n", json_str(feedback_reason(v), "message", ""));
+    buf_addf(b, "%s\n", feedback_remedy(json_str(json_array_get(list, 0), "rule", "")));
 }
 
 /* x: a reason, or 'worst'. */
-static void say_variant(const json_t *x, struct buf *b)
+static void feedback_say_variant(const json_t *x, struct buf *b)
 {
     const char *is = json_str(x, "variant_is", "");
 
@@ -150,17 +150,17 @@ static void say_variant(const json_t *x, struct buf *b)
                  *is ? " (" : "", is, *is ? ")" : "");
 }
 
-static void say_timeout(const json_t *v, struct buf *b)
+static void feedback_say_timeout(const json_t *v, struct buf *b)
 {
-    buf_addf(b, "Time limit: %s.\n", json_str(reason(v), "message", ""));
-    at_line(b, reason(v));
+    buf_addf(b, "Time limit: %s.\n", json_str(feedback_reason(v), "message", ""));
+    feedback_at_line(b, feedback_reason(v));
     buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much work "
                 "per "
                 "thread.\n");
-    say_variant(reason(v), b);
+    feedback_say_variant(feedback_reason(v), b);
 }
 
-static void say_finding(const json_t *f, struct buf *b)
+static void feedback_say_finding(const json_t *f, struct buf *b)
 {
     static const char *const keys[] = {"kernel", "block", "thread", NULL};
 
@@ -180,7 +180,7 @@ static void say_finding(const json_t *f, struct buf *b)
 }
 
 /* The judge's own call of ModelNew had other arguments: no line of the program is on the way. */
-static bool other_arguments(const json_t *r)
+static bool feedback_other_arguments(const json_t *r)
 {
     const char *m = json_str(r, "message", "");
 
@@ -189,35 +189,35 @@ static bool other_arguments(const json_t *r)
            (strstr(m, "positional argument") || strstr(m, "unexpected keyword argument"));
 }
 
-static void say_runtime(const json_t *v, struct buf *b)
+static void feedback_say_runtime(const json_t *v, struct buf *b)
 {
-    const json_t *r = reason(v), *f = json_object_get(r, "finding");
+    const json_t *r = feedback_reason(v), *f = json_object_get(r, "finding");
 
     buf_adds(b, "Runtime error");
     buf_adds(b, !strcmp(json_str(r, "stage", ""), "load") ? " while the program was imported and constructed.\n"
                                                          : " in forward.\n");
-    add_lines(b, json_str(r, "message", ""), 8, 800);
+    feedback_add_lines(b, json_str(r, "message", ""), 8, 800);
     if (f)
-        say_finding(f, b);
-    at_line(b, r);
-    if (other_arguments(r))
+        feedback_say_finding(f, b);
+    feedback_at_line(b, r);
+    if (feedback_other_arguments(r))
         buf_addf(b, "ModelNew gets the arguments of Model in task '%.100s': is the program for another task?\n",
                  json_str(v, "task", ""));
-    say_variant(r, b);
+    feedback_say_variant(r, b);
 }
 
-static void say_spot(const char *word, const json_t *s, struct buf *b)
+static void feedback_say_spot(const char *word, const json_t *s, struct buf *b)
 {
     if (!json_is_object(s))
         return;
     buf_addf(b, "%s %s: expected ", word, *json_str(s, "index", "") ? json_str(s, "index", "") : "value");
-    add_num(b, json_object_get(s, "expected"));
+    feedback_add_num(b, json_object_get(s, "expected"));
     buf_adds(b, ", got ");
-    add_num(b, json_object_get(s, "got"));
+    feedback_add_num(b, json_object_get(s, "got"));
     buf_addc(b, '\n');
 }
 
-static void say_values(const json_t *w, struct buf *b)
+static void feedback_say_values(const json_t *w, struct buf *b)
 {
     const char *pattern = json_str(w, "pattern", "");
     double share = json_num_value(json_object_get(w, "share")) * 100;
@@ -226,16 +226,16 @@ static void say_values(const json_t *w, struct buf *b)
              *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""), json_str(w, "regime", ""),
              (long long)json_i64(w, "wrong", 1), (long long)json_i64(w, "elements", 1), share,
              *pattern ? ": " : "", pattern);
-    say_spot("First wrong at", json_object_get(w, "first"), b);
+    feedback_say_spot("First wrong at", json_object_get(w, "first"), b);
     if (strcmp(json_str(json_object_get(w, "first"), "index", ""), json_str(json_object_get(w, "worst"), "index", "")))
-        say_spot("Largest error at", json_object_get(w, "worst"), b);
+        feedback_say_spot("Largest error at", json_object_get(w, "worst"), b);
     if (json_i64(w, "nan", 0) > 0 && !strstr(pattern, "never written"))
         buf_addf(b, "%lld of the wrong elements are nan: memory that was never written reads as nan.\n",
                  (long long)json_i64(w, "nan", 0));
 }
 
 /* Views that the program has given to its own functions, where an answer is wrong. */
-static void say_strides(const json_t *v, struct buf *b)
+static void feedback_say_strides(const json_t *v, struct buf *b)
 {
     const json_t *n;
     size_t i;
@@ -248,58 +248,61 @@ static void say_strides(const json_t *v, struct buf *b)
         }
 }
 
-static void say_correctness(const json_t *v, struct buf *b)
+static void feedback_say_correctness(const json_t *v, struct buf *b)
 {
     const json_t *c = json_object_get(v, "correctness"), *w = json_object_get(c, "worst");
 
-    if (strcmp(json_str(reason(v), "stage", ""), "performance"))
+    if (strcmp(json_str(feedback_reason(v), "stage", ""), "performance"))
         buf_addf(b, "Wrong result: %lld of %lld trials pass.\n", (long long)json_i64(c, "passed", 0),
                  (long long)json_i64(c, "trials", 0));
     else
         buf_addf(b, "Wrong result in a timed call, after %lld trials that passed: is something kept from an earlier "
                     "call, or is "
                     "there a race?\n", (long long)json_i64(c, "passed", 0));
-    say_variant(w, b);
+    feedback_say_variant(w, b);
     if (!strcmp(json_str(w, "kind", ""), "values"))
-        say_values(w, b);
+        feedback_say_values(w, b);
     else if (!json_is_object(w)) /* no output is at fault */
-        buf_addf(b, "%s.\n", json_str(reason(v), "message", ""));
+        buf_addf(b, "%s.\n", json_str(feedback_reason(v), "message", ""));
     else
         buf_addf(b, "Output%s%s: %s.\n", *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""),
                  json_str(w, "detail", ""));
     if (json_i64(w, "later_calls", 0) > 0)
         buf_addf(b, "Each trial was right by itself; call %lld after them was not: what the program keeps on the "
                     "device changes from call to call.\n", (long long)json_i64(w, "later_calls", 0));
-    say_strides(v, b);
+    feedback_say_strides(v, b);
     if (json_is_object(json_object_get(v, "unwritten"))) {
         buf_addf(b, "A kernel reads memory without a value: %.200s.\n",
                  json_str(json_object_get(v, "unwritten"), "message", ""));
-        say_finding(json_object_get(v, "unwritten"), b);
+        feedback_say_finding(json_object_get(v, "unwritten"), b);
     }
 }
 
-static void say_infra(const json_t *v, struct buf *b)
+static void feedback_say_infra(const json_t *v, struct buf *b)
 {
-    buf_addf(b, "Not judged: %s\n", json_str(reason(v), "message", ""));
+    buf_addf(b, "Not judged: %s\n", json_str(feedback_reason(v), "message", ""));
 }
 
-static void say_unsupported(const json_t *v, struct buf *b)
+static void feedback_say_unsupported(const json_t *v, struct buf *b)
 {
-    buf_addf(b, "Not judged, and not scored; this judge cannot do it: %s.\n", json_str(reason(v), "message", ""));
+    buf_addf(b, "Not judged, and not scored; this judge cannot do it: %s.\n",
+             json_str(feedback_reason(v), "message", ""));
 }
 
 static const struct {
     const char *category;
     void (*say)(const json_t *v, struct buf *b);
 } table[] = {
-    {"extraction_error", say_extraction}, {"compile_error", say_compile}, {"cheating", say_cheating},
-    {"timeout", say_timeout}, {"runtime_error", say_runtime}, {"correctness_error", say_correctness},
-    {"infra", say_infra},
-    {"unsupported", say_unsupported},
+    {"extraction_error", feedback_say_extraction}, {"compile_error", feedback_say_compile},
+    {"cheating", feedback_say_cheating},
+    {"timeout", feedback_say_timeout}, {"runtime_error", feedback_say_runtime},
+    {"correctness_error", feedback_say_correctness},
+    {"infra", feedback_say_infra},
+    {"unsupported", feedback_say_unsupported},
 };
 
 /* Compilers quote with typographic marks; ASCII is shorter, and one token for any tokenizer. */
-static void plain_quotes(struct buf *b)
+static void feedback_plain_quotes(struct buf *b)
 {
     size_t k = 0;
 
@@ -315,7 +318,7 @@ static void plain_quotes(struct buf *b)
 
 /* ---- speed ---- */
 
-static void add_short(struct buf *b, double x)
+static void feedback_add_short(struct buf *b, double x)
 {
     char text[32];
 
@@ -324,13 +327,13 @@ static void add_short(struct buf *b, double x)
 }
 
 /* "1.31x of eager (95 % CI 1.27-1.34)" */
-static void say_speedup(const json_t *perf, const char *baseline, const char *name, struct buf *b)
+static void feedback_say_speedup(const json_t *perf, const char *baseline, const char *name, struct buf *b)
 {
     const json_t *ci;
     char key[64];
 
     snprintf(key, sizeof key, "speedup_%s", baseline);
-    add_short(b, json_num_value(json_object_get(perf, key)));
+    feedback_add_short(b, json_num_value(json_object_get(perf, key)));
     buf_addf(b, "x of %s", name);
     snprintf(key, sizeof key, "speedup_%s_ci", baseline);
     ci = json_object_get(perf, key);
@@ -339,7 +342,7 @@ static void say_speedup(const json_t *perf, const char *baseline, const char *na
                  json_num_value(json_array_get(ci, 1)));
 }
 
-static void say_roofline(const json_t *perf, struct buf *b)
+static void feedback_say_roofline(const json_t *perf, struct buf *b)
 {
     bool memory = !strcmp(json_str(perf, "bound", ""), "memory");
     double peak = json_num_value(json_object_get(perf, memory ? "bandwidth_peak" : "flops_peak")),
@@ -348,27 +351,27 @@ static void say_roofline(const json_t *perf, struct buf *b)
     if (!isfinite(share) || !isfinite(peak))
         return;
     buf_addf(b, "; %.0f %% of the roofline: %s-bound, ", share * 100, memory ? "memory" : "compute");
-    add_short(b, share * peak / 1e12);
+    feedback_add_short(b, share * peak / 1e12);
     buf_adds(b, " of ");
-    add_short(b, peak / 1e12);
+    feedback_add_short(b, peak / 1e12);
     buf_adds(b, memory ? " TB/s" : " TFLOP/s");
 }
 
 /* What one call of a vendor's library needs for the same. */
-static void say_library(const json_t *perf, struct buf *b)
+static void feedback_say_library(const json_t *perf, struct buf *b)
 {
     double share = json_num_value(json_object_get(perf, "library_share"));
 
     if (!json_is_number(json_object_get(perf, "library_ms")))
         return;
     buf_addf(b, "; the library's %.60s takes ", json_str(perf, "library_call", "call"));
-    add_short(b, json_num_value(json_object_get(perf, "library_ms")));
+    feedback_add_short(b, json_num_value(json_object_get(perf, "library_ms")));
     buf_adds(b, " ms");
     if (isfinite(share))
         buf_addf(b, ", %.0f %% of the roofline", share * 100);
 }
 
-static void say_distrust(const json_t *perf, const char *why, struct buf *b)
+static void feedback_say_distrust(const json_t *perf, const char *why, struct buf *b)
 {
     const json_t *clocks = json_object_get(perf, "clocks");
 
@@ -388,7 +391,7 @@ static void say_distrust(const json_t *perf, const char *why, struct buf *b)
                  "Someone else used the device" : "The task's inputs could not be made fresh for every call");
 }
 
-static void say_speed(const json_t *perf, struct buf *b)
+static void feedback_say_speed(const json_t *perf, struct buf *b)
 {
     const json_t *why;
     size_t i;
@@ -398,22 +401,22 @@ static void say_speed(const json_t *perf, struct buf *b)
         buf_addf(b, "not measured (%.300s).", json_str(perf, "error", "?"));
         return;
     }
-    add_short(b, json_num_value(json_object_get(perf, "candidate_ms")));
+    feedback_add_short(b, json_num_value(json_object_get(perf, "candidate_ms")));
     buf_adds(b, " ms");
     if (!json_flag(perf, "trusted", false)) {
         buf_adds(b, ", not accepted.");
         json_array_foreach(json_object_get(perf, "reasons"), i, why)
-            say_distrust(perf, json_string_value(why) ? json_string_value(why) : "", b);
+            feedback_say_distrust(perf, json_string_value(why) ? json_string_value(why) : "", b);
         return;
     }
     buf_adds(b, ", ");
-    say_speedup(perf, "eager", "eager", b);
+    feedback_say_speedup(perf, "eager", "eager", b);
     if (json_is_number(json_object_get(perf, "speedup_compile"))) {
         buf_adds(b, ", ");
-        say_speedup(perf, "compile", "torch.compile", b);
+        feedback_say_speedup(perf, "compile", "torch.compile", b);
     }
-    say_roofline(perf, b);
-    say_library(perf, b);
+    feedback_say_roofline(perf, b);
+    feedback_say_library(perf, b);
     buf_addc(b, '.');
     if (json_is_string(json_object_get(perf, "compile_error")))
         buf_addf(b, " torch.compile fails on this task (%.80s).", json_str(perf, "compile_error", ""));
@@ -421,7 +424,7 @@ static void say_speed(const json_t *perf, struct buf *b)
 
 /* What a program raises, prints or is called may steer terminals: no such byte gets into a dialogue or onto a
  * screen. */
-static void show(struct buf *out)
+static void feedback_show(struct buf *out)
 {
     struct buf clean;
 
@@ -441,33 +444,33 @@ void feedback_text(const json_t *verdict, struct buf *out)
                  (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
                  (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
     if (!strcmp(json_str(verdict, "status", ""), "passed") && json_is_object(json_object_get(verdict, "performance")))
-        say_speed(json_object_get(verdict, "performance"), out);
+        feedback_say_speed(json_object_get(verdict, "performance"), out);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(table[i].category, category))
             table[i].say(verdict, out);
     while (out->n && out->p[out->n - 1] == '\n')
         out->p[--out->n] = 0;
-    plain_quotes(out);
-    show(out);
+    feedback_plain_quotes(out);
+    feedback_show(out);
 }
 
-static void line_speed(const json_t *perf, struct buf *out)
+static void feedback_line_speed(const json_t *perf, struct buf *out)
 {
     if (!json_is_number(json_object_get(perf, "candidate_ms"))) {
         buf_adds(out, "not timed");
         return;
     }
-    add_short(out, json_num_value(json_object_get(perf, "candidate_ms")));
+    feedback_add_short(out, json_num_value(json_object_get(perf, "candidate_ms")));
     buf_adds(out, " ms");
     if (json_flag(perf, "trusted", false)) {
         buf_adds(out, ", ");
-        say_speedup(perf, "eager", "eager", out);
+        feedback_say_speedup(perf, "eager", "eager", out);
     } else {
         buf_addf(out, " not accepted (%s)", json_string_value(json_array_get(json_object_get(perf, "reasons"), 0)));
     }
 }
 
-static void line_of(const json_t *verdict, struct buf *out)
+static void feedback_line_of(const json_t *verdict, struct buf *out)
 {
     const json_t *w = json_object_get(json_object_get(verdict, "correctness"), "worst"), *r = record_reason(verdict);
     const char *pattern = json_str(w, "pattern", "");
@@ -478,11 +481,11 @@ static void line_of(const json_t *verdict, struct buf *out)
                  (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
         if (json_is_object(json_object_get(verdict, "performance"))) {
             buf_adds(out, ", ");
-            line_speed(json_object_get(verdict, "performance"), out);
+            feedback_line_speed(json_object_get(verdict, "performance"), out);
         }
         return;
     }
-    add_lines(out, json_str(r, "message", ""), 1, 200);
+    feedback_add_lines(out, json_str(r, "message", ""), 1, 200);
     if (out->n && out->p[out->n - 1] == '\n')
         out->p[--out->n] = 0;
     if (!strcmp(json_str(r, "stage", ""), "load") && json_i64(r, "line", 0) > 0)
@@ -497,6 +500,6 @@ static void line_of(const json_t *verdict, struct buf *out)
 
 void feedback_line(const json_t *verdict, struct buf *out)
 {
-    line_of(verdict, out);
-    show(out);
+    feedback_line_of(verdict, out);
+    feedback_show(out);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The last place in text where word begins, or NULL. */
-static const char *last_of(const char *text, const char *word)
+static const char *place_last_of(const char *text, const char *word)
 {
     const char *found = NULL;
 
@@ -19,13 +19,13 @@ static const char *last_of(const char *text, const char *word)
 int64_t place_python(const char *output)
 {
     static const char frame[] = "File \"candidate.py\", line ", thread[] = "(most recent call first):";
-    const char *crash = last_of(output, "Fatal Python error: "), *late = last_of(output, "Timeout (");
+    const char *crash = place_last_of(output, "Fatal Python error: "), *late = place_last_of(output, "Timeout (");
     const char *from = crash > late ? crash : late, *main_thread, *at;
 
     if (!from)
         return 0;
     /* a crash tells of its own thread first */
-    main_thread = from == crash ? strstr(from, thread) : last_of(from, thread);
+    main_thread = from == crash ? strstr(from, thread) : place_last_of(from, thread);
     at = main_thread ? strstr(main_thread, frame) : NULL;
     if (!at && from == late)
         at = strstr(from, frame);
@@ -48,7 +48,7 @@ bool place_line(const char *text, int64_t line, char *ret, size_t n)
 /* ---- operators ---- */
 
 /* "aten::add_.Tensor" -> "add_"; false for an operator of another namespace. */
-static bool base_name(const char *op, char *out, size_t n)
+static bool place_base_name(const char *op, char *out, size_t n)
 {
     const char *colon = strstr(op, "::"), *name = colon ? colon + 2 : op;
     size_t len = strcspn(name, ".");
@@ -59,7 +59,7 @@ static bool base_name(const char *op, char *out, size_t n)
     return true;
 }
 
-static bool word_char(int c)
+static bool place_word_char(int c)
 {
     return isalnum(c) || c == '_';
 }
@@ -70,7 +70,7 @@ static const char *const spelled[][2] = {
     {"matmul", "@"}, {"convolution", "conv"}, {"mul", "*"}, {"add", "+"}, {"sub", "-"}, {"div", "/"},
     {"clamp_min", "relu"}, {"native_layer_norm", "layer_norm"}, {"native_batch_norm", "batch_norm"}, {NULL, NULL}};
 
-static int find_word(const char *source, const char *word, char *ret_text, size_t n_text)
+static int place_find_word(const char *source, const char *word, char *ret_text, size_t n_text)
 {
     size_t n = strlen(word);
     int line = 1;
@@ -78,8 +78,8 @@ static int find_word(const char *source, const char *word, char *ret_text, size_
     for (const char *p = source, *end; *p; p = *end ? end + 1 : end, line++) {
         end = p + strcspn(p, "\n");
         for (const char *q = p; q + n <= end; q++) {
-            bool edges = !word_char((unsigned char)word[0]) ||
-                         ((q == p || !word_char((unsigned char)q[-1])) && !word_char((unsigned char)q[n]));
+            bool edges = !place_word_char((unsigned char)word[0]) ||
+                         ((q == p || !place_word_char((unsigned char)q[-1])) && !place_word_char((unsigned char)q[n]));
 
             if (*q == '#')
                 break;
@@ -96,7 +96,7 @@ static int find_word(const char *source, const char *word, char *ret_text, size_
 
 /* Tries the spellings of one operator over a text, the telling ones (torch.relu, F.relu, .relu) before the bare word,
  * which may be the candidate's own function. */
-static int find_spelling(const char *text, const char *name, char *ret_text, size_t n_text)
+static int place_find_spelling(const char *text, const char *name, char *ret_text, size_t n_text)
 {
     static const char *const prefixes[] = {"torch.", "F.", "functional.", "nn.", ""};
     char word[128];
@@ -104,11 +104,11 @@ static int find_spelling(const char *text, const char *name, char *ret_text, siz
 
     for (size_t i = 0; line < 0 && i < sizeof prefixes / sizeof *prefixes; i++) {
         snprintf(word, sizeof word, "%s%s", prefixes[i], name);
-        line = find_word(text, word, ret_text, n_text);
+        line = place_find_word(text, word, ret_text, n_text);
     }
     for (size_t i = 0; line < 0 && spelled[i][0]; i++)
-        if (!strcmp(spelled[i][0], name) && word_char((unsigned char)spelled[i][1][0]))
-            line = find_word(text, spelled[i][1], ret_text, n_text);
+        if (!strcmp(spelled[i][0], name) && place_word_char((unsigned char)spelled[i][1][0]))
+            line = place_find_word(text, spelled[i][1], ret_text, n_text);
     return line;
 }
 
@@ -119,7 +119,7 @@ int place_operator(const char *source, const char *op, char *ret_text, size_t n_
     int line = -1, skip = 0;
     size_t n;
 
-    if (!base_name(op, name, sizeof name))
+    if (!place_base_name(op, name, sizeof name))
         return -1;
     while (*bare == '_')
         bare++;
@@ -127,14 +127,14 @@ int place_operator(const char *source, const char *op, char *ret_text, size_t n_
     if (forward) {
         for (const char *p = source; p < forward; p++)
             skip += *p == '\n';
-        line = find_spelling(forward, bare, ret_text, n_text);
+        line = place_find_spelling(forward, bare, ret_text, n_text);
         if (line > 0)
             return line + skip;
     }
-    line = find_spelling(source, bare, ret_text, n_text);
+    line = place_find_spelling(source, bare, ret_text, n_text);
     if (line < 0 && n > 1 && name[n - 1] == '_') {
         name[n - 1] = 0;
-        line = find_spelling(source, bare, ret_text, n_text);
+        line = place_find_spelling(source, bare, ret_text, n_text);
     }
     return line;
 }

@@ -57,7 +57,7 @@ json_t *record_blame(json_t *rec, const char *category, const char *stage, const
     return r;
 }
 
-static size_t rank_of(const json_t *reason)
+static size_t record_rank_of(const json_t *reason)
 {
     const char *category = json_str(reason, "category", "");
     size_t i = 0, n = sizeof precedence / sizeof *precedence;
@@ -73,7 +73,7 @@ const json_t *record_reason(const json_t *rec)
     size_t i;
 
     json_array_foreach(json_object_get(rec, "reasons"), i, r)
-        if (!best || rank_of(r) < rank_of(best))
+        if (!best || record_rank_of(r) < record_rank_of(best))
             best = r;
     return best;
 }
@@ -91,21 +91,21 @@ void record_settle(json_t *rec)
     json_object_set_new(rec, "stage", json_string(json_str(r, "stage", "")));
 }
 
-static void add_ms(json_t *all, const char *key, double ms)
+static void record_add_ms(json_t *all, const char *key, double ms)
 {
     json_object_set_new(all, key, json_num(round((json_f64(all, key, 0) + ms) * 100) / 100));
 }
 
 void record_stage_ms(json_t *rec, const char *stage, double ms)
 {
-    add_ms(json_object_get(rec, "stage_ms"), stage, ms);
+    record_add_ms(json_object_get(rec, "stage_ms"), stage, ms);
 }
 
 void record_waiting(json_t *rec, const char *what, double ms)
 {
     if (!json_object_get(rec, "waiting_ms"))
         json_object_set_new(rec, "waiting_ms", json_object());
-    add_ms(json_object_get(rec, "waiting_ms"), what, ms);
+    record_add_ms(json_object_get(rec, "waiting_ms"), what, ms);
 }
 
 bool record_blamed(const json_t *rec)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A place: a statement in its list, or an expression. */
-struct place {
+struct ast_mutate_place {
     struct as **at;
     struct ax *x;
     const struct afun *f;
@@ -12,148 +12,151 @@ struct place {
 
 #define PLACES 256
 struct places {
-    struct place v[PLACES];
+    struct ast_mutate_place v[PLACES];
     int n;
 };
 
 typedef bool (*statement_test)(const struct as *s);
 typedef bool (*expression_test)(const struct ax *x, const struct as *in);
 
-static void add(struct places *p, struct as **at, struct ax *x, const struct afun *f)
+static void ast_mutate_add(struct places *p, struct as **at, struct ax *x, const struct afun *f)
 {
     if (p->n < PLACES)
-        p->v[p->n++] = (struct place){at, x, f};
+        p->v[p->n++] = (struct ast_mutate_place){at, x, f};
 }
 
-static void find_expressions(struct places *p, struct ax *x, const struct as *in, expression_test fits,
+static void ast_mutate_find_expressions(struct places *p, struct ax *x, const struct as *in, expression_test fits,
     const struct afun *f)
 {
     if (!x)
         return;
     if (fits(x, in))
-        add(p, NULL, x, f);
+        ast_mutate_add(p, NULL, x, f);
     for (int i = 0; i < x->n; i++)
-        find_expressions(p, x->kid[i], in, fits, f);
+        ast_mutate_find_expressions(p, x->kid[i], in, fits, f);
 }
 
-static void find(struct places *p, struct as **list, statement_test s, expression_test x, const struct afun *f)
+static void ast_mutate_find(struct places *p, struct as **list, statement_test s, expression_test x,
+                            const struct afun *f)
 {
     for (; *list; list = &(*list)->next) {
         struct as *q = *list;
         if (s && s(q))
-            add(p, list, NULL, f);
+            ast_mutate_add(p, list, NULL, f);
         if (x) {
-            find_expressions(p, q->e, q, x, f);
-            find_expressions(p, q->e2, q, x, f);
+            ast_mutate_find_expressions(p, q->e, q, x, f);
+            ast_mutate_find_expressions(p, q->e2, q, x, f);
             if (q->init)
-                find_expressions(p, q->init->e, q, x, f);
+                ast_mutate_find_expressions(p, q->init->e, q, x, f);
         }
-        find(p, &q->body, s, x, f);
-        find(p, &q->other, s, x, f);
+        ast_mutate_find(p, &q->body, s, x, f);
+        ast_mutate_find(p, &q->other, s, x, f);
     }
 }
 
-static bool has_role(const struct as *s, const char *role)
+static bool ast_mutate_has_role(const struct as *s, const char *role)
 {
     return s->role && !strcmp(s->role, role);
 }
 
 /* ---- tests ---- */
 
-static bool is_sync(const struct as *s)
+static bool ast_mutate_is_sync(const struct as *s)
 {
-    return has_role(s, "sync") && s->kind == AS_EXPR;
+    return ast_mutate_has_role(s, "sync") && s->kind == AS_EXPR;
 }
 
-static bool is_guarded(const struct as *s)
+static bool ast_mutate_is_guarded(const struct as *s)
 {
-    return has_role(s, "guard") && s->kind == AS_IF && !s->other;
+    return ast_mutate_has_role(s, "guard") && s->kind == AS_IF && !s->other;
 }
 
-static bool is_identity(const struct as *s)
+static bool ast_mutate_is_identity(const struct as *s)
 {
-    return has_role(s, "identity") && s->kind == AS_DECL && s->e;
+    return ast_mutate_has_role(s, "identity") && s->kind == AS_DECL && s->e;
 }
 
-static bool is_tail(const struct as *s)
+static bool ast_mutate_is_tail(const struct as *s)
 {
-    return has_role(s, "tail") || has_role(s, "rescale");
+    return ast_mutate_has_role(s, "tail") || ast_mutate_has_role(s, "rescale");
 }
 
-static bool is_one(const struct as *s)
+static bool ast_mutate_is_one(const struct as *s)
 {
-    return has_role(s, "one") && s->kind == AS_IF;
+    return ast_mutate_has_role(s, "one") && s->kind == AS_IF;
 }
 
-static bool is_bound(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_bound(const struct ax *x, const struct as *in)
 {
-    return has_role(in, "guard") && x->kind == AX_BINARY && (!strcmp(x->s, "<") || !strcmp(x->s, ">="));
+    return ast_mutate_has_role(in, "guard") && x->kind == AX_BINARY && (!strcmp(x->s, "<") || !strcmp(x->s, ">="));
 }
 
-static bool is_loop_bound(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_loop_bound(const struct ax *x, const struct as *in)
 {
     return in->kind == AS_FOR && x == in->e && x->kind == AX_BINARY && !strcmp(x->s, "<");
 }
 
-static bool is_ceiling(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_ceiling(const struct ax *x, const struct as *in)
 {
     (void)in;
     return x->kind == AX_LAUNCH && x->kid[1]->kind == AX_INT && x->kid[1]->i > 1;
 }
 
-static bool is_extremum(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_extremum(const struct ax *x, const struct as *in)
 {
     (void)in;
     return x->kind == AX_CALL && (ax_is_id(x->kid[0], "fmaxf") || ax_is_id(x->kid[0], "fminf"));
 }
 
-static bool is_offset(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_offset(const struct ax *x, const struct as *in)
 {
     (void)in;
     return x->kind == AX_INDEX && x->kid[1]->kind == AX_BINARY && !strcmp(x->kid[1]->s, "+") &&
            x->kid[1]->kid[0]->kind == AX_BINARY && !strcmp(x->kid[1]->kid[0]->s, "*");
 }
 
-static bool is_accumulation(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_accumulation(const struct ax *x, const struct as *in)
 {
-    return (has_role(in, "combine") || !in->role) && x == in->e && x->kind == AX_BINARY && !strcmp(x->s, "+=");
+    return (ast_mutate_has_role(in, "combine") || !in->role) && x == in->e && x->kind == AX_BINARY &&
+           !strcmp(x->s, "+=");
 }
 
-static bool is_shuffle(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_shuffle(const struct ax *x, const struct as *in)
 {
     (void)in;
     return x->kind == AX_CALL && x->kid[0]->kind == AX_ID && !strncmp(x->kid[0]->s, "__shfl", 6) && x->n == 4;
 }
 
-static bool is_constant(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_constant(const struct ax *x, const struct as *in)
 {
-    return !has_role(in, "identity") && x->kind == AX_FLOAT && x->f != 0;
+    return !ast_mutate_has_role(in, "identity") && x->kind == AX_FLOAT && x->f != 0;
 }
 
-static bool is_difference(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_difference(const struct ax *x, const struct as *in)
 {
-    return has_role(in, "store") && x->kind == AX_BINARY && !strcmp(x->s, "-");
+    return ast_mutate_has_role(in, "store") && x->kind == AX_BINARY && !strcmp(x->s, "-");
 }
 
-static bool is_semicolon(const struct as *s)
+static bool ast_mutate_is_semicolon(const struct as *s)
 {
     return s->kind == AS_DECL && s->e && !s->n_dim && !s->parens && !s->role;
 }
 
-static bool is_warp_loop(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_warp_loop(const struct ax *x, const struct as *in)
 {
-    return has_role(in, "warp") && in->kind == AS_FOR && in->init && x == in->init->e && x->kind == AX_INT && x->i ==
+    return ast_mutate_has_role(in, "warp") && in->kind == AS_FOR && in->init && x == in->init->e && x->kind == AX_INT &&
+           x->i ==
         16;
 }
 
 /* "torch::empty({5, 9}, x.options())": the list. */
-static bool is_shape(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_shape(const struct ax *x, const struct as *in)
 {
     return in->kind == AS_DECL && x->kind == AX_LIST && in->e && in->e->kind == AX_CALL && in->e->n > 1 &&
            x == in->e->kid[1] && ax_is_id(in->e->kid[0], "torch::empty");
 }
 
-static bool is_size(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_size(const struct ax *x, const struct as *in)
 {
     (void)in;
     return x->kind == AX_CALL && x->n == 2 && x->kid[0]->kind == AX_MEMBER && !strcmp(x->kid[0]->s, ".size") &&
@@ -161,7 +164,7 @@ static bool is_size(const struct ax *x, const struct as *in)
 }
 
 /* A variable of a numbered family: v0, d1, D2. */
-static bool is_numbered(const struct ax *x, const struct as *in)
+static bool ast_mutate_is_numbered(const struct ax *x, const struct as *in)
 {
     size_t n = x->kind == AX_ID ? strlen(x->s) : 0;
 
@@ -171,13 +174,13 @@ static bool is_numbered(const struct ax *x, const struct as *in)
 
 /* ---- edits ---- */
 
-static void drop(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_drop(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)a, (void)r;
     *p->at = (*p->at)->next;
 }
 
-static void unguard(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_unguard(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     struct as *s = *p->at, *end = s->body;
 
@@ -192,7 +195,7 @@ static void unguard(struct arena *a, struct rng *r, struct place *p)
         end->next = s->next, *p->at = s->body;
 }
 
-static void wrong_identity(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_wrong_identity(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)r;
     struct as *s = *p->at;
@@ -202,37 +205,37 @@ static void wrong_identity(struct arena *a, struct rng *r, struct place *p)
     s->e->f = old == 0 ? 1 : 0;
 }
 
-static void undeclare(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_undeclare(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)a, (void)r;
     *p->at = (*p->at)->next;
 }
 
-static void widen(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_widen(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)a, (void)r;
     p->x->s = !strcmp(p->x->s, "<") ? "<=" : ">";
 }
 
-static void shorten(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_shorten(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)r;
     p->x->kid[1] = ax_bin(a, "-", p->x->kid[1], ax_int(a, 1));
 }
 
-static void fewer_blocks(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_fewer_blocks(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)a, (void)r;
     p->x->kid[1]->i--;
 }
 
-static void other_extremum(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_other_extremum(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)r;
     p->x->kid[0] = ax_id(a, ax_is_id(p->x->kid[0], "fmaxf") ? "fminf" : "fmaxf");
 }
 
-static void wrong_stride(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_wrong_stride(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)r;
     struct ax *product = p->x->kid[1]->kid[0];
@@ -240,20 +243,20 @@ static void wrong_stride(struct arena *a, struct rng *r, struct place *p)
     product->kid[1] = ax_bin(a, "+", product->kid[1], ax_int(a, 1));
 }
 
-static void overwrite(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_overwrite(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)a, (void)r;
     p->x->s = "=";
 }
 
-static void wrong_lane(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_wrong_lane(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)r;
     p->x->kid[3] = ax_int(a, 0);
 }
 
 /* What people write in its place: a round number, or the size missed. Signs are operators of their own. */
-static void wrong_constant(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_wrong_constant(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     static const double round[] = {0.01, 0.1, 0.2, 0.25, 0.5, 1, 1.5, 2, 3};
     double old = p->x->f;
@@ -265,20 +268,20 @@ static void wrong_constant(struct arena *a, struct rng *r, struct place *p)
         p->x->f = 2 * old;
 }
 
-static void flip_sign(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_flip_sign(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)a, (void)r;
     p->x->s = "+";
 }
 
-static void half_warp(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_half_warp(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)a, (void)r;
     p->x->i = 8;
 }
 
 /* One extent missed, forgotten, added, or two of them exchanged. */
-static void wrong_shape(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_wrong_shape(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     struct ax *old = p->x, *shape;
     int n = old->n, at = n ? (int)rng_below(r, (uint64_t)n) : 0, how = n ? (int)rng_below(r, 4) : 2;
@@ -301,14 +304,14 @@ static void wrong_shape(struct arena *a, struct rng *r, struct place *p)
     *p->x = *shape;
 }
 
-static void wrong_size(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_wrong_size(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     long long i = p->x->kid[1]->i;
 
     p->x->kid[1] = ax_int(a, i > 0 && rng_below(r, 2) ? i - 1 : i + 1);
 }
 
-static void misname(struct arena *a, struct rng *r, struct place *p)
+static void ast_mutate_misname(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     char name[3] = {p->x->s[0], p->x->s[1], 0};
 
@@ -316,32 +319,39 @@ static void misname(struct arena *a, struct rng *r, struct place *p)
     p->x->s = arena_strdup(a, name);
 }
 
-static const struct kind {
+static const struct ast_mutate_kind {
     const char *name;
     statement_test s;
     expression_test x;
-    void (*edit)(struct arena *a, struct rng *r, struct place *p);
+    void (*edit)(struct arena *a, struct rng *r, struct ast_mutate_place *p);
     const char *reason;
 } kinds[] = {
-    {"missing_guard", is_guarded, NULL, unguard, "threads behind the end are not kept away"},
-    {"bound_off_by_one", NULL, is_bound, widen, "a bound lets one element too many through"},
-    {"loop_too_short", NULL, is_loop_bound, shorten, "a loop leaves its last element out"},
-    {"missing_sync", is_sync, NULL, drop, "a barrier is missing, so threads read or write shared memory too early"},
-    {"wrong_identity", is_identity, NULL, wrong_identity, "an accumulator does not start at its operation's identity"},
-    {"missing_tail", is_tail, NULL, drop, "what a loop needs besides its steps, a rest or a rescaling, is forgotten"},
-    {"everyone_stores", is_one, NULL, unguard, "every thread stores what only one of them holds"},
-    {"too_few_blocks", NULL, is_ceiling, fewer_blocks, "the grid has too few blocks for the elements"},
-    {"max_for_min", NULL, is_extremum, other_extremum, "a maximum and a minimum are mistaken for each other"},
-    {"wrong_stride", NULL, is_offset, wrong_stride, "a row's stride is wrong"},
-    {"overwritten_sum", NULL, is_accumulation, overwrite, "a sum is overwritten instead of added to"},
-    {"wrong_lane", NULL, is_shuffle, wrong_lane, "a shuffle reads the wrong lane"},
-    {"half_a_warp", NULL, is_warp_loop, half_warp, "a reduction by shuffles leaves half of the warp out"},
-    {"wrong_constant", NULL, is_constant, wrong_constant, "a constant is wrong"},
-    {"wrong_sign", NULL, is_difference, flip_sign, "a difference became a sum"},
-    {"wrong_shape", NULL, is_shape, wrong_shape, "a tensor is allocated with another shape"},
-    {"wrong_size", NULL, is_size, wrong_size, "a size is taken from the wrong dimension"},
-    {"misnamed", NULL, is_numbered, misname, "another variable is meant"},
-    {"undeclared", is_semicolon, NULL, undeclare, "a variable is used that was never declared"},
+    {"missing_guard", ast_mutate_is_guarded, NULL, ast_mutate_unguard, "threads behind the end are not kept away"},
+    {"bound_off_by_one", NULL, ast_mutate_is_bound, ast_mutate_widen, "a bound lets one element too many through"},
+    {"loop_too_short", NULL, ast_mutate_is_loop_bound, ast_mutate_shorten, "a loop leaves its last element out"},
+    {"missing_sync", ast_mutate_is_sync, NULL, ast_mutate_drop, "a barrier is missing, so threads read or write shared "
+                                                                "memory too early"},
+    {"wrong_identity", ast_mutate_is_identity, NULL, ast_mutate_wrong_identity, "an accumulator does not start at its "
+                                                                                "operation's identity"},
+    {"missing_tail", ast_mutate_is_tail, NULL, ast_mutate_drop, "what a loop needs besides its steps, a rest or a "
+                                                                "rescaling, is forgotten"},
+    {"everyone_stores", ast_mutate_is_one, NULL, ast_mutate_unguard, "every thread stores what only one of them holds"},
+    {"too_few_blocks", NULL, ast_mutate_is_ceiling, ast_mutate_fewer_blocks, "the grid has too few blocks for the "
+                                                                             "elements"},
+    {"max_for_min", NULL, ast_mutate_is_extremum, ast_mutate_other_extremum, "a maximum and a minimum are mistaken for "
+                                                                             "each other"},
+    {"wrong_stride", NULL, ast_mutate_is_offset, ast_mutate_wrong_stride, "a row's stride is wrong"},
+    {"overwritten_sum", NULL, ast_mutate_is_accumulation, ast_mutate_overwrite,
+     "a sum is overwritten instead of added to"},
+    {"wrong_lane", NULL, ast_mutate_is_shuffle, ast_mutate_wrong_lane, "a shuffle reads the wrong lane"},
+    {"half_a_warp", NULL, ast_mutate_is_warp_loop, ast_mutate_half_warp, "a reduction by shuffles leaves half of the "
+                                                                         "warp out"},
+    {"wrong_constant", NULL, ast_mutate_is_constant, ast_mutate_wrong_constant, "a constant is wrong"},
+    {"wrong_sign", NULL, ast_mutate_is_difference, ast_mutate_flip_sign, "a difference became a sum"},
+    {"wrong_shape", NULL, ast_mutate_is_shape, ast_mutate_wrong_shape, "a tensor is allocated with another shape"},
+    {"wrong_size", NULL, ast_mutate_is_size, ast_mutate_wrong_size, "a size is taken from the wrong dimension"},
+    {"misnamed", NULL, ast_mutate_is_numbered, ast_mutate_misname, "another variable is meant"},
+    {"undeclared", ast_mutate_is_semicolon, NULL, ast_mutate_undeclare, "a variable is used that was never declared"},
 };
 
 int ast_mutations(void)
@@ -359,19 +369,19 @@ const char *ast_mutation_reason(int kind)
     return kinds[kind].reason;
 }
 
-static struct places places_of(int kind, struct afun *f)
+static struct places ast_mutate_places_of(int kind, struct afun *f)
 {
     struct places p = {.n = 0};
 
     for (; f; f = f->next)
         if (f->body)
-            find(&p, &f->body, kinds[kind].s, kinds[kind].x, f);
+            ast_mutate_find(&p, &f->body, kinds[kind].s, kinds[kind].x, f);
     return p;
 }
 
 bool ast_mutate(struct arena *a, struct rng *r, int kind, struct afun *f)
 {
-    struct places p = places_of(kind, f);
+    struct places p = ast_mutate_places_of(kind, f);
 
     if (p.n)
         kinds[kind].edit(a, r, &p.v[rng_below(r, (uint64_t)p.n)]);
@@ -383,7 +393,7 @@ int ast_mutate_any(struct arena *a, struct rng *r, struct afun *f)
     int picked = -1;
 
     for (int k = 0, seen = 0; k < ast_mutations(); k++)
-        if (places_of(k, f).n && rng_below(r, (uint64_t)++seen) == 0)
+        if (ast_mutate_places_of(k, f).n && rng_below(r, (uint64_t)++seen) == 0)
             picked = k;
     if (picked >= 0)
         ast_mutate(a, r, picked, f);

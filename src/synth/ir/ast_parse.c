@@ -6,13 +6,13 @@
 
 #include "synth/ir/ast.h"
 
-enum tok { T_END, T_ID, T_INT, T_FLOAT, T_STR, T_OP, T_COMMENT, T_HASH, T_ROLE };
+enum ast_parse_tok { T_END, T_ID, T_INT, T_FLOAT, T_STR, T_OP, T_COMMENT, T_HASH, T_ROLE };
 
 struct parser {
     struct arena *a;
     const char *text, *p; /* p: behind the current token */
     const char *at;       /* the current token's first byte */
-    enum tok tok;
+    enum ast_parse_tok tok;
     char s[4096];
     bool failed;
 };
@@ -21,7 +21,7 @@ static const char *const operators[] = {"<<<", ">>>", "<<=", ">>=", "<<", ">>", 
     "+=",
                                         "-=",  "*=",  "/=",  "%=",  "&=", "|=", "^=", "++", "--", "->", "::"};
 
-static void fail(struct parser *q, const char *what)
+static void ast_parse_fail(struct parser *q, const char *what)
 {
     if (!q->failed)
         snprintf(q->s, sizeof q->s, "%s at '%.60s'", what, q->at);
@@ -29,7 +29,7 @@ static void fail(struct parser *q, const char *what)
     q->tok = T_END;
 }
 
-static void take(struct parser *q, size_t n)
+static void ast_parse_take(struct parser *q, size_t n)
 {
     if (n >= sizeof q->s)
         n = sizeof q->s - 1;
@@ -38,7 +38,7 @@ static void take(struct parser *q, size_t n)
 }
 
 /* "data_ptr<float>(" and "std::vector<int64_t>(": the type argument belongs to the name. */
-static const char *template_end(const char *p)
+static const char *ast_parse_template_end(const char *p)
 {
     const char *e = p + 1;
 
@@ -49,19 +49,19 @@ static const char *template_end(const char *p)
     return *e == '>' && (e[1] == '(' || e[1] == ' ') && e[1] != '>' && !isspace((unsigned char)p[1]) ? e + 1 : NULL;
 }
 
-static void lex_word(struct parser *q)
+static void ast_parse_lex_word(struct parser *q)
 {
     const char *e = q->at, *t;
 
     while (isalnum((unsigned char)*e) || *e == '_' || (e[0] == ':' && e[1] == ':' && ++e))
         e++;
-    t = template_end(e);
+    t = ast_parse_template_end(e);
     q->p = t ? t : e;
-    take(q, (size_t)(q->p - q->at));
+    ast_parse_take(q, (size_t)(q->p - q->at));
     q->tok = T_ID;
 }
 
-static void lex_number(struct parser *q)
+static void ast_parse_lex_number(struct parser *q)
 {
     char *e, *g;
 
@@ -70,13 +70,13 @@ static void lex_number(struct parser *q)
     q->tok = g < e || *e == 'f' ? T_FLOAT : T_INT;
     if (g > e)
         e = g;
-    take(q, (size_t)(e - q->at));
+    ast_parse_take(q, (size_t)(e - q->at));
     while (*e == 'f' || *e == 'u' || *e == 'U' || *e == 'L')
         e++;
     q->p = e;
 }
 
-static void lex_operator(struct parser *q)
+static void ast_parse_lex_operator(struct parser *q)
 {
     size_t n = 1;
 
@@ -84,21 +84,21 @@ static void lex_operator(struct parser *q)
         if (!strncmp(q->at, operators[i], strlen(operators[i])))
             n = strlen(operators[i]);
     q->p = q->at + n;
-    take(q, n);
+    ast_parse_take(q, n);
     q->tok = T_OP;
 }
 
-static void lex_line(struct parser *q, enum tok tok, size_t skip)
+static void ast_parse_lex_line(struct parser *q, enum ast_parse_tok tok, size_t skip)
 {
     const char *e = strchr(q->at, '\n');
 
     q->p = e ? e : q->at + strlen(q->at);
     q->at += skip;
-    take(q, (size_t)(q->p - q->at));
+    ast_parse_take(q, (size_t)(q->p - q->at));
     q->tok = tok;
 }
 
-static void next(struct parser *q)
+static void ast_parse_next(struct parser *q)
 {
     if (q->failed)
         return;
@@ -108,46 +108,46 @@ static void next(struct parser *q)
     if (!*q->at)
         q->tok = T_END, q->s[0] = 0;
     else if (*q->at == '#')
-        lex_line(q, T_HASH, 0);
+        ast_parse_lex_line(q, T_HASH, 0);
     else if (q->at[0] == '/' && q->at[1] == '/')
-        lex_line(q, T_COMMENT, 3);
+        ast_parse_lex_line(q, T_COMMENT, 3);
     else if (*q->at == '@') {
         q->at++;
-        lex_word(q);
+        ast_parse_lex_word(q);
         q->tok = T_ROLE;
     } else if (*q->at == '"') {
         const char *e = strchr(q->at + 1, '"');
         q->p = e ? e + 1 : q->at + 1;
-        take(q, (size_t)(q->p - q->at));
+        ast_parse_take(q, (size_t)(q->p - q->at));
         q->tok = T_STR;
     } else if (isalpha((unsigned char)*q->at) || *q->at == '_')
-        lex_word(q);
+        ast_parse_lex_word(q);
     else if (isdigit((unsigned char)*q->at) || (*q->at == '.' && isdigit((unsigned char)q->at[1])))
-        lex_number(q);
+        ast_parse_lex_number(q);
     else
-        lex_operator(q);
+        ast_parse_lex_operator(q);
 }
 
-static bool is(const struct parser *q, const char *s)
+static bool ast_parse_is(const struct parser *q, const char *s)
 {
     return (q->tok == T_OP || q->tok == T_ID) && !strcmp(q->s, s);
 }
 
-static bool accept(struct parser *q, const char *s)
+static bool ast_parse_accept(struct parser *q, const char *s)
 {
-    if (!is(q, s))
+    if (!ast_parse_is(q, s))
         return false;
-    next(q);
+    ast_parse_next(q);
     return true;
 }
 
-static void expect(struct parser *q, const char *s)
+static void ast_parse_expect(struct parser *q, const char *s)
 {
     char what[64];
 
     snprintf(what, sizeof what, "'%s' wanted", s);
-    if (!accept(q, s))
-        fail(q, what);
+    if (!ast_parse_accept(q, s))
+        ast_parse_fail(q, what);
 }
 
 /* ---- nodes ---- */
@@ -185,7 +185,7 @@ struct ax *ax_bin(struct arena *a, const char *op, struct ax *x, struct ax *y)
     return b;
 }
 
-static struct ax *ax_one(struct parser *q, enum ax_kind kind, const char *s, struct ax *x)
+static struct ax *ast_parse_ax_one(struct parser *q, enum ax_kind kind, const char *s, struct ax *x)
 {
     struct ax *u = ax_new(q->a, kind, arena_strdup(q->a, s), 1);
 
@@ -195,37 +195,37 @@ static struct ax *ax_one(struct parser *q, enum ax_kind kind, const char *s, str
 
 /* ---- expressions ---- */
 
-static struct ax *expression(struct parser *q, int level);
-static struct ax *unary(struct parser *q);
+static struct ax *ast_parse_expression(struct parser *q, int level);
+static struct ax *ast_parse_unary(struct parser *q);
 
 #define LIST_MAX 64
 
 /* Values up to the closing token, which is eaten; head is put in front if it is not NULL. */
-static struct ax *list(struct parser *q, enum ax_kind kind, struct ax *head, const char *close)
+static struct ax *ast_parse_list(struct parser *q, enum ax_kind kind, struct ax *head, const char *close)
 {
     struct ax *v[LIST_MAX], *x;
     int n = 0;
 
     if (head)
         v[n++] = head;
-    while (!is(q, close) && !q->failed && n < LIST_MAX) {
-        v[n++] = expression(q, 1);
-        if (!is(q, close))
-            expect(q, ",");
+    while (!ast_parse_is(q, close) && !q->failed && n < LIST_MAX) {
+        v[n++] = ast_parse_expression(q, 1);
+        if (!ast_parse_is(q, close))
+            ast_parse_expect(q, ",");
     }
-    expect(q, close);
+    ast_parse_expect(q, close);
     x = ax_new(q->a, kind, NULL, n);
     if (n > 0)
         memcpy(x->kid, v, sizeof *v * (size_t)n);
     return x;
 }
 
-static struct ax *launch(struct parser *q, struct ax *kernel)
+static struct ax *ast_parse_launch(struct parser *q, struct ax *kernel)
 {
-    struct ax *conf = list(q, AX_LIST, kernel, ">>>"), *args, *x;
+    struct ax *conf = ast_parse_list(q, AX_LIST, kernel, ">>>"), *args, *x;
 
-    expect(q, "(");
-    args = list(q, AX_LIST, NULL, ")");
+    ast_parse_expect(q, "(");
+    args = ast_parse_list(q, AX_LIST, NULL, ")");
     x = ax_new(q->a, AX_LAUNCH, NULL, conf->n + args->n);
     x->i = conf->n - 1;
     memcpy(x->kid, conf->kid, sizeof *x->kid * (size_t)conf->n);
@@ -235,41 +235,41 @@ static struct ax *launch(struct parser *q, struct ax *kernel)
 }
 
 /* "L2(i, j)" is a load; its extents are filled in by nest.c. */
-static struct ax *call(struct parser *q, struct ax *f)
+static struct ax *ast_parse_call(struct parser *q, struct ax *f)
 {
     struct ax *x;
 
     if (f->kind == AX_ID && f->s[0] == 'L' && isdigit((unsigned char)f->s[1]) && !f->s[2]) {
-        x = list(q, AX_LOAD, NULL, ")");
+        x = ast_parse_list(q, AX_LOAD, NULL, ")");
         x->i = f->s[1] - '0';
         return x;
     }
-    return list(q, AX_CALL, f, ")");
+    return ast_parse_list(q, AX_CALL, f, ")");
 }
 
-static struct ax *postfix(struct parser *q, struct ax *x)
+static struct ax *ast_parse_postfix(struct parser *q, struct ax *x)
 {
     for (;;) {
-        if (accept(q, "(")) {
-            x = call(q, x);
-        } else if (accept(q, "[")) {
+        if (ast_parse_accept(q, "(")) {
+            x = ast_parse_call(q, x);
+        } else if (ast_parse_accept(q, "[")) {
             struct ax *y = ax_new(q->a, AX_INDEX, NULL, 2);
             y->kid[0] = x;
-            y->kid[1] = expression(q, 0);
-            expect(q, "]");
+            y->kid[1] = ast_parse_expression(q, 0);
+            ast_parse_expect(q, "]");
             x = y;
-        } else if (is(q, ".") || is(q, "->")) {
+        } else if (ast_parse_is(q, ".") || ast_parse_is(q, "->")) {
             char s[300];
             int n = snprintf(s, sizeof s, "%.2s", q->s);
-            next(q);
+            ast_parse_next(q);
             snprintf(s + n, sizeof s - (size_t)n, "%.250s", q->s);
-            next(q);
-            x = ax_one(q, AX_MEMBER, s, x);
-        } else if (is(q, "++") || is(q, "--")) {
-            x = ax_one(q, AX_UNARY, is(q, "++") ? "p++" : "p--", x);
-            next(q);
-        } else if (accept(q, "<<<")) {
-            x = launch(q, x);
+            ast_parse_next(q);
+            x = ast_parse_ax_one(q, AX_MEMBER, s, x);
+        } else if (ast_parse_is(q, "++") || ast_parse_is(q, "--")) {
+            x = ast_parse_ax_one(q, AX_UNARY, ast_parse_is(q, "++") ? "p++" : "p--", x);
+            ast_parse_next(q);
+        } else if (ast_parse_accept(q, "<<<")) {
+            x = ast_parse_launch(q, x);
         } else {
             return x;
         }
@@ -284,7 +284,7 @@ static const char *const type_words[] = {"const", "int", "float", "double", "boo
         "__restrict__",
     "int32_t", "uint32_t", "__launch_bounds__", "volatile", "__constant__", "__host__"};
 
-static bool is_type(const struct parser *q)
+static bool ast_parse_is_type(const struct parser *q)
 {
     if (q->tok != T_ID)
         return false;
@@ -295,28 +295,28 @@ static bool is_type(const struct parser *q)
 }
 
 /* Type words and stars up to the declared name. */
-static const char *type(struct parser *q)
+static const char *ast_parse_type(struct parser *q)
 {
     char s[256] = "";
 
-    while (is_type(q) || is(q, "*") || is(q, "&")) {
-        if (*s && !is(q, "*") && !is(q, "&"))
+    while (ast_parse_is_type(q) || ast_parse_is(q, "*") || ast_parse_is(q, "&")) {
+        if (*s && !ast_parse_is(q, "*") && !ast_parse_is(q, "&"))
             strncat(s, " ", sizeof s - strlen(s) - 1);
         strncat(s, q->s, sizeof s - strlen(s) - 1);
-        next(q);
+        ast_parse_next(q);
         if (!strcmp(s + (strlen(s) > 17 ? strlen(s) - 17 : 0), "__launch_bounds__")) {
-            expect(q, "(");
+            ast_parse_expect(q, "(");
             strncat(s, "(", sizeof s - strlen(s) - 1);
             strncat(s, q->s, sizeof s - strlen(s) - 1);
             strncat(s, ")", sizeof s - strlen(s) - 1);
-            next(q);
-            expect(q, ")");
+            ast_parse_next(q);
+            ast_parse_expect(q, ")");
         }
     }
     return arena_strdup(q->a, s);
 }
 
-static struct ax *primary(struct parser *q)
+static struct ax *ast_parse_primary(struct parser *q)
 {
     struct ax *x;
 
@@ -324,40 +324,40 @@ static struct ax *primary(struct parser *q)
         x = ax_new(q->a, q->tok == T_INT ? AX_INT : AX_FLOAT, NULL, 0);
         x->i = strtoll(q->s, NULL, 0);
         x->f = strtod(q->s, NULL);
-        next(q);
+        ast_parse_next(q);
         return x;
     }
     if (q->tok == T_ID || q->tok == T_STR) {
         x = ax_new(q->a, q->tok == T_ID ? AX_ID : AX_STR, arena_strdup(q->a, q->s), 0);
-        next(q);
+        ast_parse_next(q);
         return x;
     }
-    if (accept(q, "{"))
-        return list(q, AX_LIST, NULL, "}");
-    expect(q, "(");
-    if (is_type(q)) {
-        const char *t = type(q);
-        if (accept(q, ")"))
-            return ax_one(q, AX_CAST, t, unary(q));
-        fail(q, "')' behind the type of a cast wanted");
+    if (ast_parse_accept(q, "{"))
+        return ast_parse_list(q, AX_LIST, NULL, "}");
+    ast_parse_expect(q, "(");
+    if (ast_parse_is_type(q)) {
+        const char *t = ast_parse_type(q);
+        if (ast_parse_accept(q, ")"))
+            return ast_parse_ax_one(q, AX_CAST, t, ast_parse_unary(q));
+        ast_parse_fail(q, "')' behind the type of a cast wanted");
     }
-    x = expression(q, 0);
-    expect(q, ")");
+    x = ast_parse_expression(q, 0);
+    ast_parse_expect(q, ")");
     return x;
 }
 
-static struct ax *unary(struct parser *q)
+static struct ax *ast_parse_unary(struct parser *q)
 {
     static const char *const ops[] = {"-", "!", "~", "&", "*", "++", "--"};
 
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (is(q, ops[i])) {
-            next(q);
-            return ax_one(q, AX_UNARY, ops[i], unary(q));
+        if (ast_parse_is(q, ops[i])) {
+            ast_parse_next(q);
+            return ast_parse_ax_one(q, AX_UNARY, ops[i], ast_parse_unary(q));
         }
     if (q->failed)
         return ax_int(q->a, 0);
-    return postfix(q, primary(q));
+    return ast_parse_postfix(q, ast_parse_primary(q));
 }
 
 /* Levels: 0 comma-free top with assignment, 1 the same, 2 conditional, 3.. binary. */
@@ -366,18 +366,18 @@ static const char *const levels[][6] = {
         "%"}};
 #define N_LEVELS (int)(sizeof levels / sizeof *levels)
 
-static struct ax *binary(struct parser *q, int level)
+static struct ax *ast_parse_binary(struct parser *q, int level)
 {
     struct ax *x;
 
     if (level == N_LEVELS)
-        return unary(q);
-    x = binary(q, level + 1);
+        return ast_parse_unary(q);
+    x = ast_parse_binary(q, level + 1);
     for (int k = 0; k < 6 && levels[level][k];)
-        if (is(q, levels[level][k])) {
+        if (ast_parse_is(q, levels[level][k])) {
             const char *op = levels[level][k];
-            next(q);
-            x = ax_bin(q->a, op, x, binary(q, level + 1));
+            ast_parse_next(q);
+            x = ax_bin(q->a, op, x, ast_parse_binary(q, level + 1));
             k = 0;
         } else {
             k++;
@@ -385,33 +385,33 @@ static struct ax *binary(struct parser *q, int level)
     return x;
 }
 
-static struct ax *expression(struct parser *q, int level)
+static struct ax *ast_parse_expression(struct parser *q, int level)
 {
     static const char *const assigns[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
-    struct ax *x = binary(q, 0), *y;
+    struct ax *x = ast_parse_binary(q, 0), *y;
 
     (void)level;
-    if (accept(q, "?")) {
+    if (ast_parse_accept(q, "?")) {
         y = ax_new(q->a, AX_COND, NULL, 3);
         y->kid[0] = x;
-        y->kid[1] = expression(q, 2);
-        expect(q, ":");
-        y->kid[2] = expression(q, 2);
+        y->kid[1] = ast_parse_expression(q, 2);
+        ast_parse_expect(q, ":");
+        y->kid[2] = ast_parse_expression(q, 2);
         return y;
     }
     for (size_t i = 0; i < sizeof assigns / sizeof *assigns; i++)
-        if (is(q, assigns[i])) {
-            next(q);
-            return ax_bin(q->a, assigns[i], x, expression(q, 1));
+        if (ast_parse_is(q, assigns[i])) {
+            ast_parse_next(q);
+            return ax_bin(q->a, assigns[i], x, ast_parse_expression(q, 1));
         }
     return x;
 }
 
 /* ---- statements ---- */
 
-static struct as *statement(struct parser *q);
+static struct as *ast_parse_statement(struct parser *q);
 
-static struct as *as_new(struct parser *q, enum as_kind kind)
+static struct as *ast_parse_as_new(struct parser *q, enum as_kind kind)
 {
     struct as *x = arena_alloc(q->a, sizeof *x);
 
@@ -419,12 +419,12 @@ static struct as *as_new(struct parser *q, enum as_kind kind)
     return x;
 }
 
-static struct as *statements(struct parser *q)
+static struct as *ast_parse_statements(struct parser *q)
 {
     struct as *first = NULL, **end = &first;
 
-    while (!is(q, "}") && q->tok != T_END && !q->failed) {
-        *end = statement(q);
+    while (!ast_parse_is(q, "}") && q->tok != T_END && !q->failed) {
+        *end = ast_parse_statement(q);
         while (*end)
             end = &(*end)->next;
     }
@@ -432,137 +432,137 @@ static struct as *statements(struct parser *q)
 }
 
 /* A block's statements, or one statement. */
-static struct as *body(struct parser *q)
+static struct as *ast_parse_body(struct parser *q)
 {
     struct as *x;
 
-    if (!accept(q, "{"))
-        return statement(q);
-    x = statements(q);
-    expect(q, "}");
+    if (!ast_parse_accept(q, "{"))
+        return ast_parse_statement(q);
+    x = ast_parse_statements(q);
+    ast_parse_expect(q, "}");
     return x;
 }
 
-static struct as *declaration(struct parser *q)
+static struct as *ast_parse_declaration(struct parser *q)
 {
-    struct as *x = as_new(q, AS_DECL);
+    struct as *x = ast_parse_as_new(q, AS_DECL);
     struct ax *dim[6];
 
-    x->type = type(q);
+    x->type = ast_parse_type(q);
     x->s = arena_strdup(q->a, q->s);
-    next(q);
-    while (accept(q, "[")) {
-        dim[x->n_dim++ % 6] = is(q, "]") ? NULL : expression(q, 0);
-        expect(q, "]");
+    ast_parse_next(q);
+    while (ast_parse_accept(q, "[")) {
+        dim[x->n_dim++ % 6] = ast_parse_is(q, "]") ? NULL : ast_parse_expression(q, 0);
+        ast_parse_expect(q, "]");
     }
     x->dim = arena_alloc(q->a, sizeof dim);
     memcpy(x->dim, dim, sizeof *dim * (size_t)x->n_dim);
-    if (accept(q, "("))
-        x->parens = true, x->e = list(q, AX_LIST, NULL, ")");
-    else if (accept(q, "="))
-        x->e = expression(q, 0);
+    if (ast_parse_accept(q, "("))
+        x->parens = true, x->e = ast_parse_list(q, AX_LIST, NULL, ")");
+    else if (ast_parse_accept(q, "="))
+        x->e = ast_parse_expression(q, 0);
     return x;
 }
 
-static struct as *simple(struct parser *q)
+static struct as *ast_parse_simple(struct parser *q)
 {
     struct as *x;
 
-    if (is_type(q))
-        return declaration(q);
-    x = as_new(q, AS_EXPR);
-    x->e = expression(q, 0);
+    if (ast_parse_is_type(q))
+        return ast_parse_declaration(q);
+    x = ast_parse_as_new(q, AS_EXPR);
+    x->e = ast_parse_expression(q, 0);
     return x;
 }
 
-static struct as *for_loop(struct parser *q)
+static struct as *ast_parse_for_loop(struct parser *q)
 {
-    struct as *x = as_new(q, AS_FOR);
+    struct as *x = ast_parse_as_new(q, AS_FOR);
 
-    expect(q, "(");
-    x->init = is(q, ";") ? NULL : simple(q);
-    expect(q, ";");
-    x->e = is(q, ";") ? NULL : expression(q, 0);
-    expect(q, ";");
-    x->e2 = is(q, ")") ? NULL : expression(q, 0);
-    expect(q, ")");
-    x->body = body(q);
+    ast_parse_expect(q, "(");
+    x->init = ast_parse_is(q, ";") ? NULL : ast_parse_simple(q);
+    ast_parse_expect(q, ";");
+    x->e = ast_parse_is(q, ";") ? NULL : ast_parse_expression(q, 0);
+    ast_parse_expect(q, ";");
+    x->e2 = ast_parse_is(q, ")") ? NULL : ast_parse_expression(q, 0);
+    ast_parse_expect(q, ")");
+    x->body = ast_parse_body(q);
     return x;
 }
 
-static struct as *condition(struct parser *q, enum as_kind kind)
+static struct as *ast_parse_condition(struct parser *q, enum as_kind kind)
 {
-    struct as *x = as_new(q, kind);
+    struct as *x = ast_parse_as_new(q, kind);
 
-    expect(q, "(");
-    x->e = expression(q, 0);
-    expect(q, ")");
-    x->body = body(q);
-    if (kind == AS_IF && accept(q, "else"))
-        x->other = body(q);
+    ast_parse_expect(q, "(");
+    x->e = ast_parse_expression(q, 0);
+    ast_parse_expect(q, ")");
+    x->body = ast_parse_body(q);
+    if (kind == AS_IF && ast_parse_accept(q, "else"))
+        x->other = ast_parse_body(q);
     return x;
 }
 
-static struct as *line(struct parser *q, enum as_kind kind)
+static struct as *ast_parse_line(struct parser *q, enum as_kind kind)
 {
-    struct as *x = as_new(q, kind);
+    struct as *x = ast_parse_as_new(q, kind);
 
     x->s = arena_strdup(q->a, q->s);
-    next(q);
+    ast_parse_next(q);
     return x;
 }
 
-static struct as *word(struct parser *q, enum as_kind kind)
+static struct as *ast_parse_word(struct parser *q, enum as_kind kind)
 {
-    struct as *x = as_new(q, kind);
+    struct as *x = ast_parse_as_new(q, kind);
 
-    if (kind == AS_RETURN && !is(q, ";"))
-        x->e = expression(q, 0);
-    expect(q, ";");
+    if (kind == AS_RETURN && !ast_parse_is(q, ";"))
+        x->e = ast_parse_expression(q, 0);
+    ast_parse_expect(q, ";");
     return x;
 }
 
-static struct as *plain_statement(struct parser *q)
+static struct as *ast_parse_plain_statement(struct parser *q)
 {
     struct as *x;
 
     if (q->tok == T_COMMENT || q->tok == T_HASH)
-        return line(q, q->tok == T_COMMENT ? AS_COMMENT : AS_HASH);
-    if (accept(q, "for"))
-        return for_loop(q);
-    if (accept(q, "if"))
-        return condition(q, AS_IF);
-    if (accept(q, "while"))
-        return condition(q, AS_WHILE);
-    if (accept(q, "return"))
-        return word(q, AS_RETURN);
-    if (accept(q, "break"))
-        return word(q, AS_BREAK);
-    if (accept(q, "continue"))
-        return word(q, AS_CONTINUE);
-    if (accept(q, "{")) {
-        x = as_new(q, AS_BLOCK);
-        x->body = statements(q);
-        expect(q, "}");
+        return ast_parse_line(q, q->tok == T_COMMENT ? AS_COMMENT : AS_HASH);
+    if (ast_parse_accept(q, "for"))
+        return ast_parse_for_loop(q);
+    if (ast_parse_accept(q, "if"))
+        return ast_parse_condition(q, AS_IF);
+    if (ast_parse_accept(q, "while"))
+        return ast_parse_condition(q, AS_WHILE);
+    if (ast_parse_accept(q, "return"))
+        return ast_parse_word(q, AS_RETURN);
+    if (ast_parse_accept(q, "break"))
+        return ast_parse_word(q, AS_BREAK);
+    if (ast_parse_accept(q, "continue"))
+        return ast_parse_word(q, AS_CONTINUE);
+    if (ast_parse_accept(q, "{")) {
+        x = ast_parse_as_new(q, AS_BLOCK);
+        x->body = ast_parse_statements(q);
+        ast_parse_expect(q, "}");
         return x;
     }
-    if (accept(q, ";"))
+    if (ast_parse_accept(q, ";"))
         return NULL;
-    x = simple(q);
-    expect(q, ";");
+    x = ast_parse_simple(q);
+    ast_parse_expect(q, ";");
     return x;
 }
 
-static struct as *statement(struct parser *q)
+static struct as *ast_parse_statement(struct parser *q)
 {
     const char *role = NULL;
     struct as *x;
 
     if (q->tok == T_ROLE) {
         role = arena_strdup(q->a, q->s);
-        next(q);
+        ast_parse_next(q);
     }
-    x = plain_statement(q);
+    x = ast_parse_plain_statement(q);
     if (x)
         x->role = role;
     return x;
@@ -570,45 +570,45 @@ static struct as *statement(struct parser *q)
 
 /* ---- the file ---- */
 
-static void parameters(struct parser *q, struct afun *f)
+static void ast_parse_parameters(struct parser *q, struct afun *f)
 {
     struct param p[LIST_MAX];
 
-    while (!is(q, ")") && !q->failed && f->n_param < LIST_MAX) {
-        p[f->n_param].type = type(q);
+    while (!ast_parse_is(q, ")") && !q->failed && f->n_param < LIST_MAX) {
+        p[f->n_param].type = ast_parse_type(q);
         p[f->n_param++].name = arena_strdup(q->a, q->s);
-        next(q);
-        if (!is(q, ")"))
-            expect(q, ",");
+        ast_parse_next(q);
+        if (!ast_parse_is(q, ")"))
+            ast_parse_expect(q, ",");
     }
-    expect(q, ")");
+    ast_parse_expect(q, ")");
     f->param = arena_alloc(q->a, sizeof *p * (size_t)(f->n_param + 1));
     memcpy(f->param, p, sizeof *p * (size_t)f->n_param);
 }
 
-static struct afun *item(struct parser *q)
+static struct afun *ast_parse_item(struct parser *q)
 {
     struct afun *f = arena_alloc(q->a, sizeof *f);
     const char *start = q->at;
 
-    if (!is_type(q)) {
-        f->line = statement(q);
+    if (!ast_parse_is_type(q)) {
+        f->line = ast_parse_statement(q);
         return f;
     }
-    f->type = type(q);
+    f->type = ast_parse_type(q);
     f->name = arena_strdup(q->a, q->s);
-    next(q);
-    if (!accept(q, "(")) { /* a declaration: read it once more as a statement */
+    ast_parse_next(q);
+    if (!ast_parse_accept(q, "(")) { /* a declaration: read it once more as a statement */
         q->p = start;
-        next(q);
+        ast_parse_next(q);
         f->name = NULL;
-        f->line = statement(q);
+        f->line = ast_parse_statement(q);
         return f;
     }
-    parameters(q, f);
-    expect(q, "{");
-    f->body = statements(q);
-    expect(q, "}");
+    ast_parse_parameters(q, f);
+    ast_parse_expect(q, "{");
+    f->body = ast_parse_statements(q);
+    ast_parse_expect(q, "}");
     return f;
 }
 
@@ -617,9 +617,9 @@ struct afun *ast_parse(struct arena *a, const char *text, struct err *e)
     struct parser q = {.a = a, .text = text, .p = text};
     struct afun *first = NULL, **end = &first;
 
-    next(&q);
+    ast_parse_next(&q);
     while (q.tok != T_END) {
-        *end = item(&q);
+        *end = ast_parse_item(&q);
         end = &(*end)->next;
     }
     if (q.failed) {
@@ -634,10 +634,10 @@ struct ax *ax_parse(struct arena *a, const char *text)
     struct parser q = {.a = a, .text = text, .p = text};
     struct ax *x;
 
-    next(&q);
-    x = expression(&q, 0);
+    ast_parse_next(&q);
+    x = ast_parse_expression(&q, 0);
     if (!q.failed && q.tok != T_END)
-        fail(&q, "more than one expression");
+        ast_parse_fail(&q, "more than one expression");
     if (q.failed) {
         fprintf(stderr, "musacoder: the expression '%s' does not parse: %s\n", text, q.s);
         abort();
@@ -661,7 +661,7 @@ struct ax *ax_clone(struct arena *a, const struct ax *x)
     return y;
 }
 
-static struct as *as_clone(struct arena *a, const struct as *x)
+static struct as *ast_parse_as_clone(struct arena *a, const struct as *x)
 {
     struct as *y;
 
@@ -670,8 +670,9 @@ static struct as *as_clone(struct arena *a, const struct as *x)
     y = arena_alloc(a, sizeof *y);
     *y = *x;
     y->e = ax_clone(a, x->e), y->e2 = ax_clone(a, x->e2);
-    y->init = as_clone(a, x->init), y->body = as_clone(a, x->body), y->other = as_clone(a, x->other);
-    y->next = as_clone(a, x->next);
+    y->init = ast_parse_as_clone(a, x->init), y->body = ast_parse_as_clone(a, x->body),
+        y->other = ast_parse_as_clone(a, x->other);
+    y->next = ast_parse_as_clone(a, x->next);
     y->dim = x->n_dim ? arena_alloc(a, sizeof *y->dim * (size_t)x->n_dim) : NULL;
     for (int i = 0; i < x->n_dim; i++)
         y->dim[i] = ax_clone(a, x->dim[i]);
@@ -686,7 +687,7 @@ struct afun *ast_clone(struct arena *a, const struct afun *f)
         return NULL;
     g = arena_alloc(a, sizeof *g);
     *g = *f;
-    g->body = as_clone(a, f->body), g->line = as_clone(a, f->line);
+    g->body = ast_parse_as_clone(a, f->body), g->line = ast_parse_as_clone(a, f->line);
     g->param = arena_alloc(a, sizeof *g->param * (size_t)(f->n_param + 1));
     if (f->n_param)
         memcpy(g->param, f->param, sizeof *g->param * (size_t)f->n_param);

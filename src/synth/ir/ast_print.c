@@ -6,7 +6,7 @@
 
 #include "synth/ir/ast.h"
 
-static int level_of(const char *op)
+static int ast_print_level_of(const char *op)
 {
     static const char *const levels[] = {" = += -= *= /= %= &= |= ^= <<= >>= ", " ? ", " || ", " && ", " | ", " ^ ",
         " & ",
@@ -20,27 +20,27 @@ static int level_of(const char *op)
     return 12;
 }
 
-static int level(const struct ax *x)
+static int ast_print_level(const struct ax *x)
 {
-    return x->kind == AX_BINARY ? level_of(x->s)
+    return x->kind == AX_BINARY ? ast_print_level_of(x->s)
            : x->kind == AX_COND ? 1
            : x->kind == AX_UNARY || x->kind == AX_CAST || (x->kind == AX_INT && x->i < 0) || (x->kind == AX_FLOAT &&
                x->f < 0) ? 12
                                 : 13;
 }
 
-static void print(const struct ax *x, int min, const struct ast_style *s, struct buf *out);
+static void ast_print_print(const struct ax *x, int min, const struct ast_style *s, struct buf *out);
 
-static void print_list(struct ax *const *v, int n, const struct ast_style *s, struct buf *out)
+static void ast_print_list(struct ax *const *v, int n, const struct ast_style *s, struct buf *out)
 {
     for (int i = 0; i < n; i++) {
         if (i)
             buf_adds(out, ", ");
-        print(v[i], 0, s, out);
+        ast_print_print(v[i], 0, s, out);
     }
 }
 
-static void print_float(double f, struct buf *out)
+static void ast_print_float(double f, struct buf *out)
 {
     char t[40];
 
@@ -61,47 +61,47 @@ static void print_float(double f, struct buf *out)
     buf_addc(out, 'f');
 }
 
-static void print_unary(const struct ax *x, const struct ast_style *s, struct buf *out)
+static void ast_print_unary(const struct ax *x, const struct ast_style *s, struct buf *out)
 {
     bool post = x->s[0] == 'p', inc = post || !strcmp(x->s, "++") || !strcmp(x->s, "--");
     const char *op = post ? x->s + 1 : x->s;
 
     if (inc ? !post && !s->post_inc : true)
         buf_adds(out, op);
-    print(x->kid[0], *op == '-' ? 13 : 12, s, out);
+    ast_print_print(x->kid[0], *op == '-' ? 13 : 12, s, out);
     if (inc && (post || s->post_inc))
         buf_adds(out, op);
 }
 
 static void print_binary(const struct ax *x, const struct ast_style *s, struct buf *out)
 {
-    int l = level_of(x->s);
+    int l = ast_print_level_of(x->s);
 
-    print(x->kid[0], l ? l : 1, s, out);
+    ast_print_print(x->kid[0], l ? l : 1, s, out);
     buf_addf(out, " %s ", x->s);
-    print(x->kid[1], l ? l + 1 : 0, s, out);
+    ast_print_print(x->kid[1], l ? l + 1 : 0, s, out);
 }
 
-static void print_cond(const struct ax *x, const struct ast_style *s, struct buf *out)
+static void ast_print_cond(const struct ax *x, const struct ast_style *s, struct buf *out)
 {
-    print(x->kid[0], 2, s, out);
+    ast_print_print(x->kid[0], 2, s, out);
     buf_adds(out, " ? ");
-    print(x->kid[1], 2, s, out);
+    ast_print_print(x->kid[1], 2, s, out);
     buf_adds(out, " : ");
-    print(x->kid[2], 1, s, out);
+    ast_print_print(x->kid[2], 1, s, out);
 }
 
 static void print_launch(const struct ax *x, const struct ast_style *s, struct buf *out)
 {
-    print(x->kid[0], 13, s, out);
+    ast_print_print(x->kid[0], 13, s, out);
     buf_adds(out, "<<<");
-    print_list(x->kid + 1, (int)x->i, s, out);
+    ast_print_list(x->kid + 1, (int)x->i, s, out);
     buf_adds(out, ">>>(");
-    print_list(x->kid + 1 + x->i, x->n - 1 - (int)x->i, s, out);
+    ast_print_list(x->kid + 1 + x->i, x->n - 1 - (int)x->i, s, out);
     buf_addc(out, ')');
 }
 
-static void print_type(const char *t, bool named, const struct ast_style *s, struct buf *out)
+static void ast_print_type(const char *t, bool named, const struct ast_style *s, struct buf *out)
 {
     size_t n = strlen(t);
 
@@ -111,59 +111,59 @@ static void print_type(const char *t, bool named, const struct ast_style *s, str
         buf_addf(out, "%s%s", t, named ? " " : "");
 }
 
-static void print_node(const struct ax *x, const struct ast_style *s, struct buf *out)
+static void ast_print_node(const struct ax *x, const struct ast_style *s, struct buf *out)
 {
     switch (x->kind) {
     case AX_ID:
     case AX_STR: buf_adds(out, x->s); break;
     case AX_INT: buf_addf(out, "%lld", x->i); break;
-    case AX_FLOAT: print_float(x->f, out); break;
-    case AX_UNARY: print_unary(x, s, out); break;
+    case AX_FLOAT: ast_print_float(x->f, out); break;
+    case AX_UNARY: ast_print_unary(x, s, out); break;
     case AX_BINARY: print_binary(x, s, out); break;
-    case AX_COND: print_cond(x, s, out); break;
+    case AX_COND: ast_print_cond(x, s, out); break;
     case AX_CALL:
-        print(x->kid[0], 13, s, out);
+        ast_print_print(x->kid[0], 13, s, out);
         buf_addc(out, '(');
-        print_list(x->kid + 1, x->n - 1, s, out);
+        ast_print_list(x->kid + 1, x->n - 1, s, out);
         buf_addc(out, ')');
         break;
     case AX_INDEX:
-        print(x->kid[0], 13, s, out);
+        ast_print_print(x->kid[0], 13, s, out);
         buf_addc(out, '[');
-        print(x->kid[1], 0, s, out);
+        ast_print_print(x->kid[1], 0, s, out);
         buf_addc(out, ']');
         break;
     case AX_MEMBER:
-        print(x->kid[0], 13, s, out);
+        ast_print_print(x->kid[0], 13, s, out);
         buf_adds(out, x->s);
         break;
     case AX_CAST:
         buf_addc(out, '(');
-        print_type(x->s, false, s, out);
+        ast_print_type(x->s, false, s, out);
         buf_addc(out, ')');
-        print(x->kid[0], 12, s, out);
+        ast_print_print(x->kid[0], 12, s, out);
         break;
     case AX_LIST:
         buf_addc(out, '{');
-        print_list(x->kid, x->n, s, out);
+        ast_print_list(x->kid, x->n, s, out);
         buf_addc(out, '}');
         break;
     case AX_LAUNCH: print_launch(x, s, out); break;
     case AX_LOAD:
         buf_addf(out, "L%lld(", x->i);
-        print_list(x->kid, x->n, s, out);
+        ast_print_list(x->kid, x->n, s, out);
         buf_addc(out, ')');
         break;
     }
 }
 
-static void print(const struct ax *x, int min, const struct ast_style *s, struct buf *out)
+static void ast_print_print(const struct ax *x, int min, const struct ast_style *s, struct buf *out)
 {
-    bool wrap = level(x) < min;
+    bool wrap = ast_print_level(x) < min;
 
     if (wrap)
         buf_addc(out, '(');
-    print_node(x, s, out);
+    ast_print_node(x, s, out);
     if (wrap)
         buf_addc(out, ')');
 }
@@ -172,31 +172,31 @@ void ax_print(const struct ax *x, const struct ast_style *s, struct buf *out)
 {
     static const struct ast_style plain;
 
-    print(x, 0, s ? s : &plain, out);
+    ast_print_print(x, 0, s ? s : &plain, out);
 }
 
 /* ---- statements ---- */
 
-static void pad(int depth, const struct ast_style *s, struct buf *out)
+static void ast_print_pad(int depth, const struct ast_style *s, struct buf *out)
 {
     for (int i = 0; i < depth * (s->indent ? s->indent : 4); i++)
         buf_addc(out, ' ');
 }
 
-static void print_all(const struct as *x, int depth, const struct ast_style *s, struct buf *out);
+static void ast_print_all(const struct as *x, int depth, const struct ast_style *s, struct buf *out);
 
-static void open_brace(int depth, const struct ast_style *s, struct buf *out)
+static void ast_print_open_brace(int depth, const struct ast_style *s, struct buf *out)
 {
     if (s->own_line) {
         buf_addc(out, '\n');
-        pad(depth, s, out);
+        ast_print_pad(depth, s, out);
         buf_adds(out, "{\n");
     } else {
         buf_adds(out, " {\n");
     }
 }
 
-static bool needs_brace(const struct as *body, const struct ast_style *s)
+static bool ast_print_needs_brace(const struct as *body, const struct ast_style *s)
 {
     return s->always_brace || !body || body->next || body->kind == AS_DECL || body->kind == AS_COMMENT ||
         body->kind == AS_HASH ||
@@ -204,73 +204,73 @@ static bool needs_brace(const struct as *body, const struct ast_style *s)
 }
 
 /* Returns whether braces were used. */
-static bool print_body(const struct as *body, int depth, const struct ast_style *s, struct buf *out)
+static bool ast_print_body(const struct as *body, int depth, const struct ast_style *s, struct buf *out)
 {
-    bool brace = needs_brace(body, s);
+    bool brace = ast_print_needs_brace(body, s);
 
     if (brace)
-        open_brace(depth, s, out);
+        ast_print_open_brace(depth, s, out);
     else
         buf_addc(out, '\n');
-    print_all(body, depth + 1, s, out);
+    ast_print_all(body, depth + 1, s, out);
     if (brace) {
-        pad(depth, s, out);
+        ast_print_pad(depth, s, out);
         buf_addc(out, '}');
     }
     return brace;
 }
 
-static void print_decl(const struct as *x, const struct ast_style *s, struct buf *out)
+static void ast_print_decl(const struct as *x, const struct ast_style *s, struct buf *out)
 {
-    print_type(x->type, true, s, out);
+    ast_print_type(x->type, true, s, out);
     buf_adds(out, x->s);
     for (int i = 0; i < x->n_dim; i++) {
         buf_addc(out, '[');
         if (x->dim[i])
-            print(x->dim[i], 0, s, out);
+            ast_print_print(x->dim[i], 0, s, out);
         buf_addc(out, ']');
     }
     if (x->parens) {
         buf_addc(out, '(');
-        print_list(x->e->kid, x->e->n, s, out);
+        ast_print_list(x->e->kid, x->e->n, s, out);
         buf_addc(out, ')');
     } else if (x->e) {
         buf_adds(out, " = ");
-        print(x->e, 0, s, out);
+        ast_print_print(x->e, 0, s, out);
     }
 }
 
 static void print_simple(const struct as *x, const struct ast_style *s, struct buf *out)
 {
     if (x && x->kind == AS_DECL)
-        print_decl(x, s, out);
+        ast_print_decl(x, s, out);
     else if (x && x->e)
-        print(x->e, 0, s, out);
+        ast_print_print(x->e, 0, s, out);
 }
 
-static void print_for(const struct as *x, int depth, const struct ast_style *s, struct buf *out)
+static void ast_print_for(const struct as *x, int depth, const struct ast_style *s, struct buf *out)
 {
     buf_adds(out, "for (");
     print_simple(x->init, s, out);
     buf_adds(out, "; ");
     if (x->e)
-        print(x->e, 0, s, out);
+        ast_print_print(x->e, 0, s, out);
     buf_adds(out, "; ");
     if (x->e2)
-        print(x->e2, 0, s, out);
+        ast_print_print(x->e2, 0, s, out);
     buf_addc(out, ')');
-    if (print_body(x->body, depth, s, out))
+    if (ast_print_body(x->body, depth, s, out))
         buf_addc(out, '\n');
 }
 
-static void print_if(const struct as *x, int depth, const struct ast_style *s, struct buf *out)
+static void ast_print_print_if(const struct as *x, int depth, const struct ast_style *s, struct buf *out)
 {
     bool brace;
 
     buf_adds(out, x->kind == AS_IF ? "if (" : "while (");
-    print(x->e, 0, s, out);
+    ast_print_print(x->e, 0, s, out);
     buf_addc(out, ')');
-    brace = print_body(x->body, depth, s, out);
+    brace = ast_print_body(x->body, depth, s, out);
     if (!x->other) {
         if (brace)
             buf_addc(out, '\n');
@@ -279,15 +279,15 @@ static void print_if(const struct as *x, int depth, const struct ast_style *s, s
     if (!brace || s->own_line) {
         if (brace)
             buf_addc(out, '\n');
-        pad(depth, s, out);
+        ast_print_pad(depth, s, out);
         buf_adds(out, "else");
     } else {
         buf_adds(out, " else");
     }
     if (x->other->kind == AS_IF && !x->other->next) {
         buf_addc(out, ' ');
-        print_if(x->other, depth, s, out);
-    } else if (print_body(x->other, depth, s, out)) {
+        ast_print_print_if(x->other, depth, s, out);
+    } else if (ast_print_body(x->other, depth, s, out)) {
         buf_addc(out, '\n');
     }
 }
@@ -296,19 +296,19 @@ void as_print(const struct as *x, int depth, const struct ast_style *s, struct b
 {
     if (x->kind == AS_COMMENT && s->bare)
         return;
-    pad(depth, s, out);
+    ast_print_pad(depth, s, out);
     switch (x->kind) {
     case AS_COMMENT: buf_addf(out, "// %s\n", x->s); break;
     case AS_HASH: buf_addf(out, "%s\n", x->s); break;
-    case AS_FOR: print_for(x, depth, s, out); break;
+    case AS_FOR: ast_print_for(x, depth, s, out); break;
     case AS_IF:
-    case AS_WHILE: print_if(x, depth, s, out); break;
+    case AS_WHILE: ast_print_print_if(x, depth, s, out); break;
     case AS_BREAK: buf_adds(out, "break;\n"); break;
     case AS_CONTINUE: buf_adds(out, "continue;\n"); break;
     case AS_BLOCK:
         buf_adds(out, "{\n");
-        print_all(x->body, depth + 1, s, out);
-        pad(depth, s, out);
+        ast_print_all(x->body, depth + 1, s, out);
+        ast_print_pad(depth, s, out);
         buf_adds(out, "}\n");
         break;
     case AS_RETURN: buf_adds(out, x->e ? "return " : "return"); /* fall through */
@@ -320,7 +320,7 @@ void as_print(const struct as *x, int depth, const struct ast_style *s, struct b
     }
 }
 
-static void print_all(const struct as *x, int depth, const struct ast_style *s, struct buf *out)
+static void ast_print_all(const struct as *x, int depth, const struct ast_style *s, struct buf *out)
 {
     for (; x; x = x->next)
         as_print(x, depth, s, out);
@@ -328,17 +328,17 @@ static void print_all(const struct as *x, int depth, const struct ast_style *s, 
 
 static void print_function(const struct afun *f, const struct ast_style *s, struct buf *out)
 {
-    print_type(f->type, true, s, out);
+    ast_print_type(f->type, true, s, out);
     buf_addf(out, "%s(", f->name);
     for (int i = 0; i < f->n_param; i++) {
         if (i)
             buf_adds(out, ", ");
-        print_type(f->param[i].type, true, s, out);
+        ast_print_type(f->param[i].type, true, s, out);
         buf_adds(out, f->param[i].name);
     }
     buf_addc(out, ')');
-    open_brace(0, s, out);
-    print_all(f->body, 1, s, out);
+    ast_print_open_brace(0, s, out);
+    ast_print_all(f->body, 1, s, out);
     buf_adds(out, "}\n");
 }
 

@@ -4,41 +4,42 @@
 
 #include "synth/ir/ast.h"
 
-static bool expr_uses(const struct ax *x, const char *s)
+static bool ast_tidy_expr_uses(const struct ax *x, const char *s)
 {
     return x && ax_uses(x, s);
 }
 
-static bool uses(const struct as *x, const char *s)
+static bool ast_tidy_uses(const struct as *x, const char *s)
 {
     for (; x; x = x->next) {
-        if (expr_uses(x->e, s) || expr_uses(x->e2, s) || uses(x->init, s) || uses(x->body, s) || uses(x->other, s))
+        if (ast_tidy_expr_uses(x->e, s) || ast_tidy_expr_uses(x->e2, s) || ast_tidy_uses(x->init, s) ||
+            ast_tidy_uses(x->body, s) || ast_tidy_uses(x->other, s))
             return true;
         for (int i = 0; i < x->n_dim; i++)
-            if (expr_uses(x->dim[i], s))
+            if (ast_tidy_expr_uses(x->dim[i], s))
                 return true;
     }
     return false;
 }
 
-static bool pure(const struct ax *x)
+static bool ast_tidy_pure(const struct ax *x)
 {
     if (!x)
         return true;
     if (x->kind == AX_CALL || x->kind == AX_LAUNCH || (x->kind == AX_UNARY && strchr("+p", x->s[0])))
         return false;
     for (int i = 0; i < x->n; i++)
-        if (!pure(x->kid[i]))
+        if (!ast_tidy_pure(x->kid[i]))
             return false;
     return true;
 }
 
-static void tidy_expr(struct ax *x)
+static void ast_tidy_expr(struct ax *x)
 {
     if (!x)
         return;
     for (int i = 0; i < x->n; i++)
-        tidy_expr(x->kid[i]);
+        ast_tidy_expr(x->kid[i]);
     if (x->kind == AX_BINARY && !strcmp(x->s, "*"))
         for (int i = 0; i < 2; i++)
             if (x->kid[i]->kind == AX_INT && x->kid[i]->i == 1) {
@@ -55,7 +56,7 @@ static void tidy_expr(struct ax *x)
     }
 }
 
-static bool declares(const struct as *x)
+static bool ast_tidy_declares(const struct as *x)
 {
     for (; x; x = x->next)
         if (x->kind == AS_DECL)
@@ -63,24 +64,24 @@ static bool declares(const struct as *x)
     return false;
 }
 
-static bool tidy(struct as **list)
+static bool ast_tidy_tidy(struct as **list)
 {
     bool changed = false;
 
     for (struct as **p = list; *p;) {
         struct as *x = *p;
-        tidy_expr(x->e), tidy_expr(x->e2);
+        ast_tidy_expr(x->e), ast_tidy_expr(x->e2);
         for (int i = 0; i < x->n_dim; i++)
-            tidy_expr(x->dim[i]);
+            ast_tidy_expr(x->dim[i]);
         if (x->init)
-            tidy_expr(x->init->e);
-        changed |= tidy(&x->body), changed |= tidy(&x->other);
-        if (x->kind == AS_DECL && !x->parens && pure(x->e) && !uses(x->next, x->s)) {
+            ast_tidy_expr(x->init->e);
+        changed |= ast_tidy_tidy(&x->body), changed |= ast_tidy_tidy(&x->other);
+        if (x->kind == AS_DECL && !x->parens && ast_tidy_pure(x->e) && !ast_tidy_uses(x->next, x->s)) {
             *p = x->next;
             changed = true;
             continue;
         }
-        if (x->kind == AS_BLOCK && !declares(x->body)) {
+        if (x->kind == AS_BLOCK && !ast_tidy_declares(x->body)) {
             struct as **end = p;
             *p = x->body;
             while (*end)
@@ -98,8 +99,8 @@ void ast_tidy(struct afun *f)
 {
     for (; f; f = f->next) {
         if (f->line)
-            tidy_expr(f->line->e);
-        while (f->body && tidy(&f->body))
+            ast_tidy_expr(f->line->e);
+        while (f->body && ast_tidy_tidy(&f->body))
             ;
     }
 }

@@ -33,7 +33,7 @@ void nest_dim(struct nest *k, int group, int n, const char *fmt, ...)
     k->dim[k->n_dims++] = (struct dim){arena_strdup(k->arena, s), n, (int8_t)group};
 }
 
-static struct ext *extents_of(struct arena *a, const struct tdesc *t)
+static struct ext *nest_extents_of(struct arena *a, const struct tdesc *t)
 {
     struct ext *e = arena_alloc(a, sizeof *e * (size_t)(t->rank + 1));
 
@@ -42,17 +42,17 @@ static struct ext *extents_of(struct arena *a, const struct tdesc *t)
     return e;
 }
 
-static void bind_loads(struct nest *k, struct ax *x)
+static void nest_bind_loads(struct nest *k, struct ax *x)
 {
     for (int i = 0; i < x->n; i++)
-        bind_loads(k, x->kid[i]);
+        nest_bind_loads(k, x->kid[i]);
     if (x->kind == AX_LOAD && !x->ext) {
         if (x->i >= k->n_in || k->in[x->i].t.rank != x->n) {
             fprintf(stderr, "musacoder: %s loads operand %lld with %d indices\n", k->about ? k->about : "a nest",
                 x->i, x->n);
             abort();
         }
-        x->ext = extents_of(k->arena, &k->in[x->i].t);
+        x->ext = nest_extents_of(k->arena, &k->in[x->i].t);
     }
 }
 
@@ -66,7 +66,7 @@ struct ax *nest_expr(struct nest *k, const char *fmt, ...)
     vsnprintf(s, sizeof s, fmt, ap);
     va_end(ap);
     x = ax_parse(k->arena, s);
-    bind_loads(k, x);
+    nest_bind_loads(k, x);
     return x;
 }
 
@@ -75,7 +75,7 @@ void nest_stat(struct nest *k, enum combine c, struct ax *elem, const char *fin)
     k->stat[k->n_stats++] = (struct stat){c, elem, fin ? ax_parse(k->arena, fin) : NULL};
 }
 
-static bool is_output(const struct nest *k, int group)
+static bool nest_is_output(const struct nest *k, int group)
 {
     static const unsigned char masks[N_NEST_CLASSES] = {1, 1, 3, 1, 7, 3, 1, 1 | 2 | 16};
 
@@ -90,7 +90,7 @@ void nest_store(struct nest *k, const char *order)
         snprintf(s, sizeof s, "L0(%s)", order);
     } else {
         for (int i = 0; i < k->n_dims; i++)
-            if (is_output(k, k->dim[i].group)) {
+            if (nest_is_output(k, k->dim[i].group)) {
                 strcat(s, s[3] ? ", " : "");
                 strcat(s, k->dim[i].name);
             }
@@ -98,9 +98,9 @@ void nest_store(struct nest *k, const char *order)
     }
     k->store = ax_parse(k->arena, s);
     k->store->i = -1; /* no operand */
-    k->store->ext = extents_of(k->arena, &k->out_t);
+    k->store->ext = nest_extents_of(k->arena, &k->out_t);
     for (int i = 0; i < k->store->n; i++) /* indices of a scatter may load */
-        bind_loads(k, k->store->kid[i]);
+        nest_bind_loads(k, k->store->kid[i]);
 }
 
 struct ax *nest_broadcast(struct nest *k, int i, const char *const names[], int n)
@@ -109,7 +109,7 @@ struct ax *nest_broadcast(struct nest *k, int i, const char *const names[], int 
     struct ax *x = ax_new(k->arena, AX_LOAD, NULL, t->rank);
 
     x->i = i;
-    x->ext = extents_of(k->arena, t);
+    x->ext = nest_extents_of(k->arena, t);
     for (int d = 0; d < t->rank; d++)
         x->kid[d] = t->d[d] == 1 ? ax_int(k->arena, 0) : ax_id(k->arena, names[n - t->rank + d]);
     return x;
@@ -157,16 +157,16 @@ bool nest_loads(const struct ax *x, int operand)
 
 /* ---- rewriting with sharing kept: every pass maps a node once ---- */
 
-struct pass {
+struct nest_pass {
     struct arena *a;
-    struct ax *(*f)(struct pass *p, struct ax *x); /* of a node whose children are done */
+    struct ax *(*f)(struct nest_pass *p, struct ax *x); /* of a node whose children are done */
     const struct ax *from[512];
     struct ax *to[512];
     int n;
     const void *ctx;
 };
 
-static struct ax *rewrite(struct pass *p, const struct ax *x)
+static struct ax *nest_rewrite(struct nest_pass *p, const struct ax *x)
 {
     struct ax *y;
 
@@ -179,7 +179,7 @@ static struct ax *rewrite(struct pass *p, const struct ax *x)
     *y = *x;
     y->kid = x->n ? arena_alloc(p->a, sizeof *y->kid * (size_t)x->n) : NULL;
     for (int i = 0; i < x->n; i++)
-        y->kid[i] = rewrite(p, x->kid[i]);
+        y->kid[i] = nest_rewrite(p, x->kid[i]);
     y = p->f(p, y);
     if (p->n < 512)
         p->from[p->n] = x, p->to[p->n++] = y;
@@ -187,13 +187,13 @@ static struct ax *rewrite(struct pass *p, const struct ax *x)
 }
 
 /* Every expression of a nest through one pass, so that what is shared between them stays shared. */
-static void rewrite_nest(struct nest *k, struct pass *p)
+static void nest_rewrite_nest(struct nest *k, struct nest_pass *p)
 {
     for (int i = 0; i < k->n_stats; i++)
-        k->stat[i].elem = rewrite(p, k->stat[i].elem), k->stat[i].fin = rewrite(p, k->stat[i].fin);
-    k->a = rewrite(p, k->a), k->b = rewrite(p, k->b), k->c = rewrite(p, k->c);
-    k->out = rewrite(p, k->out);
-    k->store = rewrite(p, k->store);
+        k->stat[i].elem = nest_rewrite(p, k->stat[i].elem), k->stat[i].fin = nest_rewrite(p, k->stat[i].fin);
+    k->a = nest_rewrite(p, k->a), k->b = nest_rewrite(p, k->b), k->c = nest_rewrite(p, k->c);
+    k->out = nest_rewrite(p, k->out);
+    k->store = nest_rewrite(p, k->store);
 }
 
 struct subst {
@@ -202,7 +202,7 @@ struct subst {
     int n;
 };
 
-static struct ax *subst_node(struct pass *p, struct ax *x)
+static struct ax *nest_subst_node(struct nest_pass *p, struct ax *x)
 {
     const struct subst *s = p->ctx;
 
@@ -215,11 +215,11 @@ static struct ax *subst_node(struct pass *p, struct ax *x)
 struct ax *ax_subst(struct arena *a, const struct ax *x, const char *const id[], struct ax *const with[], int n)
 {
     struct subst s = {id, with, n};
-    struct pass *p = xcalloc(1, sizeof *p);
+    struct nest_pass *p = xcalloc(1, sizeof *p);
     struct ax *y;
 
-    p->a = a, p->f = subst_node, p->ctx = &s;
-    y = rewrite(p, x);
+    p->a = a, p->f = nest_subst_node, p->ctx = &s;
+    y = nest_rewrite(p, x);
     free(p);
     return y;
 }
@@ -239,57 +239,57 @@ bool ax_equal(const struct ax *x, const struct ax *y)
 
 /* ---- simplification of integer arithmetic ---- */
 
-struct range {
+struct nest_range {
     long long lo, hi;
     bool known;
 };
 
-static struct range range_of(const struct ax *x, const struct nest *k);
+static struct nest_range nest_range_of(const struct ax *x, const struct nest *k);
 
-static struct range range_binary(const struct ax *x, const struct nest *k)
+static struct nest_range nest_range_binary(const struct ax *x, const struct nest *k)
 {
-    struct range a = range_of(x->kid[0], k), b = range_of(x->kid[1], k), r = {0};
+    struct nest_range a = nest_range_of(x->kid[0], k), b = nest_range_of(x->kid[1], k), r = {0};
 
     if (!a.known || !b.known || x->s[1])
         return r;
     switch (x->s[0]) {
-    case '+': return (struct range){a.lo + b.lo, a.hi + b.hi, true};
-    case '-': return (struct range){a.lo - b.hi, a.hi - b.lo, true};
+    case '+': return (struct nest_range){a.lo + b.lo, a.hi + b.hi, true};
+    case '-': return (struct nest_range){a.lo - b.hi, a.hi - b.lo, true};
     case '*':
         if (b.lo == b.hi && b.lo >= 0)
-            return (struct range){a.lo * b.lo, a.hi * b.lo, true};
+            return (struct nest_range){a.lo * b.lo, a.hi * b.lo, true};
         break;
     case '/':
         if (b.lo == b.hi && b.lo > 0 && a.lo >= 0)
-            return (struct range){a.lo / b.lo, a.hi / b.lo, true};
+            return (struct nest_range){a.lo / b.lo, a.hi / b.lo, true};
         break;
     case '%':
         if (b.lo == b.hi && b.lo > 0 && a.lo >= 0)
-            return (struct range){0, a.hi < b.lo ? a.hi : b.lo - 1, true};
+            return (struct nest_range){0, a.hi < b.lo ? a.hi : b.lo - 1, true};
         break;
     }
     return r;
 }
 
-static struct range range_of(const struct ax *x, const struct nest *k)
+static struct nest_range nest_range_of(const struct ax *x, const struct nest *k)
 {
     int d;
 
     if (x->kind == AX_INT)
-        return (struct range){x->i, x->i, true};
+        return (struct nest_range){x->i, x->i, true};
     if (x->kind == AX_ID && k && (d = nest_find_dim(k, x->s)) >= 0)
-        return (struct range){0, k->dim[d].n - 1, true};
+        return (struct nest_range){0, k->dim[d].n - 1, true};
     if (x->kind == AX_BINARY)
-        return range_binary(x, k);
-    return (struct range){0};
+        return nest_range_binary(x, k);
+    return (struct nest_range){0};
 }
 
-static bool is_int(const struct ax *x, long long i)
+static bool nest_is_int(const struct ax *x, long long i)
 {
     return x->kind == AX_INT && x->i == i;
 }
 
-static struct ax *fold_ints(struct arena *a, const struct ax *x)
+static struct ax *nest_fold_ints(struct arena *a, const struct ax *x)
 {
     long long p = x->kid[0]->i, q = x->kid[1]->i;
 
@@ -305,7 +305,7 @@ static struct ax *fold_ints(struct arena *a, const struct ax *x)
 }
 
 /* (x + 3) - 1 -> x + 2; x + -1 -> x - 1 */
-static struct ax *fold_offsets(struct arena *a, struct ax *x)
+static struct ax *nest_fold_offsets(struct arena *a, struct ax *x)
 {
     struct ax *l = x->kid[0], *r = x->kid[1];
     long long c;
@@ -322,32 +322,32 @@ static struct ax *fold_offsets(struct arena *a, struct ax *x)
     return ax_bin(a, c > 0 ? "+" : "-", l, ax_int(a, c > 0 ? c : -c));
 }
 
-static struct ax *simplify_arithmetic(struct arena *a, struct ax *x, const struct nest *k)
+static struct ax *nest_simplify_arithmetic(struct arena *a, struct ax *x, const struct nest *k)
 {
     struct ax *l = x->kid[0], *r = x->kid[1], *f;
-    struct range p;
+    struct nest_range p;
 
-    if (l->kind == AX_INT && r->kind == AX_INT && (f = fold_ints(a, x)))
+    if (l->kind == AX_INT && r->kind == AX_INT && (f = nest_fold_ints(a, x)))
         return f;
     switch (x->s[0]) {
     case '*':
-        if (is_int(l, 0) || is_int(r, 0))
+        if (nest_is_int(l, 0) || nest_is_int(r, 0))
             return ax_int(a, 0);
-        if (is_int(l, 1) || is_int(r, 1))
-            return is_int(l, 1) ? r : l;
+        if (nest_is_int(l, 1) || nest_is_int(r, 1))
+            return nest_is_int(l, 1) ? r : l;
         break;
     case '+':
-        if (is_int(l, 0))
+        if (nest_is_int(l, 0))
             return r;
-        return fold_offsets(a, x);
-    case '-': return fold_offsets(a, x);
+        return nest_fold_offsets(a, x);
+    case '-': return nest_fold_offsets(a, x);
     case '/':
-        p = range_of(l, k);
+        p = nest_range_of(l, k);
         if (r->kind == AX_INT && (r->i == 1 || (p.known && p.lo >= 0 && p.hi < r->i)))
             return r->i == 1 ? l : ax_int(a, 0);
         break;
     case '%':
-        p = range_of(l, k);
+        p = nest_range_of(l, k);
         if (r->kind == AX_INT && (r->i == 1 || (p.known && p.lo >= 0 && p.hi < r->i)))
             return r->i == 1 ? ax_int(a, 0) : l;
         break;
@@ -356,15 +356,15 @@ static struct ax *simplify_arithmetic(struct arena *a, struct ax *x, const struc
 }
 
 /* 1 true, 0 false, -1 not known. */
-static int truth(const struct ax *x, const struct nest *k)
+static int nest_truth(const struct ax *x, const struct nest *k)
 {
-    struct range a, b;
+    struct nest_range a, b;
 
     if (x->kind == AX_INT)
         return x->i != 0;
     if (x->kind != AX_BINARY || !strchr("<>=!", x->s[0]))
         return -1;
-    a = range_of(x->kid[0], k), b = range_of(x->kid[1], k);
+    a = nest_range_of(x->kid[0], k), b = nest_range_of(x->kid[1], k);
     if (!a.known || !b.known)
         return -1;
     if (!strcmp(x->s, "<"))
@@ -380,46 +380,46 @@ static int truth(const struct ax *x, const struct nest *k)
     return -1;
 }
 
-static struct ax *simplify_node(struct pass *p, struct ax *x)
+static struct ax *nest_simplify_node(struct nest_pass *p, struct ax *x)
 {
     const struct nest *k = p->ctx;
     int t;
 
-    if (x->kind == AX_COND && (t = truth(x->kid[0], k)) >= 0)
+    if (x->kind == AX_COND && (t = nest_truth(x->kid[0], k)) >= 0)
         return x->kid[t ? 1 : 2];
     if (x->kind != AX_BINARY)
         return x;
     if (!strcmp(x->s, "&&")) {
-        int l = truth(x->kid[0], k), r = truth(x->kid[1], k);
+        int l = nest_truth(x->kid[0], k), r = nest_truth(x->kid[1], k);
         return l == 0 || r == 0 ? ax_int(p->a, 0) : l == 1 ? x->kid[1] : r == 1 ? x->kid[0] : x;
     }
-    if ((t = truth(x, k)) >= 0)
+    if ((t = nest_truth(x, k)) >= 0)
         return ax_int(p->a, t);
-    return strchr("+-*/%", x->s[0]) && !x->s[1] ? simplify_arithmetic(p->a, x, k) : x;
+    return strchr("+-*/%", x->s[0]) && !x->s[1] ? nest_simplify_arithmetic(p->a, x, k) : x;
 }
 
 struct ax *ax_simplify(struct arena *a, struct ax *x, const struct nest *k)
 {
-    struct pass *p = xcalloc(1, sizeof *p);
+    struct nest_pass *p = xcalloc(1, sizeof *p);
 
-    p->a = a, p->f = simplify_node, p->ctx = k;
-    x = rewrite(p, x);
+    p->a = a, p->f = nest_simplify_node, p->ctx = k;
+    x = nest_rewrite(p, x);
     free(p);
     return x;
 }
 
 void nest_simplify(struct nest *k)
 {
-    struct pass *p = xcalloc(1, sizeof *p);
+    struct nest_pass *p = xcalloc(1, sizeof *p);
 
-    p->a = k->arena, p->f = simplify_node, p->ctx = k;
-    rewrite_nest(k, p);
+    p->a = k->arena, p->f = nest_simplify_node, p->ctx = k;
+    nest_rewrite_nest(k, p);
     free(p);
 }
 
 /* ---- collapsing ---- */
 
-struct pair {
+struct nest_pair {
     const char *first, *second, *name;
     int n_first, n_second;
     bool ok;
@@ -427,7 +427,7 @@ struct pair {
 };
 
 /* Position of an index that is exactly the dimension, or -1. */
-static int position_of(const struct ax *load, const char *dim)
+static int nest_position_of(const struct ax *load, const char *dim)
 {
     for (int i = 0; i < load->n; i++)
         if (ax_is_id(load->kid[i], dim))
@@ -436,33 +436,33 @@ static int position_of(const struct ax *load, const char *dim)
 }
 
 /* May the pair be merged as far as this expression can tell? */
-static bool pair_fits(const struct ax *x, const struct pair *q)
+static bool nest_do_pair_fits(const struct ax *x, const struct nest_pair *q)
 {
     if (!x)
         return true;
     if (x->kind == AX_ID)
         return strcmp(x->s, q->first) && strcmp(x->s, q->second);
     if (x->kind == AX_LOAD) {
-        int p = position_of(x, q->first);
+        int p = nest_position_of(x, q->first);
         bool both = p >= 0 && p + 1 < x->n && ax_is_id(x->kid[p + 1], q->second) && x->ext[p + 1].n == q->n_second;
         for (int i = 0; i < x->n; i++)
-            if (!(both && (i == p || i == p + 1)) && !pair_fits(x->kid[i], q))
+            if (!(both && (i == p || i == p + 1)) && !nest_do_pair_fits(x->kid[i], q))
                 return false;
         return true;
     }
     for (int i = 0; i < x->n; i++)
-        if (!pair_fits(x->kid[i], q))
+        if (!nest_do_pair_fits(x->kid[i], q))
             return false;
     return true;
 }
 
-static struct ax *merge_node(struct pass *p, struct ax *x)
+static struct ax *nest_merge_node(struct nest_pass *p, struct ax *x)
 {
-    const struct pair *q = p->ctx;
+    const struct nest_pair *q = p->ctx;
     int at;
     struct ax *y;
 
-    if (x->kind != AX_LOAD || (at = position_of(x, q->first)) < 0)
+    if (x->kind != AX_LOAD || (at = nest_position_of(x, q->first)) < 0)
         return x;
     y = ax_new(p->a, AX_LOAD, NULL, x->n - 1);
     y->i = x->i, y->let = x->let;
@@ -477,26 +477,27 @@ static struct ax *merge_node(struct pass *p, struct ax *x)
     return y;
 }
 
-static bool nest_pair_fits(const struct nest *k, const struct pair *q)
+static bool nest_pair_fits(const struct nest *k, const struct nest_pair *q)
 {
     for (int i = 0; i < k->n_stats; i++)
-        if (!pair_fits(k->stat[i].elem, q) || !pair_fits(k->stat[i].fin, q))
+        if (!nest_do_pair_fits(k->stat[i].elem, q) || !nest_do_pair_fits(k->stat[i].fin, q))
             return false;
-    return pair_fits(k->a, q) && pair_fits(k->b, q) && pair_fits(k->c, q) && pair_fits(k->out, q) &&
-        pair_fits(k->store, q);
+    return nest_do_pair_fits(k->a, q) && nest_do_pair_fits(k->b, q) && nest_do_pair_fits(k->c, q) &&
+           nest_do_pair_fits(k->out, q) &&
+        nest_do_pair_fits(k->store, q);
 }
 
-static void remove_dim(struct nest *k, int d)
+static void nest_remove_dim(struct nest *k, int d)
 {
     memmove(k->dim + d, k->dim + d + 1, sizeof *k->dim * (size_t)(k->n_dims - d - 1));
     k->n_dims--;
 }
 
-static bool collapse_once(struct nest *k)
+static bool nest_collapse_once(struct nest *k)
 {
     for (int d = 0; d + 1 < k->n_dims; d++) {
-        struct pair q = {.first = k->dim[d].name, .second = k->dim[d + 1].name, .n_second = k->dim[d + 1].n};
-        struct pass *p;
+        struct nest_pair q = {.first = k->dim[d].name, .second = k->dim[d + 1].name, .n_second = k->dim[d + 1].n};
+        struct nest_pass *p;
         char name[40];
 
         if (k->dim[d].group != k->dim[d + 1].group || !nest_pair_fits(k, &q))
@@ -504,24 +505,24 @@ static bool collapse_once(struct nest *k)
         snprintf(name, sizeof name, "%.12s%.12s", q.first, q.second);
         q.name = arena_strdup(k->arena, name);
         p = xcalloc(1, sizeof *p);
-        p->a = k->arena, p->f = merge_node, p->ctx = &q;
-        rewrite_nest(k, p);
+        p->a = k->arena, p->f = nest_merge_node, p->ctx = &q;
+        nest_rewrite_nest(k, p);
         free(p);
         k->dim[d].name = q.name;
         k->dim[d].n *= k->dim[d + 1].n;
-        remove_dim(k, d + 1);
+        nest_remove_dim(k, d + 1);
         return true;
     }
     return false;
 }
 
-static bool is_unit(const struct ax *load, int i)
+static bool nest_is_unit(const struct ax *load, int i)
 {
     return load->ext[i].n == 1 && load->kid[i]->kind == AX_INT && !load->kid[i]->i;
 }
 
 /* A load without its positions of extent 1, which are 0: their neighbours can then be merged. */
-static struct ax *unit_node(struct pass *p, struct ax *x)
+static struct ax *nest_unit_node(struct nest_pass *p, struct ax *x)
 {
     struct ax *y;
     int keep = 0;
@@ -529,49 +530,49 @@ static struct ax *unit_node(struct pass *p, struct ax *x)
     if (x->kind != AX_LOAD)
         return x;
     for (int i = 0; i < x->n; i++)
-        keep += !is_unit(x, i);
+        keep += !nest_is_unit(x, i);
     if (keep == x->n)
         return x;
     y = ax_new(p->a, AX_LOAD, NULL, keep);
     y->i = x->i, y->let = x->let;
     y->ext = arena_alloc(p->a, sizeof *y->ext * (size_t)(keep + 1));
     for (int i = 0, o = 0; i < x->n; i++)
-        if (!is_unit(x, i))
+        if (!nest_is_unit(x, i))
             y->kid[o] = x->kid[i], y->ext[o++] = x->ext[i];
     return y;
 }
 
-static void drop_units(struct nest *k)
+static void nest_drop_units(struct nest *k)
 {
-    struct pass *p;
+    struct nest_pass *p;
 
     for (int d = k->n_dims - 1; d >= 0; d--)
         if (k->dim[d].n == 1) {
             struct ax *zero = ax_int(k->arena, 0);
             struct subst s = {&k->dim[d].name, &zero, 1};
             p = xcalloc(1, sizeof *p);
-            p->a = k->arena, p->f = subst_node, p->ctx = &s;
-            rewrite_nest(k, p);
+            p->a = k->arena, p->f = nest_subst_node, p->ctx = &s;
+            nest_rewrite_nest(k, p);
             free(p);
-            remove_dim(k, d);
+            nest_remove_dim(k, d);
         }
     p = xcalloc(1, sizeof *p);
-    p->a = k->arena, p->f = unit_node;
-    rewrite_nest(k, p);
+    p->a = k->arena, p->f = nest_unit_node;
+    nest_rewrite_nest(k, p);
     free(p);
 }
 
 void nest_collapse(struct nest *k)
 {
-    drop_units(k);
+    nest_drop_units(k);
     nest_simplify(k);
-    while (collapse_once(k))
+    while (nest_collapse_once(k))
         ;
 }
 
 /* ---- fusion ---- */
 
-static int add_operand(struct nest *k, const struct operand *x)
+static int nest_add_operand(struct nest *k, const struct operand *x)
 {
     for (int i = 0; i < k->n_in; i++)
         if (x->value >= 0 && k->in[i].value == x->value)
@@ -591,7 +592,7 @@ struct inlining {
     int n;
 };
 
-static struct ax *renumber_node(struct pass *p, struct ax *x)
+static struct ax *nest_renumber_node(struct nest_pass *p, struct ax *x)
 {
     const int *map = p->ctx;
 
@@ -600,18 +601,18 @@ static struct ax *renumber_node(struct pass *p, struct ax *x)
     return x;
 }
 
-static struct ax *renumbered(struct arena *a, const struct ax *x, const int map[])
+static struct ax *nest_renumbered(struct arena *a, const struct ax *x, const int map[])
 {
-    struct pass *p = xcalloc(1, sizeof *p);
+    struct nest_pass *p = xcalloc(1, sizeof *p);
     struct ax *y;
 
-    p->a = a, p->f = renumber_node, p->ctx = map;
-    y = rewrite(p, x);
+    p->a = a, p->f = nest_renumber_node, p->ctx = map;
+    y = nest_rewrite(p, x);
     free(p);
     return y;
 }
 
-static struct ax *inline_node(struct pass *p, struct ax *x)
+static struct ax *nest_inline_node(struct nest_pass *p, struct ax *x)
 {
     struct inlining *q = (struct inlining *)(uintptr_t)p->ctx;
     const char *id[NEST_DIMS];
@@ -624,7 +625,7 @@ static struct ax *inline_node(struct pass *p, struct ax *x)
             return q->is[i];
     for (int i = 0; i < q->producer->n_dims; i++)
         id[i] = q->producer->dim[i].name;
-    y = ax_subst(p->a, renumbered(p->a, q->producer->out, q->map), id, x->kid, q->producer->n_dims);
+    y = ax_subst(p->a, nest_renumbered(p->a, q->producer->out, q->map), id, x->kid, q->producer->n_dims);
     y->let = true;
     if (q->n < 64)
         q->at[q->n] = x, q->is[q->n++] = y;
@@ -634,14 +635,14 @@ static struct ax *inline_node(struct pass *p, struct ax *x)
 int nest_inline(struct nest *k, int i, const struct nest *producer)
 {
     struct inlining q = {.producer = producer, .operand = i};
-    struct pass *p;
+    struct nest_pass *p;
 
     for (int j = 0; j < producer->n_in; j++)
-        if ((q.map[j] = add_operand(k, &producer->in[j])) < 0)
+        if ((q.map[j] = nest_add_operand(k, &producer->in[j])) < 0)
             return -1;
     p = xcalloc(1, sizeof *p);
-    p->a = k->arena, p->f = inline_node, p->ctx = &q;
-    rewrite_nest(k, p);
+    p->a = k->arena, p->f = nest_inline_node, p->ctx = &q;
+    nest_rewrite_nest(k, p);
     free(p);
     return 0;
 }
@@ -651,7 +652,7 @@ struct appending {
     struct ax *value;
 };
 
-static struct ax *append_node(struct pass *p, struct ax *x)
+static struct ax *nest_append_node(struct nest_pass *p, struct ax *x)
 {
     const struct appending *q = p->ctx;
 
@@ -659,7 +660,7 @@ static struct ax *append_node(struct pass *p, struct ax *x)
 }
 
 /* Is every load of operand i in x at exactly the map's own place? */
-static bool reads_in_place(const struct nest *map, const struct ax *x, int i)
+static bool nest_reads_in_place(const struct nest *map, const struct ax *x, int i)
 {
     if (x->kind == AX_LOAD && x->i == i) {
         for (int d = 0; d < x->n; d++)
@@ -668,7 +669,7 @@ static bool reads_in_place(const struct nest *map, const struct ax *x, int i)
         return x->n == map->n_dims;
     }
     for (int k = 0; k < x->n; k++)
-        if (!reads_in_place(map, x->kid[k], i))
+        if (!nest_reads_in_place(map, x->kid[k], i))
             return false;
     return true;
 }
@@ -679,23 +680,24 @@ int nest_append(struct nest *k, const struct nest *map, int i)
     int slot[NEST_OPERANDS];
     const char *id[NEST_DIMS];
     struct ax *x;
-    struct pass *p;
+    struct nest_pass *p;
 
-    if (!tdesc_same_shape(&k->out_t, &map->out_t) || !reads_in_place(map, map->out, i) || map->n_dims != k->store->n)
+    if (!tdesc_same_shape(&k->out_t, &map->out_t) || !nest_reads_in_place(map, map->out, i) ||
+        map->n_dims != k->store->n)
         return -1;
     for (int j = 0; j < map->n_in; j++)
-        if ((slot[j] = j == i ? NEST_OPERANDS : add_operand(k, &map->in[j])) < 0)
+        if ((slot[j] = j == i ? NEST_OPERANDS : nest_add_operand(k, &map->in[j])) < 0)
             return -1;
     for (int j = 0; j < map->n_dims; j++)
         id[j] = map->dim[j].name;
     /* loads of the value itself first, while their indices are still the map's */
-    x = renumbered(k->arena, map->out, slot);
+    x = nest_renumbered(k->arena, map->out, slot);
     q.operand = NEST_OPERANDS;
     q.value->let = true;
     x = ax_subst(k->arena, x, id, k->store->kid, map->n_dims);
     p = xcalloc(1, sizeof *p);
-    p->a = k->arena, p->f = append_node, p->ctx = &q;
-    k->out = rewrite(p, x);
+    p->a = k->arena, p->f = nest_append_node, p->ctx = &q;
+    k->out = nest_rewrite(p, x);
     free(p);
     k->out_t = map->out_t;
     return 0;
@@ -733,25 +735,25 @@ struct env {
     } *seen;
 };
 
-static struct seen *seen_slot(const struct env *v, const char *name)
+static struct seen *nest_seen_slot(const struct env *v, const char *name)
 {
     return &v->seen[((uintptr_t)name >> 3 ^ (uintptr_t)name >> 9) & (SEEN_NAMES - 1)];
 }
 
-static double eval(const struct env *v, const struct ax *x);
+static double nest_do_eval(const struct env *v, const struct ax *x);
 
-static int64_t load_offset(const struct env *v, const struct ax *x)
+static int64_t nest_load_offset(const struct env *v, const struct ax *x)
 {
     int64_t o = 0;
 
     for (int i = 0; i < x->n; i++)
-        o = o * x->ext[i].n + (int64_t)eval(v, x->kid[i]);
+        o = o * x->ext[i].n + (int64_t)nest_do_eval(v, x->kid[i]);
     return o;
 }
 
-static double eval_id(const struct env *v, const char *s)
+static double nest_eval_id(const struct env *v, const char *s)
 {
-    struct seen *known = seen_slot(v, s);
+    struct seen *known = nest_seen_slot(v, s);
 
     if (known->name != s)
         *known = (struct seen){s, nest_find_dim(v->k, s)};
@@ -767,16 +769,16 @@ static double eval_id(const struct env *v, const char *s)
     abort();
 }
 
-static double eval_binary(const struct env *v, const struct ax *x)
+static double nest_eval_binary(const struct env *v, const struct ax *x)
 {
-    double a = eval(v, x->kid[0]), b;
+    double a = nest_do_eval(v, x->kid[0]), b;
     bool ints = x->kid[1]->kind == AX_INT;
 
     if (x->s[0] == '&')
-        return a && eval(v, x->kid[1]);
+        return a && nest_do_eval(v, x->kid[1]);
     if (x->s[0] == '|')
-        return a || eval(v, x->kid[1]);
-    b = eval(v, x->kid[1]);
+        return a || nest_do_eval(v, x->kid[1]);
+    b = nest_do_eval(v, x->kid[1]);
     if (x->s[1] == '=')
         return x->s[0] == '<' ? a <= b : x->s[0] == '>' ? a >= b : x->s[0] == '=' ? a == b : a != b;
     switch (x->s[0]) {
@@ -791,7 +793,7 @@ static double eval_binary(const struct env *v, const struct ax *x)
     return NAN;
 }
 
-static double as_float(double x)
+static double nest_as_float(double x)
 {
     return x;
 }
@@ -806,11 +808,11 @@ static const struct {
              {"cosf", cos},     {"tanf", tan},     {"asinf", asin},   {"acosf", acos},   {"atanf", atan},   {"sinhf",
                  sinh},
              {"coshf", cosh},   {"exp2f", exp2},   {"log2f", log2},   {"log10f", log10}, {"truncf", trunc}, {"float",
-                 as_float},
+                 nest_as_float},
              {"asinhf", asinh}, {"acoshf", acosh}, {"atanhf", atanh}, {"cbrtf", cbrt},   {"lgammaf", lgamma},
                  {"erfcf", erfc}};
 
-static int find_call(const char *s)
+static int nest_find_call(const char *s)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (!strcmp(s, calls[i].name))
@@ -818,14 +820,14 @@ static int find_call(const char *s)
     return -1;
 }
 
-static double eval_call(const struct env *v, const struct ax *x)
+static double nest_eval_call(const struct env *v, const struct ax *x)
 {
     const char *s = x->kid[0]->s;
-    double a = eval(v, x->kid[1]), b = x->n > 2 ? eval(v, x->kid[2]) : 0;
-    struct seen *known = seen_slot(v, s);
+    double a = nest_do_eval(v, x->kid[1]), b = x->n > 2 ? nest_do_eval(v, x->kid[2]) : 0;
+    struct seen *known = nest_seen_slot(v, s);
 
     if (known->name != s)
-        *known = (struct seen){s, find_call(s)};
+        *known = (struct seen){s, nest_find_call(s)};
     if (known->what >= 0)
         return calls[known->what].f(a);
     if (!strcmp(s, "fmaxf") || !strcmp(s, "max"))
@@ -845,29 +847,30 @@ static double eval_call(const struct env *v, const struct ax *x)
     if (!strcmp(s, "copysignf"))
         return copysign(a, b);
     if (!strcmp(s, "fmaf"))
-        return a * b + eval(v, x->kid[3]);
+        return a * b + nest_do_eval(v, x->kid[3]);
     fprintf(stderr, "musacoder: no meaning of '%s' in a nest\n", s);
     abort();
 }
 
-static double eval(const struct env *v, const struct ax *x)
+static double nest_do_eval(const struct env *v, const struct ax *x)
 {
     switch (x->kind) {
-    case AX_ID: return eval_id(v, x->s);
+    case AX_ID: return nest_eval_id(v, x->s);
     case AX_INT: return (double)x->i;
     case AX_FLOAT: return x->f;
-    case AX_UNARY: return x->s[0] == '!' ? !eval(v, x->kid[0]) : -eval(v, x->kid[0]);
-    case AX_BINARY: return eval_binary(v, x);
-    case AX_COND: return eval(v, x->kid[eval(v, x->kid[0]) ? 1 : 2]);
-    case AX_CALL: return eval_call(v, x);
+    case AX_UNARY: return x->s[0] == '!' ? !nest_do_eval(v, x->kid[0]) : -nest_do_eval(v, x->kid[0]);
+    case AX_BINARY: return nest_eval_binary(v, x);
+    case AX_COND: return nest_do_eval(v, x->kid[nest_do_eval(v, x->kid[0]) ? 1 : 2]);
+    case AX_CALL: return nest_eval_call(v, x);
     case AX_CAST:
-        return strstr(x->s, "int") || strstr(x->s, "long") ? trunc(eval(v, x->kid[0])) : eval(v, x->kid[0]);
-    case AX_LOAD: return v->in[x->i][load_offset(v, x)];
+        return strstr(x->s, "int") || strstr(x->s, "long") ? trunc(nest_do_eval(v, x->kid[0]))
+               : nest_do_eval(v, x->kid[0]);
+    case AX_LOAD: return v->in[x->i][nest_load_offset(v, x)];
     default: return NAN;
     }
 }
 
-static bool advance(const struct nest *k, unsigned groups, int at[])
+static bool nest_advance(const struct nest *k, unsigned groups, int at[])
 {
     for (int i = k->n_dims - 1; i >= 0; i--) {
         if (!(groups >> k->dim[i].group & 1))
@@ -879,11 +882,11 @@ static bool advance(const struct nest *k, unsigned groups, int at[])
     return false;
 }
 
-struct running {
+struct nest_running {
     double v, index, n;
 };
 
-static void accumulate(struct running *r, enum combine c, double x)
+static void nest_accumulate(struct nest_running *r, enum combine c, double x)
 {
     bool better = c == C_ARGMAX ? x > r->v : x < r->v;
 
@@ -904,90 +907,90 @@ static void accumulate(struct running *r, enum combine c, double x)
     r->n++;
 }
 
-static double finish(struct env *v, const struct stat *s, const struct running *r)
+static double nest_finish(struct env *v, const struct stat *s, const struct nest_running *r)
 {
     v->acc = s->c == C_ARGMAX || s->c == C_ARGMIN ? r->index : r->v;
-    return s->fin ? eval(v, s->fin) : v->acc;
+    return s->fin ? nest_do_eval(v, s->fin) : v->acc;
 }
 
-static void run_stats(struct env *v, unsigned reduced)
+static void nest_run_stats(struct env *v, unsigned reduced)
 {
     for (int i = 0; i < v->k->n_stats; i++) {
         const struct stat *s = &v->k->stat[i];
-        struct running r = {combine_identity(s->c), 0, 0};
+        struct nest_running r = {combine_identity(s->c), 0, 0};
         for (int d = 0; d < v->k->n_dims; d++)
             if (reduced >> v->k->dim[d].group & 1)
                 v->at[d] = 0;
         do
-            accumulate(&r, s->c, eval(v, s->elem));
-        while (advance(v->k, reduced, v->at));
-        v->stat[i] = finish(v, s, &r);
+            nest_accumulate(&r, s->c, nest_do_eval(v, s->elem));
+        while (nest_advance(v->k, reduced, v->at));
+        v->stat[i] = nest_finish(v, s, &r);
     }
 }
 
-static void store(struct env *v, double *out)
+static void nest_do_store(struct env *v, double *out)
 {
-    out[load_offset(v, v->k->store)] = eval(v, v->k->out);
+    out[nest_load_offset(v, v->k->store)] = nest_do_eval(v, v->k->out);
 }
 
-static void eval_reducing(struct env *v, unsigned outer, unsigned reduced, unsigned again, double *out)
+static void nest_eval_reducing(struct env *v, unsigned outer, unsigned reduced, unsigned again, double *out)
 {
     do {
-        run_stats(v, reduced);
+        nest_run_stats(v, reduced);
         for (int d = 0; d < v->k->n_dims; d++)
             if (again >> v->k->dim[d].group & 1)
                 v->at[d] = 0;
         do
-            store(v, out);
-        while (again && advance(v->k, again, v->at));
-    } while (advance(v->k, outer, v->at));
+            nest_do_store(v, out);
+        while (again && nest_advance(v->k, again, v->at));
+    } while (nest_advance(v->k, outer, v->at));
 }
 
-static void eval_scan(struct env *v, double *out)
+static void nest_eval_scan(struct env *v, double *out)
 {
     int axis[NEST_DIMS], n_axis = nest_group(v->k, 1, axis), n = n_axis ? v->k->dim[axis[0]].n : 1;
     const struct stat *s = &v->k->stat[0];
 
     do {
-        struct running r = {combine_identity(s->c), 0, 0};
+        struct nest_running r = {combine_identity(s->c), 0, 0};
         for (int j = 0; j < n; j++) {
             if (n_axis)
                 v->at[axis[0]] = v->k->flags & SCAN_REVERSE ? n - 1 - j : j;
             if (!(v->k->flags & SCAN_EXCLUSIVE))
-                accumulate(&r, s->c, eval(v, s->elem));
-            v->stat[0] = finish(v, s, &r);
-            store(v, out);
+                nest_accumulate(&r, s->c, nest_do_eval(v, s->elem));
+            v->stat[0] = nest_finish(v, s, &r);
+            nest_do_store(v, out);
             if (v->k->flags & SCAN_EXCLUSIVE)
-                accumulate(&r, s->c, eval(v, s->elem));
+                nest_accumulate(&r, s->c, nest_do_eval(v, s->elem));
         }
-    } while (advance(v->k, 1, v->at));
+    } while (nest_advance(v->k, 1, v->at));
 }
 
-static void eval_scatter(struct env *v, double *out)
+static void nest_eval_scatter(struct env *v, double *out)
 {
     int64_t n = tdesc_numel(&v->k->out_t);
 
     for (int64_t i = 0; i < n; i++)
         out[i] = v->k->init < 0 ? 0 : v->in[v->k->init][i];
     do {
-        struct running r = {out[load_offset(v, v->k->store)], 0, 1};
-        accumulate(&r, v->k->stat[0].c, eval(v, v->k->stat[0].elem));
-        out[load_offset(v, v->k->store)] = r.v;
-    } while (advance(v->k, 1, v->at));
+        struct nest_running r = {out[nest_load_offset(v, v->k->store)], 0, 1};
+        nest_accumulate(&r, v->k->stat[0].c, nest_do_eval(v, v->k->stat[0].elem));
+        out[nest_load_offset(v, v->k->store)] = r.v;
+    } while (nest_advance(v->k, 1, v->at));
 }
 
-static double score(struct env *v)
+static double nest_score(struct env *v)
 {
     double s = 0;
 
     do
-        s += eval(v, v->k->a) * eval(v, v->k->b);
-    while (advance(v->k, 8, v->at));
+        s += nest_do_eval(v, v->k->a) * nest_do_eval(v, v->k->b);
+    while (nest_advance(v->k, 8, v->at));
     v->stat[0] = s;
-    return eval(v, v->k->stat[0].elem);
+    return nest_do_eval(v, v->k->stat[0].elem);
 }
 
-static void eval_attend(struct env *v, double *out)
+static void nest_eval_attend(struct env *v, double *out)
 {
     int n = (int)nest_extent(v->k, 2), i;
     double *p = xcalloc((size_t)n, sizeof *p), max, sum;
@@ -995,20 +998,20 @@ static void eval_attend(struct env *v, double *out)
     do {
         max = -INFINITY, sum = 0, i = 0;
         do
-            max = fmax(max, p[i] = score(v)), i++;
-        while (advance(v->k, 4, v->at));
+            max = fmax(max, p[i] = nest_score(v)), i++;
+        while (nest_advance(v->k, 4, v->at));
         for (i = 0; i < n; i++)
             sum += p[i] = exp(p[i] - max);
         do {
             double y = 0;
             i = 0;
             do
-                y += p[i++] * eval(v, v->k->c);
-            while (advance(v->k, 4, v->at));
+                y += p[i++] * nest_do_eval(v, v->k->c);
+            while (nest_advance(v->k, 4, v->at));
             v->stat[0] = y / sum;
-            store(v, out);
-        } while (advance(v->k, 16, v->at));
-    } while (advance(v->k, 3, v->at));
+            nest_do_store(v, out);
+        } while (nest_advance(v->k, 16, v->at));
+    } while (nest_advance(v->k, 3, v->at));
     free(p);
 }
 
@@ -1020,16 +1023,16 @@ void nest_eval(const struct nest *k, const double *const in[], double *out)
     switch (k->class) {
     case NEST_MAP:
         do
-            store(&v, out);
-        while (advance(k, 1, v.at));
+            nest_do_store(&v, out);
+        while (nest_advance(k, 1, v.at));
         break;
     case NEST_REDUCE:
-    case NEST_WINDOW: eval_reducing(&v, 1, 2, 0, out); break;
-    case NEST_ROW: eval_reducing(&v, 1, 2, 2, out); break;
-    case NEST_CONTRACT: eval_reducing(&v, 7, 8, 0, out); break;
-    case NEST_SCAN: eval_scan(&v, out); break;
-    case NEST_SCATTER: eval_scatter(&v, out); break;
-    case NEST_ATTEND: eval_attend(&v, out); break;
+    case NEST_WINDOW: nest_eval_reducing(&v, 1, 2, 0, out); break;
+    case NEST_ROW: nest_eval_reducing(&v, 1, 2, 2, out); break;
+    case NEST_CONTRACT: nest_eval_reducing(&v, 7, 8, 0, out); break;
+    case NEST_SCAN: nest_eval_scan(&v, out); break;
+    case NEST_SCATTER: nest_eval_scatter(&v, out); break;
+    case NEST_ATTEND: nest_eval_attend(&v, out); break;
     case N_NEST_CLASSES: break;
     }
 }
@@ -1050,7 +1053,7 @@ void nest_unify(struct nest *k)
 {
     int map[NEST_OPERANDS + 1], n = 0;
     struct operand kept[NEST_OPERANDS];
-    struct pass *p = xcalloc(1, sizeof *p);
+    struct nest_pass *p = xcalloc(1, sizeof *p);
 
     for (int i = 0; i < k->n_in; i++) {
         bool used = nest_loads(k->a, i) || nest_loads(k->b, i) || nest_loads(k->c, i) || nest_loads(k->out, i);
@@ -1068,8 +1071,8 @@ void nest_unify(struct nest *k)
     }
     for (int i = 0; i < k->n_in; i++)
         map[i] = map[i] < 0 ? 0 : map[i];
-    p->a = k->arena, p->f = renumber_node, p->ctx = map;
-    rewrite_nest(k, p);
+    p->a = k->arena, p->f = nest_renumber_node, p->ctx = map;
+    nest_rewrite_nest(k, p);
     free(p);
     memcpy(k->in, kept, sizeof *kept * (size_t)n);
     k->n_in = n;

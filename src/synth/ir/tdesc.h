@@ -8,7 +8,7 @@
 
 #define TENSOR_RANK 6
 
-enum dtype { DT_F32, DT_F16, DT_BF16, DT_I64, N_DTYPES };
+enum ir_dtype { DT_F32, DT_F16, DT_BF16, DT_I64, N_DTYPES };
 #define DT_FLOATS (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16)
 
 struct tdesc {

@@ -5,7 +5,7 @@
 
 /* fp64 meaning of a row, as an expression over x and the constants a and b. */
 #define F1(NAME, EXPR) \
-    static double f_##NAME(const double *v, const struct call *c) \
+    static double f_##NAME(const double *v, const struct op_call *c) \
     { \
         double x = v[0], a = c->f[0], b = c->f[1]; \
         (void)a, (void)b; \
@@ -48,39 +48,39 @@ F1(clamp_min, fmax(x, a))
 F1(clamp_max, fmin(x, a))
 F1(relu_square, x > 0 ? x * x : 0)
 
-static double f_prelu(const double *v, const struct call *c)
+static double f_prelu(const double *v, const struct op_call *c)
 {
     (void)c;
     return v[0] > 0 ? v[0] : v[1] * v[0];
 }
 
-static bool draw_slope(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_slope(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->f[0] = draw_constant(r, l, 0.01, 0.5);
     return true;
 }
 
-static bool draw_alpha(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_alpha(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->f[0] = draw_constant(r, l, 0.25, 2);
     return true;
 }
 
-static bool draw_bounds(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_bounds(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->f[0] = draw_constant(r, l, -2, 0.1);
     c->f[1] = c->f[0] + draw_constant(r, l, 0.25, 3);
     return true;
 }
 
-static bool draw_limit(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_limit(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->f[0] = draw_constant(r, l, -1, 2);
     c->f[1] = draw_constant(r, l, -1, 1);
     return true;
 }
 
-static bool draw_prelu(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_prelu(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)r, (void)l;
     if (c->in[0].rank < 2)
@@ -90,13 +90,13 @@ static bool draw_prelu(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool shape_prelu(struct call *c)
+static bool shape_prelu(struct op_call *c)
 {
     c->out = c->in[0];
     return true;
 }
 
-static void ref_prelu(const struct call *c, const double *const in[], double *out)
+static void ref_prelu(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out), inner = 1;
 
@@ -108,7 +108,7 @@ static void ref_prelu(const struct call *c, const double *const in[], double *ou
     }
 }
 
-static void lower_prelu(const struct call *c, struct nest *k)
+static void lower_prelu(const struct op_call *c, struct nest *k)
 {
     const char *const *names = output_names[c->out.rank - 1];
     static const char *const id[] = {"x"};
@@ -120,7 +120,7 @@ static void lower_prelu(const struct call *c, struct nest *k)
     k->out = ax_subst(k->arena, nest_expr(k, "x > 0.0f ? x : L1(%s) * x", names[1]), id, &x, 1);
 }
 
-static bool key_prelu(const struct call *c, const char *key, struct buf *out)
+static bool key_prelu(const struct op_call *c, const char *key, struct buf *out)
 {
     if (strcmp(key, "ch"))
         return false;

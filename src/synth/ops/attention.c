@@ -8,12 +8,12 @@
 
 enum { CAUSAL = 0 };
 
-static bool is_masked(const struct call *c)
+static bool is_masked(const struct op_call *c)
 {
     return strstr(c->op->name, "masked") != NULL;
 }
 
-static bool draw_attention(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_attention(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     struct tdesc *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
     int n = q->rank, s = q->d[n - 2];
@@ -32,7 +32,7 @@ static bool draw_attention(struct rng *r, const struct limits *l, struct call *c
            tdesc_numel(q) * k->d[n - 2] <= l->max_work;
 }
 
-static bool shape_attention(struct call *c)
+static bool shape_attention(struct op_call *c)
 {
     int n = c->in[0].rank;
 
@@ -46,7 +46,7 @@ struct plane {
     int s, t, d, e;
 };
 
-static void attend_row(const struct call *c, const struct plane *p, int i, double *out)
+static void attend_row(const struct op_call *c, const struct plane *p, int i, double *out)
 {
     double w[4096], max = -INFINITY, sum = 0;
 
@@ -69,7 +69,7 @@ static void attend_row(const struct call *c, const struct plane *p, int i, doubl
     }
 }
 
-static void ref_attention(const struct call *c, const double *const in[], double *out)
+static void ref_attention(const struct op_call *c, const double *const in[], double *out)
 {
     int n = c->in[0].rank, batch = n == 4 ? c->in[0].d[0] * c->in[0].d[1] : c->in[0].d[0];
     int s = c->in[0].d[n - 2], t = c->in[1].d[n - 2], d = c->in[0].d[n - 1], e = c->in[2].d[n - 1];
@@ -82,7 +82,7 @@ static void ref_attention(const struct call *c, const double *const in[], double
     }
 }
 
-static void lower_attention(const struct call *c, struct nest *k)
+static void lower_attention(const struct op_call *c, struct nest *k)
 {
     int n = c->in[0].rank;
     const char *lead = n == 4 ? "ba, he" : "ba";
@@ -108,7 +108,7 @@ static void lower_attention(const struct call *c, struct nest *k)
     nest_store(k, n == 4 ? "ba, he, tq, dv" : "ba, tq, dv");
 }
 
-static bool key_attention(const struct call *c, const char *key, struct buf *out)
+static bool key_attention(const struct op_call *c, const char *key, struct buf *out)
 {
     if (strcmp(key, "root"))
         return false;

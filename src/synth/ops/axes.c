@@ -6,7 +6,7 @@
 
 const struct opdef axes_ops[] = {{0}};
 
-bool axes_draw_one(struct rng *r, const struct limits *l, struct call *c)
+bool axes_draw_one(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)l;
     c->i[0] = 1 << (draw_below(r, 2) ? c->in[0].rank - 1 : (int)draw_below(r, c->in[0].rank));
@@ -14,7 +14,7 @@ bool axes_draw_one(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-bool axes_draw(struct rng *r, const struct limits *l, struct call *c)
+bool axes_draw(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int all = (1 << c->in[0].rank) - 1;
 
@@ -26,7 +26,7 @@ bool axes_draw(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-bool axes_shape(struct call *c)
+bool axes_shape(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.rank = 0;
@@ -38,13 +38,13 @@ bool axes_shape(struct call *c)
     return true;
 }
 
-bool axes_shape_same(struct call *c)
+bool axes_shape_same(struct op_call *c)
 {
     c->out = c->in[0];
     return true;
 }
 
-bool axes_key(const struct call *c, const char *key, struct buf *out)
+bool axes_key(const struct op_call *c, const char *key, struct buf *out)
 {
     int32_t v[TENSOR_RANK];
     int n = 0;
@@ -68,7 +68,7 @@ bool axes_key(const struct call *c, const char *key, struct buf *out)
     return true;
 }
 
-void axes_dims(const struct call *c, struct nest *k, char load[128])
+void axes_dims(const struct op_call *c, struct nest *k, char load[128])
 {
     const char *const *names = output_names[c->in[0].rank - 1];
 
@@ -82,7 +82,7 @@ void axes_dims(const struct call *c, struct nest *k, char load[128])
     strcat(load, ")");
 }
 
-void axes_store(const struct call *c, struct nest *k, bool all)
+void axes_store(const struct op_call *c, struct nest *k, bool all)
 {
     const char *const *names = output_names[c->in[0].rank - 1];
     char s[128] = "";
@@ -96,7 +96,7 @@ void axes_store(const struct call *c, struct nest *k, bool all)
     nest_store(k, s);
 }
 
-void axes_open(const struct call *c, struct axes *a)
+void axes_open(const struct op_call *c, struct axes *a)
 {
     int64_t stride = 1;
 

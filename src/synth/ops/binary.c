@@ -4,7 +4,7 @@
 #include "synth/ops/elementwise.h"
 
 #define F2(NAME, EXPR) \
-    static double f_##NAME(const double *v, const struct call *c) \
+    static double f_##NAME(const double *v, const struct op_call *c) \
     { \
         double x = v[0], y = v[1], z = c->n_in > 2 ? v[2] : 0, a = c->f[0]; \
         (void)a, (void)z; \
@@ -33,14 +33,14 @@ F2(addcmul, x + a * y * z)
 F2(mul_add, x *y + z)
 F2(abs_diff, fabs(x - y))
 
-static bool draw_weighted(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_weighted(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->f[0] = draw_constant(r, l, 0.1, 2);
     return map_draw_other(r, l, c);
 }
 
 /* With a weight of 1 the first operand would not matter. */
-static bool draw_blend(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_blend(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     do
         if (!draw_weighted(r, l, c))
@@ -49,7 +49,7 @@ static bool draw_blend(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool draw_three(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_three(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     return draw_weighted(r, l, c) && map_draw_other(r, l, c);
 }

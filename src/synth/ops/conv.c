@@ -6,7 +6,7 @@
 
 #include "synth/ops/window.h"
 
-static bool transposed(const struct call *c)
+static bool transposed(const struct op_call *c)
 {
     return strstr(c->op->name, "transpose") != NULL;
 }
@@ -21,7 +21,7 @@ static int divisor_of(struct rng *r, int n)
     return v[draw_below(r, (uint64_t)k)];
 }
 
-static void set_weight(struct call *c, int out_channels)
+static void set_weight(struct op_call *c, int out_channels)
 {
     struct tdesc *w = &c->in[1];
     int in_channels = c->in[0].d[1], g = c->i[W_GROUPS];
@@ -36,7 +36,7 @@ static void set_weight(struct call *c, int out_channels)
     c->n_in = c->i[W_BIAS] ? 3 : 2;
 }
 
-static int taps(const struct call *c)
+static int taps(const struct op_call *c)
 {
     int n = 1;
 
@@ -45,7 +45,7 @@ static int taps(const struct call *c)
     return n;
 }
 
-static bool draw_conv(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_conv(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int channels = c->in[0].d[1], out;
     int64_t work = tdesc_numel(&c->in[0]);
@@ -63,7 +63,7 @@ static bool draw_conv(struct rng *r, const struct limits *l, struct call *c)
            tdesc_numel(&c->out) * c->in[1].d[transposed(c) ? 0 : 1] * taps(c) <= l->max_work;
 }
 
-static bool shape_conv(struct call *c)
+static bool shape_conv(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.d[1] = transposed(c) ? c->in[1].d[1] * c->i[W_GROUPS] : c->in[1].d[0];
@@ -80,11 +80,11 @@ static bool shape_conv(struct call *c)
 
 /* ---- meaning: for every input element and tap (transposed), or output element and tap ---- */
 
-struct walk {
+struct conv_walk {
     int n_in[3], n_out[3], k[3], s[3], p[3], d[3]; /* padded in front with 1s to three dimensions */
 };
 
-static void walk_open(const struct call *c, struct walk *w)
+static void walk_open(const struct op_call *c, struct conv_walk *w)
 {
     int nd = c->i[W_ND];
 
@@ -100,7 +100,7 @@ static void walk_open(const struct call *c, struct walk *w)
 }
 
 /* Index along one dimension of the wide side (what padding surrounds) from the narrow side's and the tap. */
-static int wide(const struct walk *w, int i, int narrow, int tap)
+static int wide(const struct conv_walk *w, int i, int narrow, int tap)
 {
     return narrow * w->s[i] + tap * w->d[i] - w->p[i];
 }
@@ -112,7 +112,7 @@ struct planes {
 
 /* Adds one (input channel, output channel) pair. The narrow side is the output, of a transposed convolution the
  * input. */
-static void add_plane(const struct walk *w, const struct planes *p, bool back)
+static void add_plane(const struct conv_walk *w, const struct planes *p, bool back)
 {
     const int *narrow = back ? w->n_in : w->n_out, *broad = back ? w->n_out : w->n_in;
 
@@ -127,10 +127,10 @@ static void add_plane(const struct walk *w, const struct planes *p, bool back)
         }
 }
 
-static void ref_conv(const struct call *c, const double *const in[], double *out)
+static void ref_conv(const struct op_call *c, const double *const in[], double *out)
 {
     int ci = c->in[0].d[1], co = c->out.d[1], g = c->i[W_GROUPS], ig = ci / g, og = co / g;
-    struct walk w;
+    struct conv_walk w;
     int nx, ny, nw;
 
     walk_open(c, &w);
@@ -151,7 +151,7 @@ static void ref_conv(const struct call *c, const double *const in[], double *out
 /* ---- the loop nest ---- */
 
 /* Appends the guard and the index of spatial dimension i. */
-static void input_index(const struct call *c, int i, char guard[1600], char index[512])
+static void input_index(const struct op_call *c, int i, char guard[1600], char index[512])
 {
     int f = window_first(c->i[W_ND]) + i, s = c->i[W_S + i], p = c->i[W_P + i], d = c->i[W_D + i], n = c->in[0].d[2 +
         i];
@@ -171,7 +171,7 @@ static void input_index(const struct call *c, int i, char guard[1600], char inde
         sprintf(guard + strlen(guard), "%s%s", *guard ? " && " : "", g);
 }
 
-static void conv_dims(const struct call *c, struct nest *k)
+static void conv_dims(const struct op_call *c, struct nest *k)
 {
     int nd = c->i[W_ND], g = c->i[W_GROUPS];
 
@@ -186,7 +186,7 @@ static void conv_dims(const struct call *c, struct nest *k)
         nest_dim(k, 3, c->i[W_K + i], "%s", window_tap[window_first(nd) + i]);
 }
 
-static void lower_conv(const struct call *c, struct nest *k)
+static void lower_conv(const struct op_call *c, struct nest *k)
 {
     int nd = c->i[W_ND], g = c->i[W_GROUPS], ig = c->in[0].d[1] / g, og = c->out.d[1] / g;
     char guard[1600] = "", index[512] = "", tap[64] = "", place[64] = "", ci[48], co[48];
@@ -208,7 +208,7 @@ static void lower_conv(const struct call *c, struct nest *k)
     nest_store(k, guard);
 }
 
-static bool key_conv(const struct call *c, const char *key, struct buf *out)
+static bool key_conv(const struct op_call *c, const char *key, struct buf *out)
 {
     if (!strcmp(key, "cin"))
         buf_addf(out, "%d", c->in[0].d[1]);

@@ -21,7 +21,7 @@ static int64_t source_of(const struct tdesc *in, const struct tdesc *out, int64_
     return index;
 }
 
-void map_ref(const struct call *c, const double *const in[], double *out)
+void map_ref(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
 
@@ -33,7 +33,7 @@ void map_ref(const struct call *c, const double *const in[], double *out)
     }
 }
 
-void map_lower(const struct call *c, struct nest *k)
+void map_lower(const struct op_call *c, struct nest *k)
 {
     static const char *const operand[] = {"x", "y", "z", "u", "v"};
     const char *const *names = output_names[c->out.rank ? c->out.rank - 1 : 0];
@@ -51,7 +51,7 @@ void map_lower(const struct call *c, struct nest *k)
     buf_free(&text);
 }
 
-bool map_draw_other(struct rng *r, const struct limits *l, struct call *c)
+bool map_draw_other(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     struct tdesc *y = &c->in[c->n_in];
 

@@ -7,9 +7,9 @@
 
 #define ANY_RANK 0x3e /* 1 to 5 */
 
-void map_ref(const struct call *c, const double *const in[], double *out);
-void map_lower(const struct call *c, struct nest *k);
-bool map_draw_other(struct rng *r, const struct limits *l, struct call *c); /* a second operand that broadcasts */
+void map_ref(const struct op_call *c, const double *const in[], double *out);
+void map_lower(const struct op_call *c, struct nest *k);
+bool map_draw_other(struct rng *r, const struct op_limits *l, struct op_call *c); /* a second operand that broadcasts */
 
 /* A row: name, family, expression over x, fp64 function. */
 #define UNARY(NAME, FAMILY, EXPR, F) \

@@ -4,7 +4,7 @@
 
 #include "synth/op.h"
 
-static void index_operand(struct call *c, int at, int rank, int n, int below)
+static void index_operand(struct op_call *c, int at, int rank, int n, int below)
 {
     c->in[at] = (struct tdesc){.rank = (uint8_t)rank, .dtype = DT_I64, .d = {n}};
     c->below[at] = below;
@@ -29,7 +29,7 @@ static struct walker walk(const struct tdesc *t, int axis)
 
 /* ---- index_select: one index for each place along the axis ---- */
 
-static bool draw_select(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_select(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int axis = (int)draw_below(r, c->in[0].rank), n = c->in[0].d[axis];
 
@@ -39,14 +39,14 @@ static bool draw_select(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool shape_select(struct call *c)
+static bool shape_select(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.d[c->i[0]] = c->in[1].d[0];
     return true;
 }
 
-static void ref_select(const struct call *c, const double *const in[], double *out)
+static void ref_select(const struct op_call *c, const double *const in[], double *out)
 {
     struct walker x = walk(&c->in[0], c->i[0]), y = walk(&c->out, c->i[0]);
 
@@ -70,7 +70,7 @@ static void output_dims(const struct tdesc *t, struct nest *k)
         nest_dim(k, 0, t->d[d], "%s", output_names[t->rank - 1][d]);
 }
 
-static void lower_select(const struct call *c, struct nest *k)
+static void lower_select(const struct op_call *c, struct nest *k)
 {
     char at[40], names[256];
 
@@ -82,7 +82,7 @@ static void lower_select(const struct call *c, struct nest *k)
 
 /* ---- gather: an index for each output element ---- */
 
-static bool draw_gather(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_gather(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int axis = (int)draw_below(r, c->in[0].rank), n = c->in[0].d[axis];
 
@@ -95,14 +95,14 @@ static bool draw_gather(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool shape_gather(struct call *c)
+static bool shape_gather(struct op_call *c)
 {
     c->out = c->in[1];
     c->out.dtype = c->in[0].dtype;
     return true;
 }
 
-static void ref_gather(const struct call *c, const double *const in[], double *out)
+static void ref_gather(const struct op_call *c, const double *const in[], double *out)
 {
     struct walker x = walk(&c->in[0], c->i[0]), y = walk(&c->out, c->i[0]);
 
@@ -114,7 +114,7 @@ static void ref_gather(const struct call *c, const double *const in[], double *o
             }
 }
 
-static void lower_gather(const struct call *c, struct nest *k)
+static void lower_gather(const struct op_call *c, struct nest *k)
 {
     char at[256], names[256], index[300];
 
@@ -133,7 +133,7 @@ static void lower_gather(const struct call *c, struct nest *k)
 
 /* ---- embedding: rows of a table; in[0] is the table ---- */
 
-static bool draw_embedding(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_embedding(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int rank = 1 + (int)draw_below(r, 2), room = l->max_numel / c->in[0].d[1];
 
@@ -145,7 +145,7 @@ static bool draw_embedding(struct rng *r, const struct limits *l, struct call *c
     return true;
 }
 
-static bool shape_embedding(struct call *c)
+static bool shape_embedding(struct op_call *c)
 {
     c->out = c->in[1];
     c->out.dtype = c->in[0].dtype;
@@ -153,7 +153,7 @@ static bool shape_embedding(struct call *c)
     return true;
 }
 
-static void ref_embedding(const struct call *c, const double *const in[], double *out)
+static void ref_embedding(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->in[1]), w = c->in[0].d[1];
 
@@ -161,7 +161,7 @@ static void ref_embedding(const struct call *c, const double *const in[], double
         memcpy(out + i * w, in[0] + (int64_t)in[1][i] * w, sizeof *out * (size_t)w);
 }
 
-static void lower_embedding(const struct call *c, struct nest *k)
+static void lower_embedding(const struct op_call *c, struct nest *k)
 {
     if (c->in[1].rank == 1) {
         nest_dim(k, 0, c->in[1].d[0], "t");
@@ -177,7 +177,7 @@ static void lower_embedding(const struct call *c, struct nest *k)
 
 /* ---- index_add: rows of a source added to rows of x ---- */
 
-static bool draw_index_add(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_index_add(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int axis = (int)draw_below(r, c->in[0].rank), n = c->in[0].d[axis];
     int m = draw_dim(r, (int)(l->max_numel * (int64_t)n / tdesc_numel(&c->in[0])));
@@ -190,13 +190,13 @@ static bool draw_index_add(struct rng *r, const struct limits *l, struct call *c
     return true;
 }
 
-static bool shape_same(struct call *c)
+static bool shape_same(struct op_call *c)
 {
     c->out = c->in[0];
     return true;
 }
 
-static void ref_index_add(const struct call *c, const double *const in[], double *out)
+static void ref_index_add(const struct op_call *c, const double *const in[], double *out)
 {
     struct walker y = walk(&c->in[0], c->i[0]), s = walk(&c->in[2], c->i[0]);
 
@@ -207,7 +207,7 @@ static void ref_index_add(const struct call *c, const double *const in[], double
                 out[(o * y.n + (int64_t)in[1][j]) * y.inner + i] += in[2][(o * s.n + j) * s.inner + i];
 }
 
-static void lower_index_add(const struct call *c, struct nest *k)
+static void lower_index_add(const struct op_call *c, struct nest *k)
 {
     char at[40], names[256], source[256];
 
@@ -222,7 +222,7 @@ static void lower_index_add(const struct call *c, struct nest *k)
 
 /* ---- scatter_add: an index for each source element ---- */
 
-static bool draw_scatter_add(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_scatter_add(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     if (!draw_gather(r, l, c))
         return false;
@@ -232,7 +232,7 @@ static bool draw_scatter_add(struct rng *r, const struct limits *l, struct call 
     return true;
 }
 
-static void ref_scatter_add(const struct call *c, const double *const in[], double *out)
+static void ref_scatter_add(const struct op_call *c, const double *const in[], double *out)
 {
     struct walker y = walk(&c->in[0], c->i[0]), s = walk(&c->in[2], c->i[0]);
 
@@ -245,7 +245,7 @@ static void ref_scatter_add(const struct call *c, const double *const in[], doub
             }
 }
 
-static void lower_scatter_add(const struct call *c, struct nest *k)
+static void lower_scatter_add(const struct op_call *c, struct nest *k)
 {
     char at[300], names[512] = "", source[256];
 

@@ -11,7 +11,7 @@ static int last(const struct tdesc *t)
     return t->d[t->rank - 1];
 }
 
-static bool draw_linear(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_linear(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int k = last(&c->in[0]), most = (int)(l->max_work / tdesc_numel(&c->in[0])), n;
 
@@ -25,7 +25,7 @@ static bool draw_linear(struct rng *r, const struct limits *l, struct call *c)
     return tdesc_numel(&c->in[1]) <= l->max_numel;
 }
 
-static bool draw_right(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_right(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     draw_linear(r, l, c);
     c->i[0] = 0;
@@ -34,7 +34,7 @@ static bool draw_right(struct rng *r, const struct limits *l, struct call *c)
     return tdesc_numel(&c->in[1]) <= l->max_numel;
 }
 
-static bool draw_mv(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_mv(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)r, (void)l;
     c->in[1] = (struct tdesc){.rank = 1, .dtype = c->in[0].dtype, .d = {last(&c->in[0])}};
@@ -42,21 +42,21 @@ static bool draw_mv(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool shape_linear(struct call *c)
+static bool shape_linear(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.d[c->out.rank - 1] = c->in[1].d[0];
     return true;
 }
 
-static bool shape_right(struct call *c)
+static bool shape_right(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.d[c->out.rank - 1] = c->in[1].d[1];
     return true;
 }
 
-static bool shape_mv(struct call *c)
+static bool shape_mv(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.rank--;
@@ -64,7 +64,7 @@ static bool shape_mv(struct call *c)
 }
 
 /* y (m, n) = x (m, k) times w, which is stored (n, k) or (k, n). */
-static void ref_rows(const struct call *c, const double *const in[], double *out)
+static void ref_rows(const struct op_call *c, const double *const in[], double *out)
 {
     int k = last(&c->in[0]), n = c->op->name[0] == 'm' ? 1 : last(&c->out);
     int64_t m = tdesc_numel(&c->in[0]) / k;
@@ -79,7 +79,7 @@ static void ref_rows(const struct call *c, const double *const in[], double *out
         }
 }
 
-static void lower_rows(const struct call *c, struct nest *k)
+static void lower_rows(const struct op_call *c, struct nest *k)
 {
     static const char *const lead[] = {"", "ma", "ma, mb", "ma, mb, mc", "ma, mb, mc, md"};
     static const char *const name[] = {"ma", "mb", "mc", "md"};
@@ -102,7 +102,7 @@ static void lower_rows(const struct call *c, struct nest *k)
     nest_store(k, store);
 }
 
-static bool key_linear(const struct call *c, const char *key, struct buf *out)
+static bool key_linear(const struct op_call *c, const char *key, struct buf *out)
 {
     if (!strcmp(key, "in"))
         buf_addf(out, "%d", last(&c->in[0]));
@@ -119,7 +119,7 @@ static bool key_linear(const struct call *c, const char *key, struct buf *out)
 
 /* ---- diag(x) @ y: rows of y scaled ---- */
 
-static bool draw_diag(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_diag(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->in[1] = (struct tdesc){.rank = 2, .dtype = c->in[0].dtype, .d = {last(&c->in[0]), 1}};
     c->in[1].d[1] = draw_dim(r, l->max_numel / c->in[1].d[0]);
@@ -127,13 +127,13 @@ static bool draw_diag(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool shape_diag(struct call *c)
+static bool shape_diag(struct op_call *c)
 {
     c->out = c->in[1];
     return true;
 }
 
-static void ref_diag(const struct call *c, const double *const in[], double *out)
+static void ref_diag(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
 
@@ -141,7 +141,7 @@ static void ref_diag(const struct call *c, const double *const in[], double *out
         out[i] = in[0][i / c->out.d[1]] * in[1][i];
 }
 
-static void lower_diag(const struct call *c, struct nest *k)
+static void lower_diag(const struct op_call *c, struct nest *k)
 {
     nest_dim(k, 0, c->out.d[0], "r");
     nest_dim(k, 0, c->out.d[1], "e");

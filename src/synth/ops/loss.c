@@ -43,7 +43,7 @@ static double meaning(const char *s, double x, double y, double a)
     return fmax(x, 0) - x * y + log1p(exp(-fabs(x)));
 }
 
-static bool draw_pointwise(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_pointwise(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->i[0] = (1 << c->in[0].rank) - 1;
     c->f[0] = draw_constant(r, l, 0.25, 2);
@@ -52,13 +52,13 @@ static bool draw_pointwise(struct rng *r, const struct limits *l, struct call *c
     return true;
 }
 
-static bool shape_scalar(struct call *c)
+static bool shape_scalar(struct op_call *c)
 {
     c->out = (struct tdesc){.rank = 0, .dtype = c->in[0].dtype};
     return true;
 }
 
-static void ref_pointwise(const struct call *c, const double *const in[], double *out)
+static void ref_pointwise(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->in[0]);
     double s = 0;
@@ -68,7 +68,7 @@ static void ref_pointwise(const struct call *c, const double *const in[], double
     *out = s / (double)n;
 }
 
-static void lower_pointwise(const struct call *c, struct nest *k)
+static void lower_pointwise(const struct op_call *c, struct nest *k)
 {
     static const char *const id[] = {"x", "y"};
     char x[128], y[128], fin[64];
@@ -93,7 +93,7 @@ static void lower_pointwise(const struct call *c, struct nest *k)
 
 /* ---- losses of rows ---- */
 
-static bool draw_classes(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_classes(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)r, (void)l;
     c->i[0] = 2;
@@ -103,7 +103,7 @@ static bool draw_classes(struct rng *r, const struct limits *l, struct call *c)
     return c->in[0].d[1] > 1;
 }
 
-static void ref_cross_entropy(const struct call *c, const double *const in[], double *out)
+static void ref_cross_entropy(const struct op_call *c, const double *const in[], double *out)
 {
     int m = c->in[0].d[0], n = c->in[0].d[1];
 
@@ -117,7 +117,7 @@ static void ref_cross_entropy(const struct call *c, const double *const in[], do
     }
 }
 
-static void lower_cross_entropy(const struct call *c, struct nest *k)
+static void lower_cross_entropy(const struct op_call *c, struct nest *k)
 {
     char x[128];
 
@@ -128,7 +128,7 @@ static void lower_cross_entropy(const struct call *c, struct nest *k)
     axes_store(c, k, false);
 }
 
-static bool draw_pair(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_pair(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)l;
     c->i[0] = 1 << (c->in[0].rank - 1);
@@ -155,7 +155,7 @@ static struct dots dots_of(const struct axes *a, const double *const in[], int n
     return d;
 }
 
-static void ref_pair(const struct call *c, const double *const in[], double *out)
+static void ref_pair(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
 
@@ -171,7 +171,7 @@ static void ref_pair(const struct call *c, const double *const in[], double *out
     }
 }
 
-static void lower_pair(const struct call *c, struct nest *k)
+static void lower_pair(const struct op_call *c, struct nest *k)
 {
     char x[128], y[128], z[128];
 
@@ -194,7 +194,7 @@ static void lower_pair(const struct call *c, struct nest *k)
 }
 
 /* KL divergence of rows: sum of y (log y - x), x a logarithm already. */
-static void ref_kl(const struct call *c, const double *const in[], double *out)
+static void ref_kl(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->in[0]);
     double s = 0;
@@ -204,7 +204,7 @@ static void ref_kl(const struct call *c, const double *const in[], double *out)
     *out = s / c->in[0].d[0];
 }
 
-static void lower_kl(const struct call *c, struct nest *k)
+static void lower_kl(const struct op_call *c, struct nest *k)
 {
     char x[128], y[128], fin[64];
 

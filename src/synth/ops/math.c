@@ -5,7 +5,7 @@
 #include "synth/ops/elementwise.h"
 
 #define F1(NAME, EXPR) \
-    static double f_##NAME(const double *v, const struct call *c) \
+    static double f_##NAME(const double *v, const struct op_call *c) \
     { \
         double x = v[0], a = c->f[0]; \
         (void)a; \
@@ -56,7 +56,7 @@ F1(masked_fill, x > a ? -1 : x)
 F1(where_zero, x > a ? x : 0)
 F1(step, x > a ? 1 : 0)
 
-static bool draw_factor(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_factor(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     do
         c->f[0] = draw_constant(r, l, -4, 4);
@@ -64,7 +64,7 @@ static bool draw_factor(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool draw_exponent(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_exponent(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     static const int tenths[] = {5, 15, 25, 30, -5, -10};
 
@@ -73,7 +73,7 @@ static bool draw_exponent(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool draw_level(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_level(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->f[0] = draw_constant(r, l, -0.99, 0.99) + 0.003; /* inputs on a grid lie beside it, not on it */
     return true;

@@ -1,7 +1,7 @@
 /* matmul.c - matrix products. Attributes: i[0] left operand is stored transposed, i[1] right operand is. */
 #include "synth/op.h"
 
-static bool draw_matmul(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_matmul(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     struct tdesc *a = &c->in[0], *b = &c->in[1];
     int k = a->d[a->rank - 1], m = a->d[a->rank - 2];
@@ -26,7 +26,7 @@ struct sizes {
     int batch, m, n, k;
 };
 
-static struct sizes sizes_of(const struct call *c)
+static struct sizes sizes_of(const struct op_call *c)
 {
     const struct tdesc *a = &c->in[0], *b = &c->in[1];
     struct sizes s = {a->rank == 3 ? a->d[0] : 1, a->d[a->rank - 2 + (c->i[0] ? 1 : 0)], b->d[b->rank - 1 - (c->i[1] ?
@@ -36,7 +36,7 @@ static struct sizes sizes_of(const struct call *c)
     return s;
 }
 
-static bool shape_matmul(struct call *c)
+static bool shape_matmul(struct op_call *c)
 {
     struct sizes s = sizes_of(c);
     const struct tdesc *b = &c->in[1];
@@ -49,7 +49,7 @@ static bool shape_matmul(struct call *c)
     return true;
 }
 
-static void ref_matmul(const struct call *c, const double *const in[], double *out)
+static void ref_matmul(const struct op_call *c, const double *const in[], double *out)
 {
     struct sizes s = sizes_of(c);
 
@@ -65,7 +65,7 @@ static void ref_matmul(const struct call *c, const double *const in[], double *o
             }
 }
 
-static void lower_matmul(const struct call *c, struct nest *k)
+static void lower_matmul(const struct op_call *c, struct nest *k)
 {
     struct sizes s = sizes_of(c);
     bool batch = c->in[0].rank == 3;
@@ -80,7 +80,7 @@ static void lower_matmul(const struct call *c, struct nest *k)
     nest_stat(k, C_SUM, ax_bin(k->arena, "*", k->a, k->b), NULL);
 }
 
-static bool key_matmul(const struct call *c, const char *key, struct buf *out)
+static bool key_matmul(const struct op_call *c, const char *key, struct buf *out)
 {
     if (!strcmp(key, "ta") || !strcmp(key, "tb")) {
         buf_adds(out, c->i[key[1] == 'b'] ? ".T" : "");

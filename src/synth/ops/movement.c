@@ -22,25 +22,25 @@ static int64_t index_of(const struct tdesc *t, const int x[TENSOR_RANK])
     return at;
 }
 
-static const char *dim_name(const struct call *c, int d)
+static const char *dim_name(const struct op_call *c, int d)
 {
     return output_names[c->out.rank - 1][d];
 }
 
-static void output_dims(const struct call *c, struct nest *k)
+static void output_dims(const struct op_call *c, struct nest *k)
 {
     for (int d = 0; d < c->out.rank; d++)
         nest_dim(k, 0, c->out.d[d], "%s", dim_name(c, d));
 }
 
-static int draw_axis(struct rng *r, const struct call *c)
+static int draw_axis(struct rng *r, const struct op_call *c)
 {
     return (int)draw_below(r, c->in[0].rank);
 }
 
 /* ---- permute: i[d] is the input's axis of output axis d ---- */
 
-static bool draw_permute(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_permute(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int n = c->in[0].rank;
 
@@ -60,7 +60,7 @@ static bool draw_permute(struct rng *r, const struct limits *l, struct call *c)
     return false;
 }
 
-static bool shape_permute(struct call *c)
+static bool shape_permute(struct op_call *c)
 {
     c->out = c->in[0];
     for (int d = 0; d < c->out.rank; d++)
@@ -68,7 +68,7 @@ static bool shape_permute(struct call *c)
     return true;
 }
 
-static void ref_permute(const struct call *c, const double *const in[], double *out)
+static void ref_permute(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
 
@@ -81,7 +81,7 @@ static void ref_permute(const struct call *c, const double *const in[], double *
     }
 }
 
-static void lower_permute(const struct call *c, struct nest *k)
+static void lower_permute(const struct op_call *c, struct nest *k)
 {
     const char *name[TENSOR_RANK];
     char x[128] = "L0(";
@@ -96,7 +96,7 @@ static void lower_permute(const struct call *c, struct nest *k)
 
 /* ---- along one axis i[0]: the input's coordinate is an expression of the output's ---- */
 
-static bool draw_along(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_along(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     const char *s = c->op->name;
     int n;
@@ -118,7 +118,7 @@ static bool draw_along(struct rng *r, const struct limits *l, struct call *c)
     return n > 1;
 }
 
-static bool shape_along(struct call *c)
+static bool shape_along(struct op_call *c)
 {
     const char *s = c->op->name;
     int32_t *n = &c->out.d[c->i[0]];
@@ -131,7 +131,7 @@ static bool shape_along(struct call *c)
     return true;
 }
 
-static int source(const struct call *c, int j)
+static int source(const struct op_call *c, int j)
 {
     const char *s = c->op->name;
     int n = c->in[0].d[c->i[0]];
@@ -149,7 +149,7 @@ static int source(const struct call *c, int j)
     return j < c->i[1] || j - c->i[1] >= n ? FROM_NONE : j - c->i[1];
 }
 
-static void ref_along(const struct call *c, const double *const in[], double *out)
+static void ref_along(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
 
@@ -161,7 +161,7 @@ static void ref_along(const struct call *c, const double *const in[], double *ou
     }
 }
 
-static void load_with(const struct call *c, int operand, int axis, const char *index, char out[256])
+static void load_with(const struct op_call *c, int operand, int axis, const char *index, char out[256])
 {
     sprintf(out, "L%d(", operand);
     for (int d = 0; d < c->out.rank; d++)
@@ -169,7 +169,7 @@ static void load_with(const struct call *c, int operand, int axis, const char *i
     strcat(out, ")");
 }
 
-static void lower_along(const struct call *c, struct nest *k)
+static void lower_along(const struct op_call *c, struct nest *k)
 {
     const char *s = c->op->name, *j = dim_name(c, c->i[0]);
     int n = c->in[0].d[c->i[0]];
@@ -197,7 +197,7 @@ static void lower_along(const struct call *c, struct nest *k)
 
 /* ---- cat: two operands along i[0] ---- */
 
-static bool draw_cat(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_cat(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->i[0] = draw_axis(r, c);
     c->in[1] = c->in[0];
@@ -207,14 +207,14 @@ static bool draw_cat(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool shape_cat(struct call *c)
+static bool shape_cat(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.d[c->i[0]] += c->in[1].d[c->i[0]];
     return true;
 }
 
-static void ref_cat(const struct call *c, const double *const in[], double *out)
+static void ref_cat(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
     int first = c->in[0].d[c->i[0]];
@@ -231,7 +231,7 @@ static void ref_cat(const struct call *c, const double *const in[], double *out)
     }
 }
 
-static void lower_cat(const struct call *c, struct nest *k)
+static void lower_cat(const struct op_call *c, struct nest *k)
 {
     const char *j = dim_name(c, c->i[0]);
     int first = c->in[0].d[c->i[0]];
@@ -246,20 +246,20 @@ static void lower_cat(const struct call *c, struct nest *k)
 
 /* ---- triangles of the last two axes, i[0] the diagonal ---- */
 
-static bool draw_triangle(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_triangle(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)l;
     c->i[0] = draw_below(r, 2) ? 0 : (int)draw_below(r, 5) - 2;
     return true;
 }
 
-static bool shape_same(struct call *c)
+static bool shape_same(struct op_call *c)
 {
     c->out = c->in[0];
     return true;
 }
 
-static void ref_triangle(const struct call *c, const double *const in[], double *out)
+static void ref_triangle(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
     int w = c->out.d[c->out.rank - 1], h = c->out.d[c->out.rank - 2];
@@ -271,7 +271,7 @@ static void ref_triangle(const struct call *c, const double *const in[], double 
     }
 }
 
-static void lower_triangle(const struct call *c, struct nest *k)
+static void lower_triangle(const struct op_call *c, struct nest *k)
 {
     char x[256];
 
@@ -283,21 +283,21 @@ static void lower_triangle(const struct call *c, struct nest *k)
 
 /* ---- glu: halves of axis i[0] ---- */
 
-static bool draw_glu(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_glu(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)l;
     c->i[0] = draw_axis(r, c);
     return c->in[0].d[c->i[0]] % 2 == 0;
 }
 
-static bool shape_glu(struct call *c)
+static bool shape_glu(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.d[c->i[0]] /= 2;
     return true;
 }
 
-static void ref_glu(const struct call *c, const double *const in[], double *out)
+static void ref_glu(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
 
@@ -312,7 +312,7 @@ static void ref_glu(const struct call *c, const double *const in[], double *out)
     }
 }
 
-static void lower_glu(const struct call *c, struct nest *k)
+static void lower_glu(const struct op_call *c, struct nest *k)
 {
     char index[64], x[256], y[256];
 
@@ -325,14 +325,14 @@ static void lower_glu(const struct call *c, struct nest *k)
 
 /* ---- (N, C, H, W): nearest upsampling by i[0], pixel shuffle by i[0] ---- */
 
-static bool draw_grid(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_grid(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)l;
     c->i[0] = 2 + (int)draw_below(r, 2);
     return strcmp(c->op->name, "pixel_shuffle") || c->in[0].d[1] % (c->i[0] * c->i[0]) == 0;
 }
 
-static bool shape_grid(struct call *c)
+static bool shape_grid(struct op_call *c)
 {
     c->out = c->in[0];
     c->out.d[2] *= c->i[0], c->out.d[3] *= c->i[0];
@@ -341,7 +341,7 @@ static bool shape_grid(struct call *c)
     return true;
 }
 
-static void ref_grid(const struct call *c, const double *const in[], double *out)
+static void ref_grid(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
     int s = c->i[0];
@@ -356,7 +356,7 @@ static void ref_grid(const struct call *c, const double *const in[], double *out
     }
 }
 
-static void lower_grid(const struct call *c, struct nest *k)
+static void lower_grid(const struct op_call *c, struct nest *k)
 {
     int s = c->i[0];
 
@@ -367,7 +367,7 @@ static void lower_grid(const struct call *c, struct nest *k)
         k->out = nest_expr(k, "L0(n, c * %d + h %% %d * %d + w %% %d, h / %d, w / %d)", s * s, s, s, s, s, s);
 }
 
-static bool key_movement(const struct call *c, const char *key, struct buf *out)
+static bool key_movement(const struct op_call *c, const char *key, struct buf *out)
 {
     if (strcmp(key, "perm"))
         return false;

@@ -10,12 +10,12 @@
 
 enum { AFFINE = 2, GROUPS = 3 };
 
-static bool is(const struct call *c, const char *name)
+static bool is(const struct op_call *c, const char *name)
 {
     return !strncmp(c->op->name, name, strlen(name));
 }
 
-static void set_eps(struct rng *r, struct call *c)
+static void set_eps(struct rng *r, struct op_call *c)
 {
     static const int powers[] = {5, 5, 5, 6, 3};
     int p = draw_pick(r, powers, 5);
@@ -23,14 +23,14 @@ static void set_eps(struct rng *r, struct call *c)
     c->f[0] = p == 5 ? 1e-5 : p == 6 ? 1e-6 : 1e-3;
 }
 
-static void per_channel(struct call *c, int n)
+static void per_channel(struct op_call *c, int n)
 {
     c->in[1] = c->in[2] = (struct tdesc){.rank = 1, .dtype = c->in[0].dtype, .d = {n}};
     c->n_in = 3;
 }
 
 /* layer_norm: the last one to three axes; weight and bias have their shape. */
-static bool draw_layer(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_layer(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int rank = c->in[0].rank, n = 1 + (int)draw_below(r, rank > 1 && draw_below(r, 3) == 0 ? (uint64_t)rank - 1 : 1);
 
@@ -46,7 +46,7 @@ static bool draw_layer(struct rng *r, const struct limits *l, struct call *c)
 }
 
 /* batch_norm: statistics of a channel over everything else (training mode, as KernelBench's models run). */
-static bool draw_batch(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_batch(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)l;
     set_eps(r, c);
@@ -56,7 +56,7 @@ static bool draw_batch(struct rng *r, const struct limits *l, struct call *c)
     return tdesc_numel(&c->in[0]) / c->in[0].d[1] > 1;
 }
 
-static bool draw_instance(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_instance(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)l;
     set_eps(r, c);
@@ -64,7 +64,7 @@ static bool draw_instance(struct rng *r, const struct limits *l, struct call *c)
     return tdesc_numel(&c->in[0]) / ((int64_t)c->in[0].d[1] * c->in[0].d[0]) > 1;
 }
 
-static bool draw_group(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_group(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int channels = c->in[0].d[1], v[32], n = 0;
 
@@ -79,7 +79,7 @@ static bool draw_group(struct rng *r, const struct limits *l, struct call *c)
     return tdesc_numel(&c->in[0]) / ((int64_t)c->in[0].d[0] * c->i[GROUPS]) > 1;
 }
 
-static bool draw_axis(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_axis(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     set_eps(r, c);
     axes_draw_one(r, l, c);
@@ -88,7 +88,7 @@ static bool draw_axis(struct rng *r, const struct limits *l, struct call *c)
 }
 
 /* Written out as a sum, the epsilon is an operator of its own: one that may be left out makes no task. */
-static bool draw_rms(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_rms(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     static const double eps[] = {0.125, 0.25, 0.5};
 
@@ -97,7 +97,7 @@ static bool draw_rms(struct rng *r, const struct limits *l, struct call *c)
     return true;
 }
 
-static bool draw_all(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_all(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)r, (void)l;
     c->i[0] = (1 << c->in[0].rank) - 1;
@@ -106,7 +106,7 @@ static bool draw_all(struct rng *r, const struct limits *l, struct call *c)
 
 /* ---- meaning ---- */
 
-static double scale_of(const struct call *c, const struct axes *a, const double *x, int64_t r, double *mean)
+static double scale_of(const struct op_call *c, const struct axes *a, const double *x, int64_t r, double *mean)
 {
     double s = 0, q = 0, m = 0;
 
@@ -130,7 +130,7 @@ static double scale_of(const struct call *c, const struct axes *a, const double 
     return 1 / sqrt(q / (double)a->len + c->f[0]);
 }
 
-static int64_t channel_of(const struct call *c, int64_t at)
+static int64_t channel_of(const struct op_call *c, int64_t at)
 {
     int64_t inner = 1;
 
@@ -141,7 +141,7 @@ static int64_t channel_of(const struct call *c, int64_t at)
     return at / inner % c->in[0].d[1];
 }
 
-static void ref_norm(const struct call *c, const double *const in[], double *out)
+static void ref_norm(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
 
@@ -156,7 +156,7 @@ static void ref_norm(const struct call *c, const double *const in[], double *out
     }
 }
 
-static void ref_group(const struct call *c, const double *const in[], double *out)
+static void ref_group(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t rows = (int64_t)c->in[0].d[0] * c->i[GROUPS], len = tdesc_numel(&c->in[0]) / rows;
 
@@ -174,7 +174,7 @@ static void ref_group(const struct call *c, const double *const in[], double *ou
 
 /* ---- loop nests ---- */
 
-static void moments(const struct call *c, struct nest *k, const char *x, int64_t len)
+static void moments(const struct op_call *c, struct nest *k, const char *x, int64_t len)
 {
     char fin[96];
 
@@ -184,7 +184,7 @@ static void moments(const struct call *c, struct nest *k, const char *x, int64_t
     nest_stat(k, C_SUM, nest_expr(k, "(%s - s0) * (%s - s0)", x, x), fin);
 }
 
-static void lower_norm(const struct call *c, struct nest *k)
+static void lower_norm(const struct op_call *c, struct nest *k)
 {
     const char *const *names = output_names[c->in[0].rank - 1];
     char x[128], p[128] = "";
@@ -203,7 +203,7 @@ static void lower_norm(const struct call *c, struct nest *k)
     axes_store(c, k, true);
 }
 
-static void lower_scaled(const struct call *c, struct nest *k)
+static void lower_scaled(const struct op_call *c, struct nest *k)
 {
     char x[128], fin[96];
     struct axes a;
@@ -221,7 +221,7 @@ static void lower_scaled(const struct call *c, struct nest *k)
 }
 
 /* The channel axis is split: x is read as (N, G, C/G, ..), which is the same memory. */
-static void lower_group(const struct call *c, struct nest *k)
+static void lower_group(const struct op_call *c, struct nest *k)
 {
     const char *const *names = output_names[c->in[0].rank - 1];
     int g = c->i[GROUPS], per = c->in[0].d[1] / g;
@@ -243,7 +243,7 @@ static void lower_group(const struct call *c, struct nest *k)
     nest_store(k, store);
 }
 
-static bool key_norm(const struct call *c, const char *key, struct buf *out)
+static bool key_norm(const struct op_call *c, const char *key, struct buf *out)
 {
     if (!strcmp(key, "ns")) {
         buf_addc(out, '(');

@@ -9,12 +9,12 @@
 
 enum { CEIL_MODE = 13, INCLUDE_PAD = 14 };
 
-static bool is_max(const struct call *c)
+static bool is_max(const struct op_call *c)
 {
     return c->op->name[0] == 'm';
 }
 
-static bool draw_pool(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_pool(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     (void)l;
     window_draw(r, c, 5, true, is_max(c));
@@ -24,7 +24,7 @@ static bool draw_pool(struct rng *r, const struct limits *l, struct call *c)
 }
 
 /* In ceil_mode the last window must still begin inside the input or the padding in front of it. */
-static int out_size(const struct call *c, int i)
+static int out_size(const struct op_call *c, int i)
 {
     int s = c->i[W_S + i], p = c->i[W_P + i], n = c->in[0].d[2 + i], span = n + 2 * p - c->i[W_D + i] * (c->i[W_K +
         i] - 1) - 1, o;
@@ -35,7 +35,7 @@ static int out_size(const struct call *c, int i)
     return c->i[CEIL_MODE] && (o - 1) * s >= n + p ? o - 1 : o;
 }
 
-static bool shape_pool(struct call *c)
+static bool shape_pool(struct op_call *c)
 {
     c->out = c->in[0];
     for (int i = 0; i < c->i[W_ND]; i++)
@@ -61,7 +61,7 @@ struct cell {
     double area;                 /* what an average divides by */
 };
 
-static void cell_open(const struct call *c, const int at[3], struct cell *w)
+static void cell_open(const struct op_call *c, const int at[3], struct cell *w)
 {
     int first = window_first(c->i[W_ND]);
 
@@ -77,7 +77,7 @@ static void cell_open(const struct call *c, const int at[3], struct cell *w)
     }
 }
 
-static double pool_cell(const struct call *c, const struct cell *w, const double *x, const int n[3])
+static double pool_cell(const struct op_call *c, const struct cell *w, const double *x, const int n[3])
 {
     double v = is_max(c) ? -INFINITY : 0;
 
@@ -90,7 +90,7 @@ static double pool_cell(const struct call *c, const struct cell *w, const double
     return is_max(c) ? v : v / w->area;
 }
 
-static void ref_pool(const struct call *c, const double *const in[], double *out)
+static void ref_pool(const struct op_call *c, const double *const in[], double *out)
 {
     int first = window_first(c->i[W_ND]), n[3] = {1, 1, 1}, o[3] = {1, 1, 1};
     int64_t planes = (int64_t)c->in[0].d[0] * c->in[0].d[1];
@@ -106,7 +106,7 @@ static void ref_pool(const struct call *c, const double *const in[], double *out
         }
 }
 
-static void divisor(const struct call *c, char text[600])
+static void divisor(const struct op_call *c, char text[600])
 {
     strcpy(text, "acc / float(");
     for (int i = 0; i < c->i[W_ND]; i++) {
@@ -125,7 +125,7 @@ static void divisor(const struct call *c, char text[600])
     strcat(text, ")");
 }
 
-static void lower_pool(const struct call *c, struct nest *k)
+static void lower_pool(const struct op_call *c, struct nest *k)
 {
     int nd = c->i[W_ND], first = window_first(nd);
     char guard[512] = "", index[256] = "", div[600];
@@ -149,7 +149,7 @@ static void lower_pool(const struct call *c, struct nest *k)
     nest_stat(k, is_max(c) ? C_MAX : C_SUM, x, is_max(c) ? NULL : div);
 }
 
-static bool key_pool(const struct call *c, const char *key, struct buf *out)
+static bool key_pool(const struct op_call *c, const char *key, struct buf *out)
 {
     return window_key(c, key, out);
 }

@@ -29,7 +29,7 @@ static const struct simple simples[] = {
     {"argmin", C_ARGMIN, "%s", NULL},
 };
 
-static const struct simple *simple_of(const struct call *c)
+static const struct simple *simple_of(const struct op_call *c)
 {
     for (size_t i = 0; i < sizeof simples / sizeof *simples; i++)
         if (!strcmp(simples[i].name, c->op->name))
@@ -37,7 +37,7 @@ static const struct simple *simple_of(const struct call *c)
     return NULL;
 }
 
-static double row_value(const struct call *c, const struct axes *a, const double *x, int64_t r)
+static double row_value(const struct op_call *c, const struct axes *a, const double *x, int64_t r)
 {
     const char *s = c->op->name;
     double v = combine_identity(simple_of(c)->c);
@@ -62,7 +62,7 @@ static double row_value(const struct call *c, const struct axes *a, const double
         "norm2") ? sqrt(v) : v;
 }
 
-static void ref_simple(const struct call *c, const double *const in[], double *out)
+static void ref_simple(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
 
@@ -71,7 +71,7 @@ static void ref_simple(const struct call *c, const double *const in[], double *o
         out[r] = row_value(c, &a, in[0], r);
 }
 
-static void lower_simple(const struct call *c, struct nest *k)
+static void lower_simple(const struct op_call *c, struct nest *k)
 {
     const struct simple *s = simple_of(c);
     struct axes a;
@@ -85,7 +85,7 @@ static void lower_simple(const struct call *c, struct nest *k)
     axes_store(c, k, false);
 }
 
-static bool shape_index(struct call *c)
+static bool shape_index(struct op_call *c)
 {
     axes_shape(c);
     c->out.dtype = DT_I64;
@@ -94,7 +94,7 @@ static bool shape_index(struct call *c)
 
 /* ---- variance and its like: a mean first ---- */
 
-static bool draw_var(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_var(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     struct axes a;
 
@@ -104,7 +104,7 @@ static bool draw_var(struct rng *r, const struct limits *l, struct call *c)
     return a.len > 1;
 }
 
-static void ref_var(const struct call *c, const double *const in[], double *out)
+static void ref_var(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
 
@@ -120,7 +120,7 @@ static void ref_var(const struct call *c, const double *const in[], double *out)
     }
 }
 
-static void lower_var(const struct call *c, struct nest *k)
+static void lower_var(const struct op_call *c, struct nest *k)
 {
     struct axes a;
     char x[128], fin[80];
@@ -136,7 +136,7 @@ static void lower_var(const struct call *c, struct nest *k)
     axes_store(c, k, false);
 }
 
-static void ref_logsumexp(const struct call *c, const double *const in[], double *out)
+static void ref_logsumexp(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
 
@@ -151,7 +151,7 @@ static void ref_logsumexp(const struct call *c, const double *const in[], double
     }
 }
 
-static void lower_logsumexp(const struct call *c, struct nest *k)
+static void lower_logsumexp(const struct op_call *c, struct nest *k)
 {
     char x[128];
 

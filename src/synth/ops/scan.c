@@ -7,7 +7,7 @@
 
 enum { EXCLUSIVE = 2, REVERSE = 3 };
 
-static double join(const struct call *c, double a, double x)
+static double join(const struct op_call *c, double a, double x)
 {
     if (!strncmp(c->op->name, "cumprod", 7))
         return a * x;
@@ -18,7 +18,7 @@ static double join(const struct call *c, double a, double x)
     return !strcmp(c->op->name, "cummin") ? fmin(a, x) : a + x;
 }
 
-static enum combine combine_of(const struct call *c)
+static enum combine combine_of(const struct op_call *c)
 {
     return !strncmp(c->op->name, "cumprod", 7)      ? C_PROD
            : !strcmp(c->op->name, "logcumsumexp") ? C_LOGADDEXP
@@ -27,7 +27,7 @@ static enum combine combine_of(const struct call *c)
                                                   : C_SUM;
 }
 
-static void ref_scan(const struct call *c, const double *const in[], double *out)
+static void ref_scan(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
 
@@ -46,7 +46,7 @@ static void ref_scan(const struct call *c, const double *const in[], double *out
     }
 }
 
-static void lower_scan(const struct call *c, struct nest *k)
+static void lower_scan(const struct op_call *c, struct nest *k)
 {
     char x[128], y[130];
 
@@ -58,24 +58,24 @@ static void lower_scan(const struct call *c, struct nest *k)
     axes_store(c, k, true);
 }
 
-static bool draw_plain(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_plain(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     return axes_draw_one(r, l, c);
 }
 
-static bool draw_reverse(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_reverse(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->i[REVERSE] = 1;
     return axes_draw_one(r, l, c);
 }
 
-static bool draw_exclusive(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_exclusive(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->i[EXCLUSIVE] = 1;
     return axes_draw_one(r, l, c);
 }
 
-static bool draw_masked(struct rng *r, const struct limits *l, struct call *c)
+static bool draw_masked(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     c->in[1] = c->in[0];
     c->n_in = 2;
@@ -83,7 +83,7 @@ static bool draw_masked(struct rng *r, const struct limits *l, struct call *c)
 }
 
 /* "$ex(x)" is spelled by hand: zeros, then all but the last. */
-static bool key_scan(const struct call *c, const char *key, struct buf *out)
+static bool key_scan(const struct op_call *c, const char *key, struct buf *out)
 {
     int d = __builtin_ctz((unsigned)c->i[0]);
 

@@ -3,7 +3,7 @@
 
 #include "synth/ops/axes.h"
 
-static void ref_softmax(const struct call *c, const double *const in[], double *out)
+static void ref_softmax(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
 
@@ -19,7 +19,7 @@ static void ref_softmax(const struct call *c, const double *const in[], double *
     }
 }
 
-static void ref_log_softmax(const struct call *c, const double *const in[], double *out)
+static void ref_log_softmax(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);
 
@@ -28,7 +28,7 @@ static void ref_log_softmax(const struct call *c, const double *const in[], doub
         out[i] = log(out[i]);
 }
 
-static void ref_softmin(const struct call *c, const double *const in[], double *out)
+static void ref_softmin(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
 
@@ -44,7 +44,7 @@ static void ref_softmin(const struct call *c, const double *const in[], double *
     }
 }
 
-static void lower_log_softmax(const struct call *c, struct nest *k)
+static void lower_log_softmax(const struct op_call *c, struct nest *k)
 {
     char x[128];
 
@@ -55,7 +55,7 @@ static void lower_log_softmax(const struct call *c, struct nest *k)
     axes_store(c, k, true);
 }
 
-static void lower_softmin(const struct call *c, struct nest *k)
+static void lower_softmin(const struct op_call *c, struct nest *k)
 {
     char x[128];
 
@@ -66,7 +66,7 @@ static void lower_softmin(const struct call *c, struct nest *k)
     axes_store(c, k, true);
 }
 
-static void lower_softmax(const struct call *c, struct nest *k)
+static void lower_softmax(const struct op_call *c, struct nest *k)
 {
     char x[128];
     struct ax *v;

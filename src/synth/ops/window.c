@@ -7,7 +7,7 @@ const struct opdef window_ops[] = {{0}};
 
 const char *const window_out[3] = {"od", "oh", "ow"}, *const window_tap[3] = {"kd", "kh", "kw"};
 
-bool window_key(const struct call *c, const char *key, struct buf *out)
+bool window_key(const struct op_call *c, const char *key, struct buf *out)
 {
     int at = !strcmp(key, "k") ? W_K : !strcmp(key, "s") ? W_S : !strcmp(key, "p") ? W_P : !strcmp(key, "d") ? W_D : -1;
 
@@ -22,7 +22,7 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-void window_draw(struct rng *r, struct call *c, int max_kernel, bool half, bool dilate)
+void window_draw(struct rng *r, struct op_call *c, int max_kernel, bool half, bool dilate)
 {
     static const int kernels[] = {1, 2, 3, 3, 3, 4, 5, 7};
     int nd = c->in[0].rank - 2;
@@ -48,7 +48,7 @@ void window_draw(struct rng *r, struct call *c, int max_kernel, bool half, bool 
     }
 }
 
-int window_out_size(const struct call *c, int i)
+int window_out_size(const struct op_call *c, int i)
 {
     return (c->in[0].d[2 + i] + 2 * c->i[W_P + i] - c->i[W_D + i] * (c->i[W_K + i] - 1) - 1) / c->i[W_S + i] + 1;
 }

@@ -15,9 +15,9 @@ static inline int window_first(int nd)
     return 3 - nd;
 }
 /* $k $s $p $d: a number, or a tuple where dimensions differ. */
-bool window_key(const struct call *c, const char *key, struct buf *out);
+bool window_key(const struct op_call *c, const char *key, struct buf *out);
 /* Kernel, stride, padding and dilation that fit the input; half: padding is at most half of the kernel. */
-void window_draw(struct rng *r, struct call *c, int max_kernel, bool half, bool dilate);
-int window_out_size(const struct call *c, int i); /* of the i-th spatial dimension, without ceil_mode; may be < 1 */
+void window_draw(struct rng *r, struct op_call *c, int max_kernel, bool half, bool dilate);
+int window_out_size(const struct op_call *c, int i); /* of the i-th spatial dimension, without ceil_mode; may be < 1 */
 
 #endif

@@ -3,13 +3,13 @@
 
 #define ATTEND (1u << NEST_ATTEND)
 
-static bool short_rows(const struct nest *k)
+static bool attend_short_rows(const struct nest *k)
 {
     return nest_extent(k, 2) <= 2048;
 }
 
 /* Of a single key no loop is left, and with it the scope that parts the two passes' names. */
-static bool several_keys(const struct nest *k)
+static bool attend_several_keys(const struct nest *k)
 {
     return nest_extent(k, 2) > 1;
 }
@@ -26,7 +26,7 @@ const struct sched sched_attend_rows[] = {
                "$store }\n",
      .launch = "$k<<<($total + $B1) / $B, $B>>>($args);",
      .about = "one thread for each output element walks the keys once, rescaling when the maximum grows"},
-    {.name = "two_pass", .classes = ATTEND, .flat = {NULL}, .tune = {{{64, 128}}}, .fits = several_keys,
+    {.name = "two_pass", .classes = ATTEND, .flat = {NULL}, .tune = {{{64, 128}}}, .fits = attend_several_keys,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int i = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (i >= $total) return;\n$decodeout"
                "@identity float top = -INFINITY;\n$loops2 $score top = fmaxf(top, p);\n$endloops2 "
@@ -34,7 +34,8 @@ const struct sched sched_attend_rows[] = {
                "sum += w;\n@combine acc += w * $value;\n$endloops2 float s0 = acc / sum;\n$store }\n",
      .launch = "$k<<<($total + $B1) / $B, $B>>>($args);",
      .about = "one thread for each output element: first the maximum of the scores, then the weighted sum"},
-    {.name = "row", .classes = ATTEND, .flat = {"b", "qi", "j", NULL, "col"}, .tune = {{{64, 128}}}, .fits = short_rows,
+    {.name = "row", .classes = ATTEND, .flat = {"b", "qi", "j", NULL, "col"}, .tune = {{{64, 128}}},
+     .fits = attend_short_rows,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "__shared__ float p_row[$N2];\n__shared__ float sm[$B];\nint tid = threadIdx.x;\n"
                "$batch(blockIdx.y) int qi = blockIdx.x;\n$decode1 @identity float top = -INFINITY;\n"

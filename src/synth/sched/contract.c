@@ -5,23 +5,23 @@
 #define FLAT {"b", "m", "n", "k"}
 
 /* Sums that are worth splitting, products that are worth tiling. */
-static bool long_sum(const struct nest *k)
+static bool contract_long_sum(const struct nest *k)
 {
     return nest_extent(k, 3) >= 16;
 }
 
-static bool both_sides(const struct nest *k)
+static bool contract_both_sides(const struct nest *k)
 {
     return nest_extent(k, 1) >= 4 && nest_extent(k, 2) >= 4;
 }
 
-static bool wide(const struct nest *k)
+static bool contract_wide(const struct nest *k)
 {
     return nest_extent(k, 2) >= 4;
 }
 
 /* The factor is a plain load whose fast dimension is the only one of its group. */
-static bool along(const struct nest *k, const struct ax *x, int group)
+static bool contract_along(const struct nest *k, const struct ax *x, int group)
 {
     int d[NEST_DIMS];
 
@@ -34,15 +34,15 @@ static bool along(const struct nest *k, const struct ax *x, int group)
 }
 
 /* Both factors lie along the sum: a linear layer. */
-static bool dots(const struct nest *k)
+static bool contract_dots(const struct nest *k)
 {
-    return nest_extent(k, 3) >= 4 && along(k, k->a, 3) && along(k, k->b, 3);
+    return nest_extent(k, 3) >= 4 && contract_along(k, k->a, 3) && contract_along(k, k->b, 3);
 }
 
 /* The right factor lies along the columns: a plain matrix product. */
-static bool columns(const struct nest *k)
+static bool contract_columns(const struct nest *k)
 {
-    return nest_extent(k, 2) >= 4 && along(k, k->b, 2) && k->a->kind == AX_LOAD && !k->a->let;
+    return nest_extent(k, 2) >= 4 && contract_along(k, k->b, 2) && k->a->kind == AX_LOAD && !k->a->let;
 }
 
 const struct sched sched_contract_rows[] = {
@@ -58,7 +58,7 @@ const struct sched sched_contract_rows[] = {
                "{\n"
                "$decodeout @identity float a0 = 0.0f;\n$loops3 $product $endloops3 float s0 = a0;\n$store }\n}\n",
      .launch = "$k<<<$C, $B>>>($args);", .about = "a fixed grid whose threads stride over the output elements"},
-    {.name = "unroll", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 256}}}, .fits = long_sum,
+    {.name = "unroll", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 256}}}, .fits = contract_long_sum,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int o = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (o >= $n1 * $n2) return;\n"
                "$batch(blockIdx.y) int m = o / $n2;\nint n = o % $n2;\n"
@@ -70,7 +70,7 @@ const struct sched sched_contract_rows[] = {
                "$decode1 $decode2 float s0 = (a0 + a1) + (a2 + a3);\n$store }\n",
      .launch = "dim3 grid(($h1 * $h2 + $B1) / $B, $h0);\n$k<<<grid, $B>>>($args);",
      .about = "one thread for each output element, four sums at once so that additions overlap"},
-    {.name = "coarse", .classes = CONTRACT, .flat = FLAT, .tune = {{{64, 128}}, {{4, 2}}}, .fits = wide,
+    {.name = "coarse", .classes = CONTRACT, .flat = FLAT, .tune = {{{64, 128}}, {{4, 2}}}, .fits = contract_wide,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int o = blockIdx.x * blockDim.x + threadIdx.x;\nint width = ($n2 + $C - 1) / $C;\n"
                "@guard if (o >= $n1 * width) return;\n$batch(blockIdx.y) int m = o / width;\nint n0 = o % width * $C;\n"
@@ -82,7 +82,7 @@ const struct sched sched_contract_rows[] = {
                "$store }\n}\n}\n",
      .launch = "dim3 grid(($h1 * (($h2 + $C - 1) / $C) + $B1) / $B, $h0);\n$k<<<grid, $B>>>($args);",
      .about = "each thread keeps several neighbouring outputs in registers and loads the left factor once for them"},
-    {.name = "tile", .classes = CONTRACT, .flat = FLAT, .tune = {{{16, 8, 32}}}, .fits = both_sides,
+    {.name = "tile", .classes = CONTRACT, .flat = FLAT, .tune = {{{16, 8, 32}}}, .fits = contract_both_sides,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "__shared__ float sa[$B][$B];\n__shared__ float sb[$B][$B];\n"
                "int tx = threadIdx.x;\nint ty = threadIdx.y;\n$batch(blockIdx.z) "
@@ -94,7 +94,7 @@ const struct sched sched_contract_rows[] = {
                "@guard if (m < $n1 && n < $n2) { $decode1 $decode2 float s0 = a0; $store }\n}\n",
      .launch = "dim3 block($B, $B);\ndim3 grid(($h2 + $B1) / $B, ($h1 + $B1) / $B, $h0);\n$k<<<grid, block>>>($args);",
      .about = "square tiles of both factors in shared memory, one output element a thread"},
-    {.name = "double", .classes = CONTRACT, .flat = FLAT, .tune = {{{16, 8}}}, .fits = both_sides,
+    {.name = "double", .classes = CONTRACT, .flat = FLAT, .tune = {{{16, 8}}}, .fits = contract_both_sides,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "__shared__ float sa[2][$B][$B];\n__shared__ float sb[2][$B][$B];\n"
                "int tx = threadIdx.x;\nint ty = threadIdx.y;\n$batch(blockIdx.z) "
@@ -110,7 +110,7 @@ const struct sched sched_contract_rows[] = {
                "@guard if (m < $n1 && n < $n2) { $decode1 $decode2 float s0 = a0; $store }\n}\n",
      .launch = "dim3 block($B, $B);\ndim3 grid(($h2 + $B1) / $B, ($h1 + $B1) / $B, $h0);\n$k<<<grid, block>>>($args);",
      .about = "two sets of shared tiles: the next is loaded while this one is used, one barrier a step"},
-    {.name = "register", .classes = CONTRACT, .flat = FLAT, .tune = {{{8, 16}}, {{4, 2}}}, .fits = both_sides,
+    {.name = "register", .classes = CONTRACT, .flat = FLAT, .tune = {{{8, 16}}, {{4, 2}}}, .fits = contract_both_sides,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "__shared__ float sa[$B * $C][$B];\n__shared__ float sb[$B][$B * $C];\n"
                "int tx = threadIdx.x;\nint ty = threadIdx.y;\n$batch(blockIdx.z) "
@@ -130,7 +130,7 @@ const struct sched sched_contract_rows[] = {
          "$h0);\n"
                "$k<<<grid, block>>>($args);",
      .about = "shared tiles, and a small square of outputs in each thread's registers"},
-    {.name = "vector", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 256}}}, .fits = dots,
+    {.name = "vector", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 256}}}, .fits = contract_dots,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int o = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (o >= $n1 * $n2) return;\n"
                "$batch(blockIdx.y) int m = o / $n2;\nint n = o % $n2;\n@identity float a0 = 0.0f;\n"
@@ -142,7 +142,7 @@ const struct sched sched_contract_rows[] = {
                "$decode1 $decode2 float s0 = a0;\n$store }\n",
      .launch = "dim3 grid(($h1 * $h2 + $B1) / $B, $h0);\n$k<<<grid, $B>>>($args);",
      .about = "one thread for each output element loads four elements of both factors at once, as float4"},
-    {.name = "columns", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}}, .fits = columns,
+    {.name = "columns", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}}, .fits = contract_columns,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int o = blockIdx.x * blockDim.x + threadIdx.x;\nint width = ($n2 + 3) / 4;\n"
                "@guard if (o >= $n1 * width) return;\n$batch(blockIdx.y) int m = o / width;\nint n0 = o % width * 4;\n"
@@ -166,7 +166,7 @@ const struct sched sched_contract_rows[] = {
                "@one if (lane == 0) { float s0 = a0; $store }\n}\n",
      .launch = "dim3 grid(($h1 * $h2 * 32 + $B1) / $B, $h0);\n$k<<<grid, $B>>>($args);",
      .about = "a warp for each output element splits the sum, joined by shuffles"},
-    {.name = "shuffle", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}}, .fits = wide,
+    {.name = "shuffle", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}}, .fits = contract_wide,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;\nint lane = threadIdx.x % 32;\n"
                "int width = ($n2 + 31) / 32;\n@guard if (warp >= $n1 * width) return;\n$batch(blockIdx.y) "
@@ -178,7 +178,7 @@ const struct sched sched_contract_rows[] = {
                "@guard if (n < $n2) { $decode1 $decode2 float s0 = a0; $store }\n}\n",
      .launch = "dim3 grid(($h1 * (($h2 + 31) / 32) * 32 + $B1) / $B, $h0);\n$k<<<grid, $B>>>($args);",
      .about = "a warp owns 32 neighbouring columns of a row; its lanes load the left factor once and pass it round"},
-    {.name = "block", .classes = CONTRACT, .flat = FLAT, .tune = {{{64, 128}}}, .fits = long_sum,
+    {.name = "block", .classes = CONTRACT, .flat = FLAT, .tune = {{{64, 128}}}, .fits = contract_long_sum,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "__shared__ float sm[$B];\nint tid = threadIdx.x;\n$batch(blockIdx.z) int m = blockIdx.y;\n"
                "int n = blockIdx.x;\n$decode1 $decode2 @identity float a0 = 0.0f;\n"
@@ -189,7 +189,7 @@ const struct sched sched_contract_rows[] = {
                "}\n@one if (tid == 0) { float s0 = sm[0]; $store }\n}\n",
      .launch = "dim3 grid($h2, $h1, $h0);\n$k<<<grid, $B>>>($args);",
      .about = "a block for each output element splits the sum, joined by a tree in shared memory"},
-    {.name = "split", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}, {{4, 2, 8}}}, .fits = long_sum,
+    {.name = "split", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}, {{4, 2, 8}}}, .fits = contract_long_sum,
      .kernel = "__global__ void $k_part($parampart) {\n$sizes"
                "int o = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (o >= $n1 * $n2) return;\n"
                "int b = blockIdx.z;\nint m = o / $n2;\nint n = o % $n2;\nint chunk = ($n3 + $C - 1) / $C;\n"
@@ -206,7 +206,7 @@ const struct sched sched_contract_rows[] = {
                "dim3 grid(($h1 * $h2 + $B1) / $B, $C, $h0);\n$k_part<<<grid, $B>>>($argpart);\n"
                "dim3 join(($h1 * $h2 + $B1) / $B, $h0);\n$k<<<join, $B>>>($argjoin);",
      .about = "the sum is cut into parts that run side by side; a second kernel adds them up"},
-    {.name = "atomic", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}, {{4, 2, 8}}}, .fits = long_sum,
+    {.name = "atomic", .classes = CONTRACT, .flat = FLAT, .tune = {{{128, 64}}, {{4, 2, 8}}}, .fits = contract_long_sum,
      .flags = SCHED_ATOMIC,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int o = blockIdx.x * blockDim.x + threadIdx.x;\n@guard if (o >= $n1 * $n2) return;\n"

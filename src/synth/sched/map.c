@@ -4,7 +4,7 @@
 #define MAP (1u << NEST_MAP)
 
 /* One dimension, walked by every load and by the store. */
-static bool four_at_once(const struct nest *k)
+static bool map_four_at_once(const struct nest *k)
 {
     return k->n_dims == 1 && k->out_t.dtype == DT_F32 && nest_is_pure_map(k) &&
            !ax_uses_outside(k->out, k->dim[0].name) && sched_is_wide(k, k->out);
@@ -26,7 +26,7 @@ const struct sched sched_map_rows[] = {
                "int i = first + u * $B;\n@guard if (i < $n0) {\n$decode0 $store }\n}\n}\n",
      .launch = "$k<<<($h0 + $B * $C - 1) / ($B * $C), $B>>>($args);",
      .about = "each thread handles several elements, a block apart, so that loads stay coalesced"},
-    {.name = "vector", .classes = MAP, .flat = {"i"}, .tune = {{{256, 128}}}, .fits = four_at_once,
+    {.name = "vector", .classes = MAP, .flat = {"i"}, .tune = {{{256, 128}}}, .fits = map_four_at_once,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n"
                "@guard if (first + 3 < $n0 && $aligned(out)) {\nint i = first;\n$map4 } else {\n"

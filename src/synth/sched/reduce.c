@@ -6,7 +6,7 @@
 #define ALL (1u << NEST_REDUCE | 1u << NEST_ROW | 1u << NEST_WINDOW)
 #define FLAT {"row", "j"}
 
-static bool plain_float(const struct nest *k)
+static bool reduce_plain_float(const struct nest *k)
 {
     const struct stat *s = &k->stat[0];
 
@@ -15,7 +15,7 @@ static bool plain_float(const struct nest *k)
 }
 
 /* Rows that lie together in memory, of which four elements are one load. */
-static bool four_at_once(const struct nest *k)
+static bool reduce_four_at_once(const struct nest *k)
 {
     int d[NEST_DIMS];
 
@@ -29,7 +29,7 @@ static bool four_at_once(const struct nest *k)
 }
 
 /* Softmax and its like: a maximum, then a sum of exp(x - maximum). */
-static bool online(const struct nest *k)
+static bool reduce_online(const struct nest *k)
 {
     const struct ax *x;
 
@@ -111,7 +111,7 @@ const struct sched sched_reduce_rows[] = {
      .about = "neighbouring threads take neighbouring rows, so that loads across rows are coalesced; $C share each "
          "row"},
     {.name = "online", .classes = ROWS, .flat = FLAT, .lane = "lane", .stride = "32", .tune = {{{128, 256}}}, .fits
-        = online,
+        = reduce_online,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;\nint lane = threadIdx.x % 32;\n"
                "@guard if (row >= $n0) return;\n$decode0 @identity float a0 = -INFINITY;\n@identity float a1 = 0.0f;\n"
@@ -123,7 +123,7 @@ const struct sched sched_reduce_rows[] = {
                "float s0 = a0;\nfloat s1 = a1;\n$write }\n",
      .launch = "$k<<<($h0 * 32 + $B1) / $B, $B>>>($args);",
      .about = "a warp for each row finds maximum and sum in one pass, rescaling the sum when the maximum grows"},
-    {.name = "vector", .classes = ROWS, .flat = FLAT, .lane = "lane", .stride = "32", .fits = four_at_once,
+    {.name = "vector", .classes = ROWS, .flat = FLAT, .lane = "lane", .stride = "32", .fits = reduce_four_at_once,
      .tune = {{{128, 256}}},
      .kernel = "__global__ void $k($params) {\n$sizes"
                "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;\nint lane = threadIdx.x % 32;\n"
@@ -134,7 +134,7 @@ const struct sched sched_reduce_rows[] = {
                "@warp for (int s = 16; s > 0; s >>= 1) { $shflx(s) } $end %} $write }\n",
      .launch = "$k<<<($h0 * 32 + $B1) / $B, $B>>>($args);",
      .about = "one warp for each row loads four elements at once, as float4, and joins by shuffles"},
-    {.name = "two_stage", .classes = REDUCE, .flat = FLAT, .lane = "0", .stride = "1", .fits = plain_float,
+    {.name = "two_stage", .classes = REDUCE, .flat = FLAT, .lane = "0", .stride = "1", .fits = reduce_plain_float,
      .tune = {{{128, 64}}, {{4, 8}}},
      .kernel = "__global__ void $k_part($parampart) {\n$sizes"
                "$smem($B) int row = blockIdx.x;\nint tid = threadIdx.x;\nint chunk = ($n1 + $C - 1) / $C;\n"
@@ -150,7 +150,7 @@ const struct sched sched_reduce_rows[] = {
                "dim3 grid($h0, $C);\n$k_part<<<grid, $B>>>($argpart);\n"
                "$k<<<($h0 + $B1) / $B, $B>>>($argjoin);",
      .about = "each row is cut into parts for several blocks; a second kernel joins the partial results"},
-    {.name = "atomic", .classes = REDUCE, .flat = FLAT, .lane = "0", .stride = "1", .fits = plain_float,
+    {.name = "atomic", .classes = REDUCE, .flat = FLAT, .lane = "0", .stride = "1", .fits = reduce_plain_float,
      .tune = {{{128, 64}}, {{4, 8}}}, .flags = SCHED_ATOMIC,
      .kernel = "__global__ void $k($params) {\n$sizes"
                "$smem($B) int row = blockIdx.x;\nint tid = threadIdx.x;\nint chunk = ($n1 + $C - 1) / $C;\n"

@@ -13,7 +13,7 @@ static const struct sched *const tables[] = {sched_map_rows, sched_reduce_rows, 
 static const struct sched *rows[ROWS_MAX];
 static int n_rows;
 
-__attribute__((constructor)) static void collect(void)
+__attribute__((constructor)) static void sched_collect(void)
 {
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct sched *s = tables[i]; s->name && n_rows < ROWS_MAX; s++)
@@ -34,7 +34,7 @@ const struct sched *sched_find(enum nest_class c, const char *name)
     return NULL;
 }
 
-static bool output_is_sum(const struct nest *k)
+static bool sched_output_is_sum(const struct nest *k)
 {
     return k->n_stats == 1 && k->stat[0].c == C_SUM && !k->stat[0].fin && ax_is_id(k->out, "s0") && k->out_t.dtype ==
         DT_F32;
@@ -45,7 +45,7 @@ int sched_for(const struct nest *k, const struct sched **ret, int max)
     int n = 0;
 
     for (int i = 0; i < n_rows && n < max; i++)
-        if (rows[i]->classes >> k->class & 1 && (!(rows[i]->flags & SCHED_ATOMIC) || output_is_sum(k)) &&
+        if (rows[i]->classes >> k->class & 1 && (!(rows[i]->flags & SCHED_ATOMIC) || sched_output_is_sum(k)) &&
             (!rows[i]->fits || rows[i]->fits(k)))
             ret[n++] = rows[i];
     return n;

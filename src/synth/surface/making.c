@@ -57,7 +57,7 @@ void making_set(struct making *m, const char *key, const char *value)
 }
 
 /* The longest prefix of n characters that is a key: all of them, or up to an underscore. *ret: its length. */
-static const char *lookup(const struct making *m, const char *p, size_t n, size_t *ret)
+static const char *making_lookup(const struct making *m, const char *p, size_t n, size_t *ret)
 {
     for (size_t len = n; len; len--)
         for (int i = 0; i < m->n_env && (len == n || p[len] == '_'); i++)
@@ -81,7 +81,7 @@ const char *making_expand(struct making *m, const char *text)
         size_t n = 0, used;
         while (*p == '$' && (isalnum((unsigned char)q[n]) || q[n] == '_'))
             n++;
-        value = n ? lookup(m, q, n, &used) : NULL;
+        value = n ? making_lookup(m, q, n, &used) : NULL;
         if (value) {
             buf_adds(&b, value);
             p = q + used + braces;
@@ -94,7 +94,7 @@ const char *making_expand(struct making *m, const char *text)
     return s;
 }
 
-static int find_constant(const struct making *m, const char *name)
+static int making_find_constant(const struct making *m, const char *name)
 {
     for (int i = 0; i < m->n_constants; i++)
         if (!strcmp(m->constant[i].name, name))
@@ -109,7 +109,7 @@ const char *making_constant(struct making *m, const char *name, const char *valu
 
     if (!m->style.constants || m->n_constants == MAKING_CONSTANTS)
         return value;
-    for (int i = 2; (at = find_constant(m, s)) >= 0 && strcmp(m->constant[at].value, value); i++)
+    for (int i = 2; (at = making_find_constant(m, s)) >= 0 && strcmp(m->constant[at].value, value); i++)
         s = making_format(m, "%s%d", name, i);
     if (at < 0) {
         m->constant[m->n_constants].name = s;
@@ -118,7 +118,7 @@ const char *making_constant(struct making *m, const char *name, const char *valu
     return s;
 }
 
-static bool has_arg(const struct making *m, const char *name)
+static bool making_has_arg(const struct making *m, const char *name)
 {
     for (int i = 0; i < m->n_args; i++)
         if (!strcmp(m->arg[i].name, name))
@@ -130,20 +130,21 @@ const char *making_arg(struct making *m, const char *name, const char *type, con
                        const char *doc)
 {
     const char *s = name;
-    int at = find_constant(m, name);
+    int at = making_find_constant(m, name);
 
     if (m->n_args == MAKING_ARGS)
         return value;
-    if (making_chance(m, 0.7) && (at < 0 || !strcmp(m->constant[at].value, value)) && find_constant(m, value) < 0 &&
+    if (making_chance(m, 0.7) && (at < 0 || !strcmp(m->constant[at].value, value)) &&
+        making_find_constant(m, value) < 0 &&
         strcmp(name, "bias"))
         value = making_constant(m, name, value);
-    for (int i = 2; has_arg(m, s); i++)
+    for (int i = 2; making_has_arg(m, s); i++)
         s = making_format(m, "%s%d", name, i);
     m->arg[m->n_args++] = (struct making_arg){s, type, value, def, doc};
     return s;
 }
 
-static const char *function_text(struct making *m, const char *name, const char *text)
+static const char *making_function_text(struct making *m, const char *name, const char *text)
 {
     making_set(m, "k", name);
     making_set(m, "f", making_format(m, "%s_forward", name));
@@ -152,7 +153,7 @@ static const char *function_text(struct making *m, const char *name, const char 
 
 const char *making_function(struct making *m, const char *name, const char *text)
 {
-    const char *s = name, *whole = function_text(m, s, text);
+    const char *s = name, *whole = making_function_text(m, s, text);
 
     for (int i = 0, number = 2; i < m->n_functions; i++) {
         if (strcmp(m->function[i].name, s))
@@ -160,7 +161,7 @@ const char *making_function(struct making *m, const char *name, const char *text
         if (!strcmp(m->function[i].text, whole))
             return s;
         s = making_format(m, "%s%d", name, number++);
-        whole = function_text(m, s, text);
+        whole = making_function_text(m, s, text);
         i = -1;
     }
     if (m->n_functions < MAKING_FUNCTIONS) {

@@ -17,7 +17,7 @@ static const int alone[N_FORMS] = {[FORM_MAP] = 17,  [FORM_REDUCE] = 10, [FORM_R
 static const int behind[N_FORMS] = {[FORM_MAP] = 52, [FORM_REDUCE] = 9, [FORM_ROW] = 5,    [FORM_NORM] = 10,
                                     [FORM_POOL] = 8, [FORM_PARAM] = 13, [FORM_SPATIAL] = 5};
 
-static enum form draw_form(struct making *m, const int weights[N_FORMS])
+static enum form surface_draw_form(struct making *m, const int weights[N_FORMS])
 {
     int total = 0, at, f = 0;
 
@@ -29,7 +29,7 @@ static enum form draw_form(struct making *m, const int weights[N_FORMS])
     return (enum form)f;
 }
 
-static const struct kind *draw_kind(struct making *m, enum form form, unsigned flags)
+static const struct kind *surface_draw_kind(struct making *m, enum form form, unsigned flags)
 {
     const struct kind *fit[128];
     int n = 0;
@@ -41,7 +41,7 @@ static const struct kind *draw_kind(struct making *m, enum form form, unsigned f
     return fit[making_draw(m, 0, n - 1)];
 }
 
-static const struct kind *find_kind(const char *name)
+static const struct kind *surface_find_kind(const char *name)
 {
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct kind *k = tables[t]; k->name; k++)
@@ -59,7 +59,7 @@ const char *surface_kind(int i)
     return NULL;
 }
 
-static void draw_style(struct making *m)
+static void surface_draw_style(struct making *m)
 {
     m->style = (struct making_style){.annotate = making_chance(m, 0.5),
                                      .class_doc = making_chance(m, 0.7),
@@ -75,7 +75,7 @@ static void draw_style(struct making *m)
                                      .maker = making_chance(m, 0.6) ? 0 : making_draw(m, 1, 4)};
 }
 
-static void draw_chain(struct making *m)
+static void surface_draw_chain(struct making *m)
 {
     static const char *const first[] = {
         "conv2d",           "conv2d",           "conv2d", "conv2d", "conv3d", "conv3d", "conv_transpose2d",
@@ -85,17 +85,18 @@ static void draw_chain(struct making *m)
     m->chain = true;
     if (making_chance(m, 0.12)) { /* maps alone */
         for (int i = making_draw(m, 2, 4); i; i--)
-            layer_add(m, draw_kind(m, FORM_MAP, 0));
+            layer_add(m, surface_draw_kind(m, FORM_MAP, 0));
         return;
     }
-    while (!layer_add(m, find_kind(first[making_draw(m, 0, 12)])))
+    while (!layer_add(m, surface_find_kind(first[making_draw(m, 0, 12)])))
         continue;
     for (int tries = 0; m->n_kinds <= length && tries < 40 && m->rank > 1; tries++)
-        layer_add(m, making_chance(m, 0.04) && m->rank == 2 ? find_kind("linear")
-                                                            : draw_kind(m, draw_form(m, behind), KIND_CHAIN));
+        layer_add(m, making_chance(m, 0.04) && m->rank == 2 ? surface_find_kind("linear")
+                                                            : surface_draw_kind(m, surface_draw_form(m, behind),
+                                                                                KIND_CHAIN));
 }
 
-static void start(struct making *m, struct rng *r)
+static void surface_start(struct making *m, struct rng *r)
 {
     *m = (struct making){.r = r, .rank = -1};
     buf_init(&m->init, BUF_MAX_TEXT), buf_init(&m->forward, BUF_MAX_TEXT), buf_init(&m->answer, BUF_MAX_TEXT);
@@ -104,7 +105,7 @@ static void start(struct making *m, struct rng *r)
     buf_init(&m->map.call, BUF_MAX_TEXT), buf_init(&m->map.hosts, BUF_MAX_TEXT);
 }
 
-static void finish(struct making *m)
+static void surface_finish(struct making *m)
 {
     buf_free(&m->init), buf_free(&m->forward), buf_free(&m->answer);
     buf_free(&m->map.code), buf_free(&m->map.params), buf_free(&m->map.args), buf_free(&m->map.call),
@@ -113,16 +114,16 @@ static void finish(struct making *m)
 }
 
 /* false if the first layer could not be drawn: another try. */
-static bool draw_layers(struct making *m, const struct surface_limits *l)
+static bool surface_draw_layers(struct making *m, const struct surface_limits *l)
 {
-    draw_style(m);
+    surface_draw_style(m);
     if (l->only)
-        return layer_add(m, find_kind(l->only));
+        return layer_add(m, surface_find_kind(l->only));
     if (making_chance(m, l->chains)) {
-        draw_chain(m);
+        surface_draw_chain(m);
         return m->n_kinds > 1;
     }
-    return layer_add(m, draw_kind(m, draw_form(m, alone), 0));
+    return layer_add(m, surface_draw_kind(m, surface_draw_form(m, alone), 0));
 }
 
 void surface_draw(uint64_t seed, uint64_t index, const struct surface_limits *l, struct surface *ret)
@@ -131,15 +132,15 @@ void surface_draw(uint64_t seed, uint64_t index, const struct surface_limits *l,
     struct making m;
 
     rng_seed(&r, seed, index);
-    start(&m, &r);
-    while (!draw_layers(&m, l))
-        finish(&m), start(&m, &r);
+    surface_start(&m, &r);
+    while (!surface_draw_layers(&m, l))
+        surface_finish(&m), surface_start(&m, &r);
     layer_flush(&m);
     *ret = (struct surface){
         .task = write_task(&m), .program = write_program(&m), .n_ops = m.n_kinds, .n_kernels = m.n_functions};
     for (int i = 0; i < m.n_kinds; i++)
         ret->op[i] = m.kind[i]->name, ret->family[i] = m.kind[i]->family;
-    finish(&m);
+    surface_finish(&m);
 }
 
 void surface_free(struct surface *s)

@@ -9,13 +9,13 @@ struct writer {
     const char *axis; /* "w", "hw" or "dhw" */
 };
 
-static struct writer writer_of(struct buf *out, const char *name, int axes)
+static struct writer window_writer_of(struct buf *out, const char *name, int axes)
 {
     return (struct writer){out, name, axes, &"dhw"[3 - axes]};
 }
 
 /* Adds fmt once for each axis, $ replaced by the axis' letter and # by its position in a tensor's shape. */
-static void each(const struct writer *w, const char *fmt, const char *between)
+static void window_each(const struct writer *w, const char *fmt, const char *between)
 {
     for (int i = 0; i < w->axes; i++) {
         buf_adds(w->out, i ? between : "");
@@ -32,7 +32,7 @@ static void each(const struct writer *w, const char *fmt, const char *between)
 }
 
 /* "int ow = i % out.size(3);" from the fastest axis to the batch. */
-static void add_indices(const struct writer *w)
+static void window_add_indices(const struct writer *w)
 {
     buf_adds(w->out, "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < n) {\nint rest = i;\n");
     for (int i = w->axes - 1; i >= 0; i--)
@@ -40,7 +40,7 @@ static void add_indices(const struct writer *w)
     buf_adds(w->out, "int c = rest % out.size(1);\nint b = rest / out.size(1);\n");
 }
 
-static void add_accessors(const struct writer *w, const char *names, const char *end)
+static void window_add_accessors(const struct writer *w, const char *names, const char *end)
 {
     for (const char *p = names; *p; p++)
         if (*p == 'b')
@@ -50,7 +50,7 @@ static void add_accessors(const struct writer *w, const char *names, const char 
     buf_adds(w->out, end);
 }
 
-static void add_launch(const struct writer *w, const char *names)
+static void window_add_launch(const struct writer *w, const char *names)
 {
     buf_addf(w->out, "int n = out.numel();\n%s_kernel<<<(n + 255) / 256, 256>>>(", w->name);
     for (const char *p = names; *p; p++)
@@ -65,154 +65,155 @@ static void add_launch(const struct writer *w, const char *names)
     buf_adds(w->out, "n, ");
 }
 
-static void add_loops(const struct writer *w, const char *size)
+static void window_add_loops(const struct writer *w, const char *size)
 {
-    each(w, size, "");
+    window_each(w, size, "");
 }
 
-static void conv_body(const struct writer *w)
+static void window_conv_body(const struct writer *w)
 {
     buf_adds(
         w->out,
         "int first = c * (x.size(1) / w.size(1)) / out.size(1) * w.size(1);\nfloat acc = bias ? bias[c] : 0.0f;\n"
         "for (int j = 0; j < w.size(1); j++) {\n");
-    add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
-    each(w, "int i$ = o$ * s$ - p$ + k$ * d$;\n", "");
+    window_add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
+    window_each(w, "int i$ = o$ * s$ - p$ + k$ * d$;\n", "");
     buf_adds(w->out, "if (");
-    each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
+    window_each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
     buf_adds(w->out, ") {\nacc += x[b][first + j]");
-    each(w, "[i$]", "");
+    window_each(w, "[i$]", "");
     buf_adds(w->out, " * w[c][j]");
-    each(w, "[k$]", "");
+    window_each(w, "[k$]", "");
     buf_adds(w->out, ";\n}\n}\n");
-    each(w, "}\n", "");
+    window_each(w, "}\n", "");
 }
 
-static void transposed_body(const struct writer *w)
+static void window_transposed_body(const struct writer *w)
 {
     buf_adds(w->out, "int per = x.size(1) * w.size(1) / out.size(1);\nint first = c / w.size(1) * per;\nfloat acc "
                      "= bias ? bias[c] : 0.0f;\n"
                      "for (int j = first; j < first + per; j++) {\n");
-    add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
-    each(w, "int i$ = o$ + p$ - k$ * d$;\n", "");
+    window_add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
+    window_each(w, "int i$ = o$ + p$ - k$ * d$;\n", "");
     buf_adds(w->out, "if (");
-    each(w, "i$ >= 0 && i$ % s$ == 0 && i$ / s$ < x.size(#)", " && ");
+    window_each(w, "i$ >= 0 && i$ % s$ == 0 && i$ / s$ < x.size(#)", " && ");
     buf_adds(w->out, ") {\nacc += x[b][j]");
-    each(w, "[i$ / s$]", "");
+    window_each(w, "[i$ / s$]", "");
     buf_adds(w->out, " * w[j][c % w.size(1)]");
-    each(w, "[k$]", "");
+    window_each(w, "[k$]", "");
     buf_adds(w->out, ";\n}\n}\n");
-    each(w, "}\n", "");
+    window_each(w, "}\n", "");
 }
 
-static void conv_kernel(const struct writer *w, bool transposed)
+static void window_conv_kernel(const struct writer *w, bool transposed)
 {
     buf_addf(w->out, "template <typename T>\n__global__ void %s_kernel(", w->name);
-    add_accessors(w, "xwbo", "int n, ");
-    each(w, "int s$, ", "");
-    each(w, "int p$, ", "");
-    each(w, "int d$", ", ");
+    window_add_accessors(w, "xwbo", "int n, ");
+    window_each(w, "int s$, ", "");
+    window_each(w, "int p$, ", "");
+    window_each(w, "int d$", ", ");
     buf_adds(w->out, ") {\n");
-    add_indices(w);
-    transposed ? transposed_body(w) : conv_body(w);
+    window_add_indices(w);
+    transposed ? window_transposed_body(w) : window_conv_body(w);
     buf_adds(w->out, "out[b][c]");
-    each(w, "[o$]", "");
+    window_each(w, "[o$]", "");
     buf_adds(w->out, " = acc;\n}\n}\n\n");
 }
 
 #define VECTOR "at::IntArrayRef "
 
-static void conv_host(const struct writer *w, bool transposed)
+static void window_conv_host(const struct writer *w, bool transposed)
 {
     buf_addf(
         w->out,
         "torch::Tensor %s_forward(torch::Tensor x, torch::Tensor w, torch::optional<torch::Tensor> bias, " VECTOR
         "stride, " VECTOR "padding, " VECTOR "dilation%s) {\n",
         w->name, transposed ? ", " VECTOR "extra, int groups" : "");
-    each(w,
-         transposed
-             ? "int n$ = (x.size(#) - 1) * stride[@] - 2 * padding[@] + dilation[@] * (w.size(#) - 1) + extra[@] + "
-               "1;\n"
-             : "int n$ = (x.size(#) + 2 * padding[@] - dilation[@] * (w.size(#) - 1) - 1) / stride[@] + 1;\n",
-         "");
+    window_each(w,
+                transposed
+                    ? "int n$ = (x.size(#) - 1) * stride[@] - 2 * padding[@] + dilation[@] * (w.size(#) - 1) + "
+                      "extra[@] + "
+                      "1;\n"
+                    : "int n$ = (x.size(#) + 2 * padding[@] - dilation[@] * (w.size(#) - 1) - 1) / stride[@] + 1;\n",
+                "");
     buf_addf(w->out, "auto out = torch::empty({x.size(0), %s, ", transposed ? "w.size(1) * groups" : "w.size(0)");
-    each(w, "n$", ", ");
+    window_each(w, "n$", ", ");
     buf_adds(w->out, "}, x.options());\n");
-    add_launch(w, "xwbo");
-    each(w, "stride[@], ", "");
-    each(w, "padding[@], ", "");
-    each(w, "dilation[@]", ", ");
+    window_add_launch(w, "xwbo");
+    window_each(w, "stride[@], ", "");
+    window_each(w, "padding[@], ", "");
+    window_each(w, "dilation[@]", ", ");
     buf_adds(w->out, ");\nreturn out;\n}\n");
 }
 
 void window_conv(struct buf *out, const char *name, int axes, bool transposed)
 {
-    struct writer w = writer_of(out, name, axes);
+    struct writer w = window_writer_of(out, name, axes);
 
-    conv_kernel(&w, transposed);
-    conv_host(&w, transposed);
+    window_conv_kernel(&w, transposed);
+    window_conv_host(&w, transposed);
 }
 
-static void pool_kernel(const struct writer *w, bool max, bool tuples)
+static void window_pool_kernel(const struct writer *w, bool max, bool tuples)
 {
     const char *parts = max ? "ksp"
                               "d"
                             : "ksp";
 
     buf_addf(w->out, "template <typename T>\n__global__ void %s_kernel(", w->name);
-    add_accessors(w, "xo", "int n");
+    window_add_accessors(w, "xo", "int n");
     for (const char *p = parts; *p; p++)
         for (int i = 0; i < (tuples ? w->axes : 1); i++)
             buf_addf(w->out, tuples ? ", int %c%c" : ", int %c", tuples && *p == 'k' ? 'n' : *p, w->axis[i]);
     buf_adds(w->out, ") {\n");
-    add_indices(w);
+    window_add_indices(w);
     buf_addf(w->out, "float acc = %s;\n", max ? "-INFINITY" : "0.0f");
-    add_loops(w, tuples ? "for (int k$ = 0; k$ < n$; k$++) {\n" : "for (int k$ = 0; k$ < k; k$++) {\n");
+    window_add_loops(w, tuples ? "for (int k$ = 0; k$ < n$; k$++) {\n" : "for (int k$ = 0; k$ < k; k$++) {\n");
     if (tuples)
-        each(w, max ? "int i$ = o$ * s$ - p$ + k$ * d$;\n" : "int i$ = o$ * s$ - p$ + k$;\n", "");
+        window_each(w, max ? "int i$ = o$ * s$ - p$ + k$ * d$;\n" : "int i$ = o$ * s$ - p$ + k$;\n", "");
     else
-        each(w, max ? "int i$ = o$ * s - p + k$ * d;\n" : "int i$ = o$ * s - p + k$;\n", "");
+        window_each(w, max ? "int i$ = o$ * s - p + k$ * d;\n" : "int i$ = o$ * s - p + k$;\n", "");
     buf_adds(w->out, "if (");
-    each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
+    window_each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
     buf_adds(w->out, max ? ") {\nacc = fmaxf(acc, x[b][c]" : ") {\nacc += x[b][c]");
-    each(w, "[i$]", "");
+    window_each(w, "[i$]", "");
     buf_adds(w->out, max ? ");\n}\n" : ";\n}\n");
-    each(w, "}\n", "");
+    window_each(w, "}\n", "");
     buf_adds(w->out, "out[b][c]");
-    each(w, "[o$]", "");
+    window_each(w, "[o$]", "");
     buf_adds(w->out, " = acc");
     if (!max && tuples)
-        each(w, " / n$", "");
+        window_each(w, " / n$", "");
     else if (!max)
         buf_adds(w->out, w->axes == 1 ? " / k" : w->axes == 2 ? " / (k * k)" : " / (k * k * k)");
     buf_adds(w->out, ";\n}\n}\n\n");
 }
 
-static void pool_host(const struct writer *w, bool max, bool tuples)
+static void window_pool_host(const struct writer *w, bool max, bool tuples)
 {
     const char *type = tuples ? VECTOR : "int ";
 
     buf_addf(w->out, "torch::Tensor %s_forward(torch::Tensor x, %skernel, %sstride, %spadding%s%s) {\n", w->name,
              type, type, type, max ? tuples ? ", " VECTOR : ", int " : "", max ? "dilation" : "");
     if (tuples)
-        each(w,
-             max ? "int m$ = (x.size(#) + 2 * padding[@] - dilation[@] * (kernel[@] - 1) - 1) / stride[@] + 1;\n"
-                 : "int m$ = (x.size(#) + 2 * padding[@] - kernel[@]) / stride[@] + 1;\n",
-             "");
+        window_each(w,
+                    max ? "int m$ = (x.size(#) + 2 * padding[@] - dilation[@] * (kernel[@] - 1) - 1) / stride[@] + 1;\n"
+                        : "int m$ = (x.size(#) + 2 * padding[@] - kernel[@]) / stride[@] + 1;\n",
+                    "");
     else
-        each(w,
-             max ? "int m$ = (x.size(#) + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;\n"
-                 : "int m$ = (x.size(#) + 2 * padding - kernel) / stride + 1;\n",
-             "");
+        window_each(w,
+                    max ? "int m$ = (x.size(#) + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;\n"
+                        : "int m$ = (x.size(#) + 2 * padding - kernel) / stride + 1;\n",
+                    "");
     buf_adds(w->out, "auto out = torch::empty({x.size(0), x.size(1), ");
-    each(w, "m$", ", ");
+    window_each(w, "m$", ", ");
     buf_adds(w->out, "}, x.options());\n");
-    add_launch(w, "xo");
+    window_add_launch(w, "xo");
     if (tuples) {
-        each(w, "kernel[@], ", ""), each(w, "stride[@], ", "");
-        each(w, "padding[@]", ", ");
+        window_each(w, "kernel[@], ", ""), window_each(w, "stride[@], ", "");
+        window_each(w, "padding[@]", ", ");
         if (max)
-            buf_adds(w->out, ", "), each(w, "dilation[@]", ", ");
+            buf_adds(w->out, ", "), window_each(w, "dilation[@]", ", ");
     } else {
         buf_adds(w->out, max ? "kernel, stride, padding, dilation" : "kernel, stride, padding");
     }
@@ -221,8 +222,8 @@ static void pool_host(const struct writer *w, bool max, bool tuples)
 
 void window_pool(struct buf *out, const char *name, int axes, bool max, bool tuples)
 {
-    struct writer w = writer_of(out, name, axes);
+    struct writer w = window_writer_of(out, name, axes);
 
-    pool_kernel(&w, max, tuples);
-    pool_host(&w, max, tuples);
+    window_pool_kernel(&w, max, tuples);
+    window_pool_host(&w, max, tuples);
 }

@@ -9,7 +9,7 @@
 /* ---- signatures ---- */
 
 /* Arguments without a default come first. */
-static void order_args(struct making *m)
+static void write_order_args(struct making *m)
 {
     struct making_arg sorted[MAKING_ARGS];
     int n = 0;
@@ -21,26 +21,26 @@ static void order_args(struct making *m)
     memcpy(m->arg, sorted, sizeof *sorted * (size_t)n);
 }
 
-static const char *annotation(const char *type)
+static const char *write_annotation(const char *type)
 {
     return !strcmp(type, "Tuple") ? "Tuple[int, ...]" : type;
 }
 
-static void add_init_head(struct making *m, struct buf *out)
+static void write_add_init_head(struct making *m, struct buf *out)
 {
     buf_adds(out, "    def __init__(self");
     for (int i = 0; i < m->n_args; i++) {
         const struct making_arg *a = &m->arg[i];
         buf_addf(out, ", %s", a->name);
         if (m->style.annotate)
-            buf_addf(out, ": %s", annotation(a->type));
+            buf_addf(out, ": %s", write_annotation(a->type));
         if (a->def)
             buf_addf(out, m->style.annotate ? " = %s" : "=%s", a->def);
     }
     buf_adds(out, "):\n");
 }
 
-static void add_forward_head(struct making *m, struct buf *out)
+static void write_add_forward_head(struct making *m, struct buf *out)
 {
     buf_adds(out, "    def forward(self");
     for (int i = 0; i < m->n_inputs; i++)
@@ -49,14 +49,14 @@ static void add_forward_head(struct making *m, struct buf *out)
     buf_adds(out, m->style.annotate ? ") -> torch.Tensor:\n" : "):\n");
 }
 
-static bool has_init(const struct making *m)
+static bool write_has_init(const struct making *m)
 {
     return m->n_args || m->init.n || m->style.empty_init;
 }
 
 /* ---- docstrings ---- */
 
-static const char *shape_words(struct making *m, const struct making_input *in)
+static const char *write_shape_words(struct making *m, const struct making_input *in)
 {
     const char *s = "";
 
@@ -65,7 +65,7 @@ static const char *shape_words(struct making *m, const struct making_input *in)
     return making_format(m, "(%s%s)", s, in->rank == 1 ? "," : "");
 }
 
-static const char *capital(struct making *m, const char *s)
+static const char *write_capital(struct making *m, const char *s)
 {
     char *t = arena_strdup(&m->a, s);
 
@@ -73,7 +73,7 @@ static const char *capital(struct making *m, const char *s)
     return t;
 }
 
-static const char *phrase(struct making *m, int i)
+static const char *write_phrase(struct making *m, int i)
 {
     const struct kind *k = m->kind[i];
 
@@ -82,12 +82,12 @@ static const char *phrase(struct making *m, int i)
                : making_pick(m, k->say, '|');
 }
 
-static const char *summary(struct making *m)
+static const char *write_summary(struct making *m)
 {
     const char *s;
 
     if (m->n_kinds == 1) {
-        s = phrase(m, 0);
+        s = write_phrase(m, 0);
         return making_format(m,
                              making_pick(m,
                                          "Computes %s.|Applies %s to its input.|A module for %s.|Wraps %s in a "
@@ -96,17 +96,17 @@ static const char *summary(struct making *m)
                                          '|'),
                              s);
     }
-    s = capital(m, phrase(m, 0));
+    s = write_capital(m, write_phrase(m, 0));
     for (int i = 1; i < m->n_kinds; i++)
         s = making_format(m, "%s%s%s", s,
                           i == 1                ? making_pick(m, ", then |, followed by | and ", '|')
                           : i == m->n_kinds - 1 ? " and "
                                                 : ", ",
-                          phrase(m, i));
+                          write_phrase(m, i));
     return making_format(m, "%s.", s);
 }
 
-static void add_arg_docs(struct making *m, const char *indent, struct buf *out)
+static void write_add_arg_docs(struct making *m, const char *indent, struct buf *out)
 {
     static const char *const forms[] = {"%s    %s (%s): %s.\n", "%s    %s (%s): %s\n", "%s:param %s: (%s) %s.\n"};
     int form = making_draw(m, 0, 9);
@@ -120,35 +120,35 @@ static void add_arg_docs(struct making *m, const char *indent, struct buf *out)
     for (int i = 0; i < m->n_args; i++)
         buf_addf(out, forms[form], indent, m->arg[i].name,
                  m->arg[i].def ? making_format(m, "%s, optional", m->arg[i].type) : m->arg[i].type,
-                 form == 1 ? m->arg[i].doc : capital(m, m->arg[i].doc));
+                 form == 1 ? m->arg[i].doc : write_capital(m, m->arg[i].doc));
 }
 
-static void add_class_doc(struct making *m, struct buf *out)
+static void write_add_class_doc(struct making *m, struct buf *out)
 {
     if (!m->style.class_doc)
         return;
     if (!m->style.class_args && making_chance(m, 0.4)) {
-        buf_addf(out, "    \"\"\"%s\"\"\"\n\n", summary(m));
+        buf_addf(out, "    \"\"\"%s\"\"\"\n\n", write_summary(m));
         return;
     }
-    buf_addf(out, "    \"\"\"\n    %s\n", summary(m));
+    buf_addf(out, "    \"\"\"\n    %s\n", write_summary(m));
     if (m->style.class_args)
-        add_arg_docs(m, "    ", out);
+        write_add_arg_docs(m, "    ", out);
     buf_adds(out, making_chance(m, 0.5) ? "    \"\"\"\n" : "    \"\"\"\n\n");
 }
 
-static void add_init_doc(struct making *m, struct buf *out)
+static void write_add_init_doc(struct making *m, struct buf *out)
 {
     if (!m->style.init_doc || !m->n_args)
         return;
     buf_addf(
         out, "        \"\"\"\n        %s\n",
         making_pick(m, "Sets the layer up.|Initialises the module.|Creates the layers.|Builds the model.", '|'));
-    add_arg_docs(m, "        ", out);
+    write_add_arg_docs(m, "        ", out);
     buf_adds(out, "        \"\"\"\n");
 }
 
-static void add_forward_doc(struct making *m, struct buf *out)
+static void write_add_forward_doc(struct making *m, struct buf *out)
 {
     if (!m->style.forward_doc)
         return;
@@ -157,14 +157,14 @@ static void add_forward_doc(struct making *m, struct buf *out)
     for (int i = 0; i < m->n_inputs; i++)
         if (m->input[i].rank >= 0)
             buf_addf(out, "            %s (torch.Tensor): %s of shape %s.\n", m->input[i].name,
-                     capital(m, m->input[i].what), shape_words(m, &m->input[i]));
+                     write_capital(m, m->input[i].what), write_shape_words(m, &m->input[i]));
     buf_addf(out, "\n        Returns:\n            torch.Tensor: %s.\n        \"\"\"\n",
              making_pick(m, "The result|Output tensor|Result of the operation|The output", '|'));
 }
 
 /* ---- the reference ---- */
 
-static void add_body(struct making *m, struct buf *out)
+static void write_add_body(struct making *m, struct buf *out)
 {
     if (m->n_kinds > 1)
         buf_addf(out, "%s        return x\n", m->forward.p);
@@ -176,22 +176,22 @@ static void add_body(struct making *m, struct buf *out)
     }
 }
 
-static void add_class(struct making *m, struct buf *out)
+static void write_add_class(struct making *m, struct buf *out)
 {
     buf_adds(out, "class Model(nn.Module):\n");
-    add_class_doc(m, out);
-    if (has_init(m)) {
-        add_init_head(m, out);
-        add_init_doc(m, out);
+    write_add_class_doc(m, out);
+    if (write_has_init(m)) {
+        write_add_init_head(m, out);
+        write_add_init_doc(m, out);
         buf_addf(out, "        %s\n%s\n",
                  m->style.newer_super ? "super().__init__()" : "super(Model, self).__init__()", m->init.p);
     }
-    add_forward_head(m, out);
-    add_forward_doc(m, out);
-    add_body(m, out);
+    write_add_forward_head(m, out);
+    write_add_forward_doc(m, out);
+    write_add_body(m, out);
 }
 
-static const char *input_shape(struct making *m, const struct making_input *in)
+static const char *write_input_shape(struct making *m, const struct making_input *in)
 {
     const char *s = "";
 
@@ -201,31 +201,31 @@ static const char *input_shape(struct making *m, const struct making_input *in)
                                                                                       : s;
 }
 
-static const char *input_text(struct making *m, const struct making_input *in)
+static const char *write_input_text(struct making *m, const struct making_input *in)
 {
     const char *at = strstr(in->maker, "%s");
 
     if (in->rank < 0 || !at)
         return in->maker;
-    return making_format(m, "%.*s%s%s", (int)(at - in->maker), in->maker, input_shape(m, in), at + 2);
+    return making_format(m, "%.*s%s%s", (int)(at - in->maker), in->maker, write_input_shape(m, in), at + 2);
 }
 
-static void add_get_inputs(struct making *m, struct buf *out)
+static void write_add_get_inputs(struct making *m, struct buf *out)
 {
     bool lines = making_chance(m, m->n_inputs > 1 ? 0.6 : 0.5);
 
     buf_adds(out, "def get_inputs():\n");
     for (int i = 0; i < m->n_inputs && lines; i++)
         if (m->input[i].rank >= 0)
-            buf_addf(out, "    %s = %s\n", m->input[i].name, input_text(m, &m->input[i]));
+            buf_addf(out, "    %s = %s\n", m->input[i].name, write_input_text(m, &m->input[i]));
     buf_adds(out, "    return [");
     for (int i = 0; i < m->n_inputs; i++)
         buf_addf(out, "%s%s", i ? ", " : "",
-                 lines && m->input[i].rank >= 0 ? m->input[i].name : input_text(m, &m->input[i]));
+                 lines && m->input[i].rank >= 0 ? m->input[i].name : write_input_text(m, &m->input[i]));
     buf_adds(out, "]\n");
 }
 
-static const char *value_of(const struct making *m, const char *name)
+static const char *write_value_of(const struct making *m, const char *name)
 {
     for (int i = 0; i < m->n_constants; i++)
         if (!strcmp(m->constant[i].name, name))
@@ -234,19 +234,19 @@ static const char *value_of(const struct making *m, const char *name)
 }
 
 /* Arguments at the end whose value is their default may be left out. */
-static int said_args(struct making *m)
+static int write_said_args(struct making *m)
 {
     int n = m->n_args;
 
-    while (n && m->arg[n - 1].def && !strcmp(m->arg[n - 1].def, value_of(m, m->arg[n - 1].value)) &&
+    while (n && m->arg[n - 1].def && !strcmp(m->arg[n - 1].def, write_value_of(m, m->arg[n - 1].value)) &&
            making_chance(m, 0.6))
         n--;
     return n;
 }
 
-static void add_get_init_inputs(struct making *m, struct buf *out)
+static void write_add_get_init_inputs(struct making *m, struct buf *out)
 {
-    int n = said_args(m);
+    int n = write_said_args(m);
 
     buf_adds(out, "def get_init_inputs():\n    return [");
     for (int i = 0; i < n; i++)
@@ -254,7 +254,7 @@ static void add_get_init_inputs(struct making *m, struct buf *out)
     buf_addf(out, "]%s\n", m->style.comments ? n ? "  # constructor arguments" : "  # nothing to set up" : "");
 }
 
-static bool mentioned(const char *text, const char *word)
+static bool write_mentioned(const char *text, const char *word)
 {
     size_t n = strlen(word);
 
@@ -265,15 +265,15 @@ static bool mentioned(const char *text, const char *word)
     return false;
 }
 
-static void add_constants(struct making *m, const char *used, struct buf *out)
+static void write_add_constants(struct making *m, const char *used, struct buf *out)
 {
     if (m->style.comments && m->n_constants)
         buf_addf(out, "# %s\n", making_pick(m, "sizes|problem sizes|configuration|Hyperparameters|shapes", '|'));
     for (int i = 0; i < m->n_constants; i++) {
         const char *name = m->constant[i].name, *value = m->constant[i].value;
-        if (!mentioned(used, name))
+        if (!write_mentioned(used, name))
             continue;
-        if (i + 1 < m->n_constants && mentioned(used, m->constant[i + 1].name) && making_chance(m, 0.08)) {
+        if (i + 1 < m->n_constants && write_mentioned(used, m->constant[i + 1].name) && making_chance(m, 0.08)) {
             const char *next = m->constant[i + 1].value;
             if (!strcmp(value, next))
                 buf_addf(out, "%s = %s = %s\n", name, m->constant[i + 1].name, value);
@@ -286,8 +286,8 @@ static void add_constants(struct making *m, const char *used, struct buf *out)
     }
 }
 
-/* "input_shape = (16, 8)": all but the first size of an input in one constant. */
-static void fold_shape(struct making *m)
+/* "write_input_shape = (16, 8)": all but the first size of an input in one constant. */
+static void write_fold_shape(struct making *m)
 {
     const char *tail = "", *name;
     int rank = m->input[0].rank;
@@ -299,14 +299,14 @@ static void fold_shape(struct making *m)
         if (m->input[i].rank != rank)
             return;
     for (int i = 1; i < rank; i++)
-        tail = making_format(m, "%s%s%s", tail, i > 1 ? ", " : "", value_of(m, m->input[0].dim[i]));
+        tail = making_format(m, "%s%s%s", tail, i > 1 ? ", " : "", write_value_of(m, m->input[0].dim[i]));
     name = making_constant(m, making_pick(m, "input_shape|input_shape|feature_shape|shape", '|'),
                            making_format(m, rank == 2 ? "(%s,)" : "(%s)", tail));
     for (int i = 0; i < m->n_inputs; i++)
         m->input[i].dim[1] = making_format(m, "*%s", name), m->input[i].rank = 2;
 }
 
-static void add_imports(struct making *m, const char *text, bool program, struct buf *out)
+static void write_add_imports(struct making *m, const char *text, bool program, struct buf *out)
 {
     if (strstr(text, "math."))
         buf_adds(out, "import math\n");
@@ -321,22 +321,22 @@ char *write_task(struct making *m)
 {
     struct buf class, inputs, out;
 
-    order_args(m);
+    write_order_args(m);
     m->style.empty_init = making_chance(m, 0.75);
     buf_init(&class, BUF_MAX_TEXT), buf_init(&inputs, BUF_MAX_TEXT), buf_init(&out, BUF_MAX_TEXT);
-    add_class(m, &class);
-    fold_shape(m);
-    add_get_inputs(m, &inputs);
+    write_add_class(m, &class);
+    write_fold_shape(m);
+    write_add_get_inputs(m, &inputs);
     buf_adds(&inputs, making_chance(m, 0.7) ? "\n" : "\n\n");
-    add_get_init_inputs(m, &inputs);
-    add_imports(m, making_format(m, "%s%s", class.p, inputs.p), false, &out);
+    write_add_get_init_inputs(m, &inputs);
+    write_add_imports(m, making_format(m, "%s%s", class.p, inputs.p), false, &out);
     buf_adds(&out, making_chance(m, 0.7) ? "\n" : "\n\n");
     if (m->style.constants_first) {
-        add_constants(m, inputs.p, &out);
+        write_add_constants(m, inputs.p, &out);
         buf_addf(&out, "\n\n%s\n", class.p);
     } else {
         buf_addf(&out, "%s\n", class.p);
-        add_constants(m, inputs.p, &out);
+        write_add_constants(m, inputs.p, &out);
     }
     buf_addf(&out, "\n%s", inputs.p);
     buf_free(&class), buf_free(&inputs);
@@ -346,7 +346,7 @@ char *write_task(struct making *m)
 /* ---- the program ---- */
 
 /* Four blanks for each open brace. */
-static void add_indented(const char *text, struct buf *out)
+static void write_add_indented(const char *text, struct buf *out)
 {
     int depth = 0;
 
@@ -363,11 +363,11 @@ static void add_indented(const char *text, struct buf *out)
     }
 }
 
-static void add_source(const struct making *m, struct buf *out)
+static void write_add_source(const struct making *m, struct buf *out)
 {
     buf_adds(out, "source = r\"\"\"\n#include <torch/extension.h>\n#include <cuda_runtime.h>\n\n");
     for (int i = 0; i < m->n_functions; i++) {
-        add_indented(m->function[i].text, out);
+        write_add_indented(m->function[i].text, out);
         buf_addc(out, '\n');
     }
     buf_adds(out, "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n");
@@ -382,18 +382,18 @@ char *write_program(struct making *m)
 
     buf_init(&class, BUF_MAX_TEXT), buf_init(&out, BUF_MAX_TEXT);
     buf_adds(&class, "class ModelNew(nn.Module):\n");
-    if (has_init(m)) {
-        add_init_head(m, &class);
+    if (write_has_init(m)) {
+        write_add_init_head(m, &class);
         buf_addf(&class, "        super().__init__()\n%s\n", m->init.p);
     }
-    add_forward_head(m, &class);
+    write_add_forward_head(m, &class);
     if (m->n_kinds > 1)
         buf_addf(&class, "%s        return x\n", m->answer.p);
     else
         buf_addf(&class, "        return %s\n", m->call);
-    add_imports(m, class.p, true, &out);
+    write_add_imports(m, class.p, true, &out);
     buf_adds(&out, "from torch.utils.cpp_extension import load_inline\n\n");
-    add_source(m, &out);
+    write_add_source(m, &out);
     buf_adds(&out, class.p);
     buf_free(&class);
     return buf_detach(&out);

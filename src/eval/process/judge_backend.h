@@ -1,0 +1,44 @@
+/* judge_backend.h - where candidates run: one row per backend. Stages ask the row and never the name; a new backend
+ * is a row here, a target of the compile stage (build_target.h) and a device package in runner/. */
+#ifndef MC_EVAL_PROCESS_JUDGE_BACKEND_H
+#define MC_EVAL_PROCESS_JUDGE_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct judge_backend {
+    const char *name;
+    const char *device;       /* runner/ package of the fork server and its children: $MUSACODER_DEVICE */
+    const char *client_device; /* that of candidates, where it is another one: a fork server of their own; else NULL */
+    const char *candidate, *reference, *baseline; /* roles of runner/main.py; baseline only where timed */
+    const char *clock;        /* where timed: the judge's own device (device.h) */
+    const char *place;        /* where timed: torch's name of the device */
+    const char *target;       /* build_opts.target */
+    bool timed;               /* speed is measured: stage performance, and the reward's speed term */
+    int slots;                /* candidates on the device at once; 0: as many as run at all */
+    size_t memory_bytes;      /* host memory of a candidate, resident; 0: JAIL_MEMORY */
+    size_t reference_memory_bytes;
+    int64_t max_elements;     /* of a task's largest tensor, where the caller sets none; 0: no limit but memory */
+    /* What a card is, owned text each, for the verdict and the compiler. NULL: device.h's list says so. */
+    int (*describe)(char **ret_device, char **ret_uuid, char **ret_arch, struct err *e);
+    /* Is everything there? ERR_ENV with one sentence that names what is missing and the remedy. NULL: always. */
+    int (*usable)(struct err *e);
+    /* "KEY=VALUE" for the fork server; NULL-terminated and owned by the caller (names_free). NULL: none. */
+    char **(*env)(size_t *ret_n);
+    /* Device nodes that children may use, and folders outside /usr that they must read; as env. NULL: none. */
+    char **(*devices)(size_t *ret_n);
+    char **(*folders)(size_t *ret_n);
+};
+
+extern const struct judge_backend backend_sim, backend_cuda, backend_musa, backend_cuda_test;
+
+#define BACKENDS 5
+/* NULL if there is none. For tests without a GPU: with $MUSACODER_TEST_REFERENCE=cpu backend_cuda_test for "cuda", with
+ * $MUSACODER_TEST_TIMED a row of "sim" that is timed by the machine's clock. */
+const struct judge_backend *backend_find(const char *name);
+int backend_index(const struct judge_backend *b);
+
+#endif

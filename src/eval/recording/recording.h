@@ -1,0 +1,121 @@
+/* recording.h - a candidate's life on an executor: lived once by its front, then replayed by the judge on data that no
+ * process of the candidate ever met (docs/internals/executor.md, docs/internals/front.md). Inside src/eval only.
+ *
+ * The front constructs, the judge lays parameters that it makes up, the front calls forward three to five times; then
+ * the front ends. A replay lays the real parameters, and for each call another draw's inputs, where the log says; each
+ * call's outputs are compared at its end. So what is compared was computed by the candidate's kernels from what the
+ * judge laid, or it is wrong. */
+#ifndef MC_EVAL_RECORDING_RECORDING_H
+#define MC_EVAL_RECORDING_RECORDING_H
+
+#include "eval/process/reference.h"
+#include "eval/process/session.h"
+#include "exec/capsule.h"
+#include "exec/exec.h"
+#include "exec/order.h"
+#include "exec/rules.h"
+
+struct job;
+
+#define TAG_INPUTS 1000000u /* of values that are laid; tags below are rows of parameters */
+#define RECORDING_CALLS_LEAST 3 /* of forward, in a life: how many, a secret decides */
+#define RECORDING_CALLS 5  /* most */
+
+struct recording {
+    struct executor *x;
+    struct executors *home; /* where x goes when all is over */
+    bool harmed;            /* not to be used again: a fault, or the device's own runtime */
+    bool recorded_run;      /* forward was called n_calls times and returned */
+    bool live;              /* draws are judged as they are lived, on the real parameters: for what the host reads */
+    bool live_right;        /* and all of them were right */
+    uint32_t n_calls;       /* of a life that is replayed */
+    uint32_t calls;         /* of forward so far */
+    uint64_t launches;      /* in them */
+    struct rules_reads most; /* of any call */
+    uint64_t smallest;      /* bytes of the smallest output */
+    json_t *notes;          /* what the front said about itself, owned array (litetorch/front/front.h) */
+    json_t *refused_launch; /* the first launch of forward that was refused, as a finding, owned; NULL: none */
+    /* tree of each call's output: where it lies; owned. Live: [0] is the last call's */
+    json_t *outputs[RECORDING_CALLS];
+    struct recording_binding *bindings; /* parameters and inputs: what is laid where */
+    size_t n_bindings;
+    uint64_t *inputs;       /* two addresses of each input tensor, in order of the draw's leaves; streamed: one */
+    size_t n_inputs;
+    uint64_t area, tile;    /* streamed tasks: where the judge's memory lies (recording_streamed.h) */
+    int replays;
+    bool shuffled; /* the replay that runs plays streams in another order than the program's own */
+    struct executor_call last; /* of the last live call */
+    struct log_counts counts;
+    char log_sha256[65];
+    char outputs_sha256[65]; /* of what all replays left, one after the other; "" before the first */
+    struct capsule *capsule; /* what --capsule asks for; NULL */
+    bool recording;          /* the replay that runs is for it */
+    struct order_finding order; /* of the log: is all of the last call's work waited for? */
+    char altered[64];       /* a parameter that a forward of this life changed and the task does not; "": none */
+    bool log_full;          /* it cannot be replayed */
+    bool refused;           /* the log cannot be replayed: why */
+    char why[256];
+};
+
+/* For a session that has just been opened: an executor, and the front attached to it. -1: infra. */
+int recording_open(struct job *j, struct err *e);
+void recording_close(struct recording *l); /* NULL is fine */
+/* Of a built library: the executor may open its device code. */
+int recording_image(struct recording *l, const char *path, struct err *e);
+/* Takes over notes of a reply. */
+void recording_take_report(struct job *j, const json_t *head);
+/* The program fails, and forward's launch was refused: that becomes the finding. The front says so itself; it turns one
+ * failure into another one and never makes an answer right. False: no launch was refused. */
+bool recording_blame_launch(struct job *j);
+/* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
+int recording_params(struct job *j, const json_t *const *pairs, struct err *e);
+/* Did forward look at the device's values? Then what a replay finds wrong may still be right as it was lived. */
+bool recording_reads(const struct recording *l);
+/* Lives: construction has been, the front calls forward n_calls times on d's inputs and ends. *ret_ended: it did not
+ * come to that, ret is the error's reply, or a result with findings of the device. */
+enum call_fault recording_direct(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended,
+                                 struct err *e);
+/* Replays the life on n <= n_calls draws, which the caller holds. At the end of each one's call 'judge' gets what it
+ * left: a result with the outputs' bytes, or an error; it frees the frame. Return -1 to stop, with *e. */
+typedef int (*recording_judge)(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e);
+enum call_fault recording_replay(struct job *j, const struct ref_draw *const *draws, int n, recording_judge judge,
+                                 void *ctx, struct err *e);
+/* One draw as it is lived (life->live): the front may read what it computes.
+ * CALL_INFRA: *e. */
+enum call_fault recording_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
+/* The draw once more without the candidate's launches: 1: the answer is still there. 0: it is not. -1: infra. */
+int recording_movement(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
+/* A life that was judged live: its log is whole now. -1: infra. */
+int recording_finish(struct job *j, struct err *e);
+/* After recording_replay: the last call again, on the draw's inputs, from the state that it left on the device. Nothing
+ * is played, and *ret_moved is false, where that is the state that it began with. -1: infra. */
+int life_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx, bool *ret_moved,
+                 struct err *e);
+/* The draw once more, as recording_replay does it: 1 with *ret, 0: the device reports an error, -1: infra. */
+int recording_again(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
+/* Times the last call n times, each from the state before it in the latest recording_again. Event times and the
+ * judge's own clock without pads, in ms. empty: without launches. long_calls, whole: executor_timing. -1: infra, or a
+ * callback's. */
+struct recording_timing {
+    uint32_t n;
+    bool empty, long_calls, whole;
+    double *ret_ms, *ret_span_ms;
+    const struct ref_draw *base; /* one of draw's, held: for calls of a life that are not timed */
+    /* A streamed task's calls, last or not: other inputs come into the area; then, of a timed one, what it made of
+     * them, as the executor has it. NULL for other tasks. */
+    int (*fresh)(void *ctx, struct err *e);
+    int (*ended)(void *ctx, const json_t *output, struct err *e);
+    /* Of other tasks: whose inputs (held) the next call takes. *ret_turn 0: as they are, and 'look' gets what the
+     * call made of them. Else they are turned by so many elements and made smaller by a factor: nobody knows the
+     * answer. */
+    const struct ref_draw *(*draw)(void *ctx, uint64_t *ret_turn, double *ret_scale);
+    int (*look)(void *ctx, const struct ref_draw *d, const struct frame *got, struct err *e);
+    void *ctx;
+};
+int recording_time(struct job *j, struct recording_timing *t, struct err *e);
+/* The draw once more, written into opt->capsule with all that a replay needs. -1: infra, or the file. */
+int recording_section(struct job *j, const struct ref_draw *d, struct err *e);
+/* {"launches","kernels","bytes_up","bytes_down","live","log_sha256","outputs_sha256"}; new reference. */
+json_t *recording_json(const struct recording *l);
+
+#endif
