@@ -291,6 +291,9 @@ static void exec_sim_block(struct exec_backend *b, uint64_t addr, uint64_t bytes
 
 /* ---- memory ---- */
 
+/* What lies in the kernels' process goes there and back in pieces: that one says itself how much it has. */
+#define FAR_PIECE ((uint64_t)4 << 20)
+
 static uint8_t *exec_sim_local(const struct exec_backend *b, uint64_t addr)
 {
     return addr - WIRE_BASE < RESERVED ? b->memory + (addr - WIRE_BASE) : NULL;
@@ -372,10 +375,13 @@ static int exec_sim_copy(struct exec_backend *b, uint64_t to, uint64_t from, uin
         exec_sim_mark(b, to, n, true);
         return b->error;
     }
-    p = xmalloc(n ? n : 1);
-    code = exec_sim_read(b, p, from, n);
-    if (!code)
-        code = exec_sim_write(b, to, p, n, s);
+    p = xmalloc(FAR_PIECE);
+    code = b->error;
+    for (uint64_t at = 0, part; at < n && !code; at += part) {
+        part = n - at < FAR_PIECE ? n - at : FAR_PIECE;
+        code = exec_sim_read(b, p, from + at, part);
+        code = code ? code : exec_sim_write(b, to + at, p, part, s);
+    }
     free(p);
     return code;
 }
@@ -383,6 +389,7 @@ static int exec_sim_copy(struct exec_backend *b, uint64_t to, uint64_t from, uin
 static int exec_sim_set(struct exec_backend *b, const struct wire_memset *m, backend_handle s)
 {
     uint64_t n = m->count * m->width;
+    struct wire_memset piece = *m;
     uint8_t *p = exec_sim_local(b, m->addr);
     int code = b->error;
 
@@ -392,9 +399,13 @@ static int exec_sim_set(struct exec_backend *b, const struct wire_memset *m, bac
     }
     if (p || code)
         return code;
-    p = xmalloc(n ? n : 1);
-    movement_set(p, m);
-    code = exec_sim_write(b, m->addr, p, n, s);
+    piece.count = m->count < FAR_PIECE / m->width ? m->count : FAR_PIECE / m->width;
+    p = xmalloc(FAR_PIECE);
+    movement_set(p, &piece);
+    for (uint64_t at = 0, part; at < n && !code; at += part) {
+        part = n - at < piece.count * m->width ? n - at : piece.count * m->width;
+        code = exec_sim_write(b, m->addr + at, p, part, s);
+    }
     free(p);
     return code;
 }
