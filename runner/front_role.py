@@ -7,7 +7,8 @@ Nothing that it says acquits a candidate: the judge replays what was asked for, 
 
 Requests and replies, in frames; every reply has "op" and "notes" (litetorch/front/front.h):
   attach  {} and two descriptors                    -> ok   the executor's, before load
-  load    {"source","init":tree,"seed","mode","dtype"} -> ready {"state":[{"name","kind",desc}]} | error {"phase",..}
+  load    {"source","init":tree,"seed","mode","dtype","operators"}
+                                                     -> ready {"state":[{"name","kind",desc}]} | error {"phase",..}
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
   call    {"inputs":tree}                           -> result {"output":tree} | error
 Tensors in trees are {"t":"tensor","dtype","shape","strides","address","bytes"}; one that is not on the device has
@@ -114,6 +115,7 @@ class Session:
                 self.source = req["source"]
                 self.cls = self.import_source()
             phase = "init"
+            self.device.allow_operators(req.get("operators", False))
             torch.manual_seed(req["seed"])
             self.model = self.cls(**init) if isinstance(init, dict) else self.cls(*init)
             return self.ready(req["mode"], req.get("dtype"))

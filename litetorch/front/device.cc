@@ -388,13 +388,22 @@ void check(int code, const char *what)
     TORCH_CHECK(!code, "CUDA error: ", front_error_text(code), " (", what, ")");
 }
 
+static bool operators_allowed; // the published protocol: said, and done by the CPU's kernels on copies
+
 void refuse(const char *op, const char *why)
 {
     if (!front_in_forward())
         return;
     front_note("operator", op, why ? why : "the arithmetic must be done by kernels of the program's own");
+    if (operators_allowed)
+        return;
     TORCH_CHECK(false, op, " on a tensor of the device: ", why ? why : "the arithmetic must be done by kernels of the "
                 "program's own");
+}
+
+void allow_operators(bool on)
+{
+    operators_allowed = on;
 }
 
 void grow(const c10::Storage &s, size_t bytes)
@@ -450,6 +459,12 @@ int front_torch_preload(void)
     front::take_hooks();
     front::register_all();
     return 0;
+}
+
+/* Torch's arithmetic within a forward is noted, and not refused. */
+void front_torch_allow(int on)
+{
+    front::allow_operators(on != 0);
 }
 
 /* A tensor over memory that the judge has laid: owned is false where it is the judge's to free. Returns a counted

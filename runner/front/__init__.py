@@ -3,10 +3,11 @@
     preload()            fork server's parent, once, before anything imports torch.utils.cpp_extension
     attach(area, bell)   candidate's child: the executor's descriptors; before any tensor of the device
     install(build)       candidate's child, before its code runs; build(request) -> reply blocks until compiled
+    allow_operators(on)  torch's arithmetic within a forward is noted, and not refused
     forward(on)          from here on a call of forward runs: torch's arithmetic is refused by name
     notes()              what this process has to say about itself, since the last call: [{"kind","name",...}]
     lack(code, name)     this judge does not have it; the judge is told
     tensor(desc)         a tensor over memory that the judge has laid: {"dtype","shape","strides","address"}
     describe(t)          the same of a tensor, or None: it is not a plain one on the device
 """
-from .core import attach, begin, describe, forward, install, lack, notes, preload, tensor  # noqa: F401
+from .core import allow_operators, attach, begin, describe, forward, install, lack, notes, preload, tensor  # noqa: F401

@@ -45,7 +45,8 @@ def preload():
     _kept.append(ctypes.CDLL(os.path.abspath(os.path.join(lib_dir(), "libsimt.so"))))
     c, p, i, u64 = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64
     for row in (("lt_torch_version", c), ("lt_process_api", p), ("lt_free", None, p), ("lt_findings", p),
-                ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t), ("front_torch_preload", i), ("front_attach", i, i, i),
+                ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t), ("front_torch_preload", i),
+                ("front_torch_allow", None, i), ("front_attach", i, i, i),
                 ("front_library", i, c, c), ("front_lack", i, i), ("front_forward", None, i),
                 ("front_notes", p), ("front_note", None, c, c, c), ("front_stream", p),
                 ("front_set_stream", None, p), ("front_stream_create", i, ctypes.c_uint, i, p),
@@ -99,6 +100,10 @@ def install(build):
     extension.set_builder(build)
     lacks.install()
     cuda.put_on()
+
+
+def allow_operators(on):
+    _lib.front_torch_allow(1 if on else 0)
 
 
 def forward(on):

@@ -146,7 +146,7 @@ bool legality_live(const struct job *j)
     struct rules_facts f;
 
     stage_legality_take_facts(j, &f);
-    return rules_live(&f);
+    return rules_live(&f) || (j->protocol->published && f.live_right);
 }
 
 bool legality_convicts(const struct job *j)
@@ -154,7 +154,7 @@ bool legality_convicts(const struct job *j)
     struct rules_facts f = {.ordered = true};
 
     stage_legality_take_words(j, &f);
-    return f.torch_op || f.library || f.judge;
+    return !j->protocol->published && (f.torch_op || f.library || f.judge);
 }
 
 /* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
@@ -222,18 +222,45 @@ static int stage_legality_record_capsule(struct job *j, struct err *e)
     return !j->opt->capsule || !j->all_passed || j->recording->live || job_blamed(j) ? 0 : recording_section(j, d, e);
 }
 
+/* Does the published protocol leave the verdict alone? Only an answer that is wrong, or an error, is one to it. */
+static bool stands_beside(const struct job *j, const struct rules_finding *r)
+{
+    return j->protocol->published && (r->category != RULES_UNSUPPORTED || j->all_passed);
+}
+
+static void violate(json_t *violations, const struct rules_finding *r)
+{
+    json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", r->code, "message", r->text));
+}
+
+/* Protocol kernelbench: the verdict is the published code's, and what the rules say stands beside it. What the judge
+ * could not run for such a reason (a vendor's library) has no verdict. */
+static void tell(struct job *j, const struct rules_finding *r, json_t *violations)
+{
+    json_t *reason;
+
+    violate(violations, r);
+    if (j->all_passed || (job_blamed(j) && strcmp(r->code, "library_call")))
+        return;
+    reason = record_blame(j->rec, "unsupported", "legality", "%s; the published code may run it, this judge cannot",
+                          r->text);
+    json_object_set_new(reason, "name", json_string(r->code));
+}
+
 static void stage_legality_blame(struct job *j, const struct rules_finding *r, json_t *violations)
 {
-    json_t *reason, *v;
+    json_t *reason;
 
     if (r->category == RULES_PASSED || r->category == RULES_BLAMED)
         return;
+    if (stands_beside(j, r)) {
+        tell(j, r, violations);
+        return;
+    }
     reason = record_blame(j->rec, rules_category_name(r->category), "legality", "%s", r->text);
     json_object_set_new(reason, r->category == RULES_UNSUPPORTED ? "name" : "rule", json_string(r->code));
-    if (r->category != RULES_CHEATING || !strcmp(r->code, "operator"))
-        return;
-    v = json_pack("{s:s,s:s}", "rule", r->code, "message", r->text);
-    json_array_append_new(violations, v);
+    if (r->category == RULES_CHEATING && strcmp(r->code, "operator"))
+        violate(violations, r);
 }
 
 /* 0, or -1: infra. */
@@ -257,7 +284,7 @@ int legality_judges(struct job *j, struct err *e)
 {
     struct rules_finding r;
 
-    return stage_legality_decide(j, &r, e) < 0 ? -1 : r.category != RULES_PASSED;
+    return stage_legality_decide(j, &r, e) < 0 ? -1 : r.category != RULES_PASSED && !stands_beside(j, &r);
 }
 
 static int legality_run(struct job *j, struct err *e)
@@ -273,8 +300,9 @@ static int legality_run(struct job *j, struct err *e)
     stage_legality_operators(j, violations);
     stage_legality_blame(j, &r, violations);
     record_set(j->rec, "replay", recording_json(j->recording));
-    record_set(j->rec, "legality", json_pack("{s:b,s:o,s:O}", "ok", r.category != RULES_CHEATING, "violations",
-                                             violations, "notes", j->recording->notes));
+    record_set(j->rec, "legality", json_pack("{s:b,s:o,s:O}", "ok", r.category != RULES_CHEATING &&
+                                             !json_array_size(violations), "violations", violations, "notes",
+                                             j->recording->notes));
     return stage_legality_record_capsule(j, e);
 }
 
