@@ -27,21 +27,38 @@ static bool shown_failed(const struct bench_run *b, int slot, int turn)
            bench_goes_on(b, slot / b->o.samples, slot % b->o.samples, turn);
 }
 
-/* The next failure of the same turn, half the suite away, that was told something else: another task's as a rule. Its
- * own when all were told the same. A function of the verdicts alone, which are all there before the next turn
- * begins. */
-static const char *shown_of_another(const struct bench_run *b, int slot, int turn)
+static const char *category(const struct bench_run *b, int slot, int turn)
+{
+    return json_str(b->slots[slot].turn[turn].verdict, "category", "");
+}
+
+/* The next failure of the same turn, half the suite away, that was told something else: another task's as a rule.
+ * like: only one of the same category. -1: there is none. */
+static int next_failure(const struct bench_run *b, int slot, int turn, bool like)
 {
     int n = b->suite.n * b->o.samples;
-    const char *mine = shown_own(b, slot, turn);
 
     for (int i = 0; i < n; i++) {
         int other = (slot + n / 2 + i) % n;
 
-        if (other != slot && shown_failed(b, other, turn) && strcmp(shown_own(b, other, turn), mine))
-            return shown_own(b, other, turn);
+        if (other != slot && shown_failed(b, other, turn) &&
+            strcmp(shown_own(b, other, turn), shown_own(b, slot, turn)) &&
+            (!like || !strcmp(category(b, other, turn), category(b, slot, turn))))
+            return other;
     }
-    return mine;
+    return -1;
+}
+
+/* Words of the same category where there are some, so that what is lost is what they say of this program, not what
+ * kind of failure it was; its own when all were told the same. A function of the verdicts alone, which are all there
+ * before the next turn begins. */
+static const char *shown_of_another(const struct bench_run *b, int slot, int turn)
+{
+    int other = next_failure(b, slot, turn, true);
+
+    if (other < 0)
+        other = next_failure(b, slot, turn, false);
+    return shown_own(b, other < 0 ? slot : other, turn);
 }
 
 const char *bench_feedback_shown(const struct bench_run *b, int task, int sample, int turn)

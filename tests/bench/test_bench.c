@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/bench.h"
+#include "bench/bench_run.h"
 #include "bench/suite.h"
 #include "nn/model.h"
 #include "nn/tokenizer.h"
@@ -317,6 +318,30 @@ static void test_feedback_controls(void **state)
         free(one[i]), free(two[i]), free(out[i]);
 }
 
+/* Another failure's words: of the same category where there are some, never one's own words where others were said. */
+static void test_shuffled_words_are_alike(void **state)
+{
+    static const char *const said[][2] = {{"compile_error", "c1"}, {"correctness_error", "v1"},
+                                          {"correctness_error", "v2"},
+                                          {"compile_error", "c2"}, {"runtime_error", "r1"}, {"compile_error", "c1"}};
+    int n_samples[] = {6};
+    struct bench_slot slots[6] = {0};
+    struct bench_run b = {.o = {.samples = 6, .turns = 2, .feedback = BENCH_FEEDBACK_SHUFFLED}, .suite.n = 1,
+                          .slots = slots, .n_samples = n_samples};
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        slots[i].turn[0].verdict = json_pack("{s:s,s:s,s:s}", "status", "failed", "category", said[i][0], "feedback",
+                                             said[i][1]);
+    assert_string_equal(bench_feedback_shown(&b, 0, 0, 0), "c2");
+    assert_string_equal(bench_feedback_shown(&b, 0, 5, 0), "c2");
+    assert_string_equal(bench_feedback_shown(&b, 0, 1, 0), "v2");
+    assert_string_equal(bench_feedback_shown(&b, 0, 2, 0), "v1");
+    assert_string_not_equal(bench_feedback_shown(&b, 0, 4, 0), "r1"); // alone of its kind: of any
+    for (int i = 0; i < 6; i++)
+        json_decref(slots[i].turn[0].verdict);
+}
+
 static void check_same_lines(char *a, char *b)
 {
     char *x[64], *y[64];
@@ -567,7 +592,7 @@ int main(void)
         cmocka_unit_test(test_published),
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
         cmocka_unit_test(test_feedback),
-        cmocka_unit_test(test_feedback_controls),
+        cmocka_unit_test(test_feedback_controls), cmocka_unit_test(test_shuffled_words_are_alike),
         cmocka_unit_test(test_foreign), cmocka_unit_test(test_whole_answers),
         cmocka_unit_test(test_changed_samples),
         cmocka_unit_test(test_names_that_meet),

@@ -206,6 +206,8 @@ m("missing samples left out", "bench/bench_sum.c", "    if (b->o.missing_fail)\n
 m("the bench shows no feedback", "bench/bench.c",
   "prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k),", "prompt_feedback(o->style, \"x\",",
   "bench/test_bench")
+m("shuffled feedback of any category", "bench/shown.c", "next_failure(b, slot, turn, true)",
+  "next_failure(b, slot, turn, false)", "bench/test_bench")
 m("shuffled feedback is one's own", "bench/shown.c", "case BENCH_FEEDBACK_SHUFFLED: return shown_of_another(b, slot, "
                                                      "turn);",
   "case BENCH_FEEDBACK_SHUFFLED: return shown_own(b, slot, turn);", "bench/test_bench")

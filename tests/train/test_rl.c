@@ -199,6 +199,23 @@ static void learns(void **state)
     done(&o);
 }
 
+/* All that is to hold back noise, at once, does not hold back learning. */
+static void learns_with_all_switches(void **state)
+{
+    (void)state;
+    struct rl_options o = options("switches", 1);
+    struct err e = ERR_INIT;
+    struct curve c;
+
+    o.steps = 40, o.top_p = 0.95, o.eps = 1e-6, o.warmup_updates = 4, o.average = 0.5, o.negative_weight = 0.5;
+    o.oversample = 1.5, o.sleep = true;
+    tiny_must(rl_run(&o, &e), &e);
+    c = curve_of(&o);
+    if (mean4(c.last) < mean4(c.first) + 0.3)
+        fail_msg("reward went from %g to %g", mean4(c.first), mean4(c.last));
+    done(&o);
+}
+
 /* It learns from what is a step old. */
 static void learns_behind(void **state)
 {
@@ -385,8 +402,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued), cmocka_unit_test(books),
                                        cmocka_unit_test(killed_while_ahead), cmocka_unit_test(goes_on_with_more),
                                        cmocka_unit_test(learns_behind),
-                                       cmocka_unit_test(learns), cmocka_unit_test(rft),
-                                       cmocka_unit_test(rft_keeps_between),
+                                       cmocka_unit_test(learns), cmocka_unit_test(learns_with_all_switches),
+                                       cmocka_unit_test(rft), cmocka_unit_test(rft_keeps_between),
                                        cmocka_unit_test(strict),
                                        cmocka_unit_test(kept_sets),
                                        cmocka_unit_test(nonsense)};
