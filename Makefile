@@ -368,11 +368,12 @@ $(B)/tests/exec/kernels.cubin: tests/exec/kernels.cu
 	@mkdir -p $(@D)
 	$(NVCC) -cubin -arch=native -o $@ $<
 test-gpu:
-	@$(RECURSE) -s -j$(NPROC) all $(GPUTESTS) $(B)/tests/exec/test_executor_cuda $(B)/tests/exec/kernels.cubin $(B)/tests/ops/test_dev_ops $(B)/tests/nn/test_model_dev
+	@$(RECURSE) -s -j$(NPROC) all $(GPUTESTS) $(B)/tests/exec/test_executor_cuda $(B)/tests/exec/kernels.cubin $(B)/tests/ops/test_dev_ops $(B)/tests/nn/test_model_dev $(B)/tests/nn/test_step
 	MUSACODER_TEST_CUBIN=$(B)/tests/exec/kernels.cubin $(B)/tests/exec/test_executor_cuda
 	@python3 tests/run.py --gpu --jobs 1 $(B) $(ARGS)
 	NN_TEST_DEVICE=cuda $(B)/tests/ops/test_dev_ops
 	NN_TEST_DEVICE=cuda $(B)/tests/nn/test_model_dev
+	NN_TEST_DEVICE=cuda $(B)/tests/nn/test_step
 	MUSACODER_EXE=$(B)/musacoder python3 tests/gpu/run_gpu.py $(ARGS)
 
 # The plain build comes first: foreign code runs beside its runtime libraries and its jail in both, so those are taken over.

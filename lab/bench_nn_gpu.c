@@ -35,18 +35,21 @@ struct model *model_new_empty(const struct model_config *c, struct err *e); /* m
 static const struct shape {
     const char *name;
     int d, layers, f, heads, kv, dim, V, rows, length;
+    const char *type; /* model_type; NULL: qwen3 */
 } shapes[] = {
-    {"20m", 384, 8, 1152, 6, 2, 64, 16384, 32, 2048},
-    {"20m-4k", 384, 8, 1152, 6, 2, 64, 16384, 16, 4096},
-    {"123m", 768, 16, 2304, 12, 4, 64, 16384, 16, 2048},
-    {"123m-1k", 768, 16, 2304, 12, 4, 64, 16384, 32, 1024},
-    {"123m-4k", 768, 16, 2304, 12, 4, 64, 16384, 8, 4096},
-    {"123m-16k", 768, 16, 2304, 12, 4, 64, 16384, 2, 16384},
-    {"600m", 1024, 28, 3072, 16, 8, 128, 151936, 4, 4096},
-    {"1700m", 2048, 28, 6144, 16, 8, 128, 151936, 2, 4096},
-    {"1700m-1k", 2048, 28, 6144, 16, 8, 128, 151936, 8, 1024},
-    {"1700m-16k", 2048, 28, 6144, 16, 8, 128, 151936, 1, 16384},
-    {"1700m-40k", 2048, 28, 6144, 16, 8, 128, 151936, 1, 40960},
+    {"20m", 384, 8, 1152, 6, 2, 64, 16384, 32, 2048, NULL},
+    {"20m-4k", 384, 8, 1152, 6, 2, 64, 16384, 16, 4096, NULL},
+    {"123m", 768, 16, 2304, 12, 4, 64, 16384, 16, 2048, NULL},
+    {"123m-1k", 768, 16, 2304, 12, 4, 64, 16384, 32, 1024, NULL},
+    {"123m-4k", 768, 16, 2304, 12, 4, 64, 16384, 8, 4096, NULL},
+    {"123m-16k", 768, 16, 2304, 12, 4, 64, 16384, 2, 16384, NULL},
+    {"135m", 576, 30, 1536, 9, 3, 64, 49152, 32, 2048, "llama"},  // SmolLM2-135M
+    {"500m", 896, 24, 4864, 14, 2, 64, 151936, 8, 2048, "qwen2"}, // Qwen2.5-0.5B
+    {"600m", 1024, 28, 3072, 16, 8, 128, 151936, 4, 4096, NULL},
+    {"1700m", 2048, 28, 6144, 16, 8, 128, 151936, 2, 4096, NULL},
+    {"1700m-1k", 2048, 28, 6144, 16, 8, 128, 151936, 8, 1024, NULL},
+    {"1700m-16k", 2048, 28, 6144, 16, 8, 128, 151936, 1, 16384, NULL},
+    {"1700m-40k", 2048, 28, 6144, 16, 8, 128, 151936, 1, 40960, NULL},
 };
 
 static struct nn_device *meter; /* only asked how much memory is free */
@@ -73,10 +76,9 @@ static void check(int rc, const struct err *e)
 static void config_of(const struct shape *s, bool tied, struct model_config *ret)
 {
     struct err e = ERR_INIT;
-    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "model_type", "qwen3", "vocab_size", s->V,
-                          "hidden_size",
-                          s->d, "intermediate_size", s->f, "num_hidden_layers", s->layers, "num_attention_heads",
-                          s->heads,
+    json_t *o = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "model_type",
+                          s->type ? s->type : "qwen3", "vocab_size", s->V, "hidden_size", s->d,
+                          "intermediate_size", s->f, "num_hidden_layers", s->layers, "num_attention_heads", s->heads,
                           "num_key_value_heads", s->kv, "head_dim", s->dim, "max_position_embeddings", 65536,
                           "tie_word_embeddings", tied);
 
@@ -343,7 +345,7 @@ static void tell_plan(const struct shape *s, bool tied, double card)
 
 static int tell_plans(void)
 {
-    static const struct shape eight = {"8000m", 4096, 36, 12288, 32, 8, 128, 151936, 1, 4096};
+    static const struct shape eight = {"8000m", 4096, 36, 12288, 32, 8, 128, 151936, 1, 4096, NULL};
 
     tell_plan(&eight, false, 141e9);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)

@@ -6,7 +6,7 @@
 #include "nn/model.h"
 
 static const struct opt rows[] = {
-    {"init", "config", OPT_STR, NULL, "config.json of a Qwen3 or Qwen3.5 model, e.g. recipes/qwen3.5-9b.json"},
+    {"init", "config", OPT_STR, NULL, "config.json of a model of a supported family, e.g. recipes/qwen3.5-9b.json"},
     {"init", "out", OPT_STR, NULL, "folder to write; made if missing"},
     {"init", "seed", OPT_INT, "1", "seed of the weights; same seed, same bytes"},
     {0},

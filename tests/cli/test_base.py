@@ -45,7 +45,7 @@ def make_base(folder):
     with open(os.path.join(folder, "model.safetensors"), "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text + body)
     config = {"model_type": "llama", "vocab_size": ROWS, "hidden_size": WIDTH, "intermediate_size": INNER,
-              "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2, "rope_theta": 100000.0,
+              "num_hidden_layers": LAYERS, "num_attention_heads": 2, "num_key_value_heads": 1, "rope_theta": 100000.0,
               "tie_word_embeddings": True, "max_position_embeddings": 8192}
     with open(os.path.join(folder, "config.json"), "w") as f:
         json.dump(config, f)
