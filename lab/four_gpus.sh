@@ -124,7 +124,7 @@ part_1() {
     if [ -n "$tiny" ]; then
         steps=1
         sets=(--set synth.tasks=40 --set synth.heldout=1 --set synth.prompts=4 --set synth.repairs=0
-            --set synth.harvest=0 --set synth.verify-share=0 --set public.records=10 --set public.shard-size=10
+            --set synth.harvest=0 --set synth.verify-share=0
             --set sft.harvest-tasks=0
             --set sft.steps=1 --set sft.mix=knowledge=0.1 --set sft.device=cpu --set sft.batch-tokens=2048
             --set sft.micro-tokens=4096 --set rl_single.device=cpu --set rl_single.batch-prompts=1
@@ -132,7 +132,7 @@ part_1() {
             --set bench.samples=1)
     fi
     timeout -s INT 570 "$bin" run "$here/recipes/smollm2.yaml" --out "$out/smollm2" --set model="$base" \
-        --set "stages=synth public sft rl_single" --set "bench-after=sft rl_single" --set rl_single.steps=$steps \
+        --set "stages=synth sft rl_single" --set "bench-after=sft rl_single" --set rl_single.steps=$steps \
         "${sets[@]}" >"$out/smollm2.log" 2>&1
     row 1 "SmolLM2, SFT and RL on one GPU, judge on $(nproc) cores" "$(python3 - "$out/smollm2" <<'EOF'
 import json, os, statistics as st, sys
