@@ -106,7 +106,7 @@ def main():
         began = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(24 * args.devices) as pool:
             work = [pool.submit(ask, url, p, count, stop) for p in programs(args.records)]
-            while time.monotonic() < (count.times[0] if count.times else began + 120) + args.seconds:
+            while time.monotonic() < (count.times[0] if count.times else began + 300) + args.seconds:
                 if all(w.done() for w in work):
                     break
                 time.sleep(0.1)

@@ -1,6 +1,7 @@
 """test_import.py - setup/import_gguf.py on small GGUF files made here: every weight is where Transformers has it, q
-and k of the llama family in their own order again, quantised weights as the numbers they stand for, the tokenizer's ids, and
-what is refused leaves no folder. Skipped where the converter's Python is not set up ('setup/import.sh --venv')."""
+and k of the llama family in their own order again, quantised weights as the numbers they stand for, the
+tokenizer's ids, and what is refused leaves no folder. Skipped where the converter's Python is not set up
+('setup/import.sh --venv')."""
 import json
 import os
 import shutil
