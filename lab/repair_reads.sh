@@ -1,6 +1,8 @@
 #!/bin/bash
 # repair_reads.sh - does a model read its feedback? Turn 2 on its own failures with the judge's feedback, with another
 # failure's, and with none. Turn 1 is the same in all three (same seed), so the second turns are compared in pairs.
+# A model that was trained with 'edits: true' wants --edits among the options; another failure's words are of the same
+# category where there are some.
 # usage: lab/repair_reads.sh MODEL TASKS OUT [bench options...]      continues where it was stopped
 set -euo pipefail
 cd "$(dirname "$0")/.."
