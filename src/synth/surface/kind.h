@@ -16,20 +16,21 @@
 
 /* What a kind's code is, and which inputs it wants. */
 enum form {
-    FORM_MAP,     /* statements that change "v" */
-    FORM_REDUCE,  /* from "row[j * inner]", j below n, to "out[i]": one axis goes */
-    FORM_ROW,     /* the same to "y[j * inner]": an axis stays */
-    FORM_SCAN,    /* as FORM_ROW */
-    FORM_LOSS,    /* statements that add a pair "a", "b" to "acc" */
-    FORM_ROWLOSS, /* statements that add row i of several tensors to "acc" */
-    FORM_NORM,    /* whole text: layers with statistics */
-    FORM_POOL,    /* whole text: windows */
-    FORM_CONV,    /* whole text: convolutions */
-    FORM_LINEAR,  /* whole text: nn.Linear */
-    FORM_MATMUL,  /* whole text: products of two inputs */
-    FORM_WHOLE,   /* whole text: the whole tensor's statistic */
-    FORM_PARAM,   /* a map with a parameter for each channel */
-    FORM_SPATIAL, /* means over all axes from the third on */
+    FORM_MAP,      /* statements that change "v" */
+    FORM_REDUCE,   /* from "row[j * inner]", j below n, to "out[i]": one axis goes */
+    FORM_ROW,      /* the same to "y[j * inner]": an axis stays */
+    FORM_SCAN,     /* as FORM_ROW */
+    FORM_LOSS,     /* statements that add a pair "a", "b" to "acc" */
+    FORM_ROWLOSS,  /* statements that add row i of several tensors to "acc" */
+    FORM_NORM,     /* whole text: layers with statistics */
+    FORM_POOL,     /* whole text: windows */
+    FORM_CONV,     /* whole text: convolutions */
+    FORM_LINEAR,   /* whole text: nn.Linear */
+    FORM_MATMUL,   /* whole text: products of two inputs */
+    FORM_WHOLE,    /* whole text: the whole tensor's statistic */
+    FORM_PARAM,    /* a map with a parameter for each channel */
+    FORM_RESIDUAL, /* a map that reads the value put aside */
+    FORM_SPATIAL,  /* means over all axes from the third on */
     N_FORMS
 };
 

@@ -76,11 +76,10 @@ const struct kind loss_kinds[] = {
      .spell = {"(1 - F.cosine_similarity($x, $t, dim=1)).mean()",
                "torch.mean(1 - F.cosine_similarity($x, $t, dim=1))",
                "1 - F.cosine_similarity($x, $t, dim=-1).mean()"},
-     .code =
-         "float dot = 0.0f;\nfloat p = 0.0f;\nfloat q = 0.0f;\n" EVERY(j,
-                                                                       "float a = x[i * m + j];\nfloat b = t[i * m "
-                                                                       "+ j];\ndot += a * b;\np += a * a;\nq += b "
-                                                                       "* b;\n") "acc += 1.0f - dot / "
-                                                                                 "(fmaxf(sqrtf(p), 1e-8f) * "
-                                                                                 "fmaxf(sqrtf(q), 1e-8f));\n"},
+     .code = "float dot = 0.0f;\nfloat p = 0.0f;\nfloat q = 0.0f;\n" EVERY(
+         j, "float a = x[i * m + j];\nfloat b = t[i * m "
+            "+ j];\ndot += a * b;\np += a * a;\nq += b "
+            "* b;\n") "acc += 1.0f - dot / "
+                      "(fmaxf(sqrtf(p), 1e-8f) * "
+                      "fmaxf(sqrtf(q), 1e-8f));\n"},
     {0}};

@@ -46,7 +46,8 @@ const struct kind norm_kinds[] = {
      "rows, n, groups, x.size(1), x.stride(1), eps);\nreturn out;\n}\n",
      .call = "ops.$f($x, self.$m.weight, self.$m.bias, self.$m.num_groups, self.$m.eps)"},
     {NORM("batch_norm", "batch normalisation|BatchNorm"), .flags = KIND_CHAIN, .attr = {EPS},
-     .spell = {"nn.BatchNorm$bd($channels) : self.$m($x)", "nn.BatchNorm$bd(num_features=$channels) : self.$m($x)",
+     .spell = {"nn.BatchNorm$bd($channels, eps=$eps, momentum=$momentum) : self.$m($x)",
+               "nn.BatchNorm$bd($channels) : self.$m($x)", "nn.BatchNorm$bd(num_features=$channels) : self.$m($x)",
                "nn.BatchNorm$bd($channels, eps=$eps) : self.$m($x)"},
      .code = "__global__ void $k_kernel(const float* x, const float* w, const float* b, float* out, int channels, "
              "int n, int inner, float eps) {\n" THREADS("channels")
@@ -70,8 +71,8 @@ const struct kind norm_kinds[] = {
      "rows, n, eps);\nreturn out;\n}\n",
      .call = "ops.$f($x, self.$m.eps)"},
     {NORM("frobenius_normalize", "Frobenius normalisation|division by the Frobenius norm"), .rank = -1,
-     .spell = {"$x / torch.norm($x)", "$x / torch.norm($x, p='fro')", "$x / $x.norm()",
-               "$x / torch.sqrt(torch.sum($x ** 2))", "$x / torch.linalg.vector_norm($x)"},
+     .spell = {"norm = torch.norm($x); $x / norm", "$x / torch.norm($x)", "$x / torch.norm($x, p='fro')",
+               "$x / $x.norm()", "$x / torch.sqrt(torch.sum($x ** 2))", "$x / torch.linalg.vector_norm($x)"},
      .code = "__global__ void sum_squares_kernel(const float* x, float* total, int n) {\n" BLOCK_SUM(
          "acc += x[i] * x[i];\n") "if (threadIdx.x == 0) {\ntotal[0] = sums[0];\n}\n}\n\n"
                                   "__global__ void $k_kernel(const float* x, const float* total, float* out, int "

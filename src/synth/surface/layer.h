@@ -8,6 +8,8 @@
 /* Adds a layer to the current value, or makes the inputs that it wants where there is none. false if the current
  * shape does not suit; the task is then unchanged. */
 bool layer_add(struct making *m, const struct kind *k);
+/* Puts the current value of a chain aside: a residual may add it later. */
+void layer_save(struct making *m);
 /* Ends the run of maps that is being fused. */
 void layer_flush(struct making *m);
 

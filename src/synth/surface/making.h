@@ -29,7 +29,7 @@ struct making_input {
 /* How this task is written. */
 struct making_style {
     bool annotate, class_doc, class_args, init_doc, forward_doc, constants, literal_dims, shape_tuple, comments,
-        newer_super, constants_first, empty_init;
+        newer_super, constants_first, empty_init, long_functional, long_nn;
     int maker;
 };
 
@@ -51,11 +51,14 @@ struct making {
         const char *name, *text;
     } function[MAKING_FUNCTIONS]; /* kernel and host, by kernel's name */
     int n_functions;
-    struct buf init, forward, answer; /* lines of __init__, of forward, and of the program's forward */
-    const char *expression, *call;    /* of a single layer */
+    struct buf init, forward, answer;       /* lines of __init__, of forward, and of the program's forward */
+    const char *before, *expression, *call; /* of a single layer */
     const struct kind *kind[MAKING_KINDS];
     int n_kinds, n_modules;
     bool chain;
+    const struct kind *now; /* the layer that is being added */
+    const char *saved;      /* a value that was put aside, and its shape */
+    int saved_rank, saved_d[5];
     struct {
         const char *key, *value;
     } env[MAKING_ENV];

@@ -14,8 +14,8 @@ static const struct kind *const tables[] = {map_kinds,  reduce_kinds, loss_kinds
 static const int alone[N_FORMS] = {[FORM_MAP] = 17,  [FORM_REDUCE] = 10, [FORM_ROW] = 11,    [FORM_SCAN] = 8,
                                    [FORM_LOSS] = 8,  [FORM_ROWLOSS] = 5, [FORM_NORM] = 11,   [FORM_POOL] = 10,
                                    [FORM_CONV] = 19, [FORM_LINEAR] = 1,  [FORM_MATMUL] = 14, [FORM_SPATIAL] = 1};
-static const int behind[N_FORMS] = {[FORM_MAP] = 52, [FORM_REDUCE] = 9, [FORM_ROW] = 5,    [FORM_NORM] = 10,
-                                    [FORM_POOL] = 8, [FORM_PARAM] = 13, [FORM_SPATIAL] = 5};
+static const int behind[N_FORMS] = {[FORM_MAP] = 52, [FORM_REDUCE] = 9, [FORM_ROW] = 5,     [FORM_NORM] = 10,
+                                    [FORM_POOL] = 8, [FORM_PARAM] = 13, [FORM_SPATIAL] = 5, [FORM_RESIDUAL] = 3};
 
 static enum form surface_draw_form(struct making *m, const int weights[N_FORMS])
 {
@@ -61,21 +61,71 @@ const char *surface_kind(int i)
 
 static void surface_draw_style(struct making *m)
 {
-    m->style = (struct making_style){.annotate = making_chance(m, 0.5),
-                                     .class_doc = making_chance(m, 0.7),
+    m->style = (struct making_style){.annotate = making_chance(m, 0.6),
+                                     .class_doc = making_chance(m, 0.85),
                                      .class_args = making_chance(m, 0.35),
                                      .init_doc = making_chance(m, 0.25),
-                                     .forward_doc = making_chance(m, 0.4),
-                                     .constants = making_chance(m, 0.92),
+                                     .forward_doc = making_chance(m, 0.5),
+                                     .constants = making_chance(m, 0.95),
                                      .literal_dims = making_chance(m, 0.12),
                                      .shape_tuple = making_chance(m, 0.12),
-                                     .comments = making_chance(m, 0.25),
+                                     .comments = making_chance(m, 0.4),
                                      .newer_super = making_chance(m, 0.3),
                                      .constants_first = making_chance(m, 0.12),
-                                     .maker = making_chance(m, 0.6) ? 0 : making_draw(m, 1, 4)};
+                                     .long_functional = making_chance(m, 0.4),
+                                     .long_nn = making_chance(m, 0.06),
+                                     .maker = making_chance(m, 0.7) ? 0 : making_draw(m, 1, 4)};
 }
 
-static void surface_draw_chain(struct making *m)
+/* A depthwise convolution and a pointwise one. */
+static bool draw_separable(struct making *m)
+{
+    m->chain = true;
+    return layer_add(m, surface_find_kind("depthwise_conv2d")) && layer_add(m, surface_find_kind("pointwise_conv2d"));
+}
+
+static bool is_used(const struct making *m)
+{
+    for (int i = 0; i < m->n_kinds; i++)
+        if (m->kind[i]->form == FORM_RESIDUAL)
+            return true;
+    return false;
+}
+
+/* Would the result be a constant? Sums of probabilities are, and means of what was normalised. */
+static bool is_pointless(const struct making *m, const struct kind *k)
+{
+    bool reduces = k->form == FORM_REDUCE || k->form == FORM_SPATIAL;
+
+    for (int i = m->n_kinds - 1; i >= 0 && reduces; i--)
+        if (m->kind[i]->form == FORM_ROW || m->kind[i]->form == FORM_NORM)
+            return true;
+        else if (!strcmp(m->kind[i]->family, "activation"))
+            return false;
+    return false;
+}
+
+static const struct kind *draw_follower(struct making *m)
+{
+    const struct kind *k;
+
+    if (m->rank == 2 && making_chance(m, 0.04))
+        return surface_find_kind("linear");
+    do
+        k = surface_draw_kind(m, surface_draw_form(m, behind), KIND_CHAIN);
+    while (is_pointless(m, k));
+    return k;
+}
+
+static bool draw_maps(struct making *m)
+{
+    for (int i = making_draw(m, 2, 4); i; i--)
+        layer_add(m, surface_draw_kind(m, FORM_MAP, 0));
+    return true;
+}
+
+/* A convolution or a product, and what follows. false: another try. */
+static bool surface_draw_chain(struct making *m)
 {
     static const char *const first[] = {
         "conv2d",           "conv2d",           "conv2d", "conv2d", "conv3d", "conv3d", "conv_transpose2d",
@@ -83,17 +133,17 @@ static void surface_draw_chain(struct making *m)
     int length = making_draw(m, 1, 4);
 
     m->chain = true;
-    if (making_chance(m, 0.12)) { /* maps alone */
-        for (int i = making_draw(m, 2, 4); i; i--)
-            layer_add(m, surface_draw_kind(m, FORM_MAP, 0));
-        return;
-    }
-    while (!layer_add(m, surface_find_kind(first[making_draw(m, 0, 12)])))
-        continue;
+    if (making_chance(m, 0.12))
+        return draw_maps(m);
+    if (!layer_add(m, surface_find_kind(first[making_draw(m, 0, 12)])))
+        return false;
+    if (making_chance(m, 0.12))
+        layer_save(m);
     for (int tries = 0; m->n_kinds <= length && tries < 40 && m->rank > 1; tries++)
-        layer_add(m, making_chance(m, 0.04) && m->rank == 2 ? surface_find_kind("linear")
-                                                            : surface_draw_kind(m, surface_draw_form(m, behind),
-                                                                                KIND_CHAIN));
+        layer_add(m, draw_follower(m));
+    if (m->saved && !is_used(m))
+        return layer_add(m, surface_draw_kind(m, FORM_RESIDUAL, KIND_CHAIN));
+    return m->n_kinds > 1;
 }
 
 static void surface_start(struct making *m, struct rng *r)
@@ -113,17 +163,35 @@ static void surface_finish(struct making *m)
     arena_free(&m->a);
 }
 
+/* An argument that nothing uses, as real modules have them. */
+static void add_unused(struct making *m)
+{
+    const char *name = making_pick(m, "num_classes num_features features hidden_dim size", ' ');
+    const char *value = making_pick(m, "10 16 32 64 100", ' ');
+
+    for (int i = 0; i < m->n_args; i++)
+        if (!strcmp(m->arg[i].name, name))
+            return;
+    name = making_arg(m, name, "int", value, making_chance(m, 0.4) ? value : NULL, "kept for later");
+    if (making_chance(m, 0.5))
+        buf_addf(&m->init, "        self.%s = %s\n", name, name);
+}
+
 /* false if the first layer could not be drawn: another try. */
 static bool surface_draw_layers(struct making *m, const struct surface_limits *l)
 {
     surface_draw_style(m);
     if (l->only)
         return layer_add(m, surface_find_kind(l->only));
-    if (making_chance(m, l->chains)) {
-        surface_draw_chain(m);
-        return m->n_kinds > 1;
-    }
-    return layer_add(m, surface_draw_kind(m, surface_draw_form(m, alone), 0));
+    if (making_chance(m, l->chains))
+        return surface_draw_chain(m);
+    if (making_chance(m, 0.02))
+        return draw_separable(m);
+    if (!layer_add(m, surface_draw_kind(m, surface_draw_form(m, alone), 0)))
+        return false;
+    if (making_chance(m, 0.06))
+        add_unused(m);
+    return true;
 }
 
 void surface_draw(uint64_t seed, uint64_t index, const struct surface_limits *l, struct surface *ret)

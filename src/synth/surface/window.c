@@ -70,17 +70,16 @@ static void window_add_loops(const struct writer *w, const char *size)
     window_each(w, size, "");
 }
 
+/* The channels are the innermost loop: places outside are met once, not for each channel. */
 static void window_conv_body(const struct writer *w)
 {
-    buf_adds(
-        w->out,
-        "int first = c * (x.size(1) / w.size(1)) / out.size(1) * w.size(1);\nfloat acc = bias ? bias[c] : 0.0f;\n"
-        "for (int j = 0; j < w.size(1); j++) {\n");
+    buf_adds(w->out, "int first = c * (x.size(1) / w.size(1)) / out.size(1) * w.size(1);\n"
+                     "float acc = bias ? bias[c] : 0.0f;\n");
     window_add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
     window_each(w, "int i$ = o$ * s$ - p$ + k$ * d$;\n", "");
     buf_adds(w->out, "if (");
     window_each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
-    buf_adds(w->out, ") {\nacc += x[b][first + j]");
+    buf_adds(w->out, ") {\nfor (int j = 0; j < w.size(1); j++) {\nacc += x[b][first + j]");
     window_each(w, "[i$]", "");
     buf_adds(w->out, " * w[c][j]");
     window_each(w, "[k$]", "");
@@ -90,14 +89,13 @@ static void window_conv_body(const struct writer *w)
 
 static void window_transposed_body(const struct writer *w)
 {
-    buf_adds(w->out, "int per = x.size(1) * w.size(1) / out.size(1);\nint first = c / w.size(1) * per;\nfloat acc "
-                     "= bias ? bias[c] : 0.0f;\n"
-                     "for (int j = first; j < first + per; j++) {\n");
+    buf_adds(w->out, "int per = x.size(1) * w.size(1) / out.size(1);\nint first = c / w.size(1) * per;\n"
+                     "float acc = bias ? bias[c] : 0.0f;\n");
     window_add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
     window_each(w, "int i$ = o$ + p$ - k$ * d$;\n", "");
     buf_adds(w->out, "if (");
     window_each(w, "i$ >= 0 && i$ % s$ == 0 && i$ / s$ < x.size(#)", " && ");
-    buf_adds(w->out, ") {\nacc += x[b][j]");
+    buf_adds(w->out, ") {\nfor (int j = first; j < first + per; j++) {\nacc += x[b][j]");
     window_each(w, "[i$ / s$]", "");
     buf_adds(w->out, " * w[j][c % w.size(1)]");
     window_each(w, "[k$]", "");

@@ -123,10 +123,24 @@ static void write_add_arg_docs(struct making *m, const char *indent, struct buf 
                  form == 1 ? m->arg[i].doc : write_capital(m, m->arg[i].doc));
 }
 
+/* The layers of a chain, a line each. */
+static void add_layer_list(struct making *m, struct buf *out)
+{
+    buf_addf(out, "    \"\"\"\n    %s\n",
+             making_pick(m, "Layers, in order:|Runs these steps:|A chain of:|Steps:", '|'));
+    for (int i = 0; i < m->n_kinds; i++)
+        buf_addf(out, "    - %s\n", write_phrase(m, i));
+    buf_adds(out, "    \"\"\"\n");
+}
+
 static void write_add_class_doc(struct making *m, struct buf *out)
 {
     if (!m->style.class_doc)
         return;
+    if (m->n_kinds > 1 && making_chance(m, 0.3)) {
+        add_layer_list(m, out);
+        return;
+    }
     if (!m->style.class_args && making_chance(m, 0.4)) {
         buf_addf(out, "    \"\"\"%s\"\"\"\n\n", write_summary(m));
         return;
@@ -169,10 +183,10 @@ static void write_add_body(struct making *m, struct buf *out)
     if (m->n_kinds > 1)
         buf_addf(out, "%s        return x\n", m->forward.p);
     else if (making_chance(m, 0.8))
-        buf_addf(out, "        return %s\n", m->expression);
+        buf_addf(out, "%s        return %s\n", m->before, m->expression);
     else {
         const char *name = making_pick(m, "out|output|result|y", '|');
-        buf_addf(out, "        %s = %s\n        return %s\n", name, m->expression, name);
+        buf_addf(out, "%s        %s = %s\n        return %s\n", m->before, name, m->expression, name);
     }
 }
 
@@ -210,9 +224,19 @@ static const char *write_input_text(struct making *m, const struct making_input 
     return making_format(m, "%.*s%s%s", (int)(at - in->maker), in->maker, write_input_shape(m, in), at + 2);
 }
 
+/* Is an input called as a constant is? Then get_inputs() has no variable of that name. */
+static bool has_clash(const struct making *m)
+{
+    for (int i = 0; i < m->n_inputs; i++)
+        for (int c = 0; c < m->n_constants; c++)
+            if (!strcmp(m->input[i].name, m->constant[c].name))
+                return true;
+    return false;
+}
+
 static void write_add_get_inputs(struct making *m, struct buf *out)
 {
-    bool lines = making_chance(m, m->n_inputs > 1 ? 0.6 : 0.5);
+    bool lines = making_chance(m, m->n_inputs > 1 ? 0.6 : 0.5) && !has_clash(m);
 
     buf_adds(out, "def get_inputs():\n");
     for (int i = 0; i < m->n_inputs && lines; i++)
@@ -273,7 +297,8 @@ static void write_add_constants(struct making *m, const char *used, struct buf *
         const char *name = m->constant[i].name, *value = m->constant[i].value;
         if (!write_mentioned(used, name))
             continue;
-        if (i + 1 < m->n_constants && write_mentioned(used, m->constant[i + 1].name) && making_chance(m, 0.08)) {
+        if (i + 1 < m->n_constants && write_mentioned(used, m->constant[i + 1].name) &&
+            !write_mentioned(m->constant[i + 1].value, name) && making_chance(m, 0.08)) {
             const char *next = m->constant[i + 1].value;
             if (!strcmp(value, next))
                 buf_addf(out, "%s = %s = %s\n", name, m->constant[i + 1].name, value);
@@ -317,10 +342,50 @@ static void write_add_imports(struct making *m, const char *text, bool program, 
         buf_adds(out, "from typing import Tuple\n");
 }
 
+/* Every "from" that does not follow a dot or a letter becomes "to". */
+static const char *replaced(struct making *m, const char *text, const char *from, const char *to)
+{
+    struct buf b;
+    const char *s, *last = text;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    for (const char *p = text; (p = strstr(p, from)); p = last) {
+        bool whole = p == text || (p[-1] != '.' && !isalnum((unsigned char)p[-1]) && p[-1] != '_');
+        buf_add(&b, last, (size_t)(p - last));
+        buf_adds(&b, whole ? to : from);
+        last = p + strlen(from);
+    }
+    buf_adds(&b, last);
+    s = arena_strdup(&m->a, b.p);
+    buf_free(&b);
+    return s;
+}
+
+static void set_text(struct buf *b, const char *text)
+{
+    buf_clear(b);
+    buf_adds(b, text);
+}
+
+/* "torch.nn.functional.relu" for "F.relu", "torch.nn.ReLU" for "nn.ReLU", in some tasks. */
+static void lengthen(struct making *m)
+{
+    static const char functional[] = "torch.nn.functional.";
+
+    if (m->style.long_functional) {
+        set_text(&m->forward, replaced(m, m->forward.p, "F.", functional));
+        m->expression = replaced(m, m->expression, "F.", functional);
+        m->before = replaced(m, m->before, "F.", functional);
+    }
+    if (m->style.long_nn)
+        set_text(&m->init, replaced(m, m->init.p, "nn.", "torch.nn."));
+}
+
 char *write_task(struct making *m)
 {
     struct buf class, inputs, out;
 
+    lengthen(m);
     write_order_args(m);
     m->style.empty_init = making_chance(m, 0.75);
     buf_init(&class, BUF_MAX_TEXT), buf_init(&inputs, BUF_MAX_TEXT), buf_init(&out, BUF_MAX_TEXT);

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Tasks as people write them: each reference runs in PyTorch, each program keeps the constructor's and forward's very
+arguments and reads its sizes when it runs, the same seed gives the same bytes, and a sample passes MooreEval.
+
+usage: test_surface.py [VERIFIED]       slow_surface.py judges 120
+Ends with 'N passed, M failed'."""
+import ast
+import collections
+import glob
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BINARY = os.path.join(os.path.dirname(os.path.dirname(HERE)), os.environ.get("B", "build"), "musacoder")
+sys.path.insert(0, os.path.join(HERE, "..", "eval"))
+import judges  # noqa: E402
+
+judges.share_owner()
+passed, failed = 0, 0
+
+
+def check(good, what):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print("FAILED:", what)
+
+
+def make(out, records, *more):
+    done = subprocess.run([BINARY, "synth", "--surface", "public", "--style", "full", "--out", out, "--records",
+                           str(records), "--trials", "1", *more], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"synth ended with {done.returncode}: {done.stderr[-800:]}")
+
+
+def records(out, split="*"):
+    for path in sorted(glob.glob(os.path.join(out, "data", f"{split}-*.jsonl"))):
+        for line in open(path):
+            yield json.loads(line)
+
+
+def digest(out):
+    return [(r["id"], hashlib.sha256(json.dumps(r["messages"]).encode()).hexdigest()) for r in records(out)]
+
+
+def method(tree, cls, name):
+    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == cls).body
+    return next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == name), None)
+
+
+def signature(f):
+    return (ast.unparse(f.args), f.returns and ast.unparse(f.returns)) if f else None
+
+
+def layers(f):
+    """What __init__ does beside the call of super and its docstring."""
+    lines = [ast.unparse(s) for s in f.body] if f else []
+    return [s for s in lines if "super(" not in s and not s.startswith(("'", '"'))]
+
+
+def check_record(r):
+    task, program = ast.parse(r["task"]["code"]), ast.parse(r["kernel"]["code"])
+    for name in ("__init__", "forward"):
+        check(signature(method(task, "Model", name)) == signature(method(program, "ModelNew", name)),
+              f"{r['id']}: arguments of {name} differ")
+    check(layers(method(task, "Model", "__init__")) == layers(method(program, "ModelNew", "__init__")),
+          f"{r['id']}: __init__ differs")
+    check("$" not in r["task"]["code"] + r["kernel"]["code"], f"{r['id']}: a hole was not filled")
+
+
+def check_runs(r):
+    space = {"__name__": "task"}
+    try:
+        exec(compile(r["task"]["code"], r["id"], "exec"), space)
+        out = space["Model"](*space["get_init_inputs"]())(*space["get_inputs"]())
+        check(torch.is_tensor(out) and bool(torch.isfinite(out.double()).all()), f"{r['id']}: not finite")
+    except Exception as e:
+        check(False, f"{r['id']} raises {type(e).__name__}: {e}\n{r['task']['code']}")
+
+
+def check_written(folder):
+    one, two = os.path.join(folder, "one"), os.path.join(folder, "two")
+    make(one, 900, "--verify-share", "0", "--shard-size", "450")
+    make(two, 900, "--verify-share", "0", "--shard-size", "450", "--part", "1/2")
+    make(two, 900, "--verify-share", "0", "--shard-size", "450", "--part", "0/2")
+    check(digest(one) == digest(two), "two processes write other bytes than one")
+    kinds = collections.Counter()
+    torch.manual_seed(1)
+    for r in records(one):
+        check_record(r)
+        check_runs(r)
+        kinds.update(r["task"]["ops"])
+    check(len(kinds) > 120, f"{len(kinds)} kinds of layers among 900 records")
+    texts = {r["task"]["code"] for r in records(one)}
+    check(len(texts) > 890, f"{len(texts)} different tasks of 900")
+
+
+def check_verified(folder, n):
+    out = os.path.join(folder, "verified")
+    make(out, n, "--verify-share", "1", "--mutant-share", "0", "--max-program", "4200", "--seed", "7")
+    stats = json.load(open(os.path.join(out, "stats", "00000.json")))
+    check(stats["verified"] == n, f"{stats['verified']} of {n} programs were judged")
+    check(stats["failed"] == 0, f"{stats['failed']} of {n} programs failed: see {out}")
+    for r in records(out, "failed"):
+        print(r["verdict"], r["task"]["code"])
+
+
+def main():
+    torch.set_num_threads(1)
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 6
+    with tempfile.TemporaryDirectory() as folder:
+        check_written(folder)
+        check_verified(folder, n)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
