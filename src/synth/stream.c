@@ -594,7 +594,9 @@ static int stream_make_shard(const struct stream_options *o, const struct dag_ta
     long first = (long)index * o->shard_size, last = first + o->shard_size < o->records ? first + o->shard_size :
         o->records;
     struct stream_shard s = {.o = o, .t = t, .index = index,
-                             .prompt_format = {o->style, o->musa, o->wordings, o->formulas}, .refused = json_object(),
+                             .prompt_format = {.style = o->style, .musa = o->musa, .wordings = o->wordings,
+                                               .formulas = o->formulas},
+                             .refused = json_object(),
                              .strategies = json_object(), .ops = json_object(), .bugs = json_object()};
     int rc = 0;
 

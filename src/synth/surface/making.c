@@ -118,8 +118,11 @@ const char *making_constant(struct making *m, const char *name, const char *valu
     return s;
 }
 
-static bool making_has_arg(const struct making *m, const char *name)
+/* Has the constructor an argument of this name, or the module an attribute? */
+static bool making_has_arg(struct making *m, const char *name)
 {
+    if (strstr(m->init.p, making_format(m, "self.%s ", name)))
+        return true;
     for (int i = 0; i < m->n_args; i++)
         if (!strcmp(m->arg[i].name, name))
             return true;
