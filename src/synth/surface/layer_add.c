@@ -1,7 +1,7 @@
 /* layer_add.c - see layer.h: a function for each form. */
 #include "synth/surface/layer_parts.h"
 
-static void add_kind(struct making *m, const struct kind *k)
+static void layer_note_kind(struct making *m, const struct kind *k)
 {
     if (m->n_kinds < MAKING_KINDS)
         m->kind[m->n_kinds++] = k;
@@ -21,7 +21,7 @@ bool layer_add(struct making *m, const struct kind *k)
     m->now = k;
     if (!by_form[k->form](m, k))
         return false;
-    add_kind(m, k);
+    layer_note_kind(m, k);
     if (m->chain)
         making_set(m, "x", "x");
     return true;

@@ -31,7 +31,7 @@ static const char masked_text[] =
     "auto out = torch::empty_like(x);\n" ROW_LAUNCH
     "(x.data_ptr<float>(), mask.data_ptr<bool>(), out.data_ptr<float>(), outer, n, inner);\nreturn out;\n}\n";
 
-static int draw_axis(struct making *m)
+static int axis_draw(struct making *m)
 {
     int dim = m->rank == 1 ? 0 : making_chance(m, 0.6) ? 1 : making_draw(m, 0, m->rank - 1);
 
@@ -43,7 +43,7 @@ static const char *axis_text(struct making *m, int dim, bool may_be_negative)
     return layer_number(m, may_be_negative && !m->chain && making_chance(m, 0.25) ? dim - m->rank : dim);
 }
 
-static void drop_axis(struct making *m, int dim, bool keep)
+static void axis_drop(struct making *m, int dim, bool keep)
 {
     if (dim < 2)
         m->channels = NULL;
@@ -55,7 +55,7 @@ static void drop_axis(struct making *m, int dim, bool keep)
     m->rank--;
 }
 
-static struct bound bind_axis(struct making *m, struct spelled *s, int dim)
+static struct layer_bound axis_bind(struct making *m, struct spelled *s, int dim)
 {
     const char *name = making_pick(m, "dim|dim|dim|axis|reduce_dim", '|');
 
@@ -63,7 +63,7 @@ static struct bound bind_axis(struct making *m, struct spelled *s, int dim)
                       making_chance(m, 0.7) ? "1" : "-1", "axis to work along");
 }
 
-static void set_keep(struct making *m, const struct kind *k, const struct bound *b, bool keep, bool *any)
+static void axis_set_keep(struct making *m, const struct kind *k, const struct layer_bound *b, bool keep, bool *any)
 {
     *any = keep || making_chance(m, 0.15);
     making_set(m, "keep", *any ? keep ? ", keepdim=True" : ", keepdim=False" : "");
@@ -75,32 +75,32 @@ static void set_keep(struct making *m, const struct kind *k, const struct bound 
 bool layer_add_reduce(struct making *m, const struct kind *k)
 {
     struct spelled s;
-    struct bound b;
+    struct layer_bound b;
     bool keep = making_chance(m, m->chain ? 0.7 : 0.35), any;
     int dim;
 
     if (m->rank < 0)
         layer_draw_input(m, layer_draw_rank(m));
-    dim = draw_axis(m);
+    dim = axis_draw(m);
     if (m->d[dim] < 2 || (m->rank == 1 && m->chain))
         return false;
     layer_flush(m);
     s = layer_draw_spelling(m, k);
-    b = bind_axis(m, &s, dim);
-    set_keep(m, k, &b, keep, &any);
+    b = axis_bind(m, &s, dim);
+    axis_set_keep(m, k, &b, keep, &any);
     layer_say_reference(m, making_expand(m, s.call));
     making_set(m, "body", k->code);
     making_function(m, k->name, reduce_text);
     layer_say_call(m, making_expand(m, making_format(m, "ops.$f($x, $dim, %s)", keep ? "True" : "False")));
-    drop_axis(m, dim, keep);
+    axis_drop(m, dim, keep);
     return true;
 }
 
 /* A second attribute of rows: the norm's eps. */
-static void add_row_eps(struct making *m, const struct kind *k, const struct spelled *s)
+static void axis_add_row_eps(struct making *m, const struct kind *k, const struct spelled *s)
 {
     const struct kind_attr *a = &k->attr[1];
-    struct bound b;
+    struct layer_bound b;
 
     making_set(m, "cparams", ""), making_set(m, "cargs", ""), making_set(m, "more", "");
     if (!a->name)
@@ -111,7 +111,7 @@ static void add_row_eps(struct making *m, const struct kind *k, const struct spe
     making_set(m, "eps", b.seen);
 }
 
-static void add_mask(struct making *m)
+static void axis_add_mask(struct making *m)
 {
     layer_copy_input(
         m, 0, "mask",
@@ -123,21 +123,21 @@ bool layer_add_row(struct making *m, const struct kind *k)
 {
     bool masked = k->flags & KIND_MASK;
     struct spelled s;
-    struct bound b;
+    struct layer_bound b;
     int dim;
 
     if (m->rank < 0)
         layer_draw_input(m, k->flags & KIND_MASK && making_chance(m, 0.7) ? 2 : layer_draw_rank(m));
     if (masked)
-        add_mask(m);
-    dim = draw_axis(m);
+        axis_add_mask(m);
+    dim = axis_draw(m);
     if (m->d[dim] < 2)
         return false;
     layer_flush(m);
     s = layer_draw_spelling(m, k);
-    b = bind_axis(m, &s, dim);
+    b = axis_bind(m, &s, dim);
     making_set(m, "dim", s.init ? b.init : b.seen);
-    add_row_eps(m, k, &s);
+    axis_add_row_eps(m, k, &s);
     if (s.init)
         layer_add_init(m, making_format(m, "self.%s = %s", s.module, making_expand(m, s.init)));
     layer_say_reference(m, making_expand(m, s.call));
@@ -161,7 +161,7 @@ static const char spatial_text[] =
     "out;\n}\n";
 
 /* "torch.mean(x, dim=(2, 3), keepdim=True)", or a pooling to one element where that is the same. */
-static const char *spatial_expression(struct making *m, const struct kind *k, int from, bool keep)
+static const char *axis_spatial_expression(struct making *m, const struct kind *k, int from, bool keep)
 {
     static const char *const axes[] = {NULL, NULL, NULL, "2", "2, 3", "2, 3, 4"};
     const char *op = k->flags & KIND_ROWSUM ? "sum" : "mean", *dims = axes[m->rank];
@@ -200,7 +200,7 @@ bool layer_add_spatial(struct making *m, const struct kind *k)
         return false;
     layer_flush(m);
     rank = m->rank;
-    layer_say_reference(m, making_expand(m, spatial_expression(m, k, from, keep)));
+    layer_say_reference(m, making_expand(m, axis_spatial_expression(m, k, from, keep)));
     making_set(m, "over", k->flags & KIND_ROWSUM ? "" : " / n");
     making_set(m, "sizes",
                making_format(m, "%s%s%s", from == 1 ? "x.size(0)" : "x.size(0), x.size(1)",

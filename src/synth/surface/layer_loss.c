@@ -30,7 +30,7 @@ static const char rowloss_text[] =
     "out;\n}\n";
 
 /* "$red", "$redm": how the reduction is said; the kernel's last step follows. */
-static void set_reduction(struct making *m, const struct kind *k, const struct spelled *s)
+static void loss_set_reduction(struct making *m, const struct kind *k, const struct spelled *s)
 {
     bool open = strstr(s->init ? s->init : s->call, "$red") != NULL, sum = open && making_chance(m, 0.25);
     bool said = sum || making_chance(m, 0.3);
@@ -43,10 +43,10 @@ static void set_reduction(struct making *m, const struct kind *k, const struct s
         making_set(m, "over", "");
 }
 
-static void set_loss_attr(struct making *m, const struct kind *k, const struct spelled *s)
+static void loss_set_loss_attr(struct making *m, const struct kind *k, const struct spelled *s)
 {
     const struct kind_attr *a = &k->attr[0];
-    struct bound b;
+    struct layer_bound b;
 
     making_set(m, "cparams", ""), making_set(m, "cargs", ""), making_set(m, "more", "");
     if (!a->name)
@@ -58,7 +58,7 @@ static void set_loss_attr(struct making *m, const struct kind *k, const struct s
     making_set(m, a->name, s->init ? b.init : b.seen);
 }
 
-static void draw_pair(struct making *m, const struct kind *k)
+static void loss_draw_pair(struct making *m, const struct kind *k)
 {
     static const char *const names[] = {"predictions targets", "pred target",   "output target",  "input target",
                                         "predicted actual",    "y_pred y_true", "outputs labels", "x y"};
@@ -94,10 +94,10 @@ bool layer_add_loss(struct making *m, const struct kind *k)
 
     if (m->chain)
         return false;
-    draw_pair(m, k);
+    loss_draw_pair(m, k);
     s = layer_draw_spelling(m, k);
-    set_loss_attr(m, k, &s);
-    set_reduction(m, k, &s);
+    loss_set_loss_attr(m, k, &s);
+    loss_set_reduction(m, k, &s);
     if (s.init)
         layer_add_init(m, making_format(m, "self.%s = %s", s.module, making_expand(m, s.init)));
     layer_say_reference(m, making_expand(m, s.call));
@@ -111,7 +111,7 @@ bool layer_add_loss(struct making *m, const struct kind *k)
     return true;
 }
 
-static void draw_rows(struct making *m, const struct kind *k)
+static void loss_draw_rows(struct making *m, const struct kind *k)
 {
     static const char *const pairs[] = {"predictions targets", "logits labels", "logits targets", "output target",
                                         "scores classes"};
@@ -147,10 +147,10 @@ bool layer_add_rowloss(struct making *m, const struct kind *k)
 
     if (m->chain)
         return false;
-    draw_rows(m, k);
+    loss_draw_rows(m, k);
     s = layer_draw_spelling(m, k);
-    set_loss_attr(m, k, &s);
-    set_reduction(m, k, &s);
+    loss_set_loss_attr(m, k, &s);
+    loss_set_reduction(m, k, &s);
     if (s.init)
         layer_add_init(m, making_format(m, "self.%s = %s", s.module, making_expand(m, s.init)));
     layer_say_reference(m, making_expand(m, s.call));

@@ -50,20 +50,20 @@ static void map_name(struct making *m, const struct kind *k)
 }
 
 /* Its name in texts: a number where it has several. */
-static const char *attr_key(struct making *m, const struct kind *k, int i)
+static const char *map_attr_key(struct making *m, const struct kind *k, int i)
 {
     return strchr(k->attr[i].name, '|') ? layer_number(m, i) : k->attr[i].name;
 }
 
-static void add_attr(struct making *m, const struct kind *k, int i, const struct spelled *s)
+static void map_add_attr(struct making *m, const struct kind *k, int i, const struct spelled *s)
 {
     const struct kind_attr *a = &k->attr[i];
     const char *name = making_pick(m, a->name, '|'), *value = making_pick(m, a->values, ' ');
     const char *def = making_chance(m, 0.5) ? value : making_pick(m, a->values, ' ');
-    const char *key = attr_key(m, k, i);
-    struct bound b = layer_mentions(m, s, key)
-                         ? layer_bind(m, s, name, a->type, value, def, a->doc)
-                         : (struct bound){NULL, making_format(m, "self.%s.%s", s->module, name)};
+    const char *key = map_attr_key(m, k, i);
+    struct layer_bound b = layer_mentions(m, s, key)
+                               ? layer_bind(m, s, name, a->type, value, def, a->doc)
+                               : (struct layer_bound){NULL, making_format(m, "self.%s.%s", s->module, name)};
 
     if (b.init)
         making_set(m, key, s->init ? b.init : b.seen);
@@ -72,10 +72,10 @@ static void add_attr(struct making *m, const struct kind *k, int i, const struct
 }
 
 /* In code "$name" is the kernel's variable. */
-static void set_code_names(struct making *m, const struct kind *k)
+static void map_set_code_names(struct making *m, const struct kind *k)
 {
     for (int i = 0; i < KIND_ATTRS && k->attr[i].name; i++) {
-        const char *key = attr_key(m, k, i);
+        const char *key = map_attr_key(m, k, i);
         making_set(m, key, making_expand(m, making_format(m, "$c_%s", key)));
     }
 }
@@ -89,17 +89,17 @@ bool layer_add_map(struct making *m, const struct kind *k)
     s = layer_draw_spelling(m, k);
     map_name(m, k);
     for (int i = 0; i < KIND_ATTRS && k->attr[i].name; i++)
-        add_attr(m, k, i, &s);
+        map_add_attr(m, k, i, &s);
     if (s.init)
         layer_add_init(m, making_format(m, "self.%s = %s", s.module, making_expand(m, s.init)));
     layer_say_reference(m, making_expand(m, s.call));
-    set_code_names(m, k);
+    map_set_code_names(m, k);
     buf_adds(&m->map.code, making_expand(m, k->code));
     return true;
 }
 
 /* The channels as the file's constants say them: "out_channels", or the number. */
-static const char *channels_value(struct making *m)
+static const char *map_channels_value(struct making *m)
 {
     for (int i = 0; i < m->n_args; i++)
         if (!strcmp(m->arg[i].name, m->channels))
@@ -108,7 +108,7 @@ static const char *channels_value(struct making *m)
 }
 
 /* The parameter's shape as __init__ says it: an argument, or sizes. */
-static const char *param_shape(struct making *m, const char *name)
+static const char *map_param_shape(struct making *m, const char *name)
 {
     const char *ones = "", *lead = making_chance(m, 0.15) && m->rank > 2 ? "1, " : "";
     const char *arg = making_format(m, "%s_shape", name);
@@ -119,11 +119,11 @@ static const char *param_shape(struct making *m, const char *name)
         return making_format(m, "%s%s%s", lead, m->channels, ones);
     return making_arg(
         m, arg, "tuple",
-        making_constant(m, arg, making_format(m, "(%s%s,%s)", lead, channels_value(m), *ones ? ones + 1 : "")),
+        making_constant(m, arg, making_format(m, "(%s%s,%s)", lead, map_channels_value(m), *ones ? ones + 1 : "")),
         NULL, "shape of the parameter");
 }
 
-static const char *param_name(struct making *m, const struct kind *k)
+static const char *map_param_name(struct making *m, const struct kind *k)
 {
     const char *base = making_pick(m, k->say, '|'), *name = base;
 
@@ -142,17 +142,17 @@ bool layer_add_param(struct making *m, const struct kind *k)
 
     if (m->rank < 2 || m->d[1] < 2 || !m->channels)
         return false;
-    name = param_name(m, k);
+    name = map_param_name(m, k);
     value = making_pick(m, "0.5 1.5 2.0 0.1", ' ');
     making_set(m, "p", name);
     if (scalar && making_chance(m, 0.5))
         layer_add_init(m, making_format(m, "self.%s = nn.Parameter(torch.tensor(%s))", name,
                                         making_arg(m, name, "float", value, NULL, "start of the parameter")));
     else
-        layer_add_init(m,
-                       making_format(m, "self.%s = nn.Parameter(%s(%s)%s)", name,
-                                     making_pick(m, "torch.randn|torch.randn|torch.rand|torch.ones", '|'),
-                                     scalar ? "1" : param_shape(m, name), making_chance(m, 0.15) ? " * 0.02" : ""));
+        layer_add_init(m, making_format(m, "self.%s = nn.Parameter(%s(%s)%s)", name,
+                                        making_pick(m, "torch.randn|torch.randn|torch.rand|torch.ones", '|'),
+                                        scalar ? "1" : map_param_shape(m, name),
+                                        making_chance(m, 0.15) ? " * 0.02" : ""));
     layer_say_reference(m, making_expand(m, k->spell[0]));
     map_name(m, k);
     buf_addf(&m->map.params, ", const float* %s%s", name, first ? ", int channels, int inner" : "");

@@ -6,7 +6,7 @@
 
 /* ---- norms ---- */
 
-static void draw_channels(struct making *m, int rank)
+static void norm_draw_channels(struct making *m, int rank)
 {
     static const char *const words[] = {NULL,
                                         NULL,
@@ -25,7 +25,7 @@ static void draw_channels(struct making *m, int rank)
 }
 
 /* "num_features" of the constructor, or the number. */
-static const char *channels_arg(struct making *m)
+static const char *norm_channels_arg(struct making *m)
 {
     const char *value =
         m->n_inputs && m->input[0].rank > 1 && !m->chain ? m->input[0].dim[1] : layer_number(m, m->d[1]);
@@ -38,7 +38,7 @@ static const char *channels_arg(struct making *m)
                : layer_number(m, m->d[1]);
 }
 
-static const char *tail_of(struct making *m, int from)
+static const char *norm_tail_of(struct making *m, int from)
 {
     const char *s = "";
 
@@ -51,10 +51,10 @@ static const char *tail_of(struct making *m, int from)
 }
 
 /* normalized_shape: the last axis or all but the first. */
-static const char *draw_normalized(struct making *m)
+static const char *norm_draw_normalized(struct making *m)
 {
     int from = m->rank > 2 && making_chance(m, 0.5) && !m->chain ? 1 : m->rank - 1;
-    const char *value = tail_of(m, from);
+    const char *value = norm_tail_of(m, from);
 
     return making_chance(m, 0.8)
                ? making_arg(m, making_pick(m, "normalized_shape|normalized_shape|norm_shape|hidden_size", '|'),
@@ -72,7 +72,9 @@ static bool norm_shape(struct making *m, const struct kind *k)
     else if (m->rank < 0 && layer)
         layer_draw_input(m, making_draw(m, 2, 4));
     else if (m->rank < 0)
-        draw_channels(m, instance ? making_draw(m, 3, 5) : batch ? making_draw(m, 2, 5) : making_draw(m, 2, 4));
+        norm_draw_channels(m, instance ? making_draw(m, 3, 5)
+                              : batch  ? making_draw(m, 2, 5)
+                                       : making_draw(m, 2, 4));
     if (k->rank < 0)
         return !m->chain;
     if (m->rank < 2 || m->d[1] < 2 || (instance && (m->rank < 3 || m->d[2] < 2)) || (batch && m->d[0] < 2))
@@ -80,16 +82,16 @@ static bool norm_shape(struct making *m, const struct kind *k)
     return !layer || m->d[m->rank - 1] > 1;
 }
 
-static void set_norm(struct making *m, const struct kind *k, struct spelled *s)
+static void norm_set(struct making *m, const struct kind *k, struct spelled *s)
 {
     static const char *const dims[] = {"", "", "1d", "1d", "2d", "3d"};
     const struct kind_attr *eps = !strcmp(k->name, "group_norm") ? &k->attr[1] : &k->attr[0];
 
     making_set(m, "bd", dims[m->rank]), making_set(m, "sd", dims[m->rank]);
     if (strstr(k->spell[0], "$shape"))
-        making_set(m, "shape", draw_normalized(m));
+        making_set(m, "shape", norm_draw_normalized(m));
     if (strstr(k->spell[0], "$channels"))
-        making_set(m, "channels", channels_arg(m));
+        making_set(m, "channels", norm_channels_arg(m));
     if (strstr(k->spell[0], "$num_groups")) {
         const char *g = layer_number(m, layer_draw_groups(m, m->d[1]));
         making_set(m, "num_groups",
@@ -115,7 +117,7 @@ bool layer_add_norm(struct making *m, const struct kind *k)
         return false;
     layer_flush(m);
     s = layer_draw_spelling(m, k);
-    set_norm(m, k, &s);
+    norm_set(m, k, &s);
     if (s.init)
         layer_add_init(m, making_format(m, "self.%s = %s", s.module, making_expand(m, s.init)));
     layer_say_reference(m, making_expand(m, s.call));

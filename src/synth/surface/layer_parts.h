@@ -11,7 +11,7 @@ struct spelled {
 };
 
 /* Where an attribute stands: what __init__ says, and what forward sees. */
-struct bound {
+struct layer_bound {
     const char *init, *seen;
 };
 
@@ -47,8 +47,8 @@ struct spelled layer_draw_spelling(struct making *m, const struct kind *k);
 /* A line of __init__. */
 void layer_add_init(struct making *m, const char *text);
 /* Decides whether an attribute is an argument of the constructor or a number, and adds what __init__ needs. */
-struct bound layer_bind(struct making *m, const struct spelled *s, const char *name, const char *type,
-                        const char *value, const char *def, const char *doc);
+struct layer_bound layer_bind(struct making *m, const struct spelled *s, const char *name, const char *type,
+                              const char *value, const char *def, const char *doc);
 /* Has the spelling the hole $name? */
 bool layer_mentions(struct making *m, const struct spelled *s, const char *name);
 /* ---- lines ---- */

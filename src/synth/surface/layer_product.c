@@ -52,7 +52,8 @@ bool layer_add_linear(struct making *m, const struct kind *k)
 
 /* ---- products of two inputs ---- */
 
-static void operand(struct making *m, const char *name, int rank, const char *const dims[], const char *maker)
+static void product_operand(struct making *m, const char *name, int rank, const char *const dims[],
+                            const char *maker)
 {
     struct making_input *in = layer_add_input(m, name, maker, "operand");
 
@@ -67,7 +68,7 @@ static void operand(struct making *m, const char *name, int rank, const char *co
         __VA_ARGS__       \
     }
 
-static void draw_operands(struct making *m, int shape, const char *A, const char *B, const char *C)
+static void product_draw_operands(struct making *m, int shape, const char *A, const char *B, const char *C)
 {
     bool plain = making_chance(m, 0.7);
     const char *M = layer_size_name(m, plain ? "M" : "m", layer_draw_size(m, 40)),
@@ -84,33 +85,33 @@ static void draw_operands(struct making *m, int shape, const char *A, const char
         t = layer_size_name(m, making_pick(m, "num_heads|heads|groups", '|'), making_draw(m, 1, 4));
     }
     switch (shape) {
-    case 1: operand(m, A, 2, DIMS(K, M), maker), operand(m, B, 2, DIMS(K, N), maker); break;
-    case 2: operand(m, A, 2, DIMS(M, K), maker), operand(m, B, 2, DIMS(N, K), maker); break;
-    case 3: operand(m, A, 2, DIMS(K, M), maker), operand(m, B, 2, DIMS(N, K), maker); break;
-    case 4: operand(m, A, 2, DIMS(M, K), maker), operand(m, B, 2, DIMS(K, "1"), maker); break;
-    case 5: operand(m, A, 2, DIMS(N, N), maker), operand(m, B, 2, DIMS(N, N), maker); break;
-    case 6: operand(m, A, 2, DIMS(N, N), upper), operand(m, B, 2, DIMS(N, N), upper); break;
-    case 7: operand(m, A, 2, DIMS(N, N), lower), operand(m, B, 2, DIMS(N, N), lower); break;
-    case 8: operand(m, A, 1, DIMS(N), maker), operand(m, B, 2, DIMS(N, M), maker); break;
-    case 9: operand(m, A, 3, DIMS(b, M, K), maker), operand(m, B, 3, DIMS(b, K, N), maker); break;
-    case 10: operand(m, A, 3, DIMS(b, M, K), maker), operand(m, B, 2, DIMS(K, N), maker); break;
-    case 11: operand(m, A, 4, DIMS(b, t, M, K), maker), operand(m, B, 2, DIMS(K, N), maker); break;
+    case 1: product_operand(m, A, 2, DIMS(K, M), maker), product_operand(m, B, 2, DIMS(K, N), maker); break;
+    case 2: product_operand(m, A, 2, DIMS(M, K), maker), product_operand(m, B, 2, DIMS(N, K), maker); break;
+    case 3: product_operand(m, A, 2, DIMS(K, M), maker), product_operand(m, B, 2, DIMS(N, K), maker); break;
+    case 4: product_operand(m, A, 2, DIMS(M, K), maker), product_operand(m, B, 2, DIMS(K, "1"), maker); break;
+    case 5: product_operand(m, A, 2, DIMS(N, N), maker), product_operand(m, B, 2, DIMS(N, N), maker); break;
+    case 6: product_operand(m, A, 2, DIMS(N, N), upper), product_operand(m, B, 2, DIMS(N, N), upper); break;
+    case 7: product_operand(m, A, 2, DIMS(N, N), lower), product_operand(m, B, 2, DIMS(N, N), lower); break;
+    case 8: product_operand(m, A, 1, DIMS(N), maker), product_operand(m, B, 2, DIMS(N, M), maker); break;
+    case 9: product_operand(m, A, 3, DIMS(b, M, K), maker), product_operand(m, B, 3, DIMS(b, K, N), maker); break;
+    case 10: product_operand(m, A, 3, DIMS(b, M, K), maker), product_operand(m, B, 2, DIMS(K, N), maker); break;
+    case 11: product_operand(m, A, 4, DIMS(b, t, M, K), maker), product_operand(m, B, 2, DIMS(K, N), maker); break;
     case 12:
-    case 13: operand(m, A, 2, DIMS(M, N), maker); break;
+    case 13: product_operand(m, A, 2, DIMS(M, N), maker); break;
     case 14:
-        operand(m, A, 4, DIMS(b, t, M, K), maker), operand(m, B, 4, DIMS(b, t, M, K), maker),
-            operand(m, C, 4, DIMS(b, t, M, K), maker);
+        product_operand(m, A, 4, DIMS(b, t, M, K), maker), product_operand(m, B, 4, DIMS(b, t, M, K), maker),
+            product_operand(m, C, 4, DIMS(b, t, M, K), maker);
         break;
-    default: operand(m, A, 2, DIMS(M, K), maker), operand(m, B, 2, DIMS(K, N), maker);
+    default: product_operand(m, A, 2, DIMS(M, K), maker), product_operand(m, B, 2, DIMS(K, N), maker);
     }
 }
 
 /* A number that forward takes beside the matrix. */
-static void add_scalar(struct making *m)
+static void product_add_scalar(struct making *m)
 {
     const char *value = making_pick(m, "2.5 0.5 3.14 1.5 -2.0 4.0", ' '),
                *name = making_pick(m, "s alpha scalar c", ' ');
-    struct bound b;
+    struct layer_bound b;
 
     if (making_chance(m, 0.6)) {
         layer_add_input(m, name, making_constant(m, name, value), "scalar")->rank = -1;
@@ -131,10 +132,10 @@ bool layer_add_matmul(struct making *m, const struct kind *k)
 
     if (m->chain || m->rank >= 0)
         return false;
-    draw_operands(m, k->rank, A, B, C);
+    product_draw_operands(m, k->rank, A, B, C);
     making_set(m, "A", A), making_set(m, "B", B), making_set(m, "C", C);
     if (k->rank == 12)
-        add_scalar(m);
+        product_add_scalar(m);
     while (n < KIND_SPELLINGS && k->spell[n])
         n++;
     layer_say_reference(m, making_expand(m, k->spell[making_draw(m, 0, n - 1)]));

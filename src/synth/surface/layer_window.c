@@ -13,7 +13,7 @@ struct window {
     bool tuple, full;
 };
 
-static const char *axes_value(struct making *m, const int v[3], int axes, bool tuple)
+static const char *window_axes_value(struct making *m, const int v[3], int axes, bool tuple)
 {
     const char *s = "";
     bool same = true;
@@ -27,7 +27,7 @@ static const char *axes_value(struct making *m, const int v[3], int axes, bool t
     return making_format(m, axes == 1 ? "(%s,)" : "(%s)", s);
 }
 
-static int out_size(int n, const struct window *w, int i, bool transposed)
+static int window_out_size(int n, const struct window *w, int i, bool transposed)
 {
     int reach = w->dilation[i] * (w->kernel[i] - 1);
 
@@ -35,7 +35,7 @@ static int out_size(int n, const struct window *w, int i, bool transposed)
                       : (n + 2 * w->padding[i] - reach - 1) / w->stride[i] + 1;
 }
 
-static void draw_numbers(struct making *m, int axes, int v[3], int lo, int hi, bool same, double plain)
+static void window_draw_numbers(struct making *m, int axes, int v[3], int lo, int hi, bool same, double plain)
 {
     bool first = making_chance(m, plain);
 
@@ -53,24 +53,24 @@ static bool window_fits(const struct making *m, const struct window *w, int axes
             return false;
         if (w->extra[i] && w->extra[i] >= (w->stride[i] > w->dilation[i] ? w->stride[i] : w->dilation[i]))
             return false;
-        if (out_size(n, w, i, transposed) < 1 || out_size(n, w, i, transposed) > 40)
+        if (window_out_size(n, w, i, transposed) < 1 || window_out_size(n, w, i, transposed) > 40)
             return false;
     }
     return true;
 }
 
-static void draw_window(struct making *m, int axes, struct window *w, bool transposed, bool pool)
+static void window_draw(struct making *m, int axes, struct window *w, bool transposed, bool pool)
 {
     bool plain = m->chain && making_chance(m, 0.6);
     bool same_k = making_chance(m, pool ? 0.9 : 0.6), same = same_k || making_chance(m, 0.5);
     int most = axes == 3 ? 3 : 5;
 
     w->tuple = making_chance(m, pool ? 0.05 : 0.1);
-    draw_numbers(m, axes, w->kernel, pool ? 2 : 1, most, same_k, 0);
-    draw_numbers(m, axes, w->stride, 1, 3, same, plain ? 1 : 0.4);
-    draw_numbers(m, axes, w->padding, 0, 2, same, plain ? 1 : 0.4);
-    draw_numbers(m, axes, w->dilation, 1, 3, same, m->chain ? 1 : 0.6);
-    draw_numbers(m, axes, w->extra, 0, 1, same, !transposed ? 1 : 0.6);
+    window_draw_numbers(m, axes, w->kernel, pool ? 2 : 1, most, same_k, 0);
+    window_draw_numbers(m, axes, w->stride, 1, 3, same, plain ? 1 : 0.4);
+    window_draw_numbers(m, axes, w->padding, 0, 2, same, plain ? 1 : 0.4);
+    window_draw_numbers(m, axes, w->dilation, 1, 3, same, m->chain ? 1 : 0.6);
+    window_draw_numbers(m, axes, w->extra, 0, 1, same, !transposed ? 1 : 0.6);
 }
 
 /* In the order of their arguments. */
@@ -80,7 +80,7 @@ struct part {
     const char *arg; /* the constructor's word for it; NULL: name */
 };
 
-static bool is_default(const struct part *p, int axes)
+static bool window_is_default(const struct part *p, int axes)
 {
     for (int i = 0; i < axes; i++)
         if (p->v[i] != atoi(p->def))
@@ -88,13 +88,13 @@ static bool is_default(const struct part *p, int axes)
     return true;
 }
 
-static const char *part_type(struct making *m, const char *value)
+static const char *window_part_type(struct making *m, const char *value)
 {
     return *value == '(' ? making_pick(m, "tuple|tuple|tuple|Tuple", '|') : "int";
 }
 
 /* ", stride=(stride_h, stride_w)": an argument for each axis. */
-static const char *split_part(struct making *m, const struct part *p, bool positional)
+static const char *window_split_part(struct making *m, const struct part *p, bool positional)
 {
     const char *name[2];
 
@@ -108,27 +108,28 @@ static const char *split_part(struct making *m, const struct part *p, bool posit
 }
 
 /* ", stride=stride" or "": an argument, a number, or nothing where it is what PyTorch assumes. */
-static const char *say_part(struct making *m, const struct part *p, int axes, bool tuple, bool positional,
-                            bool forced)
+static const char *window_say_part(struct making *m, const struct part *p, int axes, bool tuple, bool positional,
+                                   bool forced)
 {
-    const char *value = axes_value(m, p->v, axes, tuple), *said = value, *name = p->arg ? p->arg : p->name;
-    bool plain = is_default(p, axes);
+    const char *value = window_axes_value(m, p->v, axes, tuple), *said = value, *name = p->arg ? p->arg : p->name;
+    bool plain = window_is_default(p, axes);
 
     if (axes == 2 && *value == '(' && !forced && !m->chain && making_chance(m, 0.3))
-        return split_part(m, p, positional);
+        return window_split_part(m, p, positional);
     if (plain && !forced && making_chance(m, m->chain ? 0.95 : 0.35))
         return "";
     if (making_chance(m, 0.9)) {
-        const char *def =
-            *value == '(' ? axes_value(m, (int[3]){atoi(p->def), atoi(p->def), atoi(p->def)}, axes, true) : p->def;
-        said = making_arg(m, name, part_type(m, value), making_constant(m, name, value),
+        const char *def = *value == '('
+                              ? window_axes_value(m, (int[3]){atoi(p->def), atoi(p->def), atoi(p->def)}, axes, true)
+                              : p->def;
+        said = making_arg(m, name, window_part_type(m, value), making_constant(m, name, value),
                           strcmp(p->def, "-1") && making_chance(m, 0.8) && !m->chain ? def : NULL, p->doc);
     }
     return making_format(m, positional ? ", %s" : ", %s=%s", positional ? said : p->name, said);
 }
 
-static const char *conv_channels(struct making *m, const struct kind *k, int out, const char **in,
-                                 const char **groups, struct window *w)
+static const char *window_conv_channels(struct making *m, const struct kind *k, int out, const char **in,
+                                        const char **groups, struct window *w)
 {
     bool depthwise = k->flags & KIND_DEPTHWISE;
     const char *given = m->n_kinds ? NULL : m->input[0].dim[1];
@@ -149,7 +150,7 @@ static const char *conv_channels(struct making *m, const struct kind *k, int out
 }
 
 /* Is the kernel one number on each axis, or 1? Then people write "(kernel_size, kernel_size)". */
-static bool repeats(const struct window *w, int axes)
+static bool window_repeats(const struct window *w, int axes)
 {
     for (int i = 1; i < axes; i++)
         if (w->kernel[i] != w->kernel[0] && w->kernel[i] != 1)
@@ -157,7 +158,7 @@ static bool repeats(const struct window *w, int axes)
     return axes > 1;
 }
 
-static const char *say_repeated(struct making *m, const struct part *kernel, int axes)
+static const char *window_say_repeated(struct making *m, const struct part *kernel, int axes)
 {
     const char *name = making_arg(m, "kernel_size", "int", layer_number(m, kernel->v[0]), NULL, kernel->doc),
                *s = name;
@@ -168,7 +169,7 @@ static const char *say_repeated(struct making *m, const struct part *kernel, int
 }
 
 /* The window's numbers behind the channels: "kernel_size, stride=stride". */
-static const char *conv_arguments(struct making *m, const struct kind *k, const struct window *w, int axes)
+static const char *window_conv_arguments(struct making *m, const struct kind *k, const struct window *w, int axes)
 {
     const struct part parts[] = {{"stride", "stride of the window", "1", w->stride, NULL},
                                  {"padding", "zeros added at each side", "0", w->padding, NULL},
@@ -177,24 +178,24 @@ static const char *conv_arguments(struct making *m, const struct kind *k, const 
     const struct part kernel = {"kernel_size", "size of the window", "-1", w->kernel, NULL};
     bool pointwise = k->flags & KIND_POINTWISE;
     const char *s = pointwise ? making_pick(m, ", kernel_size=1|, 1", '|')
-                    : repeats(w, axes) && !m->chain && making_chance(m, 0.35)
-                        ? say_repeated(m, &kernel, axes)
-                        : say_part(m, &kernel, axes, w->tuple, making_chance(m, 0.7), false);
+                    : window_repeats(w, axes) && !m->chain && making_chance(m, 0.35)
+                        ? window_say_repeated(m, &kernel, axes)
+                        : window_say_part(m, &kernel, axes, w->tuple, making_chance(m, 0.7), false);
 
     for (int i = 0; i < 4; i++)
-        if ((i != 2 || k->flags & KIND_TRANSPOSED) && !(pointwise && i != 0 && is_default(&parts[i], axes)))
-            s = making_format(m, "%s%s", s, say_part(m, &parts[i], axes, w->tuple, false, false));
+        if ((i != 2 || k->flags & KIND_TRANSPOSED) && !(pointwise && i != 0 && window_is_default(&parts[i], axes)))
+            s = making_format(m, "%s%s", s, window_say_part(m, &parts[i], axes, w->tuple, false, false));
     return s;
 }
 
-static const char *say_groups(struct making *m, const struct window *w, const char *groups)
+static const char *window_say_groups(struct making *m, const struct window *w, const char *groups)
 {
     const struct part p = {"groups", "blocks of channels that are connected", "1", &w->groups, NULL};
 
-    return *groups ? groups : say_part(m, &p, 1, false, false, false);
+    return *groups ? groups : window_say_part(m, &p, 1, false, false, false);
 }
 
-static const char *say_bias(struct making *m, bool bias)
+static const char *window_say_bias(struct making *m, bool bias)
 {
     const char *value = bias ? "True" : "False";
 
@@ -208,7 +209,7 @@ static const char *say_bias(struct making *m, bool bias)
     return making_format(m, ", bias=%s", value);
 }
 
-static const char *conv_module(struct making *m, bool transposed, int axes, const char *own)
+static const char *window_conv_module(struct making *m, bool transposed, int axes, const char *own)
 {
     const char *choices =
         transposed ? "conv_transpose|conv_transpose%dd|deconv|upconv|conv" : "conv|conv%dd|conv|convolution|conv1";
@@ -221,19 +222,19 @@ static const char *conv_module(struct making *m, bool transposed, int axes, cons
                                                                  : base;
 }
 
-static int draw_out_channels(struct making *m, const struct kind *k, const struct window *w)
+static int window_draw_out_channels(struct making *m, const struct kind *k, const struct window *w)
 {
     if (k->flags & KIND_DEPTHWISE)
         return m->d[1] * (making_chance(m, 0.8) ? 1 : 2);
     return w->groups * making_draw(m, 1, w->groups > 2 ? 2 : 8 / w->groups) * (m->chain && w->groups == 1 ? 2 : 1);
 }
 
-static bool draw_conv(struct making *m, const struct kind *k, struct window *w)
+static bool window_draw_conv(struct making *m, const struct kind *k, struct window *w)
 {
     bool transposed = k->flags & KIND_TRANSPOSED;
 
     for (int tries = 0; tries < 60; tries++) {
-        draw_window(m, k->rank, w, transposed, false);
+        window_draw(m, k->rank, w, transposed, false);
         w->groups = 1;
         if (k->flags & KIND_POINTWISE)
             for (int i = 0; i < 3; i++)
@@ -246,23 +247,23 @@ static bool draw_conv(struct making *m, const struct kind *k, struct window *w)
     return false;
 }
 
-static void conv_shape(struct making *m, const struct window *w, int axes, int out, bool transposed)
+static void window_conv_shape(struct making *m, const struct window *w, int axes, int out, bool transposed)
 {
     m->d[1] = out;
     for (int i = 0; i < axes; i++)
-        m->d[2 + i] = out_size(m->d[2 + i], w, i, transposed);
+        m->d[2 + i] = window_out_size(m->d[2 + i], w, i, transposed);
 }
 
-static void conv_lines(struct making *m, const struct kind *k, const struct window *w, int out)
+static void window_conv_lines(struct making *m, const struct kind *k, const struct window *w, int out)
 {
     bool transposed = k->flags & KIND_TRANSPOSED, bias = making_chance(m, m->chain ? 0.9 : 0.45);
-    const char *in, *groups, *outs = conv_channels(m, k, out, &in, &groups, (struct window *)(uintptr_t)w);
-    const char *name = conv_module(m, transposed, k->rank,
-                                   k->flags & KIND_DEPTHWISE   ? "depthwise"
-                                   : k->flags & KIND_POINTWISE ? "pointwise"
-                                                               : ""),
-               *window = conv_arguments(m, k, w, k->rank);
-    const char *more = say_groups(m, w, groups), *with = say_bias(m, bias), *fn;
+    const char *in, *groups, *outs = window_conv_channels(m, k, out, &in, &groups, (struct window *)(uintptr_t)w);
+    const char *name = window_conv_module(m, transposed, k->rank,
+                                          k->flags & KIND_DEPTHWISE   ? "depthwise"
+                                          : k->flags & KIND_POINTWISE ? "pointwise"
+                                                                      : ""),
+               *window = window_conv_arguments(m, k, w, k->rank);
+    const char *more = window_say_groups(m, w, groups), *with = window_say_bias(m, bias), *fn;
     bool keywords = making_chance(m, 0.1);
     struct buf text;
 
@@ -299,20 +300,20 @@ bool layer_add_conv(struct making *m, const struct kind *k)
         layer_draw_image(m, k->rank,
                          k->flags & KIND_DEPTHWISE || making_chance(m, 0.4) ? 2 * making_draw(m, 1, 3)
                                                                             : making_draw(m, 1, 6));
-    if (m->rank != k->rank + 2 || !draw_conv(m, k, &w))
+    if (m->rank != k->rank + 2 || !window_draw_conv(m, k, &w))
         return false;
     layer_flush(m);
     if (k->flags & KIND_DEPTHWISE)
         w.groups = m->d[1];
-    out = draw_out_channels(m, k, &w);
-    conv_lines(m, k, &w, out);
-    conv_shape(m, &w, k->rank, out, k->flags & KIND_TRANSPOSED);
+    out = window_draw_out_channels(m, k, &w);
+    window_conv_lines(m, k, &w, out);
+    window_conv_shape(m, &w, k->rank, out, k->flags & KIND_TRANSPOSED);
     return true;
 }
 
 /* ---- pooling ---- */
 
-static const char *pool_arguments(struct making *m, const struct window *w, int axes, bool max, bool strided)
+static const char *window_pool_arguments(struct making *m, const struct window *w, int axes, bool max, bool strided)
 {
     const struct part parts[] = {
         {"kernel_size", "size of the window", "-1", w->kernel, m->chain ? "pool_kernel_size" : NULL},
@@ -324,7 +325,8 @@ static const char *pool_arguments(struct making *m, const struct window *w, int 
 
     for (int i = 0; i < (max ? 4 : 3); i++)
         if (i != 1 || strided)
-            s = making_format(m, "%s%s", s, say_part(m, &parts[i], axes, w->tuple, positional && i == 0, w->tuple));
+            s = making_format(m, "%s%s", s,
+                              window_say_part(m, &parts[i], axes, w->tuple, positional && i == 0, w->tuple));
     for (int i = 0; i < 2 && max && !m->chain; i++)
         if (making_chance(m, 0.12)) {
             const char *name = i ? "ceil_mode" : "return_indices";
@@ -335,7 +337,8 @@ static const char *pool_arguments(struct making *m, const struct window *w, int 
 }
 
 /* What nn keeps: AvgPool1d keeps tuples. */
-static const char *pool_call(struct making *m, const char *fn, const char *name, int axes, bool max, bool tuples)
+static const char *window_pool_call(struct making *m, const char *fn, const char *name, int axes, bool max,
+                                    bool tuples)
 {
     static const char *const attrs[] = {"kernel_size", "stride", "padding", "dilation"};
     const char *s = making_format(m, "ops.%s_forward(%s", fn, making_expand(m, "$x"));
@@ -345,11 +348,11 @@ static const char *pool_call(struct making *m, const char *fn, const char *name,
     return making_format(m, "%s)", s);
 }
 
-static bool draw_pool(struct making *m, int axes, struct window *w, bool *strided)
+static bool window_draw_pool(struct making *m, int axes, struct window *w, bool *strided)
 {
     *strided = making_chance(m, 0.65);
     for (int tries = 0; tries < 60; tries++) {
-        draw_window(m, axes, w, false, true);
+        window_draw(m, axes, w, false, true);
         if (!*strided)
             memcpy(w->stride, w->kernel, sizeof w->stride);
         if (window_fits(m, w, axes, false, true))
@@ -359,7 +362,7 @@ static bool draw_pool(struct making *m, int axes, struct window *w, bool *stride
 }
 
 /* All of a pooling's numbers are numbers, or all are tuples: its host takes one kind. */
-static void settle_tuples(struct window *w, int axes)
+static void window_settle_tuples(struct window *w, int axes)
 {
     const int *v[] = {w->kernel, w->stride, w->padding, w->dilation};
 
@@ -378,21 +381,21 @@ bool layer_add_pool(struct making *m, const struct kind *k)
 
     if (m->rank < 0)
         layer_draw_image(m, k->rank, making_draw(m, 1, 6));
-    if (m->rank != k->rank + 2 || !draw_pool(m, k->rank, &w, &strided))
+    if (m->rank != k->rank + 2 || !window_draw_pool(m, k->rank, &w, &strided))
         return false;
     if (!max)
         w.dilation[0] = w.dilation[1] = w.dilation[2] = 1;
     if (!window_fits(m, &w, k->rank, false, true))
         return false;
     layer_flush(m);
-    settle_tuples(&w, k->rank);
+    window_settle_tuples(&w, k->rank);
     name = making_format(
         m, making_pick(m, max ? "pool|max_pool|maxpool|maxpool%dd" : "pool|avg_pool|avgpool|avg_pool%dd", '|'),
         k->rank);
     m->n_modules++;
     if (strstr(m->init.p, making_format(m, "self.%s ", name)))
         name = making_format(m, "%s%d", name, m->n_modules);
-    arguments = pool_arguments(m, &w, k->rank, max, strided);
+    arguments = window_pool_arguments(m, &w, k->rank, max, strided);
     layer_add_init(
         m, making_format(m, "self.%s = nn.%sPool%dd(%s)", name, max ? "Max" : "Avg", k->rank, arguments + 2));
     making_set(m, "m", name);
@@ -401,7 +404,7 @@ bool layer_add_pool(struct making *m, const struct kind *k)
     window_pool(&text, "$k", k->rank, max, w.tuple);
     fn = making_function(m, k->name, text.p);
     buf_free(&text);
-    layer_say_call(m, pool_call(m, fn, name, k->rank, max, w.tuple));
-    conv_shape(m, &w, k->rank, m->d[1], false);
+    layer_say_call(m, window_pool_call(m, fn, name, k->rank, max, w.tuple));
+    window_conv_shape(m, &w, k->rank, m->d[1], false);
     return true;
 }

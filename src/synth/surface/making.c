@@ -138,8 +138,7 @@ const char *making_arg(struct making *m, const char *name, const char *type, con
     if (m->n_args == MAKING_ARGS)
         return value;
     if (making_chance(m, 0.7) && (at < 0 || !strcmp(m->constant[at].value, value)) &&
-        making_find_constant(m, value) < 0 &&
-        strcmp(name, "bias"))
+        making_find_constant(m, value) < 0 && strcmp(name, "bias"))
         value = making_constant(m, name, value);
     for (int i = 2; making_has_arg(m, s); i++)
         s = making_format(m, "%s%d", name, i);

@@ -78,13 +78,14 @@ static void surface_draw_style(struct making *m)
 }
 
 /* A depthwise convolution and a pointwise one. */
-static bool draw_separable(struct making *m)
+static bool surface_draw_separable(struct making *m)
 {
     m->chain = true;
-    return layer_add(m, surface_find_kind("depthwise_conv2d")) && layer_add(m, surface_find_kind("pointwise_conv2d"));
+    return layer_add(m, surface_find_kind("depthwise_conv2d")) &&
+           layer_add(m, surface_find_kind("pointwise_conv2d"));
 }
 
-static bool is_used(const struct making *m)
+static bool surface_is_used(const struct making *m)
 {
     for (int i = 0; i < m->n_kinds; i++)
         if (m->kind[i]->form == FORM_RESIDUAL)
@@ -93,7 +94,7 @@ static bool is_used(const struct making *m)
 }
 
 /* Would the result be a constant? Sums of probabilities are, and means of what was normalised. */
-static bool is_pointless(const struct making *m, const struct kind *k)
+static bool surface_is_pointless(const struct making *m, const struct kind *k)
 {
     bool reduces = k->form == FORM_REDUCE || k->form == FORM_SPATIAL;
 
@@ -105,7 +106,7 @@ static bool is_pointless(const struct making *m, const struct kind *k)
     return false;
 }
 
-static const struct kind *draw_follower(struct making *m)
+static const struct kind *surface_draw_follower(struct making *m)
 {
     const struct kind *k;
 
@@ -113,11 +114,11 @@ static const struct kind *draw_follower(struct making *m)
         return surface_find_kind("linear");
     do
         k = surface_draw_kind(m, surface_draw_form(m, behind), KIND_CHAIN);
-    while (is_pointless(m, k));
+    while (surface_is_pointless(m, k));
     return k;
 }
 
-static bool draw_maps(struct making *m)
+static bool surface_draw_maps(struct making *m)
 {
     for (int i = making_draw(m, 2, 4); i; i--)
         layer_add(m, surface_draw_kind(m, FORM_MAP, 0));
@@ -134,14 +135,14 @@ static bool surface_draw_chain(struct making *m)
 
     m->chain = true;
     if (making_chance(m, 0.12))
-        return draw_maps(m);
+        return surface_draw_maps(m);
     if (!layer_add(m, surface_find_kind(first[making_draw(m, 0, 12)])))
         return false;
     if (making_chance(m, 0.12))
         layer_save(m);
     for (int tries = 0; m->n_kinds <= length && tries < 40 && m->rank > 1; tries++)
-        layer_add(m, draw_follower(m));
-    if (m->saved && !is_used(m))
+        layer_add(m, surface_draw_follower(m));
+    if (m->saved && !surface_is_used(m))
         return layer_add(m, surface_draw_kind(m, FORM_RESIDUAL, KIND_CHAIN));
     return m->n_kinds > 1;
 }
@@ -164,7 +165,7 @@ static void surface_finish(struct making *m)
 }
 
 /* An argument that nothing uses, as real modules have them. */
-static void add_unused(struct making *m)
+static void surface_add_unused(struct making *m)
 {
     const char *name = making_pick(m, "num_classes num_features features hidden_dim size", ' ');
     const char *value = making_pick(m, "10 16 32 64 100", ' ');
@@ -186,11 +187,11 @@ static bool surface_draw_layers(struct making *m, const struct surface_limits *l
     if (making_chance(m, l->chains))
         return surface_draw_chain(m);
     if (making_chance(m, 0.02))
-        return draw_separable(m);
+        return surface_draw_separable(m);
     if (!layer_add(m, surface_draw_kind(m, surface_draw_form(m, alone), 0)))
         return false;
     if (making_chance(m, 0.06))
-        add_unused(m);
+        surface_add_unused(m);
     return true;
 }
 
@@ -229,9 +230,13 @@ uint64_t surface_hash(const struct surface *s)
 
 const char *surface_operator(const char *kind)
 {
-    static const char *const variants[][2] = {
-        {"softplus_beta", "softplus"}, {"smooth_l1_default", "smooth_l1_loss"}, {"mean_abs_normalize", "mean_abs"},
-        {"log1p_abs", "log1p"}, {"matvec", "mv"}, {"depthwise_conv1d", "conv1d"}, {"squared_hinge_loss", "hinge_loss"}};
+    static const char *const variants[][2] = {{"softplus_beta", "softplus"},
+                                              {"smooth_l1_default", "smooth_l1_loss"},
+                                              {"mean_abs_normalize", "mean_abs"},
+                                              {"log1p_abs", "log1p"},
+                                              {"matvec", "mv"},
+                                              {"depthwise_conv1d", "conv1d"},
+                                              {"squared_hinge_loss", "hinge_loss"}};
 
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
         if (!strcmp(kind, variants[i][0]))

@@ -24,7 +24,8 @@ void surface_draw(uint64_t seed, uint64_t index, const struct surface_limits *l,
 void surface_free(struct surface *s);
 /* A list of operators has a hash, as a graph has. */
 uint64_t surface_hash(const struct surface *s);
-/* The operator of the registry (heldout.h) that a kind is a variant of, for the class that it is in; else its own name. */
+/* The operator of the registry (heldout.h) that a kind is a variant of, for the class that it is in; else its own
+ * name. */
 const char *surface_operator(const char *kind);
 /* The name of the i-th kind; NULL behind the last. */
 const char *surface_kind(int i);

@@ -127,13 +127,13 @@ static void window_conv_host(const struct writer *w, bool transposed)
         "torch::Tensor %s_forward(torch::Tensor x, torch::Tensor w, torch::optional<torch::Tensor> bias, " VECTOR
         "stride, " VECTOR "padding, " VECTOR "dilation%s) {\n",
         w->name, transposed ? ", " VECTOR "extra, int groups" : "");
-    window_each(w,
-                transposed
-                    ? "int n$ = (x.size(#) - 1) * stride[@] - 2 * padding[@] + dilation[@] * (w.size(#) - 1) + "
-                      "extra[@] + "
-                      "1;\n"
-                    : "int n$ = (x.size(#) + 2 * padding[@] - dilation[@] * (w.size(#) - 1) - 1) / stride[@] + 1;\n",
-                "");
+    window_each(
+        w,
+        transposed ? "int n$ = (x.size(#) - 1) * stride[@] - 2 * padding[@] + dilation[@] * (w.size(#) - 1) + "
+                     "extra[@] + "
+                     "1;\n"
+                   : "int n$ = (x.size(#) + 2 * padding[@] - dilation[@] * (w.size(#) - 1) - 1) / stride[@] + 1;\n",
+        "");
     buf_addf(w->out, "auto out = torch::empty({x.size(0), %s, ", transposed ? "w.size(1) * groups" : "w.size(0)");
     window_each(w, "n$", ", ");
     buf_adds(w->out, "}, x.options());\n");
@@ -194,10 +194,11 @@ static void window_pool_host(const struct writer *w, bool max, bool tuples)
     buf_addf(w->out, "torch::Tensor %s_forward(torch::Tensor x, %skernel, %sstride, %spadding%s%s) {\n", w->name,
              type, type, type, max ? tuples ? ", " VECTOR : ", int " : "", max ? "dilation" : "");
     if (tuples)
-        window_each(w,
-                    max ? "int m$ = (x.size(#) + 2 * padding[@] - dilation[@] * (kernel[@] - 1) - 1) / stride[@] + 1;\n"
-                        : "int m$ = (x.size(#) + 2 * padding[@] - kernel[@]) / stride[@] + 1;\n",
-                    "");
+        window_each(
+            w,
+            max ? "int m$ = (x.size(#) + 2 * padding[@] - dilation[@] * (kernel[@] - 1) - 1) / stride[@] + 1;\n"
+                : "int m$ = (x.size(#) + 2 * padding[@] - kernel[@]) / stride[@] + 1;\n",
+            "");
     else
         window_each(w,
                     max ? "int m$ = (x.size(#) + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;\n"

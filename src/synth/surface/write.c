@@ -124,7 +124,7 @@ static void write_add_arg_docs(struct making *m, const char *indent, struct buf 
 }
 
 /* The layers of a chain, a line each. */
-static void add_layer_list(struct making *m, struct buf *out)
+static void write_add_layer_list(struct making *m, struct buf *out)
 {
     buf_addf(out, "    \"\"\"\n    %s\n",
              making_pick(m, "Layers, in order:|Runs these steps:|A chain of:|Steps:", '|'));
@@ -138,7 +138,7 @@ static void write_add_class_doc(struct making *m, struct buf *out)
     if (!m->style.class_doc)
         return;
     if (m->n_kinds > 1 && making_chance(m, 0.3)) {
-        add_layer_list(m, out);
+        write_add_layer_list(m, out);
         return;
     }
     if (!m->style.class_args && making_chance(m, 0.4)) {
@@ -225,7 +225,7 @@ static const char *write_input_text(struct making *m, const struct making_input 
 }
 
 /* Is an input called as a constant is? Then get_inputs() has no variable of that name. */
-static bool has_clash(const struct making *m)
+static bool write_has_clash(const struct making *m)
 {
     for (int i = 0; i < m->n_inputs; i++)
         for (int c = 0; c < m->n_constants; c++)
@@ -236,7 +236,7 @@ static bool has_clash(const struct making *m)
 
 static void write_add_get_inputs(struct making *m, struct buf *out)
 {
-    bool lines = making_chance(m, m->n_inputs > 1 ? 0.6 : 0.5) && !has_clash(m);
+    bool lines = making_chance(m, m->n_inputs > 1 ? 0.6 : 0.5) && !write_has_clash(m);
 
     buf_adds(out, "def get_inputs():\n");
     for (int i = 0; i < m->n_inputs && lines; i++)
@@ -343,7 +343,7 @@ static void write_add_imports(struct making *m, const char *text, bool program, 
 }
 
 /* Every "from" that does not follow a dot or a letter becomes "to". */
-static const char *replaced(struct making *m, const char *text, const char *from, const char *to)
+static const char *write_replaced(struct making *m, const char *text, const char *from, const char *to)
 {
     struct buf b;
     const char *s, *last = text;
@@ -361,31 +361,31 @@ static const char *replaced(struct making *m, const char *text, const char *from
     return s;
 }
 
-static void set_text(struct buf *b, const char *text)
+static void write_set_text(struct buf *b, const char *text)
 {
     buf_clear(b);
     buf_adds(b, text);
 }
 
 /* "torch.nn.functional.relu" for "F.relu", "torch.nn.ReLU" for "nn.ReLU", in some tasks. */
-static void lengthen(struct making *m)
+static void write_lengthen(struct making *m)
 {
     static const char functional[] = "torch.nn.functional.";
 
     if (m->style.long_functional) {
-        set_text(&m->forward, replaced(m, m->forward.p, "F.", functional));
-        m->expression = replaced(m, m->expression, "F.", functional);
-        m->before = replaced(m, m->before, "F.", functional);
+        write_set_text(&m->forward, write_replaced(m, m->forward.p, "F.", functional));
+        m->expression = write_replaced(m, m->expression, "F.", functional);
+        m->before = write_replaced(m, m->before, "F.", functional);
     }
     if (m->style.long_nn)
-        set_text(&m->init, replaced(m, m->init.p, "nn.", "torch.nn."));
+        write_set_text(&m->init, write_replaced(m, m->init.p, "nn.", "torch.nn."));
 }
 
 char *write_task(struct making *m)
 {
     struct buf class, inputs, out;
 
-    lengthen(m);
+    write_lengthen(m);
     write_order_args(m);
     m->style.empty_init = making_chance(m, 0.75);
     buf_init(&class, BUF_MAX_TEXT), buf_init(&inputs, BUF_MAX_TEXT), buf_init(&out, BUF_MAX_TEXT);
