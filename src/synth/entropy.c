@@ -79,10 +79,16 @@ static struct count *entropy_count_of(struct table *t, uint64_t key)
     return c;
 }
 
-/* Each order hashes with a seed of its own. */
+/* Of at most 16 bytes: hash64 would be most of the time. */
 static uint64_t entropy_context_key(const unsigned char *at, int order)
 {
-    return hash64(at - order, (size_t)order, 50 + (uint64_t)order);
+    uint64_t first = 0, rest = 0, key;
+
+    memcpy(&first, at - order, order < 8 ? (size_t)order : 8);
+    if (order > 8)
+        memcpy(&rest, at - 8, 8);
+    key = (first * 0x9e3779b97f4a7c15u + rest) * 0xd6e8feb86659fd93u + (uint64_t)order * 0xa0761d6478bd642fu;
+    return (key ^ key >> 32) * 0xe7037ed1a0b428dbu;
 }
 
 static uint64_t entropy_pair_key(uint64_t context, unsigned char byte)

@@ -18,7 +18,7 @@ void entropy_free(struct entropy *e);
 
 /* One record: request and answer. Beyond ENTROPY_BYTES of text in all nothing more is learned or measured; such records
  * still count as texts. */
-#define ENTROPY_BYTES ((size_t)1 << 20)
+#define ENTROPY_BYTES ((size_t)1 << 19)
 void entropy_add(struct entropy *e, const char *request, const char *answer);
 /* The messages of a record: the last one is the answer. */
 void entropy_add_messages(struct entropy *e, const json_t *messages);

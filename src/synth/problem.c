@@ -133,6 +133,7 @@ void problem_source_free(struct problem_source *s)
         dag_table_free(s->table[c]);
     graph_set_free(s->texts), graph_set_free(s->trained), graph_set_free(s->prompted), graph_set_free(s->learned);
     graph_set_free(s->asked);
+    free(s->known_prompts);
     json_decref(s->refused);
 }
 
@@ -156,7 +157,6 @@ struct wanted {
     enum heldout split;
     enum op_class class;
     int nodes;
-    int most;      /* nodes, where 'nodes' is 0 */
     bool prompted; /* of HELD_LEARNED: a graph that a prompt has, in other sizes */
 };
 
@@ -176,13 +176,13 @@ static int problem_draw_nodes(const struct problem_source *s, struct rng *r)
 
 static struct wanted problem_wanted_of(const struct problem_source *s, enum side side, enum heldout split, int index)
 {
-    struct wanted w = {side, split, OP_TAUGHT, 0, s->o->max_ops, false};
+    struct wanted w = {side, split, OP_TAUGHT, 0, false};
 
     if (side == SIDE_PROMPT && s->classes[OP_KNOWN] && index % 2)
         w.class = OP_KNOWN;
     if (side == SIDE_HELD)
         w.class = split == HELD_LEARNED ? OP_KNOWN : split == HELD_UNSEEN ? OP_UNSEEN : OP_TAUGHT;
-    w.prompted = side == SIDE_HELD && split == HELD_LEARNED && index % 2 && s->prompts_known;
+    w.prompted = side == SIDE_HELD && split == HELD_LEARNED && index % 2 && s->n_known_prompts;
     return w;
 }
 
@@ -235,36 +235,62 @@ static void problem_count(json_t *o, const char *key)
     json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
 }
 
-/* A small corpus knows few large graphs, and its prompts may be all too few. */
-static void problem_relax(struct wanted *w, int draws, struct dag_limits *l)
+static struct dag_limits problem_limits_of(const struct problem_source *s, const struct wanted *w)
 {
-    if (w->side != SIDE_HELD || (w->split == HELD_LEARNED && !w->prompted))
-        return;
-    if (draws == MAX_DRAWS / 4 && (w->split == HELD_ATTRIBUTES || w->split == HELD_LEARNED))
-        l->min_ops = l->max_ops = 1, w->nodes = 0;
-    if (draws == MAX_DRAWS / 2 && w->split == HELD_LEARNED)
-        l->max_ops = w->most, w->prompted = false;
+    return (struct dag_limits){.l = {.max_numel = s->o->max_numel, .max_work = (int64_t)s->o->max_numel * 64,
+                                     .dtypes = s->o->dtypes, .nice = s->o->prompt_format.style == PROMPT_PLAIN},
+                               .min_ops = w->nodes ? w->nodes : 1, .max_ops = w->nodes ? w->nodes : s->o->max_ops,
+                               .anchors = 2};
 }
 
-static bool problem_draw_graph(struct problem_source *s, struct wanted *w, struct rng *r, struct dag *g)
+/* Draws until the side takes it; 'most' times. */
+static bool problem_draw_from(struct problem_source *s, const struct dag_table *t, const struct wanted *w, int most,
+                              struct rng *r, struct dag *g)
 {
-    struct dag_limits l = {.l = {.max_numel = s->o->max_numel, .max_work = (int64_t)s->o->max_numel * 64,
-                                 .dtypes = s->o->dtypes, .nice = s->o->prompt_format.style == PROMPT_PLAIN},
-                           .min_ops = 1, .max_ops = s->o->max_ops, .anchors = 2};
+    struct dag_limits l = problem_limits_of(s, w);
     const char *why = "";
 
-    if (w->side == SIDE_PROMPT || w->prompted)
-        w->nodes = problem_draw_nodes(s, r);
-    if (w->nodes)
-        l.min_ops = l.max_ops = w->nodes;
-    for (int i = 0; i < MAX_DRAWS && why; i++) {
-        problem_relax(w, i, &l);
-        dag_draw(s->table[w->class], r, &l, g);
+    for (int i = 0; i < most && why; i++) {
+        // a small corpus knows few large graphs
+        if (i == most / 4 && w->side == SIDE_HELD && w->split == HELD_ATTRIBUTES)
+            l.max_ops = 1;
+        dag_draw(t, r, &l, g);
         why = problem_refusal(s, w, r, g);
         if (why)
             problem_count(s->refused, why);
     }
     return !why;
+}
+
+/* Of the operators of one prompt, drawn once more: its graph, in other sizes, comes soon. */
+static bool problem_draw_like_prompt(struct problem_source *s, struct wanted *w, struct rng *r, struct dag *g)
+{
+    int n;
+    const struct opdef *const *row = op_rows(&n);
+    uint8_t *allowed = xcalloc((size_t)n, 1);
+    const struct prompt_ops *p = &s->known_prompts[draw_below(r, (uint64_t)s->n_known_prompts)];
+    struct dag_table *t;
+    bool found;
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < p->n; k++)
+            allowed[i] |= row[i] == p->op[k];
+    w->nodes = p->n;
+    t = dag_table_new(allowed);
+    found = problem_draw_from(s, t, w, MAX_DRAWS / 32, r, g);
+    dag_table_free(t);
+    free(allowed);
+    return found;
+}
+
+static bool problem_draw_graph(struct problem_source *s, struct wanted *w, struct rng *r, struct dag *g)
+{
+    for (int i = 0; w->prompted && i < 16; i++)
+        if (problem_draw_like_prompt(s, w, r, g))
+            return true;
+    w->prompted = false; // a small corpus may have too few prompts
+    w->nodes = w->side == SIDE_PROMPT ? problem_draw_nodes(s, r) : 0;
+    return problem_draw_from(s, s->table[w->class], w, MAX_DRAWS, r, g);
 }
 
 /* ---- programs ---- */
@@ -400,15 +426,29 @@ static void problem_name(struct problem *p, const struct wanted *w, int index)
         snprintf(p->name, sizeof p->name, "%s_%04d", mark[p->side], index);
 }
 
-static void problem_remember(struct problem_source *s, const struct problem *p)
+/* g: NULL of a task that is no graph, whose operators are not drawn again. */
+static void problem_remember_prompt(struct problem_source *s, const struct problem *p, const struct dag *g)
+{
+    struct prompt_ops *ops;
+
+    graph_set_add(s->prompted, p->hash);
+    if (p->class != OP_KNOWN)
+        return;
+    s->known_prompts = xrealloc(s->known_prompts, (size_t)(s->n_known_prompts + 1) * sizeof *ops);
+    ops = &s->known_prompts[s->n_known_prompts++];
+    ops->n = g ? g->n_nodes : 0;
+    for (int n = 0; n < ops->n; n++)
+        ops->op[n] = g->node[n].c.op;
+}
+
+static void problem_remember(struct problem_source *s, const struct problem *p, const struct dag *g)
 {
     graph_set_add(s->texts, p->shape_hash);
     if (p->side == SIDE_TRAIN) {
         graph_set_add(s->trained, p->hash);
         s->trained_nodes[p->n_nodes]++;
     } else if (p->side == SIDE_PROMPT) {
-        graph_set_add(s->prompted, p->hash);
-        s->prompts_known |= p->class == OP_KNOWN;
+        problem_remember_prompt(s, p, g);
     } else if (p->side == SIDE_HELD && p->split == HELD_LEARNED) {
         graph_set_add(s->learned, p->hash);
     }
@@ -479,7 +519,7 @@ static void problem_surface(struct problem_source *s, struct surface *f, const s
     p->s[0] = (struct solution){.code = f->program, .strategy = xstrdup("generic"), .kernels = f->n_kernels};
     f->task = f->program = NULL;
     problem_name(p, w, index);
-    problem_remember(s, p);
+    problem_remember(s, p, NULL);
 }
 
 static int problem_draw_surface(struct problem_source *s, const struct wanted *w, int index, struct problem *ret,
@@ -532,7 +572,7 @@ int problem_draw(struct problem_source *s, enum side side, enum heldout split, i
         p.class = w.class;
         problem_name(&p, &w, index);
         problem_describe(s, g, &r, &p);
-        problem_remember(s, &p);
+        problem_remember(s, &p, g);
         *ret = p;
     }
     free(g);

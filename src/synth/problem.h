@@ -67,7 +67,11 @@ struct problem_source {
     struct graph_set *prompted, *learned;  /* graphs of SIDE_PROMPT; of the split 'learned' */
     struct graph_set *asked;               /* texts of knowledge_record's questions */
     int trained_nodes[DAG_NODES + 1];      /* SIDE_TRAIN's problems by number of operators */
-    bool prompts_known;                    /* a prompt has a known operator */
+    struct prompt_ops {                    /* operators of each prompt that has a known one */
+        const struct opdef *op[DAG_NODES];
+        int n;
+    } *known_prompts;
+    int n_known_prompts;
     json_t *refused;                /* reason -> how often */
 };
 void problem_source_init(struct problem_source *s, const struct problem_options *o);
