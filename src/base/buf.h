@@ -29,7 +29,7 @@ void buf_vaddf(struct buf *b, const char *fmt, va_list ap);
 char *buf_detach(struct buf *b); /* caller frees the string; b is empty and must be initialised again */
 
 /* The end of a word that is counted: "1 task", "2 tasks". */
-static inline const char *plural(long long n)
+static inline const char *buf_plural(long long n)
 {
     return n == 1 ? "" : "s";
 }

@@ -71,7 +71,7 @@ static int bench_compare_take_verdict(json_t *line, size_t at, void *ctx, struct
         free(t->first);
         t->first = xstrdup(verdict_passed(v) ? "passed" : json_str(v, "category", "failed"));
     }
-    for (enum baseline k = 0; k < N_BASELINES && verdict_passed(v); k++) {
+    for (enum speed_baseline k = 0; k < N_BASELINES && verdict_passed(v); k++) {
         struct speed got = verdict_speed(v, k);
         bench_compare_add_speed(&t->by[k], &got);
     }
@@ -81,7 +81,7 @@ static int bench_compare_take_verdict(json_t *line, size_t at, void *ctx, struct
 static void bench_compare_finish_speeds(struct bench_compare_side *s)
 {
     for (int i = 0; i < s->n; i++)
-        for (enum baseline k = 0; k < N_BASELINES; k++) {
+        for (enum speed_baseline k = 0; k < N_BASELINES; k++) {
             struct speed_sum *v = &s->t[i].by[k];
             v->point = v->n ? v->point / v->n : NAN;
             v->lo = v->n && v->bounded ? v->lo / v->n : NAN;
@@ -169,7 +169,7 @@ static bool bench_compare_first_passed(const struct side_task *t)
     return t->first && !strcmp(t->first, "passed");
 }
 
-static double bench_compare_log_ratio(const struct bench_compare_pair *p, enum baseline k)
+static double bench_compare_log_ratio(const struct bench_compare_pair *p, enum speed_baseline k)
 {
     return p->b->by[k].point - p->a->by[k].point; /* NaN unless both are timed */
 }
@@ -233,7 +233,7 @@ static json_t *bench_compare_first_part(const struct bench_compare_pair *p, int 
                      count[0][1], "neither", count[0][0], "p", stats_sign_p(count[0][1], count[1][0]));
 }
 
-static json_t *bench_compare_speed_part(const struct bench_compare_pair *p, int n, enum baseline k)
+static json_t *bench_compare_speed_part(const struct bench_compare_pair *p, int n, enum speed_baseline k)
 {
     double *d = xcalloc((size_t)n + 1, sizeof *d);
     int m = 0, faster = 0, slower = 0;
@@ -269,7 +269,7 @@ static json_t *bench_compare_group(const struct pairs *p, const char *family)
     json_object_set_new(v, "tasks", json_integer(n));
     json_object_set_new(v, "avg", bench_compare_avg_part(in, n));
     json_object_set_new(v, "first", bench_compare_first_part(in, n));
-    for (enum baseline k = 0; k < N_BASELINES; k++)
+    for (enum speed_baseline k = 0; k < N_BASELINES; k++)
         json_object_set_new(speed, baseline_key(k), bench_compare_speed_part(in, n, k));
     json_object_set_new(v, "speed", speed);
     free(in);

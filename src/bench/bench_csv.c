@@ -55,7 +55,7 @@ static void bench_csv_speeds(struct buf *out, const json_t *verdict)
     bench_csv_number(out, bench_csv_at(perf, "candidate_ms"));
     bench_csv_number(out, bench_csv_at(perf, "eager_ms"));
     bench_csv_number(out, bench_csv_at(perf, "compile_ms"));
-    for (enum baseline k = 0; k < N_BASELINES; k++) {
+    for (enum speed_baseline k = 0; k < N_BASELINES; k++) {
         struct speed s = verdict_speed(verdict, k);
         bench_csv_number(out, s.point);
         bench_csv_number(out, s.lo);
@@ -95,7 +95,7 @@ static void bench_csv_level_head(struct buf *out, const json_t *level)
     buf_adds(out, "level,tasks,judged_tasks,samples,missing,skipped,infra,avg,avg_lo,avg_hi");
     json_object_foreach(json_object_get(level, "pass_at"), key, v)
         buf_addf(out, ",pass_at_%s", key);
-    for (enum baseline k = 0; k < N_BASELINES; k++) {
+    for (enum speed_baseline k = 0; k < N_BASELINES; k++) {
         buf_addf(out, ",faster_%s", baseline_key(k));
         for (int p = 0; p < N_FAST_P; p++)
             buf_addf(out, ",fast_%s_%s", fast_p_name[p], baseline_key(k));
@@ -117,7 +117,7 @@ static void bench_csv_level_row(struct buf *out, const json_t *level)
     bench_csv_number(out, json_num_value(json_array_get(ci, 1)));
     json_object_foreach(json_object_get(level, "pass_at"), key, v)
         bench_csv_number(out, json_num_value(v));
-    for (enum baseline k = 0; k < N_BASELINES; k++) {
+    for (enum speed_baseline k = 0; k < N_BASELINES; k++) {
         const json_t *s = json_object_get(json_object_get(level, "speed"), baseline_key(k));
         bench_csv_number(out, bench_csv_at(s, "faster"));
         for (int p = 0; p < N_FAST_P; p++)

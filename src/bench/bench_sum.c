@@ -21,7 +21,7 @@ struct bench_sums {
 };
 
 /* What Faster Rate compares, NaN without a trusted measurement. */
-static double bench_sum_claim(const json_t *verdict, enum baseline k)
+static double bench_sum_claim(const json_t *verdict, enum speed_baseline k)
 {
     struct speed s = verdict_speed(verdict, k);
 

@@ -95,8 +95,8 @@ void bench_table(FILE *out, const json_t *const *results, int n)
     if (n == 0)
         return;
     fprintf(out, "%lld task%s x %lld sample%s, T %g, top-p %g, backend %s\n\n",
-            (long long)json_i64(results[0], "tasks", 0), plural(json_i64(results[0], "tasks", 0)),
-            (long long)json_i64(results[0], "samples", 0), plural(json_i64(results[0], "samples", 0)),
+            (long long)json_i64(results[0], "tasks", 0), buf_plural(json_i64(results[0], "tasks", 0)),
+            (long long)json_i64(results[0], "samples", 0), buf_plural(json_i64(results[0], "samples", 0)),
             json_f64(results[0], "temperature", 0),
             json_f64(results[0], "top_p", 0), json_str(results[0], "backend", "?"));
     bench_table_main(out, results, n);

@@ -44,7 +44,7 @@ static const char *level_table_best_k(const json_t *level)
     return last;
 }
 
-static const json_t *level_table_speed_of(const json_t *level, enum baseline k)
+static const json_t *level_table_speed_of(const json_t *level, enum speed_baseline k)
 {
     return json_object_get(json_object_get(level, "speed"), baseline_key(k));
 }
@@ -73,7 +73,7 @@ static void level_table_pass(FILE *out, const json_t *result)
             level_table_share(out, level_table_at(json_object_get(v, "pass_at"), k));
         level_table_share(out, level_table_end_of(v, "avg_ci", 0));
         level_table_share(out, level_table_end_of(v, "avg_ci", 1));
-        for (enum baseline b = 0; b < N_BASELINES; b++)
+        for (enum speed_baseline b = 0; b < N_BASELINES; b++)
             level_table_share(out, level_table_at(level_table_speed_of(v, b), "faster"));
         fputc('\n', out);
     }
@@ -84,7 +84,7 @@ static void level_table_pass(FILE *out, const json_t *result)
                 100 * level_table_at(result, "cut_share"), 100 * level_table_at(result, "whole_pass_rate"));
 }
 
-static void level_table_fast(FILE *out, const json_t *result, enum baseline b)
+static void level_table_fast(FILE *out, const json_t *result, enum speed_baseline b)
 {
     const json_t *list = json_object_get(result, "levels"), *v;
     size_t i;
@@ -152,7 +152,7 @@ void bench_level_table(FILE *out, const json_t *result)
         fprintf(out, ", tasks made small: no tensor above %lld elements", shrunk);
     fprintf(out, "\n\n");
     level_table_pass(out, result);
-    for (enum baseline b = 0; b < N_BASELINES; b++)
+    for (enum speed_baseline b = 0; b < N_BASELINES; b++)
         level_table_fast(out, result, b);
     level_table_verdict_list(out, result);
     level_table_left_out(out, result);
@@ -191,7 +191,7 @@ static void level_table_avg(FILE *out, const json_t *v)
     }
 }
 
-static void level_table_speed(FILE *out, const json_t *v, enum baseline b)
+static void level_table_speed(FILE *out, const json_t *v, enum speed_baseline b)
 {
     const json_t *g;
     size_t i;
@@ -244,7 +244,7 @@ void bench_compare_table(FILE *out, const json_t *v)
         fprintf(out, "note: %s\n", json_string_value(t));
     fputc('\n', out);
     level_table_avg(out, v);
-    for (enum baseline k = 0; k < N_BASELINES; k++)
+    for (enum speed_baseline k = 0; k < N_BASELINES; k++)
         level_table_speed(out, v, k);
     json_array_foreach(json_object_get(v, "tasks"), i, t)
         if (json_str(t, "kind", NULL)) {

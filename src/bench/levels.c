@@ -30,7 +30,7 @@ struct levels_sums {
 
 static void levels_add_speed(struct levels_sums *s, int task, const json_t *verdict)
 {
-    for (enum baseline k = 0; k < N_BASELINES; k++) {
+    for (enum speed_baseline k = 0; k < N_BASELINES; k++) {
         struct speed v = verdict_speed(verdict, k);
         s->tasks[task].by[k].timed += v.timed;
         s->tasks[task].by[k].untrusted += v.untrusted;
@@ -149,7 +149,7 @@ static void levels_set_pass(json_t *v, const struct levels_group *g)
 }
 
 /* Speedups of passed samples with a trusted time, ascending; *ret is new. */
-static int levels_speeds_of(const struct levels_group *g, enum baseline k, double **ret)
+static int levels_speeds_of(const struct levels_group *g, enum speed_baseline k, double **ret)
 {
     const struct bench_run *b = g->s->b;
     double *x = NULL;
@@ -169,7 +169,7 @@ static int levels_speeds_of(const struct levels_group *g, enum baseline k, doubl
     return n;
 }
 
-static json_t *levels_fast_p(const struct levels_group *g, enum baseline k)
+static json_t *levels_fast_p(const struct levels_group *g, enum speed_baseline k)
 {
     json_t *v = json_object();
 
@@ -181,7 +181,7 @@ static json_t *levels_fast_p(const struct levels_group *g, enum baseline k)
     return v;
 }
 
-static json_t *levels_speed(const struct levels_group *g, enum baseline k)
+static json_t *levels_speed(const struct levels_group *g, enum speed_baseline k)
 {
     double *x, logs = 0;
     int n, timed = 0, untrusted = 0;
@@ -245,7 +245,7 @@ static json_t *levels_level(const struct levels_sums *s, int level)
     levels_set(v, "level", json_integer(level));
     levels_set_counts(v, &g);
     levels_set_pass(v, &g);
-    for (enum baseline k = 0; k < N_BASELINES; k++)
+    for (enum speed_baseline k = 0; k < N_BASELINES; k++)
         levels_set(by, baseline_key(k), levels_speed(&g, k));
     levels_set(v, "speed", by);
     levels_set(v, "categories", levels_categories(&g));

@@ -36,7 +36,7 @@ static const json_t *report_compare_all_of(const json_t *v)
     return json_array_get(report_compare_groups_of(v), json_array_size(report_compare_groups_of(v)) - 1);
 }
 
-static const json_t *report_compare_speed_of(const json_t *group, enum baseline b)
+static const json_t *report_compare_speed_of(const json_t *group, enum speed_baseline b)
 {
     return json_object_get(json_object_get(group, "speed"), baseline_key(b));
 }
@@ -120,7 +120,7 @@ static void report_compare_tiles(struct buf *out, const json_t *v)
                   report_compare_at(first, "only_a"), report_compare_at(first, "only_b"));
     report_compare_p_text(out, report_compare_at(first, "p"));
     buf_adds(out, "</small></div></div>");
-    for (enum baseline b = 0; b < N_BASELINES; b++) {
+    for (enum speed_baseline b = 0; b < N_BASELINES; b++) {
         if (!json_is_object(speed = report_compare_speed_of(report_compare_all_of(v), b)))
             continue;
         buf_addf(out, "<div class=tile><div class=label>speed B / A, over %s</div><div class=big>", baseline_name(b));
@@ -225,7 +225,7 @@ static void report_compare_speed_chart(struct buf *out, const json_t *v)
         free(x[k]);
 }
 
-static void report_compare_speed_rows(struct buf *out, const json_t *v, enum baseline b)
+static void report_compare_speed_rows(struct buf *out, const json_t *v, enum speed_baseline b)
 {
     const json_t *g, *s;
     size_t i;
@@ -256,7 +256,7 @@ static void report_compare_speeds(struct buf *out, const json_t *v)
     report_compare_speed_chart(out, v);
     buf_adds(out, "<div class=scroll><table><thead><tr><th><th>against<th>tasks<th>ratio B / A<th>faster / slower<th>"
                   "Wilcoxon p<tbody>");
-    for (enum baseline b = 0; b < N_BASELINES; b++)
+    for (enum speed_baseline b = 0; b < N_BASELINES; b++)
         report_compare_speed_rows(out, v, b);
     buf_adds(out, "</table></div><p class=note>Only tasks that both sides solve with a trusted time: what is solved on "
                   "one side only has no "

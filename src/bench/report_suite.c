@@ -48,7 +48,7 @@ static const char *report_suite_best_k(const json_t *level)
     return last;
 }
 
-static const json_t *report_suite_speed_of(const json_t *level, enum baseline b)
+static const json_t *report_suite_speed_of(const json_t *level, enum speed_baseline b)
 {
     return json_object_get(json_object_get(level, "speed"), baseline_key(b));
 }
@@ -104,7 +104,7 @@ void report_suite_tiles(struct buf *out, const struct report *r)
         report_suite_percent(out, report_suite_at(json_object_get(all, "pass_at"), k));
         buf_adds(out, "</div></div>");
     }
-    for (enum baseline i = 0; i < N_BASELINES; i++)
+    for (enum speed_baseline i = 0; i < N_BASELINES; i++)
         if (json_is_object(report_suite_speed_of(all, i))) {
             snprintf(label, sizeof label, "&gt;&#8239;%g&#215; %s", json_f64(b, "faster_than", 1.1), baseline_name(i));
             report_suite_open_tile(out, label);
@@ -159,7 +159,7 @@ static void report_suite_results_row(struct buf *out, const json_t *v)
         buf_adds(out, "<td>");
         report_suite_percent(out, report_suite_at(at_k, k));
     }
-    for (enum baseline b = 0; b < N_BASELINES; b++)
+    for (enum speed_baseline b = 0; b < N_BASELINES; b++)
         if (json_is_object(report_suite_speed_of(v, b))) {
             buf_adds(out, "<td>");
             report_suite_percent(out, report_suite_at(report_suite_speed_of(v, b), "faster"));
@@ -177,7 +177,7 @@ static void report_suite_results_head(struct buf *out, const json_t *bench)
         buf_addf(out, "<th>Avg@%s<th>Pass@%s", k, k);
     else
         buf_adds(out, "<th>Pass@1");
-    for (enum baseline b = 0; b < N_BASELINES; b++)
+    for (enum speed_baseline b = 0; b < N_BASELINES; b++)
         if (json_is_object(report_suite_speed_of(all, b)))
             buf_addf(out, "<th>&gt;&#8239;%g&#215; %s", json_f64(bench, "faster_than", 1.1), baseline_key(b));
     buf_adds(out, "<tbody>");
@@ -281,7 +281,7 @@ static int report_suite_level_of_task(const char *name)
 }
 
 /* Each program weighs 1 / (its task's programs x its level's tasks), so that sums of weights are fast_p. */
-static void report_suite_speeds_by_level(const struct report_stage *s, enum baseline b,
+static void report_suite_speeds_by_level(const struct report_stage *s, enum speed_baseline b,
                                          struct report_suite_column of[MAX_LEVELS])
 {
     const json_t *line, *t;
@@ -323,7 +323,7 @@ static void report_suite_sort_column(struct report_suite_column *c)
 
 /* ---- speed ---- */
 
-static void report_suite_fast_table(struct buf *out, const json_t *bench, enum baseline b)
+static void report_suite_fast_table(struct buf *out, const json_t *bench, enum speed_baseline b)
 {
     const json_t *v;
     size_t i;
@@ -348,7 +348,7 @@ static void report_suite_fast_table(struct buf *out, const json_t *bench, enum b
     buf_adds(out, "</table></div>");
 }
 
-static void report_suite_speed_charts(struct buf *out, const struct report_stage *s, enum baseline b)
+static void report_suite_speed_charts(struct buf *out, const struct report_stage *s, enum speed_baseline b)
 {
     static const char *const names[] = {"?", "level 1", "level 2", "level 3", "level 4", "level 5", "level 6",
                                         "level 7", "level 8", "level 9"};
@@ -382,7 +382,7 @@ void report_suite_speed(struct buf *out, const struct report *r)
     bool any = false;
 
     buf_adds(out, "<section><h2>Speed</h2>");
-    for (enum baseline b = 0; b < N_BASELINES; b++) {
+    for (enum speed_baseline b = 0; b < N_BASELINES; b++) {
         if (!json_is_object(report_suite_speed_of(report_suite_all_of(s->bench), b)))
             continue;
         any = true;

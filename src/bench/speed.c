@@ -11,17 +11,17 @@ static const struct {
     const char *key, *name;
 } baselines[N_BASELINES] = {{"eager", "eager"}, {"compile", "torch.compile"}};
 
-const char *baseline_key(enum baseline b)
+const char *baseline_key(enum speed_baseline b)
 {
     return baselines[b].key;
 }
 
-const char *baseline_name(enum baseline b)
+const char *baseline_name(enum speed_baseline b)
 {
     return baselines[b].name;
 }
 
-struct speed verdict_speed(const json_t *verdict, enum baseline b)
+struct speed verdict_speed(const json_t *verdict, enum speed_baseline b)
 {
     const json_t *perf = json_object_get(verdict, "performance"), *ci;
     struct speed s = {.point = NAN, .lo = NAN, .hi = NAN};

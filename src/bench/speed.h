@@ -5,10 +5,10 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-enum baseline { BASE_EAGER, BASE_COMPILE, N_BASELINES };
+enum speed_baseline { BASE_EAGER, BASE_COMPILE, N_BASELINES };
 
-const char *baseline_key(enum baseline b);  /* "eager", "compile" */
-const char *baseline_name(enum baseline b); /* "eager", "torch.compile" */
+const char *baseline_key(enum speed_baseline b);  /* "eager", "compile" */
+const char *baseline_name(enum speed_baseline b); /* "eager", "torch.compile" */
 
 struct speed {
     bool timed;       /* there is a speedup, and the judge trusts it */
@@ -18,7 +18,7 @@ struct speed {
 };
 
 /* From performance.speedup_KEY and performance.speedup_KEY_ci ([lo, hi]). All zero and NaN without a measurement. */
-struct speed verdict_speed(const json_t *verdict, enum baseline b);
+struct speed verdict_speed(const json_t *verdict, enum speed_baseline b);
 
 /* The value that Faster Rate compares: the lower bound where there is an interval, else the point; NaN when not
  * timed. */

@@ -70,12 +70,12 @@ struct svg_frame {
     double x0, x1, y0, y1;
 };
 
-static double svg_px(const struct svg_frame *f, double x)
+static double svg_point_x(const struct svg_frame *f, double x)
 {
     return LEFT + (LW - LEFT - RIGHT) * (f->x1 > f->x0 ? (x - f->x0) / (f->x1 - f->x0) : 0.5);
 }
 
-static double svg_py(const struct svg_frame *f, double y)
+static double svg_point_y(const struct svg_frame *f, double y)
 {
     return LH - BOTTOM - (LH - TOP - BOTTOM) * (y - f->y0) / (f->y1 - f->y0);
 }
@@ -107,9 +107,9 @@ static void svg_y_axis(struct buf *out, struct svg_frame *f, bool percent)
     f->y0 = t[0];
     f->y1 = t[n - 1];
     for (int i = 0; i < n; i++) {
-        buf_addf(out, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, LW - RIGHT, svg_py(f, t[i]),
-                 svg_py(f, t[i]));
-        buf_addf(out, "<text class=tick text-anchor=end x=%d y=%.1f>", LEFT - 6, svg_py(f, t[i]) + 4);
+        buf_addf(out, "<line class=grid x1=%d x2=%d y1=%.1f y2=%.1f />", LEFT, LW - RIGHT, svg_point_y(f, t[i]),
+                 svg_point_y(f, t[i]));
+        buf_addf(out, "<text class=tick text-anchor=end x=%d y=%.1f>", LEFT - 6, svg_point_y(f, t[i]) + 4);
         svg_number(out, t[i], percent);
         buf_adds(out, "</text>");
     }
@@ -121,7 +121,7 @@ static void svg_x_axis(struct buf *out, const struct svg_lines *c, const struct 
     int n;
 
     for (int i = 0; i < c->n_dividers; i++) {
-        double x = svg_px(f, c->dividers[i].x);
+        double x = svg_point_x(f, c->dividers[i].x);
         if (i)
             buf_addf(out, "<line class=divider x1=%.1f x2=%.1f y1=%d y2=%d />", x, x, TOP, LH - BOTTOM);
         if (x < free_from)
@@ -136,7 +136,8 @@ static void svg_x_axis(struct buf *out, const struct svg_lines *c, const struct 
     n = svg_ticks(f->x0, f->x1, 6, t);
     for (int i = 0; i < n; i++)
         if (t[i] >= f->x0 && t[i] <= f->x1)
-            buf_addf(out, "<text class=tick text-anchor=middle x=%.1f y=%d>%.4g</text>", svg_px(f, t[i]), LH - 8, t[i]);
+            buf_addf(out, "<text class=tick text-anchor=middle x=%.1f y=%d>%.4g</text>", svg_point_x(f, t[i]), LH - 8,
+                     t[i]);
 }
 
 static bool svg_crosses(const struct svg_lines *c, double a, double b)
@@ -161,7 +162,7 @@ static void svg_path(struct buf *out, const struct svg_lines *c, const struct sv
         }
         if (i && svg_crosses(c, x[i - 1], x[i]))
             pen = false;
-        buf_addf(out, "%c%.1f %.1f", pen ? 'L' : 'M', svg_px(f, x[i]), svg_py(f, y[i]));
+        buf_addf(out, "%c%.1f %.1f", pen ? 'L' : 'M', svg_point_x(f, x[i]), svg_point_y(f, y[i]));
         if (!pen && (i + 1 == n || !isfinite(y[i + 1]) || svg_crosses(c, x[i], x[i + 1])))
             buf_addf(out, "h.1"); /* a lone value is a dot */
         pen = true;
@@ -215,8 +216,8 @@ static void svg_data_of(struct buf *out, const struct svg_lines *c, const struct
         for (int i = 0; i < s->n; i += every) {
             if (!isfinite(s->y[i]))
                 continue;
-            buf_addf(out, "%s[%.1f,%.1f,%g,%.5g]", first ? "" : ",", svg_px(f, s->x[i]), svg_py(f, s->y[i]), s->x[i],
-                     s->y[i]);
+            buf_addf(out, "%s[%.1f,%.1f,%g,%.5g]", first ? "" : ",", svg_point_x(f, s->x[i]), svg_point_y(f, s->y[i]),
+                     s->x[i], s->y[i]);
             first = false;
         }
         buf_adds(out, "]}");
@@ -278,7 +279,7 @@ void svg_lines(struct buf *out, const struct svg_lines *c)
 #define BRIGHT 60
 #define ROW 50
 
-static double svg_bx(double share)
+static double svg_bar_x(double share)
 {
     return BLEFT + (BW - BLEFT - BRIGHT) * fmin(fmax(share, 0), 1);
 }
@@ -288,7 +289,7 @@ static void svg_one_bar(struct buf *out, double v, double y, double h, int k)
     if (!isfinite(v))
         return;
     buf_addf(out, "<rect class=\"bar s%d\" x=%d y=%.1f width=%.1f height=%.1f rx=3 />", k, BLEFT, y,
-             svg_bx(v) - BLEFT, h);
+             svg_bar_x(v) - BLEFT, h);
 }
 
 static bool svg_bar_interval(const struct svg_bar *b, double *lo, double *hi)
@@ -311,12 +312,12 @@ static void svg_bar_row(struct buf *out, const struct svg_bar *b, const char *co
         svg_one_bar(out, b->value[k], y + 2 + 18 * k, 15, k);
         if (isfinite(b->value[k]))
             buf_addf(out, "<text class=value x=%.1f y=%.1f>%.1f%%</text>",
-                     svg_bx(k && whisker ? fmax(hi, b->value[k]) : b->value[k]) + 7, y + 14 + 18 * k,
+                     svg_bar_x(k && whisker ? fmax(hi, b->value[k]) : b->value[k]) + 7, y + 14 + 18 * k,
                      100 * b->value[k]);
     }
     if (whisker)
-        buf_addf(out, "<path class=whisker d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>", svg_bx(lo), y + 27.5,
-                 svg_bx(hi), svg_bx(lo), y + 23.5, svg_bx(hi), y + 23.5);
+        buf_addf(out, "<path class=whisker d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>", svg_bar_x(lo), y + 27.5,
+                 svg_bar_x(hi), svg_bar_x(lo), y + 23.5, svg_bar_x(hi), y + 23.5);
     buf_adds(out, "</g>");
 }
 
@@ -325,7 +326,7 @@ static void svg_share_grid(struct buf *out, double bottom)
     for (int p = 0; p <= 100; p += 25)
         buf_addf(out, "<line class=grid x1=%.1f x2=%.1f y1=22 y2=%.1f /><text class=tick text-anchor=middle x=%.1f "
                       "y=14>%d%%</text>",
-                 svg_bx(p / 100.0), svg_bx(p / 100.0), bottom, svg_bx(p / 100.0), p);
+                 svg_bar_x(p / 100.0), svg_bar_x(p / 100.0), bottom, svg_bar_x(p / 100.0), p);
 }
 
 void svg_bars(struct buf *out, const char *title, const char *const names[2], const struct svg_bar *bars, int n)
@@ -365,11 +366,11 @@ void svg_stacks(struct buf *out, const char *title, const struct svg_stack *rows
                 continue;
             buf_addf(out, "<rect class=\"part %s\" x=%.1f y=%.1f width=%.1f height=22><title>%s: %g of %g (%.1f%%)</"
                           "title></rect>",
-                     classes[k], svg_bx(at), y, svg_bx(at + w) - svg_bx(at), names[k], rows[i].parts[k], total,
+                     classes[k], svg_bar_x(at), y, svg_bar_x(at + w) - svg_bar_x(at), names[k], rows[i].parts[k], total,
                      100 * w);
             if (w > 0.08)
                 buf_addf(out, "<text class=inside text-anchor=middle x=%.1f y=%.1f>%.0f%%</text>",
-                         (svg_bx(at) + svg_bx(at + w)) / 2, y + 15.5, 100 * w);
+                         (svg_bar_x(at) + svg_bar_x(at + w)) / 2, y + 15.5, 100 * w);
             at += w;
         }
     }

@@ -200,7 +200,8 @@ static int synth_run_probe(const struct opts *o, struct err *e)
     if (synth_parse_dtypes(opts_str(o, "dtypes"), &p.dtypes, e) < 0 || probe_write(&p, &n, e) < 0)
         return -1;
     printf("%d operator%s, %d task%s, %d program%s, %d disagreement%s between reference and loop nest\n", n.ops,
-           plural(n.ops), n.tasks, plural(n.tasks), n.programs, plural(n.programs), n.wrong, plural(n.wrong));
+           buf_plural(n.ops), n.tasks, buf_plural(n.tasks), n.programs, buf_plural(n.programs), n.wrong,
+           buf_plural(n.wrong));
     return n.wrong ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -236,9 +237,9 @@ static int synth_run_stream(const struct opts *o, struct err *e)
         return -1;
     printf("%s: %ld record%s in %ld shard%s (%ld %s there), %ld draw%s refused, %ld program%s verified, "
            "%ld failed\n",
-           s.out, n.records, plural(n.records), n.shards, plural(n.shards), n.kept_before,
-           n.kept_before == 1 ? "was" : "were", n.refused, plural(n.refused),
-           n.verified, plural(n.verified), n.failed);
+           s.out, n.records, buf_plural(n.records), n.shards, buf_plural(n.shards), n.kept_before,
+           n.kept_before == 1 ? "was" : "were", n.refused, buf_plural(n.refused),
+           n.verified, buf_plural(n.verified), n.failed);
     return EXIT_OK;
 }
 

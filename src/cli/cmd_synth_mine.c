@@ -62,7 +62,7 @@ static int synth_mine_mine(const struct opts *o, struct err *e)
     lint_close(l);
     if (!rc) {
         printf("%s: %d task%s of %d class%s in %d file%s (%d were known), %d refused\n", m.out, n.tasks,
-               plural(n.tasks), n.classes, n.classes == 1 ? "" : "es", n.files, plural(n.files), n.before,
+               buf_plural(n.tasks), n.classes, n.classes == 1 ? "" : "es", n.files, buf_plural(n.files), n.before,
                n.classes - n.tasks);
         synth_mine_print_reasons(&n);
         if (n.classes > n.tasks)

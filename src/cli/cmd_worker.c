@@ -75,10 +75,10 @@ static void worker_say(const struct opts *o, const struct eval_worker_config *c,
     fprintf(stderr, "worker %s: takes", c->name);
     if (ev)
         fprintf(stderr, " '%s' from %s, %d candidate%s at once", c->lane, c->queue, eval_jobs(ev),
-                plural(eval_jobs(ev)));
+                buf_plural(eval_jobs(ev)));
     if (c->builds)
         fprintf(stderr, "%s '%s'%s%s, %d build%s at once", ev ? ";" : "", c->build_lane, ev ? "" : " from ",
-                ev ? "" : c->queue, c->builds, plural(c->builds));
+                ev ? "" : c->queue, c->builds, buf_plural(c->builds));
     fprintf(stderr, "%s\n", worker_is_kind(o, "run") ? "; others build for it" : "");
 }
 

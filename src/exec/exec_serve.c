@@ -142,7 +142,7 @@ static const struct exec_serve_ask asks[WIRE_OP_COUNT] = {
 
 static void exec_serve_wait_for_grid(const struct exec_server *s)
 {
-    uint64_t passed = now_ns() - s->context.call_start, left = GRID_NS - passed % GRID_NS;
+    uint64_t passed = clock_now_ns() - s->context.call_start, left = GRID_NS - passed % GRID_NS;
     const struct timespec t = {0, (long)left};
 
     nanosleep(&t, NULL);

@@ -61,7 +61,7 @@ struct exec_server {
     uint8_t *down; /* WIRE_CHUNK bytes */
 };
 
-static inline uint64_t now_ns(void)
+static inline uint64_t clock_now_ns(void)
 {
     struct timespec t;
 

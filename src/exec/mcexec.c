@@ -70,12 +70,12 @@ static void mcexec_loop(struct exec_server *s)
             continue;
         }
         if (!idle_since)
-            idle_since = now_ns();
+            idle_since = clock_now_ns();
         if (poll(&judge, 1, 0) > 0) {
             if (!serve_ctl(s, 0))
                 return;
             idle_since = 0;
-        } else if (!mcexec_served(s) || now_ns() - idle_since > spin) {
+        } else if (!mcexec_served(s) || clock_now_ns() - idle_since > spin) {
             mcexec_wait_for_work(s);
         }
     }

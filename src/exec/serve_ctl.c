@@ -218,7 +218,7 @@ static int serve_ctl_do_call_begin(struct ctl *c, struct err *e)
         return serve_ctl_no(e, "calls are numbered from 1");
     if (!c->s->context.calls && player_sync(&c->s->player) == WIRE_OK)
         c->s->changed = c->s->ops->changed(c->s->b);
-    context_call_begin(&c->s->context, (uint32_t)c->q.a, now_ns());
+    context_call_begin(&c->s->context, (uint32_t)c->q.a, clock_now_ns());
     c->s->paused = false; /* what the front asked for meanwhile belongs to this call */
     play_queue_go(&c->s->queue);
     return 0;

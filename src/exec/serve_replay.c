@@ -188,14 +188,14 @@ int replay_time(struct exec_server *s, uint64_t pad_ns, struct ctl_reply *out, s
             s->player.error = s->ops->event(s->b, 0, &r->timer[i]);
     s->ops->cold(s->b);
     player_sync(&s->player);
-    start = now_ns();
+    start = clock_now_ns();
     s->ops->pad(s->b, pad_ns);
     s->ops->record(s->b, r->timer[0], BACKEND_STREAM_LEGACY);
     serve_replay_play_call(s);
     s->ops->record(s->b, r->timer[1], BACKEND_STREAM_LEGACY);
-    queued = now_ns();
+    queued = clock_now_ns();
     player_sync(&s->player);
-    out->clock_ms = (double)(now_ns() - start) * 1e-6;
+    out->clock_ms = (double)(clock_now_ns() - start) * 1e-6;
     out->v[0] = queued - start;
     if (!s->player.error)
         s->player.error = s->ops->elapsed(s->b, r->timer[0], r->timer[1], &ms);

@@ -37,7 +37,7 @@ static size_t dev_model_place_of(const struct dev_model *g, const struct model *
 /* NULL for NULL. */
 static void *dev_model_weight(const struct dev_model *g, const struct model *m, const float *host)
 {
-    return host ? dev_at(g, g->w, dev_model_place_of(g, m, host)) : NULL;
+    return host ? dev_tensor_at(g, g->w, dev_model_place_of(g, m, host)) : NULL;
 }
 
 static float *dev_model_master(const struct dev_model *g, const struct model *m, const float *host)
@@ -357,7 +357,8 @@ int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
     o->step++;
     dev_part(g, g->parts > 1 ? g->rank : 0, &from, &to);
     x = (struct nn_adamw){.n = to - from, .w = g->master + from,
-                          .w16 = g->w == g->master ? NULL : dev_at(g, g->w, from), .g = g->grads + from, .m = g->m,
+                          .w16 = g->w == g->master ? NULL : dev_tensor_at(g, g->w, from), .g = g->grads + from,
+                              .m = g->m,
                           .v = g->v, .decays = g->decays + from / GRAIN, .scale = g->pending, .lr = (float)lr,
                           .beta1 = (float)a->beta1,
                           .beta2 = (float)a->beta2, .eps = (float)a->eps, .decay = (float)a->weight_decay,

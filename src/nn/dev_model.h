@@ -44,7 +44,7 @@ static inline float *dev_grad(const struct dev_model *g, const void *w)
 }
 /* The same for a weight that operators read from the fp32 master. */
 static inline float *dev_grad_master(const struct dev_model *g, const float *w) { return g->grads + (w - g->master); }
-static inline void *dev_at(const struct dev_model *g, const void *p, size_t element)
+static inline void *dev_tensor_at(const struct dev_model *g, const void *p, size_t element)
 {
     return (char *)p + element * dtype_size(g->dt);
 }

@@ -109,7 +109,7 @@ static void dev_sampler_add_items(struct gen *s, struct buffer_plan *p)
 
 static void *dev_sampler_cache_of(const struct gen *s, char *cache, int layer)
 {
-    return dev_at(s->g, cache, (size_t)layer * (size_t)s->slots * (size_t)s->max_len * (size_t)s->g->dims.kv);
+    return dev_tensor_at(s->g, cache, (size_t)layer * (size_t)s->slots * (size_t)s->max_len * (size_t)s->g->dims.kv);
 }
 
 /* What a fused step reads. $MUSACODER_NN_STEP=layers: layers run one by one, to compare. */
@@ -222,12 +222,12 @@ static void dev_sampler_set_state(const struct gen *s, int layer, struct dev_ste
 
     if (s->m->layers[layer].mix == MIX_DELTA) {
         p->state = s->states + i * s->state;
-        p->past = dev_at(g, s->pasts, i * s->past);
+        p->past = dev_tensor_at(g, s->pasts, i * s->past);
         p->state_stride = linear * s->state;
         p->past_stride = linear * s->past;
     } else {
-        p->cache_k = dev_at(g, s->cache_k, i * kv);
-        p->cache_v = dev_at(g, s->cache_v, i * kv);
+        p->cache_k = dev_tensor_at(g, s->cache_k, i * kv);
+        p->cache_v = dev_tensor_at(g, s->cache_v, i * kv);
     }
 }
 
@@ -321,7 +321,7 @@ static float *dev_sampler_states_of(const struct gen *s, int slot)
 
 static void *dev_sampler_pasts_of(const struct gen *s, int slot)
 {
-    return dev_at(s->g, s->pasts, (size_t)slot * (size_t)s->m->config.n_linear * s->past);
+    return dev_tensor_at(s->g, s->pasts, (size_t)slot * (size_t)s->m->config.n_linear * s->past);
 }
 
 /* Delta layers start from nothing where a prompt of one token is not prefilled. */
@@ -396,8 +396,8 @@ static int dev_sampler_prefill(struct gen *s, int from, struct err *e)
         layer_kind_of(s->m, l)->forward(g, l, &step, &a, a.x);
         for (int c = 1; c < p.copies && s->m->layers[l].mix == MIX_ATTENTION; c++)
             op->kv_store(g->d->q, g->dt, p.T, n->kv, s->max_len, dslot + (size_t)c * (size_t)p.T, step.pos,
-                         dev_at(g, a.qk, (size_t)n->q), n->q + n->kv, dev_at(g, a.qkv, (size_t)n->v_at), n->qkv,
-                         step.cache_k, step.cache_v);
+                         dev_tensor_at(g, a.qk, (size_t)n->q), n->q + n->kv, dev_tensor_at(g, a.qkv, (size_t)n->v_at),
+                         n->qkv, step.cache_k, step.cache_v);
     }
     dev_sampler_copy_states(s, from);
     nn_device_free(g->d, dslot);

@@ -488,15 +488,15 @@ static void dev_train_logits_chunk(struct dev_model *g, int from, int rows)
     const struct dev_train *t = g->train;
     const struct model_dims *n = &g->dims;
 
-    dev_linear(g, rows, n->V, n->d, dev_at(g, t->h_last, (size_t)from * (size_t)n->d), n->d, g->head, NULL, t->logits,
-               t->ld_logits);
+    dev_linear(g, rows, n->V, n->d, dev_tensor_at(g, t->h_last, (size_t)from * (size_t)n->d), n->d, g->head, NULL,
+               t->logits, t->ld_logits);
 }
 
 /* Rows [from, to) of x become zeros. */
 static void dev_train_clear_rows(struct dev_model *g, void *x, int width, int from, int to)
 {
     if (from < to)
-        g->d->ops->zero(g->d->q, dev_at(g, x, (size_t)from * (size_t)width),
+        g->d->ops->zero(g->d->q, dev_tensor_at(g, x, (size_t)from * (size_t)width),
                         (size_t)(to - from) * (size_t)width * dtype_size(g->dt));
 }
 
@@ -574,8 +574,10 @@ static void dev_train_classify_backward(struct dev_model *g, const float *dlogp,
                                 t->lse + i,
                                 t->entropy + i, t->dlogp + i, dentropy ? t->dentropy + i : NULL);
         dev_train_clear_rows(g, t->logits, t->ld_logits, rows, up);
-        dev_linear_dx(g, up, n->V, n->d, t->logits, t->ld_logits, g->head, dev_at(g, t->dh_last, (size_t)i * d), n->d);
-        dev_linear_dw(g, up, n->V, n->d, t->logits, t->ld_logits, dev_at(g, t->h_last, (size_t)i * d), n->d, g->head);
+        dev_linear_dx(g, up, n->V, n->d, t->logits, t->ld_logits, g->head, dev_tensor_at(g, t->dh_last, (size_t)i * d),
+                      n->d);
+        dev_linear_dw(g, up, n->V, n->d, t->logits, t->ld_logits, dev_tensor_at(g, t->h_last, (size_t)i * d), n->d,
+                      g->head);
     }
     op->zero(g->d->q, t->step.dx, (size_t)t->step.T * d * dtype_size(g->dt));
     op->rmsnorm_backward(g->d->q, g->dt, N, n->d, t->at, t->x_last, g->final_norm, n->plus, t->rstd, t->dh_last,

@@ -62,11 +62,12 @@ static void layer_rotate(struct dev_model *g, int layer, const struct dev_step *
 
     op->qk_norm_rope(g->d->q, g->dt, s->T, model_q_heads(n), a->qkv, n->qkv, w->q_norm, g->eps, s->pos, s->rope, a->qk,
                      ld, a->rstd_q);
-    op->qk_norm_rope(g->d->q, g->dt, s->T, model_k_heads(n), dev_at(g, a->qkv, (size_t)n->k_at), n->qkv, w->k_norm,
-                     g->eps, s->pos, s->rope, dev_at(g, a->qk, (size_t)n->q), ld, a->rstd_k);
+    op->qk_norm_rope(g->d->q, g->dt, s->T, model_k_heads(n), dev_tensor_at(g, a->qkv, (size_t)n->k_at), n->qkv,
+                     w->k_norm, g->eps, s->pos, s->rope, dev_tensor_at(g, a->qk, (size_t)n->q), ld, a->rstd_k);
     if (s->slot)
-        op->kv_store(g->d->q, g->dt, s->T, n->kv, s->max_len, s->slot, s->pos, dev_at(g, a->qk, (size_t)n->q), ld,
-                     dev_at(g, a->qkv, (size_t)n->v_at), n->qkv, s->cache_k, s->cache_v);
+        op->kv_store(g->d->q, g->dt, s->T, n->kv, s->max_len, s->slot, s->pos,
+                     dev_tensor_at(g, a->qk, (size_t)n->q), ld,
+                     dev_tensor_at(g, a->qkv, (size_t)n->v_at), n->qkv, s->cache_k, s->cache_v);
 }
 
 /* Attention's output behind its gate, if it has one. */
@@ -76,8 +77,8 @@ static const void *layer_gate(struct dev_model *g, const struct dev_step *s, con
 
     if (n->q_step == n->dim)
         return a->att;
-    g->d->ops->out_gate(g->d->q, g->dt, s->T, n->heads, n->dim, a->att, dev_at(g, a->qkv, (size_t)n->dim), n->qkv,
-                        n->q_step, s->mixed);
+    g->d->ops->out_gate(g->d->q, g->dt, s->T, n->heads, n->dim, a->att, dev_tensor_at(g, a->qkv, (size_t)n->dim),
+                        n->qkv, n->q_step, s->mixed);
     return s->mixed;
 }
 
@@ -90,8 +91,8 @@ static void layer_forward(struct dev_model *g, int layer, const struct dev_step 
 
     layer_project(g, layer, s, a);
     layer_rotate(g, layer, s, a);
-    g->d->ops->attn(g->d->q, g->dt, &s->attn, a->qk, dev_at(g, a->qk, (size_t)n->q),
-                    dev_at(g, a->qkv, (size_t)n->v_at), a->att, a->lse);
+    g->d->ops->attn(g->d->q, g->dt, &s->attn, a->qk, dev_tensor_at(g, a->qk, (size_t)n->q),
+                    dev_tensor_at(g, a->qkv, (size_t)n->v_at), a->att, a->lse);
     layer_finish(g, layer, s, a, layer_gate(g, s, a), x_out);
 }
 
@@ -114,8 +115,9 @@ static const void *layer_gate_backward(struct dev_model *g, const struct dev_ste
 
     if (n->q_step == n->dim)
         return a->att;
-    g->d->ops->out_gate_backward(g->d->q, g->dt, s->T, n->heads, n->dim, a->att, dev_at(g, a->qkv, (size_t)n->dim),
-                                 n->qkv, n->q_step, s->datt, dev_at(g, s->dqkv, (size_t)n->dim), s->mixed);
+    g->d->ops->out_gate_backward(g->d->q, g->dt, s->T, n->heads, n->dim, a->att,
+                                 dev_tensor_at(g, a->qkv, (size_t)n->dim),
+                                 n->qkv, n->q_step, s->datt, dev_tensor_at(g, s->dqkv, (size_t)n->dim), s->mixed);
     return s->mixed;
 }
 
@@ -127,13 +129,14 @@ static void layer_attention_backward(struct dev_model *g, int layer, const struc
     int ld = n->q + n->kv;
     size_t k = (size_t)n->q, k_at = (size_t)n->k_at, v_at = (size_t)n->v_at;
 
-    op->attn_backward(g->d->q, g->dt, &s->attn, a->qk, dev_at(g, a->qk, k), dev_at(g, a->qkv, v_at), a->att, a->lse,
-                      s->datt, s->delta, s->dqk, dev_at(g, s->dqk, k), dev_at(g, s->dqkv, v_at));
+    op->attn_backward(g->d->q, g->dt, &s->attn, a->qk, dev_tensor_at(g, a->qk, k), dev_tensor_at(g, a->qkv, v_at),
+                      a->att, a->lse,
+                      s->datt, s->delta, s->dqk, dev_tensor_at(g, s->dqk, k), dev_tensor_at(g, s->dqkv, v_at));
     op->qk_norm_rope_backward(g->d->q, g->dt, s->T, model_q_heads(n), a->qkv, n->qkv, w->q_norm, a->rstd_q, s->pos,
                               s->rope, s->dqk, ld, s->dqkv, n->qkv, w->q_norm ? dev_grad(g, w->q_norm) : NULL);
-    op->qk_norm_rope_backward(g->d->q, g->dt, s->T, model_k_heads(n), dev_at(g, a->qkv, k_at), n->qkv, w->k_norm,
-                              a->rstd_k, s->pos, s->rope, dev_at(g, s->dqk, k), ld, dev_at(g, s->dqkv, k_at), n->qkv,
-                              w->k_norm ? dev_grad(g, w->k_norm) : NULL);
+    op->qk_norm_rope_backward(g->d->q, g->dt, s->T, model_k_heads(n), dev_tensor_at(g, a->qkv, k_at), n->qkv, w->k_norm,
+                              a->rstd_k, s->pos, s->rope, dev_tensor_at(g, s->dqk, k), ld,
+                              dev_tensor_at(g, s->dqkv, k_at), n->qkv, w->k_norm ? dev_grad(g, w->k_norm) : NULL);
     if (w->bias)
         op->bias_backward(g->d->q, g->dt, s->T, n->qkv, s->dqkv, n->qkv, dev_grad(g, w->bias));
 }

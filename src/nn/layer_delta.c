@@ -50,8 +50,8 @@ static struct nn_delta_in layer_delta_input(const struct dev_model *g, int layer
                                             const struct dev_acts *a)
 {
     const struct model_dims *n = &g->dims;
-    struct nn_delta_in in = {n->delta, s->attn.n_seq, s->attn.cu, a->qk, dev_at(g, a->qkv, (size_t)n->b_at),
-                             dev_at(g, a->qkv, (size_t)n->a_at), g->layer[layer].a_log, g->layer[layer].dt_bias};
+    struct nn_delta_in in = {n->delta, s->attn.n_seq, s->attn.cu, a->qk, dev_tensor_at(g, a->qkv, (size_t)n->b_at),
+                             dev_tensor_at(g, a->qkv, (size_t)n->a_at), g->layer[layer].a_log, g->layer[layer].dt_bias};
 
     in.s.ld_gate = n->ld_in[MIX_DELTA];
     return in;
@@ -62,7 +62,7 @@ static void layer_delta_norm(struct dev_model *g, int layer, const struct dev_st
     const struct model_dims *n = &g->dims;
 
     g->d->ops->gated_norm(g->d->q, g->dt, s->T, n->delta.v_heads, n->delta.v_dim, a->att, g->layer[layer].mix_norm,
-                          g->eps, dev_at(g, a->qkv, (size_t)n->z_at), n->ld_in[MIX_DELTA], s->mixed);
+                          g->eps, dev_tensor_at(g, a->qkv, (size_t)n->z_at), n->ld_in[MIX_DELTA], s->mixed);
 }
 
 static void layer_delta_forward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
@@ -111,10 +111,11 @@ static void layer_delta_backward(struct dev_model *g, int layer, const struct de
     layer_mlp_backward(g, layer, s, a);
     layer_out_backward(g, layer, s);
     op->gated_norm_backward(g->d->q, g->dt, s->T, n->delta.v_heads, n->delta.v_dim, a->att, w->mix_norm, g->eps,
-                            dev_at(g, a->qkv, z), ld, s->datt, s->datt, dev_at(g, s->dqkv, z), ld, s->mixed,
-                            dev_grad(g, w->mix_norm));
+                            dev_tensor_at(g, a->qkv, z), ld, s->datt, s->datt, dev_tensor_at(g, s->dqkv, z), ld,
+                            s->mixed, dev_grad(g, w->mix_norm));
     layer_out_gradient(g, layer, s, s->mixed);
-    op->delta_backward(g->d->q, g->dt, &in, s->T, s->datt, s->dqk, dev_at(g, s->dqkv, b), dev_at(g, s->dqkv, at),
+    op->delta_backward(g->d->q, g->dt, &in, s->T, s->datt, s->dqk, dev_tensor_at(g, s->dqkv, b),
+                       dev_tensor_at(g, s->dqkv, at),
                        dev_grad_master(g, w->a_log), dev_grad_master(g, w->dt_bias), s->delta_scratch);
     op->conv_silu_backward(g->d->q, g->dt, s->T, n->conv, n->taps, s->pos, a->qkv, ld, w->conv, s->dqk, s->dqkv, ld,
                            dev_grad(g, w->conv));

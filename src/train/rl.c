@@ -682,7 +682,7 @@ struct rl_flight {
     struct err e;
 };
 
-static void *rl_fly(void *arg)
+static void *rl_take_off_async(void *arg)
 {
     struct rl_flight *f = arg;
 
@@ -737,7 +737,7 @@ static int rl_take_off(struct rl *s, struct rl_flight *f, struct err *e)
         rl_batch_free(&f->b);
         return -1;
     }
-    f->flies = pthread_create(&f->thread, NULL, rl_fly, f) == 0;
+    f->flies = pthread_create(&f->thread, NULL, rl_take_off_async, f) == 0;
     if (!f->flies)
         rl_batch_free(&f->b);
     return f->flies ? 0 : err_set(e, ERR_ENV, "cannot start a thread");

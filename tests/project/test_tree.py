@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import layers
+import names
 import rings
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -59,6 +60,15 @@ class Tree(unittest.TestCase):
         graph = rings.edges(os.path.join(ROOT, os.environ.get("B", "build")))
         found = rings.rings(graph)
         self.assertEqual(found, [], "\n".join(rings.words(graph, r) for r in found))
+
+    def test_names_are_found_once(self):
+        """A struct tag and a header's base name stand once in src/; a static function carries its file's noun."""
+        files = list(names.sources())
+        rows = names.functions(files)
+        lengths = [len(name) for _, name, _ in rows]
+        self.assertGreater(len(rows), 5000, "the parser lost the functions")
+        self.assertEqual(names.tags_twice(files) + names.headers_twice(files) + names.short_statics(rows), [])
+        self.assertGreaterEqual(sum(lengths) / len(lengths), 15)
 
     def test_every_source_folder_has_a_readme(self):
         folders = {n.split("/")[1] for n in tracked() if re.match(r"src/\w+/.*\.c$", n)}

@@ -3,7 +3,7 @@
 #ifndef MC_SYNTH_SURFACE_LAYER_PARTS_H
 #define MC_SYNTH_SURFACE_LAYER_PARTS_H
 
-#include "synth/surface/layer.h"
+#include "synth/surface/surface_layer.h"
 
 struct spelled {
     const char *init, *call; /* init NULL: no module */

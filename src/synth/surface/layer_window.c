@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "synth/surface/window.h"
+#include "synth/surface/surface_window.h"
 
 /* ---- windows ---- */
 

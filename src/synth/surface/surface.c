@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "synth/surface/layer.h"
+#include "synth/surface/surface_layer.h"
 #include "synth/surface/write.h"
 
 static const struct kind *const tables[] = {map_kinds,  reduce_kinds, loss_kinds,

@@ -1,4 +1,4 @@
-/* layer.c - see layer.h and layer_parts.h: inputs, attributes, lines. */
+/* surface_layer.c - see surface_layer.h and layer_parts.h: inputs, attributes, lines. */
 #include "synth/surface/layer_parts.h"
 
 #include <stdlib.h>

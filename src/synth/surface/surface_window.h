@@ -1,4 +1,5 @@
-/* window.h - the CUDA text of convolutions and poolings over one to three axes: one thread an output element. */
+/* surface_window.h - the CUDA text of convolutions and poolings over one to three axes: one thread an output
+ * element. */
 #ifndef MC_SYNTH_SURFACE_WINDOW_H
 #define MC_SYNTH_SURFACE_WINDOW_H
 

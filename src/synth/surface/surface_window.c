@@ -1,6 +1,6 @@
-/* window.c - see window.h. Text is written axis by axis: d, h, w; an axis has an output index o, a kernel index k,
- * and an input index i. */
-#include "synth/surface/window.h"
+/* surface_window.c - see surface_window.h. Text is written axis by axis: d, h, w; an axis has an output index o, a
+ * kernel index k, and an input index i. */
+#include "synth/surface/surface_window.h"
 
 struct writer {
     struct buf *out;

@@ -1,4 +1,5 @@
-/* layer.h - layers drawn onto a task in the making: attributes, shapes, the line of the reference, the program's.
+/* surface_layer.h - layers drawn onto a task in the making: attributes, shapes, the line of the reference, the
+ * program's.
  */
 #ifndef MC_SYNTH_SURFACE_LAYER_H
 #define MC_SYNTH_SURFACE_LAYER_H
