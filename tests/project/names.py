@@ -20,7 +20,8 @@ def sources():
     """(path below src/, text without comments and strings) of each C file."""
     for path in sorted(glob.glob(os.path.join(ROOT, "src/**/*.[ch]"), recursive=True)):
         with open(path, encoding="utf-8") as f:
-            text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"', lambda m: "\n" * m.group(0).count("\n"), f.read(), flags=re.S)
+            text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"', lambda m: "\n" * m.group(0).count("\n"), f.read(),
+                          flags=re.S)
         yield os.path.relpath(path, os.path.join(ROOT, "src")), text
 
 
@@ -47,7 +48,8 @@ def functions(files):
 
 
 def short_statics(rows):
-    return sorted(f"{path}: {name}" for path, name, static in rows if static and len(name) <= SHORT and "/ops/" not in path)
+    return sorted(f"{path}: {name}" for path, name, static in rows if static and len(name) <= SHORT
+                  and "/ops/" not in path)
 
 
 def main():
@@ -58,7 +60,8 @@ def main():
     wrong = tags_twice(files) + headers_twice(files) + short_statics(rows)
     print("\n".join(wrong))
     print(f"{len(rows)} functions, mean length of a name {sum(map(len, names)) / len(rows):.1f}, "
-          f"{sum(len(n) <= SHORT for n in names)} of {SHORT} letters or fewer, {sum(shared[n] > 1 for n in names)} shared")
+          f"{sum(len(n) <= SHORT for n in names)} of {SHORT} letters or fewer, {sum(shared[n] > 1 for n in names)} "
+          f"shared")
     return 1 if wrong else 0
 
 

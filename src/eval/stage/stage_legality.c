@@ -235,7 +235,7 @@ static void violate(json_t *violations, const struct rules_finding *r)
 
 /* Protocol kernelbench: the verdict is the published code's, and what the rules say stands beside it. What the judge
  * could not run for such a reason (a vendor's library) has no verdict. */
-static void tell(struct job *j, const struct rules_finding *r, json_t *violations)
+static void stage_legality_tell(struct job *j, const struct rules_finding *r, json_t *violations)
 {
     json_t *reason;
 
@@ -254,7 +254,7 @@ static void stage_legality_blame(struct job *j, const struct rules_finding *r, j
     if (r->category == RULES_PASSED || r->category == RULES_BLAMED)
         return;
     if (stands_beside(j, r)) {
-        tell(j, r, violations);
+        stage_legality_tell(j, r, violations);
         return;
     }
     reason = record_blame(j->rec, rules_category_name(r->category), "legality", "%s", r->text);
