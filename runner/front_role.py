@@ -112,7 +112,7 @@ class Session:
         init = values.decode(req["init"], blob)
         try:
             if req["source"] is not None:
-                self.source = req["source"]
+                self.source = req["source"].lstrip("\ufeff")
                 self.cls = self.import_source()
             phase = "init"
             self.device.allow_operators(req.get("operators", False))

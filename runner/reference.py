@@ -35,6 +35,7 @@ import torch
 import area
 import defects
 import frame
+import home
 import ops
 import sizes
 import structure
@@ -91,12 +92,17 @@ def derive(seed, *what):
 
 
 def load(source):
+    source = source.lstrip("\ufeff")
+    if PLACE.type == "cpu":
+        home.stay(source)
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
     module = types.ModuleType("task")
     exec(compile(source, FILE, "exec"), module.__dict__)
     for name in ("Model", "get_inputs", "get_init_inputs"):
         if not callable(module.__dict__.get(name)):
             raise Refused(f"the task defines no {name}; a task defines Model, get_inputs and get_init_inputs")
+    own = module.get_init_inputs
+    module.get_init_inputs = lambda: home.arguments(module.Model, own())
     return module
 
 
@@ -538,6 +544,8 @@ def largest(t):
     finite: a tensor may be of gigabytes."""
     if not t.numel():
         return 0.0
+    if t.is_floating_point() and t.element_size() == 1:  # fp8 has neither order nor abs on the CPU
+        t = t.float()
     if not t.is_complex():
         lo, hi = (float(x) for x in torch.aminmax(t))  # NaN, if there is any
         if math.isfinite(lo) and math.isfinite(hi):
@@ -582,8 +590,13 @@ def is_moved(a, b, n):
 def traced(model, inputs):
     """(the operators of a forward, does it change a parameter)"""
     m = copy.deepcopy(model)
+    outputs = []
     with ops.Ambiguous() as writes:
-        seen = set(ops.record(lambda: run(m, inputs, own=True)))
+        seen = set(ops.record(lambda: outputs.extend(values.leaves(run(m, inputs, own=True)[0]))))
+    for t in values.leaves(inputs) + outputs:
+        if torch.is_tensor(t) and t.is_floating_point() and t.element_size() == 1:
+            raise Refused(f"the task has a tensor of {str(t.dtype)[6:]}: 8-bit floating point is not judged; let the "
+                          "task give and take bytes (view(torch.uint8)), or float32")
     if writes.found:
         raise Refused(f"the task is ambiguous: torch.{writes.found} writes one place with several values, and which of "
                       "them stays is not determined; give each place one source, or add them up")
