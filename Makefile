@@ -38,7 +38,12 @@ help:
 ## make test-all     sanitizers, fuzz corpora and long tests
 ## make bench-...    benchmarks: side by side, with ratios
 ## make test-corpus  the adversarial corpus, all of it: BACKEND=sim or cuda, ARGS='--only GLOB'
+## make results      docs/results.md from results/*.json
 ## make clean        remove $(B)/
+
+.PHONY: results
+results:
+	@python3 results/results.py
 
 check-deps:
 	@command -v pkg-config >/dev/null && pkg-config --exists $(PKGS) $(HEADERS) || \

@@ -4,6 +4,7 @@ has."""
 import os
 import re
 import subprocess
+import sys
 import unittest
 
 import layers
@@ -132,6 +133,19 @@ class Tree(unittest.TestCase):
                                                                       for p in places):
                     gone.append(f"{name}: {at}")
         self.assertEqual(sorted(gone), [])
+
+    def test_results_are_what_their_rows_say(self):
+        out = subprocess.run([sys.executable, os.path.join(ROOT, "results/results.py"), "--check"], capture_output=True,
+                             text=True, check=False)
+        self.assertEqual((out.returncode, out.stdout), (0, ""))
+
+    def test_a_result_without_a_command_is_an_error(self):
+        sys.path.insert(0, os.path.join(ROOT, "results"))
+        import results
+        row = {"question": "q", "value": 1, "command": "c", "commit": "0123abc", "machine": "VM", "date": "2026-01-31"}
+        self.assertEqual(results.check_row("x.json", row), [])
+        for key in results.NEEDED:
+            self.assertTrue(results.check_row("x.json", {k: v for k, v in row.items() if k != key}), key)
 
     def test_nothing_big_or_built_is_tracked(self):
         wrong = []
