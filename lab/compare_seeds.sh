@@ -4,6 +4,7 @@
 # rewards go to other samples, and SFT on answers to RL's own prompts as an upper bound. 300 held-out tasks, four
 # answers each, and one greedy. Continues where it was stopped; every seed that was started counts.
 # usage: lab/compare_seeds.sh OUT SEED... [--jobs N] [-- --set KEY=VALUE...]     N runs at once (default 1)
+# ARMS="sft rl" runs those arms alone (default: rft rl only permuted oracle sft), greedy answers only where GREEDY=1 (default).
 # On 16 cores, five seeds: lab/compare_seeds.sh runs/seeds 1 2 3 4 5 --jobs 8
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -67,7 +68,7 @@ pool() {
 # greedy FOLDER STAGE: one answer at temperature 0 to each held-out task
 greedy() {
     local run=$out/$1 to=$out/greedy/$1_$2
-    [ ! -s "$to/bench.json" ] || return 0
+    [ "${GREEDY:-1}" = 1 ] && [ ! -s "$to/bench.json" ] || return 0
     "$musacoder" bench --model "$run/$2/model" --tasks "$run/data/tasks/heldout" --out "$to" --samples 1 \
         --temperature 0 --max-new 420 --trials 1 --jobs $(( each * 3 / 2 )) > "$to.log" 2>&1 ||
         { echo "greedy $1 $2: failed, see $to.log" >&2; return 1; }
@@ -93,6 +94,7 @@ arm_oracle() { arm "oracle$1" "$1" control "synth init sft" control_oracle; }
 mkdir -p "$out/greedy"
 step corpus "${seeds[0]}" quickstart synth ""
 pool "${seeds[@]/#/front }"
-pool "${seeds[@]/#/arm_rft }" "${seeds[@]/#/arm_rl }" "${seeds[@]/#/arm_only }" "${seeds[@]/#/arm_permuted }" \
-    "${seeds[@]/#/arm_oracle }" "${seeds[@]/#/arm_sft }"
+works=()
+for a in ${ARMS:-rft rl only permuted oracle sft}; do works+=("${seeds[@]/#/arm_$a }"); done
+pool "${works[@]}"
 exec python3 lab/compare_seeds.py "$out" "${seeds[@]}"
