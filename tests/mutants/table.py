@@ -288,8 +288,8 @@ m("held-out operators in training", "synth/problem.c",
   [("(its == OP_TAUGHT || its == c)", "1"), ("problem_class_of_graph(s, g) != w->class", "0")], "synth/test_synth")
 m("known operators count as taught", "synth/problem.c", "return o->all_taught && c == OP_KNOWN", "return c == OP_KNOWN",
   "synth/test_synth")
-m("prompts of two operators alone", "synth/problem.c", "w->nodes = problem_draw_nodes(s, r);", "w->nodes = 2;",
-  "synth/test_synth")
+m("prompts of two operators alone", "synth/problem.c", "w->side == SIDE_PROMPT ? problem_draw_nodes(s, r)",
+  "w->side == SIDE_PROMPT ? 2", "synth/test_synth")
 m("prompts of taught operators alone", "synth/problem.c", "        w.class = OP_KNOWN;\n", "        ;\n",
   "synth/test_synth")
 m("learned graphs that prompts have", "synth/problem.c", "(s->prompted, hash) : graph)", "(s->prompted, hash) : 1)",
