@@ -227,7 +227,11 @@ struct outcome judge_outcome(const struct judge *j, int ticket)
     struct outcome o = {.category = json_str(v, "category", ""), .feedback = json_str(v, "feedback", "")};
 
     o.kind = judge_kind_of(json_str(v, "status", "infra"), reward);
-    o.score = o.kind == OUTCOME_PASSED || o.kind == OUTCOME_FAILED ? json_number_value(reward) : 0;
+    if (o.kind != OUTCOME_PASSED && o.kind != OUTCOME_FAILED)
+        return o;
+    o.score = json_number_value(reward);
+    if (j->c.reward)
+        reward_of(v, *j->c.reward, &o.score);
     return o;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/opt.h"
+#include "objective/reward.h"
 #include "queue/verdict.h"
 
 struct judge;
@@ -22,6 +23,7 @@ struct judge_config {
     const char *log;        /* path of the verdict log */
     int workers, jobs;      /* verdict_config */
     const json_t *options;  /* eval's flags; part of the key; borrowed until judge_close */
+    const struct reward_params *reward; /* scores are reward_of the record by these; NULL: the record's own reward */
 };
 
 /* How a verdict counts. Only passed and failed are scored; the others leave their group. */
@@ -29,7 +31,7 @@ enum outcome_kind { OUTCOME_FAILED, OUTCOME_PASSED, OUTCOME_UNSUPPORTED, OUTCOME
 
 struct outcome {
     enum outcome_kind kind;
-    double score;         /* the verdict's reward; 0 when it is not scored */
+    double score;         /* the verdict's reward (judge_config.reward); 0 when it is not scored */
     const char *category; /* "" when passed; borrowed from the judge until judge_forget */
     const char *feedback; /* "" when there is none; borrowed likewise */
 };

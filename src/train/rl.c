@@ -1013,12 +1013,19 @@ static int rl_save_model(const struct rl *s, struct err *e)
     return rc;
 }
 
+/* Are scores to be made anew from the records? */
+static bool rl_reweighs(struct reward_params p)
+{
+    return (p.lambda != 0 || p.nu_max != 0) && (p.lambda != REWARD_DEFAULT.lambda || p.nu_max != REWARD_DEFAULT.nu_max);
+}
+
 static int rl_do_run(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
     char *folder = NULL;
     char *log = path_join(o->out, "verdicts.jsonl");
-    struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict};
+    struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict,
+                              .reward = rl_reweighs(o->reward) ? &o->reward : NULL};
     int rc = -1;
 
     if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||

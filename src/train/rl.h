@@ -17,6 +17,7 @@
 #include "train/rollout_engine.h"
 #include "train/policy.h"
 #include "objective/primeecho.h"
+#include "objective/reward.h"
 #include "train/lr_schedule.h"
 
 #define RL_MAX_STALENESS 16
@@ -40,6 +41,7 @@ struct rl_options {
                                   * half of the steps */
     double negative_weight;      /* factor of advantages below 0 */
     bool permute_rewards;        /* within each group: the control that must not help */
+    struct reward_params reward; /* zeros: the weights that the judge scored with */
     enum advantage_kind advantage;
     double advantage_eps;
     struct policy_options policy;

@@ -23,20 +23,28 @@ static json_t *fake_judge(const struct verdict_request *item)
         return json_pack("{s:s,s:s,s:n}", "status", "infra", "category", "infra", "reward");
     if (strstr(item->candidate, "UNSUPPORTED")) // a reward that must not be read
         return json_pack("{s:s,s:s,s:f}", "status", "unsupported", "category", "unsupported", "reward", -1.0);
+    if (strstr(item->candidate, "FAST"))
+        return json_pack("{s:s,s:n,s:f,s:{s:f,s:b}}", "status", "passed", "category", "reward", 2.0, "performance",
+                         "speedup_eager", 3.0, "trusted", 1);
     if (strstr(item->candidate, "PASS"))
         return json_pack("{s:s,s:n,s:f}", "status", "passed", "category", "reward", 1.5);
     return json_pack("{s:s,s:s,s:f,s:s}", "status", "failed", "category", "compile_error", "reward", -1.0, "feedback",
                      item->candidate);
 }
 
-static struct judge *open_judge(const json_t *options)
+static struct judge *open_judge_with(const json_t *options, const struct reward_params *reward)
 {
-    struct judge_config c = {.log = path, .options = options};
+    struct judge_config c = {.log = path, .options = options, .reward = reward};
     struct err e = ERR_INIT;
     struct judge *j = NULL;
 
     assert_int_equal(judge_open(&c, &j, &e), 0);
     return j;
+}
+
+static struct judge *open_judge(const json_t *options)
+{
+    return open_judge_with(options, NULL);
 }
 
 static struct outcome ask(struct judge *j, const char *task, const char *text)
@@ -67,6 +75,27 @@ static void kinds(void **state)
     o = ask(j, "task", "INFRA");
     assert_int_equal(o.kind, OUTCOME_INFRA);
     judge_close(j);
+}
+
+/* Other weights score the same record anew, and nothing is judged again. */
+static void weights_of_the_reward(void **state)
+{
+    (void)state;
+    struct reward_params none = {0, 4}, half = {0.25, 1};
+    struct judge *j = open_judge(NULL);
+    int before;
+
+    assert_true(ask(j, "weights", "FAST").score == 2);
+    judge_close(j);
+    before = asked;
+    j = open_judge_with(NULL, &none);
+    assert_true(ask(j, "weights", "FAST").score == 1);
+    judge_close(j);
+    j = open_judge_with(NULL, &half);
+    assert_true(ask(j, "weights", "FAST").score == 1.25);
+    assert_true(ask(j, "weights", "UNSUPPORTED").score == 0);
+    judge_close(j);
+    assert_int_equal(asked, before + 1);
 }
 
 /* A scored verdict is asked for once, over restarts too; other options, tasks and programs are other questions. */
@@ -154,7 +183,8 @@ static void flags_of_a_command(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(kinds), cmocka_unit_test(once),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(kinds), cmocka_unit_test(weights_of_the_reward),
+                                       cmocka_unit_test(once),
                                        cmocka_unit_test(unscored_never_sticks), cmocka_unit_test(flags_of_a_command)};
     struct err e = ERR_INIT;
     int rc;
