@@ -67,6 +67,9 @@ struct OptionalCUDAGuard {
 struct CUDAStreamGuard {
     explicit CUDAStreamGuard(CUDAStream) {}
 };
+namespace CUDACachingAllocator {
+inline void emptyCache() {}
+}
 
 inline void check(cudaError_t err, const char *what)
 {
@@ -74,13 +77,6 @@ inline void check(cudaError_t err, const char *what)
         throw Error(std::string("CUDA error: ") + cudaGetErrorString(err) + (what ? what : ""));
 }
 } // namespace cuda
-struct DeviceGuard {
-    explicit DeviceGuard(Device) {}
-};
-struct OptionalDeviceGuard {
-    OptionalDeviceGuard() {}
-    explicit OptionalDeviceGuard(std::optional<Device>) {}
-};
 }
 
 namespace at {
@@ -102,6 +98,70 @@ inline cudaDeviceProp *getCurrentDeviceProperties()
 }
 inline cudaDeviceProp *getDeviceProperties(int) { return getCurrentDeviceProperties(); }
 inline int warp_size() { return 32; }
+/* As at::cuda::CUDAEvent: made where it is first recorded, moved and not copied. */
+class CUDAEvent {
+public:
+    CUDAEvent() = default;
+    explicit CUDAEvent(unsigned f) : flags(f) {}
+    CUDAEvent(CUDAEvent &&o) noexcept : handle(o.handle), flags(o.flags) { o.handle = nullptr; }
+    CUDAEvent &operator=(CUDAEvent &&o) noexcept
+    {
+        std::swap(handle, o.handle);
+        std::swap(flags, o.flags);
+        return *this;
+    }
+    CUDAEvent(const CUDAEvent &) = delete;
+    CUDAEvent &operator=(const CUDAEvent &) = delete;
+    ~CUDAEvent()
+    {
+        if (handle)
+            cudaEventDestroy(handle);
+    }
+    operator cudaEvent_t() const { return handle; }
+    cudaEvent_t event() const { return handle; }
+    bool isCreated() const { return handle != nullptr; }
+    void record() { record(getCurrentCUDAStream()); }
+    void record(const CUDAStream &s)
+    {
+        if (!handle)
+            c10::cuda::check(cudaEventCreateWithFlags(&handle, flags), "");
+        c10::cuda::check(cudaEventRecord(handle, s.stream()), "");
+    }
+    void recordOnce(const CUDAStream &s)
+    {
+        if (!handle)
+            record(s);
+    }
+    void block(const CUDAStream &s)
+    {
+        if (handle)
+            c10::cuda::check(cudaStreamWaitEvent(s.stream(), handle, 0), "");
+    }
+    bool query() const { return !handle || cudaEventQuery(handle) == cudaSuccess; }
+    void synchronize() const
+    {
+        if (handle)
+            c10::cuda::check(cudaEventSynchronize(handle), "");
+    }
+    float elapsed_time(const CUDAEvent &end) const
+    {
+        float ms = 0;
+        c10::cuda::check(cudaEventElapsedTime(&ms, handle, end.handle), "");
+        return ms;
+    }
+
+private:
+    cudaEvent_t handle = nullptr;
+    unsigned flags = cudaEventDisableTiming;
+};
+namespace detail {
+constexpr int CUDA_NUM_THREADS = 1024;
+inline int GET_BLOCKS(int64_t n, int64_t threads = CUDA_NUM_THREADS)
+{
+    int64_t blocks = (n + threads - 1) / threads;
+    return int(blocks < 2147483647 ? blocks : 2147483647);
+}
+} // namespace detail
 inline bool is_available() { return true; }
 } // namespace cuda
 } // namespace at

@@ -662,4 +662,19 @@ using c10::toString;
 
 } // namespace at
 
+/* There is one device, and no gradient is recorded. */
+namespace c10 {
+struct InferenceMode {
+    explicit InferenceMode(bool = true) {}
+    static bool is_enabled() { return true; }
+};
+struct DeviceGuard {
+    explicit DeviceGuard(Device) {}
+};
+struct OptionalDeviceGuard {
+    OptionalDeviceGuard() {}
+    explicit OptionalDeviceGuard(std::optional<Device>) {}
+};
+}
+
 #endif
