@@ -2,6 +2,7 @@
 # files although a checkout is near, and is taken away whole. What it judges is tried by 'make test-install'.
 exe=${MUSACODER_EXE:-build/musacoder}
 B=$(dirname "$exe")
+unset MUSACODER_LIB_DIR # tests/run.py names the build's; the program must find its own
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 bad=0
 fail() { echo "$*"; bad=1; }
