@@ -16,7 +16,7 @@
 
 #define DAEMON_IDLE_S 60.0 /* most edits and the next try are within a minute; torch takes seconds to import */
 #define DAEMON_ASKED 20   /* so many owners are asked: those that die each time cannot work here */
-/* so many died while they judged this request and no other that had seen one die: it is its fault */
+/* if so many daemons die while judging this request alone, the request is blamed */
 #define DAEMON_KILLED 2
 
 struct daemon_place {

@@ -77,9 +77,9 @@ struct reference_list {
  * what the task is known or (estimated) expected to need; where that does not fit and j yields: LACK_DEVICE, and
  * nothing was made. j->ref is NULL before, and j's until reference_release. j holds no run slot. */
 int reference_get(struct job *j, const char *params, struct err *e);
-/* The process and the areas of a streamed one are j's alone, until reference_release by the same thread; before any
- * draw is asked for. j waits, and holds no run slot while it does: whoever has them may wait for one. j->ref may be
- * another one then, of the same values. Of another kind of reference, or again: nothing. */
+/* Makes the process and the buffers of a streamed reference j's alone, until reference_release by the same thread.
+ * Called before any trial is asked for. Blocks until the buffers are free: call without a run slot, or this deadlocks.
+ * May replace j->ref by an equal reference. Does nothing if j owns them already or the reference is not streamed. */
 int reference_own(struct job *j, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
