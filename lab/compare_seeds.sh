@@ -4,8 +4,8 @@
 # rewards go to other samples, and SFT on answers to RL's own prompts as an upper bound. 300 held-out tasks, four
 # answers each, and one greedy. Continues where it was stopped; every seed that was started counts.
 # usage: lab/compare_seeds.sh OUT SEED... [--jobs N] [-- --set KEY=VALUE...]     N runs at once (default 1)
-# ARMS="sft rl" runs those arms alone (default: rft rl only permuted oracle sft), greedy answers only where GREEDY=1 (default).
-# On 16 cores, five seeds: lab/compare_seeds.sh runs/seeds 1 2 3 4 5 --jobs 8
+# ARMS="sft rl" runs those arms alone (default: rft rl only permuted oracle sft), greedy answers only where GREEDY=1
+# (default). On 16 cores, five seeds: lab/compare_seeds.sh runs/seeds 1 2 3 4 5 --jobs 8
 set -euo pipefail
 cd "$(dirname "$0")/.."
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
