@@ -36,6 +36,7 @@ import area
 import defects
 import frame
 import home
+import influence
 import ops
 import sizes
 import structure
@@ -50,7 +51,7 @@ PLACE = torch.device("cpu")  # where inputs are drawn and Model runs: serve's "p
 NUDGED = 8  # elements
 SMALL = 1e-3  # odd trials of distribution "uniform" are so much smaller: an eps or a lower bound decides there
 SMALL_MOST = 1 << 20  # elements; a larger task has one oracle for a distribution, whose noise hides what is small
-OWN_SMALL, OWN_LARGE = 1e-2, 300.0  # a task whose own inputs lie beyond these gets draws of its own, too
+OWN_TRIALS = 2  # draws of the task's own inputs, whatever they are
 SPIKES = 8  # in a draw with large values: the last element, and others that nobody knows
 TRIES = 8  # elements that must have been shaken before their movement says something
 KEPT_BYTES = 1 << 30  # device memory that torch may keep between two draws
@@ -58,6 +59,9 @@ LARGE = 1 << 20  # elements; of a task with a larger tensor the first draw of ea
 HUGE = 1 << 27  # elements; of a task with a larger input or output each regime has HUGE_TRIALS draws at most: one
 HUGE_TRIALS = 2  # compares as many values as a hundred draws of others, and holds a gigabyte
 PART = 1 << 24  # elements of a parameter that are drawn at once
+LAWS = ("wild", "signed", "mild")  # how parameters are drawn: the set of most draws is mild; gates of a wild one remember
+WILD = 4.0      # the spread of vectors in a wild set
+SET_MOST = 1 << 22  # elements of parameters; a larger model has one set
 
 
 class Refused(Exception):
@@ -127,9 +131,9 @@ def spread(x):
     return mean, (sum((p.double() - mean).square().sum() for p in parts) / (x.numel() - 1)).sqrt()
 
 
-def new_values(t, name, gen):
+def new_values(t, name, gen, law):
     """Non-trivial values of the same kind: norm weights leave 1, biases leave 0, variances stay positive. Drawn where t
-    and gen are, in parts: a weight may be of gigabytes. Yields them in C order, flat, in double."""
+    and gen are, in parts: a weight may be of gigabytes. Yields them in C order, flat, in double. law: of LAWS."""
     x = t.detach()
     flat = x.reshape(-1)
     constant = "running_" not in name and x.numel() > 0 and bool((flat == flat[0]).all())
@@ -144,32 +148,48 @@ def new_values(t, name, gen):
             yield noise - 0.5
         elif not usable:
             yield part.double()
-        elif constant:
+        elif constant and law == "mild":
             yield c * (0.5 + noise) if c else noise - 0.5
         else:
-            normal = torch.randn(part.shape, generator=gen, dtype=torch.float64, device=gen.device)
-            yield mean + std * normal.clamp(-3, 3)
+            normal = torch.randn(part.shape, generator=gen, dtype=torch.float64, device=gen.device).clamp(-3, 3)
+            if constant:
+                yield constant_in_regime(c, x.numel(), noise, normal, law)
+            elif law == "wild" and x.dim() == 1:
+                yield mean + max(float(std), WILD) * normal
+            else:
+                yield mean + std * normal
 
 
-def renew(t, name, gen):
+def constant_in_regime(c, n, noise, normal, law):
+    """A parameter that is c everywhere as constructed: of both signs, and half of it of ordinary size, whatever c is.
+    One number alone is above 1."""
+    if n == 1:
+        return math.copysign(1.25, c) * (1 + noise) if c else noise - 0.5
+    if not c:
+        return normal * (WILD if law == "wild" else 1.0)
+    size = torch.where((noise * 64).floor() % 2 < 1, abs(c) * (0.5 + noise), 0.5 + 2 * noise)
+    return torch.where(normal < 0, -size, size)
+
+
+def renew(t, name, gen, law):
     """t gets new_values, a part at a time."""
     whole, at = t.detach(), 0
     flat = whole.view(-1) if whole.is_contiguous() else torch.empty(whole.numel(), dtype=whole.dtype,
                                                                     device=whole.device)
-    for new in new_values(t, name, gen):
+    for new in new_values(t, name, gen, law):
         flat[at:at + new.numel()] = new.to(flat.dtype)
         at += new.numel()
     if flat.numel() and not whole.is_contiguous():
         whole.copy_(flat.view(whole.shape))
 
 
-def randomise(model, seed):
-    gen = torch.Generator(PLACE).manual_seed(derive(seed, "parameters"))
+def randomise(model, seed, law="mild"):
+    gen = torch.Generator(PLACE).manual_seed(derive(seed, "parameters", law) if law != "mild" else derive(seed, "parameters"))
     running = [(n, b) for n, b in model.named_buffers() if n.endswith(("running_mean", "running_var"))]
     with torch.no_grad():
         for name, t in list(model.named_parameters()) + running:
             if t.is_floating_point():
-                renew(t, name, gen)
+                renew(t, name, gen, law)
 
 
 def is_renewed(name, kind, t):
@@ -242,6 +262,11 @@ def with_numbers(inputs, first):
     if isinstance(inputs, dict) and isinstance(first, dict):
         return {k: with_numbers(v, first.get(k)) for k, v in inputs.items()}
     return first if isinstance(inputs, (int, float)) and type(first) is type(inputs) else inputs
+
+
+def put_at(tree, i, t):
+    """The tree with t as its tensor i."""
+    return each_place(tree, lambda x, k: t if k == i else x)
 
 
 def has_numbers(v):
@@ -343,13 +368,15 @@ def position(i, shape):
 def spike_of(t):
     """A value that a sum over all elements of t cannot hide in its tolerance (src/eval/check/tolerance.h)."""
     rel = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}.get(t.dtype, 2e-5)
-    return min(8 * max(1.0, t.numel() * rel), 1000.0 if t.dtype == torch.float16 else math.inf)
+    return min(8 * max(1.0, t.numel() * rel), 800.0 if t.dtype == torch.float16 else math.inf)
 
 
-def spikes(t, gen):
-    """[(position, value)]: the last element, and others anywhere. No two are alike, so that none ties with another."""
+def spikes(t, gen, trial=1):
+    """[(position, value)]: the last element, and others anywhere. No two are alike, in no two inputs, so that none ties
+    with another. They are negative in every second draw that has some."""
+    size = spike_of(t) * (1 + float(torch.rand((), generator=gen)) / 4) * (-1 if trial % 4 == 3 else 1)
     places = [t.numel() - 1] + torch.randint(t.numel(), (min(SPIKES, t.numel()) - 1,), generator=gen).tolist()
-    return [(position(i, t.shape), spike_of(t) * (1 - k / (4 * SPIKES))) for k, i in reversed(list(enumerate(places)))]
+    return [(position(i, t.shape), size * (1 - k / (4 * SPIKES))) for k, i in reversed(list(enumerate(places)))]
 
 
 def nudge(t, regime, gen, trial, spike=False):
@@ -364,7 +391,7 @@ def nudge(t, regime, gen, trial, spike=False):
         pos = position(i, t.shape)
         out[pos] = (float(out[pos]) + 9 + round(abs(x)) % 13) % 17 - 8 if regime == "structured" else x
     if spike:
-        for pos, x in spikes(t, gen):
+        for pos, x in spikes(t, gen, trial):
             out[pos] = x
     return structure.like(t, out)
 
@@ -376,12 +403,36 @@ def small(t):
     return structure.like(t, clone(t).mul_(SMALL))
 
 
-def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=True):
+def refill_kind(t, kind, gen, seed, place):
+    """As refill, for a draw of influence.py. seed: of what inputs of one shape have in common."""
+    if kind == "whole numbers":
+        return influence.widened(t) if influence.is_number(t) else t
+    if keeps_distribution(t):
+        return t
+    base = torch.randn(t.shape, generator=gen, dtype=torch.float64, device=gen.device)
+    new = influence.contents(kind, base, torch.Generator().manual_seed(seed), place).to(t.dtype)
+    return structure.like(t, values._laid_out(new.reshape(-1), list(t.shape), list(t.stride())))
+
+
+def each_place(inputs, f):
+    """f(tensor, its number) of all tensors."""
+    count = itertools.count()
+    return values.map_tensors(inputs, lambda t: f(t, next(count)))
+
+
+def phase_of(regime, trial):
+    return REGIMES.index(regime) + trial // 2 if regime in REGIMES else 1
+
+
+def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=True, domains=None):
     """Odd trials are the trial before with a few elements changed; all others are independent. form: gives the inputs
-    their dtype and layout, before they are redrawn. spiked: regime "signed" has a few large values in odd trials."""
+    their dtype and layout, before they are redrawn. spiked: regime "signed" has a few large values in odd trials.
+    domains: of each tensor, how it varies if it is a constant (influence.py); None: as it is."""
+    if regime in influence.REGIMES:
+        return draw_kind(task, regime, trial, seed, form, domains)
     if regime != "task" and trial % 2:
         gen = torch.Generator().manual_seed(derive(seed, regime, trial, "nudge"))
-        base = draw_inputs(task, regime, trial - 1, seed, form)
+        base = draw_inputs(task, regime, trial - 1, seed, form, domains=domains)
         near = values.map_tensors(base, lambda t: nudge(t, regime, gen, trial, spiked and regime == SPIKED))
         return values.map_tensors(near, small) if regime == "uniform" else near
     s = derive(seed, regime, trial)
@@ -392,7 +443,24 @@ def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=Tr
     if regime == "task":
         return inputs
     gen = torch.Generator(PLACE).manual_seed(s)
-    return values.map_tensors(inputs, lambda t: refill(t, regime, gen, trial))
+    redrawn = values.map_tensors(inputs, lambda t: refill(t, regime, gen, trial))
+    return varied(redrawn, domains, phase_of(regime, trial), derive(s, "constants"))
+
+
+def draw_kind(task, regime, trial, seed, form, domains):
+    kind, s = influence.kind_of(regime, trial), derive(seed, regime, trial)
+    inputs = form(with_numbers(task_draw(task, s), task_draw(task, derive(seed, "numbers"))))
+    gen, common = torch.Generator(PLACE).manual_seed(s), derive(s, "common")
+    redrawn = each_place(inputs, lambda t, i: refill_kind(t, kind, gen, common, i))
+    return varied(redrawn, domains, trial, derive(s, "constants")) if regime == "influence" else redrawn
+
+
+def varied(inputs, domains, phase, seed):
+    """Constant arguments in another way of their domain."""
+    if not domains or not any(domains):
+        return inputs
+    gen = torch.Generator().manual_seed(seed)
+    return each_place(inputs, lambda t, i: influence.vary(t, domains[i], phase, gen) if domains[i] else t)
 
 
 # Variants of a sidecar ------------------------------------------------------------------------------------------------
@@ -491,6 +559,12 @@ def to_double(t):
 
 def finite(v):
     return all(bool(torch.isfinite(t).all()) for t in values.leaves(v) if t.is_floating_point() or t.is_complex())
+
+
+def same_finite(a, b):
+    """Are the same elements finite? Shapes agree."""
+    return all(torch.equal(torch.isfinite(x), torch.isfinite(y)) for x, y in zip(values.leaves(a), values.leaves(b))
+               if x.is_floating_point() or x.is_complex())
 
 
 def same(a, b):
@@ -630,22 +704,38 @@ def large(model, *trees):
     return max([t.numel() for t in tensors] + [0]) > LARGE
 
 
-def fan_in(inputs, eager, model):
-    """How many inputs make one output, at most: largest input elements / smallest output elements."""
+def fan_in(inputs, output, model):
+    """How many inputs make one element of an output, at most: largest input elements / its elements."""
     biggest = max([t.numel() for t in values.leaves(inputs)] + [p.numel() for _, _, p in named_state(model)] + [1])
-    return biggest / max(min([t.numel() for t in values.leaves(eager)] + [biggest]), 1)
+    return biggest / max(min(output.numel(), biggest), 1)
+
+
+def lows_of(model, inputs, eager, oracle):
+    """(rounding unit, dtype) of each output: of the lowest precision that its arithmetic shows. A tensor of a lower type
+    among the inputs lowers none of an output whose own error is far below that type's rounding."""
+    outs = values.leaves(eager)
+    types = {t.dtype for t in values.leaves(inputs) + [p for _, _, p in named_state(model)] + outs if t.is_floating_point()}
+    below = sorted(((torch.finfo(t).eps / 2, str(t)[6:]) for t in types), reverse=True)
+    return [low_of(e, o, below) for e, o in zip(outs, values.leaves(oracle))]
+
+
+def low_of(e, o, below):
+    own = unit([e])
+    if not below or not (e.is_floating_point() or e.is_complex()):
+        return below[0] if below else own
+    if e.shape != o.shape or e.is_complex():
+        return max(below[0], own)
+    error, top = beyond_rounding(e, o), top_of(o)
+    return next((low for low in below if low[0] > own[0] and error >= low[0] * top / 16), own)
 
 
 def noise_of(eager, oracle, shifts, inputs, model):
     """Per output tensor: the numbers that src/eval/check/tolerance.h turns into a tolerance. shifts: n2 of each."""
-    params = [p for _, _, p in named_state(model)]
-    outs = values.leaves(eager)
-    _, dtype = unit(values.leaves(inputs) + params + outs)
-    m = fan_in(inputs, eager, model)
+    outs, lows = values.leaves(eager), lows_of(model, inputs, eager, oracle)
     rows = []
-    for e, o, shift in zip(outs, values.leaves(oracle), shifts):
+    for e, o, shift, (_, dtype) in zip(outs, values.leaves(oracle), shifts, lows):
         out = str(e.dtype)[6:]
-        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "fan_in": m, "max_abs": top_of(o),
+        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "fan_in": fan_in(inputs, e, model), "max_abs": top_of(o),
                      "dtype": dtype if e.is_floating_point() or e.is_complex() else out, "out": out})
     return rows
 
@@ -700,27 +790,30 @@ def perturbed(model, inputs, u, seed):
     return m, values.map_tensors(inputs, shake)
 
 
-def oracle_of(model, inputs, seed, each=None):
-    """(oracle in double, how far rounded inputs move each of its tensors: not finite if they make it so). each: an
-    empty list, for how far each element moved."""
+def oracle_of(model, inputs, eager, seed, each=None):
+    """(oracle in double, how far rounded inputs move each of its tensors: not finite if they make it so). Inputs are
+    rounded as coarsely as each output's own arithmetic shows. each: an empty list, for how far each element moved."""
     x64 = values.map_tensors(inputs, to_double)
-    u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
     oracle, _ = run(copy.deepcopy(model).double(), x64, own=True)  # one copy at a time: a model may be of gigabytes
-    shifts = [0.0 for _ in values.leaves(oracle)]
-    for i in range(tries_of(oracle, inputs)):
-        pm, px = perturbed(model, x64, u, seed + i)
-        moved, _ = run(pm, px, own=True)
-        shifts = [max(s, max_diff(o, m)) if finite(m) or not finite(o) else math.inf
-                  for s, o, m in zip(shifts, values.leaves(oracle), values.leaves(moved))]
-        if each is not None:
-            note_each(each, oracle, moved)
+    outs = values.leaves(oracle)
+    lows = lows_of(model, inputs, eager, oracle) if shapes_agree(eager, oracle) else [unit(values.leaves(inputs))] * len(outs)
+    shifts = [0.0 for _ in outs]
+    for u in sorted({low[0] for low in lows}):
+        fits = [low[0] == u for low in lows]
+        for i in range(tries_of(oracle, inputs)):
+            pm, px = perturbed(model, x64, u, seed + i)
+            moved, _ = run(pm, px, own=True)
+            shifts = [s if not fit else max(s, max_diff(o, m)) if finite(m) or not finite(o) else math.inf
+                      for s, o, m, fit in zip(shifts, outs, values.leaves(moved), fits)]
+            if each is not None:
+                note_each(each, oracle, moved, fits)
     return oracle, shifts
 
 
-def note_each(each, oracle, moved):
-    """How far each element has moved at most."""
-    for i, (o, m) in enumerate(zip(values.leaves(oracle), values.leaves(moved))):
-        way = (o - m).abs() if o.shape == m.shape and o.is_floating_point() else torch.zeros_like(o)
+def note_each(each, oracle, moved, fits):
+    """How far each element has moved at most; of the outputs that fit."""
+    for i, (o, m, fit) in enumerate(zip(values.leaves(oracle), values.leaves(moved), fits)):
+        way = (o - m).abs() if fit and o.shape == m.shape and o.is_floating_point() else torch.zeros_like(o)
         if len(each) <= i:
             each.append(way)
         else:
@@ -765,7 +858,7 @@ def jumps_of(model, inputs, eager, oracle, moved, seed):
     """Of each output the elements that a step may throw anywhere, or None: those that move far more than their slope
     and the others do. moved: as farthest, by one rounding."""
     x64 = values.map_tensors(inputs, to_double)
-    u, _ = unit(values.leaves(inputs) + [p for _, _, p in named_state(model)])
+    u = max(low[0] for low in lows_of(model, inputs, eager, oracle))
     outs, marks = values.leaves(oracle), [None] * len(moved)
     fit = [o.dtype == torch.float64 and e.is_floating_point() and bool(torch.isfinite(e).all()) and o.numel() > 0
            for o, e in zip(outs, values.leaves(eager))]
@@ -938,6 +1031,10 @@ class Task:
         self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
         self.usage = Usage()
         self.noise = {}  # large tasks: of each regime, what its first draw's oracle told
+        self.settled, self.odd = False, False  # odd: its own inputs hold NaN or infinities
+        self.drawn_so_far = 0
+        self.domains = None  # of each tensor among the inputs: in which ways it varies if it is a constant
+        self.sets = [self.model]  # the model with each set of parameters
         self.trials = req["trials"]  # strict: draws of each regime; known to be fewer once a draw is there
 
     def plan_second_life(self):
@@ -1012,10 +1109,58 @@ class Task:
         self.items = []
 
     def is_steady(self, inputs):
-        return alike(self.run(self.model, inputs, 1), self.run(self.model, inputs, 2))
+        self.own_answer = self.run(self.model, inputs, 1)
+        return alike(self.own_answer, self.run(self.model, inputs, 2))
 
     def first_inputs(self):
         return draw_inputs(self.task, "task", 0, self.seed, self.variant.form)
+
+    def settle(self):
+        """Once, with the task's own inputs: what mode the model is in, and what the task is."""
+        if self.settled:
+            return
+        own = self.first_inputs()
+        self.odd = not finite(own)
+        self.settle_mode(own)
+        self.settled = True
+        self.widen(own)
+
+    def widen(self, own):
+        """What draws of influence.py need: domains of constant arguments, another set of parameters, wide whole numbers."""
+        gen = torch.Generator().manual_seed(derive(self.seed, "domains"))
+        leaves = self.own_leaves = values.leaves(own)
+        self.domains = [influence.domain_of(t, lambda v, i=i: self.stands(self.model, put_at(own, i, v)), gen)
+                        for i, t in enumerate(leaves)]
+        self.sets = [self.model] + self.other_sets(own)
+        wide = values.map_tensors(own, lambda t: influence.widened(t) if influence.is_number(t) else t)
+        self.wide = any(influence.is_number(t) for t in leaves) and not self.seen & influence.GROWING and \
+            self.stands(self.model, wide)
+
+    def stands(self, model, inputs):
+        """Does the reference give an answer of its usual shape, as finite as usual, for these?"""
+        try:
+            out = self.run(model, inputs)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            return False
+        return shapes_agree(out, self.own_answer) and self.finite_as_own(out)
+
+    def other_sets(self, own):
+        """[the model with parameters in other regimes], where it has some and the reference stands them."""
+        params = [p for p in self.model.parameters() if p.is_floating_point()]
+        if self.req["params"] != "random" or not params or sum(p.numel() for p in params) > SET_MOST:
+            return []
+        for law in LAWS[:2]:
+            other = copy.deepcopy(self.model)
+            randomise(other, self.seed, law)
+            if self.stands(other, own):
+                return [other]
+        return []
+
+    def finite_as_own(self, eager):
+        """Answers are finite where inputs are; those of a task whose own inputs are not need not be."""
+        return self.odd or finite(eager)
 
     def settle_mode(self, inputs):
         """Dropout and friends make train mode random: then both sides are put into eval mode."""
@@ -1027,8 +1172,8 @@ class Task:
         self.look_at(inputs)
 
     def look_at(self, inputs):
-        seen, self.alters = traced(self.model, inputs)
-        self.copies = moves_only(self.model, inputs, seen)
+        self.seen, self.alters = traced(self.model, inputs)
+        self.copies = moves_only(self.model, inputs, self.seen)
 
     def expected(self, regime, trial, inputs, seed):
         """(eager, oracle, how far rounding moves it, what became of the inputs). oracle is None where a large task's
@@ -1038,23 +1183,25 @@ class Task:
         self.check_size("an output", values.leaves(eager))
         if max([t.numel() for t in values.leaves(inputs) + values.leaves(eager)] + [0]) > HUGE:
             self.trials = min(self.trials, HUGE_TRIALS)
-        if regime in REGIMES and not finite(eager):
+        if regime != "task" and not self.finite_as_own(eager):
             raise Skip("the reference is not finite at its own precision")
         if trial and regime in self.noise and large(self.model, inputs, eager):
             return eager, None, None, given
         try:
             with doubles():
                 self.moved = None if large(self.model, inputs, eager) else []
-                oracle, shifts = oracle_of(self.model, inputs, seed, self.moved)
-            if regime in REGIMES and not (finite(oracle) and all(map(math.isfinite, shifts))):
-                raise Skip("the oracle is not finite")
+                oracle, shifts = oracle_of(self.model, inputs, eager, seed, self.moved)
             if not shapes_agree(eager, oracle):
                 raise Skip("the oracle has another shape")
-        except (Skip, torch.OutOfMemoryError):
+            if not same_finite(eager, oracle):
+                raise Skip("the oracle is not finite where the reference is")
+            if regime != "task" and not all(map(math.isfinite, shifts)):
+                raise Skip("the oracle is not finite")
+        except torch.OutOfMemoryError:
             raise
         except Exception as e:
-            if regime in REGIMES:
-                raise Skip("the oracle raises " + one_line(e)) from e
+            if regime != "task":
+                raise e if isinstance(e, Skip) else Skip("the oracle raises " + one_line(e)) from e
             self.moved = None
             oracle, shifts = eager, own_shifts(self.model, inputs, eager, seed)
         return eager, oracle, shifts, given
@@ -1072,16 +1219,25 @@ class Task:
             raise NoMemory(one_line(e)) from e
 
     def drawn(self, regime, trial):
-        if regime == SPIKED and trial % 2:
-            try:
-                return self.drawn_from(regime, trial, True)
-            except Skip:  # exp and the like: without the large value, then
-                pass
-        return self.drawn_from(regime, trial, False)
+        """Where the reference does not stand a large value (exp), or another value of a constant: without that."""
+        spiked = regime == SPIKED and trial % 2 == 1
+        domains = [self.domains, None] if any(self.domains or ()) else [None]
+        ways = [(s, d) for s in (spiked, False)[:1 + spiked] for d in domains]
+        for way in ways[:-1]:
+            with contextlib.suppress(Skip):
+                return self.drawn_with(regime, trial, *way)
+        return self.drawn_with(regime, trial, *ways[-1])
 
-    def drawn_from(self, regime, trial, spiked):
+    def drawn_with(self, regime, trial, spiked, domains):
+        self.model = self.sets[influence.parameters_of(regime, trial)] if len(self.sets) > 1 else self.model
+        try:
+            return self.drawn_from(regime, trial, spiked, domains)
+        finally:
+            self.model = self.sets[0] if len(self.sets) > 1 else self.model
+
+    def drawn_from(self, regime, trial, spiked, domains=None):
         seed = derive(self.seed, regime, trial, "noise")
-        inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form, spiked)
+        inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form, spiked, domains)
         self.check_size("an input", values.leaves(inputs))
         eager, oracle, shifts, given = self.expected(regime, trial, inputs, seed)
         if oracle is None:
@@ -1122,7 +1278,7 @@ class Task:
             head["after"] = self.section([values.leaves(given)[i] for i in mutates])
         if "buffers" in (self.req.get("effects") or ()) and not self.req.get("area"):
             head.update(self.left_in_buffers(inputs))
-        return dict(head, noise=noise, mutates=mutates)
+        return dict(head, noise=noise, mutates=mutates, parameters=influence.parameters_of(regime, trial))
 
     def left_in_buffers(self, inputs):
         """What a forward leaves in those that it changes."""
@@ -1132,41 +1288,67 @@ class Task:
                 if k == "buffer" and not same(old, new)]
         return {"left_rows": [i for i, _ in rows], "left": self.section([t for _, t in rows])}
 
-    def beyond_draws(self, inputs):
-        """Are the task's own inputs larger or smaller than what the distributions draw?"""
-        tops = [largest(t) for t in values.leaves(inputs) if t.is_floating_point() and not keeps_distribution(t)]
-        return any(top > OWN_LARGE or 0 < top < OWN_SMALL for top in tops)
-
     def strict_draws(self, skipped):
-        """Yields draws; fills skipped."""
-        first, n, regimes = True, 0, list(self.regimes)
-        for regime in regimes:
-            for trial in range(self.req["trials"]):
-                if trial >= self.trials:
-                    break
-                try:
-                    if first:
-                        own = self.first_inputs()
-                        self.settle_mode(own)
-                        if self.beyond_draws(own) and "task" not in regimes:
-                            regimes.append("task")
-                        first = False
-                    draw = self.draw(regime, trial)
-                except Skip as e:
-                    skipped[regime] = str(e)
-                    break
-                except (Refused, NoMemory):
+        """Yields draws; fills skipped. Those of the task's own inputs come last: most, where there are no others."""
+        for regime in self.regimes:
+            yield from self.draws_of(regime, range(self.req["trials"]), skipped)
+        if self.regimes == REGIMES:
+            yield from self.kinds_drawn(False)
+        if "task" not in self.regimes:
+            yield from self.own_draws()
+        if self.regimes == REGIMES:
+            yield from self.kinds_drawn(True)
+
+    def kinds_drawn(self, other_parameters):
+        """Draws of influence.py: where a kind does not apply the others still do."""
+        for regime, trials in self.kinds().items():
+            for trial in trials:
+                if bool(influence.parameters_of(regime, trial)) == other_parameters:
+                    yield from self.draws_of(regime, [trial], {})
+
+    def kinds(self):
+        """{regime: trials} of influence.py that this task gets."""
+        if not self.drawn_so_far or not self.settled:
+            return {}
+        kinds = {"edges": range(len(influence.EDGES)), "influence": map(influence.KINDS.index, influence.ALWAYS)}
+        return {r: [t for t in trials if self.takes_kind(r, t)] for r, trials in kinds.items()}
+
+    def takes_kind(self, regime, trial):
+        if influence.parameters_of(regime, trial):
+            return len(self.sets) > 1
+        if influence.kind_of(regime, trial) == "whole numbers":
+            return self.wide
+        return any(t.is_floating_point() and not keeps_distribution(t) for t in self.own_leaves)
+
+    def draws_of(self, regime, trials, skipped):
+        for trial in trials:
+            if regime not in influence.REGIMES and trial >= self.trials:
+                break
+            try:
+                self.settle()
+                draw = self.draw(regime, trial)
+            except Skip as e:
+                skipped[regime] = str(e)
+                break
+            except (Refused, NoMemory):
+                raise
+            except Exception as e:
+                if not self.settled:
                     raise
-                except Exception as e:
-                    if first:
-                        raise
-                    skipped[regime] = "the reference raises " + one_line(e)
-                    break
-                n += 1
-                yield draw
-        if n == 0:
-            for trial in range(self.trials):
+                skipped[regime] = "the reference raises " + one_line(e)
+                break
+            self.drawn_so_far += 1
+            yield draw
+
+    def own_draws(self):
+        most = OWN_TRIALS if self.drawn_so_far else self.trials
+        for trial in range(min(most, self.trials, self.req["trials"])):
+            try:
                 yield self.draw("task", trial)
+            except Skip:
+                if not self.drawn_so_far:
+                    raise
+                break
 
     def strict(self):
         skipped = {}
@@ -1229,6 +1411,10 @@ class Task:
         self.items, self.room = [], 0
         return kinds, self.section(tree) if in_bytes else self.draw_section(tree)
 
+    def other_states(self, in_bytes):
+        """Of each further set of parameters, as state_values."""
+        return [self.section([t for _, _, t in state_rows(m)]) for m in self.sets[1:]] if in_bytes else []
+
     def answer(self):
         draws, skipped = self.kernelbench() if self.req["protocol"] == "kernelbench" else self.strict()
         return self.rest(draws, skipped)
@@ -1241,7 +1427,7 @@ class Task:
         second = self.second and {"init": self.section(self.second["init"]), "seed": self.second["seed"]}
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
                 "init_seed": self.init_seed, "second": second,
-                "state": kinds, "state_values": state, "torch": torch.__version__,
+                "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes), "torch": torch.__version__,
                 "defects": self.defects, "copies": self.copies, "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),
                 "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}

@@ -75,7 +75,7 @@ def is_plain(t):
     if reference.keeps_distribution(t) or extent_of(t) != t.numel():
         return False
     looks = (structure.is_probability, structure.is_unit, structure.is_symmetric, structure.order_of,
-             structure.has_pattern)
+             structure.has_pattern, structure.has_special)
     return not any(look(t) for look in looks)
 
 
@@ -513,7 +513,7 @@ class Task(reference.Task):
             pos = reference.position(i, view.shape)
             view[pos] = (float(view[pos]) + 9 + round(abs(x)) % 13) % 17 - 8 if regime == "structured" else x
         if spike:
-            for pos, x in reference.spikes(view, gen):
+            for pos, x in reference.spikes(view, gen, trial):
                 view[pos] = x
 
     # Draws
@@ -533,7 +533,13 @@ class Task(reference.Task):
             self.private = True
             self.lay(regime, trial)
 
-    def drawn_from(self, regime, trial, spiked):
+    def widen(self, own):
+        """Large tasks have the draws of the distributions and their own."""
+
+    def kinds(self):
+        return {}
+
+    def drawn_from(self, regime, trial, spiked, domains=None):
         self.forget()
         self.spiked[regime, trial] = spiked
         self.lay(regime, trial, spiked)
@@ -622,7 +628,7 @@ class Task(reference.Task):
     def noise_between(self, inputs, eager, all_inputs, all_eager, seed):
         if self.in_double:
             with reference.doubles():
-                oracle, shifts = reference.oracle_of(self.model, inputs, seed)
+                oracle, shifts = reference.oracle_of(self.model, inputs, eager, seed)
         else:
             oracle, shifts = eager, reference.own_shifts(self.model, inputs, eager, seed)
         if not (all_finite(oracle) and all(map(math.isfinite, shifts))):
@@ -630,8 +636,8 @@ class Task(reference.Task):
         if not reference.shapes_agree(eager, oracle):
             raise Skip("the oracle has another shape")
         noise = reference.noise_of(eager, oracle, shifts, inputs, self.model)
-        whole = reference.fan_in(all_inputs, all_eager, self.model)
-        return [dict(row, fan_in=whole) for row in noise]
+        whole = [reference.fan_in(all_inputs, t, self.model) for t in values.leaves(all_eager)]
+        return [dict(row, fan_in=m) for row, m in zip(noise, whole)]
 
     def time_double(self, inputs):
         """Seconds of forward in double."""

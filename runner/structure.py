@@ -1,7 +1,8 @@
 """structure.py - what anybody can see of an input's values, and a redrawn tensor that keeps it: a lower triangle stays
 one, a symmetric matrix symmetric, sorted rows sorted, rows of probabilities sum to one. A program may rely on that.
 
-    like(t, new)   new, of t's shape, with t's structure; new itself where t has none
+    like(t, new)   new, of t's shape, with t's structure; new itself where t has none. NaN, infinities and -0 stay where
+                   they are
 
 Structure is looked for in SAMPLES elements where it can be, so that tensors of gigabytes cost little. Masks and
 labels of few whole numbers are not redrawn at all (reference.keeps_distribution)."""
@@ -79,7 +80,27 @@ def in_place(t, new, value):
     return out.copy_(value) if out.stride() == new.stride() else value
 
 
+def is_special(t):
+    """NaN, infinities and -0, whose places mean something. None where there are none."""
+    if not t.is_floating_point() or not t.numel():
+        return None
+    odd = ~torch.isfinite(t) | ((t == 0) & t.signbit())
+    return odd if bool(odd.any()) else None
+
+
+def has_special(t):
+    return is_special(samples(t)) is not None
+
+
 def like(t, new):
+    """new with t's structure; what is special about single elements of t stays in its place."""
+    out, odd = shaped_like(t, new), is_special(t)
+    if odd is None or any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)):
+        return out
+    return in_place(t, new, torch.where(odd, t, out))
+
+
+def shaped_like(t, new):
     if not t.is_floating_point() or t.numel() < 2 or any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)):
         return new
     out = new

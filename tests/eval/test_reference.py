@@ -57,11 +57,14 @@ class Noise(unittest.TestCase):
         self.assertEqual([(r["dtype"], r["out"]) for r in head["draws"][0]["noise"]], [("bfloat16", "float32")])
 
 
+def of_distributions(head):
+    return [(d["regime"], d["trial"]) for d in head["draws"] if d["regime"] in reference.REGIMES]
+
+
 class Draws(unittest.TestCase):
     def test_five_regimes(self):
         head, blob = run(task("torch.tanh(x)"))
-        self.assertEqual([(d["regime"], d["trial"]) for d in head["draws"]],
-                         [(r, t) for r in reference.REGIMES for t in range(2)])
+        self.assertEqual(of_distributions(head), [(r, t) for r in reference.REGIMES for t in range(2)])
         x = {d["regime"]: value(d["inputs"], blob)[0] for d in head["draws"] if d["trial"] == 0}
         self.assertTrue((x["uniform"] >= 0).all() and (x["uniform"] < 1).all())
         self.assertTrue((x["signed"] < 0).any() and x["large"].abs().max() > 30)
@@ -75,14 +78,14 @@ class Draws(unittest.TestCase):
         head, blob = run(task("x.mean()", "[torch.randn(40000)]"))
         draw = next(d for d in head["draws"] if d["regime"] == reference.SPIKED and d["trial"] == 1)
         x = value(draw["inputs"], blob)[0]
-        self.assertEqual(float(x[-1]), 8.0)
+        self.assertGreaterEqual(float(x[-1]), 8.0)
         large = x[x.abs() > 3.01]
         self.assertEqual(len(large.unique()), reference.SPIKES)  # the others lie anywhere, and none ties with another
 
     def test_zeros_of_the_default_type(self):
         head, blob = run(task("torch.zeros(9).index_add(0, rest[0], x)",
                               "[torch.randn(60), torch.randint(0, 9, (60,))]"))
-        self.assertEqual({d["regime"] for d in head["draws"]}, set(reference.REGIMES))
+        self.assertLessEqual(set(reference.REGIMES), {d["regime"] for d in head["draws"]})
         self.assertEqual(torch.get_default_dtype(), torch.float32)
 
     def test_where_double_cannot_be_run(self):
@@ -103,7 +106,8 @@ class Draws(unittest.TestCase):
             x = value(d["inputs"], blob)[0]
             equals = (x.unsqueeze(1) == value(d["eager"], blob)[0].unsqueeze(2)).sum(2) > 1
             self.assertTrue(torch.equal(oracle[~equals], eager[~equals]), d["regime"])
-            self.assertEqual(bool((oracle == least + 600).any()), d["regime"] == "structured")
+            if d["regime"] in reference.REGIMES:
+                self.assertEqual(bool((oracle == least + 600).any()), d["regime"] == "structured")
         head, _ = run(task("x.argmax(1)", "[torch.randn(30, 64)]"))
         self.assertIn("ties", head["skipped"]["structured"])  # nothing else is there to be compared
         head, blob = run(task("(x > 0).long().sum(1)", "[torch.randn(30, 20)]"))
@@ -133,10 +137,23 @@ class Draws(unittest.TestCase):
         head, _ = run(task("x * rest[0]", "[torch.randn(5), float(torch.rand(())), 3]"))
         self.assertEqual(len({str(d["inputs"]["tree"]["v"][1:]) for d in head["draws"]}), 1)
 
-    def test_own_draws_beyond_the_distributions(self):
-        for scale, there in (("4000", True), ("1e-4", True), ("1", False)):
-            head, _ = run(task("x * 2", f"[torch.randn(50) * {scale}]"))
-            self.assertEqual("task" in {d["regime"] for d in head["draws"]}, there)
+    def test_the_tasks_own_inputs_are_drawn(self):
+        for scale in (4000, 1e-4, 1):
+            head, blob = run(task("x * 2", f"[torch.randn(50) * {scale}]"), trials=5)
+            own = [value(d["inputs"], blob)[0] for d in head["draws"] if d["regime"] == "task"]
+            self.assertEqual(len(own), reference.OWN_TRIALS)
+            self.assertTrue(all(scale / 3 < float(x.abs().mean()) < scale * 3 for x in own))
+
+    def test_places_of_nan_infinity_and_minus_zero_stay(self):
+        src = task("x.nan_to_num()", "[torch.where(torch.arange(24).reshape(4, 6) % 5 == 1, torch.tensor(float('nan')), "
+                   "torch.where(torch.arange(24).reshape(4, 6) % 5 == 2, -0.0, torch.randn(4, 6)))]")
+        head, blob = run(src)
+        self.assertLessEqual(set(reference.REGIMES), {d["regime"] for d in head["draws"]})
+        at = torch.arange(24).reshape(4, 6) % 5
+        for d in head["draws"]:
+            x = value(d["inputs"], blob)[0]
+            self.assertTrue(torch.equal(x.isnan(), at == 1), d["regime"])
+            self.assertTrue(bool(((x == 0) & x.signbit())[at == 2].all()), d["regime"])
 
     def test_some_draws_are_small(self):
         head, blob = run(task("x * 2", "[torch.randn(50)]"))
@@ -222,8 +239,7 @@ class Draws(unittest.TestCase):
         for huge, trials in ((119, 2), (120, 4)):  # the output has 120 elements, the largest parameter 180
             with unittest.mock.patch.object(reference, "HUGE", huge):
                 head, _ = run(src, trials=4)
-            self.assertEqual([(d["regime"], d["trial"]) for d in head["draws"]],
-                             [(r, t) for r in reference.REGIMES for t in range(trials)])
+            self.assertEqual(of_distributions(head), [(r, t) for r in reference.REGIMES for t in range(trials)])
 
     def test_a_large_parameter_is_drawn_in_parts(self):
         src = task("x @ self.w.t() + self.b", init="self.w = nn.Parameter(torch.randn(5, 6) * 3 + 1); self.b = "
@@ -243,7 +259,7 @@ class Draws(unittest.TestCase):
 
     def test_regime_that_does_not_apply_is_skipped(self):
         head, _ = run(task("torch.log(x)"))
-        self.assertEqual({d["regime"] for d in head["draws"]}, {"uniform"})
+        self.assertEqual({r for r, _ in of_distributions(head)}, {"uniform"})
         self.assertEqual(set(head["skipped"]), {"normal", "signed", "large", "structured"})
         head, _ = run(task("torch.exp(x)"))
         self.assertIn("large", head["skipped"])

@@ -18,10 +18,24 @@
 #include "store/limit.h"
 #include "store/seal.h"
 
-#define REGIMES 6 /* at most, of a draw: those of runner/reference.py, and the task's own */
+#define REGIMES 6 /* of a streamed draw, at most: those of runner/reference.py, and the task's own */
 #define REFERENCE_MAX_FILE ((size_t)2 << 30)
 
 /* ---- a frame becomes a reference ---- */
+
+static int parse_sets(struct reference *r, struct err *e)
+{
+    const json_t *others = json_object_get(r->f.head, "other_states");
+
+    r->n_sets = 1;
+    for (size_t i = 0; i < json_array_size(others) && r->n_sets < REF_SETS; i++)
+        if (ref_section_parse(&r->f, json_array_get(others, i), &r->other_states[r->n_sets++ - 1], e) < 0)
+            return -1;
+    for (size_t i = 0; i < r->n_draws; i++)
+        if (r->draws[i].parameters < 0 || r->draws[i].parameters >= r->n_sets)
+            return err_set(e, ERR_BUG, "the reference side sent a draw with parameters that it did not send");
+    return 0;
+}
 
 /* All but the draws. */
 static int reference_parse_rest(struct reference *r, struct err *e)
@@ -43,7 +57,8 @@ static int reference_parse_rest(struct reference *r, struct err *e)
     r->second_seed = json_i64(second, "seed", 0);
     if (r->has_second && ref_section_parse(&r->f, json_object_get(second, "init"), &r->second, e) < 0)
         return -1;
-    return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e);
+    return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e) < 0 ? -1
+           : parse_sets(r, e);
 }
 
 static int reference_parse(struct reference *r, struct err *e)

@@ -20,6 +20,8 @@ struct job;
 struct judge_server;
 struct streamed;
 
+#define REF_SETS 2 /* of parameters, at most (runner/reference.py) */
+
 struct section { /* a value tree and its bytes */
     const json_t *tree;
     const char *bytes; /* NULL: streamed (streamed.h) */
@@ -36,6 +38,7 @@ struct ref_draw {
     const json_t *left_rows; /* which: indices of the reference's state */
     const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
     const json_t *mutates; /* inputs that the reference itself changes */
+    int parameters;        /* which set of the reference's parameters it is made with */
     json_t *head;          /* of a streamed one: owned; what the rest points into */
 };
 
@@ -45,6 +48,8 @@ struct reference {
     int users;
     bool listed;
     struct section init, state_values;
+    struct section other_states[REF_SETS - 1]; /* further sets of parameters, as state_values */
+    int n_sets;            /* of parameters, state_values among them */
     const json_t *state; /* [{"name","kind","dtype","shape"}] */
     const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
     bool copies;           /* it only moves values: no arithmetic at all */

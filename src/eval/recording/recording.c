@@ -26,7 +26,9 @@
 struct recording_binding {
     uint64_t address, bytes;
     enum dtype dtype;
-    uint8_t *real, *made_up; /* owned; in the candidate's layout and type */
+    /* owned; of each set of parameters, in the candidate's layout and type; NULL: no such set */
+    uint8_t *real[REF_SETS];
+    uint8_t *made_up;        /* owned; as real */
     bool buffer, changed;    /* a call left other values there: it is laid again before the next one */
     char name[64];           /* of a parameter; "": it is none */
     size_t row;              /* of the reference's state */
@@ -135,7 +137,8 @@ int recording_open(struct job *j, struct err *e)
 static void recording_bindings_free(struct recording *l)
 {
     for (size_t i = 0; i < l->n_bindings; i++) {
-        free(l->bindings[i].real);
+        for (int k = 0; k < REF_SETS; k++)
+            free(l->bindings[i].real[k]);
         free(l->bindings[i].made_up);
     }
     free(l->bindings);
@@ -326,20 +329,47 @@ static bool recording_holds_already(struct recording *l, const struct recording_
     return same;
 }
 
+/* The values of row 'at' in a set of the reference's parameters. */
+static int row_of_set(const struct reference *ref, int set, size_t at, struct tensor *ret, struct err *e)
+{
+    const struct section *s = set ? &ref->other_states[set - 1] : &ref->state_values;
+    const json_t *node = json_array_get(json_object_get(s->tree, "v"), at);
+
+    if (tensor_parse(node, (const uint8_t *)s->bytes, s->n, ret, e) < 0)
+        return err_set(e, ERR_BUG, "the reference side sent broken parameters");
+    return 0;
+}
+
+static int add_other_sets(const struct reference *ref, struct recording_binding *binding,
+                          const struct recording_place *p, struct err *e)
+{
+    struct tensor from;
+    uint8_t *packed;
+
+    for (int k = 1; k < ref->n_sets; k++) {
+        if (row_of_set(ref, k, binding->row, &from, e) < 0)
+            return -1;
+        if (from.n != p->t.n)
+            return err_set(e, ERR_BUG, "the reference side sent broken parameters");
+        packed = recording_converted(&from, p->t.dtype, p->item);
+        binding->real[k] = recording_laid_out(p, packed);
+        free(packed);
+    }
+    return 0;
+}
+
 /* ERR_INPUT: what the front said of this row is no tensor, or none in one allocation that it holds. Nothing is made of
  * its size before that is known. */
 static int recording_add_binding(struct job *j, size_t at, const json_t *row, struct rng *r, struct err *e)
 {
     struct recording *l = j->recording;
-    const json_t *node = json_array_get(json_object_get(j->ref->state_values.tree, "v"), at);
-    const struct section *s = &j->ref->state_values;
     bool constant = !strcmp(json_str(row, "kind", ""), "constant");
     struct recording_place p;
     struct tensor from;
     uint8_t *packed, *other;
 
-    if (tensor_parse(node, (const uint8_t *)s->bytes, s->n, &from, e) < 0)
-        return err_set(e, ERR_BUG, "the reference side sent broken parameters");
+    if (row_of_set(j->ref, 0, at, &from, e) < 0)
+        return -1;
     if (place_tensor(row, &p, e) < 0)
         return -1;
     if (!p.address || from.n != p.t.n || dt_components(from.dtype) != dt_components(p.t.dtype) || !p.t.n)
@@ -358,7 +388,7 @@ static int recording_add_binding(struct job *j, size_t at, const json_t *row, st
         recording_make_up(&p, packed, other, r);
     l->bindings = xrealloc(l->bindings, (l->n_bindings + 1) * sizeof *l->bindings);
     l->bindings[l->n_bindings++] = (struct recording_binding){
-        p.address, p.span, p.t.dtype, recording_laid_out(&p, packed), recording_laid_out(&p, other),
+        p.address, p.span, p.t.dtype, {recording_laid_out(&p, packed)}, recording_laid_out(&p, other),
                                                               !strcmp(json_str(row, "kind", ""), "buffer"), false,
                                                                   "", at,
                                                               place_is_packed(&p)};
@@ -366,7 +396,7 @@ static int recording_add_binding(struct job *j, size_t at, const json_t *row, st
         snprintf(l->bindings[l->n_bindings - 1].name, sizeof l->bindings->name, "%s", json_str(row, "name", "?"));
     free(packed);
     free(other);
-    return 0;
+    return add_other_sets(j->ref, &l->bindings[l->n_bindings - 1], &p, e);
 }
 
 int recording_params(struct job *j, const json_t *const *pairs, struct err *e)
@@ -807,7 +837,7 @@ static void recording_device_fault(struct job *j, int code, const char *why)
 
 static const uint8_t *recording_bound_now(const struct recording *l, size_t i)
 {
-    return l->live ? l->bindings[i].real : l->bindings[i].made_up;
+    return l->live ? l->bindings[i].real[0] : l->bindings[i].made_up;
 }
 
 static int recording_bind_param(struct recording *l, size_t i, struct err *e)
@@ -1165,7 +1195,7 @@ static void recording_turn_values(const struct recording_turn *t, uint8_t *bytes
         ((double *)bytes)[i] *= t->scale;
 }
 
-/* The real parameters, the draw's inputs. */
+/* The real parameters, of the set that the replay's draws have in common; the draw's inputs. */
 static int recording_bind_again(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n,
                                 struct err *e)
 {
@@ -1180,7 +1210,8 @@ static int recording_bind_again(void *ctx, uint32_t tag, uint64_t addr, uint64_t
 
     (void)addr;
     if (tag < l->n_bindings)
-        return recording_copy_part(l->bindings[tag].real, l->bindings[tag].bytes, part, data, n, e);
+        return recording_copy_part(l->bindings[tag].real[r->draws[0]->parameters], l->bindings[tag].bytes, part, data,
+                                   n, e);
     d = recording_draw_of(r, r->ended + 1, &own);
     if (tag < TAG_INPUTS || tree_each(d->inputs.tree, recording_find_leaf, &f, e) < 0 || !f.leaf)
         return err_set(e, ERR_BUG, "the log lays something unknown (%u)", tag);

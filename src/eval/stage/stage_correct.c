@@ -470,13 +470,15 @@ static int stage_correct_replay_group(struct replayed *r, const struct ref_draw 
     return e->kind == ERR_NONE ? 0 : -1;
 }
 
-/* Up to a life's calls of draws from *i on, and how many. -1: they cannot be made. */
+/* Up to a life's calls of draws from *i on, with one set of parameters, and how many. -1: they cannot be made. */
 static int stage_correct_gather(struct job *j, struct stage_correct_tally *t, size_t *i, const struct ref_draw **draws,
                                 struct err *e)
 {
     int n = 0, ok = 1;
 
     while (n < (int)j->recording->n_calls && (ok = stage_correct_next_draw(j, *i, &draws[n], e)) == 1) {
+        if (n && draws[n]->parameters != draws[0]->parameters)
+            break;
         ++*i;
         if (!job_recordings(j, draws[n]))
             continue;
@@ -560,7 +562,7 @@ static int stage_correct_run_draws(struct job *j, struct stage_correct_tally *t,
         return job_blamed(j) ? 0 : stage_correct_run_replays(j, t, e);
     for (size_t i = 0; !job_blamed(j) && !(t->stopped = stage_correct_enough(j, t)) &&
          (ok = stage_correct_next_draw(j, i, &d, e)) == 1; i++) {
-        if (!job_recordings(j, d))
+        if (!job_recordings(j, d) || d->parameters) /* a life has one set */
             continue;
         if (stage_correct_left_out(t, d)) {
             later = xrealloc(later, (n + 1) * sizeof *later);

@@ -1,0 +1,190 @@
+"""influence.py - draws that decide what random values alone do not: whether each part of an input, and each argument that
+the task's get_inputs makes constant, has the influence on a program's answer that it has on the reference's.
+
+A draw of regime "influence" or "edges" is of a kind (KINDS, EDGES); its trial is the kind's index.
+    contents(kind, base, gen, place)   new values for the place'th input; base: normal numbers
+    domain_of(leaf, stands, gen)       how an argument that is one value everywhere may vary: [way, ..]
+A constant argument varies where the reference stands it: scales and moments around their value, masks as coin flips,
+lengths from 1 to their value. What a program leaves out of a mean of bounded functions, a minimum or a long product is
+found by draws in which little else contributes: a background where such functions are flat, and a few other elements."""
+import torch
+
+FLAT = 8.0      # where sigmoid, exp and relu are flat; sums of squares of 65,536 such values are exact in single precision
+ENDS = 8        # elements at both ends of each input that stand out from the background
+ACTIVE = 512    # elements that do, at most
+PARTS = 64      # one in so many, in smaller inputs
+LAST = 1.5      # the last element stands out farthest
+
+KINDS = ("background 0", "background -", "background +", "near 1", "below 1", "shifted +", "shifted -", "whole numbers",
+         "parameters, normal", "parameters, uniform")
+ALWAYS = ("background 0", "background -", "background +", "whole numbers", "parameters, normal", "parameters, uniform")
+FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # that let early elements reach the end
+EDGES = ("rows of zeros", "constant rows", "equal values")
+REGIMES = {"influence": KINDS, "edges": EDGES}
+
+
+def kind_of(regime, trial):
+    return REGIMES[regime][trial]
+
+
+def parameters_of(regime, trial):
+    """Which of the task's parameter sets a draw is made with."""
+    return int(regime in REGIMES and kind_of(regime, trial).startswith("parameters"))
+
+
+def standing_out(n, gen):
+    """Places of the elements that stand out from a background: the ends, and others anywhere."""
+    some = torch.randint(n, (min(ACTIVE, max(2 * ENDS, n // PARTS)),), generator=gen)
+    ends = torch.arange(min(ENDS, n))
+    return torch.cat([ends, some, n - 1 - ends.flip(0)]).unique()
+
+
+def on_background(level, base, gen, place):
+    """base's values where elements stand out, of the other sign than level; the last one stands out farthest."""
+    flat = torch.full_like(base, level).reshape(-1)
+    at = standing_out(base.numel(), gen).to(base.device)
+    some = base.reshape(-1)[at]
+    some = some if level == 0 else some.abs() * (-1.0 if level > 0 else 1.0)
+    flat[at] = some
+    flat[-1] = (-1.0 if level > 0 else 1.0) * (LAST + place / 8) * max(1.0, float(some.abs().max()))
+    return flat.reshape(base.shape)
+
+
+def some_rows(base, gen):
+    """(base as rows, which third of them)"""
+    rows = base.reshape(-1, base.shape[-1] if base.dim() else 1)
+    return rows, (torch.rand(rows.shape[0], generator=gen) < 1 / 3).to(base.device)
+
+
+def zero_rows(base, gen):
+    rows, mark = some_rows(base, gen)
+    return torch.where(mark[:, None], 0.0, rows).reshape(base.shape)
+
+
+def constant_rows(base, gen):
+    """Small whole numbers, whose sums and squares are exact; other inputs of the same shape hold the same rows."""
+    rows, mark = some_rows(base, gen)
+    level = torch.randint(1, 4, (rows.shape[0], 1), generator=gen).to(base)
+    return torch.where(mark[:, None], level, rows).reshape(base.shape)
+
+
+FILLS = {
+    "background 0": lambda base, gen, place: on_background(0.0, base, gen, place),
+    "background -": lambda base, gen, place: on_background(-FLAT, base, gen, place),
+    "background +": lambda base, gen, place: on_background(FLAT, base, gen, place),
+    "near 1": lambda base, gen, place: torch.where(base < 0, -1.0, 1.0) * (1 + 0.02 * base.abs() * base.sign()),
+    "below 1": lambda base, gen, place: 1 - 0.01 * base.abs().clamp(max=3),
+    "shifted +": lambda base, gen, place: base + 5,
+    "shifted -": lambda base, gen, place: base - 5,
+    "parameters, normal": lambda base, gen, place: base,
+    "parameters, uniform": lambda base, gen, place: torch.rand(base.shape, generator=gen, dtype=base.dtype).to(base.device),
+    "rows of zeros": lambda base, gen, place: zero_rows(base, gen),
+    "constant rows": lambda base, gen, place: constant_rows(base, gen),
+    "equal values": lambda base, gen, place: torch.full_like(base, 1.0),
+}
+
+
+def contents(kind, base, gen, place):
+    """Values in double for the place'th input, of base's shape. base: normal numbers. gen: the same for inputs of one
+    shape, so that they stand out at the same places and have the same constant rows."""
+    return FILLS[kind](base, gen, place)
+
+
+# Whole numbers --------------------------------------------------------------------------------------------------------
+
+WIDE = 4099     # whole numbers become so many times as large: their sums are no floats any more
+GROWING = {"aten::one_hot", "aten::bincount", "aten::repeat_interleave", "aten::arange", "aten::scatter", "aten::scatter_",
+           "aten::index", "aten::embedding", "aten::gather", "aten::index_select", "aten::_unique2", "aten::histc"}
+
+
+def is_number(leaf):
+    """Whole numbers that may be values: wide types of more than masks and lengths."""
+    return leaf.dtype in (torch.int64, torch.int32) and leaf.numel() > 1 and int(leaf.min()) < int(leaf.max())
+
+
+def widened(leaf):
+    top = max(abs(int(leaf.min())), abs(int(leaf.max())), 1)
+    most = (1 << 62 if leaf.dtype == torch.int64 else 1 << 30) // max(leaf.numel(), 1)
+    return leaf * min(WIDE, max(most // top, 1))
+
+
+# Constant arguments ---------------------------------------------------------------------------------------------------
+
+
+def uniform(leaf, gen):
+    return torch.rand(leaf.shape, generator=gen, dtype=torch.float64).to(leaf.device)
+
+
+def around(leaf, c, gen):
+    return (c * (0.5 + uniform(leaf, gen))).to(leaf.dtype)
+
+
+def signed(leaf, c, gen):
+    sign = torch.where(uniform(leaf, gen) < 0.5, -1.0, 1.0)
+    return (sign * c * (0.5 + uniform(leaf, gen))).to(leaf.dtype)
+
+
+def offsets(leaf, c, gen):
+    return (uniform(leaf, gen) - 0.5).to(leaf.dtype)
+
+
+def positive(leaf, c, gen):
+    return uniform(leaf, gen).to(leaf.dtype)
+
+
+def coins(leaf, c, gen):
+    """c, or what a mask holds elsewhere."""
+    other = torch.full_like(leaf, (not c) if leaf.dtype == torch.bool else 0 if c else 1)
+    return torch.where(uniform(leaf, gen) < 0.6, leaf, other)
+
+
+def coins_but_first(leaf, c, gen):
+    """No row is all masked."""
+    out = coins(leaf, c, gen)
+    if out.dim():
+        out[..., 0] = leaf[..., 0]
+    return out
+
+
+def lengths(leaf, c, gen):
+    return (1 + (uniform(leaf, gen) * int(c)).long().clamp(max=int(c) - 1)).to(leaf.dtype)
+
+
+def constant_value(leaf):
+    """What the argument is everywhere; None where it is not one finite value."""
+    if leaf.is_complex() or leaf.numel() < 2 or any(s == 0 and n > 1 for s, n in zip(leaf.stride(), leaf.shape)):
+        return None
+    c = leaf.reshape(-1)[0]
+    return c.item() if bool((leaf == c).all()) and bool(torch.isfinite(c)) else None
+
+
+def ways_of(leaf, c):
+    """[[way, another one where the reference does not stand it, ..], ..]: each list gives one way, or none."""
+    masks = [coins, coins_but_first]
+    if leaf.dtype == torch.bool:
+        return [masks]
+    if not leaf.is_floating_point():
+        return [masks] if c in (0, 1) else [[lengths]] if c > 1 else []
+    if c == 0:
+        return [[offsets, positive]]
+    return [[signed, around], masks] if c == 1 else [[signed, around]]
+
+
+def domain_of(leaf, stands, gen):
+    """The ways in which a constant argument varies, none for others. stands(value): does the reference stand it?"""
+    c = constant_value(leaf)
+    if c is None:
+        return []
+    out = []
+    for ways in ways_of(leaf, c):
+        way = next((w for w in ways if stands(w(leaf, c, gen))), None)
+        if way:
+            out.append(way)
+    return out
+
+
+def vary(leaf, domain, phase, gen):
+    """A constant argument in a draw: as it is in each third one, and in each way of its domain by turns."""
+    ways = [None] + (domain if len(domain) > 1 else domain * 2)
+    way = ways[phase % 3]
+    return way(leaf, constant_value(leaf), gen) if way else leaf
