@@ -1,15 +1,15 @@
-"""influence.py - draws that decide what random values alone do not: whether each part of an input, and each argument that
-the task's get_inputs makes constant, has the influence on a program's answer that it has on the reference's.
+"""influence.py - draws that decide what random values alone do not: whether each part of an input, and each argument
+that get_inputs makes constant, has the influence on a program's answer that it has on the reference's.
 
 A draw of regime "influence" or "edges" is of a kind (KINDS, EDGES); its trial is the kind's index.
     contents(kind, base, gen, place)   new values for the place'th input; base: normal numbers
     domain_of(leaf, stands, gen)       how an argument that is one value everywhere may vary: [way, ..]
 A constant argument varies where the reference stands it: scales and moments around their value, masks as coin flips,
-lengths from 1 to their value. What a program leaves out of a mean of bounded functions, a minimum or a long product is
-found by draws in which little else contributes: a background where such functions are flat, and a few other elements."""
+lengths from 1 to their value. What a program leaves out of a mean of bounded functions, a minimum or a long product
+is found where little else contributes: on a background where such functions are flat, with a few other elements."""
 import torch
 
-FLAT = 8.0      # where sigmoid, exp and relu are flat; sums of squares of 65,536 such values are exact in single precision
+FLAT = 8.0      # where sigmoid, exp and relu are flat; sums of 65,536 such squares are exact in single precision
 ENDS = 8        # elements at both ends of each input that stand out from the background
 ACTIVE = 512    # elements that do, at most
 PARTS = 64      # one in so many, in smaller inputs
@@ -77,7 +77,7 @@ FILLS = {
     "shifted +": lambda base, gen, place: base + 5,
     "shifted -": lambda base, gen, place: base - 5,
     "parameters, normal": lambda base, gen, place: base,
-    "parameters, uniform": lambda base, gen, place: torch.rand(base.shape, generator=gen, dtype=base.dtype).to(base.device),
+    "parameters, uniform": lambda base, gen, place: (base.abs() / 4).clamp(max=1),
     "rows of zeros": lambda base, gen, place: zero_rows(base, gen),
     "constant rows": lambda base, gen, place: constant_rows(base, gen),
     "equal values": lambda base, gen, place: torch.full_like(base, 1.0),
@@ -93,8 +93,9 @@ def contents(kind, base, gen, place):
 # Whole numbers --------------------------------------------------------------------------------------------------------
 
 WIDE = 4099     # whole numbers become so many times as large: their sums are no floats any more
-GROWING = {"aten::one_hot", "aten::bincount", "aten::repeat_interleave", "aten::arange", "aten::scatter", "aten::scatter_",
-           "aten::index", "aten::embedding", "aten::gather", "aten::index_select", "aten::_unique2", "aten::histc"}
+GROWING = {"aten::one_hot", "aten::bincount", "aten::repeat_interleave", "aten::arange", "aten::scatter",
+           "aten::scatter_", "aten::index", "aten::embedding", "aten::gather", "aten::index_select", "aten::_unique2",
+           "aten::histc"}
 
 
 def is_number(leaf):

@@ -59,7 +59,7 @@ LARGE = 1 << 20  # elements; of a task with a larger tensor the first draw of ea
 HUGE = 1 << 27  # elements; of a task with a larger input or output each regime has HUGE_TRIALS draws at most: one
 HUGE_TRIALS = 2  # compares as many values as a hundred draws of others, and holds a gigabyte
 PART = 1 << 24  # elements of a parameter that are drawn at once
-LAWS = ("wild", "signed", "mild")  # how parameters are drawn: the set of most draws is mild; gates of a wild one remember
+LAWS = ("wild", "signed", "mild")  # how parameters are drawn: mild for most draws; gates of a wild set remember
 WILD = 4.0      # the spread of vectors in a wild set
 SET_MOST = 1 << 22  # elements of parameters; a larger model has one set
 
@@ -184,7 +184,7 @@ def renew(t, name, gen, law):
 
 
 def randomise(model, seed, law="mild"):
-    gen = torch.Generator(PLACE).manual_seed(derive(seed, "parameters", law) if law != "mild" else derive(seed, "parameters"))
+    gen = torch.Generator(PLACE).manual_seed(derive(seed, "parameters", law))
     running = [(n, b) for n, b in model.named_buffers() if n.endswith(("running_mean", "running_var"))]
     with torch.no_grad():
         for name, t in list(model.named_parameters()) + running:
@@ -711,10 +711,11 @@ def fan_in(inputs, output, model):
 
 
 def lows_of(model, inputs, eager, oracle):
-    """(rounding unit, dtype) of each output: of the lowest precision that its arithmetic shows. A tensor of a lower type
-    among the inputs lowers none of an output whose own error is far below that type's rounding."""
+    """(rounding unit, dtype) of each output: of the lowest precision that its arithmetic shows. Inputs of a lower type
+    do not lower an output whose own error is far below that type's rounding."""
     outs = values.leaves(eager)
-    types = {t.dtype for t in values.leaves(inputs) + [p for _, _, p in named_state(model)] + outs if t.is_floating_point()}
+    all_of_them = values.leaves(inputs) + [p for _, _, p in named_state(model)] + outs
+    types = {t.dtype for t in all_of_them if t.is_floating_point()}
     below = sorted(((torch.finfo(t).eps / 2, str(t)[6:]) for t in types), reverse=True)
     return [low_of(e, o, below) for e, o in zip(outs, values.leaves(oracle))]
 
@@ -796,7 +797,8 @@ def oracle_of(model, inputs, eager, seed, each=None):
     x64 = values.map_tensors(inputs, to_double)
     oracle, _ = run(copy.deepcopy(model).double(), x64, own=True)  # one copy at a time: a model may be of gigabytes
     outs = values.leaves(oracle)
-    lows = lows_of(model, inputs, eager, oracle) if shapes_agree(eager, oracle) else [unit(values.leaves(inputs))] * len(outs)
+    alike_shaped = shapes_agree(eager, oracle)
+    lows = lows_of(model, inputs, eager, oracle) if alike_shaped else [unit(values.leaves(inputs))] * len(outs)
     shifts = [0.0 for _ in outs]
     for u in sorted({low[0] for low in lows}):
         fits = [low[0] == u for low in lows]
@@ -820,7 +822,8 @@ def note_each(each, oracle, moved, fits):
             torch.maximum(each[i], way, out=each[i])
 
 
-ANY_INDEX = 1 << 30  # numbers behind a type's least one that stand for "any index below"
+ANY_INDEX = 1 << 30  # numbers behind the least one of 32 bits that stand for "any index below"
+RANGE_LOW, RANGE_SPAN = 1 << 40, 20  # numbers below -2^61 that code a range: its least number, and bits of its length
 # Jumps: floor, round, sign of values that rounding moves across a step ------------------------------------------------
 
 ANY_VALUE = float.fromhex("0x1.5a5a5a5a5a5a5p+1001")  # stands where any value is right (src/eval/check/compare.c)
@@ -896,48 +899,104 @@ def is_index(t):
     return t.dtype in (torch.int64, torch.int32)
 
 
-def by_chance(model, inputs, oracle, seed):
-    """Of each output: which of its whole numbers change where equal values of the inputs are told apart by less than
-    their rounding, as indices among ties do, and the largest that may stand there (a place in an input; -1:
-    anything); None where none can. oracle: of doubles, without that."""
-    x64 = values.map_tensors(inputs, to_double)
-    outs = values.leaves(oracle)
-    if not any(is_index(t) for t in outs) or not any(t.is_floating_point() for t in values.leaves(x64)):
-        return [None] * len(outs)
-    u, _ = unit(values.leaves(inputs))
-    gen, wide = torch.Generator(PLACE).manual_seed(seed), copy.deepcopy(model).double()
-
-    def apart(t):
+def apart(x64, inputs, share, tiny, gen):
+    """Inputs told apart by a share of their rounding: equal values are equal no more, and where the share is a quarter
+    no others change places. tiny: also those that are 0."""
+    def one(t, own):
         if not t.is_floating_point() or not t.numel():
             return t
+        u = torch.finfo(own.dtype).eps / 2 * share
         r = 2 * torch.rand((2, *t.shape), generator=gen, dtype=torch.float64, device=t.device) - 1
-        return t * (1 + u * r[0]) + 1e-3 * u * largest(t) * r[1]
+        return t * (1 + u * r[0]) + (1e-30 * largest(t) * r[1] if tiny else 0)
 
-    marks = [torch.zeros_like(t, dtype=torch.bool) if is_index(t) else None for t in outs]
-    most = max(t.numel() for t in values.leaves(x64)) - 1
-    ends = [(least_and_most(t) if is_index(t) else None) for t in outs]
-    for _ in range(TIES if not large(model, inputs, oracle) else 2):
-        for i, moved in enumerate(values.leaves(run(wide, values.map_tensors(x64, apart))[0])):
-            if marks[i] is not None and moved.shape == outs[i].shape:
-                marks[i] |= moved != outs[i]
-                ends[i] = tuple(f(a, b) for f, a, b in zip((min, max), ends[i], least_and_most(moved)))
-    return [None if m is None else (m, max(e[1], most) if e[0] >= 0 else -1) for m, e in zip(marks, ends)]
+    own = iter(values.leaves(inputs))
+    return values.map_tensors(x64, lambda t: one(t, next(own)))
 
 
-def least_and_most(t):
-    return tuple(int(x) for x in torch.aminmax(t)) if t.numel() else (0, 0)
+def moved_numbers(model, inputs, oracle, share, tiny, seed):
+    """[the outputs in double] for inputs told apart, several times."""
+    gen, wide = torch.Generator(PLACE).manual_seed(seed), copy.deepcopy(model).double()
+    x64 = values.map_tensors(inputs, to_double)
+    tries = TIES if not large(model, inputs, oracle) else 2
+    return [values.leaves(run(wide, apart(x64, inputs, share, tiny, gen))[0]) for _ in range(tries)]
+
+
+def changes(index, tries):
+    return any(t.shape == index.shape and not torch.equal(t, index) for t in tries)
+
+
+def as_lines(t, dim):
+    """(outer, along dim, inner)"""
+    if dim < 0:
+        return t.reshape(1, -1, 1)
+    return t.reshape(math.prod(t.shape[:dim]), t.shape[dim], math.prod(t.shape[dim + 1:]))
+
+
+def pointed_to(line, index):
+    """What the indices (outer, k, inner) point to; None where they point outside."""
+    if index.numel() and not bool(((index >= 0) & (index < line.shape[1])).all()):
+        return None
+    return line.gather(1, index.long())
+
+
+def places_of(index, tries, inputs):
+    """{"input","dim","unique"}: the input among whose equal values, and those alone, the index changes; None: there is
+    none."""
+    for i, t in enumerate(values.leaves(inputs)):
+        for dim in list(range(t.dim())) + [-1]:
+            shape = list(t.shape)
+            if dim < 0 and index.numel() != 1 or dim >= 0 and list(index.shape) not in (
+                    shape[:dim] + shape[dim + 1:], shape[:dim] + list(index.shape)[dim:dim + 1] + shape[dim + 1:]):
+                continue
+            line = as_lines(t, dim)
+            size = (line.shape[0], -1, line.shape[2])
+            if not t.numel() or not index.numel() or t.is_complex():
+                continue
+            want = pointed_to(line, index.reshape(size))
+            found = [pointed_to(line, m.reshape(size)) for m in tries] if want is not None else [None]
+            if all(f is not None and torch.equal(f, want) for f in found):
+                return {"input": i, "dim": dim, "unique": is_unique(index.reshape(size))}
+    return None
+
+
+def is_unique(index):
+    ordered = index.sort(dim=1).values
+    return index.shape[1] > 1 and not bool((ordered.diff(dim=1) == 0).any())
+
+
+def by_chance(model, inputs, oracle, seed):
+    """Of each output of whole numbers that changes where inputs are told apart by less than their rounding: the places
+    that it names (places_of), or the least and most that stand there; None for others. oracle: without that."""
+    outs = values.leaves(oracle)
+    marks = [None] * len(outs)
+    if not any(is_index(t) for t in outs) or not any(t.is_floating_point() for t in values.leaves(inputs)):
+        return marks
+    ties = moved_numbers(model, inputs, oracle, 0.25, True, seed)
+    rounded = moved_numbers(model, inputs, oracle, 1.0, False, seed + 1)
+    for i, o in enumerate(outs):
+        equal, near = [m[i] for m in ties], [m[i] for m in rounded]
+        if not is_index(o) or any(m.shape != o.shape for m in equal + near):
+            continue
+        marks[i] = places_of(o, equal, inputs) if changes(o, equal) else None
+        if marks[i] is None and changes(o, near):
+            marks[i] = tuple(torch.stack([o, *near]).aminmax(dim=0))
+    return marks
 
 
 def with_chance(oracle, marks):
-    """The oracle for comparing: its type's least number, and one more than the largest index that there is, stand where
-    any index is right (src/eval/check/compare.c)."""
+    """The oracle for comparing: where a whole number may be another one, a code says which (eval/check/compare.c)."""
     left = iter(marks)
 
     def put(t):
         mark = next(left)
-        if mark is None:
+        if not isinstance(mark, tuple):
             return t
-        return torch.where(mark[0], torch.iinfo(t.dtype).min + 1 + min(mark[1], ANY_INDEX - 2), t)
+        low, most = mark
+        if t.dtype == torch.int32:
+            return torch.where(low < most, torch.iinfo(t.dtype).min + 1 + most.clamp(0, ANY_INDEX - 2), t)
+        span = (most - low).clamp(max=(1 << RANGE_SPAN) - 1)
+        code = ((low.clamp(-RANGE_LOW, RANGE_LOW - 1) + RANGE_LOW) << RANGE_SPAN) + span
+        return torch.where(low < most, -(1 << 62) + code, t)
 
     return values.map_tensors(oracle, put)
 
@@ -1126,7 +1185,7 @@ class Task:
         self.widen(own)
 
     def widen(self, own):
-        """What draws of influence.py need: domains of constant arguments, another set of parameters, wide whole numbers."""
+        """What draws of influence.py need: domains of constants, another set of parameters, wide whole numbers."""
         gen = torch.Generator().manual_seed(derive(self.seed, "domains"))
         leaves = self.own_leaves = values.leaves(own)
         self.domains = [influence.domain_of(t, lambda v, i=i: self.stands(self.model, put_at(own, i, v)), gen)
@@ -1249,7 +1308,7 @@ class Task:
         noise = noise_of(*calm, shifts, inputs, self.model)
         self.noise.setdefault(regime, noise)
         if oracle is not eager:
-            oracle = self.ties_left_out(regime, inputs, oracle, seed)
+            oracle = self.ties_left_out(regime, inputs, oracle, noise, seed)
             oracle = without(oracle, jumps, lambda o, m: o.masked_fill(m, ANY_VALUE))
         return self.record(regime, trial, inputs, eager, oracle, noise, given)
 
@@ -1259,13 +1318,16 @@ class Task:
         with doubles():
             return jumps_of(self.model, inputs, eager, oracle, self.moved, seed)
 
-    def ties_left_out(self, regime, inputs, oracle, seed):
-        """Which of several equal values an index names is nobody's mistake."""
+    def ties_left_out(self, regime, inputs, oracle, noise, seed):
+        """Which of several equal values an index names is nobody's mistake. Notes in noise what it points to."""
         with doubles():
             marks = by_chance(self.model, inputs, oracle, seed)
-        if regime in REGIMES and None not in marks and all(m[0].numel() and float(m[0].double().mean()) > 0.5
-                                                           for m in marks):
+        if regime != "task" and marks and all(isinstance(m, tuple) and m[0].numel() and
+                                              float((m[0] < m[1]).double().mean()) > 0.5 for m in marks):
             raise Skip("most indices among its outputs depend on how ties are broken")
+        for row, mark in zip(noise, marks):
+            if isinstance(mark, dict):
+                row["places"] = mark
         return with_chance(oracle, marks)
 
     def record(self, regime, trial, inputs, eager, oracle, noise, given):
@@ -1427,7 +1489,8 @@ class Task:
         second = self.second and {"init": self.section(self.second["init"]), "seed": self.second["seed"]}
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
                 "init_seed": self.init_seed, "second": second,
-                "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes), "torch": torch.__version__,
+                "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes),
+                "torch": torch.__version__,
                 "defects": self.defects, "copies": self.copies, "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),
                 "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}

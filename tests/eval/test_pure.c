@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "eval/check/compare.h"
+#include "eval/check/places.h"
 #include "eval/eval.h"
 #include "eval/process/judge_backend.h"
 #include "eval/verdict/feedback.h"
@@ -294,6 +295,53 @@ static void test_compare_special(void **state)
     assert_int_equal(c.n_bad, 2);
     compare_tensors(&w, &w, &g, &kb, &c);
     assert_int_equal(c.n_bad, 1); /* allclose: NaN never equals NaN */
+}
+
+/* Among equal values of a line any place is right, once; a place of another value is not. */
+static void test_places(void **state)
+{
+    float values[8] = {3, 7, 7, 1, 5, 5, 5, 2};
+    int64_t want[4] = {1, 2, 0, 1}, swapped[4] = {2, 1, 2, 0}, twice[4] = {1, 1, 0, 1}, other[4] = {1, 3, 0, 9};
+    struct tensor e = {.dtype = DT_I64, .ndim = 2, .shape = {2, 2}, .n = 4, .data = (const uint8_t *)want}, g = e;
+    struct places p = {.values = tensor_f32(values, 2, 4), .dim = 1, .unique = true};
+    int64_t *got;
+
+    (void)state;
+    g.data = (const uint8_t *)swapped;
+    got = (int64_t *)(void *)places_resolved(&p, &e, &g);
+    assert_memory_equal(got, want, sizeof want);
+    free(got);
+    g.data = (const uint8_t *)twice;
+    got = (int64_t *)(void *)places_resolved(&p, &e, &g);
+    assert_true(got[0] == 1 && got[1] == -1 && got[2] == 0 && got[3] == 1);
+    free(got);
+    g.data = (const uint8_t *)other;
+    got = (int64_t *)(void *)places_resolved(&p, &e, &g);
+    assert_true(got[0] == 1 && got[1] == 3 && got[3] == 9);
+    free(got);
+    p.dim = 0;
+    assert_null(places_resolved(&(struct places){.values = p.values, .dim = 5}, &e, &g));
+}
+
+/* What a range stands for: any number of it, and no other. */
+static void test_compare_range(void **state)
+{
+    int64_t eager[2] = {5, 9}, got[2];
+    int64_t code[2] = {-((int64_t)1 << 62) + (((int64_t)4 + ((int64_t)1 << 40)) << 20) + 2, 9}; /* 4 to 6 */
+    struct tensor e = {.dtype = DT_I64, .ndim = 1, .shape = {2}, .n = 2, .data = (const uint8_t *)eager}, o = e, g = e;
+    struct tolerance t = {.usable = true};
+    struct comparison c;
+
+    (void)state;
+    o.data = (const uint8_t *)code, g.data = (const uint8_t *)got;
+    for (int64_t v = 2; v < 9; v++) {
+        got[0] = v, got[1] = 9;
+        compare_tensors(&e, &o, &g, &t, &c);
+        assert_int_equal(c.kind, v >= 4 && v <= 6 ? CMP_SAME : CMP_VALUES);
+    }
+    got[0] = 5, got[1] = 10;
+    compare_tensors(&e, &o, &g, &t, &c);
+    assert_int_equal(c.n_bad, 1);
 }
 
 /* allclose scales by the candidate: |1 - x| <= t + t |x| differs from t + t |1| at the edge. */
@@ -604,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_tolerance_separates),
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_compare_range),
         cmocka_unit_test(test_compare_number), cmocka_unit_test(test_compare_tiles),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_half_values), cmocka_unit_test(test_tensor_put),

@@ -208,19 +208,32 @@ static bool compare_element_ok(double expected, double got, const struct toleran
 
 #define ANY_INDEX ((int64_t)1 << 30) /* as in runner/reference.py */
 
-/* An index among equal values: the oracle's type's least number and as much as there are places stand there. Any one of
- * these is right; where there is no number of places, any number. */
+#define RANGE_LOW ((int64_t)1 << 40) /* as there: the least number of a range is at most so far from 0 */
+#define RANGE_SPAN 20                /* bits, of its length */
+
+/* A 64-bit whole number that rounding moves within a range: the oracle codes the range. */
+static bool in_range(int64_t oracle, int64_t got)
+{
+    int64_t code = (int64_t)((uint64_t)oracle + ((uint64_t)1 << 62)), low = (code >> RANGE_SPAN) - RANGE_LOW;
+
+    return code >= 0 && got >= low && got <= low + (code & (((int64_t)1 << RANGE_SPAN) - 1));
+}
+
+/* A whole number that rounding moves. The oracle's type's least number and as many as may stand there code it, for 32
+ * bits: any number below is right. For 64 bits it is a code below -2^61: a range. */
 static bool compare_any_is_right(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
                                  int64_t i)
 {
-    int64_t least = oracle->dtype == DT_I64 ? INT64_MIN : INT32_MIN, places, g;
+    int64_t o, g, places, wide = -((int64_t)1 << 61);
 
     if ((oracle->dtype != DT_I64 && oracle->dtype != DT_I32) || oracle->dtype != eager->dtype)
         return false;
-    if (tensor_int_at(oracle, i) >= least + ANY_INDEX || tensor_int_at(eager, i) < least + ANY_INDEX)
+    o = tensor_int_at(oracle, i), g = tensor_int_at(got, i);
+    if (oracle->dtype == DT_I64)
+        return o < wide && tensor_int_at(eager, i) >= wide && in_range(o, g);
+    places = o - INT32_MIN;
+    if (places >= ANY_INDEX || tensor_int_at(eager, i) < INT32_MIN + ANY_INDEX)
         return false;
-    places = tensor_int_at(oracle, i) - least;
-    g = tensor_int_at(got, i);
     return places == 0 || (g >= 0 && g < places);
 }
 

@@ -57,8 +57,9 @@ static int reference_parse_rest(struct reference *r, struct err *e)
     r->second_seed = json_i64(second, "seed", 0);
     if (r->has_second && ref_section_parse(&r->f, json_object_get(second, "init"), &r->second, e) < 0)
         return -1;
-    return ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e) < 0 ? -1
-           : parse_sets(r, e);
+    if (ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e) < 0)
+        return -1;
+    return parse_sets(r, e);
 }
 
 static int reference_parse(struct reference *r, struct err *e)

@@ -26,8 +26,7 @@
 struct recording_binding {
     uint64_t address, bytes;
     enum dtype dtype;
-    /* owned; of each set of parameters, in the candidate's layout and type; NULL: no such set */
-    uint8_t *real[REF_SETS];
+    uint8_t *real[REF_SETS]; /* owned; of each set of parameters, in the candidate's layout and type; or NULL */
     uint8_t *made_up;        /* owned; as real */
     bool buffer, changed;    /* a call left other values there: it is laid again before the next one */
     char name[64];           /* of a parameter; "": it is none */

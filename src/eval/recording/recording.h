@@ -76,8 +76,8 @@ bool recording_reads(const struct recording *l);
 enum call_fault recording_direct(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended,
                                  struct err *e);
 /* Replays the life on n <= n_calls draws of one set of parameters, which the caller holds. At the end of each one's
- * call 'judge' gets what it left: a result with the outputs' bytes, or an error; it frees the frame. Return -1 to
- * stop, with *e. */
+ * call 'judge' gets what it left: a result with the outputs' bytes, or an error; it frees the frame. Return -1 to stop,
+ * with *e. */
 typedef int (*recording_judge)(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e);
 enum call_fault recording_replay(struct job *j, const struct ref_draw *const *draws, int n, recording_judge judge,
                                  void *ctx, struct err *e);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
+#include "eval/check/places.h"
 #include "eval/recording/recording_streamed.h"
 #include "eval/stage/stage.h"
 
@@ -91,12 +92,49 @@ static bool compare_reply_judged(int rc, const struct tolerance *tol, struct com
     return rc == 0 && c->kind == CMP_SAME;
 }
 
+struct nth_tensor {
+    size_t want, i;
+    const json_t *node;
+};
+
+static int nth_tensor(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct nth_tensor *n = ctx;
+
+    (void)path, (void)e;
+    if (tree_is_tensor(leaf) && n->i++ == n->want)
+        n->node = leaf;
+    return 0;
+}
+
+/* As compare_tensors, of whole numbers that name places in an input of the draw: any place of an equal value is
+ * right. */
+static int compare_places(const struct ref_draw *d, const json_t *spec, const struct tensor *eager,
+                          const struct tensor *oracle, const struct tensor *mine, const struct tolerance *tol,
+                          struct comparison *c, struct err *e)
+{
+    struct nth_tensor n = {.want = (size_t)json_i64(spec, "input", 0)};
+    struct places p = {.dim = (int)json_i64(spec, "dim", -1), .unique = json_flag(spec, "unique", false)};
+    struct tensor got = *mine;
+    uint8_t *resolved = NULL;
+
+    tree_each(d->inputs.tree, nth_tensor, &n, NULL);
+    if (!n.node || tensor_parse(n.node, (const uint8_t *)d->inputs.bytes, d->inputs.n, &p.values, e) < 0)
+        return err_set(e, ERR_BUG, "the reference side names an input that it did not send");
+    if (mine->dtype == eager->dtype && (resolved = places_resolved(&p, eager, mine)))
+        got.data = resolved;
+    compare_tensors(eager, oracle, &got, tol, c);
+    free(resolved);
+    return 0;
+}
+
 /* Compares leaf i. Returns false and fills c if it differs. */
 static bool compare_reply_leaf_ok(struct job *j, const struct ref_draw *d, const struct compare_reply_leaves l[3],
                                   size_t i, size_t tensor_index, const struct frame *got, struct comparison *c,
                                   struct tolerance *tol, struct err *e)
 {
     struct tensor eager, oracle, mine;
+    const json_t *places;
     int rc = 0;
 
     if (!tree_is_tensor(l[0].v[i].node))
@@ -113,8 +151,12 @@ static bool compare_reply_leaf_ok(struct job *j, const struct ref_draw *d, const
         return false;
     if (tensor_parse(l[2].v[i].node, (const uint8_t *)got->blob, got->n_blob, &mine, e) < 0)
         return compare_reply_unreadable(c, e);
-    compare_tensors(&eager, &oracle, &mine, tol, c);
-    return compare_reply_judged(0, tol, c);
+    places = json_object_get(json_array_get(d->noise, tensor_index), "places");
+    if (places)
+        rc = compare_places(d, places, &eager, &oracle, &mine, tol, c, e);
+    else
+        compare_tensors(&eager, &oracle, &mine, tol, c);
+    return compare_reply_judged(rc, tol, c);
 }
 
 /* Types and shapes of all outputs, before any value is looked at: outputs of another kind have not been fetched. */
