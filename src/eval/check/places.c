@@ -50,8 +50,8 @@ static int64_t resolved(const struct places *p, const struct lines *l, const str
     return e;
 }
 
-/* One line, whose first index is element 'first' of the answer. seen: of each place, zero before the first line, the last
- * line that named it. */
+/* One line, whose first index is element 'first' of the answer. seen: of each place, zero before the first line, the
+ * last line that named it. */
 static void resolve_line(const struct places *p, const struct lines *l, const struct tensor *expected,
                          const struct tensor *got, int64_t first, int64_t line, int64_t *seen, uint8_t *out)
 {

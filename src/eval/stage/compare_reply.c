@@ -107,8 +107,7 @@ static int nth_tensor(const json_t *leaf, const char *path, void *ctx, struct er
     return 0;
 }
 
-/* As compare_tensors, of whole numbers that name places in an input of the draw: any place of an equal value is
- * right. */
+/* As compare_tensors, of whole numbers that name places in an input: any place of an equal value is right. */
 static int compare_places(const struct ref_draw *d, const json_t *spec, const struct tensor *eager,
                           const struct tensor *oracle, const struct tensor *mine, const struct tolerance *tol,
                           struct comparison *c, struct err *e)
