@@ -14,6 +14,7 @@ ENDS = 8        # elements at both ends of each input that stand out from the ba
 ACTIVE = 512    # elements that do, at most
 PARTS = 64      # one in so many, in smaller inputs
 LAST = 1.5      # the last element stands out farthest
+LINES = 12      # of each axis, in which the first, the last or any other element stands out more than its neighbours
 
 KINDS = ("background 0", "background -", "background +", "near 1", "below 1", "shifted +", "shifted -", "whole numbers",
          "parameters, normal", "parameters, uniform")
@@ -46,8 +47,22 @@ def on_background(level, base, gen, place):
     some = base.reshape(-1)[at]
     some = some if level == 0 else some.abs() * (-1.0 if level > 0 else 1.0)
     flat[at] = some
-    flat[-1] = (-1.0 if level > 0 else 1.0) * (LAST + place / 8) * max(1.0, float(some.abs().max()))
+    top = (-1.0 if level > 0 else 1.0) * max(1.0, float(some.abs().max()))
+    crown_lines(flat.reshape(base.shape), top, gen)
+    flat[-1] = top * (LAST + place / 8)
+    if level == 0:
+        flat[0], flat[-1] = -flat[-1], flat[0]
     return flat.reshape(base.shape)
+
+
+def crown_lines(t, top, gen):
+    """In a few lines along each axis the first, the last or any other element, by turns, becomes an extreme one."""
+    for axis, n in enumerate(t.shape):
+        k = min(LINES, t.numel() // max(n, 1))
+        at = [torch.randint(size, (k,), generator=gen) for size in t.shape]
+        turn = torch.arange(k) % 3
+        at[axis] = torch.where(turn == 0, 0, torch.where(turn == 1, n - 1, at[axis]))
+        t[tuple(i.to(t.device) for i in at)] = (top * (1.05 + 0.3 * torch.rand(k, generator=gen, dtype=t.dtype))).to(t.device)
 
 
 def some_rows(base, gen):

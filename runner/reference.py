@@ -1086,6 +1086,7 @@ class Task:
             self.arrive()
         self.mode = "train"
         self.parts, self.size, self.defects, self.copies, self.alters = [], 0, None, False, False
+        self.counts = False  # its calls count in Python
         self.everything = True  # kernelbench: all tensors are cast, see cast
         self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
         self.usage = Usage()
@@ -1228,7 +1229,22 @@ class Task:
             self.mode = "eval"
             if not self.is_steady(inputs):
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
+        self.counts = self.keeps_count(inputs)
         self.look_at(inputs)
+
+    def keeps_count(self, inputs):
+        """Does a second call of one model differ from the first, though its buffers are as they were? Then it counts in
+        Python, and draws, which begin anew, say nothing about a program that does so too."""
+        m = copy.deepcopy(self.model)
+        first = run(m, inputs, own=True)[0]
+        with torch.no_grad():
+            for (_, _, mine), (_, _, old) in zip(state_rows(m), state_rows(self.model)):
+                if mine.shape == old.shape:
+                    mine.copy_(old)
+        try:
+            return not alike(first, run(m, inputs, own=True)[0])
+        except Exception:
+            return True
 
     def look_at(self, inputs):
         self.seen, self.alters = traced(self.model, inputs)
@@ -1340,7 +1356,8 @@ class Task:
             head["after"] = self.section([values.leaves(given)[i] for i in mutates])
         if "buffers" in (self.req.get("effects") or ()) and not self.req.get("area"):
             head.update(self.left_in_buffers(inputs))
-        return dict(head, noise=noise, mutates=mutates, parameters=influence.parameters_of(regime, trial))
+        return dict(head, noise=noise, mutates=mutates, extreme=regime in influence.REGIMES,
+                    parameters=influence.parameters_of(regime, trial))
 
     def left_in_buffers(self, inputs):
         """What a forward leaves in those that it changes."""
@@ -1477,6 +1494,14 @@ class Task:
         """Of each further set of parameters, as state_values."""
         return [self.section([t for _, _, t in state_rows(m)]) for m in self.sets[1:]] if in_bytes else []
 
+    def built(self, in_bytes):
+        """As state_values, of the model as init_seed constructs it: a program that packs its weights while it is
+        constructed shows by these which element went where. None where there are none, or too many."""
+        n = sum(t.numel() for _, _, t in state_rows(self.sets[0]))
+        if not in_bytes or self.req["params"] != "random" or not 0 < n <= SET_MOST:
+            return None
+        return self.section([t for _, _, t in state_rows(self.variant.model(self.another(self.init_seed)))])
+
     def answer(self):
         draws, skipped = self.kernelbench() if self.req["protocol"] == "kernelbench" else self.strict()
         return self.rest(draws, skipped)
@@ -1491,7 +1516,7 @@ class Task:
                 "init_seed": self.init_seed, "second": second,
                 "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes),
                 "torch": torch.__version__,
-                "defects": self.defects, "copies": self.copies, "alters": self.alters, "tables": self.tables(),
+                "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts, "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),
                 "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
 

@@ -210,7 +210,8 @@ static bool rules_movement_moves(facts *f, finding *r)
 
 static bool rules_host_table(facts *f, finding *r)
 {
-    uint64_t most = RULES_CONSTANTS + (f->fixed_bytes ? 0 : f->table_bytes);
+    uint64_t own = f->own_bytes > f->table_bytes ? f->own_bytes : f->table_bytes;
+    uint64_t most = RULES_CONSTANTS + (f->fixed_bytes ? 0 : own);
 
     return f->counts.bytes_up > most &&
            rules_say(r, "the program brings %" PRIu64 " bytes of tables along; at most %" PRIu64

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "eval/check/compare.h"
 #include "eval/check/places.h"
+#include "eval/recording/pack.h"
 #include "eval/eval.h"
 #include "eval/process/judge_backend.h"
 #include "eval/verdict/feedback.h"
@@ -321,6 +322,37 @@ static void test_places(void **state)
     free(got);
     p.dim = 0;
     assert_null(places_resolved(&(struct places){.values = p.values, .dim = 5}, &e, &g));
+}
+
+/* Weights that a construction transposed, padded and cast are read off; a table is none. */
+static void test_pack(void **state)
+{
+    float w[6] = {0.5f, 1.25f, -3, 7, 0.75f, 1.25f}, b[2] = {9, 11},
+        turned[8] = {0.5f, 7, 0, 1.25f, 0.75f, 0, -3, 1.25f};
+    float table[8] = {0.5f, 7, 0, 1.25f, 0.7f, 0, -3, 1.25f}, ones[3] = {1, 1, 1};
+    struct tensor rows[2] = {tensor_f32(w, 2, 3), tensor_f32(b, 1, 2)}, t = tensor_f32(turned, 1, 8);
+    static const int64_t want[7] = {0, 3, PACK_ZERO, -9, 4, PACK_ZERO, 2}; /* 1.25 stands twice: order settles it */
+    int64_t *of;
+
+    (void)state;
+    of = pack_read(rows, 2, &t);
+    assert_null(of); /* here it does not */
+    turned[7] = 9, turned[3] = 11;
+    of = pack_read(rows, 2, &t);
+    assert_non_null(of);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(of[i], i == 3 ? 7 : want[i]);
+    assert_true(of[7] == 6 && pack_value(rows, 2, 6) == 9 && pack_value(rows, 2, 4) == 0.75);
+    free(of);
+    of = pack_read(rows, 2, &rows[0]); /* one of its values stands twice, between neighbours in order */
+    assert_non_null(of);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(of[i], i);
+    free(of);
+    t.data = (const uint8_t *)table;
+    assert_null(pack_read(rows, 2, &t));
+    t = tensor_f32(ones, 1, 3);
+    assert_null(pack_read(&t, 1, &t));
 }
 
 /* What a range stands for: any number of it, and no other. */
@@ -652,7 +684,7 @@ int main(void)
         cmocka_unit_test(test_tolerance_separates),
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
-        cmocka_unit_test(test_places), cmocka_unit_test(test_compare_range),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_pack), cmocka_unit_test(test_compare_range),
         cmocka_unit_test(test_compare_number), cmocka_unit_test(test_compare_tiles),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_half_values), cmocka_unit_test(test_tensor_put),

@@ -33,6 +33,7 @@ static void ref_draw_facts(const json_t *d, struct ref_draw *ret)
     ret->noise = json_object_get(d, "noise");
     ret->mutates = json_object_get(d, "mutates");
     ret->left_rows = json_object_get(d, "left_rows");
+    ret->extreme = json_flag(d, "extreme", false);
     ret->parameters = (int)json_i64(d, "parameters", 0);
 }
 

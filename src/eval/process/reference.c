@@ -45,6 +45,7 @@ static int reference_parse_rest(struct reference *r, struct err *e)
     r->state = json_object_get(h, "state");
     r->defects = json_object_get(h, "defects");
     r->copies = json_flag(h, "copies", false);
+    r->counts = json_flag(h, "counts", false);
     r->alters = json_flag(h, "alters", false);
     r->tables = (uint64_t)json_i64(h, "tables", 0);
     r->dtype = json_string_value(json_object_get(h, "dtype"));
@@ -58,6 +59,9 @@ static int reference_parse_rest(struct reference *r, struct err *e)
     if (r->has_second && ref_section_parse(&r->f, json_object_get(second, "init"), &r->second, e) < 0)
         return -1;
     if (ref_section_parse(&r->f, json_object_get(h, "state_values"), &r->state_values, e) < 0)
+        return -1;
+    if (json_is_object(json_object_get(h, "built")) &&
+        ref_section_parse(&r->f, json_object_get(h, "built"), &r->built, e) < 0)
         return -1;
     return parse_sets(r, e);
 }

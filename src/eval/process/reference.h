@@ -38,6 +38,7 @@ struct ref_draw {
     const json_t *left_rows; /* which: indices of the reference's state */
     const json_t *noise;   /* per output tensor {"n1","n2","max_abs","fan_in","dtype"} */
     const json_t *mutates; /* inputs that the reference itself changes */
+    bool extreme;          /* of a kind of runner/influence.py: far from what a host that reads values may expect */
     int parameters;        /* which set of the reference's parameters it is made with */
     json_t *head;          /* of a streamed one: owned; what the rest points into */
 };
@@ -49,11 +50,13 @@ struct reference {
     bool listed;
     struct section init, state_values;
     struct section other_states[REF_SETS - 1]; /* further sets of parameters, as state_values */
+    struct section built;  /* as state_values, of the model as init_seed constructs it; tree NULL: not known */
     int n_sets;            /* of parameters, state_values among them */
     const json_t *state; /* [{"name","kind","dtype","shape"}] */
     const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
     bool copies;           /* it only moves values: no arithmetic at all */
     uint64_t tables;       /* bytes of constants that it holds itself, by no seed: a program may bring as much along */
+    bool counts;           /* its calls count in Python: each draw's values are those of a first call */
     bool alters;           /* its forward changes a parameter */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
     const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */

@@ -15,6 +15,7 @@
 #include "device/element.h"
 #include "eval/recording/recording_place.h"
 #include "eval/recording/recording_streamed.h"
+#include "eval/recording/pack.h"
 #include "eval/process/job.h"
 #include "eval/verdict/record.h"
 
@@ -409,6 +410,91 @@ int recording_params(struct job *j, const json_t *const *pairs, struct err *e)
         if (pairs[i])
             rc = recording_add_binding(j, i, pairs[i], &r, e);
     return rc;
+}
+
+/* ---- weights that the construction arranged anew ---- */
+
+/* The tensors of a section of the reference's state; owned array. NULL: it is broken. */
+static struct tensor *rows_of(const struct section *s, size_t n)
+{
+    const json_t *list = json_object_get(s->tree, "v");
+    struct tensor *rows = xcalloc(n + 1, sizeof *rows);
+
+    for (size_t i = 0; i < n; i++)
+        if (tensor_parse(json_array_get(list, i), (const uint8_t *)s->bytes, s->n, &rows[i], NULL) < 0) {
+            free(rows);
+            return NULL;
+        }
+    return rows;
+}
+
+int64_t *life_read(struct job *j, const json_t *row)
+{
+    size_t n = json_array_size(j->ref->state);
+    struct tensor *rows, packed;
+    uint8_t *strided, *dense;
+    int64_t *of = NULL;
+    struct recording_place p;
+
+    if (!j->ref->built.tree || place_tensor(row, &p, NULL) < 0 || !p.address || !p.t.n || p.span > MAX_OUTPUT ||
+        !(rows = rows_of(&j->ref->built, n)))
+        return NULL;
+    strided = xmalloc(p.span + 1);
+    dense = xmalloc((size_t)p.t.n * p.item + 1);
+    if (executor_peek(j->recording->x, p.address, strided, p.span, NULL) == 0) {
+        recording_permute(&p, strided, dense, false);
+        packed = p.t;
+        packed.data = dense;
+        of = pack_read(rows, n, &packed);
+    }
+    free(strided);
+    free(dense);
+    free(rows);
+    return of;
+}
+
+static uint8_t *gathered(const struct section *s, size_t n, const struct recording_place *p, const int64_t *of)
+{
+    struct tensor *rows = rows_of(s, n);
+    uint8_t *out = xcalloc((size_t)p->t.n + 1, p->item);
+
+    for (int64_t i = 0; rows && i < p->t.n; i++)
+        tensor_put(p->t.dtype, out, i, pack_value(rows, n, of[i]));
+    free(rows);
+    return out;
+}
+
+int life_packed(struct job *j, const json_t *row, const int64_t *of, struct err *e)
+{
+    size_t n = json_array_size(j->ref->state);
+    struct recording *l = j->recording;
+    struct recording_binding binding = {.row = SIZE_MAX};
+    struct recording_place p;
+    struct rng r;
+
+    if (place_tensor(row, &p, e) < 0 || executor_typed(l->x, p.address, p.span, p.t.dtype, e) < 0)
+        return -1;
+    binding.address = p.address, binding.bytes = p.span, binding.dtype = p.t.dtype,
+        binding.packed = place_is_packed(&p);
+    for (int k = 0; k < j->ref->n_sets; k++) {
+        uint8_t *dense = gathered(k ? &j->ref->other_states[k - 1] : &j->ref->state_values, n, &p, of);
+
+        binding.real[k] = recording_laid_out(&p, dense);
+        if (!k) {
+            uint8_t *other = xcalloc((size_t)p.t.n + 1, p.item);
+
+            rng_seed(&r, (uint64_t)reference_seed(j->ev, j->opt->seed), 81 + l->n_bindings);
+            recording_make_up(&p, dense, other, &r);
+            binding.made_up = recording_laid_out(&p, other);
+            free(other);
+        }
+        free(dense);
+    }
+    if (!strcmp(json_str(row, "kind", ""), "param"))
+        snprintf(binding.name, sizeof binding.name, "%s", json_str(row, "name", "?"));
+    l->bindings = xrealloc(l->bindings, (l->n_bindings + 1) * sizeof *l->bindings);
+    l->bindings[l->n_bindings++] = binding;
+    return 0;
 }
 
 /* ---- inputs ---- */

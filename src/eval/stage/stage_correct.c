@@ -58,36 +58,178 @@ static bool stage_correct_same_shape(const json_t *a, const json_t *b)
     return json_equal(json_object_get(a, "shape"), json_object_get(b, "shape"));
 }
 
-/* pairs[i] = the candidate's row for the reference's row i. By name and shape; the rest in order by shape, if the
- * shapes that are left are the same list on both sides. Returns "none", "name", "order", or "seed" if neither fits. */
-static const char *stage_correct_match_state(const json_t *ref, const json_t *cand, const json_t **pairs)
+static int64_t row_elements(const json_t *row)
 {
-    size_t n = json_array_size(ref), m = json_array_size(cand), k = 0, left = 0;
-    bool *used = xcalloc(m + 1, sizeof *used), ok = true;
-    const json_t *c;
+    const json_t *d;
+    int64_t n = 1;
+    size_t i;
 
-    for (size_t i = 0; i < n; i++) {
-        const json_t *r = json_array_get(ref, i);
+    json_array_foreach((json_t *)json_object_get(row, "shape"), i, d)
+        n *= json_integer_value(d);
+    return n;
+}
 
-        c = stage_correct_row_by_name(cand, r);
-        pairs[i] = c && stage_correct_same_shape(r, c) ? c : NULL;
-        left += !pairs[i] && stage_correct_is_to_match(r);
-        for (size_t q = 0; q < m; q++)
-            used[q] = used[q] || json_array_get(cand, q) == pairs[i];
+/* How the candidate's state takes the reference's. */
+struct matching {
+    size_t n, m;          /* rows of the reference, of the candidate */
+    const json_t **pairs; /* of each row of the reference: the candidate's; NULL: none */
+    bool *used;           /* of each row of the candidate: it takes values */
+    int64_t **packed;     /* of each row of the candidate: an arrangement of the reference's (pack.h), or NULL */
+    bool *covered;        /* of each row of the reference: all of its elements lie in arrangements */
+};
+
+static struct matching matching_open(const json_t *ref, const json_t *cand)
+{
+    struct matching m = {.n = json_array_size(ref), .m = json_array_size(cand)};
+
+    m.pairs = xcalloc(m.n + 1, sizeof *m.pairs);
+    m.used = xcalloc(m.m + 1, sizeof *m.used);
+    m.packed = xcalloc(m.m + 1, sizeof *m.packed);
+    m.covered = xcalloc(m.n + 1, sizeof *m.covered);
+    return m;
+}
+
+static void matching_free(struct matching *m)
+{
+    for (size_t q = 0; q < m->m; q++)
+        free(m->packed[q]);
+    free(m->packed);
+    free(m->pairs);
+    free(m->used);
+    free(m->covered);
+}
+
+static void match_names(struct matching *m, const json_t *ref, const json_t *cand)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const json_t *r = json_array_get(ref, i), *c = stage_correct_row_by_name(cand, r);
+
+        m->pairs[i] = c && stage_correct_same_shape(r, c) ? c : NULL;
+        for (size_t q = 0; q < m->m; q++)
+            m->used[q] = m->used[q] || json_array_get(cand, q) == m->pairs[i];
     }
-    for (size_t i = 0; ok && left && i < n; i++) {
-        if (pairs[i] || !stage_correct_is_to_match(json_array_get(ref, i)))
+}
+
+static bool is_left(const struct matching *m, const json_t *ref, size_t i)
+{
+    return !m->pairs[i] && !m->covered[i] && stage_correct_is_to_match(json_array_get(ref, i));
+}
+
+static size_t rows_left(const struct matching *m, const json_t *ref)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        left += is_left(m, ref, i);
+    return left;
+}
+
+/* Which rows of the reference lie in arrangements as a whole? */
+static void note_covered(struct matching *m, const json_t *ref, const json_t *cand)
+{
+    const json_t *r;
+    size_t i;
+    int64_t at = 0;
+
+    json_array_foreach((json_t *)ref, i, r) {
+        int64_t n = row_elements(r), there = 0;
+        bool *seen = xcalloc((size_t)n + 1, sizeof *seen);
+
+        for (size_t q = 0; q < m->m; q++)
+            for (int64_t k = 0; m->packed[q] && k < row_elements(json_array_get(cand, q)); k++)
+                if (m->packed[q][k] >= at && m->packed[q][k] < at + n && !seen[m->packed[q][k] - at])
+                    seen[m->packed[q][k] - at] = true, there++;
+        m->covered[i] = n > 0 && there == n;
+        free(seen);
+        at += n;
+    }
+}
+
+/* Rows that nothing is laid in by name: weights that the construction arranged anew, or under other names. */
+static bool match_packed(struct matching *m, struct job *j)
+{
+    bool any = false;
+
+    for (size_t q = 0; q < m->m; q++) {
+        const json_t *c = json_array_get(j->state, q);
+
+        if (m->used[q] || !stage_correct_is_float_row(c) || !(m->packed[q] = life_read(j, c)))
             continue;
-        while (k < m && (used[k] || !stage_correct_is_to_match(json_array_get(cand, k))))
-            k++;
-        ok = k < m && stage_correct_same_shape(json_array_get(ref, i), json_array_get(cand, k));
-        if (ok)
-            pairs[i] = json_array_get(cand, k), used[k] = true;
+        m->used[q] = any = true;
     }
-    for (size_t q = 0; ok && left && q < m; q++) /* one left over: which one it was would be a guess */
-        ok = used[q] || !stage_correct_is_to_match(json_array_get(cand, q));
-    free(used);
-    return stage_correct_parameters_of(ref) == 0 ? "none" : !ok ? "seed" : left ? "order" : "name";
+    if (any)
+        note_covered(m, j->ref->state, j->state);
+    return any;
+}
+
+/* The rest in order by shape, if the shapes that are left are the same list on both sides. */
+static bool match_order(struct matching *m, const json_t *ref, const json_t *cand)
+{
+    const json_t **pairs = xcalloc(m->n + 1, sizeof *pairs);
+    size_t k = 0;
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < m->n; i++) {
+        if (!is_left(m, ref, i))
+            continue;
+        while (k < m->m && (m->used[k] || !stage_correct_is_to_match(json_array_get(cand, k))))
+            k++;
+        ok = k < m->m && stage_correct_same_shape(json_array_get(ref, i), json_array_get(cand, k));
+        pairs[i] = ok ? json_array_get(cand, k++) : NULL;
+    }
+    while (ok && k < m->m) /* one left over: which one it was would be a guess */
+        ok = m->used[k] || !stage_correct_is_to_match(json_array_get(cand, k)), k++;
+    for (size_t i = 0; ok && i < m->n; i++)
+        m->pairs[i] = pairs[i] ? pairs[i] : m->pairs[i];
+    free(pairs);
+    return ok;
+}
+
+/* The only row left of this shape among the candidate's; SIZE_MAX: none, or several. */
+static size_t only_of_shape(const struct matching *m, const json_t *cand, const json_t *like)
+{
+    size_t at = SIZE_MAX, found = 0;
+
+    for (size_t q = 0; q < m->m; q++)
+        if (!m->used[q] && stage_correct_is_to_match(json_array_get(cand, q)) &&
+            stage_correct_same_shape(like, json_array_get(cand, q)))
+            at = q, found++;
+    return found == 1 ? at : SIZE_MAX;
+}
+
+/* The rest by shapes that stand once on each side. */
+static bool match_shapes(struct matching *m, const json_t *ref, const json_t *cand)
+{
+    size_t q;
+
+    for (size_t i = 0; i < m->n; i++) {
+        if (!is_left(m, ref, i))
+            continue;
+        if ((q = only_of_shape(m, cand, json_array_get(ref, i))) == SIZE_MAX)
+            return false;
+        m->pairs[i] = json_array_get(cand, q);
+        m->used[q] = true;
+    }
+    for (q = 0; q < m->m; q++)
+        if (!m->used[q] && stage_correct_is_to_match(json_array_get(cand, q)))
+            return false;
+    return true;
+}
+
+/* By name and shape; what is left by the values that the construction gave it, else in order by shape, else by shapes
+ * that stand once. Returns "none", "name", "packed", "order", or "seed" if nothing fits. */
+static const char *stage_correct_match_state(struct matching *m, struct job *j)
+{
+    const json_t *ref = j->ref->state, *cand = j->state;
+    bool packed;
+
+    match_names(m, ref, cand);
+    if (!stage_correct_parameters_of(ref))
+        return "none";
+    packed = match_packed(m, j);
+    if (!rows_left(m, ref))
+        return packed ? "packed" : "name";
+    return match_order(m, ref, cand) || match_shapes(m, ref, cand) ? "order" : "seed";
 }
 
 /* Rows that name no memory of the program, or no such tensor, take no values: that is said of the program. */
@@ -103,23 +245,32 @@ static int stage_correct_bind_params(struct job *j, const json_t *const *pairs, 
     return 0;
 }
 
-int correct_parameters(struct job *j, struct err *e)
+static int lay_packed(struct job *j, const struct matching *m, struct err *e)
 {
-    const json_t *cand = j->state;
-    const json_t **pairs = xcalloc(json_array_size(j->ref->state) + 1, sizeof *pairs);
     int rc = 0;
 
-    j->params = stage_correct_match_state(j->ref->state, cand, pairs);
-    if (!j->protocol->binds_params)
-        j->params = stage_correct_parameters_of(j->ref->state) ? "seed" : "none";
+    for (size_t q = 0; q < m->m && rc == 0; q++)
+        if (m->packed[q])
+            rc = life_packed(j, json_array_get(j->state, q), m->packed[q], e);
+    return rc;
+}
+
+int correct_parameters(struct job *j, struct err *e)
+{
+    struct matching m = matching_open(j->ref->state, j->state);
+    int rc = 0;
+
+    j->params = !j->protocol->binds_params ? stage_correct_parameters_of(j->ref->state) ? "seed" : "none"
+        : stage_correct_match_state(&m, j);
     if (!strcmp(j->params, "seed") && j->protocol->binds_params) {
         record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by "
                                                                  "name and "
                      "shape or in order: what cannot take the weights replaces nothing");
     } else if (strcmp(j->params, "seed")) {
-        rc = stage_correct_bind_params(j, pairs, e);
+        rc = stage_correct_bind_params(j, m.pairs, e);
+        rc = rc == 0 && !job_blamed(j) ? lay_packed(j, &m, e) : rc;
     }
-    free(pairs);
+    matching_free(&m);
     return rc;
 }
 
@@ -562,7 +713,7 @@ static int stage_correct_run_draws(struct job *j, struct stage_correct_tally *t,
         return job_blamed(j) ? 0 : stage_correct_run_replays(j, t, e);
     for (size_t i = 0; !job_blamed(j) && !(t->stopped = stage_correct_enough(j, t)) &&
          (ok = stage_correct_next_draw(j, i, &d, e)) == 1; i++) {
-        if (!job_recordings(j, d) || d->parameters) /* a life has one set */
+        if (!job_recordings(j, d) || d->extreme)
             continue;
         if (stage_correct_left_out(t, d)) {
             later = xrealloc(later, (n + 1) * sizeof *later);
@@ -644,6 +795,15 @@ static int stage_correct_undecided(const struct stage_correct_tally *t, struct e
                                  "is off as far); 'musacoder lint' shows which", t->ran);
 }
 
+/* What a program that does as the task does gives in its second call is no draw's answer. */
+static int counting_task(struct err *e)
+{
+    return err_set(e, ERR_INPUT, "the task cannot be judged: Model keeps something in Python from one call to the next "
+                                 "(a "
+                                 "counter, a position), and each draw expects the answer of a first call; keep it in a "
+                                 "registered buffer, or take it as an argument of forward");
+}
+
 /* The first output that no draw compares; -1: each is compared by one. */
 static int stage_correct_never_looked_at(const struct job *j, const struct stage_correct_tally *t)
 {
@@ -698,10 +858,12 @@ static int stage_correct_constant_task(struct err *e)
                                  "could bring it along; 'musacoder lint' shows why");
 }
 
-/* Bytes of the smallest output; 0 where one is a number. */
+#define NUMBER_BYTES 128 /* a number that the host returns: it may read so many / 16 for it */
+
+/* Bytes of the smallest output. */
 static int stage_correct_smallest_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
-    uint64_t n = tree_is_tensor(leaf) ? (uint64_t)json_i64(leaf, "nbytes", 0) : 0, *least = ctx;
+    uint64_t n = tree_is_tensor(leaf) ? (uint64_t)json_i64(leaf, "nbytes", 0) : NUMBER_BYTES, *least = ctx;
 
     (void)path, (void)e;
     *least = n < *least ? n : *least;
@@ -815,6 +977,8 @@ static int stage_correct_run(struct job *j, struct err *e)
         rc = j->protocol->sidecar ? stage_correct_run_variants(j, &t, e) : stage_correct_run_second(j, &t, e);
     if (t.secret && t.passed == t.trials - t.secret) /* an answer book */
         t.passed = 0;
+    if (rc == 0 && !job_blamed(j) && j->ref->counts && t.passed < t.trials)
+        rc = counting_task(e);
     if (rc == 0 && !job_blamed(j) && t.ran && !t.deciding)
         rc = stage_correct_undecided(&t, e);
     if (rc == 0 && !job_blamed(j) && t.ran && t.passed == t.trials && stage_correct_never_looked_at(j, &t) >= 0)

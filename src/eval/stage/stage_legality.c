@@ -123,6 +123,13 @@ static uint64_t stage_legality_drawn_by_seed(const struct job *j)
     return j->protocol->binds_params ? 0 : n < up ? n : up;
 }
 
+/* Tables that a program makes of its constructor's arguments know no secret: those of the size of the task's own data
+ * are program text. Where the seed is published they could be made of the weights. */
+static uint64_t own_bytes(const struct job *j)
+{
+    return j->protocol->binds_params ? j->ref->draws[0].inputs.n + j->ref->state_values.n : 0;
+}
+
 static void stage_legality_take_facts(const struct job *j, struct rules_facts *f)
 {
     const struct recording *l = j->recording;
@@ -131,7 +138,8 @@ static void stage_legality_take_facts(const struct job *j, struct rules_facts *f
                               .last = l->last,
                               .launches = l->launches,
                               .most = l->most, .counts = l->counts, .input_bytes = j->ref->draws[0].inputs.n,
-                              .fixed_bytes = stage_legality_fixed_bytes(j->ref), .table_bytes = j->ref->tables,
+                              .own_bytes = own_bytes(j), .fixed_bytes = stage_legality_fixed_bytes(j->ref),
+                                  .table_bytes = j->ref->tables,
                               .output_bytes = l->smallest, .log_full = l->log_full,
                               .refused = l->refused, .replay_why = l->why,
                               .altered = *l->altered ? l->altered : NULL,

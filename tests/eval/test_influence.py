@@ -1,0 +1,116 @@
+"""test_influence.py - draws of runner/influence.py: constants vary in their domain, parameters come in regimes, and parts of
+an input that random values leave undecided decide some draw."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "runner"))
+import torch  # noqa: E402
+
+import influence  # noqa: E402
+import reference  # noqa: E402
+from test_reference import run, task, value  # noqa: E402
+
+
+def inputs_of(head, blob):
+    return [value(d["inputs"], blob) for d in head["draws"]]
+
+
+class Constants(unittest.TestCase):
+    def varied(self, forward, inputs, at=1):
+        head, blob = run(task(forward, inputs))
+        return [x[at] for x in inputs_of(head, blob)]
+
+    def test_scales_masks_and_lengths_vary(self):
+        scale = self.varied("F.layer_norm(x, (6,), rest[0])", "[torch.randn(4, 6), torch.ones(6)]")
+        self.assertTrue(any(len(s.unique()) > 3 for s in scale) and any(bool((s < 0).any()) for s in scale))
+        mask = self.varied("x.masked_fill(~rest[0], 0)", "[torch.randn(4, 6), torch.ones(4, 6, dtype=torch.bool)]")
+        self.assertTrue(any(0 < int(m.sum()) < 24 for m in mask) and any(bool(m.all()) for m in mask))
+        n = self.varied("x * (torch.arange(6)[None] < rest[0][:, None])", "[torch.randn(4, 6), torch.full((4,), 6)]")
+        self.assertTrue(all(1 <= int(k.min()) and int(k.max()) <= 6 for k in n) and any(int(k.min()) < 6 for k in n))
+
+    def test_a_domain_is_what_the_reference_stands(self):
+        moments = self.varied("x / (rest[0].sqrt() + 1)", "[torch.randn(4, 6), torch.zeros(4, 6)]")
+        self.assertTrue(any(bool((m > 0).any()) for m in moments) and all(bool((m >= 0).all()) for m in moments))
+        rows = self.varied("torch.softmax(x.masked_fill(rest[0] == 0, -torch.inf), 1)",
+                           "[torch.randn(40, 3), torch.ones(40, 3)]")
+        self.assertTrue(all(bool(r.any(1).all()) for r in rows))
+
+    def test_what_means_something_stays(self):
+        for kept in ("torch.eye(6)", "torch.ones(6, 6).tril()", "torch.arange(6)"):
+            other = self.varied("x @ rest[0].to(x.dtype) if rest[0].dim() == 2 else x[:, rest[0]]",
+                                f"[torch.randn(6, 6), {kept}]")
+            own = eval(kept)  # noqa: S307
+            self.assertTrue(all(torch.equal(t, own) for t in other), kept)
+
+
+class Parameters(unittest.TestCase):
+    def sets(self, init, forward):
+        head, blob = run(task(forward, "[torch.randn(4, 6)]", init))
+        return head, [value(s, blob) for s in [head["state_values"], *head["other_states"]]]
+
+    def test_signs_and_sizes(self):
+        head, (mild, wild) = self.sets("self.g = nn.Parameter(1e-6 * torch.ones(6)); self.w = nn.Parameter(torch.ones(1))",
+                                       "x * self.g + self.w")
+        self.assertTrue(bool((mild[0] > 0).all()) and float(wild[0].abs().max()) > 0.4)
+        self.assertGreater(float(wild[1]), 1)
+        self.assertEqual({d["parameters"] for d in head["draws"]}, {0, 1})
+        for d in head["draws"]:
+            self.assertEqual(d["parameters"], influence.parameters_of(d["regime"], d["trial"]), d["regime"])
+
+    def test_only_where_the_reference_stands_them(self):
+        _, sets = self.sets("self.g = nn.Parameter(torch.ones(6))", "x * self.g.sqrt()")
+        self.assertEqual(len(sets), 1)
+
+
+class Parts(unittest.TestCase):
+    def test_the_end_of_a_mean_decides(self):
+        """Of bounded values: three of 70,000 move a mean by more than its tolerance only on a background."""
+        head, blob = run(task("torch.sigmoid(x).mean()", "[torch.randn(100, 700)]"), trials=2)
+        told = 0
+        for d, (x,) in zip(head["draws"], inputs_of(head, blob)):
+            n, whole = x.numel(), torch.sigmoid(x.double()).sum()
+            cut = torch.sigmoid(x.double().reshape(-1)[:-3]).sum()
+            told += float((whole - cut) / n) > 8 * (2e-5 * float(whole / n) + 32 * float(d["noise"][0]["n1"]))
+        self.assertGreaterEqual(told, 1)
+
+    def test_each_end_of_a_line_is_the_least_somewhere(self):
+        head, blob = run(task("x.min(1).values", "[torch.randn(4, 900)]"))
+        at = torch.cat([x.argmin(1) for (x,) in inputs_of(head, blob)])
+        self.assertTrue(bool((at == 0).any()) and bool((at == 899).any()))
+
+    def test_edges_are_there_where_the_reference_is_finite(self):
+        head, blob = run(task("F.normalize(x, dim=1)", "[torch.randn(40, 6)]"))
+        zero = [bool((x == 0).all(1).any()) for (x,) in inputs_of(head, blob)]
+        self.assertTrue(any(zero))
+        head, blob = run(task("x / x.norm(dim=1, keepdim=True)", "[torch.randn(40, 6)]"))
+        self.assertFalse(any(bool((x == 0).all(1).any()) for (x,) in inputs_of(head, blob)))
+
+    def test_whole_numbers_grow(self):
+        head, blob = run(task("x.sum(1)", "[torch.randint(-1000, 1000, (8, 50))]"))
+        self.assertTrue(any(int(x.abs().max()) > 1 << 21 for (x,) in inputs_of(head, blob)))
+        head, blob = run(task("torch.ones(99)[x]", "[torch.randint(0, 99, (8, 50))]"))
+        self.assertTrue(all(int(x.max()) < 99 for (x,) in inputs_of(head, blob)))
+
+
+class Refusals(unittest.TestCase):
+    def test_a_task_that_counts_in_python_is_told(self):
+        self.assertFalse(run(task("x * 2"))[0]["counts"])
+        count = "(setattr(self, 'n', getattr(self, 'n', 0) + 1), x * self.n)[1]"
+        self.assertTrue(run(task(count))[0]["counts"])
+
+
+class Tolerances(unittest.TestCase):
+    def test_one_output_does_not_lend_to_another(self):
+        head, _ = run(task("(x * 2, x.mean())", "[torch.randn(100, 60)]"))
+        self.assertEqual([n["fan_in"] for n in head["draws"][0]["noise"]], [1, 6000])
+
+    def test_a_low_argument_does_not_loosen_single_precision(self):
+        head, _ = run(task("x @ x.T + rest[0].float()", "[torch.randn(6, 6), torch.randn(6).bfloat16()]"))
+        row = head["draws"][0]["noise"][0]
+        self.assertEqual(row["dtype"], "float32")
+        self.assertLess(float(row["n2"]), 1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main()
