@@ -62,7 +62,8 @@ def crown_lines(t, top, gen):
         at = [torch.randint(size, (k,), generator=gen) for size in t.shape]
         turn = torch.arange(k) % 3
         at[axis] = torch.where(turn == 0, 0, torch.where(turn == 1, n - 1, at[axis]))
-        t[tuple(i.to(t.device) for i in at)] = (top * (1.05 + 0.3 * torch.rand(k, generator=gen, dtype=t.dtype))).to(t.device)
+        new = top * (1.05 + 0.3 * torch.rand(k, generator=gen, dtype=t.dtype))
+        t[tuple(i.to(t.device) for i in at)] = new.to(t.device)
 
 
 def some_rows(base, gen):

@@ -1516,7 +1516,8 @@ class Task:
                 "init_seed": self.init_seed, "second": second,
                 "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes),
                 "torch": torch.__version__,
-                "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts, "alters": self.alters, "tables": self.tables(),
+                "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts,
+                "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),
                 "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
 

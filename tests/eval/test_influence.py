@@ -1,5 +1,5 @@
-"""test_influence.py - draws of runner/influence.py: constants vary in their domain, parameters come in regimes, and parts of
-an input that random values leave undecided decide some draw."""
+"""test_influence.py - draws of runner/influence.py: constants vary in their domain, parameters come in regimes, and
+parts of an input that random values leave undecided decide some draw."""
 import os
 import sys
 import unittest
@@ -50,8 +50,8 @@ class Parameters(unittest.TestCase):
         return head, [value(s, blob) for s in [head["state_values"], *head["other_states"]]]
 
     def test_signs_and_sizes(self):
-        head, (mild, wild) = self.sets("self.g = nn.Parameter(1e-6 * torch.ones(6)); self.w = nn.Parameter(torch.ones(1))",
-                                       "x * self.g + self.w")
+        init = "self.g = nn.Parameter(1e-6 * torch.ones(6)); self.w = nn.Parameter(torch.ones(1))"
+        head, (mild, wild) = self.sets(init, "x * self.g + self.w")
         self.assertTrue(bool((mild[0] > 0).all()) and float(wild[0].abs().max()) > 0.4)
         self.assertGreater(float(wild[1]), 1)
         self.assertEqual({d["parameters"] for d in head["draws"]}, {0, 1})
@@ -59,7 +59,7 @@ class Parameters(unittest.TestCase):
             self.assertEqual(d["parameters"], influence.parameters_of(d["regime"], d["trial"]), d["regime"])
 
     def test_only_where_the_reference_stands_them(self):
-        _, sets = self.sets("self.g = nn.Parameter(torch.ones(6))", "x * self.g.sqrt()")
+        _, sets = self.sets("self.g = nn.Parameter(torch.ones(66))", "x[:, :1] * self.g.sqrt()")
         self.assertEqual(len(sets), 1)
 
 

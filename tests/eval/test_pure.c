@@ -327,8 +327,8 @@ static void test_places(void **state)
 /* Weights that a construction transposed, padded and cast are read off; a table is none. */
 static void test_pack(void **state)
 {
-    float w[6] = {0.5f, 1.25f, -3, 7, 0.75f, 1.25f}, b[2] = {9, 11},
-        turned[8] = {0.5f, 7, 0, 1.25f, 0.75f, 0, -3, 1.25f};
+    float w[6] = {0.5f, 1.25f, -3, 7, 0.75f, 1.25f}, b[2] = {9, 11};
+    float turned[8] = {0.5f, 7, 0, 1.25f, 0.75f, 0, -3, 1.25f};
     float table[8] = {0.5f, 7, 0, 1.25f, 0.7f, 0, -3, 1.25f}, ones[3] = {1, 1, 1};
     struct tensor rows[2] = {tensor_f32(w, 2, 3), tensor_f32(b, 1, 2)}, t = tensor_f32(turned, 1, 8);
     static const int64_t want[7] = {0, 3, PACK_ZERO, -9, 4, PACK_ZERO, 2}; /* 1.25 stands twice: order settles it */

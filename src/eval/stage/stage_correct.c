@@ -264,8 +264,7 @@ int correct_parameters(struct job *j, struct err *e)
         : stage_correct_match_state(&m, j);
     if (!strcmp(j->params, "seed") && j->protocol->binds_params) {
         record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by "
-                                                                 "name and "
-                     "shape or in order: what cannot take the weights replaces nothing");
+                     "name and shape or in order: what cannot take the weights replaces nothing");
     } else if (strcmp(j->params, "seed")) {
         rc = stage_correct_bind_params(j, m.pairs, e);
         rc = rc == 0 && !job_blamed(j) ? lay_packed(j, &m, e) : rc;
@@ -799,9 +798,8 @@ static int stage_correct_undecided(const struct stage_correct_tally *t, struct e
 static int counting_task(struct err *e)
 {
     return err_set(e, ERR_INPUT, "the task cannot be judged: Model keeps something in Python from one call to the next "
-                                 "(a "
-                                 "counter, a position), and each draw expects the answer of a first call; keep it in a "
-                                 "registered buffer, or take it as an argument of forward");
+                                 "(a counter, a position), and each draw expects the answer of a first call; keep it "
+                                 "in a registered buffer, or take it as an argument of forward");
 }
 
 /* The first output that no draw compares; -1: each is compared by one. */

@@ -139,7 +139,7 @@ static void stage_legality_take_facts(const struct job *j, struct rules_facts *f
                               .launches = l->launches,
                               .most = l->most, .counts = l->counts, .input_bytes = j->ref->draws[0].inputs.n,
                               .own_bytes = own_bytes(j), .fixed_bytes = stage_legality_fixed_bytes(j->ref),
-                                  .table_bytes = j->ref->tables,
+                              .table_bytes = j->ref->tables,
                               .output_bytes = l->smallest, .log_full = l->log_full,
                               .refused = l->refused, .replay_why = l->why,
                               .altered = *l->altered ? l->altered : NULL,
