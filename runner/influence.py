@@ -20,12 +20,23 @@ KINDS = ("background 0", "background -", "background +", "near 1", "below 1", "s
          "parameters, normal", "parameters, uniform")
 ALWAYS = ("background 0", "background -", "background +", "whole numbers", "parameters, normal", "parameters, uniform")
 FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # that let early elements reach the end
+AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large, the one of number trial / 64 - 1
+FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
 EDGES = ("rows of zeros", "constant rows", "equal values")
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
 
 def kind_of(regime, trial):
-    return REGIMES[regime][trial]
+    return REGIMES[regime][trial] if trial < AMPLIFIED else "amplified"
+
+
+def amplified_trial(place, doublings):
+    return AMPLIFIED * (1 + place) + doublings
+
+
+def amplification(trial, place):
+    """By what factor the place'th input of such a draw is larger."""
+    return 2.0 ** (trial % AMPLIFIED) if trial // AMPLIFIED - 1 == place else 1.0
 
 
 def parameters_of(regime, trial):
@@ -104,6 +115,21 @@ def contents(kind, base, gen, place):
     """Values in double for the place'th input, of base's shape. base: normal numbers. gen: the same for inputs of one
     shape, so that they stand out at the same places and have the same constant rows."""
     return FILLS[kind](base, gen, place)
+
+
+# What is undecided? ---------------------------------------------------------------------------------------------------
+
+
+def first_quarter(t, axis, new):
+    """t with new's values in the first quarter along an axis."""
+    mark = torch.arange(t.shape[axis], device=t.device) < t.shape[axis] // 4
+    return torch.where(mark.reshape([-1 if d == axis else 1 for d in range(t.dim())]), new, t)
+
+
+def last_quarter(out, n):
+    """Of an output that has an axis of n elements: the last quarter along it; all of others."""
+    axis = next((d for d, size in enumerate(out.shape) if size == n), None)
+    return out if axis is None else out.narrow(axis, n - n // 4, n // 4)
 
 
 # Whole numbers --------------------------------------------------------------------------------------------------------

@@ -61,6 +61,8 @@ HUGE_TRIALS = 2  # compares as many values as a hundred draws of others, and hol
 PART = 1 << 24  # elements of a parameter that are drawn at once
 LAWS = ("wild", "signed", "mild")  # how parameters are drawn: mild for most draws; gates of a wild set remember
 WILD = 4.0      # the spread of vectors in a wild set
+TOLD = 8.0      # tolerances: by so many an answer must move where a part of the inputs has influence
+FAR_AXES = 6    # of inputs, at most, that are looked at for it
 SET_MOST = 1 << 22  # elements of parameters; a larger model has one set
 
 
@@ -428,6 +430,9 @@ def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=Tr
     """Odd trials are the trial before with a few elements changed; all others are independent. form: gives the inputs
     their dtype and layout, before they are redrawn. spiked: regime "signed" has a few large values in odd trials.
     domains: of each tensor, how it varies if it is a constant (influence.py); None: as it is."""
+    if regime in influence.REGIMES and trial >= influence.AMPLIFIED:
+        base = draw_inputs(task, "normal", 0, seed, form, domains=domains)
+        return each_place(base, lambda t, i: t * influence.amplification(trial, i) if t.is_floating_point() else t)
     if regime in influence.REGIMES:
         return draw_kind(task, regime, trial, seed, form, domains)
     if regime != "task" and trial % 2:
@@ -822,7 +827,6 @@ def note_each(each, oracle, moved, fits):
             torch.maximum(each[i], way, out=each[i])
 
 
-ANY_INDEX = 1 << 30  # numbers behind the least one of 32 bits that stand for "any index below"
 RANGE_LOW, RANGE_SPAN = 1 << 40, 20  # numbers below -2^61 that code a range: its least number, and bits of its length
 # Jumps: floor, round, sign of values that rounding moves across a step ------------------------------------------------
 
@@ -892,20 +896,22 @@ def without(tree, marks, put):
     return values.map_tensors(tree, one)
 
 
+WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+SINGLE = 2.0**-24  # arithmetic on half precision is done in single
 TIES = 8  # tries to break them: two equal values change places in half of them
 
 
 def is_index(t):
-    return t.dtype in (torch.int64, torch.int32)
+    return t.dtype in WHOLE
 
 
-def apart(x64, inputs, share, tiny, gen):
-    """Inputs told apart by a share of their rounding: equal values are equal no more, and where the share is a quarter
-    no others change places. tiny: also those that are 0."""
+def apart(x64, inputs, share, tiny, gen, most=1.0):
+    """Inputs told apart by a share of their rounding, or of 'most' where that is less: equal values are equal no more,
+    and where the share is a quarter no others change places. tiny: also those that are 0."""
     def one(t, own):
         if not t.is_floating_point() or not t.numel():
             return t
-        u = torch.finfo(own.dtype).eps / 2 * share
+        u = min(torch.finfo(own.dtype).eps / 2, most) * share
         r = 2 * torch.rand((2, *t.shape), generator=gen, dtype=torch.float64, device=t.device) - 1
         return t * (1 + u * r[0]) + (1e-30 * largest(t) * r[1] if tiny else 0)
 
@@ -913,12 +919,12 @@ def apart(x64, inputs, share, tiny, gen):
     return values.map_tensors(x64, lambda t: one(t, next(own)))
 
 
-def moved_numbers(model, inputs, oracle, share, tiny, seed):
+def moved_numbers(model, inputs, oracle, share, tiny, seed, most=1.0):
     """[the outputs in double] for inputs told apart, several times."""
     gen, wide = torch.Generator(PLACE).manual_seed(seed), copy.deepcopy(model).double()
     x64 = values.map_tensors(inputs, to_double)
     tries = TIES if not large(model, inputs, oracle) else 2
-    return [values.leaves(run(wide, apart(x64, inputs, share, tiny, gen))[0]) for _ in range(tries)]
+    return [values.leaves(run(wide, apart(x64, inputs, share, tiny, gen, most))[0]) for _ in range(tries)]
 
 
 def changes(index, tries):
@@ -964,17 +970,17 @@ def is_unique(index):
     return index.shape[1] > 1 and not bool((ordered.diff(dim=1) == 0).any())
 
 
-def by_chance(model, inputs, oracle, seed):
-    """Of each output of whole numbers that changes where inputs are told apart by less than their rounding: the places
-    that it names (places_of), or the least and most that stand there; None for others. oracle: without that."""
+def by_chance(model, inputs, eager, oracle, seed):
+    """Of each output of whole numbers that changes where inputs are told apart by a few roundings: the places that it
+    names (places_of), or the least and most that stand there; None for others. oracle: without that."""
     outs = values.leaves(oracle)
     marks = [None] * len(outs)
     if not any(is_index(t) for t in outs) or not any(t.is_floating_point() for t in values.leaves(inputs)):
         return marks
     ties = moved_numbers(model, inputs, oracle, 0.25, True, seed)
-    rounded = moved_numbers(model, inputs, oracle, 1.0, False, seed + 1)
-    for i, o in enumerate(outs):
-        equal, near = [m[i] for m in ties], [m[i] for m in rounded]
+    rounded = moved_numbers(model, inputs, oracle, FAR, False, seed + 1, SINGLE)
+    for i, (o, e) in enumerate(zip(outs, values.leaves(eager))):
+        equal, near = [m[i] for m in ties], [e] + [m[i] for m in rounded]
         if not is_index(o) or any(m.shape != o.shape for m in equal + near):
             continue
         marks[i] = places_of(o, equal, inputs) if changes(o, equal) else None
@@ -992,8 +998,7 @@ def with_chance(oracle, marks):
         if not isinstance(mark, tuple):
             return t
         low, most = mark
-        if t.dtype == torch.int32:
-            return torch.where(low < most, torch.iinfo(t.dtype).min + 1 + most.clamp(0, ANY_INDEX - 2), t)
+        t, low, most = t.long(), low.long(), most.long()
         span = (most - low).clamp(max=(1 << RANGE_SPAN) - 1)
         code = ((low.clamp(-RANGE_LOW, RANGE_LOW - 1) + RANGE_LOW) << RANGE_SPAN) + span
         return torch.where(low < most, -(1 << 62) + code, t)
@@ -1095,6 +1100,7 @@ class Task:
         self.drawn_so_far = 0
         self.domains = None  # of each tensor among the inputs: in which ways it varies if it is a constant
         self.sets = [self.model]  # the model with each set of parameters
+        self.more = None  # trials of regime "influence" that this task needs beside those that all have
         self.trials = req["trials"]  # strict: draws of each regime; known to be fewer once a draw is there
 
     def plan_second_life(self):
@@ -1196,6 +1202,83 @@ class Task:
         self.wide = any(influence.is_number(t) for t in leaves) and not self.seen & influence.GROWING and \
             self.stands(self.model, wide)
 
+    def tells(self, model, base, other, part=lambda t: t):
+        """By how many tolerances the answer, or a part of it, moves at most where inputs become others."""
+        eager, most = values.leaves(run(model, base)[0]), 0.0
+        with doubles():
+            wide = copy.deepcopy(model).double()
+            a, b = (values.leaves(run(wide, values.map_tensors(x, to_double))[0]) for x in (base, other))
+        for e, x, y in zip(eager, a, b):
+            if x.shape == y.shape and x.numel() and e.is_floating_point():
+                u = torch.finfo(e.dtype).eps / 2
+                allowed = 64 * beyond_rounding(e, x) + (32 if u < 1e-6 else 4) * u * top_of(x)
+                allowed = (allowed + max(2e-5, 4 * u) * x.abs()).clamp(min=1e-300)
+                most = max(most, largest(part((x - y).abs() / allowed)))
+        return most
+
+    def undecided(self):
+        """Further trials of regime "influence": those that decide what the distributions leave undecided."""
+        if large(self.model, self.own_leaves, self.own_answer):
+            return []
+        try:
+            return self.amplified() + self.far()
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:  # not in double, or not with these values
+            return []
+
+    def values_like(self, regime, trial, other=False):
+        seed = derive(self.seed, "other") if other else self.seed
+        return draw_inputs(self.task, regime, trial, seed, self.variant.form)
+
+    def is_drawn(self, t):
+        return t.is_floating_point() and not keeps_distribution(t)
+
+    def amplified(self):
+        """Inputs of next to no influence (1e-6 y) become larger until they have some."""
+        base, other = self.values_like("normal", 0), self.values_like("normal", 0, True)
+        drawn = [i for i, t in enumerate(self.own_leaves) if self.is_drawn(t)]
+        return [t for i in drawn if len(drawn) > 1 for t in self.amplified_one(base, values.leaves(other)[i], i)]
+
+    def amplified_one(self, base, new, i):
+        old = values.leaves(base)[i]
+        for doublings in (0, *range(4, 40, 6)):
+            larger = [put_at(base, i, t * 2.0 ** doublings) for t in (old, new)]
+            if not self.stands(self.model, larger[0]):
+                return []
+            if self.tells(self.model, *larger) >= TOLD:
+                return [influence.amplified_trial(i, doublings)] if doublings else []
+        return []
+
+    def far(self):
+        """What the early part of a long axis does to the late part of an answer may take draws in which it is remembered."""
+        axes = [(i, d) for i, t in enumerate(self.own_leaves) if self.is_drawn(t)
+                for d, n in enumerate(t.shape) if n >= influence.FAR_LEAST]
+        chosen = set()
+        for i, axis in axes[:FAR_AXES]:
+            if self.reaches(i, axis):
+                chosen |= self.far_kind(i, axis)
+        return sorted(chosen)
+
+    def reaches(self, i, axis):
+        """Does the last quarter of an answer depend on the first quarter of this input's axis at all?"""
+        base = self.values_like("normal", 0)
+        t = values.leaves(base)[i]
+        out = self.run(self.model, put_at(base, i, influence.first_quarter(t, axis, torch.full_like(t, math.nan))))
+        return not finite([influence.last_quarter(o, t.shape[axis]) for o in values.leaves(out)])
+
+    def far_kind(self, i, axis):
+        """{the trial that lets it reach there}; empty: a distribution does, or nothing does."""
+        n = self.own_leaves[i].shape[axis]
+        for regime, trial in [("normal", 0)] + [("influence", influence.KINDS.index(k)) for k in influence.FAR]:
+            model = self.sets[min(influence.parameters_of(regime, trial), len(self.sets) - 1)]
+            base = self.values_like(regime, trial)
+            old, new = values.leaves(base)[i], values.leaves(self.values_like(regime, trial, True))[i]
+            other = put_at(base, i, influence.first_quarter(old, axis, new))
+            if self.stands(model, base) and self.tells(model, base, other, lambda t: influence.last_quarter(t, n)) >= TOLD:
+                return set() if regime == "normal" else {trial}
+        return set()
+
     def stands(self, model, inputs):
         """Does the reference give an answer of its usual shape, as finite as usual, for these?"""
         try:
@@ -1212,11 +1295,23 @@ class Task:
         if self.req["params"] != "random" or not params or sum(p.numel() for p in params) > SET_MOST:
             return []
         for law in LAWS[:2]:
-            other = copy.deepcopy(self.model)
-            randomise(other, self.seed, law)
+            other = self.in_regime(law)
             if self.stands(other, own):
                 return [other]
         return []
+
+    def in_regime(self, law):
+        """The model as it is constructed, with parameters of another law; what no law renews is as it is."""
+        other = copy.deepcopy(self.model)
+        with torch.no_grad():
+            for (name, kind, mine), (_, _, built) in zip(named_state(other), named_state(self.as_built())):
+                if is_renewed(name, kind, mine) and mine.shape == built.shape:
+                    mine.copy_(built)
+        randomise(other, self.seed, law)
+        return other
+
+    def as_built(self):
+        return self.variant.model(self.another(self.init_seed))
 
     def finite_as_own(self, eager):
         """Answers are finite where inputs are; those of a task whose own inputs are not need not be."""
@@ -1322,11 +1417,21 @@ class Task:
             shifts = [s if m is None else largest(w.masked_fill(m, 0)) for s, w, m in zip(shifts, self.moved, jumps)]
             calm = [without(t, jumps, lambda x, m: x.masked_fill(m, 0)) for t in calm]
         noise = noise_of(*calm, shifts, inputs, self.model)
+        if regime == "uniform" and trial % 2:
+            self.as_for_ordinary(noise, regime)
         self.noise.setdefault(regime, noise)
         if oracle is not eager:
-            oracle = self.ties_left_out(regime, inputs, oracle, noise, seed)
+            oracle = self.ties_left_out(regime, inputs, eager, oracle, noise, seed)
             oracle = without(oracle, jumps, lambda o, m: o.masked_fill(m, ANY_VALUE))
         return self.record(regime, trial, inputs, eager, oracle, noise, given)
+
+    def as_for_ordinary(self, noise, regime):
+        """Where inputs are made small a right program may still have terms of ordinary size (tanh by exp, log(1 + x)):
+        their rounding is its error. That is no more than a draw of ordinary inputs has."""
+        for row, first in zip(noise, self.noise.get(regime, ())):
+            dtype = getattr(torch, row["out"])
+            if dtype.is_floating_point:
+                row["n1"] = max(float(row["n1"]), torch.finfo(dtype).eps / 8 * float(first["max_abs"]))
 
     def jumps(self, inputs, eager, oracle, seed):
         if oracle is eager or not self.moved or not finite(oracle):
@@ -1334,10 +1439,10 @@ class Task:
         with doubles():
             return jumps_of(self.model, inputs, eager, oracle, self.moved, seed)
 
-    def ties_left_out(self, regime, inputs, oracle, noise, seed):
+    def ties_left_out(self, regime, inputs, eager, oracle, noise, seed):
         """Which of several equal values an index names is nobody's mistake. Notes in noise what it points to."""
         with doubles():
-            marks = by_chance(self.model, inputs, oracle, seed)
+            marks = by_chance(self.model, inputs, eager, oracle, seed)
         if regime != "task" and marks and all(isinstance(m, tuple) and m[0].numel() and
                                               float((m[0] < m[1]).double().mean()) > 0.5 for m in marks):
             raise Skip("most indices among its outputs depend on how ties are broken")
@@ -1389,7 +1494,10 @@ class Task:
         """{regime: trials} of influence.py that this task gets."""
         if not self.drawn_so_far or not self.settled:
             return {}
-        kinds = {"edges": range(len(influence.EDGES)), "influence": map(influence.KINDS.index, influence.ALWAYS)}
+        if self.more is None:
+            self.more = self.undecided()
+        always = [influence.KINDS.index(k) for k in influence.ALWAYS]
+        kinds = {"edges": range(len(influence.EDGES)), "influence": sorted(set(always + self.more))}
         return {r: [t for t in trials if self.takes_kind(r, t)] for r, trials in kinds.items()}
 
     def takes_kind(self, regime, trial):
@@ -1500,7 +1608,7 @@ class Task:
         n = sum(t.numel() for _, _, t in state_rows(self.sets[0]))
         if not in_bytes or self.req["params"] != "random" or not 0 < n <= SET_MOST:
             return None
-        return self.section([t for _, _, t in state_rows(self.variant.model(self.another(self.init_seed)))])
+        return self.section([t for _, _, t in state_rows(self.as_built())])
 
     def answer(self):
         draws, skipped = self.kernelbench() if self.req["protocol"] == "kernelbench" else self.strict()

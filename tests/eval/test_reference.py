@@ -114,12 +114,12 @@ class Draws(unittest.TestCase):
         head, blob = run(task("(x > 0).long().sum(1)", "[torch.randn(30, 20)]"))
         for d in head["draws"]:
             self.assertTrue(torch.equal(value(d["oracle"], blob), value(d["eager"], blob)), d["regime"])
-        head, blob = run(task("(x @ x.T > 0.25).long().sum(1)", "[torch.randn(30, 20).bfloat16()]"))
+        head, blob = run(task("(x * 3.3).floor().long()", "[torch.randn(60, 20).bfloat16()]"))
         d = head["draws"][0]
         o, e = value(d["oracle"], blob), value(d["eager"], blob)
         code = o[o < -(1 << 61)] + (1 << 62)
         low, most = (code >> reference.RANGE_SPAN) - reference.RANGE_LOW, code & ((1 << reference.RANGE_SPAN) - 1)
-        self.assertTrue(len(code) and bool((most < 20).all()) and bool((low >= 0).all()))
+        self.assertTrue(len(code) and bool((most < 20).all()))
         self.assertTrue(bool(((e[o < -(1 << 61)] - low).abs() < 20).all()))
 
     def test_what_a_step_throws_is_left_out(self):
