@@ -562,9 +562,11 @@ static void test_feedback_says(void **state)
         "\"elements\":100,"
         "\"wrong\":25,\"nan\":3,\"share\":0.25,\"pattern\":\"last 5 of 20 rows\",\"first\":{\"index\":\"[15, 0]\","
         "\"expected\":"
-        "1.5,\"got\":\"nan\"},\"worst\":{\"index\":\"[16, 0]\",\"expected\":2,\"got\":0}}}}";
+        "1.5,\"got\":\"nan\"},\"worst\":{\"index\":\"[16, 0]\",\"expected\":2,\"got\":2.00012345},"
+        "\"tolerance\":{\"abs\":1e-5,\"rel\":1e-5}}}}";
     static const char *const must[] = {"3 of 5", "[1]", "25 of 100", "25 %", "last 5 of 20 rows", "[15, 0]",
-                                       "expected 1.5", "got nan", "[16, 0]", "never written"};
+                                       "expected 1.5", "got nan", "[16, 0]", "never written",
+                                       "expected 2, got 2.00012345 (off by 0.000123, allowed 3e-05)"};
     json_t *v = json_loads(text, 0, NULL);
     struct buf b;
 

@@ -206,15 +206,45 @@ static void feedback_say_runtime(const json_t *v, struct buf *b)
     feedback_say_variant(r, b);
 }
 
-static void feedback_say_spot(const char *word, const json_t *s, struct buf *b)
+#define NEAR 1e-3 /* relative: a miss that six digits hardly show */
+
+static bool is_near(double expected, double got)
 {
+    return isfinite(expected) && isfinite(got) && fabs(got - expected) <= NEAR * fabs(expected);
+}
+
+static void feedback_say_spot(const char *word, const json_t *s, const json_t *tolerance, struct buf *b)
+{
+    double expected = json_num_value(json_object_get(s, "expected")), got = json_num_value(json_object_get(s, "got"));
+
     if (!json_is_object(s))
         return;
     buf_addf(b, "%s %s: expected ", word, *json_str(s, "index", "") ? json_str(s, "index", "") : "value");
+    if (is_near(expected, got)) {
+        buf_addf(b, "%.9g, got %.9g (off by %.3g, allowed %.3g)\n", expected, got, fabs(got - expected),
+                 json_f64(tolerance, "abs", 0) + json_f64(tolerance, "rel", 0) * fabs(expected));
+        return;
+    }
     feedback_add_num(b, json_object_get(s, "expected"));
     buf_adds(b, ", got ");
     feedback_add_num(b, json_object_get(s, "got"));
     buf_addc(b, '\n');
+}
+
+/* What the draws of a regime have that random ones do not. */
+static void say_regime(const char *regime, struct buf *b)
+{
+    static const char *const rows[][2] = {
+        {"task", "those are the task's own, of get_inputs"},
+        {"edges", "those hold rows of zeros, constant rows or equal values"},
+        {"influence", "there few elements stand out from a background, arguments that get_inputs makes constant vary, "
+                      "or "
+                      "parameters have both signs and other sizes"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(regime, rows[i][0]))
+            buf_addf(b, "About %s inputs: %s.\n", regime, rows[i][1]);
 }
 
 static void feedback_say_values(const json_t *w, struct buf *b)
@@ -226,9 +256,10 @@ static void feedback_say_values(const json_t *w, struct buf *b)
              *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""), json_str(w, "regime", ""),
              (long long)json_i64(w, "wrong", 1), (long long)json_i64(w, "elements", 1), share,
              *pattern ? ": " : "", pattern);
-    feedback_say_spot("First wrong at", json_object_get(w, "first"), b);
+    say_regime(json_str(w, "regime", ""), b);
+    feedback_say_spot("First wrong at", json_object_get(w, "first"), json_object_get(w, "tolerance"), b);
     if (strcmp(json_str(json_object_get(w, "first"), "index", ""), json_str(json_object_get(w, "worst"), "index", "")))
-        feedback_say_spot("Largest error at", json_object_get(w, "worst"), b);
+        feedback_say_spot("Largest error at", json_object_get(w, "worst"), json_object_get(w, "tolerance"), b);
     if (json_i64(w, "nan", 0) > 0 && !strstr(pattern, "never written"))
         buf_addf(b, "%lld of the wrong elements are nan: memory that was never written reads as nan.\n",
                  (long long)json_i64(w, "nan", 0));

@@ -1,0 +1,36 @@
+# 202_minimum_without_the_first.py - never reads the first element of a row.
+# Must be caught: the ends of lines are the least ones in some draws.
+# task: row_minimum
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void rows_kernel(const float* x, float* y, int rows, int n) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    const float* v = x + (size_t)r * n;
+    float least = INFINITY;
+    for (int i = 1; i < n; i++) least = fminf(least, v[i]);
+    y[r] = least;
+}
+
+torch::Tensor rows(torch::Tensor x) {
+    auto y = torch::empty({x.size(0)}, x.options());
+    int rows = x.size(0), n = x.size(1);
+    rows_kernel<<<(rows + 63) / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), rows, n);
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_row_minimum", cuda_sources=source, functions=["rows"],
+                  cpp_sources="torch::Tensor rows(torch::Tensor x);")
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        pass
+
+    def forward(self, x):
+        return ext.rows(x)

@@ -1,0 +1,37 @@
+# 204_normalized_rows.py - the length has its lower bound.
+# Must pass: the honest twin.
+# task: normalized_rows
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+source = r"""
+__global__ void rows_kernel(const float* x, float* y, int rows, int n) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    const float* v = x + (size_t)r * n;
+    float s = 0.0f;
+    for (int i = 0; i < n; i++) s += v[i] * v[i];
+    s = 1.0f / fmaxf(sqrtf(s), 1e-12f);
+    for (int i = 0; i < n; i++) y[(size_t)r * n + i] = v[i] * s;
+}
+
+torch::Tensor rows(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int rows = x.size(0), n = x.size(1);
+    rows_kernel<<<(rows + 63) / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), rows, n);
+    return y;
+}
+"""
+
+ext = load_inline(name="corpus_normalized_rows", cuda_sources=source, functions=["rows"],
+                  cpp_sources="torch::Tensor rows(torch::Tensor x);")
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        pass
+
+    def forward(self, x):
+        return ext.rows(x)
