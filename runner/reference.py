@@ -22,6 +22,7 @@ shares (area.py), and nothing is on the device before the first next. The reply 
 """
 import contextlib
 import copy
+import functools
 import hashlib
 import importlib
 import itertools
@@ -166,7 +167,9 @@ def constant_in_regime(c, n, noise, normal, law):
     """A parameter that is c everywhere as constructed: of both signs, and half of it of ordinary size, whatever c is.
     One number alone is above 1."""
     if n == 1:
-        return math.copysign(1.25, c) * (1 + noise) if c else noise - 0.5
+        if c or law == "wild":  # a gate that remembers
+            return math.copysign(1.25, c) * (1 + noise) if c else WILD * (0.6 + 0.4 * noise)
+        return noise - 0.5
     if not c:
         return normal * (WILD if law == "wild" else 1.0)
     size = torch.where((noise * 64).floor() % 2 < 1, abs(c) * (0.5 + noise), 0.5 + 2 * noise)
@@ -1251,7 +1254,7 @@ class Task:
         return []
 
     def far(self):
-        """What the early part of a long axis does to the late part of an answer may take draws in which it is remembered."""
+        """What the early part of a long axis does to the late part of an answer may take draws that remember it."""
         axes = [(i, d) for i, t in enumerate(self.own_leaves) if self.is_drawn(t)
                 for d, n in enumerate(t.shape) if n >= influence.FAR_LEAST]
         chosen = set()
@@ -1275,7 +1278,8 @@ class Task:
             base = self.values_like(regime, trial)
             old, new = values.leaves(base)[i], values.leaves(self.values_like(regime, trial, True))[i]
             other = put_at(base, i, influence.first_quarter(old, axis, new))
-            if self.stands(model, base) and self.tells(model, base, other, lambda t: influence.last_quarter(t, n)) >= TOLD:
+            late = functools.partial(influence.last_quarter, n=n)
+            if self.stands(model, base) and self.tells(model, base, other, late) >= TOLD:
                 return set() if regime == "normal" else {trial}
         return set()
 

@@ -206,8 +206,7 @@ static bool compare_element_ok(double expected, double got, const struct toleran
     return fabs(got - expected) <= tol->abs + tol->rel * fabs(tol->allclose ? got : expected);
 }
 
-/* as in runner/reference.py: the least number of a range is at most so far from 0 */
-#define RANGE_LOW ((int64_t)1 << 40)
+#define RANGE_LOW ((int64_t)1 << 40) /* as in runner/reference.py: how far from 0 a range begins, at most */
 #define RANGE_SPAN 20                /* bits, of its length */
 
 /* A 64-bit whole number that rounding moves within a range: the oracle codes the range. */

@@ -237,9 +237,8 @@ static void say_regime(const char *regime, struct buf *b)
     static const char *const rows[][2] = {
         {"task", "those are the task's own, of get_inputs"},
         {"edges", "those hold rows of zeros, constant rows or equal values"},
-        {"influence", "there few elements stand out from a background, arguments that get_inputs makes constant vary, "
-                      "or "
-                      "parameters have both signs and other sizes"},
+        {"influence", "there few elements stand out from a background, arguments that get_inputs makes constant "
+                      "vary, or parameters have both signs and other sizes"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -1,4 +1,4 @@
-# 203_bounded_mean_without_a_tail.py - leaves the last three of 50,003 bounded values out.
+# 203_bounded_mean_without_a_tail.py - leaves the last three of 5,003 bounded values out.
 # Must be caught: on a background near zero they are a large part of the mean.
 # task: sigmoid_mean
 import torch
