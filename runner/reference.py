@@ -749,11 +749,14 @@ def noise_of(eager, oracle, shifts, inputs, model):
     return rows
 
 
-def as_for_equal_terms(noise):
+EQUAL_TERMS = 1 << 14  # of a serial sum, at most, that are all alike
+
+
+def as_for_equal_terms(noise, share):
     """A serial sum of terms that are all alike errs in one direction, like its length; torch's own does not."""
     for row in noise:
         if getattr(torch, row["out"]).is_floating_point:
-            row["n1"] = max(float(row["n1"]), SINGLE / 64 * min(row["fan_in"], LARGE) * float(row["max_abs"]))
+            row["n1"] = max(float(row["n1"]), SINGLE * share * min(row["fan_in"], EQUAL_TERMS) * float(row["max_abs"]))
 
 
 def tries_of(oracle, inputs):
@@ -1430,8 +1433,8 @@ class Task:
         noise = noise_of(*calm, shifts, inputs, self.model)
         if regime == "uniform" and trial % 2:
             self.as_for_ordinary(noise, regime)
-        if regime == "edges":
-            as_for_equal_terms(noise)
+        if regime in influence.REGIMES:
+            as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256)
         self.noise.setdefault(regime, noise)
         if oracle is not eager:
             oracle = self.ties_left_out(regime, inputs, eager, oracle, noise, seed)
