@@ -11,8 +11,8 @@
 
 #include "base/json.h"
 #include "eval/check/compare.h"
-#include "eval/check/places.h"
-#include "eval/recording/pack.h"
+#include "eval/check/ties.h"
+#include "eval/recording/arrange.h"
 #include "eval/eval.h"
 #include "eval/process/judge_backend.h"
 #include "eval/verdict/feedback.h"
@@ -304,24 +304,24 @@ static void test_places(void **state)
     float values[8] = {3, 7, 7, 1, 5, 5, 5, 2};
     int64_t want[4] = {1, 2, 0, 1}, swapped[4] = {2, 1, 2, 0}, twice[4] = {1, 1, 0, 1}, other[4] = {1, 3, 0, 9};
     struct tensor e = {.dtype = DT_I64, .ndim = 2, .shape = {2, 2}, .n = 4, .data = (const uint8_t *)want}, g = e;
-    struct places p = {.values = tensor_f32(values, 2, 4), .dim = 1, .unique = true};
+    struct ties p = {.values = tensor_f32(values, 2, 4), .dim = 1, .unique = true};
     int64_t *got;
 
     (void)state;
     g.data = (const uint8_t *)swapped;
-    got = (int64_t *)(void *)places_resolved(&p, &e, &g);
+    got = (int64_t *)(void *)ties_resolved(&p, &e, &g);
     assert_memory_equal(got, want, sizeof want);
     free(got);
     g.data = (const uint8_t *)twice;
-    got = (int64_t *)(void *)places_resolved(&p, &e, &g);
+    got = (int64_t *)(void *)ties_resolved(&p, &e, &g);
     assert_true(got[0] == 1 && got[1] == -1 && got[2] == 0 && got[3] == 1);
     free(got);
     g.data = (const uint8_t *)other;
-    got = (int64_t *)(void *)places_resolved(&p, &e, &g);
+    got = (int64_t *)(void *)ties_resolved(&p, &e, &g);
     assert_true(got[0] == 1 && got[1] == 3 && got[3] == 9);
     free(got);
     p.dim = 0;
-    assert_null(places_resolved(&(struct places){.values = p.values, .dim = 5}, &e, &g));
+    assert_null(ties_resolved(&(struct ties){.values = p.values, .dim = 5}, &e, &g));
 }
 
 /* Weights that a construction transposed, padded and cast are read off; a table is none. */
@@ -331,28 +331,28 @@ static void test_pack(void **state)
     float turned[8] = {0.5f, 7, 0, 1.25f, 0.75f, 0, -3, 1.25f};
     float table[8] = {0.5f, 7, 0, 1.25f, 0.7f, 0, -3, 1.25f}, ones[3] = {1, 1, 1};
     struct tensor rows[2] = {tensor_f32(w, 2, 3), tensor_f32(b, 1, 2)}, t = tensor_f32(turned, 1, 8);
-    static const int64_t want[7] = {0, 3, PACK_ZERO, -9, 4, PACK_ZERO, 2}; /* 1.25 stands twice: order settles it */
+    static const int64_t want[7] = {0, 3, ARRANGE_ZERO, -9, 4, ARRANGE_ZERO, 2};
     int64_t *of;
 
     (void)state;
-    of = pack_read(rows, 2, &t);
+    of = arrange_read(rows, 2, &t);
     assert_null(of); /* here it does not */
     turned[7] = 9, turned[3] = 11;
-    of = pack_read(rows, 2, &t);
+    of = arrange_read(rows, 2, &t);
     assert_non_null(of);
     for (int i = 0; i < 7; i++)
         assert_int_equal(of[i], i == 3 ? 7 : want[i]);
-    assert_true(of[7] == 6 && pack_value(rows, 2, 6) == 9 && pack_value(rows, 2, 4) == 0.75);
+    assert_true(of[7] == 6 && arrange_value(rows, 2, 6) == 9 && arrange_value(rows, 2, 4) == 0.75);
     free(of);
-    of = pack_read(rows, 2, &rows[0]); /* one of its values stands twice, between neighbours in order */
+    of = arrange_read(rows, 2, &rows[0]); /* one of its values stands twice, between neighbours in order */
     assert_non_null(of);
     for (int i = 0; i < 6; i++)
         assert_int_equal(of[i], i);
     free(of);
     t.data = (const uint8_t *)table;
-    assert_null(pack_read(rows, 2, &t));
+    assert_null(arrange_read(rows, 2, &t));
     t = tensor_f32(ones, 1, 3);
-    assert_null(pack_read(&t, 1, &t));
+    assert_null(arrange_read(&t, 1, &t));
 }
 
 /* What a range stands for: any number of it, and no other. */

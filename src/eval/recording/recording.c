@@ -15,7 +15,7 @@
 #include "device/element.h"
 #include "eval/recording/recording_place.h"
 #include "eval/recording/recording_streamed.h"
-#include "eval/recording/pack.h"
+#include "eval/recording/arrange.h"
 #include "eval/process/job.h"
 #include "eval/verdict/record.h"
 
@@ -445,7 +445,7 @@ int64_t *life_read(struct job *j, const json_t *row)
         recording_permute(&p, strided, dense, false);
         packed = p.t;
         packed.data = dense;
-        of = pack_read(rows, n, &packed);
+        of = arrange_read(rows, n, &packed);
     }
     free(strided);
     free(dense);
@@ -459,7 +459,7 @@ static uint8_t *gathered(const struct section *s, size_t n, const struct recordi
     uint8_t *out = xcalloc((size_t)p->t.n + 1, p->item);
 
     for (int64_t i = 0; rows && i < p->t.n; i++)
-        tensor_put(p->t.dtype, out, i, pack_value(rows, n, of[i]));
+        tensor_put(p->t.dtype, out, i, arrange_value(rows, n, of[i]));
     free(rows);
     return out;
 }

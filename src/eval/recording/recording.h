@@ -69,7 +69,7 @@ void recording_take_report(struct job *j, const json_t *head);
 bool recording_blame_launch(struct job *j);
 /* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
 int recording_params(struct job *j, const json_t *const *pairs, struct err *e);
-/* Also: the row of the candidate's state holds elements of the reference's, as 'of' says (pack.h; the caller's, of
+/* Also: the row of the candidate's state holds elements of the reference's, as 'of' says (arrange.h; the caller's, of
  * life_read). After recording_params. -1: infra, or ERR_INPUT as recording_params. */
 int life_packed(struct job *j, const json_t *row, const int64_t *of, struct err *e);
 /* What a row of the candidate's state holds now, as an arrangement of the model as it was constructed: owned, or NULL

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
-#include "eval/check/places.h"
+#include "eval/check/ties.h"
 #include "eval/recording/recording_streamed.h"
 #include "eval/stage/stage.h"
 
@@ -113,14 +113,14 @@ static int compare_places(const struct ref_draw *d, const json_t *spec, const st
                           struct comparison *c, struct err *e)
 {
     struct nth_tensor n = {.want = (size_t)json_i64(spec, "input", 0)};
-    struct places p = {.dim = (int)json_i64(spec, "dim", -1), .unique = json_flag(spec, "unique", false)};
+    struct ties p = {.dim = (int)json_i64(spec, "dim", -1), .unique = json_flag(spec, "unique", false)};
     struct tensor got = *mine;
     uint8_t *resolved = NULL;
 
     tree_each(d->inputs.tree, nth_tensor, &n, NULL);
     if (!n.node || tensor_parse(n.node, (const uint8_t *)d->inputs.bytes, d->inputs.n, &p.values, e) < 0)
         return err_set(e, ERR_BUG, "the reference side names an input that it did not send");
-    if (mine->dtype == eager->dtype && (resolved = places_resolved(&p, eager, mine)))
+    if (mine->dtype == eager->dtype && (resolved = ties_resolved(&p, eager, mine)))
         got.data = resolved;
     compare_tensors(eager, oracle, &got, tol, c);
     free(resolved);

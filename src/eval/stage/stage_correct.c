@@ -74,7 +74,7 @@ struct matching {
     size_t n, m;          /* rows of the reference, of the candidate */
     const json_t **pairs; /* of each row of the reference: the candidate's; NULL: none */
     bool *used;           /* of each row of the candidate: it takes values */
-    int64_t **packed;     /* of each row of the candidate: an arrangement of the reference's (pack.h), or NULL */
+    int64_t **packed;     /* of each row of the candidate: an arrangement of the reference's (arrange.h), or NULL */
     bool *covered;        /* of each row of the reference: all of its elements lie in arrangements */
 };
 

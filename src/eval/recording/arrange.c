@@ -1,5 +1,5 @@
-/* pack.c - see pack.h. */
-#include "eval/recording/pack.h"
+/* arrange.c - see arrange.h. */
+#include "eval/recording/arrange.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static double as_type(enum dtype to, double v)
     return tensor_at(&t, 0);
 }
 
-double pack_value(const struct tensor *rows, size_t n, int64_t i)
+double arrange_value(const struct tensor *rows, size_t n, int64_t i)
 {
     for (size_t k = 0; i >= 0 && k < n; i -= rows[k++].n)
         if (i < rows[k].n)
@@ -60,7 +60,7 @@ static struct named_value *book_of(const struct tensor *rows, size_t n, enum dty
 }
 
 /* The first entry of value v; n: none. */
-static int64_t find(const struct named_value *book, int64_t n, double v)
+static int64_t arrange_find(const struct named_value *book, int64_t n, double v)
 {
     int64_t lo = 0, hi = n;
 
@@ -77,14 +77,15 @@ static int64_t find(const struct named_value *book, int64_t n, double v)
 
 static bool stands_there(const struct named_value *book, int64_t n, double v, int64_t i)
 {
-    for (int64_t k = find(book, n, v); k < n && book[k].v == v; k++)
+    for (int64_t k = arrange_find(book, n, v); k < n && book[k].v == v; k++)
         if (book[k].i == i)
             return true;
     return false;
 }
 
 /* Among several: the one that goes on as the two elements on that side do. */
-static bool settle(const struct named_value *book, int64_t n, const struct tensor *packed, int64_t *of, int64_t i,
+static bool arrange_settle(const struct named_value *book, int64_t n, const struct tensor *packed, int64_t *of,
+                           int64_t i,
                    int side)
 {
     int64_t near = i + side, far = i + 2 * side, want;
@@ -99,19 +100,19 @@ static bool settle(const struct named_value *book, int64_t n, const struct tenso
 }
 
 /* Those of several places, from both ends. How many stay unknown. */
-static int64_t settle_all(const struct named_value *book, int64_t n, const struct tensor *packed, int64_t *of)
+static int64_t arrange_settle_all(const struct named_value *book, int64_t n, const struct tensor *packed, int64_t *of)
 {
     int64_t left = 0;
 
     for (int64_t i = 0; i < packed->n; i++)
         if (of[i] == UNKNOWN)
-            settle(book, n, packed, of, i, -1);
+            arrange_settle(book, n, packed, of, i, -1);
     for (int64_t i = packed->n - 1; i >= 0; i--)
-        left += of[i] == UNKNOWN && !settle(book, n, packed, of, i, 1);
+        left += of[i] == UNKNOWN && !arrange_settle(book, n, packed, of, i, 1);
     return left;
 }
 
-int64_t *pack_read(const struct tensor *rows, size_t n, const struct tensor *packed)
+int64_t *arrange_read(const struct tensor *rows, size_t n, const struct tensor *packed)
 {
     int64_t m, known = 0, missing = 0, *of;
     struct named_value *book;
@@ -122,14 +123,14 @@ int64_t *pack_read(const struct tensor *rows, size_t n, const struct tensor *pac
     of = xmalloc((size_t)packed->n * sizeof *of);
     for (int64_t i = 0; i < packed->n && !missing; i++) {
         double v = tensor_at(packed, i);
-        int64_t at = v != 0 ? find(book, m, v) : m;
+        int64_t at = v != 0 ? arrange_find(book, m, v) : m;
         bool one = at < m && (at + 1 == m || book[at + 1].v != v);
 
-        of[i] = v == 0 ? PACK_ZERO : one ? book[at].i : UNKNOWN;
+        of[i] = v == 0 ? ARRANGE_ZERO : one ? book[at].i : UNKNOWN;
         missing += v != 0 && at == m;
         known += one;
     }
-    if (missing || !known || settle_all(book, m, packed, of)) {
+    if (missing || !known || arrange_settle_all(book, m, packed, of)) {
         free(of);
         of = NULL;
     }

@@ -1,5 +1,5 @@
-/* places.c - see places.h. */
-#include "eval/check/places.h"
+/* ties.c - see ties.h. */
+#include "eval/check/ties.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct lines {
     int64_t outer, length, inner, named;
 };
 
-static bool lines_of(const struct places *p, const struct tensor *index, struct lines *ret)
+static bool lines_of(const struct ties *p, const struct tensor *index, struct lines *ret)
 {
     struct lines l = {1, p->values.n, 1, index->n};
     int64_t of_each;
@@ -37,7 +37,7 @@ static bool equal_values(double a, double b)
 }
 
 /* What stands for element i of the answer. */
-static int64_t resolved(const struct places *p, const struct lines *l, const struct tensor *expected,
+static int64_t resolved(const struct ties *p, const struct lines *l, const struct tensor *expected,
                         const struct tensor *got, int64_t i)
 {
     int64_t line = i / (l->inner * l->named) * l->length * l->inner + i % l->inner;
@@ -52,7 +52,7 @@ static int64_t resolved(const struct places *p, const struct lines *l, const str
 
 /* One line, whose first index is element 'first' of the answer. seen: of each place, zero before the first line, the
  * last line that named it. */
-static void resolve_line(const struct places *p, const struct lines *l, const struct tensor *expected,
+static void resolve_line(const struct ties *p, const struct lines *l, const struct tensor *expected,
                          const struct tensor *got, int64_t first, int64_t line, int64_t *seen, uint8_t *out)
 {
     for (int64_t k = 0; k < l->named; k++) {
@@ -68,7 +68,7 @@ static void resolve_line(const struct places *p, const struct lines *l, const st
     }
 }
 
-uint8_t *places_resolved(const struct places *p, const struct tensor *expected, const struct tensor *got)
+uint8_t *ties_resolved(const struct ties *p, const struct tensor *expected, const struct tensor *got)
 {
     struct lines l;
     int64_t *seen;
