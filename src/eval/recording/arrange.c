@@ -85,8 +85,7 @@ static bool stands_there(const struct named_value *book, int64_t n, double v, in
 
 /* Among several: the one that goes on as the two elements on that side do. */
 static bool arrange_settle(const struct named_value *book, int64_t n, const struct tensor *packed, int64_t *of,
-                           int64_t i,
-                   int side)
+                           int64_t i, int side)
 {
     int64_t near = i + side, far = i + 2 * side, want;
 
