@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,19 @@ static json_t *opt_convert_text(const struct opt *row, const char *text, struct 
     return NULL;
 }
 
+/* The range that a number's help begins with: "0 to 1: ..", "from 1: ..". */
+static int opt_check_range(const struct opt *row, double v, const char *text, struct err *e)
+{
+    double low, high = HUGE_VAL;
+    int n = 0;
+
+    if (sscanf(row->help, "%lf to %lf%n", &low, &high, &n) != 2 && sscanf(row->help, "from %lf%n", &low, &n) != 1)
+        return 0;
+    if (n == 0 || row->help[n] != ':' || (v >= low && v <= high))
+        return 0;
+    return err_set(e, ERR_INPUT, "'%s' wants a number %.*s, not %s", row->name, n, row->help, text);
+}
+
 /* Text to a typed value; new reference, or NULL with *e set. */
 static json_t *opt_convert(const struct opt *row, const char *text, struct err *e)
 {
@@ -114,14 +128,14 @@ static json_t *opt_convert(const struct opt *row, const char *text, struct err *
     case OPT_INT: {
         long long v = strtoll(text, &end, 10);
         if (*text && !*end && !errno)
-            return json_integer(v);
+            return opt_check_range(row, (double)v, text, e) < 0 ? NULL : json_integer(v);
         err_set(e, ERR_INPUT, "'%s' wants a whole number, not '%s'", row->name, text);
         return NULL;
     }
     case OPT_REAL: {
         double v = strtod(text, &end);
         if (*text && !*end && v == v && v < 1e300 && v > -1e300)
-            return json_real(v);
+            return opt_check_range(row, v, text, e) < 0 ? NULL : json_real(v);
         err_set(e, ERR_INPUT, "'%s' wants a number, not '%s'", row->name, text);
         return NULL;
     }

@@ -13,8 +13,8 @@
 
 #include "base/err.h"
 
-/* OPT_CHOICE: help starts with "a|b|c: ". OPT_LIST: may be given several times; the value is the texts joined by
- * '\n'. */
+/* Help begins: OPT_CHOICE "a|b|c: "; a number's may with "0 to 1: " or "from 1: ": what lies outside is refused.
+ * OPT_LIST: may be given several times; the value is the texts joined by '\n'. */
 enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_CHOICE, OPT_LIST };
 
 struct opt {

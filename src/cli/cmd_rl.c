@@ -21,11 +21,12 @@ static const struct opt rows[] = {
     {"rl", "batch-prompts", OPT_INT, "64", "prompts of a step"},
     {"rl", "group", OPT_INT, "8", "samples of each prompt"},
     {"rl", "oversample", OPT_REAL, "1",
-     "groups drawn for each that is learned from; those of mixed rewards come first"},
+     "from 1: groups drawn for each that is learned from; those of mixed rewards come first"},
     {"rl", "sleep", OPT_BOOL, "false",
      "a prompt whose group passed whole, or failed whole twice, is left out for a pass"},
-    {"rl", "temperature", OPT_REAL, "0.9", "sampling temperature; the trainer divides logits by it too"},
-    {"rl", "top-p", OPT_REAL, "1", "below 1: draw from the likeliest ids; training's softmax runs over the same"},
+    {"rl", "temperature", OPT_REAL, "0.9", "from 0: sampling temperature; the trainer divides logits by it too"},
+    {"rl", "top-p", OPT_REAL, "1", "0 to 1: below 1: draw from the likeliest ids; training's softmax runs over the "
+                                   "same"},
     {"rl", "max-new", OPT_INT, "512", "longest response (tokens); 0: what the model's folder says"},
     {"rl", "max-prompt", OPT_INT, "2048", "longest prompt, repair dialogues included (tokens)"},
     {"rl", "micro-tokens", OPT_INT, "4096", "tokens forwarded together"},
@@ -34,23 +35,23 @@ static const struct opt rows[] = {
     {"rl", "lr", OPT_REAL, "1e-6", "peak learning rate"},
     {"rl", "warmup-updates", OPT_INT, "4", "optimiser updates with rising rate (a step makes minibatches x epochs)"},
     {"rl", "schedule", OPT_CHOICE, "constant", "constant|linear|cosine: shape after warm-up"},
-    {"rl", "lr-floor", OPT_REAL, "0.1", "final rate as a share of the peak"},
+    {"rl", "lr-floor", OPT_REAL, "0.1", "0 to 1: final rate as a share of the peak"},
     {"rl", "weight-decay", OPT_REAL, "0.1", "AdamW's weight decay"},
     {"rl", "beta2", OPT_REAL, "0.999", "AdamW's decay of the second moment"},
     {"rl", "eps", OPT_REAL, "1e-8", "AdamW's epsilon"},
     {"rl", "moments", OPT_BOOL, "false",
      "begin with the moments that the model was trained with (RUN/model of a run here)"},
     {"rl", "average", OPT_REAL, "0",
-     "above 0: save this share of the starting model and the rest of the mean over the last half of the steps"},
-    {"rl", "grad-clip", OPT_REAL, "0.5", "largest gradient norm; 0: no limit"},
+     "0 to 1: above 0: save this share of the starting model and the rest of the mean over the last half of the steps"},
+    {"rl", "grad-clip", OPT_REAL, "0.5", "from 0: largest gradient norm; 0: no limit"},
     {"rl", "advantage", OPT_CHOICE, "grpo", "grpo|rloo|dr_grpo: group-relative estimator"},
     {"rl", "advantage-eps", OPT_REAL, "1e-6", "added to the group's standard deviation"},
     {"rl", "negative-weight", OPT_REAL, "1", "factor of advantages below 0"},
     {"rl", "permute-rewards", OPT_BOOL, "false", "a control: rewards of a group go to other samples of it"},
     {"rl", "speed-weight", OPT_REAL, "0.5",
-     "a right kernel's reward is 1 + speed-weight x min(speedup over eager - 1, speed-cap)"},
-    {"rl", "speed-cap", OPT_REAL, "4", "the largest speedup - 1 that is rewarded"},
-    {"rl", "eps-low", OPT_REAL, "0.2", "lower bound of the ratio: 1 - eps-low"},
+     "from 0: a right kernel's reward is 1 + speed-weight x min(speedup over eager - 1, speed-cap)"},
+    {"rl", "speed-cap", OPT_REAL, "4", "from 0: the largest speedup - 1 that is rewarded"},
+    {"rl", "eps-low", OPT_REAL, "0.2", "0 to 1: lower bound of the ratio: 1 - eps-low"},
     {"rl", "eps-high", OPT_REAL, "0.28", "upper bound of the ratio: 1 + eps-high"},
     {"rl", "aggregate", OPT_CHOICE, "token_mean",
      "token_mean|seq_mean_token_mean|seq_mean_token_sum|seq_mean_token_sum_norm: loss aggregation"},
@@ -64,9 +65,9 @@ static const struct opt rows[] = {
     {"rl", "bonus-second", OPT_REAL, "0.08", "PrimeEcho: bonus for passing in turn 2"},
     {"rl", "bdr", OPT_BOOL, "true", "Buffered Dynamic Retry: failed groups come back as repair tasks"},
     {"rl", "bdr-size", OPT_INT, "256", "entries of the retry buffer"},
-    {"rl", "bdr-probability", OPT_REAL, "0.1", "chance that a prompt is taken from the retry buffer"},
+    {"rl", "bdr-probability", OPT_REAL, "0.1", "0 to 1: chance that a prompt is taken from the retry buffer"},
     {"rl", "bdr-min-pass", OPT_REAL, "0.03",
-     "the buffer is asked an eighth as often while fewer of its last repairs pass; 0: always as often"},
+     "0 to 1: the buffer is asked an eighth as often while fewer of its last repairs pass; 0: always as often"},
     {"rl", "mirrorpop", OPT_BOOL, "true", "leave out responses that are too far off policy"},
     {"rl", "delta", OPT_REAL, "0.02", "MirrorPop: largest mean |log ratio|"},
     {"rl", "logprobs", OPT_CHOICE, "fast", "fast|strict: behaviour log-probs of the sampler, or the training pass"},
@@ -148,8 +149,6 @@ static int rl_options_of(const struct opts *o, struct rl_options *r, struct err 
         return -1;
     if (r->reward.lambda == 0) /* the cap bounds nothing then */
         r->reward.nu_max = REWARD_DEFAULT.nu_max;
-    if (r->reward.lambda < 0 || r->reward.nu_max < 0)
-        return err_set(e, ERR_INPUT, "'--speed-weight' and '--speed-cap' are 0 or more");
     if (rollout_engine_sync_of(opts_str(o, "rollout-sync"), &r->sync, e) < 0)
         return -1;
     return advantage_kind_of(opts_str(o, "advantage"), &r->advantage, e);

@@ -265,6 +265,8 @@ static void errors_know_what_was_short(void **state)
 static const struct opt rows[] = {
     {"main", "steps", OPT_INT, "10", "number of steps"},
     {"main", "rate", OPT_REAL, NULL, "learning rate"},
+    {"main", "share", OPT_REAL, "0.5", "0 to 1: of the whole"},
+    {"main", "turns", OPT_INT, "1", "from 1: of a dialogue"},
     {"main", "mode", OPT_CHOICE, "fast", "fast|slow: how"},
     {"main", "quiet", OPT_BOOL, "false", "say less"},
     {"main", "cache-dir", OPT_STR, NULL, "a folder"},
@@ -337,6 +339,9 @@ static void options_refuse_with_a_remedy(void **state)
     refuses("--steps", NULL, "wants a value");
     refuses("--steps", "3x", "whole number");
     refuses("--rate", "nan", "wants a number");
+    refuses("--share", "1.5", "wants a number 0 to 1, not 1.5");
+    refuses("--share", "-0.1", "0 to 1");
+    refuses("--turns", "0", "wants a number from 1, not 0");
     refuses("--mode", "fas", "fast|slow");
     refuses("-x", NULL, "unknown option");
     refuses("--quiet", "false", "say --no-quiet or --quiet=false");
