@@ -25,6 +25,7 @@ static const struct command *const commands[] = {
     &cmd_lint,
     &cmd_logits,
     &cmd_man,
+    &cmd_mcp,
     &cmd_owner,
     &cmd_profile,
     &cmd_replay,

@@ -49,7 +49,8 @@ of() {
     fi
 }
 
-words=${*:-openai trl sft verifiers verl slime prime_rl kernelgym}
+words=${*:-mcp openai trl sft verifiers verl slime prime_rl kernelgym}
+check mcp venv-mcp mcp==2.3.0
 check openai venv trl==1.16.0 verifiers==0.4.0 uv
 check trl venv trl==1.16.0 verifiers==0.4.0 uv
 check sft venv trl==1.16.0 verifiers==0.4.0 uv
