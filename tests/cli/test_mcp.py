@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
 import judges  # noqa: E402
 
-EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
+EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")))
 EXAMPLE = os.path.join(ROOT, "docs/example")
 PARSE, REQUEST, METHOD, PARAMS = -32700, -32600, -32601, -32602
 LOOPS = "import torch\nwhile True:\n    pass\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    pass\n" \
@@ -37,10 +37,10 @@ def command_of(pid):
 class Server:
     """One server on pipes. Its temporary folders are made in a folder of its own."""
 
-    def __init__(self, case, *argv, **env):
+    def __init__(self, case, *argv, cwd=None, **env):
         self.tmp = tempfile.TemporaryDirectory()
         case.addCleanup(self.tmp.cleanup)
-        self.p = subprocess.Popen([EXE, "mcp", *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.p = subprocess.Popen([EXE, "mcp", *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd,
                                   env=dict(os.environ, TMPDIR=self.tmp.name, **env))
         case.addCleanup(self.end)
         self.n = 0
@@ -163,6 +163,8 @@ class Messages(unittest.TestCase):
             for path in ("a.txt", ".capsule", "link.capsule", "../a.capsule", "none/a.capsule", "/a.capsule"):
                 answer = s.call("eval", task_path="task.py", candidate="x", capsule_path=path)
                 self.assertEqual(answer["error"]["code"], PARAMS, path)
+            shut = Server(self, cwd="/").call("lint", task_path=os.path.join(root, "task.py"))
+            self.assertIn("--root", shut["error"]["message"])
             self.assertEqual(sorted(os.listdir(root)), ["folder", "link.capsule", "out.py", "pipe", "task.py"])
 
 
