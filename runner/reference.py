@@ -1501,12 +1501,12 @@ class Task:
 
     def kinds_drawn(self, other_parameters):
         """Draws of influence.py: where a kind does not apply the others still do."""
-        for regime, trials in self.kinds().items():
+        for regime, trials in self.trials_of_kinds().items():
             for trial in trials:
                 if bool(influence.parameters_of(regime, trial)) == other_parameters:
                     yield from self.draws_of(regime, [trial], {})
 
-    def kinds(self):
+    def trials_of_kinds(self):
         """{regime: trials} of influence.py that this task gets."""
         if not self.drawn_so_far or not self.settled:
             return {}

@@ -536,7 +536,7 @@ class Task(reference.Task):
     def widen(self, own):
         """Large tasks have the draws of the distributions and their own."""
 
-    def kinds(self):
+    def trials_of_kinds(self):
         return {}
 
     def drawn_from(self, regime, trial, spiked, domains=None):

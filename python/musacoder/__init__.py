@@ -10,4 +10,4 @@ from .objective import MirrorPop, RetryBuffer, advantage, mirrorpop, primeecho, 
 
 __all__ = ["Client", "JudgeError", "MirrorPop", "RetryBuffer", "advantage", "ajudge", "is_scored", "judge", "mirrorpop",
            "primeecho", "reward"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"

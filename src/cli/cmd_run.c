@@ -61,7 +61,7 @@ struct recipe_run {
     char *model;     /* made by the latest planned stage */
     bool has_own;    /* sft harvested the model's failures */
     bool diagnosed;  /* prompts are those of the stage 'diagnose' */
-    bool has_public; /* the stage 'public' was planned */
+    bool has_public, has_synth; /* the stages of these names were planned */
     char last_key[65];
     json_t *resolved;
     struct err *e;
@@ -84,7 +84,7 @@ static void run_section_names(const char **names)
 
 /* ---- planning: every option is resolved and checked before the first stage runs ---- */
 
-/* "train+own": the files that there are, with commas between. */
+/* "train+own": the files that there are, with commas between; public records alone where no corpus is made. */
 static char *run_data_files(const struct recipe_run *r, const char *what)
 {
     static const struct {
@@ -98,7 +98,7 @@ static char *run_data_files(const struct recipe_run *r, const char *what)
         buf_addf(&list, "%s/public/data", r->out);
     for (char *w = strtok_r(words, "+", &save); w; w = strtok_r(NULL, "+", &save))
         for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-            if (!strcmp(w, files[i].word) && (strcmp(w, "own") || r->has_own))
+            if (!strcmp(w, files[i].word) && (strcmp(w, "own") || r->has_own) && (r->has_synth || !r->has_public))
                 buf_addf(&list, "%s%s/%s", list.n ? "," : "", r->out, files[i].path);
     free(words);
     return buf_detach(&list);
@@ -267,6 +267,7 @@ static int run_plan_word(const char *word, void *ctx, struct err *e)
         return -1;
     memcpy(r->last_key, r->stages[r->n - 1].key, sizeof r->last_key);
     r->has_public |= !strcmp(word, "public");
+    r->has_synth |= !strcmp(word, "synth");
     if (!strcmp(word, "sft"))
         r->has_own = opts_int(&r->stages[r->n - 1].opts, "harvest-tasks") > 0;
     r->diagnosed |= !strcmp(word, "diagnose");
@@ -622,6 +623,14 @@ static void run_tell_budget(const struct run_stage *s, const struct model_config
     free(lead);
 }
 
+/* Which records the stages read, which the run decides: as comments behind the resolved recipe. */
+static void run_tell_data(const struct recipe_run *r)
+{
+    for (int i = 0; i < r->n; i++)
+        if (opts_has(&r->stages[i].opts, "data"))
+            printf("# %s: reads %s\n", r->stages[i].name, opts_str(&r->stages[i].opts, "data"));
+}
+
 /* What the stages that train on a device need of it, as comments behind the resolved recipe. */
 static int run_tell_budgets(struct recipe_run *r, struct err *e)
 {
@@ -658,6 +667,7 @@ static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
         json_dumpf(v, stdout, RECIPE_DUMP);
         json_decref(v);
         puts("");
+        run_tell_data(r);
         return run_tell_budgets(r, e);
     }
     if ((base && model_check_folder(base, e) < 0) || run_claim_folder(r, e) < 0 || run_write_resolved(r, e) < 0)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "eval/check/protocol.h"
 #include "eval/process/session.h"
 #include "eval/schedule/retry.h"
 #include "eval/schedule/schedule.h"
@@ -499,7 +500,7 @@ static void a_load_that_hangs(void **state)
     struct session s = {.server = &sv, .opt = &o, .child = &child, .ended = true};
     struct reference ref = {.mode = "eval", .init = {.tree = json_object()}};
     struct job j = {.server = &sv, .session = &s, .opt = &o, .ref = &ref, .rec = record_new("", "", "", "", "", ""),
-                    .code = ""};
+                    .code = "", .protocol = protocol_find("strict")};
     struct err e = ERR_INIT;
     int pair[2];
 
