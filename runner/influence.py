@@ -135,9 +135,17 @@ def last_quarter(out, n):
 # Whole numbers --------------------------------------------------------------------------------------------------------
 
 WIDE = 4099     # whole numbers become so many times as large: their sums are no floats any more
-GROWING = {"aten::one_hot", "aten::bincount", "aten::repeat_interleave", "aten::arange", "aten::scatter",
-           "aten::scatter_", "aten::index", "aten::embedding", "aten::gather", "aten::index_select", "aten::_unique2",
-           "aten::histc"}
+# Words in the names of operators that take whole numbers for places, sizes or counts: wide ones would be places that
+# there are not, or results of gigabytes.
+PLACES = ("index", "gather", "scatter", "embedding", "take", "put", "one_hot", "bincount", "repeat_interleave", "arange",
+          "unique", "histc", "segment", "bucketize", "sparse", "jagged", "nested")
+# Of these some look at no place before they go there: a wrong one ends the process instead of raising.
+UNCHECKED = ("sparse", "jagged", "nested", "segment")
+
+
+def names_any(seen, words):
+    """Does the name of an operator in seen ('aten::..') hold one of the words?"""
+    return any(w in name for name in seen for w in words)
 
 
 def is_number(leaf):

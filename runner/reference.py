@@ -1208,12 +1208,14 @@ class Task:
         """What draws of influence.py need: domains of constants, another set of parameters, wide whole numbers."""
         gen = torch.Generator().manual_seed(derive(self.seed, "domains"))
         leaves = self.own_leaves = values.leaves(own)
-        self.domains = [influence.domain_of(t, lambda v, i=i: self.stands(self.model, put_at(own, i, v)), gen)
+        unchecked = influence.names_any(self.seen, influence.UNCHECKED)
+        self.domains = [[] if unchecked and not t.is_floating_point() else
+                        influence.domain_of(t, lambda v, i=i: self.stands(self.model, put_at(own, i, v)), gen)
                         for i, t in enumerate(leaves)]
         self.sets = [self.model] + self.other_sets(own)
         wide = values.map_tensors(own, lambda t: influence.widened(t) if influence.is_number(t) else t)
-        self.wide = any(influence.is_number(t) for t in leaves) and not self.seen & influence.GROWING and \
-            self.stands(self.model, wide)
+        self.wide = any(influence.is_number(t) for t in leaves) and \
+            not influence.names_any(self.seen, influence.PLACES) and self.stands(self.model, wide)
 
     def tells(self, model, base, other, part=lambda t: t):
         """By how many tolerances the answer, or a part of it, moves at most where inputs become others."""

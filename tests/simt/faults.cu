@@ -242,10 +242,9 @@ __global__ void divide(int *p, int n)
 static void run_divide() { divide<<<1, 1>>>((int *)device(1), 5); }
 
 /* clang-format off */
-__device__ int deep(int n, volatile int *k) { volatile int pad[64]; pad[n % 64] = n; return n == 0 ? pad[0]
-                                              : deep(n - 1, k) + pad[n % 64]; } /* expect: crash */
+__device__ int deep(int n) { volatile int p[64]; p[0] = n; return n ? deep(n - 1) + p[0] : 0; } /* expect: crash */
 /* clang-format on */
-__global__ void recurse(int *p) { p[0] = deep(1 << 20, p); }
+__global__ void recurse(int *p) { p[0] = deep(1 << 20); }
 static void run_recurse() { recurse<<<1, 1>>>((int *)device(1)); }
 
 __global__ void traps(int *p)
