@@ -141,7 +141,7 @@ def parameter_effects(t):
         gen = torch.Generator(p.device).manual_seed(reference.derive(t.seed, "lint", name))
         old, worst = p.detach().clone(), None
         with torch.no_grad():
-            reference.renew(p, name, gen)
+            reference.renew(p, name, gen, "mild")
         try:
             for _, inputs, eager in t.kept:
                 worst = max(worst or 0.0, effect(eager, reference.run(t.model, inputs)[0]))
