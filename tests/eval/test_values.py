@@ -36,10 +36,13 @@ def judged(how, task, sources, *options, trace=""):
 
 
 def outline(v):
+    """A verdict without its numbers of draws: values in frames have kinds of draws that streamed ones lack (edges,
+    influence)."""
     c = v["correctness"] or {}
     worst = c.get("worst") or {}
-    return {"status": v["status"], "category": v["category"], "legality": v["legality"], "reward": v["reward"],
-            "trials": c.get("trials"), "passed": c.get("passed"), "stopped": c.get("stopped"),
+    whole = c.get("trials") == c.get("passed") or c.get("passed") == 0
+    return {"status": v["status"], "category": v["category"], "legality": v["legality"],
+            "reward": v["reward"] if whole else "partial", "none": c.get("passed") == 0, "stopped": c.get("stopped"),
             "kind": worst.get("kind"), "output": worst.get("output")}
 
 
@@ -105,9 +108,13 @@ class Values(unittest.TestCase):
         self.assertEqual({v["category"] for v in want}, set(kinds))
 
     def test_what_is_convicted_runs_no_further(self):
-        for options in ("--trials", "3"), ("--trials", "3", "--protocol", "kernelbench"):
-            [v] = self.same(corpus.RELU_TASK, some(corpus.RELU, "torch in forward"), *options)
-            self.assertEqual((v["category"], v["correctness"]["trials"]), ("cheating", 0))
+        [v] = self.same(corpus.RELU_TASK, some(corpus.RELU, "torch in forward"), "--trials", "3")
+        self.assertEqual((v["category"], v["correctness"]["trials"]), ("cheating", 0))
+
+    def test_the_published_code_convicts_nobody(self):
+        [v] = self.same(corpus.RELU_TASK, some(corpus.RELU, "torch in forward"), "--trials", "3", "--protocol",
+                        "kernelbench")
+        self.assertEqual((v["category"], v["correctness"]["passed"], v["legality"]["ok"]), (None, 3, False))
 
     def test_several_outputs(self):
         self.same(corpus.SEVERAL_TASK, [r[3] for r in corpus.SEVERAL], "--trials", "2")

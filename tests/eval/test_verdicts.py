@@ -122,8 +122,15 @@ class Verdicts(Judge):
     def test_kernelbench_protocol(self):
         rows = [r for r in corpus.RELU if r[0] in ("honest", "wrong index", "torch in forward")]
         verdicts, _ = self.judge(corpus.RELU_TASK, rows, "--protocol", "kernelbench")
-        self.expect(rows, verdicts)
+        last = [r[0] for r in rows].index("torch in forward")
+        published = verdicts.pop(last)
+        self.expect([r for i, r in enumerate(rows) if i != last], verdicts)
         self.assertEqual(verdicts[0]["correctness"]["trials"], 5)
+        # the published code lets torch's operators stand: its verdict, and what is not the program's own beside it
+        self.assertEqual((published["category"], published["legality"]["ok"]), (None, False))
+        for words in "aten::relu", "torch.relu(x)", "under the published rules":
+            self.assertIn(words, published["feedback"])
+        self.assertNotIn("your own kernels.", published["feedback"])
 
     def test_standard_input(self):
         task = self.write("task.py", corpus.RELU_TASK)
@@ -166,9 +173,16 @@ class BadInput(unittest.TestCase):
 
     def test_a_task_with_one_answer_accuses_nobody(self):
         ok = self.write("ok.py", corpus.GOOD)
-        task = self.write("t.py", corpus.RELU_TASK.replace("torch.randn(rows, cols)", "torch.ones(rows, cols)"))
+        task = self.write("t.py", corpus.RELU_TASK.replace("torch.relu(x)", "(x == x).float()"))
         p = musacoder("eval", "--task", task, "--no-cache", "--trials", "1", ok)
         self.expect_line(p, 2, "the same for all inputs")
+
+    def test_constant_inputs_vary(self):
+        """Inputs of ones have one answer; a judge that kept them so could tell nothing apart."""
+        ok = self.write("ok.py", corpus.GOOD)
+        task = self.write("t.py", corpus.RELU_TASK.replace("torch.randn(rows, cols)", "torch.ones(rows, cols)"))
+        p = musacoder("eval", "--task", task, "--no-cache", "--trials", "1", ok)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
 
     def test_one_answer_within_the_tolerance_is_one(self):
         """The mean of a softmax is 1/n: rounding alone tells its draws apart. Numbers that differ are answers that

@@ -123,17 +123,37 @@ static const char *feedback_remedy(const char *rule)
     return "Move this work into the kernel; PyTorch may only allocate, view and copy.";
 }
 
-static void feedback_say_cheating(const json_t *v, struct buf *b)
+static void feedback_say_violations(const json_t *list, struct buf *b)
 {
-    const json_t *list = json_object_get(json_object_get(v, "legality"), "violations"), *x;
+    const json_t *x;
     size_t i;
 
-    buf_adds(b, "Not allowed: all arithmetic must be done by your own CUDA kernels.\n");
     json_array_foreach(list, i, x)
         if (i < 4)
             feedback_say_violation(x, b);
     if (json_array_size(list) > 4)
         buf_addf(b, "(and %zu more)\n", json_array_size(list) - 4);
+}
+
+/* Protocol kernelbench passes what the published code passes; what is not the program's own work stands beside it. */
+static void feedback_say_passed(const json_t *v, struct buf *b)
+{
+    const json_t *legality = json_object_get(v, "legality"), *c = json_object_get(v, "correctness");
+    bool own = json_flag(legality, "ok", true);
+
+    buf_addf(b, "Passed%s: %lld of %lld trials match%s\n", own ? "" : " under the published rules",
+             (long long)json_i64(c, "passed", 0), (long long)json_i64(c, "trials", 0),
+             own ? ", all arithmetic in your own kernels." : ". Protocol strict would not allow it:");
+    if (!own)
+        feedback_say_violations(json_object_get(legality, "violations"), b);
+}
+
+static void feedback_say_cheating(const json_t *v, struct buf *b)
+{
+    const json_t *list = json_object_get(json_object_get(v, "legality"), "violations");
+
+    buf_adds(b, "Not allowed: all arithmetic must be done by your own CUDA kernels.\n");
+    feedback_say_violations(list, b);
     if (json_array_size(list) == 0)
         buf_addf(b, "%s.\n", json_str(feedback_reason(v), "message", ""));
     buf_addf(b, "%s\n", feedback_remedy(json_str(json_array_get(list, 0), "rule", "")));
@@ -470,9 +490,7 @@ void feedback_text(const json_t *verdict, struct buf *out)
     const char *category = json_str(verdict, "category", "");
 
     if (!strcmp(json_str(verdict, "status", ""), "passed"))
-        buf_addf(out, "Passed: %lld of %lld trials match, all arithmetic in your own kernels.\n",
-                 (long long)json_i64(json_object_get(verdict, "correctness"), "passed", 0),
-                 (long long)json_i64(json_object_get(verdict, "correctness"), "trials", 0));
+        feedback_say_passed(verdict, out);
     if (!strcmp(json_str(verdict, "status", ""), "passed") && json_is_object(json_object_get(verdict, "performance")))
         feedback_say_speed(json_object_get(verdict, "performance"), out);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
