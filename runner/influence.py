@@ -137,8 +137,8 @@ def last_quarter(out, n):
 WIDE = 4099     # whole numbers become so many times as large: their sums are no floats any more
 # Words in the names of operators that take whole numbers for places, sizes or counts: wide ones would be places that
 # there are not, or results of gigabytes.
-PLACES = ("index", "gather", "scatter", "embedding", "take", "put", "one_hot", "bincount", "repeat_interleave", "arange",
-          "unique", "histc", "segment", "bucketize", "sparse", "jagged", "nested")
+PLACES = ("index", "gather", "scatter", "embedding", "take", "put", "one_hot", "bincount", "repeat_interleave",
+          "arange", "unique", "histc", "segment", "bucketize", "sparse", "jagged", "nested", "nll_loss", "ctc_loss")
 # Of these some look at no place before they go there: a wrong one ends the process instead of raising.
 UNCHECKED = ("sparse", "jagged", "nested", "segment")
 

@@ -81,8 +81,8 @@ def record(f):
 def _rows_differ(keys, rows):
     """Of rows with equal keys: do any differ?"""
     _, group = torch.unique(keys, return_inverse=True, dim=0)
-    first = torch.full((int(group.max()) + 1,), len(group), dtype=torch.long)
-    first.scatter_reduce_(0, group, torch.arange(len(group)), "amin")
+    first = torch.full((int(group.max()) + 1,), len(group), dtype=torch.long, device=group.device)
+    first.scatter_reduce_(0, group, torch.arange(len(group), device=group.device), "amin")
     a, b = rows, rows[first[group]]
     return not bool(((a == b) | ((a != a) & (b != b))).all())
 

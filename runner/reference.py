@@ -222,7 +222,7 @@ def held(model):
 
 
 def table_bytes(model, another):
-    """Bytes of what each construction makes alike (tables of angles, masks, filters): a program may bring as much. 0
+    """Bytes of what each construction makes alike (tables of angles, masks, filters): a program may bring as much. -1
     where the task also holds what its seed decides and nothing lays: that could be folded."""
     mine, laid = held(model), {id(t) for _, _, t in named_state(model)}
     if not mine:
@@ -230,7 +230,7 @@ def table_bytes(model, another):
     other = held(another())
     alike = {n for n, t in mine.items() if n in other and same(t, other[n])}
     if any(n not in alike and id(t) not in laid for n, t in mine.items()):
-        return 0
+        return -1
     return sum(mine[n].numel() * mine[n].element_size() for n in alike)
 
 
@@ -1296,8 +1296,11 @@ class Task:
         return set()
 
     def stands(self, model, inputs):
-        """Does the reference give an answer of its usual shape, as finite as usual, for these?"""
+        """Does the reference give an answer of its usual shape, as finite as usual, for these? An index out of range is
+        an exception on the CPU; on a GPU it ends this process's context, so the CPU is asked first."""
         try:
+            if PLACE.type != "cpu" and any(is_index(t) for t in values.leaves(inputs)):
+                run(copy.deepcopy(model).cpu(), values.map_tensors(inputs, torch.Tensor.cpu))
             out = self.run(model, inputs)
         except torch.OutOfMemoryError:
             raise

@@ -374,7 +374,7 @@ def scaled(rows, factor_of):
 class Task(reference.Task):
     def __init__(self, req):
         super().__init__(req, there=False)
-        self.kinds, self.kept, self.views, self.tile, self.fresh = None, {}, None, None, None
+        self.leaf_kinds, self.kept, self.views, self.tile, self.fresh = None, {}, None, None, None
         self.rows, self.looked, self.private, self.mutates = None, False, False, None
         self.double_s = 0.0  # of forward in double, on all of a large draw; 0: not known yet
         self.spiked, self.expected_values, self.published_draws = {}, None, {}
@@ -425,11 +425,11 @@ class Task(reference.Task):
             self.published_draws.clear()
             raw = self.raw(self.regimes[0], 0)
         self.check_size("an input", values.leaves(raw))
-        self.kinds = [self.kind_of(t) for t in values.leaves(raw)]
+        self.leaf_kinds = [self.kind_of(t) for t in values.leaves(raw)]
         p = Layout()
         self.tree = self.packed(p, raw, 0)["tree"]
         self.shape_of = values.map_tensors(raw, lambda t: t.new_empty(0))
-        return {"tree": self.tree, "nbytes": p.size, "kinds": self.kinds, "output_bytes": self.output_bytes(raw)}
+        return {"tree": self.tree, "nbytes": p.size, "kinds": self.leaf_kinds, "output_bytes": self.output_bytes(raw)}
 
     def output_bytes(self, raw):
         """As forward gives them once; None where it does not stand these inputs."""
@@ -457,7 +457,7 @@ class Task(reference.Task):
         self.fill(regime, base)
         if odd:
             gen = torch.Generator().manual_seed(derive(self.seed, regime, trial, "nudge"))
-            for view, kind in zip(self.views, self.kinds):
+            for view, kind in zip(self.views, self.leaf_kinds):
                 self.nudge(view, kind, regime, gen, trial, spiked and regime == reference.SPIKED)
         if other:
             for view in self.views:
@@ -467,10 +467,10 @@ class Task(reference.Task):
     def fill(self, regime, trial):
         drawn = regime in REGIMES
         raws = None
-        if not drawn or any(k == "shaped" or k == "kept" and i not in self.kept for i, k in enumerate(self.kinds)):
+        if not drawn or any(k == "shaped" or k == "kept" and i not in self.kept for i, k in enumerate(self.leaf_kinds)):
             raws = values.leaves(self.raw(regime, trial))
         gen = torch.Generator(reference.PLACE).manual_seed(derive(self.seed, regime, trial))
-        for i, (view, kind) in enumerate(zip(self.views, self.kinds)):
+        for i, (view, kind) in enumerate(zip(self.views, self.leaf_kinds)):
             if not view.numel():
                 continue
             if drawn and kind == "plain":
@@ -482,7 +482,7 @@ class Task(reference.Task):
 
     def draw_fresh(self, seed):
         if self.fresh is None or self.fresh.regime != self.laid:
-            self.fresh = Fresh(self.views, self.kinds, self.laid)
+            self.fresh = Fresh(self.views, self.leaf_kinds, self.laid)
         self.fresh.draw(seed)
 
     def copy_in(self, view, t):
@@ -495,7 +495,7 @@ class Task(reference.Task):
         """Small masks and labels stay: most tasks then need no draw of their own for the next inputs."""
         raws = None
         room = KEPT_INPUTS
-        for i, (view, kind) in enumerate(zip(self.views, self.kinds)):
+        for i, (view, kind) in enumerate(zip(self.views, self.leaf_kinds)):
             if kind == "kept" and span_of(view) <= room and self.req["protocol"] != "kernelbench":
                 raws = raws or values.leaves(self.raw(self.regimes[0], 0))
                 self.kept[i] = raws[i].clone()
@@ -534,7 +534,8 @@ class Task(reference.Task):
             self.lay(regime, trial)
 
     def widen(self, own):
-        """Large tasks have the draws of the distributions and their own."""
+        """Large tasks have the draws of the distributions and their own. An answer of gigabytes does not stay."""
+        self.own_answer = None
 
     def trials_of_kinds(self):
         return {}
@@ -604,7 +605,7 @@ class Task(reference.Task):
             self.rows, self.looked = rows_of(self.model, inputs, eager), True
         some, own = self.some_of(inputs, eager)
         noise = self.noise_between(some, own, inputs, eager, seed)
-        if not self.double_s and self.in_double:
+        if not self.double_s and self.in_double and not self.req.get("small"):  # what is made small is never slow
             self.double_s = self.time_double(some) * elements(inputs, eager) / elements(some, own)
         return scaled(noise, [reference.top_of(t) for t in values.leaves(eager)])
 

@@ -34,13 +34,12 @@ if [ "${1:-}" = --tests ] && ! command -v chromium >/dev/null; then
     TEST_PACKAGES="${TEST_PACKAGES:-} chromium"
 fi
 
-# And the converter of GGUF files; its tests are skipped by name where PyPI cannot be reached.
-if [ "${1:-}" = --tests ] && [ ! -x "$DATA/import/bin/python" ] && command -v python3 >/dev/null; then
-    "$(dirname "$0")/import.sh" --venv || say "no converter of GGUF files; its tests are skipped"
-fi
+# And the converter of GGUF files; its tests are skipped by name where PyPI cannot be reached. A python3 without venv
+# leaves a folder without pip.
+want_converter() { [ "${1:-}" = --tests ] && [ ! -x "$DATA/import/bin/pip" ]; }
 
 # Nothing to do: no Python is started, nothing is asked of apt.
-if have_packages && have_python && [ -z "${TEST_PACKAGES:-}" ]; then
+if have_packages && have_python && [ -z "${TEST_PACKAGES:-}" ] && ! want_converter "$@"; then
     exit 0
 fi
 
@@ -135,5 +134,8 @@ if [ -z "${MUSACODER_SETUP_LOCKED:-}" ] && command -v flock >/dev/null; then
     exec flock "$DATA/setup.lock" "$0" "$@"
 fi
 have_packages && [ -z "${TEST_PACKAGES:-}" ] || install_packages
+if want_converter "$@"; then
+    "$(dirname "$0")/import.sh" --venv || say "no converter of GGUF files; its tests are skipped"
+fi
 find_python || make_venv
 say "done"

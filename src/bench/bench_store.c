@@ -86,6 +86,7 @@ static int bench_store_check_settings(const struct bench_run *b, struct err *e)
 {
     char *path = path_join(b->o.out, "settings.json");
     json_t *mine = bench_store_settings(b, e), *theirs = NULL, *v;
+    static const char *const rare[] = {"feedback", "edits"}; /* said only where they are not the default */
     const char *key, *other = NULL;
     int rc = mine ? 0 : -1;
 
@@ -95,8 +96,9 @@ static int bench_store_check_settings(const struct bench_run *b, struct err *e)
         json_object_foreach(mine, key, v)
             if (theirs && !other && !json_equal(v, json_object_get(theirs, key)))
                 other = key;
-        if (theirs && !other && json_object_get(theirs, "feedback") && !json_object_get(mine, "feedback"))
-            other = "feedback";
+        for (int i = 0; i < 2; i++)
+            if (theirs && !other && json_object_get(theirs, rare[i]) && !json_object_get(mine, rare[i]))
+                other = rare[i];
         if (rc == 0 && other)
             rc = err_set(e, ERR_INPUT, "'%s' holds a benchmark with another '%s'; choose another --out or remove it",
                          b->o.out, other);

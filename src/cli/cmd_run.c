@@ -61,7 +61,8 @@ struct recipe_run {
     char *model;     /* made by the latest planned stage */
     bool has_own;    /* sft harvested the model's failures */
     bool diagnosed;  /* prompts are those of the stage 'diagnose' */
-    bool has_public, has_synth; /* the stages of these names were planned */
+    bool has_public; /* the stage 'public' was planned */
+    bool has_synth;  /* 'synth' too: there are data/train.jsonl and data/harvest.jsonl */
     char last_key[65];
     json_t *resolved;
     struct err *e;
@@ -98,7 +99,8 @@ static char *run_data_files(const struct recipe_run *r, const char *what)
         buf_addf(&list, "%s/public/data", r->out);
     for (char *w = strtok_r(words, "+", &save); w; w = strtok_r(NULL, "+", &save))
         for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-            if (!strcmp(w, files[i].word) && (strcmp(w, "own") || r->has_own) && (r->has_synth || !r->has_public))
+            if (!strcmp(w, files[i].word) && (strcmp(w, "own") || r->has_own) &&
+                (strcmp(w, "train") || r->has_synth || !r->has_public))
                 buf_addf(&list, "%s%s/%s", list.n ? "," : "", r->out, files[i].path);
     free(words);
     return buf_detach(&list);
@@ -111,7 +113,7 @@ static char *run_path_value(const struct recipe_run *r, const struct run_stage *
     if (!strncmp(what, "train", 5))
         return run_data_files(r, what);
     if (!strcmp(what, "harvest"))
-        return xasprintf("%s/data/harvest.jsonl", r->out);
+        return r->has_public && !r->has_synth ? xstrdup("") : xasprintf("%s/data/harvest.jsonl", r->out);
     if (!strcmp(what, "prompts"))
         return xasprintf("%s/%s/prompts.jsonl", r->out, r->diagnosed ? "diagnose" : "data");
     if (!strcmp(what, "tasks"))
@@ -588,16 +590,21 @@ static int run_find_base(json_t *recipe, struct err *e)
 static int run_base_model(struct recipe_run *r, struct err *e)
 {
     const json_t *model = json_object_get(r->recipe, "model");
+    char *models;
     struct sha256 h;
+    size_t n;
 
     if (!model)
         return 0;
     if (!json_is_string(model))
         return err_set(e, ERR_INPUT, "'model' is not the name of a model folder");
     r->model = xstrdup(json_string_value(model));
+    models = path_data("models"); // where 'base:NAME' lies says nothing: the run folder may move
+    n = strlen(models);
     sha256_start(&h);
-    sha256_adds(&h, r->model);
+    sha256_adds(&h, strncmp(r->model, models, n) ? r->model : r->model + n);
     sha256_end(&h, r->last_key);
+    free(models);
     return 0;
 }
 

@@ -189,6 +189,7 @@ static int sft_train_and_harvest(const struct opts *o, struct err *e)
     const char *out = opts_str(o, "out"), *mix = opts_str(o, opts_has(o, "harvest-mix") ? "harvest-mix" : "mix");
     char *half = path_join(out, "first"), *model = path_join(half, "model"), *own = path_join(out, "harvest");
     char *data = xasprintf("%s,%s/own.jsonl", opts_str(o, "data"), own);
+    char *stage = xasprintf("%s_first", opts_str(o, "stage")); // the second part's metrics would take its lines' place
     int rc = 0;
 
     if (first < 1 || first >= steps)
@@ -197,14 +198,14 @@ static int sft_train_and_harvest(const struct opts *o, struct err *e)
     if (!rc)
         rc = folder_claim(out, "this run", e);
     if (!rc && !sft_is_model(model))
-        rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "schedule",
-                                    "wsd", "harvest-tasks", 0), e);
+        rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "stage",
+                                    stage, "schedule", "wsd", "harvest-tasks", 0), e);
     if (!rc)
         rc = sft_harvest(o, model, own, e);
     if (!rc)
         rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:s*, s:i, s:b}", "steps", (json_int_t)(steps - first), "model",
                                     model, "data", data, "mix", mix, "harvest-tasks", 0, "moments", 1), e);
-    free(half), free(model), free(own), free(data);
+    free(half), free(model), free(own), free(data), free(stage);
     return rc;
 }
 

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "bench/bench.h"
@@ -24,7 +26,7 @@ static const struct opt rows[] = {
     {"diagnose", "bench", OPT_STR, NULL, "run folder of 'bench' on these tasks, instead of --model"},
     {"diagnose", "balanced", OPT_INT, "64", "tasks that the model is asked, families in turn; 0: all"},
     {"diagnose", "samples", OPT_INT, "2", "answers to each"},
-    {"diagnose", "keep", OPT_INT, "0", "prompts that are written; 0: all of them, in another order"},
+    {"diagnose", "keep", OPT_INT, "0", "prompts that are written; 0: half of --prompts (with --tasks: all of them)"},
     {"diagnose", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
     {"diagnose", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
     {"diagnose", "max-new", OPT_INT, "1024", "longest answer (tokens)"},
@@ -43,10 +45,24 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* OUT/prompts.jsonl would take the place of what it is made from. */
+static bool synth_diagnose_is_own_source(const struct opts *o)
+{
+    char *mine = path_join(opts_str(o, "out"), "prompts.jsonl");
+    struct stat a, b;
+    bool same = opts_has(o, "prompts") && stat(mine, &a) == 0 && stat(opts_str(o, "prompts"), &b) == 0 &&
+                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+
+    free(mine);
+    return same;
+}
+
 static int synth_diagnose_check(const struct opts *o, struct err *e)
 {
     if (!opts_has(o, "out"))
         return err_set(e, ERR_INPUT, "no output folder; give --out DIR");
+    if (synth_diagnose_is_own_source(o))
+        return err_set(e, ERR_INPUT, "'%s' would be written over; name another --out", opts_str(o, "prompts"));
     if (!opts_has(o, "tasks") && !opts_has(o, "prompts"))
         return err_set(e, ERR_INPUT, "no tasks; give --tasks FOLDER or --prompts FILE");
     if (opts_has(o, "model") && opts_has(o, "bench"))
@@ -62,7 +78,7 @@ static int synth_diagnose_write_picked(const json_t *tasks, const json_t *found,
                                        struct err *e)
 {
     json_t *picked = diagnose_balanced(found, n ? n : (int)json_object_size(found)), *name;
-    int rc = file_is_dir(folder) && dir_remove(folder, e) < 0 ? -1 : dir_make(folder, e);
+    int rc = folder_claim(folder, "this diagnosis", e) < 0 || folder_empty(folder, e) < 0 ? -1 : 0;
     size_t i;
 
     json_array_foreach(picked, i, name) {
@@ -139,13 +155,15 @@ static int synth_diagnose_write_all(const struct opts *o, json_t *found, json_t 
     const char *out = opts_str(o, "out");
     char *prompts = path_join(out, "prompts.jsonl");
     json_t *all = json_pack("{s:O, s:O, s:O*}", "families", found, "broken", broken, "rates", rates);
+    int keep = (int)opts_int(o, "keep"); // an order alone is nothing: those who ask shuffle
     int rc = synth_diagnose_write_json(out, "diagnosis.json", all, e);
 
     if (!rc && rates)
         rc = synth_diagnose_write_json(out, "family-weights.json", diagnose_weights(rates), e);
+    if (!keep && !opts_has(o, "tasks"))
+        keep = (int)(json_object_size(found) + json_object_size(broken) + 1) / 2;
     if (!rc && rates && opts_has(o, "prompts"))
-        rc = diagnose_prompts(opts_str(o, "prompts"), found, rates, (uint64_t)opts_int(o, "seed"),
-                              (int)opts_int(o, "keep"), prompts, e);
+        rc = diagnose_prompts(opts_str(o, "prompts"), found, rates, (uint64_t)opts_int(o, "seed"), keep, prompts, e);
     free(prompts);
     return rc;
 }

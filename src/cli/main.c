@@ -97,7 +97,7 @@ static void main_print_usage(FILE *out)
     fprintf(out, "musacoder - language models that write native GPU kernels, and the judge that verifies them\n\n"
                  "usage: musacoder COMMAND [options]\n\ncommands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-15s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(out, "\n'musacoder COMMAND -h' explains a command. New here? 'make demo' shows the whole loop.\n");
 }
 

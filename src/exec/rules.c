@@ -132,7 +132,7 @@ static bool rules_lacks(facts *f, finding *r)
 #undef ROW
     };
 
-    uint32_t lacks = f->failed ? f->lacks : rules_right(f) ? 0 : rules_refused_work(f);
+    uint32_t lacks = f->failed ? f->lacks : rules_right(f) || f->some_right ? 0 : rules_refused_work(f);
 
     if ((!f->failed || !f->lack) && !lacks)
         return false;

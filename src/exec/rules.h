@@ -43,6 +43,7 @@ struct rules_facts {
     const char *judge;         /* a kernel calls this function, which is the judge's; NULL */
     const char *lack;          /* the compile worker found that the judge does not have this: its name; NULL */
     const char *lack_why;
+    bool some_right;           /* a deciding draw was right: what was refused was not needed */
     uint32_t lacks;            /* bits of enum wire_lack: the program asked for it in vain */
     const char *lacks_name;    /* what the front says that it is called ("Triton"), for the text; NULL */
     bool log_full;

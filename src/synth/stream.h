@@ -6,7 +6,7 @@
  * renaming; a shard
  * whose statistics exist is not made again. A share of the programs (by hash) is verified through the queue; those
  * that fail
- * are left out, and listed in OUT/failed-00012.jsonl.
+ * are left out, and listed in OUT/data/failed-00012.jsonl.
  *
  * A record: {"id","kind","messages","task":{"code","ops","families","graph_hash","inputs"},"kernel":{"lang","code",
  * "strategy","fusion"},"verdict","provenance","difficulty","split"}. Kinds: "generate" (task, program), "reason"

@@ -1008,7 +1008,7 @@ static int rl_save_model(const struct rl *s, struct err *e)
         return run_save_model(s->o->out, s->m, e);
     if (!(mean = average_model(&s->average, s->o->model, s->o->average, e)))
         return -1;
-    rc = run_save_model(s->o->out, mean, e);
+    rc = model_use_tokenizer(mean, s->tok, e) < 0 ? -1 : run_save_model(s->o->out, mean, e);
     model_free(mean);
     return rc;
 }

@@ -369,7 +369,8 @@ static int sft_open_model(struct sft *s, const char *folder, struct err *e)
     return folder ? sft_restore(s, folder, e) : 0;
 }
 
-static const char *const may_change[] = {"metrics", "save-every", "out", "device", "dtype", "gpus", "zero", NULL};
+static const char *const may_change[] = {"metrics", "stage", "save-every", "workers", "jobs", "out", "device", "dtype",
+                                         "gpus", "zero", NULL};
 
 static void sft_tell_start(const struct sft *s)
 {

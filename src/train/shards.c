@@ -48,10 +48,12 @@ static int shards_add_file(struct shards_files *f, char *path, struct err *e)
     return 0;
 }
 
-/* What synth holds out lies beside what is to be learned; who names that file itself means it. */
+/* What synth holds out, and what the judge convicted, lies beside what is to be learned; who names that file itself
+ * means it. */
 static bool shards_is_data(const char *name)
 {
-    return strncmp(name, "heldout", 7) && (shards_ends_with(name, ".jsonl") || shards_ends_with(name, ".parquet"));
+    return strncmp(name, "heldout", 7) && strncmp(name, "failed-", 7) &&
+           (shards_ends_with(name, ".jsonl") || shards_ends_with(name, ".parquet"));
 }
 
 static int shards_add_folder(struct shards_files *f, const char *dir, struct err *e)

@@ -9,8 +9,8 @@
 #include "base/err.h"
 
 /* spec: files and folders, separated by commas; a folder stands for its *.jsonl in order of their names, without
- * heldout*.jsonl. ERR_INPUT names what is absent, a folder without shards, and Parquet, with the remedy. names_free
- * frees the result; *ret_bytes may be NULL. */
+ * heldout*.jsonl and failed-*.jsonl. ERR_INPUT names what is absent, a folder without shards, and Parquet, with the
+ * remedy. names_free frees the result; *ret_bytes may be NULL. */
 int shards_list(const char *spec, char ***ret_files, size_t *ret_n, uint64_t *ret_bytes, struct err *e);
 
 struct shard_line {

@@ -1,4 +1,4 @@
-# test_plan.sh - which records SFT reads, by the stages that a recipe plans: public records alone, a corpus alone, or both.
+# test_plan.sh - which records SFT reads, by the stages that a recipe plans: public records, a corpus, or both.
 exe=${MUSACODER_EXE:-build/musacoder}
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 bad=0
@@ -6,7 +6,11 @@ data_of() { # STAGES -> the value of sft's 'data', without the run folder
     "$exe" run recipes/kernelbench.yaml --set model= --set stages="$1" --out "$work/run" --plan 2>"$work/err" |
         sed -n "s:$work/run/::g; s/^# sft: reads //p"
 }
-check() { [ "$(data_of "$1")" = "$2" ] || { echo "stages '$1': SFT reads '$(data_of "$1")', not '$2'; $(cat "$work/err")"; bad=1; }; }
+check() {
+    [ "$(data_of "$1")" = "$2" ] && return
+    echo "stages '$1': SFT reads '$(data_of "$1")', not '$2'; $(cat "$work/err")"
+    bad=1
+}
 check "public sft" "public/data"
 check "synth public sft" "public/data,data/train.jsonl"
 check "synth sft" "data/train.jsonl"

@@ -184,7 +184,7 @@ class Draws(unittest.TestCase):
         """
         text = textwrap.dedent(text).replace("CHANGE", "pass")
         self.assertEqual(run(text.replace("HIDDEN", "pass"))[0]["tables"], 8 * 8 * 4 + 4 * 4)
-        self.assertEqual(run(text.replace("HIDDEN", "self.w = torch.randn(3)"))[0]["tables"], 0)
+        self.assertEqual(run(text.replace("HIDDEN", "self.w = torch.randn(3)"))[0]["tables"], -1)
         self.assertFalse(run(text.replace("HIDDEN", "self.p = nn.Parameter(torch.ones(3))"))[0]["alters"])
         self.assertTrue(run(text.replace("HIDDEN", "self.p = nn.Parameter(torch.ones(3))")
                             .replace("pass", "self.p.data.mul_(0.5)"))[0]["alters"])

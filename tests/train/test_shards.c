@@ -72,6 +72,7 @@ static void folder_is_its_files(void **state)
     write_shard("shards/000.jsonl", 0, 7);
     write_shard("shards/001.jsonl", 7, 31);
     write_shard("shards/heldout-000.jsonl", 3, 9); // what synth holds out is not learned
+    write_shard("shards/failed-000.jsonl", 3, 9); // nor what the judge convicted
     tiny_must(add_all(&whole, file, 1, &e), &e);
     assert_int_equal(whole.n, 40);
     assert_int_equal(whole.n_kinds, 2);

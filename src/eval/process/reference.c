@@ -47,7 +47,8 @@ static int reference_parse_rest(struct reference *r, struct err *e)
     r->copies = json_flag(h, "copies", false);
     r->counts = json_flag(h, "counts", false);
     r->alters = json_flag(h, "alters", false);
-    r->tables = (uint64_t)json_i64(h, "tables", 0);
+    r->folds = json_i64(h, "tables", 0) < 0;
+    r->tables = r->folds ? 0 : (uint64_t)json_i64(h, "tables", 0);
     r->dtype = json_string_value(json_object_get(h, "dtype"));
     r->tf32 = json_object_get(h, "tf32");
     r->mode = json_str(h, "mode", "train");

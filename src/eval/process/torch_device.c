@@ -62,8 +62,9 @@ static int torch_device_locked(const char *python, const char *version, const ch
     free(lock_path);
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
         rc = err_sys(e, "cannot lock '%s'", folder);
-    else if (!file_exists(library)) {
-        log_info("first run with PyTorch %s: compiling the device inside it (about half a minute, once)", version);
+    else { /* build.sh does nothing where the library is newer than its sources */
+        if (!file_exists(library))
+            log_info("first run with PyTorch %s: compiling the device inside it (about half a minute, once)", version);
         rc = torch_device_compile(python, folder, e);
     }
     if (lock >= 0)

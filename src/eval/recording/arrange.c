@@ -113,7 +113,8 @@ static int64_t arrange_settle_all(const struct named_value *book, int64_t n, con
 
 int64_t *arrange_read(const struct tensor *rows, size_t n, const struct tensor *packed)
 {
-    int64_t m, known = 0, missing = 0, *of;
+    int64_t m, known = 0, missing = 0, first = -1, *of;
+    bool several = false;
     struct named_value *book;
 
     if (!dt_is_float(packed->dtype) || dt_components(packed->dtype) != 1 || packed->n < 2)
@@ -128,8 +129,11 @@ int64_t *arrange_read(const struct tensor *rows, size_t n, const struct tensor *
         of[i] = v == 0 ? ARRANGE_ZERO : one ? book[at].i : UNKNOWN;
         missing += v != 0 && at == m;
         known += one;
+        several |= one && first >= 0 && of[i] != first;
+        first = one ? of[i] : first;
     }
-    if (missing || !known || arrange_settle_all(book, m, packed, of)) {
+    /* one element many times is a number that the model happens to hold: a mask of ones beside a gate of 1 */
+    if (missing || !known || (known > 1 && !several) || arrange_settle_all(book, m, packed, of)) {
         free(of);
         of = NULL;
     }

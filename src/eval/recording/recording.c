@@ -1452,22 +1452,28 @@ enum call_fault recording_replay(struct job *j, const struct ref_draw *const *dr
     return judge(ctx, draws[r.done], &f, e) < 0 && e->kind != ERR_NONE ? CALL_INFRA : CALL_OK;
 }
 
-int life_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx, bool *ret_moved,
-                 struct err *e)
+enum call_fault life_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx, bool *ret_moved,
+                             struct err *e)
 {
     struct recording_replaying r = {.j = j, .draws = &d, .n = 1, .judge = judge, .ctx = ctx,
                                     .ended = j->recording->n_calls - 1,
                                     .goes_on = true};
     double used = j->session->used_s;
     int rc = recording_do_replay(&r, false, e);
+    struct frame f;
 
     j->session->used_s = used; /* no call that the program asked for */
     *ret_moved = r.goes_on;
     if (rc < 0 && e->kind == ERR_INPUT) { /* no state is kept: one call alone, or too much memory */
         *e = (struct err)ERR_INIT;
-        return 0;
+        return CALL_OK;
     }
-    return rc < 0 ? -1 : 0;
+    if (rc < 0)
+        return e->kind == ERR_NONE ? CALL_OK : recording_late_or_lost(j, e);
+    if (rc == 0 || r.done)
+        return CALL_OK;
+    recording_raised(&f, "RuntimeError", "the device reports an error in a later call");
+    return judge(ctx, d, &f, e) < 0 && e->kind != ERR_NONE ? CALL_INFRA : CALL_OK;
 }
 
 /* ---- one draw, for other ends than the verdict ---- */

@@ -95,9 +95,9 @@ int recording_movement(struct job *j, const struct ref_draw *d, struct frame *re
 /* A life that was judged live: its log is whole now. -1: infra. */
 int recording_finish(struct job *j, struct err *e);
 /* After recording_replay: the last call again, on the draw's inputs, from the state that it left on the device. Nothing
- * is played, and *ret_moved is false, where that is the state that it began with. -1: infra. */
-int life_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx, bool *ret_moved,
-                 struct err *e);
+ * is played, and *ret_moved is false, where that is the state that it began with. A fault of the device is judged. */
+enum call_fault life_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx, bool *ret_moved,
+                             struct err *e);
 /* The draw once more, as recording_replay does it: 1 with *ret, 0: the device reports an error, -1: infra. */
 int recording_again(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
 /* Times the last call n times, each from the state before it in the latest recording_again. Event times and the

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
 #include "eval/recording/recording_streamed.h"
@@ -145,15 +146,20 @@ static void note_covered(struct matching *m, const json_t *ref, const json_t *ca
     }
 }
 
-/* Rows that nothing is laid in by name: weights that the construction arranged anew, or under other names. */
+/* Rows that nothing is laid in by name: weights that the construction arranged anew, or under other names. Each costs a
+ * look at all of the model, so a program has as many as the model has, and a few. */
 static bool match_packed(struct matching *m, struct job *j)
 {
+    size_t tries = m->n + 32;
     bool any = false;
 
     for (size_t q = 0; q < m->m; q++) {
         const json_t *c = json_array_get(j->state, q);
 
-        if (m->used[q] || !stage_correct_is_float_row(c) || !(m->packed[q] = life_read(j, c)))
+        if (m->used[q] || !stage_correct_is_float_row(c) || !tries)
+            continue;
+        tries--;
+        if (!(m->packed[q] = life_read(j, c)))
             continue;
         m->used[q] = any = true;
     }
@@ -655,12 +661,16 @@ enum { LATER_CALLS = 64 };
 /* A program whose state on the device changes from call to call (a counter, a cache) must be right later, too. */
 static int stage_correct_follow_state(struct replayed *r, const struct ref_draw *d, struct err *e)
 {
+    double until = now_s() + r->j->opt->timeout_s;
+    enum call_fault fault;
     bool moved = true;
     int rc = 0;
 
     r->again = true;
-    for (int i = 0; i < LATER_CALLS && moved && rc == 0 && !job_blamed(r->j) && r->t->passed == r->t->trials; i++) {
-        rc = life_goes_on(r->j, d, stage_correct_judge_call, r, &moved, e);
+    for (int i = 0; i < LATER_CALLS && moved && rc == 0 && !job_blamed(r->j) && r->t->passed == r->t->trials &&
+         now_s() < until; i++) {
+        fault = life_goes_on(r->j, d, stage_correct_judge_call, r, &moved, e);
+        rc = fault == CALL_OK ? 0 : stage_correct_blame_call(r->j, fault, d, e);
         if (r->t->passed < r->t->trials && r->t->worst) {
             json_object_set_new(r->t->worst, "later_calls", json_integer(i + 1));
             r->t->passed = 0; /* right at first alone has shown nothing */
@@ -712,7 +722,7 @@ static int stage_correct_run_draws(struct job *j, struct stage_correct_tally *t,
         return job_blamed(j) ? 0 : stage_correct_run_replays(j, t, e);
     for (size_t i = 0; !job_blamed(j) && !(t->stopped = stage_correct_enough(j, t)) &&
          (ok = stage_correct_next_draw(j, i, &d, e)) == 1; i++) {
-        if (!job_recordings(j, d) || d->extreme)
+        if (!job_recordings(j, d) || d->parameters) /* a life has one set */
             continue;
         if (stage_correct_left_out(t, d)) {
             later = xrealloc(later, (n + 1) * sizeof *later);

@@ -127,7 +127,7 @@ static uint64_t stage_legality_drawn_by_seed(const struct job *j)
  * are program text. Where the seed is published they could be made of the weights. */
 static uint64_t own_bytes(const struct job *j)
 {
-    return j->protocol->binds_params ? j->ref->draws[0].inputs.n + j->ref->state_values.n : 0;
+    return j->protocol->binds_params && !j->ref->folds ? j->ref->draws[0].inputs.n + j->ref->state_values.n : 0;
 }
 
 static void stage_legality_take_facts(const struct job *j, struct rules_facts *f)
@@ -145,6 +145,7 @@ static void stage_legality_take_facts(const struct job *j, struct rules_facts *f
                               .altered = *l->altered ? l->altered : NULL,
                               .ordered = l->order.ordered, .order_why = l->order.why};
     f->counts.bytes_up -= stage_legality_drawn_by_seed(j);
+    f->some_right = json_i64(json_object_get(j->rec, "correctness"), "passed", 0) > 0;
     f->replay_right = !l->live && j->all_passed;
     stage_legality_take_words(j, f);
 }
