@@ -1452,7 +1452,8 @@ class Task:
         for row, first in zip(noise, self.noise.get(regime, ())):
             dtype = getattr(torch, row["out"])
             if dtype.is_floating_point:
-                row["n1"] = max(float(row["n1"]), torch.finfo(dtype).eps / 8 * float(first["max_abs"]))
+                least = torch.finfo(dtype).eps / 8 * float(first["max_abs"])
+                row.update(n1=max(float(row["n1"]), least), lent=float(row["n1"]) < least)
 
     def jumps(self, inputs, eager, oracle, seed):
         if oracle is eager or not self.moved or not finite(oracle):

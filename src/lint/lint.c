@@ -113,6 +113,13 @@ static bool lint_judge_answer(enum trivial k, const double *v, void *ctx)
     return true;
 }
 
+/* Does a draw say how well an output is conditioned? Not where inputs are far from the task's own, nor where the error
+ * of ordinary inputs was lent to small ones. */
+static bool lint_is_typical(const struct ref_draw *d, size_t i)
+{
+    return !d->extreme && !json_flag(json_array_get(d->noise, i), "lent", false);
+}
+
 static void lint_note_output(struct lint_group *g, const struct ref_draw *d, size_t i, const double *want, size_t n,
                              double *top, bool *constant)
 {
@@ -125,7 +132,7 @@ static void lint_note_output(struct lint_group *g, const struct ref_draw *d, siz
         *constant = *constant && want[q] == want[0];
     }
     *top = fmax(*top, mine);
-    if (d->extreme) /* inputs that are far from the task's own say nothing of how well it is conditioned */
+    if (!lint_is_typical(d, i))
         return;
     g->outputs++;
     if (mine > 0) {
@@ -173,7 +180,7 @@ static void lint_try_output(struct lint_state *s, int group, const struct ref_dr
 
         if (lint_levels[k].group != group)
             continue;
-        g->unusable += !j.tol.usable && !r->extreme;
+        g->unusable += !j.tol.usable && lint_is_typical(r, i);
         s->allowed[k] = fmax(s->allowed[k], j.tol.abs);
         battery_run(&s->battery[k], &c, lint_judge_answer, &j);
     }

@@ -38,13 +38,13 @@ static const char *norm_channels_arg(struct making *m)
                : layer_number(m, m->d[1]);
 }
 
-static const char *norm_tail_of(struct making *m, int from)
+static const char *norm_tail_of(struct making *m, int from, bool literal)
 {
     const char *s = "";
 
     for (int i = from; i < m->rank; i++)
         s = making_format(m, "%s%s%s", s, i > from ? ", " : "",
-                          m->chain ? layer_number(m, m->d[i]) : m->input[0].dim[i]);
+                          m->chain || literal ? layer_number(m, m->d[i]) : m->input[0].dim[i]);
     return from == m->rank - 1 && making_chance(m, 0.6)
                ? s
                : making_format(m, "(%s%s)", s, from == m->rank - 1 ? "," : "");
@@ -54,9 +54,10 @@ static const char *norm_tail_of(struct making *m, int from)
 static const char *norm_draw_normalized(struct making *m)
 {
     int from = m->rank > 2 && making_chance(m, 0.5) && !m->chain ? 1 : m->rank - 1;
-    const char *value = norm_tail_of(m, from);
+    bool argument = making_chance(m, 0.8); /* else numbers: a program has none of the task file's constants */
+    const char *value = norm_tail_of(m, from, !argument);
 
-    return making_chance(m, 0.8)
+    return argument
                ? making_arg(m, making_pick(m, "normalized_shape|normalized_shape|norm_shape|hidden_size", '|'),
                             *value == '(' ? "tuple" : "int", value, NULL, "shape that is normalised")
                : value;
