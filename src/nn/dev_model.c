@@ -268,11 +268,11 @@ void dev_model_free(struct dev_model *g)
     if (!g)
         return;
     if (g->d) {
-        void *daemon_client[] = {g->master, g->w == g->master ? NULL : g->w, g->grads, g->m, g->v, g->decays,
+        void *owned[] = {g->master, g->w == g->master ? NULL : g->w, g->grads, g->m, g->v, g->decays,
                                  g->norm_sq, g->sums};
         dev_train_free(g);
-        for (size_t i = 0; i < sizeof daemon_client / sizeof daemon_client[0]; i++)
-            nn_device_free(g->d, daemon_client[i]);
+        for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+            nn_device_free(g->d, owned[i]);
         nn_device_close(g->d);
     }
     free(g->offset);

@@ -142,12 +142,12 @@ int optim_give(const struct optim *o, struct err *e)
 
 int optim_save(const struct optim *o, const char *path, struct err *e)
 {
-    float *m, *v, *daemon_client;
-    int rc = optim_host_moments(o, &m, &v, &daemon_client, e);
+    float *m, *v, *owned;
+    int rc = optim_host_moments(o, &m, &v, &owned, e);
 
     if (rc == 0)
         rc = optim_save_moments(o, m, v, path, e);
-    slab_free(daemon_client);
+    slab_free(owned);
     return rc;
 }
 

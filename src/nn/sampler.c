@@ -393,11 +393,11 @@ static void sampler_worker_free(struct sampler_worker *w)
     slab_free(w->kv_slab);
     slab_free(w->prefill_slab);
     slab_free(w->decode_slab);
-    void *daemon_client[] = {w->rows, w->ready, w->pseq, w->free_slots, w->pos, w->ptok, w->pcu, w->dpos, w->drows,
+    void *owned[] = {w->rows, w->ready, w->pseq, w->free_slots, w->pos, w->ptok, w->pcu, w->dpos, w->drows,
                              w->past, w->cand,
                              w->chosen, w->chosen_logp};
-    for (size_t i = 0; i < sizeof daemon_client / sizeof daemon_client[0]; i++)
-        free(daemon_client[i]);
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        free(owned[i]);
 }
 
 /* ---- prefill ---- */

@@ -260,11 +260,11 @@ static int build_toolchain_make(struct toolchain *t, const struct build_opts *o,
 
 static void build_toolchain_free(struct toolchain *t)
 {
-    char *daemon_client[] = {t->compiler, t->arch, t->lite, t->extra, t->forward, t->libdir, t->system, t->nvcc,
+    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->forward, t->libdir, t->system, t->nvcc,
                              t->home};
 
-    for (size_t i = 0; i < sizeof daemon_client / sizeof *daemon_client; i++)
-        free(daemon_client[i]);
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
     memset(t, 0, sizeof *t);
 }
 
