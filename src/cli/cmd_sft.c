@@ -157,7 +157,8 @@ static int sft_harvest(const struct opts *o, const char *model, const char *out,
     json_t *verdict = judge_options_of(o);
     struct harvest_options h = {
         .model = model, .data = opts_str(o, "harvest"), .out = out, .tasks = opts_int(o, "harvest-tasks"),
-        .samples = (int)opts_int(o, "harvest-samples"), .chunk = 64,
+        .samples = (int)opts_int(o, "harvest-samples"),
+        .chunk = strcmp(opts_str(o, "harvest-device"), "cpu") ? 512 : 64, /* a device decodes hundreds at once */
         .temperature = opts_real(o, "temperature"), .verdict = verdict, .workers = (int)opts_int(o, "workers"),
         .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
         .edits = opts_bool(o, "edits"), .device = opts_str(o, "harvest-device"),

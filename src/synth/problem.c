@@ -519,6 +519,7 @@ static void problem_surface(struct problem_source *s, struct surface *f, const s
     p->s[0] = (struct solution){.code = f->program, .strategy = xstrdup("generic"), .kernels = f->n_kernels};
     f->task = f->program = NULL;
     problem_name(p, w, index);
+    json_object_set_new(p->view, "name", json_string(p->name));
     problem_remember(s, p, NULL);
 }
 

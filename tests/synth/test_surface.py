@@ -110,12 +110,25 @@ def check_verified(folder, n):
         print(r["verdict"], r["task"]["code"])
 
 
+def check_harvest(folder):
+    """A harvest's task has a name and its answer, as 'sft --harvest' reads them."""
+    out = os.path.join(folder, "harvest")
+    done = subprocess.run([BINARY, "synth", "--surface", "public", "--style", "full", "--out", out, "--tasks", "4",
+                           "--per-task", "1", "--heldout", "0", "--harvest", "3", "--verify-share", "0"],
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"synth ended with {done.returncode}: {done.stderr[-800:]}")
+    lines = [json.loads(line) for line in open(os.path.join(out, "harvest.jsonl"))]
+    check(len({r["task"]["name"] for r in lines}) == 3 and all(r["kernel"]["code"] for r in lines),
+          "three named tasks of the harvest, each answered")
+
+
 def main():
     torch.set_num_threads(1)
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 6
     with tempfile.TemporaryDirectory() as folder:
         check_written(folder)
         check_verified(folder, n)
+        check_harvest(folder)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

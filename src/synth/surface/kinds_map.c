@@ -2,21 +2,21 @@
 #include "synth/surface/kind.h"
 
 #define MAP(n, f, s) .name = n, .family = f, .say = s, .form = FORM_MAP
-#define F1(n, v, d)          \
-    {                        \
-        {                    \
-            n, "float", v, d \
-        }                    \
+#define F1(n, v, d)                                                                                                    \
+    {                                                                                                                  \
+        {                                                                                                              \
+            n, "float", v, d                                                                                           \
+        }                                                                                                              \
     }
-#define F2(n, v, d, n2, v2, d2) \
-    {                           \
-        {n, "float", v, d},     \
-        {                       \
-            n2, "float", v2, d2 \
-        }                       \
+#define F2(n, v, d, n2, v2, d2)                                                                                        \
+    {                                                                                                                  \
+        {n, "float", v, d},                                                                                            \
+        {                                                                                                              \
+            n2, "float", v2, d2                                                                                        \
+        }                                                                                                              \
     }
-#define ACT "activation"
-#define GELU "v = 0.5f * v * (1.0f + erff(v * 0.70710678f));\n"
+#define ACT   "activation"
+#define GELU  "v = 0.5f * v * (1.0f + erff(v * 0.70710678f));\n"
 #define TGELU "v = 0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v * v * v)));\n"
 
 const struct kind map_kinds[] = {
@@ -67,8 +67,7 @@ const struct kind map_kinds[] = {
      .spell = {"F.softplus($x, beta=$beta)", "nn.Softplus(beta=$beta) : self.$m($x)"},
      .code = "v = v * $beta > 20.0f ? v : log1pf(expf(v * $beta)) / $beta;\n"},
     {MAP("softsign", ACT, "softsign|Softsign activation"),
-     .spell = {"F.softsign($x)", "nn.Softsign() : self.$m($x)", "$x / (1 + torch.abs($x))",
-               "$x / (1.0 + $x.abs())"},
+     .spell = {"F.softsign($x)", "nn.Softsign() : self.$m($x)", "$x / (1 + torch.abs($x))", "$x / (1.0 + $x.abs())"},
      .code = "v = v / (1.0f + fabsf(v));\n"},
     {MAP("hardsigmoid", ACT, "hard sigmoid|HardSigmoid activation"), .flags = KIND_CHAIN,
      .spell = {"F.hardsigmoid($x)", "nn.Hardsigmoid() : self.$m($x)", "torch.clamp($x + 3, 0, 6) / 6"},
@@ -96,8 +95,7 @@ const struct kind map_kinds[] = {
     {MAP("tanhshrink", ACT, "tanhshrink|x minus its tanh"),
      .spell = {"F.tanhshrink($x)", "nn.Tanhshrink() : self.$m($x)", "$x - torch.tanh($x)"},
      .code = "v = v - tanhf(v);\n"},
-    {MAP("softshrink", ACT, "soft shrinkage|soft thresholding"),
-     .attr = F1("lambd", "0.5 0.1 0.25 1.0", "threshold"),
+    {MAP("softshrink", ACT, "soft shrinkage|soft thresholding"), .attr = F1("lambd", "0.5 0.1 0.25 1.0", "threshold"),
      .spell = {"F.softshrink($x, $lambd)", "nn.Softshrink($lambd) : self.$m($x)",
                "nn.Softshrink(lambd=$lambd) : self.$m($x)"},
      .code = "v = v > $lambd ? v - $lambd : v < -$lambd ? v + $lambd : 0.0f;\n"},
@@ -112,16 +110,15 @@ const struct kind map_kinds[] = {
     {MAP("squared_relu", ACT, "squared ReLU|square of the ReLU"),
      .spell = {"torch.relu($x) ** 2", "torch.square(F.relu($x))", "F.relu($x).pow(2)"},
      .code = "v = fmaxf(v, 0.0f);\nv = v * v;\n"},
-    {MAP("abs", "math", "absolute value|magnitude"), .spell = {"torch.abs($x)", "$x.abs()"},
-     .code = "v = fabsf(v);\n"},
+    {MAP("abs", "math", "absolute value|magnitude"), .spell = {"torch.abs($x)", "$x.abs()"}, .code = "v = fabsf(v);\n"},
     {MAP("square", "math", "square|elementwise square"),
      .spell = {"$x ** 2", "torch.square($x)", "torch.pow($x, 2)", "$x * $x"}, .code = "v = v * v;\n"},
     {MAP("cube", "math", "third power|cube"), .spell = {"$x ** 3", "torch.pow($x, 3)", "$x * $x * $x"},
      .code = "v = v * v * v;\n"},
     {MAP("exp_neg", "math", "decaying exponential|exponential of the negative magnitude"),
      .spell = {"torch.exp(-torch.abs($x))", "torch.exp(-$x.abs())"}, .code = "v = expf(-fabsf(v));\n"},
-    {MAP("gaussian", "math", "Gaussian bump|radial basis"),
-     .spell = {"torch.exp(-$x ** 2)", "torch.exp(-($x * $x))"}, .code = "v = expf(-v * v);\n"},
+    {MAP("gaussian", "math", "Gaussian bump|radial basis"), .spell = {"torch.exp(-$x ** 2)", "torch.exp(-($x * $x))"},
+     .code = "v = expf(-v * v);\n"},
     {MAP("log1p_abs", "math", "logarithmic compression|log of one plus the magnitude"),
      .spell = {"torch.log1p(torch.abs($x))", "torch.log(1 + torch.abs($x))"}, .code = "v = log1pf(fabsf(v));\n"},
     {MAP("sqrt_abs", "math", "root of the magnitude"), .spell = {"torch.sqrt(torch.abs($x))", "$x.abs().sqrt()"},
@@ -135,8 +132,8 @@ const struct kind map_kinds[] = {
      .code = "v = v + v;\n"},
     {MAP("negate", "math", "negation"), .spell = {"-$x", "torch.neg($x)"}, .code = "v = -v;\n"},
     {MAP("clamp", "math", "clamping|clipping to a range"), .flags = KIND_CHAIN,
-     .attr = F2("min_value|clamp_min|min_val", "-1.0 -0.5 -2.0 -0.8 0.0", "lower bound",
-                "max_value|clamp_max|max_val", "1.0 0.5 2.0 0.8 1.5", "upper bound"),
+     .attr = F2("min_value|clamp_min|min_val", "-1.0 -0.5 -2.0 -0.8 0.0", "lower bound", "max_value|clamp_max|max_val",
+                "1.0 0.5 2.0 0.8 1.5", "upper bound"),
      .spell = {"torch.clamp($x, min=$0, max=$1)", "torch.clamp($x, $0, $1)", "$x.clamp($0, $1)"},
      .code = "v = fminf(fmaxf(v, $0), $1);\n"},
     {MAP("clamp_min", "math", "a lower bound|clamping from below"), .flags = KIND_CHAIN,
@@ -148,16 +145,16 @@ const struct kind map_kinds[] = {
      .spell = {"torch.min($x, torch.tensor($constant_value))", "torch.clamp($x, max=$constant_value)"},
      .code = "v = fminf(v, $constant_value);\n"},
     {MAP("scale", "math", "scaling|multiplication by a constant"), .flags = KIND_CHAIN,
-     .attr = F1("scaling_factor|scale_factor|multiplier|scale|multiply_value", "2.0 0.5 1.5 0.1 3.0 0.25 10.0",
-                "factor"),
+     .attr = F1("scaling_factor|scale_factor|multiplier|scale|multiply_value|factor|gain",
+                "2.0 0.5 1.5 0.1 3.0 0.25 10.0", "factor"),
      .spell = {"$x * $0", "torch.mul($x, $0)", "$0 * $x"}, .code = "v = v * $0;\n"},
     {MAP("divide", "math", "division by a constant"), .flags = KIND_CHAIN,
      .attr = F1("divisor|divisor|divide_by|divide_value", "2.0 10.0 4.0 1.5 0.5", "divisor"),
      .spell = {"$x / $0", "torch.div($x, $0)"}, .code = "v = v / $0;\n"},
     {MAP("add_value", "math", "addition of a constant|an offset"), .flags = KIND_CHAIN,
-     .attr = F1("add_value|offset|constant", "1.0 0.5 -0.5 2.0 0.1 3.0", "what is added"),
+     .attr = F1("add_value|offset|constant|bias|bias_value", "1.0 0.5 -0.5 2.0 0.1 3.0", "what is added"),
      .spell = {"$x + $0", "torch.add($x, $0)"}, .code = "v = v + $0;\n"},
     {MAP("subtract_value", "math", "subtraction of a constant"), .flags = KIND_CHAIN,
-     .attr = F1("subtract_value|shift|value_to_subtract", "1.0 0.5 2.0 0.1 1.5", "what is subtracted"),
+     .attr = F1("subtract_value|shift|value_to_subtract|subtract", "1.0 0.5 2.0 0.1 1.5", "what is subtracted"),
      .spell = {"$x - $0", "torch.sub($x, $0)"}, .code = "v = v - $0;\n"},
     {0}};

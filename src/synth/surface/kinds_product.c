@@ -4,16 +4,20 @@
 
 #define MAT(n, s) .name = n, .family = "matmul", .say = s, .form = FORM_MATMUL
 #define ACC(x, d) x ".packed_accessor32<float, " #d ">()"
-#define BODY(guard)                                                                                      \
-    "int i = blockIdx.x * blockDim.x + threadIdx.x;\nint rows = out.size(0);\nint cols = out.size(1);\n" \
-    "if (i < rows * cols) {\nint r = i / cols;\nint c = i % cols;\nfloat acc = 0.0f;\n" guard            \
-    "for (int k = 0; k < a.size(1); k++) {\nacc += a[r][k] * b[k][c];\n}\n"
-#define HOST2                                                                               \
-    "torch::Tensor $f(torch::Tensor a, torch::Tensor b) {\n"                                \
-    "auto out = torch::empty({a.size(0), b.size(1)}, a.options());\nint n = out.numel();\n" \
+/* A long sum in parts of 256: rounding grows with a part's length, not with the whole. */
+#define PARTS(n, product)                                                                                              \
+    "for (int k = 0; k < " n ";) {\nfloat part = 0.0f;\nfor (int end = min(k + 256, (int)" n "); k < end; k++) {\n"    \
+    "part += " product ";\n}\nacc += part;\n}\n"
+#define BODY(guard)                                                                                                    \
+    "int i = blockIdx.x * blockDim.x + threadIdx.x;\nint rows = out.size(0);\nint cols = out.size(1);\n"               \
+    "if (i < rows * cols) {\nint r = i / cols;\nint c = i % cols;\nfloat acc = 0.0f;\n" guard PARTS(                   \
+        "a.size(1)", "a[r][k] * b[k][c]")
+#define HOST2                                                                                                          \
+    "torch::Tensor $f(torch::Tensor a, torch::Tensor b) {\n"                                                           \
+    "auto out = torch::empty({a.size(0), b.size(1)}, a.options());\nint n = out.numel();\n"                            \
     "$k_kernel<<<(n + 255) / 256, 256>>>(" ACC("a", 2) ", " ACC("b", 2) ", " ACC("out", 2) ");\nreturn out;\n}\n"
 #define HEAD2 "template <typename T>\n__global__ void $k_kernel(T a, T b, T out) {\n"
-#define MM HEAD2 BODY("") "out[r][c] = acc;\n}\n}\n\n" HOST2
+#define MM    HEAD2 BODY("") "out[r][c] = acc;\n}\n}\n\n" HOST2
 
 /* rank: which shapes product.c draws. call: with $A and $B, the operands' names. */
 const struct kind product_kinds[] = {
@@ -22,16 +26,16 @@ const struct kind product_kinds[] = {
                "torch.einsum('ik,kj->ij', $A, $B)"},
      .fn = "matmul", .code = MM, .call = "ops.$f($A, $B)"},
     {MAT("matmul_ta", "matrix product with the first operand transposed"), .rank = 1,
-     .spell = {"torch.matmul($A.T, $B)", "torch.mm($A.t(), $B)", "$A.T @ $B",
-               "torch.matmul($A.transpose(0, 1), $B)", "torch.einsum('ki,kj->ij', $A, $B)"},
+     .spell = {"torch.matmul($A.T, $B)", "torch.mm($A.t(), $B)", "$A.T @ $B", "torch.matmul($A.transpose(0, 1), $B)",
+               "torch.einsum('ki,kj->ij', $A, $B)"},
      .fn = "matmul", .code = MM, .call = "ops.$f($A.T, $B)"},
     {MAT("matmul_tb", "matrix product with the second operand transposed"), .rank = 2,
-     .spell = {"torch.matmul($A, $B.T)", "torch.mm($A, $B.t())", "$A @ $B.T",
-               "torch.matmul($A, $B.transpose(0, 1))", "torch.einsum('ik,jk->ij', $A, $B)"},
+     .spell = {"torch.matmul($A, $B.T)", "torch.mm($A, $B.t())", "$A @ $B.T", "torch.matmul($A, $B.transpose(0, 1))",
+               "torch.einsum('ik,jk->ij', $A, $B)"},
      .fn = "matmul", .code = MM, .call = "ops.$f($A, $B.T)"},
     {MAT("matmul_tab", "product of two transposed matrices"), .rank = 3,
-     .spell = {"torch.matmul($A.T, $B.T)", "torch.mm($A.t(), $B.t())", "$A.T @ $B.T", "($B @ $A).T"},
-     .fn = "matmul", .code = MM, .call = "ops.$f($A.T, $B.T)"},
+     .spell = {"torch.matmul($A.T, $B.T)", "torch.mm($A.t(), $B.t())", "$A.T @ $B.T", "($B @ $A).T"}, .fn = "matmul",
+     .code = MM, .call = "ops.$f($A.T, $B.T)"},
     {MAT("matvec", "matrix times a column|matrix-vector product"), .rank = 4,
      .spell = {"torch.matmul($A, $B)", "$A @ $B", "torch.mm($A, $B)"}, .fn = "matmul", .code = MM,
      .call = "ops.$f($A, $B)"},
@@ -47,8 +51,8 @@ const struct kind product_kinds[] = {
                "torch.matmul($A, $B).tril()"},
      .code = HEAD2 BODY("if (r >= c) {\n") "}\nout[r][c] = acc;\n}\n}\n\n" HOST2, .call = "ops.$f($A, $B)"},
     {MAT("diag_matmul", "diagonal matrix times a matrix|scaling of rows by a vector"), .rank = 8,
-     .spell = {"torch.diag($A) @ $B", "torch.matmul(torch.diag($A), $B)", "$A[:, None] * $B",
-               "$A.unsqueeze(1) * $B", "$A.view(-1, 1) * $B"},
+     .spell = {"torch.diag($A) @ $B", "torch.matmul(torch.diag($A), $B)", "$A[:, None] * $B", "$A.unsqueeze(1) * $B",
+               "$A.view(-1, 1) * $B"},
      .code = "__global__ void $k_kernel(const float* a, const float* b, float* out, int n, int cols) {\nint i = "
              "blockIdx.x * blockDim.x + threadIdx.x;\n"
              "if (i < n) {\nout[i] = a[i / cols] * b[i];\n}\n}\n\n"
@@ -59,17 +63,17 @@ const struct kind product_kinds[] = {
      .call = "ops.$f($A, $B)"},
     {MAT("bmm", "batched matrix product|batch of matrix products"), .rank = 9,
      .spell = {"torch.bmm($A, $B)", "torch.matmul($A, $B)", "$A @ $B", "torch.einsum('bik,bkj->bij', $A, $B)"},
-     .code =
-         "template <typename T>\n__global__ void $k_kernel(T a, T b, T out) {\nint i = blockIdx.x * blockDim.x + "
-         "threadIdx.x;\n"
-         "int rows = out.size(1);\nint cols = out.size(2);\nif (i < out.size(0) * rows * cols) {\nint z = i / "
-         "(rows * cols);\n"
-         "int r = i / cols % rows;\nint c = i % cols;\nfloat acc = 0.0f;\n"
-         "for (int k = 0; k < a.size(2); k++) {\nacc += a[z][r][k] * b[z][k][c];\n}\nout[z][r][c] = acc;\n}\n}\n\n"
-         "torch::Tensor $f(torch::Tensor a, torch::Tensor b) {\nauto out = torch::empty({a.size(0), a.size(1), "
-         "b.size(2)}, a.options());\nint n = out.numel();\n"
-         "$k_kernel<<<(n + 255) / 256, 256>>>(" ACC("a", 3) ", " ACC("b", 3) ", " ACC("out",
-                                                                                      3) ");\nreturn out;\n}\n",
+     .code = "template <typename T>\n__global__ void $k_kernel(T a, T b, T out) {\nint i = blockIdx.x * blockDim.x + "
+             "threadIdx.x;\n"
+             "int rows = out.size(1);\nint cols = out.size(2);\nif (i < out.size(0) * rows * cols) {\nint z = i / "
+             "(rows * cols);\n"
+             "int r = i / cols % rows;\nint c = i % cols;\nfloat acc = 0.0f;\n" PARTS(
+                 "a.size(2)", "a[z][r][k] * b[z][k][c]") "out[z][r][c] = acc;\n}\n}\n\n"
+                                                         "torch::Tensor $f(torch::Tensor a, torch::Tensor b) {\nauto "
+                                                         "out = torch::empty({a.size(0), a.size(1), "
+                                                         "b.size(2)}, a.options());\nint n = out.numel();\n"
+                                                         "$k_kernel<<<(n + 255) / 256, 256>>>(" ACC("a", 3) ", " ACC(
+                                                             "b", 3) ", " ACC("out", 3) ");\nreturn out;\n}\n",
      .call = "ops.$f($A, $B)"},
     {MAT("matmul_3d", "three-dimensional tensor times a matrix|batch of rows times one matrix"), .rank = 10,
      .spell = {"torch.matmul($A, $B)", "$A @ $B", "torch.einsum('bik,kj->bij', $A, $B)",
@@ -83,12 +87,11 @@ const struct kind product_kinds[] = {
      .call = "ops.$f($A.reshape(-1, $A.size(-1)), $B).view($A.size(0), $A.size(1), $A.size(2), $B.size(1))"},
     {MAT("scalar_matmul", "matrix times a scalar|scaling of a matrix"), .rank = 12,
      .spell = {"$A * $s", "$s * $A", "torch.mul($A, $s)"},
-     .code =
-         "__global__ void $k_kernel(const float* a, float* out, int n, float s) {\nint i = blockIdx.x * blockDim.x "
-         "+ threadIdx.x;\n"
-         "if (i < n) {\nout[i] = a[i] * s;\n}\n}\n\n"
-         "torch::Tensor $f(torch::Tensor a, float s) {\nauto out = torch::empty_like(a);\nint n = a.numel();\n"
-         "$k_kernel<<<(n + 255) / 256, 256>>>(a.data_ptr<float>(), out.data_ptr<float>(), n, s);\nreturn out;\n}\n",
+     .code = "__global__ void $k_kernel(const float* a, float* out, int n, float s) {\nint i = blockIdx.x * blockDim.x "
+             "+ threadIdx.x;\n"
+             "if (i < n) {\nout[i] = a[i] * s;\n}\n}\n\n"
+             "torch::Tensor $f(torch::Tensor a, float s) {\nauto out = torch::empty_like(a);\nint n = a.numel();\n"
+             "$k_kernel<<<(n + 255) / 256, 256>>>(a.data_ptr<float>(), out.data_ptr<float>(), n, s);\nreturn out;\n}\n",
      .call = "ops.$f($A, $s)"},
     {MAT("gram", "Gram matrix|product of a matrix with its own transpose"), .rank = 13,
      .spell = {"torch.matmul($A, $A.T)", "$A @ $A.t()", "torch.mm($A, $A.t())"}, .fn = "matmul", .code = MM,

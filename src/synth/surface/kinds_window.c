@@ -1,17 +1,17 @@
 /* kinds_window.c - convolutions, poolings, linear layers, and what stands behind them in chains. */
 #include "synth/surface/kind.h"
 
-#define CONV(n, s, d, f)                                                                       \
-    {                                                                                          \
-        .name = n, .family = "convolution", .say = s, .form = FORM_CONV, .rank = d, .flags = f \
+#define CONV(n, s, d, f)                                                                                               \
+    {                                                                                                                  \
+        .name = n, .family = "convolution", .say = s, .form = FORM_CONV, .rank = d, .flags = f                         \
     }
-#define POOL(n, s, d, f)                                                                   \
-    {                                                                                      \
-        .name = n, .family = "pooling", .say = s, .form = FORM_POOL, .rank = d, .flags = f \
+#define POOL(n, s, d, f)                                                                                               \
+    {                                                                                                                  \
+        .name = n, .family = "pooling", .say = s, .form = FORM_POOL, .rank = d, .flags = f                             \
     }
-#define PARAM(n, s, e, c)                                                                                       \
-    {                                                                                                           \
-        .name = n, .family = "math", .say = s, .form = FORM_PARAM, .flags = KIND_CHAIN, .spell = {e}, .code = c \
+#define PARAM(n, s, e, c)                                                                                              \
+    {                                                                                                                  \
+        .name = n, .family = "math", .say = s, .form = FORM_PARAM, .flags = KIND_CHAIN, .spell = {e}, .code = c        \
     }
 #define AT "[i / inner % channels];\n"
 
@@ -54,13 +54,13 @@ const struct kind window_kinds[] = {
      .form = FORM_SPATIAL,
      .rank = 1,
      .flags = KIND_CHAIN},
-    PARAM("bias_add", "bias|extra_bias|add_bias", "$x + self.$p", "v = v + $p" AT),
+    PARAM("bias_add", "bias|extra_bias|add_bias|add_value|offset|constant", "$x + self.$p", "v = v + $p" AT),
     PARAM("bias_add", "bias|bias|extra_bias|add_bias|sum_weight", "$x + self.$p", "v = v + $p" AT),
-    PARAM("bias_subtract", "subtract|shift", "$x - self.$p", "v = v - $p" AT),
-    PARAM("param_scale", "scale|multiplier|gain", "$x * self.$p", "v = v * $p" AT),
+    PARAM("bias_subtract", "subtract|shift|subtract_value|center", "$x - self.$p", "v = v - $p" AT),
+    PARAM("param_scale", "scale|multiplier|gain|weight|scaling_factor|factor", "$x * self.$p", "v = v * $p" AT),
     {.name = "scalar_scale",
      .family = "math",
-     .say = "scale|scaling|factor",
+     .say = "scale|scaling|factor|multiplier",
      .form = FORM_PARAM,
      .flags = KIND_CHAIN,
      .rank = 1,

@@ -6,27 +6,30 @@
 
 /* ---- losses ---- */
 
-#define BLOCK_END                                                                                              \
-    "sums[threadIdx.x] = acc;\n__syncthreads();\nfor (int s = 128; s > 0; s /= 2) {\nif (threadIdx.x < s) {\n" \
-    "sums[threadIdx.x] += sums[threadIdx.x + s];\n}\n__syncthreads();\n}\nif (threadIdx.x == 0) {\nout[0] = "  \
-    "sums[0]$over;\n}\n}\n\n"
-#define SCALAR_OUT "auto out = torch::empty({}, x.options());\n"
+#define BLOCK_END                                                                                                      \
+    "sums[threadIdx.x] = acc;\n__syncthreads();\nfor (int s = 128; s > 0; s /= 2) {\nif (threadIdx.x < s) {\n"         \
+    "sums[threadIdx.x] += sums[threadIdx.x + s];\n}\n__syncthreads();\n}\nif (threadIdx.x == 0) {\natomicAdd("         \
+    "out, sums[0]$over);\n}\n}\n\n"
+#define BLOCK_EACH "for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) {\n"
+#define SCALAR_OUT "auto out = torch::zeros({}, x.options());\n"
+#define BLOCKS     "int blocks = std::min((n + 255) / 256, 1024);\n"
 
 static const char loss_text[] =
     "__global__ void $k_kernel(const float* x, const float* y, float* out, int n, int m$cparams) {\n__shared__ "
     "float sums[256];\n"
-    "float acc = 0.0f;\nfor (int i = threadIdx.x; i < n; i += 256) {\nfloat a = x[i];\nfloat b = "
+    "float acc = 0.0f;\n" BLOCK_EACH "float a = x[i];\nfloat b = "
     "y[$at];\n$body}\n" BLOCK_END "torch::Tensor $f(torch::Tensor x, torch::Tensor y$cparams) {\n" SCALAR_OUT
-    "int n = x.numel();\nint m = $m_is;\n"
-    "$k_kernel<<<1, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), out.data_ptr<float>(), n, m$cargs);\nreturn "
+    "int n = x.numel();\nint m = $m_is;\n" BLOCKS
+    "$k_kernel<<<blocks, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), out.data_ptr<float>(), n, m$cargs);\nreturn "
     "out;\n}\n";
 static const char rowloss_text[] =
     "__global__ void $k_kernel(const float* x, const $T* t$uparam, float* out, int n, int m$cparams) {\n__shared__ "
     "float sums[256];\n"
-    "float acc = 0.0f;\nfor (int i = threadIdx.x; i < n; i += 256) {\n$body}\n" BLOCK_END
+    "float acc = 0.0f;\n" BLOCK_EACH "$body}\n" BLOCK_END
     "torch::Tensor $f(torch::Tensor x, torch::Tensor t$uhost$cparams) {\n" SCALAR_OUT
-    "int n = x.size(0);\nint m = x.size(1);\n"
-    "$k_kernel<<<1, 256>>>(x.data_ptr<float>(), t.data_ptr<$T>()$uarg, out.data_ptr<float>(), n, m$cargs);\nreturn "
+    "int n = x.size(0);\nint m = x.size(1);\n" BLOCKS
+    "$k_kernel<<<blocks, 256>>>(x.data_ptr<float>(), t.data_ptr<$T>()$uarg, out.data_ptr<float>(), n, "
+    "m$cargs);\nreturn "
     "out;\n}\n";
 
 /* "$red", "$redm": how the reduction is said; the kernel's last step follows. */
@@ -129,8 +132,7 @@ static void loss_draw_rows(struct making *m, const struct kind *k)
     m->input[0].what = k->flags & KIND_CLASSES ? "scores of the classes" : "first operand";
     if (k->flags & KIND_CLASSES) {
         in = layer_add_input(m, layer_word(m, both, 1),
-                             making_format(m, "torch.randint(0, %s, (%%s,))", m->input[0].dim[1]),
-                             "class of each row");
+                             making_format(m, "torch.randint(0, %s, (%%s,))", m->input[0].dim[1]), "class of each row");
         in->rank = 1, in->dim[0] = m->input[0].dim[0];
     } else {
         for (int i = 1; i < (k->rank == 3 ? 3 : 2); i++)
@@ -157,8 +159,7 @@ bool layer_add_rowloss(struct making *m, const struct kind *k)
     if (k->attr[0].name)
         making_set(m, k->attr[0].name, k->attr[0].name);
     making_set(m, "T", k->flags & KIND_CLASSES ? "int64_t" : "float");
-    making_set(m, "uparam", three ? ", const float* u" : ""),
-        making_set(m, "uhost", three ? ", torch::Tensor u" : "");
+    making_set(m, "uparam", three ? ", const float* u" : ""), making_set(m, "uhost", three ? ", torch::Tensor u" : "");
     making_set(m, "uarg", three ? ", u.data_ptr<float>()" : "");
     making_set(m, "body", making_expand(m, k->code));
     making_function(m, k->name, rowloss_text);

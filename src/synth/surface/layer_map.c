@@ -9,11 +9,12 @@
 void layer_flush(struct making *m)
 {
     static const char text[] =
-        "__global__ void $k_kernel(const float* x, float* out, int n%s) {\nint i = blockIdx.x * blockDim.x + "
-        "threadIdx.x;\n"
-        "if (i < n) {\nfloat v = x[i];\n%sout[i] = v;\n}\n}\n\n"
+        "__global__ void $k_kernel(const float* x, float* out, int n%s) {\nauto each = [=](float v, int i) {\n%sreturn "
+        "v;\n};\nint i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);\nif (i + 4 <= n) {\nfloat4 v = *(const "
+        "float4*)(x + i);\n*(float4*)(out + i) = {each(v.x, i), each(v.y, i + 1), each(v.z, i + 2), each(v.w, i + "
+        "3)};\n} else {\nfor (; i < n; i++) {\nout[i] = each(x[i], i);\n}\n}\n}\n\n"
         "torch::Tensor $f(torch::Tensor x%s) {\nauto out = torch::empty_like(x);\nint n = x.numel();\n"
-        "$k_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), out.data_ptr<float>(), n%s);\nreturn out;\n}\n";
+        "$k_kernel<<<(n + 1023) / 1024, 256>>>(x.data_ptr<float>(), out.data_ptr<float>(), n%s);\nreturn out;\n}\n";
     const char *name;
 
     if (!m->map.n)
@@ -43,9 +44,7 @@ static void map_name(struct making *m, const struct kind *k)
 {
     if (!m->map.n)
         m->map.x = making_expand(m, "$x");
-    m->map.name = !m->map.n      ? k->name
-                  : m->map.n < 3 ? making_format(m, "%s_%s", m->map.name, k->name)
-                                 : m->map.name;
+    m->map.name = !m->map.n ? k->name : m->map.n < 3 ? making_format(m, "%s_%s", m->map.name, k->name) : m->map.name;
     m->map.n++;
 }
 
@@ -149,10 +148,10 @@ bool layer_add_param(struct making *m, const struct kind *k)
         layer_add_init(m, making_format(m, "self.%s = nn.Parameter(torch.tensor(%s))", name,
                                         making_arg(m, name, "float", value, NULL, "start of the parameter")));
     else
-        layer_add_init(m, making_format(m, "self.%s = nn.Parameter(%s(%s)%s)", name,
-                                        making_pick(m, "torch.randn|torch.randn|torch.rand|torch.ones", '|'),
-                                        scalar ? "1" : map_param_shape(m, name),
-                                        making_chance(m, 0.15) ? " * 0.02" : ""));
+        layer_add_init(m,
+                       making_format(m, "self.%s = nn.Parameter(%s(%s)%s)", name,
+                                     making_pick(m, "torch.randn|torch.randn|torch.rand|torch.ones", '|'),
+                                     scalar ? "1" : map_param_shape(m, name), making_chance(m, 0.15) ? " * 0.02" : ""));
     layer_say_reference(m, making_expand(m, k->spell[0]));
     map_name(m, k);
     buf_addf(&m->map.params, ", const float* %s%s", name, first ? ", int channels, int inner" : "");

@@ -11,9 +11,9 @@ static const struct kind *const tables[] = {map_kinds,  reduce_kinds, loss_kinds
                                             norm_kinds, window_kinds, product_kinds};
 
 /* How often a form is asked for, by itself and in chains. */
-static const int alone[N_FORMS] = {[FORM_MAP] = 17,  [FORM_REDUCE] = 10, [FORM_ROW] = 11,    [FORM_SCAN] = 8,
-                                   [FORM_LOSS] = 8,  [FORM_ROWLOSS] = 5, [FORM_NORM] = 11,   [FORM_POOL] = 10,
-                                   [FORM_CONV] = 19, [FORM_LINEAR] = 1,  [FORM_MATMUL] = 14, [FORM_SPATIAL] = 1};
+static const int alone[N_FORMS] = {
+    [FORM_MAP] = 17,  [FORM_REDUCE] = 10, [FORM_ROW] = 11,  [FORM_SCAN] = 8,   [FORM_LOSS] = 8,    [FORM_ROWLOSS] = 5,
+    [FORM_NORM] = 11, [FORM_POOL] = 10,   [FORM_CONV] = 19, [FORM_LINEAR] = 1, [FORM_MATMUL] = 14, [FORM_SPATIAL] = 1};
 static const int behind[N_FORMS] = {[FORM_MAP] = 52, [FORM_REDUCE] = 9, [FORM_ROW] = 5,     [FORM_NORM] = 10,
                                     [FORM_POOL] = 8, [FORM_PARAM] = 13, [FORM_SPATIAL] = 5, [FORM_RESIDUAL] = 3};
 
@@ -81,8 +81,7 @@ static void surface_draw_style(struct making *m)
 static bool surface_draw_separable(struct making *m)
 {
     m->chain = true;
-    return layer_add(m, surface_find_kind("depthwise_conv2d")) &&
-           layer_add(m, surface_find_kind("pointwise_conv2d"));
+    return layer_add(m, surface_find_kind("depthwise_conv2d")) && layer_add(m, surface_find_kind("pointwise_conv2d"));
 }
 
 static bool surface_is_used(const struct making *m)
@@ -131,7 +130,7 @@ static bool surface_draw_chain(struct making *m)
     static const char *const first[] = {
         "conv2d",           "conv2d",           "conv2d", "conv2d", "conv3d", "conv3d", "conv_transpose2d",
         "conv_transpose2d", "conv_transpose3d", "linear", "linear", "linear", "linear"};
-    int length = making_draw(m, 1, 4);
+    int length = making_chance(m, 0.35) ? making_draw(m, 4, 6) : making_draw(m, 1, 4);
 
     m->chain = true;
     if (making_chance(m, 0.12))
@@ -151,8 +150,7 @@ static void surface_start(struct making *m, struct rng *r)
 {
     *m = (struct making){.r = r, .rank = -1};
     buf_init(&m->init, BUF_MAX_TEXT), buf_init(&m->forward, BUF_MAX_TEXT), buf_init(&m->answer, BUF_MAX_TEXT);
-    buf_init(&m->map.code, BUF_MAX_TEXT), buf_init(&m->map.params, BUF_MAX_TEXT),
-        buf_init(&m->map.args, BUF_MAX_TEXT);
+    buf_init(&m->map.code, BUF_MAX_TEXT), buf_init(&m->map.params, BUF_MAX_TEXT), buf_init(&m->map.args, BUF_MAX_TEXT);
     buf_init(&m->map.call, BUF_MAX_TEXT), buf_init(&m->map.hosts, BUF_MAX_TEXT);
 }
 
