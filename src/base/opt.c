@@ -60,6 +60,25 @@ static const struct opt *opt_find(const struct opt *rows, const char *name, size
     return NULL;
 }
 
+/* Short flags, each for a row of that name where a command has one. */
+static const char *const opt_short[][2] = {{"-o", "--out"}, {"-q", "--quiet"}, {"-v", "--verbose"}, {"-j", "--jobs"}};
+
+static const char *opt_long_flag(const struct opt *rows, const char *flag)
+{
+    for (size_t i = 0; i < sizeof opt_short / sizeof *opt_short; i++)
+        if (!strcmp(flag, opt_short[i][0]) && opt_find(rows, opt_short[i][1] + 2, strlen(opt_short[i][1] + 2)))
+            return opt_short[i][1];
+    return flag;
+}
+
+const char *opt_short_flag(const char *name)
+{
+    for (size_t i = 0; i < sizeof opt_short / sizeof *opt_short; i++)
+        if (!strcmp(name, opt_short[i][1] + 2))
+            return opt_short[i][0];
+    return NULL;
+}
+
 static const char *opt_row_name(const void *ctx, int i)
 {
     return ((const struct opt *)ctx)[i].name;
@@ -217,9 +236,10 @@ static int opt_check_switch(const struct opt *row, int argc, char **argv, int i,
     return 0;
 }
 
-static int opt_set_flag(struct opts *o, int argc, char **argv, int *i, struct err *e)
+/* flag: argv[*i], a short one in its long form. */
+static int opt_set_flag(struct opts *o, const char *flag, int argc, char **argv, int *i, struct err *e)
 {
-    const char *arg = argv[*i] + 2, *eq = strchr(arg, '=');
+    const char *arg = flag + 2, *eq = strchr(arg, '=');
     size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
     const struct opt *row = opt_find(o->rows, arg, n);
     char *word;
@@ -255,15 +275,17 @@ int opts_parse(const struct opt *rows, int argc, char **argv, const json_t *conf
     if (opt_set_defaults(&o, e) < 0 || (config && opt_set_config(&o, config, e) < 0))
         goto fail;
     for (int i = 0; i < argc; i++) {
-        if (flags && !strcmp(argv[i], "--"))
+        const char *word = flags ? opt_long_flag(rows, argv[i]) : argv[i];
+
+        if (flags && !strcmp(word, "--"))
             flags = false;
-        else if (flags && (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")))
+        else if (flags && (!strcmp(word, "-h") || !strcmp(word, "--help")))
             o.help = true;
-        else if (flags && argv[i][0] == '-' && argv[i][1] == '-') {
-            if (opt_set_flag(&o, argc, argv, &i, e) < 0)
+        else if (flags && word[0] == '-' && word[1] == '-') {
+            if (opt_set_flag(&o, word, argc, argv, &i, e) < 0)
                 goto fail;
-        } else if (flags && argv[i][0] == '-' && argv[i][1]) {
-            opt_unknown(rows, "option", argv[i], e);
+        } else if (flags && word[0] == '-' && word[1]) {
+            opt_unknown(rows, "option", word, e);
             goto fail;
         } else
             o.args[o.n_args++] = argv[i];
@@ -318,7 +340,8 @@ void opts_help(FILE *out, const struct opt *rows)
             section = rows->section;
             fprintf(out, "\n%s options:\n", section);
         }
-        snprintf(left, sizeof left, "--%s%s", rows->name, meta[rows->type]);
+        snprintf(left, sizeof left, "%s%s--%s%s", opt_short_flag(rows->name) ? opt_short_flag(rows->name) : "",
+                 opt_short_flag(rows->name) ? ", " : "", rows->name, meta[rows->type]);
         fprintf(out, "  %-26s %s", left, rows->help);
         if (rows->def && *rows->def && !(rows->type == OPT_BOOL && !strcmp(rows->def, "false")))
             fprintf(out, " [%s]", rows->def);

@@ -2,6 +2,8 @@
  * its section), the variable MUSACODER_NAME (dashes become underscores), the -h text and the documentation.
  * Precedence: flag, recipe, environment, default. Unknown names are refused with the nearest known one.
  *
+ * Short flags stand for rows of fixed names, where a command has such a row: -o out, -q quiet, -v verbose, -j jobs.
+ *
  * Rows end with a row whose name is NULL. Defaults are text, exactly as a user would type them; NULL means unset. */
 #ifndef MC_OPT_H
 #define MC_OPT_H
@@ -48,6 +50,9 @@ bool opts_has(const struct opts *o, const char *name);
 /* "10GiB" "500 MB" "1.5G" "4096": a number and a unit of bytes; K M G T alone are powers of 1024 as KiB is, KB of 1000.
  * name is for the message. */
 int size_parse(const char *name, const char *text, uint64_t *ret, struct err *e);
+
+/* "-o" of a row named "out"; NULL: the name has no short flag. */
+const char *opt_short_flag(const char *name);
 
 void opts_help(FILE *out, const struct opt *rows);
 

@@ -6,14 +6,13 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/profile.h"
 #include "cli/secret.h"
+#include "cli/verdict_print.h"
 #include "eval/eval.h"
-#include "eval/verdict/feedback.h"
 
 #define CANDIDATE_MAX ((size_t)8 << 20)
 
@@ -50,7 +49,16 @@ static const struct opt rows[] = {
                                               "longest ago goes first, but nothing of the last hour; 0 = no limit. The "
                                               "caller that starts the owner sets it"},
     {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'"},
-    {"eval", "json", OPT_BOOL, "false", "print one verdict record per candidate as JSON Lines, nothing else"},
+    {"eval", "format", OPT_CHOICE, "text", "text|json|github|sarif: words, one record a line, annotations of a GitHub "
+                                           "workflow, a SARIF 2.1.0 document"},
+    {"eval", "json", OPT_BOOL, "false", "as --format json: one verdict record a line, nothing else"},
+    {"eval", "out", OPT_STR, NULL, "write the verdicts to this file and nothing to standard output"},
+    {"eval", "quiet", OPT_BOOL, "false", "text: one line for what did not pass, nothing for what did"},
+    {"eval", "verbose", OPT_BOOL, "false", "text: the judge's words for what passed too, and where the time went"},
+    {"eval", "explain", OPT_BOOL, "false", "text: what a verdict's code means, the facts that it rests on, and how to "
+                                           "contest it"},
+    {"eval", "color", OPT_CHOICE, "auto", "auto|always|never: colours of text; auto: on a terminal, unless NO_COLOR "
+                                          "is set"},
     {"eval", "worker", OPT_BOOL, "false", "serve a verdict queue until its owner goes away"},
     {"eval", "queue", OPT_STR, NULL, "the queue file of --worker"},
     {"eval", "name", OPT_STR, NULL, "the name of a --worker"},
@@ -111,100 +119,39 @@ static int eval_read_candidates(const struct opts *o, struct eval_texts *t, stru
     return 0;
 }
 
-struct eval_tally {
-    bool json;
-    int n, passed, infra;
-};
-
-static void eval_print_stages(const json_t *v)
+static int eval_report(int i, const json_t *v, void *report, struct err *e)
 {
-    const char *stage;
-    json_t *ms;
-
-    json_object_foreach(json_object_get(v, "stage_ms"), stage, ms)
-        if (strcmp(stage, "reward") && strcmp(stage, "feedback") && json_num_value(ms) >= 0.05)
-            printf("  %s %.0f ms", stage, json_num_value(ms));
-    printf("%s\n", json_flag(v, "cached", false) ? "  (cached)" : "");
-}
-
-static void eval_print_indented(const char *text)
-{
-    while (*text) {
-        size_t n = strcspn(text, "\n");
-
-        printf("  | %.*s\n", (int)n, text);
-        text += n + (text[n] == '\n');
-    }
-}
-
-/* Foreign text of a verdict, without what steers terminals. */
-static void eval_print_shown(const char *text, void (*print)(const char *text))
-{
-    struct buf b;
-
-    buf_init(&b, BUF_MAX_TEXT);
-    utf8_show(&b, text, strlen(text));
-    print(b.p);
-    buf_free(&b);
-}
-
-static void eval_print_plain(const char *text)
-{
-    fputs(text, stdout);
-}
-
-static void eval_print_human(const json_t *v)
-{
-    const char *status = json_str(v, "status", "?"), *category = json_str(v, "category", NULL);
-    const json_t *reward = json_object_get(v, "reward");
-    struct buf line;
-
-    buf_init(&line, 400);
-    feedback_line(v, &line);
-    eval_print_shown(json_str(v, "candidate", "?"), eval_print_plain);
-    printf(": %s%s%s%s", status, category ? ", " : "", category ? category : "",
-           category ? " in " : "");
-    printf("%s", category ? json_str(v, "stage", "") : "");
-    if (json_is_number(reward))
-        printf(", reward %g", json_number_value(reward));
-    printf(" - %s\n", line.p);
-    eval_print_stages(v);
-    if (category)
-        eval_print_shown(json_str(v, "feedback", ""), eval_print_indented);
-    buf_free(&line);
-}
-
-static int eval_report(int i, const json_t *v, void *ctx, struct err *e)
-{
-    struct eval_tally *t = ctx;
-    char *text;
-
     (void)i;
-    t->n++;
-    t->passed += !strcmp(json_str(v, "status", ""), "passed");
-    t->infra += !strcmp(json_str(v, "status", ""), "infra");
-    if (t->json) {
-        text = json_text(v);
-        puts(text);
-        free(text);
-    } else {
-        eval_print_human(v);
-    }
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return err_sys(e, "cannot write to standard output");
+    if (verdict_report_add(report, v, e) < 0)
+        return -1;
     return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
+}
+
+static void eval_report_open(const struct opts *o, struct verdict_report *r)
+{
+    verdict_report_open(r, opts_bool(o, "json") ? "json" : opts_str(o, "format"), opts_str(o, "color"),
+                        opts_str(o, "out"));
+    r->explain = opts_bool(o, "explain");
+    if (opts_bool(o, "quiet"))
+        r->detail = VERDICT_QUIET;
+    else if (opts_bool(o, "verbose"))
+        r->detail = VERDICT_VERBOSE;
 }
 
 static int eval_judge_all(const struct opts *o, struct eval *ev, const struct task *task, const struct eval_texts *t,
                           const struct eval_options *eo, struct err *e)
 {
-    struct eval_tally tally = {.json = opts_bool(o, "json")};
+    struct verdict_report r;
+    int rc;
 
-    if (eval_many(ev, task, t->c, t->n, eo, eval_report, &tally, e) < 0)
-        return -1;
-    if (!tally.json && tally.n > 1)
-        printf("%d of %d passed%s\n", tally.passed, tally.n, tally.infra ? ", some could not be judged" : "");
-    return tally.infra ? EXIT_UNFIT : tally.passed == tally.n ? EXIT_OK : EXIT_FAILED;
+    eval_report_open(o, &r);
+    rc = eval_many(ev, task, t->c, t->n, eo, eval_report, &r, e);
+    if (rc == 0)
+        rc = verdict_report_end(&r, e);
+    if (rc == 0)
+        rc = r.infra ? EXIT_UNFIT : r.passed == r.n ? EXIT_OK : EXIT_FAILED;
+    verdict_report_free(&r);
+    return rc;
 }
 
 static int eval_run_worker(const struct opts *o, const struct eval_config *c, struct err *e)

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/pages.h"
+#include "eval/verdict/codes.h"
 
 static const struct command *const commands[] = {
     &cmd_agent,
@@ -16,6 +17,7 @@ static const struct command *const commands[] = {
     &cmd_completion,
     &cmd_doctor,
     &cmd_eval,
+    &cmd_explain,
     &cmd_export,
     &cmd_generate,
     &cmd_help,
@@ -159,6 +161,17 @@ static int main_check_words(const struct command *c, const struct opts *o, struc
                    c->name, c->words ? "one other word: " : "no other words", c->words ? c->usage : "");
 }
 
+/* With its code, where 'musacoder explain' knows more. */
+static void main_say_error(const struct err *e)
+{
+    const struct code *c = code_of_error(e->msg);
+
+    if (c)
+        log_error("%s [%s]", e->msg, c->id);
+    else
+        log_error("%s", e->msg);
+}
+
 static int main_call(const struct command *c, const struct opts *o)
 {
     struct err e = ERR_INIT;
@@ -172,7 +185,7 @@ static int main_call(const struct command *c, const struct opts *o)
     rc = c->run(o, &e);
     if (rc >= 0)
         return rc;
-    log_error("%s", e.msg);
+    main_say_error(&e);
     return exit_code_of(&e);
 }
 

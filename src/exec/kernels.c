@@ -129,6 +129,8 @@ static void kernels_do_attr(void)
     r.code = q.a < n_functions ? simt.image_attribute(functions[q.a], (int)q.b, (int)(int64_t)q.c) : WIRE_BAD_HANDLE;
 }
 
+static void kernels_do_findings(void);
+
 static void kernels_do_launch(void)
 {
     const unsigned grid[3] = {q.grid[0], q.grid[1], q.grid[2]}, block[3] = {q.block[0], q.block[1], q.block[2]};
@@ -137,7 +139,7 @@ static void kernels_do_launch(void)
     if (q.a < n_functions)
         r.code = simt.image_launch(functions[q.a], grid, block, q.shared, q.b != 0, q.data, q.n);
     if (r.code)
-        kernels_put_text(simt.findings_json());
+        kernels_do_findings();
 }
 
 static void kernels_do_block(void)

@@ -1,4 +1,5 @@
 /* stage_extract.c - finds the program in the response. Blames extraction_error. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -50,6 +51,40 @@ static size_t stage_extract_bad_at(const struct eval_candidate *c, const char *c
     return at ? (size_t)(at - code) : utf8_bad_at(code, n);
 }
 
+/* What a program without ModelNew defines in its place: the name of its last class that derives from a Module. */
+static bool stage_extract_other_class(const char *code, size_t n, char *ret, size_t n_ret)
+{
+    bool found = false;
+
+    for (const char *p = code, *end = code + n, *next; p < end; p = next) {
+        char name[64], base[64];
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        char line[200];
+
+        next = stop ? stop + 1 : end;
+        snprintf(line, sizeof line, "%.*s", (int)(next - p), p);
+        if (sscanf(line, "class %63[A-Za-z0-9_](%63[A-Za-z0-9_.])", name, base) == 2 && strstr(base, "Module")) {
+            snprintf(ret, n_ret, "%s", name);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static void stage_extract_blame_no_model(struct job *j, const char *code, size_t n)
+{
+    char name[64];
+
+    if (!j->extraction.closed)
+        record_blame(j->rec, "extraction_error", "extract", "the answer was cut off before its class ModelNew: the "
+                                                            "code fence never ends");
+    else if (stage_extract_other_class(code, n, name, sizeof name))
+        record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew; is it the class "
+                                                            "'%s'? rename it", name);
+    else
+        record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew");
+}
+
 static int stage_extract_run(struct job *j, struct err *e)
 {
     struct extraction *x = &j->extraction;
@@ -73,7 +108,7 @@ static int stage_extract_run(struct job *j, struct err *e)
         record_blame(j->rec, "extraction_error", "extract", "the code is not UTF-8 text: see line %d",
                      stage_extract_line_of(code, bad));
     else if (!x->defines_modelnew)
-        record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew");
+        stage_extract_blame_no_model(j, code, x->n);
     else
         j->code = stage_extract_program_of(j, code, x->n);
     return 0;

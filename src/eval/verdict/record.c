@@ -27,6 +27,8 @@ json_t *record_new(const char *task, const char *task_sha256, const char *candid
     json_object_set_new(r, "protocol", json_string(protocol));
     json_object_set_new(r, "status", json_string("passed"));
     json_object_set_new(r, "category", json_null());
+    json_object_set_new(r, "code", json_null());
+    json_object_set_new(r, "place", json_null());
     json_object_set_new(r, "stage", json_string("extract"));
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         json_object_set_new(r, later[i], json_null());
@@ -119,6 +121,7 @@ json_t *record_refusal(const char *task, const char *backend, const char *protoc
 
     record_blame(rec, "infra", "task", "%s", why);
     record_settle(rec);
+    record_set(rec, "code", json_string("MC801") /* codes.h: a request that cannot be judged */);
     record_set(rec, "feedback", json_utf8(why, strlen(why)));
     return rec;
 }

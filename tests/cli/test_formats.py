@@ -1,0 +1,126 @@
+"""test_formats.py - 'eval' in text, JSON, GitHub annotations and SARIF: the user's own file and line, a code, no colour
+but on a terminal; 'explain' and the page of codes."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build/musacoder"))
+TASK = os.path.join(ROOT, "docs/example/task.py")
+BAD = "y[i] = tanhf(x[i] * 0.5f);"
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+class Formats(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        with open(os.path.join(ROOT, "docs/example/kernel.py"), encoding="utf-8") as f:
+            good = f.read()
+        cls.bad, cls.good = os.path.join(cls.folder.name, "bad.py"), os.path.join(cls.folder.name, "good.py")
+        text = good.replace("if (i < n)", 'if (i == 0) printf("first %d\\n", n);\n    if (i <= n)')
+        cls.line = 1 + next(i for i, x in enumerate(text.split("\n")) if "tanhf(x[i]" in x)
+        for path, words in ((cls.bad, text), (cls.good, good)):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(words)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def eval(self, *words):
+        return subprocess.run([EXE, "eval", "--task", TASK, *words], capture_output=True, text=True, check=False)
+
+    def test_text(self):
+        p = self.eval(self.good, self.bad)
+        lines = p.stdout.splitlines()
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(lines[0], r"^PASS .*good\.py \d+ of \d+ trials match, reward 1$")
+        self.assertTrue(lines[1].startswith(f"FAIL {self.bad}:{self.line} out-of-bounds access in kernel half_tanh"),
+                        lines[1])
+        self.assertTrue(lines[1].endswith("[MC301]"), lines[1])
+        self.assertIn(f"At {self.bad}:{self.line}: {BAD}", p.stdout)
+        self.assertNotIn("cuda_source", p.stdout)
+        self.assertIn("| first ", p.stdout)
+        self.assertEqual(lines[-1], "1 passed, 1 failed")
+        self.assertNotIn("\033", p.stdout)
+
+    def test_quiet_and_out(self):
+        out = os.path.join(self.folder.name, "out.txt")
+        p = self.eval("-q", "-o", out, self.good, self.bad)
+        self.assertEqual((p.returncode, p.stdout), (1, ""))
+        with open(out, encoding="utf-8") as f:
+            self.assertRegex(f.read(), r"^FAIL [^\n]*\[MC301\]\n1 passed, 1 failed\n$")
+
+    def test_explain_of_a_verdict(self):
+        p = self.eval("--explain", self.bad)
+        self.assertIn("MC301: A thread read or wrote outside", p.stdout)
+
+    def test_colour_on_a_terminal_alone(self):
+        main, side = pty.openpty()
+        env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+        subprocess.run([EXE, "eval", "--task", TASK, self.good], stdout=side, check=True, env=env)
+        os.close(side)
+        self.assertTrue(os.read(main, 100).startswith(b"\033[32mPASS"))
+        os.close(main)
+        self.assertIn("\033[32mPASS", self.eval("--color", "always", self.good).stdout)
+
+    def test_github(self):
+        p = self.eval("--format", "github", self.good, self.bad)
+        self.assertRegex(p.stdout.splitlines()[0], f"^::error file={re.escape(self.bad)},line={self.line},title=MC301 ")
+
+    def test_sarif(self):
+        p = self.eval("--format", "sarif", self.good, self.bad)
+        run = json.loads(p.stdout)["runs"][0]
+        self.assertEqual(len(run["results"]), 1)
+        place = run["results"][0]["locations"][0]["physicalLocation"]
+        self.assertEqual((run["results"][0]["ruleId"], run["results"][0]["level"]), ("MC301", "error"))
+        self.assertEqual((place["artifactLocation"]["uri"], place["region"]["startLine"]), (self.bad, self.line))
+        self.assertIn("MC301", [r["id"] for r in run["tool"]["driver"]["rules"]])
+
+    def test_json_has_code_and_place(self):
+        for flag in (["--json"], ["--format", "json"]):
+            v = json.loads(self.eval(*flag, self.bad).stdout)
+            self.assertEqual((v["code"], v["place"]["line"], v["place"]["source"]), ("MC301", self.line, "cuda_source"))
+
+    def test_what_is_no_model_new(self):
+        for text, name, code, words in (("class FusedModel(nn.Module):\n    pass\n", "x.py", "MC108", "'FusedModel'"),
+                                        ("```python\nimport torch\nclass A", "x.md", "MC102", "cut off")):
+            path = os.path.join(self.folder.name, name)
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            v = json.loads(self.eval("--json", path).stdout)
+            self.assertEqual(v["code"], code, v)
+            self.assertIn(words, v["feedback"])
+
+    def test_explain(self):
+        p = subprocess.run([EXE, "explain", "304", "mc901"], capture_output=True, text=True, check=True)
+        self.assertIn("MC304: data race", p.stdout)
+        p = subprocess.run([EXE, "explain", "MC999"], capture_output=True, text=True, check=False)
+        self.assertEqual((p.returncode, p.stderr.count("\n")), (2, 1))
+        page = subprocess.run([EXE, "explain", "--markdown"], capture_output=True, text=True, check=True).stdout
+        with open(os.path.join(ROOT, "docs/errors.md"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), page, "make anew: build/musacoder explain --markdown >docs/errors.md")
+
+    def test_words_of_errors_are_said_somewhere(self):
+        """A code of an error is found by its message: those words must be in the sources."""
+        rows = re.findall(r'"(MC9\d\d)", "error", "message", "([^"]+)"',
+                          read(os.path.join(ROOT, "src/eval/verdict/codes_table.c")))
+        said = "".join(re.sub(r'"\s*\n\s*"', "", read(os.path.join(d, f)))
+                       for d, _, fs in os.walk(os.path.join(ROOT, "src")) for f in fs
+                       if f.endswith(".c") and f != "codes_table.c")
+        self.assertGreater(len(rows), 5)
+        self.assertEqual([r for r in rows if r[1] not in said], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

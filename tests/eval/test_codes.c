@@ -1,0 +1,128 @@
+/* test_codes.c - the table of codes, and the line of a user's file that a verdict is about. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "eval/verdict/codes.h"
+#include "eval/verdict/locate.h"
+#include "eval/verdict/record.h"
+
+static void test_table(void **state)
+{
+    (void)state;
+    for (const struct code *c = code_table; c->id; c++) {
+        assert_true(strlen(c->id) == 5 && !strncmp(c->id, "MC", 2));
+        assert_true(c == code_table || strcmp(c[-1].id, c->id) < 0);
+        assert_true(*c->title && *c->why && (*c->fix || !strcmp(c->category, "passed")));
+        assert_ptr_equal(code_find(c->id + 2), c);
+    }
+    assert_null(code_find("MC999"));
+}
+
+/* Each category of a record ends in a row that takes all of it. */
+static void test_every_category_has_a_code(void **state)
+{
+    static const char *const categories[] = {"extraction_error", "compile_error", "runtime_error", "correctness_error",
+                                             "cheating", "timeout", "unsupported", "infra"};
+    (void)state;
+    for (size_t i = 0; i < sizeof categories / sizeof *categories; i++) {
+        json_t *rec = record_new("t", "", "c", "", "sim", "strict");
+
+        record_blame(rec, categories[i], "nowhere", "something new");
+        assert_string_equal(code_of(rec)->category, categories[i]);
+        assert_string_equal(code_of(rec)->key, "");
+        json_decref(rec);
+    }
+}
+
+static const char *code_with(const char *category, const char *stage, const char *key, const char *value)
+{
+    json_t *rec = record_new("t", "", "c", "", "sim", "strict"), *r = record_blame(rec, category, stage, "m");
+    const char *id;
+
+    if (!strcmp(key, "finding"))
+        json_object_set_new(r, key, json_pack("{s:s}", "kind", value));
+    else
+        json_object_set_new(r, key, json_string(value));
+    id = code_of(rec)->id;
+    json_decref(rec);
+    return id;
+}
+
+static void test_what_a_reason_says(void **state)
+{
+    json_t *refusal = record_refusal("t", "sim", "strict", "why");
+
+    (void)state;
+    assert_string_equal(code_with("runtime_error", "correctness", "finding", "race"), "MC304");
+    assert_string_equal(code_with("cheating", "legality", "rule", "decoy_kernels"), "MC505");
+    assert_string_equal(code_with("unsupported", "legality", "name", "other_language"), "MC701");
+    assert_string_equal(code_with("timeout", "load", "rule", ""), "MC601");
+    assert_string_equal(json_str(refusal, "code", ""), code_of(refusal)->id);
+    assert_string_equal(code_of_error("the task cannot be judged: because")->id, "MC901");
+    assert_null(code_of_error("all is well"));
+    json_decref(refusal);
+}
+
+static const char program[] = "import torch\n"                       /* 1 */
+                              "a = r\"\"\"\n"                        /* 2: line 1 of the source */
+                              "__global__ void k(float *y) {\n"      /* 3 */
+                              "    y[0] = 1;\n"                      /* 4 */
+                              "}\"\"\"\n"                            /* 5 */
+                              "b = '''__global__ void l() {\n"       /* 6 */
+                              "    // two\n"                         /* 7 */
+                              "    return;\n"                        /* 8 */
+                              "}'''\n"                               /* 9 */
+                              "c = a.replace('1', '2')\n";           /* 10 */
+
+static void test_line_of_a_source(void **state)
+{
+    (void)state;
+    assert_int_equal(locate_source(program, 3, "y[0] = 1;"), 4);
+    assert_int_equal(locate_source(program, 3, "return;"), 8);
+    assert_int_equal(locate_source(program, 1, "__global__ void l() {"), 6);
+    assert_int_equal(locate_source(program, 30, "y[0] = 1;"), 4); /* put together: the only line that reads so */
+    assert_int_equal(locate_source(program, 3, "y[0] = 2;"), 0);
+    assert_int_equal(locate_source("x = '''a\nb'''\ny = '''a\nb'''\n", 2, "b"), 0); /* which one? */
+    assert_int_equal(locate_source("x = '''a", 1, "a"), 1);
+}
+
+static void test_place_of_a_response(void **state)
+{
+    char text[1000];
+    int before = snprintf(text, sizeof text, "Words.\n\n```python\n");
+    json_t *rec = record_new("t", "", "c", "", "sim", "strict"), *r, *place;
+
+    (void)state;
+    snprintf(text + before, sizeof text - (size_t)before, "%s```\n", program);
+    record_set(rec, "extraction", json_pack("{s:i,s:i}", "offset", before, "bytes", (int)strlen(program)));
+    r = record_blame(rec, "runtime_error", "correctness", "m");
+    json_object_set_new(r, "finding", json_pack("{s:s,s:i,s:s,s:s}", "file", "cuda_source", "line", 3, "text",
+                                                "y[0] = 1;", "kernel", "k"));
+    place = locate_verdict(rec, text, strlen(text));
+    assert_int_equal(json_i64(place, "line", 0), 4 + 3);
+    assert_int_equal(json_i64(place, "source_line", 0), 3);
+    assert_string_equal(json_str(place, "text", ""), "y[0] = 1;");
+    json_decref(place);
+    place = locate_verdict(rec, text, 20); /* another text than the one that was judged */
+    assert_true(json_is_null(place));
+    json_decref(place);
+    json_decref(rec);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table), cmocka_unit_test(test_every_category_has_a_code),
+        cmocka_unit_test(test_what_a_reason_says), cmocka_unit_test(test_line_of_a_source),
+        cmocka_unit_test(test_place_of_a_response),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
