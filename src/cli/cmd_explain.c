@@ -13,8 +13,10 @@ static const struct opt rows[] = {
 /* {category, what it is} in the order of the table. */
 static const char *const explain_groups[][2] = {
     {"passed", "Passed"}, {"extraction_error", "No program (`extraction_error`)"},
-    {"compile_error", "Does not compile (`compile_error`)"}, {"runtime_error", "Fails while it runs (`runtime_error`)"},
-    {"correctness_error", "Wrong result (`correctness_error`)"}, {"cheating", "Not the program's own work (`cheating`)"},
+    {"compile_error", "Does not compile (`compile_error`)"},
+    {"runtime_error", "Fails while it runs (`runtime_error`)"},
+    {"correctness_error", "Wrong result (`correctness_error`)"},
+    {"cheating", "Not the program's own work (`cheating`)"},
     {"timeout", "Takes too long (`timeout`)"}, {"unsupported", "Cannot be judged here (`unsupported`; not scored)"},
     {"infra", "The judge failed (`infra`; not scored)"}, {"error", "Messages of the program"}};
 

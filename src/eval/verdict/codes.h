@@ -1,7 +1,7 @@
 /* codes.h - a stable code for each kind of verdict and of error that people meet, with what it means and what helps.
  *
- * One table: 'musacoder explain', the record's key "code", the words below a verdict, SARIF rules and the page of codes
- * are made from it. A code is never given to another meaning; a row that is not needed any more stays. Pure functions. */
+ * One table: 'musacoder explain', the record's key "code", the words below a verdict, SARIF rules and the page of
+ * codes are made from it. A code is never given to another meaning; a row that is not needed any more stays. Pure. */
 #ifndef MC_EVAL_CODES_H
 #define MC_EVAL_CODES_H
 

@@ -42,7 +42,8 @@ const struct code code_table[] = {
      "Mend the first error. Lines are those of your file where it holds the source as one string."},
 
     {"MC301", "runtime_error", "finding", "out_of_bounds", "out-of-bounds access",
-     "A thread read or wrote outside of the tensor, or outside of the shared memory that the launch asked for. On a GPU "
+     "A thread read or wrote outside of the tensor, or outside of the shared memory that the launch asked for. "
+     "On a GPU "
      "this may pass unnoticed and corrupt other data.",
      "Guard the index with the tensor's size, and check which of row, column and stride the index was made of."},
     {"MC302", "runtime_error", "finding", "illegal_access", "illegal address",
@@ -57,7 +58,8 @@ const struct code code_table[] = {
      "Within a block put __syncthreads() between the two lines; between blocks use atomics, separate outputs, or "
      "another launch."},
     {"MC305", "runtime_error", "finding", "uninitialised_shared", "shared memory read before it is written",
-     "A thread reads a word of shared memory that no thread of the block has written yet: a missing __syncthreads(), or "
+     "A thread reads a word of shared memory that no thread of the block has written yet: a missing "
+     "__syncthreads(), or "
      "a part that is never filled.",
      "Fill every word that is read, and put __syncthreads() between the writing and the reading."},
     {"MC306", "runtime_error", "finding", "uninitialised_global", "device memory read before it is written",
@@ -69,7 +71,8 @@ const struct code code_table[] = {
      "the mask of the lanes that call them."},
     {"MC308", "runtime_error", "finding", "launch_error", "launch refused",
      "The launch asks for more than a device has: threads a block, shared memory, or grid size.",
-     "At most 1,024 threads a block and 48 KB of shared memory, more of it after cudaFuncSetAttribute; grid y and z at "
+     "At most 1,024 threads a block and 48 KB of shared memory, more of it after cudaFuncSetAttribute; grid y "
+     "and z at "
      "most 65,535."},
     {"MC309", "runtime_error", "finding", "assertion", "assertion failed in a kernel",
      "An assert() or a trap of the program ended the kernel.", "See the condition that is quoted."},
@@ -109,7 +112,8 @@ const struct code code_table[] = {
     {"MC403", "correctness_error", "worst", "shape", "wrong shape",
      "The output has another shape than the reference's.", "Allocate the output in the reference's shape."},
     {"MC404", "correctness_error", "worst", "dtype", "wrong dtype",
-     "The output has another element type than the reference's.", "Convert in the kernel, or allocate the right type."},
+     "The output has another element type than the reference's.", "Convert in the kernel, or allocate the right "
+     "type."},
     {"MC405", "correctness_error", "worst", "structure", "wrong structure",
      "The output is another kind of thing: a tuple instead of a tensor, or a tensor on the CPU.",
      "Return what Model.forward returns, on the device."},
@@ -133,9 +137,11 @@ const struct code code_table[] = {
      "The values become infinite or nan on the way, and the reference's do not.",
      "Subtract the row's maximum before exp, and sum in float."},
     {"MC413", "correctness_error", "", "", "wrong values",
-     "Values differ by more than is allowed. What is allowed is taken from the reference itself: how far it is from its "
+     "Values differ by more than is allowed. What is allowed is taken from the reference itself: how far it is "
+     "from its "
      "own computation in double precision, for each output and each input distribution.",
-     "See where the first wrong element lies, by how much it is off, and in which distribution. --protocol kernelbench "
+     "See where the first wrong element lies, by how much it is off, and in which distribution. --protocol "
+     "kernelbench "
      "applies the published tolerance instead."},
 
     {"MC501", "cheating", "rule", "operator", "PyTorch computes",
@@ -166,7 +172,8 @@ const struct code code_table[] = {
      "Importing the program or constructing ModelNew took longer than --timeout. Builds are not counted.",
      "Do the work in forward, in kernels."},
     {"MC602", "timeout", "", "", "does not end in time",
-     "A call ran longer than --timeout. Counted is the time in which the program itself runs; waiting for builds, for "
+     "A call ran longer than --timeout. Counted is the time in which the program itself runs; waiting for "
+     "builds, for "
      "the device and for the judge is not.",
      "Look for a loop that does not end or a barrier that not all threads reach. If the kernel is only slow on the "
      "emulator, raise --timeout or make the task smaller with 'musacoder shrink'."},
