@@ -734,6 +734,27 @@ static int serve(void)
     return 0;
 }
 
+/* A precompiled header holds what its templates become: an error in one shows when the header is made, where a g++ left
+ * to itself finds it in each unit behind it. Only g++ takes the plugin. */
+static void headers_make_their_templates_once(void **s)
+{
+    char *plugin = path_share("litetorch/include/litetorch/early_templates.c");
+    struct buf line;
+
+    buf_init(&line, 1 << 14);
+    buf_addf(&line, "cd '%s' && g++ -x c -fPIC -shared -o early.so '%s' && printf '%%s\\n' "
+                    "'template <class T> T f(T x) { static_assert(sizeof(T) == 0, \"\"); return x; }' "
+                    "'inline int g() { return f(1); }' '#pragma litetorch instantiate' >early.h", cache, plugin);
+    assert_int_equal(system(line.p), 0);
+    line.n = 0;
+    buf_addf(&line, "cd '%s' && g++ -x c++-header early.h -o early.gch && "
+                    "! g++ -fplugin=./early.so -x c++-header early.h -o early.gch 2>early.txt && "
+                    "grep -q 'static assertion failed' early.txt", cache);
+    assert_int_equal(system(line.p), 0);
+    buf_free(&line);
+    free(plugin);
+}
+
 static int make_cache(void **s)
 {
     cache = dir_temp("musacoder-build", NULL);
@@ -752,6 +773,7 @@ static int drop_cache(void **s)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_make_their_templates_once),
         cmocka_unit_test(builds_once_then_hits_the_cache),
         cmocka_unit_test(first_error_has_line_and_source),
         cmocka_unit_test(every_header_that_passes_on_is_found),

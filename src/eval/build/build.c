@@ -246,6 +246,7 @@ static int build_toolchain_make(struct toolchain *t, const struct build_opts *o,
     sha256_adds(&h, build_torch_macros);
     sha256_adds(&h, t->lite);
     build_hash_tree(&h, t->lite);
+    build_find_linker(t, &h);
     rc = t->target->find(t, o, &h, e);
     sha256_end(&h, t->hash);
     if (rc == 0 && !(t->forward = build_forward_dir(t, e)))

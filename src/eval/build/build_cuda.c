@@ -514,11 +514,14 @@ static void build_cuda_host_command(struct buf *s, const struct toolchain *t)
 
 static void build_cuda_precompile(struct buf *s, const struct toolchain *t, int arg)
 {
+    struct buf command;
+
     (void)arg;
-    buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n"
-                "printf '{ global: lt_module_open; local: *; };\\n' >exports.map\n");
-    build_cuda_host_command(s, t);
-    buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
+    buf_init(&command, 1 << 14);
+    build_cuda_host_command(&command, t);
+    buf_adds(s, "printf '{ global: lt_module_open; local: *; };\\n' >exports.map\n");
+    build_precompile_header(s, t, command.p);
+    buf_free(&command);
     build_cuda_host_command(s, t);
     build_word(s, "-O2 -c ", t->lite, "/litetorch/module.cc");
     buf_adds(s, "-o module.o\n");
@@ -593,20 +596,26 @@ static void build_cuda_add_kernel_part(struct buf *s, const struct build_job *j,
     buf_free(&lean);
 }
 
-/* What the host calls of the runtime is linked into the library. */
-static void build_cuda_add_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects)
+/* What the host calls of the runtime is linked into the library. log: where the linker's words go. */
+static void build_cuda_add_link(struct buf *s, const struct build_job *j, const char *prefix, const char *objects,
+                                const char *log)
 {
     char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL;
+    struct buf words;
 
     if (slash)
         *slash = 0;
-    build_quote(s, j->t->compiler);
-    buf_addf(s, "-shared -o module.so %s ", objects);
-    build_word(s, "", prefix, "/module.o");
-    build_word(s, "", prefix, "/proxy.o");
-    build_word(s, "", prefix, "/lacking.o");
-    build_word(s, "-L", lib ? lib : ".", "");
-    build_word(s, "-lfront -Wl,-z,defs,-Bsymbolic,--build-id=none -Xlinker --version-script=", prefix, "/exports.map");
+    buf_init(&words, 1 << 14);
+    buf_addf(&words, "-shared -o module.so %s ", objects);
+    build_word(&words, "", prefix, "/module.o");
+    build_word(&words, "", prefix, "/proxy.o");
+    build_word(&words, "", prefix, "/lacking.o");
+    build_word(&words, "-L", lib ? lib : ".", "");
+    build_word(&words, "-lfront -Wl,-z,defs,-Bsymbolic,--build-id=none -Xlinker --version-script=", prefix,
+               "/exports.map");
+    buf_addf(&words, ">%s 2>&1", log);
+    build_add_link(s, j->t, words.p);
+    buf_free(&words);
     free(lib);
 }
 
@@ -702,8 +711,8 @@ static int build_cuda_add_split(struct buf *s, const struct build_job *j, const 
         build_cuda_device_half(s, j, h.templates.p);
         buf_adds(s, "; }; r2=$?\n[ -z \"$p1\" ] || { wait $p1; r1=$?; }\n[ -z \"$p0\" ] || { wait $p0; r0=$?; }\n");
         buf_addf(s, "if [ \"$r0$r1$r2\" = %s ]; then\n%s\n", j->r->joined ? "00" : "000", make_rows);
-        build_cuda_add_link(s, j, prefix, objects.p);
-        buf_adds(s, ">split2.log 2>&1 && : >split.ok && exit 0\nfi\n");
+        build_cuda_add_link(s, j, prefix, objects.p, "split2.log");
+        buf_adds(s, " && : >split.ok && exit 0\nfi\n");
         buf_free(&objects);
     }
     buf_free(&h.host);
@@ -741,8 +750,8 @@ static int build_cuda_script(const struct build_job *j, struct build_plan *plan,
         buf_adds(s, "rm -f device.cubin; mv kept/cuda.cubin device.cubin 2>/dev/null\n");
     }
     buf_adds(s, "wait $p0; r0=$?\n[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n");
-    build_cuda_add_link(s, j, pre, "part*.o");
-    buf_adds(s, ">link.log 2>&1 || failed $?\n");
+    build_cuda_add_link(s, j, pre, "part*.o", "link.log");
+    buf_adds(s, " || failed $?\n");
     plan->memory_bytes = LITE_MEMORY;
     build_plan_ro(plan, j->t->lite);
     build_plan_ro(plan, j->t->home);

@@ -141,10 +141,13 @@ static void build_musa_precompile(struct buf *s, const struct toolchain *t, int 
 {
     static const char *const proxies[] = {"/../proxy/sim.cc", "/../proxy/musa.cc"};
 
+    struct buf command;
+
     (void)arg;
-    buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h\n");
-    build_musa_host_command(s, t);
-    buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
+    buf_init(&command, 1 << 14);
+    build_musa_host_command(&command, t);
+    build_precompile_header(s, t, command.p);
+    buf_free(&command);
     build_musa_host_command(s, t);
     build_word(s, "-c ", t->lite, "/litetorch/module.cc");
     buf_adds(s, "-o module.o\n");

@@ -203,6 +203,36 @@ char *build_prefix(const struct toolchain *t, struct err *e)
     return build_prefix_dir(t, t->target->name, t->target->precompile, 0, e);
 }
 
+void build_precompile_header(struct buf *script, const struct toolchain *t, const char *command)
+{
+    buf_adds(script, "printf '#include \"litetorch/prefix.h\"\\n#pragma litetorch instantiate\\n' >prefix.h\n{ ");
+    build_quote(script, t->compiler);
+    build_word(script, "-x c -w -O1 -fPIC -shared -o early.so ", t->lite, "/litetorch/early_templates.c");
+    buf_addf(script, "&& %s-fplugin=./early.so -c -x c++-header prefix.h -o prefix.tmp 2>early.log || "
+                     "%s-c -x c++-header prefix.h -o prefix.tmp; } & p=$!\n", command, command);
+}
+
+void build_find_linker(struct toolchain *t, struct sha256 *h)
+{
+    char *argv[] = {t->compiler, "-fuse-ld=gold", "-Wl,--version", NULL};
+    struct buf version;
+
+    buf_init(&version, 4096);
+    t->gold = build_ask(argv, &version, NULL) == 0;
+    sha256_add(h, version.p, version.n);
+    buf_free(&version);
+}
+
+void build_add_link(struct buf *script, const struct toolchain *t, const char *words)
+{
+    if (t->gold) {
+        build_quote(script, t->compiler);
+        buf_addf(script, "-fuse-ld=gold %s || ", words);
+    }
+    build_quote(script, t->compiler);
+    buf_adds(script, words);
+}
+
 int build_write(const char *dir, const char *name, const struct buf *text, struct err *e)
 {
     char *path = path_join(dir, name);

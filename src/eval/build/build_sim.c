@@ -136,16 +136,18 @@ static void build_sim_compiler_command(struct buf *s, const struct toolchain *t,
 /* The prefix header, module.o and proxy.o. */
 static void build_sim_precompile(struct buf *s, const struct toolchain *t, int m)
 {
-    buf_adds(s, "printf '#include \"litetorch/prefix.h\"\\n' >prefix.h; ");
-    build_sim_compiler_command(s, t, (enum mode)m);
-    buf_adds(s, "-c -x c++-header prefix.h -o prefix.tmp & p=$!\n");
-    build_sim_compiler_command(s, t, (enum mode)m);
+    struct buf command;
+
+    buf_init(&command, 1 << 16);
+    build_sim_compiler_command(&command, t, (enum mode)m);
+    build_precompile_header(s, t, command.p);
+    buf_adds(s, command.p);
     build_word(s, "-fno-sanitize=all -O1 -g0 -c ", t->lite, "/litetorch/module.cc");
-    buf_adds(s, "-o module.o; ");
-    build_sim_compiler_command(s, t, (enum mode)m);
+    buf_addf(s, "-o module.o; %s", command.p);
     build_word(s, "-fno-sanitize=all -O1 -g0 -I", t->lite, "/..");
     build_word(s, "-c ", t->lite, "/../proxy/sim.cc");
     buf_adds(s, "-o proxy.o; wait $p; mv prefix.tmp prefix.h.gch");
+    buf_free(&command);
 }
 
 static enum mode build_sim_kernels_mode(const struct build_opts *o)
@@ -208,14 +210,20 @@ static void build_sim_write_compiles(struct buf *s, const struct toolchain *t, c
 /* The library: what the host calls of the runtime is linked into it; kernels stay in it unused. */
 static void build_sim_write_link(struct buf *s, const struct toolchain *t, const char *prefix)
 {
-    build_quote(s, t->compiler);
-    build_word(s, "-shared -o module.so part*.o ", prefix, "/module.o");
-    build_word(s, "", prefix, "/proxy.o");
-    build_word(s, "-L", t->libdir, "");
-    buf_adds(s, "-lfront -lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1 || failed $?\n");
+    struct buf command;
+
+    buf_init(&command, 1 << 14);
+    build_word(&command, "-shared -o module.so part*.o ", prefix, "/module.o");
+    build_word(&command, "", prefix, "/proxy.o");
+    build_word(&command, "-L", t->libdir, "");
+    buf_adds(&command, "-lfront -lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1");
+    build_add_link(s, t, command.p);
+    buf_adds(s, " || failed $?\n");
+    buf_free(&command);
 }
 
-/* The image: kernels and what they reach, from the same objects without what runs when a library is opened. */
+/* The image: kernels and what they reach, from the same objects without what runs when a library is opened. Hardly a
+ * kernel needs the C++ library, whose 6,000 symbols are most of what a link costs: it is linked where one does. */
 static void build_sim_write_image(struct buf *s, const struct toolchain *t)
 {
     static const char *const sections[] = {".preinit_array", ".init_array", ".fini_array", ".ctors", ".dtors", ".init",
@@ -233,10 +241,12 @@ static void build_sim_write_image(struct buf *s, const struct toolchain *t)
         buf_addf(s, " -w -R '%s' -R '%s.*' -R '.rela%s' -R '.rela%s.*'", sections[i], sections[i], sections[i],
                  sections[i]);
     buf_adds(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n");
+    buf_adds(s, "image() { ");
     build_quote(s, t->compiler);
     build_word(s, "-shared -nostartfiles -o device.so image/*.o -L", t->libdir, "");
-    buf_adds(s, "-lsimt -lm -Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
-                "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1 || failed $?\n");
+    buf_adds(s, "-lsimt -lm \"$@\" -Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
+                "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1; }\n"
+                "image -nodefaultlibs -lc -lgcc -Wl,-z,defs || image || failed $?\n");
 }
 
 static int build_sim_write_joined(const struct build_job *j, struct err *e)

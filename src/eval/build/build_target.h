@@ -26,6 +26,7 @@ struct toolchain {
     char *libdir;           /* sim: where libsimt.so is; NULL on cuda */
     char *system;           /* -isystem flags; may be "" */
     char *nvcc, *home;      /* cuda: the driver and the toolkit's folder; musa: mcc and the SDK's; NULL on sim */
+    bool gold;              /* the host's compiler has this linker */
     char tool[80];          /* begins id: "nvcc 13.0.88 sm_90 "; "" on sim */
     char id[256];           /* readable */
     char hash[65];
@@ -111,6 +112,14 @@ int build_shell(const char *script, double timeout_s, const struct jail_spec *ja
 int build_write(const char *dir, const char *name, const struct buf *text, struct err *e);
 void build_plan_ro(struct build_plan *p, const char *path); /* copies; NULL and paths under /usr are left out */
 
+/* Starts the making of prefix.h.gch in the folder as $p, for 'wait $p'. command: the host's compiler with its flags.
+ * Templates that the headers ask for are made there once (litetorch/early_templates.c), where the compiler can. */
+void build_precompile_header(struct buf *script, const struct toolchain *t, const char *command);
+/* Sets t->gold, if the host's compiler has the linker 'gold', and adds which one to h. */
+void build_find_linker(struct toolchain *t, struct sha256 *h);
+/* A link by the host's compiler. gold reads the C++ library's symbols in a quarter of the time; where it refuses, the
+ * compiler's own linker decides, in its words. words: all but the compiler, in the shell's words. */
+void build_add_link(struct buf *script, const struct toolchain *t, const char *words);
 /* What is kept of a build, and travels: all but its files. */
 json_t *build_result_json(const struct build_result *r);
 /* The other way round; its files are in dir. ret->findings is there already. */
