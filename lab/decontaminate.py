@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares a synthesised corpus with a KernelBench checkout in five layers, and says which records to leave out.
 
-usage: decontaminate.py CORPUS_FOLDER KERNELBENCH_FOLDER [--out REPORT.json] [--drop IDS.txt]
+usage: decontaminate.py CORPUS_FOLDER KERNELBENCH_FOLDER [--out REPORT.json] [--drop IDS.txt] [--apply] [--jobs N]
 
 CORPUS_FOLDER holds data/*.jsonl (musacoder synth --records). Layers, each per task text:
   L0  equal source, white space and comments aside
@@ -10,11 +10,12 @@ CORPUS_FOLDER holds data/*.jsonl (musacoder synth --records). Layers, each per t
   L2  Jaccard of 5-token shingles at least 0.6, names of variables aside
   L3  the same operators with the same attributes and shapes: constants of the class and of get_inputs in order
   L4  the same operators in order, whatever the attributes ("in-registry": allowed, counted; one-operator tasks apart)
-Records found by L0, L2 or L3 are to be dropped (--drop); L1 and L4 are reported. Exit code 1 if anything is to be
-dropped."""
+Records found by L0, L2 or L3 are to be dropped (--drop names them, --apply takes them out of the files); L1 and L4 are
+reported. Exit code 1 if anything is to be dropped and was not."""
 import argparse
 import glob
 import json
+import multiprocessing
 import os
 import sys
 
@@ -35,9 +36,50 @@ def corpus(folder):
     files = sorted(glob.glob(os.path.join(folder, "data", "*.jsonl")))
     if not files:
         sys.exit(f"no data/*.jsonl in '{folder}'; make some with 'musacoder synth --records'")
-    for f in files:
-        for line in open(f, encoding="utf-8"):
-            yield json.loads(line)
+    return files
+
+
+INDEX = None    # of the benchmark; each process has its own
+
+
+def start(folder):
+    global INDEX
+    INDEX = Index(benchmark(folder))
+
+
+def compare(path):
+    """(id, layers found, Jaccard, one operator?) of each record of a file."""
+    out = []
+    for line in open(path, encoding="utf-8"):
+        record = json.loads(line)
+        found, near = INDEX.layers(Text(record["id"], record["task"]["code"]))
+        out.append((record["id"], found, near, len(record["task"]["ops"]) == 1))
+    return path, out
+
+
+def without(path, drop):
+    """The file without the records of these ids; replaced at once, or not at all."""
+    with open(path, encoding="utf-8") as f:
+        lines = [line for line in f if json.loads(line)["id"] not in drop]
+    with open(path + ".new", "w", encoding="utf-8") as f:
+        f.writelines(lines)
+        f.flush()
+        os.fsync(f.fileno())
+    os.replace(path + ".new", path)
+
+
+def summary(compared):
+    n, counts, single, drop, examples, highest = 0, {f"L{i}": 0 for i in range(5)}, 0, [], {}, 0.0
+    for name, found, near, alone in (x for _, records in compared for x in records):
+        n, highest = n + 1, max(highest, near)
+        for k, v in found.items():
+            counts[k] += 1
+            examples.setdefault(k, [name, v])
+        single += "L4" in found and alone
+        if found.keys() & {"L0", "L2", "L3"}:
+            drop.append(name)
+    return {"records": n, "benchmark_tasks": len(INDEX.names), "found": counts, "one_operator_in_registry": single,
+            "to_drop": len(drop), "highest_jaccard": round(highest, 3), "examples": examples}, drop
 
 
 def main():
@@ -46,26 +88,23 @@ def main():
     p.add_argument("kernelbench")
     p.add_argument("--out", help="write the report as JSON")
     p.add_argument("--drop", help="write the ids of records to leave out, one a line")
+    p.add_argument("--apply", action="store_true", help="take those records out of the corpus")
+    p.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     a = p.parse_args()
-    index = Index(benchmark(a.kernelbench))
-    n, counts, single, drop, examples, highest = 0, {f"L{i}": 0 for i in range(5)}, 0, [], {}, 0.0
-    for record in corpus(a.corpus):
-        found, near = index.layers(Text(record["id"], record["task"]["code"]))
-        n, highest = n + 1, max(highest, near)
-        for k, v in found.items():
-            counts[k] += 1
-            examples.setdefault(k, [record["id"], v])
-        single += "L4" in found and len(record["task"]["ops"]) == 1
-        if found.keys() & {"L0", "L2", "L3"}:
-            drop.append(record["id"])
-    report = {"records": n, "benchmark_tasks": len(index.names), "found": counts, "one_operator_in_registry": single,
-              "to_drop": len(drop), "highest_jaccard": round(highest, 3), "examples": examples}
+    start(a.kernelbench)
+    with multiprocessing.Pool(max(1, a.jobs), start, [a.kernelbench]) as pool:
+        compared = pool.map(compare, corpus(a.corpus), 1)
+    report, drop = summary(compared)
+    report["dropped"] = len(drop) if a.apply else 0
     print(json.dumps(report, indent=1))
     for path, text in ((a.out, json.dumps(report)), (a.drop, "".join(i + "\n" for i in drop))):
         if path:
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
-    return 1 if drop else 0
+    for path, records in compared if a.apply else []:
+        if {r[0] for r in records} & set(drop):
+            without(path, set(drop))
+    return 1 if drop and not a.apply else 0
 
 
 if __name__ == "__main__":

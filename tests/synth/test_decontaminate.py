@@ -59,6 +59,22 @@ def run(folder, code):
     return done.returncode, json.loads(done.stdout)
 
 
+def check_apply(folder):
+    """--apply leaves what is not like the benchmark, and nothing is found afterwards."""
+    other = {"id": "other", "task": {"code": TASK.replace("relu", "cos"), "ops": []}}
+    path = folder + "/data/train-00000.jsonl"
+    like = [line for line in open(path)]
+    with open(path, "w") as f:
+        f.write(json.dumps({"id": "same", "task": {"code": TASK, "ops": []}}) + "\n")
+        f.write(json.dumps(other) + "\n")
+    command = [sys.executable, ROOT + "/lab/decontaminate.py", folder, folder + "/bench", "--apply"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    left = [json.loads(line)["id"] for line in open(path)]
+    check(done.returncode == 0 and "same" not in left and len(like) == 1, f"--apply left {left}")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    check(json.loads(done.stdout)["to_drop"] == 0, "something is found after --apply")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(folder + "/bench/level1")
@@ -68,6 +84,7 @@ def main():
             rc, report = run(folder, code)
             check(rc == dropped, f"{name}: exit code {rc}")
             check(layer is None or report["found"][layer] == 1, f"{name}: {layer} did not find it: {report['found']}")
+        check_apply(folder)
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 
