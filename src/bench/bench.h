@@ -29,6 +29,7 @@ enum bench_feedback { BENCH_FEEDBACK_OWN, BENCH_FEEDBACK_SHUFFLED /* another fai
 int bench_feedback_parse(const char *name, enum bench_feedback *ret, struct err *e); /* "own" "shuffled" "none" */
 
 struct bench_options {
+    const char *made_by;     /* the program that judges, for bench.json: version and commit; NULL: not told */
     const char *name;        /* for titles: "sft"; NULL: the last part of out */
     const char *model;       /* model folder, or a server (remote/openai.h); NULL with samples_dir */
     const char *model_name;  /* of a server that has several; NULL: its first */
@@ -63,7 +64,8 @@ struct bench_options {
 };
 
 /* Runs or continues. *ret: a new object, also written to out/bench.json:
- * {"schema":"musacoder.bench/1","name","model","suite","suite_sha256","backend","tasks","samples","k","turns",
+ * {"schema":"musacoder.bench/1","made_by","machine" (base/machine.h),"name","model","suite","suite_sha256","backend",
+ * "tasks","samples","k","turns",
  * "temperature","top_p","seed","pass_at_1","pass_at_8","avg_at_8","score","faster_eager","faster_compile" (null when
  * speed was not measured), "best_pass_at_8","best_avg_at_8","turns_to_success":[first, second, ..],"recovery" (share
  * of the samples that failed in turn 1 and passed later; null without a failure or a second

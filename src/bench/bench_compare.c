@@ -191,17 +191,15 @@ static const char *bench_compare_kind_of(const struct bench_compare_pair *p, dou
 
 /* ---- groups ---- */
 
-static json_t *bench_compare_interval(const double *x, int n, double (*f)(double))
+static json_t *bench_compare_interval(double lo, double hi)
 {
-    struct interval ci = stats_bootstrap_mean(x, n, 1);
-
-    return isfinite(ci.lo) && isfinite(ci.hi) ? json_pack("[f,f]", f ? f(ci.lo) : ci.lo, f ? f(ci.hi) : ci.hi)
-           : json_null();
+    return isfinite(lo) && isfinite(hi) ? json_pack("[f,f]", lo, hi) : json_null();
 }
 
 static json_t *bench_compare_avg_part(const struct bench_compare_pair *p, int n)
 {
     double *d = xcalloc((size_t)n + 1, sizeof *d), a = 0, b = 0;
+    struct interval ci;
     int better = 0, worse = 0;
     json_t *v;
 
@@ -213,8 +211,9 @@ static json_t *bench_compare_avg_part(const struct bench_compare_pair *p, int n)
         better += d[i] > 0;
         worse += d[i] < 0;
     }
+    ci = stats_change_interval(d, n);
     v = json_pack("{s:f,s:f,s:f,s:o,s:i,s:i,s:f}", "a", a, "b", b, "difference", stats_mean(d, n), "ci",
-                  bench_compare_interval(d, n, NULL), "better", better, "worse", worse, "p",
+                  bench_compare_interval(ci.lo, ci.hi), "better", better, "worse", worse, "p",
                   stats_sign_p(better, worse));
     free(d);
     return v;
@@ -238,6 +237,7 @@ static json_t *bench_compare_speed_part(const struct bench_compare_pair *p, int 
     double *d = xcalloc((size_t)n + 1, sizeof *d);
     int m = 0, faster = 0, slower = 0;
     json_t *v = json_null();
+    struct interval ci;
 
     for (int i = 0; i < n; i++) {
         double r = bench_compare_log_ratio(&p[i], k);
@@ -247,9 +247,10 @@ static json_t *bench_compare_speed_part(const struct bench_compare_pair *p, int 
         faster += r > 0;
         slower += r < 0;
     }
+    ci = stats_bootstrap_mean(d, m, 1);
     if (m)
         v = json_pack("{s:i,s:f,s:o,s:i,s:i,s:f}", "tasks", m, "ratio", exp(stats_mean(d, m)), "ci",
-                      bench_compare_interval(d, m, exp), "faster", faster, "slower", slower, "p",
+                      bench_compare_interval(exp(ci.lo), exp(ci.hi)), "faster", faster, "slower", slower, "p",
                       stats_wilcoxon(d, m).p);
     free(d);
     return v;
@@ -323,10 +324,12 @@ static json_t *bench_compare_tasks_of(const struct pairs *p)
 
 static json_t *bench_compare_head_of(const struct bench_compare_side *s)
 {
-    return json_pack("{s:s,s:o,s:s,s:s,s:I,s:I}", "name", json_str(s->bench, "name", "?"), "dir",
+    return json_pack("{s:s,s:o,s:s,s:s,s:I,s:I,s:O?,s:O?,s:O?}", "name", json_str(s->bench, "name", "?"), "dir",
                      json_utf8(s->dir, strlen(s->dir)), "suite", json_str(s->bench, "suite", "?"), "backend",
                      json_str(s->bench, "backend", "?"), "samples",
-                     (json_int_t)json_i64(s->bench, "samples", 0), "tasks", (json_int_t)json_i64(s->bench, "tasks", 0));
+                     (json_int_t)json_i64(s->bench, "samples", 0), "tasks", (json_int_t)json_i64(s->bench, "tasks", 0),
+                     "made_by", json_object_get(s->bench, "made_by"), "machine", json_object_get(s->bench, "machine"),
+                     "seed", json_object_get(s->bench, "seed"));
 }
 
 static void bench_compare_note_if_differs(json_t *notes, const struct bench_compare_side *a,

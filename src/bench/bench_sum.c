@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "bench/levels.h"
 #include "bench/passk.h"
@@ -168,8 +169,12 @@ static void bench_sum_set(json_t *v, const char *key, json_t *x)
 static void bench_sum_set_head(json_t *v, const struct bench_run *b)
 {
     const struct bench_options *o = &b->o;
+    char *machine = machine_text();
 
     bench_sum_set(v, "schema", json_string("musacoder.bench/1"));
+    bench_sum_set(v, "made_by", o->made_by ? json_string(o->made_by) : json_null());
+    bench_sum_set(v, "machine", json_utf8(machine, strlen(machine)));
+    free(machine);
     bench_sum_set(v, "name", json_utf8(o->name, strlen(o->name)));
     bench_sum_set(v, "model", o->model ? json_utf8(o->model, strlen(o->model)) : json_null());
     bench_sum_set(v, "suite", json_utf8(o->suite ? o->suite : o->tasks, strlen(o->suite ? o->suite : o->tasks)));

@@ -117,16 +117,29 @@ static json_t *levels_pair(double lo, double hi)
     return isfinite(lo) && isfinite(hi) ? json_pack("[f,f]", lo, hi) : json_null();
 }
 
-static json_t *levels_avg_interval(const struct levels_group *g)
+static double levels_task_avg(const struct task_counts *t, int k)
 {
-    double *x = xcalloc((size_t)g->n + 1, sizeof *x);
+    return avg_at_n(t->n, t->passed);
+}
+
+static double levels_task_pass(const struct task_counts *t, int k)
+{
+    return pass_at_k(t->n, t->passed, k < t->n ? k : t->n);
+}
+
+/* Of the mean of f over the tasks that have judged samples. */
+static json_t *levels_interval(const struct levels_group *g, double (*f)(const struct task_counts *, int k), int k)
+{
+    double *x = xcalloc((size_t)g->n + 1, sizeof *x), programs = 0;
     struct interval ci;
     int n = 0;
 
     for (int i = 0; i < g->n; i++)
-        if (g->c[i].n > 0)
-            x[n++] = avg_at_n(g->c[i].n, g->c[i].passed);
-    ci = stats_bootstrap_mean(x, n, 1);
+        if (g->c[i].n > 0) {
+            x[n++] = f(&g->c[i], k);
+            programs += g->c[i].n;
+        }
+    ci = stats_share_interval(x, n, programs);
     free(x);
     return levels_pair(ci.lo, ci.hi);
 }
@@ -145,7 +158,8 @@ static void levels_set_pass(json_t *v, const struct levels_group *g)
     }
     levels_set(v, "pass_at", at);
     levels_set(v, "avg", json_num(suite_avg(g->c, g->n)));
-    levels_set(v, "avg_ci", levels_avg_interval(g));
+    levels_set(v, "avg_ci", levels_interval(g, levels_task_avg, 0));
+    levels_set(v, "pass_ci", levels_interval(g, levels_task_pass, most));
 }
 
 /* Speedups of passed samples with a trusted time, ascending; *ret is new. */

@@ -149,3 +149,37 @@ struct interval stats_bootstrap_mean(const double *x, int n, uint64_t seed)
     free(means);
     return r;
 }
+
+#define NORMAL_95 1.959963984540054
+
+struct interval stats_wilson(double p, double n)
+{
+    double z2 = NORMAL_95 * NORMAL_95, middle, half;
+
+    if (!(n > 0) || !isfinite(p))
+        return (struct interval){NAN, NAN};
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n);
+    half = NORMAL_95 / (1 + z2 / n) * sqrt(p * (1 - p) / n + z2 / (4 * n * n));
+    return (struct interval){fmax(middle - half, 0), fmin(middle + half, 1)};
+}
+
+struct interval stats_share_interval(const double *x, int n, double programs)
+{
+    double p = stats_mean(x, n), square = 0, trials = n;
+
+    for (int i = 0; i < n; i++)
+        square += (x[i] - p) * (x[i] - p);
+    if (n > 1 && square > 1e-12 * n)
+        trials = fmax(n, fmin(programs, p * (1 - p) * (n - 1) * n / square));
+    return stats_wilson(p, trials);
+}
+
+struct interval stats_change_interval(const double *d, int n)
+{
+    struct interval r = stats_bootstrap_mean(d, n, 1);
+    double mean = stats_mean(d, n), most = stats_wilson(0, n).hi;
+
+    if (isnan(r.lo))
+        r = (struct interval){fmax(mean - most, -1), fmin(mean + most, 1)};
+    return r;
+}

@@ -37,6 +37,21 @@ struct interval {
  * claim too much. */
 struct interval stats_bootstrap_mean(const double *x, int n, uint64_t seed);
 
+/* 95 % score interval of a share p of n trials (Wilson 1927); n need not be whole. Within [0, 1], and never of no
+ * width: 0 of 10 gives 0 to 0.28. NaN when n <= 0 or p is not finite. */
+struct interval stats_wilson(double p, double n);
+
+/* 95 % interval of the mean of x (n), shares in [0, 1] of tasks, of 'programs' programs in all. Wilson's interval
+ * with as many trials as give the mean the standard error that the tasks show (p (1 - p) / se^2, as Korn and Graubard
+ * 1998 do for proportions of clustered samples), at least one for each task and at most one for each program; one for
+ * each task where all shares are equal. NaN when n is 0. */
+struct interval stats_share_interval(const double *x, int n, double programs);
+
+/* 95 % interval of the mean of d (n), differences in [-1, 1] of paired shares: the bootstrap above. Where all are
+ * equal, so that the bootstrap says nothing, their value give or take the upper end of Wilson's interval of 0 of n:
+ * as many tasks may yet change. NaN when n is 0. */
+struct interval stats_change_interval(const double *d, int n);
+
 double stats_mean(const double *x, int n); /* NaN when n is 0 */
 void stats_sort(double *x, int n);         /* ascending; no NaN */
 /* Quantile q in [0, 1] of ascending x, linear between neighbours (Hyndman and Fan's type 7). NaN when n is 0. */

@@ -35,6 +35,7 @@ extern const struct command cmd_completion, cmd_explain, cmd_man, cmd_mcp, cmd_s
 extern const struct command cmd_launch, cmd_owner, cmd_synth_diagnose, cmd_synth_mine,
     cmd_synth_profile, cmd_synth_teach;
 
+extern const char build_stamp[]; /* "musacoder VERSION (commit HASH)" */
 const struct command *command_find(const char *name);
 int exit_code_of(const struct err *e);
 

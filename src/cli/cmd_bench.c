@@ -7,13 +7,13 @@
 #include "base/log.h"
 #include "bench/bench.h"
 #include "bench/bench_compare.h"
-#include "bench/report.h"
 #include "cli/cli.h"
 #include "cli/profile.h"
 #include "cli/secret.h"
 #include "eval/eval.h"
 #include "lint/shrink.h"
 #include "nn/model.h"
+#include "report/report.h"
 #include "train/judge.h"
 
 static const struct opt rows[] = {
@@ -102,7 +102,7 @@ static bool bench_dialect_is(const struct opts *o, const char *dialect)
 static int bench_options_of(const struct opts *o, struct bench_options *b, struct err *e)
 {
     *b = (struct bench_options){
-        .name = opts_str(o, "name"), .model = opts_str(o, "model"),
+        .made_by = build_stamp, .name = opts_str(o, "name"), .model = opts_str(o, "model"),
         .model_name = opts_str(o, "model-name"), .parallel = (int)opts_int(o, "parallel"),
             .samples_dir = opts_str(o, "samples-dir"),
         .tasks = opts_str(o, "tasks"), .suite = opts_str(o, "suite"),

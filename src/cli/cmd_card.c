@@ -1,9 +1,9 @@
-/* cmd_card.c - 'musacoder card': options to bench/model_card.h. */
+/* cmd_card.c - 'musacoder card': options to report/model_card.h. */
 #include <stdio.h>
 
 #include "base/file.h"
-#include "bench/model_card.h"
 #include "cli/cli.h"
+#include "report/model_card.h"
 
 static const struct opt rows[] = {
     {"card", "out", OPT_STR, NULL, "write to this file, e.g. the model folder's README.md (default: standard output)"},

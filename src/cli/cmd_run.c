@@ -14,12 +14,12 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "bench/report.h"
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "cli/secret.h"
 #include "nn/budget.h"
 #include "nn/model.h"
+#include "report/report.h"
 #include "train/recipe.h"
 #include "train/lr_schedule.h"
 

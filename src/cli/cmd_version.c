@@ -7,16 +7,18 @@
 
 #include "build_info.h" /* BUILD_COMMIT, BUILD_COMPILER, BUILD_CUDA: made by the Makefile */
 
+const char build_stamp[] = "musacoder " MC_VERSION " (commit " BUILD_COMMIT ")";
+
 static int version_run(const struct opts *o, struct err *e)
 {
     char *python = path_python(NULL), *share = path_share(""), *lib = path_lib_folder();
 
     (void)o, (void)e;
-    printf("musacoder " MC_VERSION " (commit " BUILD_COMMIT ")\n"
+    printf("%s\n"
            "built with  " BUILD_COMPILER ", CUDA " BUILD_CUDA "\n"
            "files       %s, %s\n"
            "Python      %s\n",
-           share, lib ? lib : "no libraries; run 'make'", python ? python : "none; run 'musacoder setup'");
+           build_stamp, share, lib ? lib : "no libraries; run 'make'", python ? python : "none; run 'musacoder setup'");
     free(python), free(share), free(lib);
     return EXIT_OK;
 }

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/log.h"
-#include "bench/watch.h"
 #include "cli/cli.h"
+#include "report/page.h"
+#include "report/watch.h"
 
 static const struct opt rows[] = {
     {"watch", "html", OPT_STR, NULL, "write a page there that loads itself again; open it in a browser"},
@@ -30,19 +30,19 @@ static int watch_columns(void)
 static int watch_look(const struct opts *o, bool tty, struct err *e)
 {
     const char *html = opts_str(o, "html");
-    struct buf text, page;
-    json_t *lines;
+    struct buf text;
+    json_t *lines, *page;
     double idle;
     int rc = 0;
 
     if (watch_read(o->args[0], &lines, &idle, e) < 0)
         return -1;
     buf_init(&text, BUF_MAX_TEXT);
-    buf_init(&page, BUF_MAX_TEXT);
     watch_text(&text, o->args[0], lines, idle, watch_columns());
     if (html) {
-        watch_page(&page, o->args[0], lines, idle, (int)opts_int(o, "every"));
-        rc = file_write(html, page.p, page.n, e);
+        page = watch_data(o->args[0], lines, idle, (int)opts_int(o, "every"));
+        rc = page_write(page, html, e);
+        json_decref(page);
     }
     if (rc == 0 && html && opts_bool(o, "once"))
         log_info("wrote '%s'", html);
@@ -50,7 +50,6 @@ static int watch_look(const struct opts *o, bool tty, struct err *e)
         printf("%s%s", tty ? "\033[H\033[J" : "", text.p);
     fflush(stdout);
     buf_free(&text);
-    buf_free(&page);
     json_decref(lines);
     return rc;
 }

@@ -138,6 +138,42 @@ static void test_bootstrap_normal(void **state)
     assert_true(fabs(got.lo - (mean - half)) < 0.05 * half && fabs(got.hi - (mean + half)) < 0.05 * half);
 }
 
+/* Wilson's interval in numbers of Newcombe (1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29), and at the ends. */
+static void test_wilson(void **state)
+{
+    static const double cases[][4] = {{81, 263, 0.2553, 0.3662}, {15, 148, 0.0624, 0.1605}, {0, 20, 0, 0.1611},
+                                      {1, 29, 0.0061, 0.1718}};
+    struct interval all = stats_wilson(1, 20);
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct interval got = stats_wilson(cases[i][0] / cases[i][1], cases[i][1]);
+        assert_true(fabs(got.lo - cases[i][2]) < 5e-5 && fabs(got.hi - cases[i][3]) < 5e-5);
+    }
+    assert_true(fabs(all.lo - (1 - 0.1611)) < 5e-5 && all.hi == 1);
+    assert_true(isnan(stats_wilson(0.5, 0).lo) && isnan(stats_wilson(NAN, 3).hi));
+}
+
+/* Shares of tasks: never of no width, as wide as tasks differ, never narrower than all programs allow. */
+static void test_share_interval(void **state)
+{
+    double none[10] = {0}, half[10], split[10];
+    struct interval one = stats_wilson(0, 10), same = stats_wilson(0.5, 10), few = stats_wilson(0.5, 80), got;
+
+    for (int i = 0; i < 10; i++)
+        half[i] = i % 2 ? 0.49 : 0.51, split[i] = i % 2;
+    got = stats_share_interval(none, 10, 80);
+    assert_true(got.lo == one.lo && got.hi == one.hi && got.hi > 0.25);
+    got = stats_share_interval(split, 10, 80); /* a task passes as a whole: as many trials as tasks */
+    assert_true(fabs(got.lo - same.lo) < 1e-9 && fabs(got.hi - same.hi) < 1e-9);
+    got = stats_share_interval(half, 10, 80); /* tasks hardly differ: as many trials as programs */
+    assert_true(fabs(got.lo - few.lo) < 1e-9 && fabs(got.hi - few.hi) < 1e-9);
+    assert_true(isnan(stats_share_interval(none, 0, 0).lo));
+    got = stats_change_interval(none, 10);
+    assert_true(got.lo == -one.hi && got.hi == one.hi);
+    got = stats_change_interval(split, 10);
+    assert_true(got.lo > 0.1 && got.hi < 0.9);
+}
+
 static void test_quantile(void **state)
 {
     double x[] = {4, 1, 3, 2};
@@ -155,7 +191,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sign),      cmocka_unit_test(test_wilcoxon),
         cmocka_unit_test(test_wilcoxon_edges), cmocka_unit_test(test_bootstrap),
-        cmocka_unit_test(test_bootstrap_normal), cmocka_unit_test(test_quantile),
+        cmocka_unit_test(test_bootstrap_normal), cmocka_unit_test(test_wilson),
+        cmocka_unit_test(test_share_interval), cmocka_unit_test(test_quantile),
     };
 
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);

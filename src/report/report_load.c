@@ -1,4 +1,4 @@
-/* report_data.c - reads a run folder for the report. Nothing here is fatal: a run that is half done has a report
+/* report_load.c - reads a run folder for the report. Nothing here is fatal: a run that is half done has a report
  * too. */
 #include <stdlib.h>
 #include <string.h>
@@ -6,33 +6,41 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "bench/report_parts.h"
-#include "bench/suite.h"
+#include "report/report_parts.h"
 
-static void report_data_note(struct report *r, const char *text)
+/* Once: a stage that cannot be read is met again where the folders are listed. */
+static void report_load_note(struct report *r, const char *text)
 {
-    json_array_append_new(r->notes, json_utf8(text, strlen(text)));
+    json_t *note = json_utf8(text, strlen(text)), *other;
+    size_t i;
+
+    json_array_foreach(r->notes, i, other)
+        if (json_equal(note, other)) {
+            json_decref(note);
+            return;
+        }
+    json_array_append_new(r->notes, note);
 }
 
-static json_t *report_data_read_optional(struct report *r, const char *dir, const char *name)
+static json_t *report_load_read_optional(struct report *r, const char *dir, const char *name)
 {
     char *path = path_join(dir, name);
     struct err e = ERR_INIT;
     json_t *v = NULL;
 
     if (file_exists(path) && !(v = json_read(path, &e)))
-        report_data_note(r, e.msg);
+        report_load_note(r, e.msg);
     free(path);
     return v;
 }
 
-static int report_data_collect_line(json_t *v, size_t line, void *ctx, struct err *e)
+static int report_load_collect_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     (void)line, (void)e;
     return json_is_object(v) ? json_array_append(ctx, v) : 0;
 }
 
-static int report_data_collect_sample(json_t *v, size_t line, void *ctx, struct err *e)
+static int report_load_collect_sample(json_t *v, size_t line, void *ctx, struct err *e)
 {
     char *key = xasprintf("%s/%lld/%lld", json_str(v, "task", ""), (long long)json_i64(v, "sample", 0),
                           (long long)json_i64(v, "turn", 1));
@@ -43,35 +51,34 @@ static int report_data_collect_sample(json_t *v, size_t line, void *ctx, struct 
     return 0;
 }
 
-static void report_data_read_lines(struct report *r, const char *dir, const char *name,
+static void report_load_read_lines(struct report *r, const char *dir, const char *name,
                                    int (*f)(json_t *, size_t, void *, struct err *), json_t *into)
 {
     char *path = path_join(dir, name);
     struct err e = ERR_INIT;
 
     if (file_exists(path) && jsonl_each(path, f, into, &e) < 0)
-        report_data_note(r, e.msg);
+        report_load_note(r, e.msg);
     free(path);
 }
 
-static void report_data_add_stage(struct report *r, const char *dir, const char *name)
+static void report_load_add_stage(struct report *r, const char *dir, const char *name)
 {
     struct report_stage *s = &r->stages[r->n];
-    json_t *bench = r->n < REPORT_MAX_STAGES ? report_data_read_optional(r, dir, "bench.json") : NULL;
+    json_t *bench = r->n < REPORT_MAX_STAGES ? report_load_read_optional(r, dir, "bench.json") : NULL;
 
     if (!bench)
         return;
     s->bench = bench;
     s->name = xstrdup(name ? name : json_str(bench, "name", "benchmark"));
-    s->dir = xstrdup(dir);
     s->verdicts = json_array();
     s->samples = json_object();
-    report_data_read_lines(r, dir, "verdicts.jsonl", report_data_collect_line, s->verdicts);
-    report_data_read_lines(r, dir, "samples.jsonl", report_data_collect_sample, s->samples);
+    report_load_read_lines(r, dir, "verdicts.jsonl", report_load_collect_line, s->verdicts);
+    report_load_read_lines(r, dir, "samples.jsonl", report_load_collect_sample, s->samples);
     r->n++;
 }
 
-static bool report_data_has_stage(const struct report *r, const char *name)
+static bool report_load_has_stage(const struct report *r, const char *name)
 {
     for (int i = 0; i < r->n; i++)
         if (!strcmp(r->stages[i].name, name))
@@ -80,7 +87,7 @@ static bool report_data_has_stage(const struct report *r, const char *name)
 }
 
 /* In the order of the summary, then whatever else there is by name. */
-static void report_data_load_stages(struct report *r, const char *run)
+static void report_load_load_stages(struct report *r, const char *run)
 {
     char *root = path_join(run, "bench"), **names;
     const json_t *v;
@@ -89,25 +96,25 @@ static void report_data_load_stages(struct report *r, const char *run)
     json_array_foreach(json_object_get(r->summary, "stages"), i, v) {
         const char *name = json_str(v, "name", "");
         char *dir = path_join(root, name);
-        if (*name && !strchr(name, '/') && !report_data_has_stage(r, name))
-            report_data_add_stage(r, dir, name);
+        if (*name && !strchr(name, '/') && !report_load_has_stage(r, name))
+            report_load_add_stage(r, dir, name);
         free(dir);
     }
     if (file_is_dir(root) && dir_list(root, &names, &n, NULL) == 0) {
         for (i = 0; i < n; i++) {
             char *dir = path_join(root, names[i]);
-            if (!report_data_has_stage(r, names[i]))
-                report_data_add_stage(r, dir, names[i]);
+            if (!report_load_has_stage(r, names[i]))
+                report_load_add_stage(r, dir, names[i]);
             free(dir);
         }
         names_free(names, n);
     }
     if (r->n == 0)
-        report_data_add_stage(r, run, NULL);
+        report_load_add_stage(r, run, NULL);
     free(root);
 }
 
-static char *report_data_last_part(const char *path)
+static char *report_load_last_part(const char *path)
 {
     size_t n = strlen(path);
     const char *s;
@@ -127,22 +134,21 @@ void report_load(const char *run, struct report *r)
     memset(r, 0, sizeof *r);
     r->notes = json_array();
     r->metrics = json_array();
-    r->title = report_data_last_part(run);
-    r->summary = report_data_read_optional(r, run, "summary.json");
+    r->title = report_load_last_part(run);
+    r->summary = report_load_read_optional(r, run, "summary.json");
     buf_init(&b, 1 << 20);
     if (file_exists(recipe) && file_read(recipe, &b, NULL) == 0)
         r->recipe = xstrdup(b.p);
     buf_free(&b);
     free(recipe);
-    report_data_read_lines(r, run, "metrics.jsonl", report_data_collect_line, r->metrics);
-    report_data_load_stages(r, run);
+    report_load_read_lines(r, run, "metrics.jsonl", report_load_collect_line, r->metrics);
+    report_load_load_stages(r, run);
 }
 
 void report_unload(struct report *r)
 {
     for (int i = 0; i < r->n; i++) {
         free(r->stages[i].name);
-        free(r->stages[i].dir);
         json_decref(r->stages[i].bench);
         json_decref(r->stages[i].verdicts);
         json_decref(r->stages[i].samples);

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "bench/watch.h"
+#include "report/watch.h"
 
 static char *run;
 
@@ -87,18 +87,16 @@ static void terminal(void **state)
 
 static void page(void **state)
 {
-    struct buf b;
-
     write_two_stages();
-    json_t *lines = read_metrics();
-    buf_init(&b, 1 << 20);
-    watch_page(&b, "/runs/<b>", lines, 5, 7);
-    assert_non_null(strstr(b.p, "setTimeout(()=>location.reload(),7000)"));
-    assert_non_null(strstr(b.p, "<h1>&lt;b&gt;</h1>"));
-    assert_non_null(strstr(b.p, "<svg class=lines"));
-    assert_null(strstr(b.p, "src="));
-    assert_null(strstr(b.p, "https:"));
-    buf_free(&b);
+    json_t *lines = read_metrics(), *data = watch_data("/runs/<b>", lines, 5, 7);
+    json_t *tile = json_array_get(json_object_get(data, "tiles"), 0);
+
+    assert_int_equal(json_i64(data, "reload", 0), 7);
+    assert_string_equal(json_str(data, "title", ""), "<b>");
+    assert_string_equal(json_str(tile, "label", ""), "reward");
+    assert_true(json_f64(tile, "last", 0) == 12 && json_f64(tile, "mean", 0) == 7.5);
+    assert_true(json_equal(json_object_get(data, "metrics"), lines));
+    json_decref(data);
     json_decref(lines);
 }
 
@@ -114,7 +112,7 @@ static void nothing_yet(void **state)
     buf_init(&b, 1 << 20);
     watch_text(&b, "runs/a", lines, 0, 80);
     assert_non_null(strstr(b.p, "no step is finished yet"));
-    watch_page(&b, "runs/a", lines, 0, 5);
+    json_decref(watch_data("runs/a", lines, 0, 5));
     buf_free(&b);
     json_decref(lines);
     assert_int_equal(watch_read("/nowhere", &lines, &idle, &e), -1);

@@ -1,5 +1,5 @@
-/* watch.c - see watch.h. */
-#include "bench/watch.h"
+/* watch.c - reads the metrics of a run that goes on, and makes a text and a page's data of them. */
+#include "report/watch.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "bench/report_parts.h"
-#include "bench/svg.h"
 
 #define RECENT 10
 
@@ -167,42 +165,37 @@ void watch_text(struct buf *out, const char *run, const json_t *lines, double id
 
 /* ---- the page ---- */
 
-static void watch_tiles(struct buf *out, const json_t *lines)
-{
-    int shown = 0;
+#define MOST_TILES 6
 
-    buf_adds(out, "<div class=\"tiles many\">");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && shown < 6; i++) {
+static json_t *watch_tiles(const json_t *lines)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && json_array_size(list) < MOST_TILES; i++) {
         size_t n;
         double *v = watch_course(lines, rows[i].key, &n);
         size_t recent = n < RECENT ? n : RECENT;
-        if (n) {
-            buf_adds(out, "<div class=tile><div class=label>");
-            html_text(out, rows[i].label);
-            buf_adds(out, "</div><div class=big>");
-            watch_value(out, &rows[i], v[n - 1]);
-            buf_addf(out, "</div><small>mean of %zu: ", recent);
-            watch_value(out, &rows[i], watch_mean(v + n - recent, recent));
-            buf_adds(out, "</small></div>");
-            shown++;
-        }
+        if (n)
+            json_array_append_new(list, json_pack("{s:s,s:f,s:f,s:i,s:b}", "label", rows[i].label, "last", v[n - 1],
+                                                  "mean", watch_mean(v + n - recent, recent), "n", (int)recent,
+                                                  "percent", rows[i].percent));
         free(v);
     }
-    buf_adds(out, "</div>\n");
+    return list;
 }
 
-void watch_page(struct buf *out, const char *run, const json_t *lines, double idle, int every)
+json_t *watch_data(const char *run, const json_t *lines, double idle, int every)
 {
-    struct report r = {.metrics = (json_t *)lines};
     const char *name = strrchr(run, '/') && strrchr(run, '/')[1] ? strrchr(run, '/') + 1 : run;
-    struct buf sub;
+    struct buf about;
+    json_t *page;
 
-    buf_init(&sub, 4096);
-    watch_heading(&sub, lines, idle);
-    report_open(out, name, sub.p ? sub.p : "");
-    watch_tiles(out, lines);
-    report_curves(out, &r);
-    buf_addf(out, "<script>setTimeout(()=>location.reload(),%d)</script>\n", every * 1000);
-    report_close(out, "metrics.jsonl, by <code>musacoder watch</code>, which writes it anew while it runs");
-    buf_free(&sub);
+    buf_init(&about, 4096);
+    watch_heading(&about, lines, idle);
+    page = json_pack("{s:s,s:s,s:o,s:s,s:s,s:O,s:o,s:i}", "schema", "musacoder.report/1", "kind", "watch", "title",
+                     json_utf8(name, strlen(name)), "about", about.p, "from",
+                     "metrics.jsonl by 'musacoder watch', which writes it anew while it runs", "metrics", lines,
+                     "tiles", watch_tiles(lines), "reload", every);
+    buf_free(&about);
+    return page;
 }

@@ -1,7 +1,7 @@
 /* model_card.h - what a model came from and what it can do, as the README.md of its folder: Markdown with Hugging
  * Face's metadata in front. Every figure is the run folder's own; what the run did not measure is not said. */
-#ifndef MC_BENCH_MODEL_CARD_H
-#define MC_BENCH_MODEL_CARD_H
+#ifndef MC_REPORT_MODEL_CARD_H
+#define MC_REPORT_MODEL_CARD_H
 
 #include "base/buf.h"
 #include "base/err.h"

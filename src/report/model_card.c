@@ -1,5 +1,5 @@
-/* model_card.c - see model_card.h. */
-#include "bench/model_card.h"
+/* model_card.c - a README for a trained model, from its run's files. */
+#include "report/model_card.h"
 
 #include <math.h>
 #include <string.h>

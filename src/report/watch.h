@@ -3,8 +3,8 @@
  *
  * Both are pure functions of the file's lines and of the time since the last one. A last line that is being written
  * is left out. */
-#ifndef MC_BENCH_WATCH_H
-#define MC_BENCH_WATCH_H
+#ifndef MC_REPORT_WATCH_H
+#define MC_REPORT_WATCH_H
 
 #include <jansson.h>
 
@@ -14,8 +14,8 @@
 /* The lines of RUN/metrics.jsonl as an array; ERR_INPUT where there is none. *ret_idle: seconds since it grew. */
 int watch_read(const char *run, json_t **ret_lines, double *ret_idle, struct err *e);
 
-/* One file that loads nothing but itself, every 'every' seconds. */
-void watch_page(struct buf *out, const char *run, const json_t *lines, double idle, int every);
+/* The data of a page (report/page.h) that loads itself again every 'every' seconds. New. */
+json_t *watch_data(const char *run, const json_t *lines, double idle, int every);
 
 /* A line for each quantity of the newest stage: name, last value, mean of the last ten (recently), its course in
  * 'width' characters. */

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "bench/model_card.h"
+#include "report/model_card.h"
 
 static char *dir;
 
