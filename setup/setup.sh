@@ -34,6 +34,11 @@ if [ "${1:-}" = --tests ] && ! command -v chromium >/dev/null; then
     TEST_PACKAGES="${TEST_PACKAGES:-} chromium"
 fi
 
+# And a judge of JSON Schemas.
+if [ "${1:-}" = --tests ] && ! /usr/bin/python3 -c 'import jsonschema' 2>/dev/null; then
+    TEST_PACKAGES="${TEST_PACKAGES:-} python3-jsonschema"
+fi
+
 # And the converter of GGUF files; its tests are skipped by name where PyPI cannot be reached. A python3 without venv
 # leaves a folder without pip.
 want_converter() { [ "${1:-}" = --tests ] && [ ! -x "$DATA/import/bin/pip" ]; }

@@ -34,6 +34,7 @@ static const struct command *const commands[] = {
     &cmd_rft,
     &cmd_rl,
     &cmd_run,
+    &cmd_schema,
     &cmd_serve,
     &cmd_setup,
     &cmd_sft,
