@@ -17,7 +17,7 @@ except ImportError:
                                                          capture_output=True, check=False).returncode:
         print("skipped: python3-jsonschema is not installed")
         sys.exit(0)
-    os.execve("/usr/bin/python3", ["/usr/bin/python3", *sys.argv], dict(os.environ, SCHEMAS_AGAIN="1"))
+    os.execve("/usr/bin/python3", ["/usr/bin/python3", os.path.abspath(__file__)], dict(os.environ, SCHEMAS_AGAIN="1"))
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build/musacoder"))
@@ -88,7 +88,8 @@ class Schemas(unittest.TestCase):
             "shape.py": g.replace("return y;", "return y.t();"), "prose.md": "no program at all",
             "prints.py": g.replace("    if (i < n)", '    if (i == 0) printf("x");\n    if (i < n)'),
             "triton.py": "import torch.nn as nn\nimport triton\n\n\n@triton.jit\ndef k(x):\n    pass\n\n\n"
-                         "class ModelNew(nn.Module):\n    def forward(self, x):\n        k[(1,)](x)\n        return x\n",
+                         "class ModelNew(nn.Module):\n    def forward(self, x):\n        k[(1,)](x)\n"
+                         "        return x\n",
             "empty.py": g.replace("i < n", "i < n - 1"),
         }
         for name, text in programs.items():
