@@ -24,6 +24,7 @@ SMALL = {
     "synth": {"tasks": 12, "heldout": 0, "prompts": 4, "harvest": 0, "knowledge": 20, "repairs": 0, "verify-share": 0},
     "init": {"vocab": 400, "hidden": 32, "intermediate": 64, "layers": 1, "heads": 2, "kv-heads": 1, "head-dim": 16},
     "sft": {"steps": 2, "harvest-tasks": 0, "batch-tokens": 512, "val-every": 2},
+    "diagnose": {"balanced": 2, "samples": 1, "max-new": 8},
     "rft": {"max-prompts": 2, "samples": 2, "max-new": 8, "steps": 1, "batch-tokens": 512},
     "rl_single": {"steps": 2, "batch-prompts": 2, "group": 2, "max-new": 8},
     "rl_multi": {"steps": 2, "batch-prompts": 2, "group": 2, "max-new": 8, "turns": 2},
