@@ -334,12 +334,15 @@ run-mutants: $(ARCHIVES)
 	@CC="$(CC)" CPPFLAGS="$(CPPFLAGS)" CFLAGS="$(CFLAGS)" LDLIBS="$(LDLIBS)" ARCHIVES="$(ARCHIVES)" \
 	  python3 tests/mutants/run.py $(B) --jobs $(NPROC) $(ARGS)
 
-## make wheel        the Python package, with libmusacoder.so inside: $(B)/wheel/*.whl
+## make wheel        the Python package with the program inside: $(B)/wheel/*.whl, for 'pip install' beside PyTorch
 ## make test-deploy  the files of deploy/, with validators from PyPI in $(B)/deploy
 ## make test-adapters the package in TRL, verifiers, verl, slime, prime-rl (installs from PyPI into $(B)/adapters; ARGS=trl)
-.PHONY: wheel test-adapters test-deploy
-wheel: $(B)/lib/libmusacoder.so
-	@python3 python/wheel.py $< $(B)/wheel
+.PHONY: wheel test-wheel test-adapters test-deploy
+wheel: all
+	@setup/wheel.sh $(B)
+## make test-wheel   the wheel in an environment of its own that sees this machine's PyTorch
+test-wheel: wheel
+	@B=$(B) tests/setup/wheel.sh
 test-adapters: setup
 	@$(RECURSE) -s -j$(NPROC) all
 	@B=$(B) tests/adapters/run.sh $(ARGS)
@@ -349,6 +352,12 @@ test-deploy: setup
 
 ## make install      into PREFIX (/usr/local), under DESTDIR if that is set; 'make uninstall' takes it away again
 ## make deb          a Debian package of this commit: $(B)/deb/musacoder_*.deb
+## make image        a container image, musacoder:latest, by podman, buildah or docker (IMAGE_ARGS='--build-arg TORCH=none')
+.PHONY: image
+image:
+	@tool=$$(command -v podman || command -v buildah || command -v docker) || \
+	  { echo "image: install podman, buildah or docker" >&2; exit 3; }; \
+	$$tool build --build-arg COMMIT=$$(git rev-parse --short=10 HEAD) $(IMAGE_ARGS) -t musacoder:latest -f deploy/Containerfile .
 ## make test-install an installed tree, judged by a user who is not root, the checkout out of reach
 PREFIX  ?= /usr/local
 DESTDIR ?=
