@@ -293,6 +293,8 @@ $(B)/lib/libfakemusa.so: tests/device/fake_musa.c tests/device/fake_cuda.c src/d
 $(B)/tests/device/test_musa: | $(B)/lib/libfakemusa.so
 $(GPUTESTS): CPPFLAGS += $(addprefix -I,$(wildcard $(patsubst %/bin/nvcc,%/include,$(NVCC))))
 $(TESTS) $(GPUTESTS): | $(B)/lib/mcjail $(B)/lib/libjail.so
+# Candidates call UBSan's handlers in libsimt.so: the sanitizer's own, exported by its library, would take their place.
+$(B)/tests/simt/test_simt: LDLIBS += $(if $(findstring undefined,$(SAN)),-static-libubsan)
 
 # Installation and tests. Targets that install call make again: what pkg-config says is read when a Makefile is read.
 .PHONY: setup-tests
