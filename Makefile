@@ -393,7 +393,9 @@ test-gpu:
 	NN_TEST_DEVICE=cuda $(B)/tests/nn/test_step
 	MUSACODER_EXE=$(B)/musacoder python3 tests/gpu/run_gpu.py $(ARGS)
 
-# The plain build comes first: foreign code runs beside its runtime libraries and its jail in both, so those are taken over.
+# The plain build comes first: foreign code runs beside its runtime libraries, its executor and its jail in both, so
+# those are taken over. The executor is taken twice, as the second build links it again: where it is jailed a sanitizer
+# finds no /proc, and the aborts of candidates are the emulator's to explain. tests/exec runs its code with sanitizers.
 # ARGS: words, as for 'make test'; --resume after an interruption; --plan shows what would run, with the times of the last run.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 RUNTIME := mcexec libsimt.so libfront.so libfronttorch.so libnncuda.so libnnsim.so \
@@ -407,6 +409,7 @@ test-all: setup-tests
 	@for f in $(RUNTIME); do [ ! -f $(B)/lib/$$f ] || cp -pu $(B)/lib/$$f build-asan/lib/; done
 	$(call STEP,2,the build with sanitizers)
 	@$(RECURSE) -s -j$(NPROC) B=build-asan OPT="-O1 -g" SAN="$(ASAN)" test-programs long-programs
+	@cp -p $(B)/lib/mcexec build-asan/lib/
 	$(call STEP,3,the fuzz targets)
 	@if command -v clang >/dev/null; then $(FUZZBUILD); else \
 	  rm -rf build-fuzz/libfuzzer; echo "no clang: corpora are replayed without libFuzzer (apt-get install clang)"; fi

@@ -1,9 +1,10 @@
-/* crash.c - a library to preload: the process that it is loaded into first ends by SIGKILL in its n-th call that
- * changes files below a folder. Processes that this one starts are left alone.
+/* crash.c - a library to preload: the process that it is loaded into ends by SIGKILL in its n-th call that changes
+ * files below a folder. What that process starts does not load it, and sees the environment that it would see without.
  *
  * CRASH_UNDER: the folder's path. CRASH_AT: n, from 1; 0 or absent: nothing ends. CRASH_LIST: a file that gets a
- * line "CALL PATH" for each such call. Calls: write, fsync, rename, unlink, link, ftruncate; a write is cut in
- * half first. What stdio and SQLite write by themselves is not seen: the fsync and rename behind it are. */
+ * line "CALL PATH" for each such call. CRASH_ONLY: a word that the path must hold. Calls: write, pwrite, fsync,
+ * fdatasync, rename, unlink, link, ftruncate; a write is cut in half first. What stdio writes by itself is not seen:
+ * the fsync and rename behind it are. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,23 +15,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static char under[4096], list[4096];
+static char under[4096], list[4096], only[256];
 static long at;
 static atomic_long count;
 
 __attribute__((constructor)) static void begin(void)
 {
     const char *folder = getenv("CRASH_UNDER"), *n = getenv("CRASH_AT"), *to = getenv("CRASH_LIST");
-    const char *first = getenv("CRASH_PID");
-    char pid[32];
+    const char *word = getenv("CRASH_ONLY");
 
-    snprintf(pid, sizeof pid, "%ld", (long)getpid());
-    if (!folder || (first && strcmp(first, pid)))
-        return;
-    setenv("CRASH_PID", pid, 1); /* an exec of this process goes on; its children do nothing */
-    snprintf(under, sizeof under, "%s", folder);
+    snprintf(under, sizeof under, "%s", folder ? folder : "");
     snprintf(list, sizeof list, "%s", to ? to : "");
+    snprintf(only, sizeof only, "%s", word ? word : "");
     at = n ? atol(n) : 0;
+    unsetenv("LD_PRELOAD"); /* verdicts are kept by it, among others */
+    unsetenv("CRASH_UNDER");
+    unsetenv("CRASH_AT");
+    unsetenv("CRASH_LIST");
+    unsetenv("CRASH_ONLY");
 }
 
 static void note(const char *call, const char *path)
@@ -47,7 +49,7 @@ static void note(const char *call, const char *path)
 /* Is this the call to end in? */
 static int now(const char *call, const char *path)
 {
-    if (!*under || strncmp(path, under, strlen(under)))
+    if (!*under || strncmp(path, under, strlen(under)) || !strstr(path, only))
         return 0;
     note(call, path);
     return atomic_fetch_add(&count, 1) + 1 == at;
@@ -93,6 +95,27 @@ ssize_t write(int fd, const void *p, size_t n)
         end();
     }
     return syscall(SYS_write, fd, p, n);
+}
+
+ssize_t pwrite(int fd, const void *p, size_t n, off_t to)
+{
+    if (now_fd("pwrite", fd)) {
+        syscall(SYS_pwrite64, fd, p, n / 2, to);
+        end();
+    }
+    return syscall(SYS_pwrite64, fd, p, n, to);
+}
+
+ssize_t pwrite64(int fd, const void *p, size_t n, off_t to)
+{
+    return pwrite(fd, p, n, to);
+}
+
+int fdatasync(int fd)
+{
+    if (now_fd("fdatasync", fd))
+        end();
+    return 0;
 }
 
 int fsync(int fd)

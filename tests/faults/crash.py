@@ -2,6 +2,7 @@
 files that it leaves when nobody disturbs it, lose no stage that was finished, and start no stage from nothing that had
 a checkpoint. Standard library only."""
 
+import concurrent.futures
 import glob
 import hashlib
 import json
@@ -15,6 +16,10 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(ROOT, os.environ.get("B", "build"))
 EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(BUILD, "musacoder")))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
+JOBS = int(os.environ.get("CRASH_JOBS", 3 * len(os.sched_getaffinity(0))))  # at a time: they wait for most of it
+# A sanitizer does not have to be the first library, and reports no leaks of who was killed.
+PRELOAD = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
+           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 CLOCKS = ("lock", "run.log", "summary.json", "report.html", "README.md", "workers.log")  # they tell times
 TIMES = re.compile(rb'"(time_s|seconds|tokens_per_s|[a-z_]*_s|[a-z_]*_ms|ms)": ?[-0-9.e+]+')
 
@@ -56,24 +61,30 @@ def verdicts(data):
 
 
 class Command:
-    """argv: of musacoder, with OUT where the folder is named that it writes."""
+    """argv: of musacoder, with OUT where the folder is named that it writes. env: variables, with OUT likewise."""
 
-    def __init__(self, folder, argv, codes=(0,), env=None):
+    def __init__(self, folder, argv, codes=(0,), env=None, seen=files):
         self.folder, self.argv, self.codes, self.library = folder, argv, codes, library(folder)
-        self.env = dict(os.environ, OMP_NUM_THREADS="1", **(env or {}))
+        self.env, self.seen = dict(PRELOAD, **(env or {})), seen
         self.straight = os.path.join(folder, "straight", "out")
         os.makedirs(os.path.dirname(self.straight))
         calls = os.path.join(folder, "calls")
+        self.prepare(self.straight)
         self.call(self.straight, CRASH_LIST=calls)
         with open(calls) as f:
             self.calls = f.read().splitlines()
-        self.want = files(self.straight)
+        self.want = self.seen(self.straight)
         self.stops = 0
+
+    def prepare(self, out):
+        """What is there before the command."""
 
     def call(self, out, **crash):
         """The code that it ended with, and what it said."""
         argv = [a.replace("OUT", out) for a in self.argv]
-        env = dict(self.env, LD_PRELOAD=self.library, CRASH_UNDER=out, **crash) if crash else self.env
+        env = dict(os.environ, **{k: v.replace("OUT", out) for k, v in self.env.items()})
+        if crash:
+            env.update(LD_PRELOAD=self.library, CRASH_UNDER=out, **crash)
         p = subprocess.run([EXE, *argv], capture_output=True, text=True, timeout=300 * SLOWDOWN, env=env,
                            cwd=self.folder)
         if p.returncode not in (*self.codes, -9):
@@ -84,6 +95,7 @@ class Command:
         """What is wrong after a stop in call n, as lines."""
         out = os.path.join(self.folder, f"at{n}", "out")
         os.makedirs(os.path.dirname(out))
+        self.prepare(out)
         if self.call(out, CRASH_AT=str(n))[0] != -9:
             return []  # how often the time of a running stage is noted differs: the last calls may not come
         self.stops += 1
@@ -92,11 +104,16 @@ class Command:
         lines = [f"stage '{s}' was finished and ran again" for s in done if f"{s}: done before" not in said]
         lines += [f"stage '{s}' had a checkpoint of step {k} and began at 0" for s, k in begun.items()
                   if s not in done and not re.search(rf"{s}: continuing at step {k} ", said)]
-        got = files(out)
+        got = self.seen(out)
         lines += [f"'{name}' {state(got.get(name), self.want.get(name))}" for name in sorted(set(got) | set(self.want))
                   if got.get(name) != self.want.get(name)]
         shutil.rmtree(os.path.dirname(out))
         return [f"stopped in call {n} ({self.calls[n - 1].replace(self.straight, 'OUT')}): {x}" for x in lines]
+
+    def wrong_of(self, points):
+        """Of many stops, some at a time."""
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+            return [line for lines in pool.map(self.wrong, points) for line in lines]
 
     def points(self, most):
         """At most so many calls, spread evenly over all, with the last."""

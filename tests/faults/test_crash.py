@@ -52,7 +52,7 @@ class Crash(unittest.TestCase):
     def stop_everywhere(self, *argv, most=MOST):
         c = crash.Command(self.dir, argv)
         points = c.points(self.most or most)
-        wrong = [line for n in points for line in c.wrong(n)]
+        wrong = c.wrong_of(points)
         self.assertEqual(wrong, [], "\n".join(wrong))
         self.assertGreater(c.stops, len(points) * 0.6)
         return c
