@@ -2,8 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/secret.h"
@@ -77,7 +79,7 @@ static int rft_do_collect(const struct opts *o, const json_t *verdict, struct er
 {
     struct rft_options ro = {
         .model = opts_str(o, "model"), .data = opts_str(o, "prompts"), .out = opts_str(o, "out"),
-        .metrics = opts_str(o, "metrics"), .prompts = opts_int(o, "max-prompts"),
+        .metrics = opts_str(o, "metrics"), .stage = opts_str(o, "stage"), .prompts = opts_int(o, "max-prompts"),
         .samples = (int)opts_int(o, "samples"), .chunk = (int)opts_int(o, "chunk"),
         .max_keep = (int)opts_int(o, "max-keep"),
         .keep_min = (int)opts_int(o, "keep-min"), .keep_max = (int)opts_int(o, "keep-max"),
@@ -96,14 +98,18 @@ static int rft_learn(const struct opts *o, struct err *e)
     struct sft_options so;
     struct opts with = *o;
     char *kept = path_join(opts_str(o, "out"), "rft.jsonl"), *data;
-    int rc;
+    int rc, lock = -1;
 
     data = opts_has(o, "data") ? xasprintf("%s,%s", opts_str(o, "data"), kept) : xstrdup(kept);
     with.values = json_copy(o->values);
     json_object_set_new(with.values, "data", json_string(data));
     rc = sft_options_of(&with, &so, e);
     if (rc == 0)
+        rc = folder_lock(so.out, "musacoder", &lock, e);
+    if (rc == 0)
         rc = sft_run(&so, e);
+    if (lock >= 0)
+        close(lock);
     json_decref(with.values);
     free(kept);
     free(data);

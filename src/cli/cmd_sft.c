@@ -137,17 +137,19 @@ static struct opts sft_other(const struct opts *o, json_t *changes)
     return with;
 }
 
-static int sft_train(const struct opts *o, json_t *changes, struct err *e)
+/* done: nothing is left to train; only that the options are those of then is looked at. */
+static int sft_train(const struct opts *o, json_t *changes, bool done, struct err *e)
 {
     struct opts with = sft_other(o, changes);
     int gpus = (int)opts_int(o, "gpus");
     struct sft_options so;
     int rc = sft_options_of(&with, &so, e);
 
-    if (!rc) {
-        so.claim = with.values;
+    so.claim = with.values;
+    if (!rc && done)
+        rc = sft_check_same(&so, e);
+    else if (!rc)
         rc = gpus > 1 ? sft_run_ranks(&with, gpus, e) : sft_run(&so, e);
-    }
     json_decref(with.values);
     return rc;
 }
@@ -173,15 +175,20 @@ static int sft_harvest(const struct opts *o, const char *model, const char *out,
     return rc;
 }
 
-/* Whole or not there: it gets its name when all of it is written. Older versions wrote it in place, the tokenizer
- * last. */
-static bool sft_is_model(const char *dir)
+/* The model is whole or not there: it gets its name when all of it is written, after the checkpoint that holds its
+ * moments. Older versions wrote it in place, the tokenizer last, and the checkpoint afterwards. */
+static bool sft_is_done(const char *run)
 {
-    char *config = path_join(dir, "config.json"), *tokenizer = path_join(dir, "tokenizer.json");
-    bool whole = file_exists(config) && file_exists(tokenizer);
+    static const char *const parts[] = {"model/config.json", "model/tokenizer.json", "checkpoint/latest"};
+    bool done = true;
 
-    free(config), free(tokenizer);
-    return whole;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && done; i++) {
+        char *path = path_join(run, parts[i]);
+
+        done = file_exists(path);
+        free(path);
+    }
+    return done;
 }
 
 static int sft_train_and_harvest(const struct opts *o, struct err *e)
@@ -198,14 +205,14 @@ static int sft_train_and_harvest(const struct opts *o, struct err *e)
                      opts_real(o, "harvest-at"), (long long)steps);
     if (!rc)
         rc = folder_claim(out, "this run", e);
-    if (!rc && !sft_is_model(model))
+    if (!rc)
         rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "stage",
-                                    stage, "schedule", "wsd", "harvest-tasks", 0), e);
+                                    stage, "schedule", "wsd", "harvest-tasks", 0), sft_is_done(half), e);
     if (!rc)
         rc = sft_harvest(o, model, own, e);
     if (!rc)
         rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:s*, s:i, s:b}", "steps", (json_int_t)(steps - first), "model",
-                                    model, "data", data, "mix", mix, "harvest-tasks", 0, "moments", 1), e);
+                                    model, "data", data, "mix", mix, "harvest-tasks", 0, "moments", 1), false, e);
     free(half), free(model), free(own), free(data), free(stage);
     return rc;
 }
@@ -222,7 +229,7 @@ static int sft_command(const struct opts *o, struct err *e)
     if (so.zero < 0 || so.zero > 1)
         return err_set(e, ERR_INPUT, "zero wants 0 or 1, not %d: gradients and weights are whole on each GPU", so.zero);
     if (!opts_has(o, "harvest") || opts_int(o, "harvest-tasks") < 1)
-        rc = sft_train(o, json_object(), e);
+        rc = sft_train(o, json_object(), false, e);
     else if (opts_has(o, "backend") && eval_backend_check(opts_str(o, "backend"), e) < 0)
         rc = -1;
     else

@@ -238,6 +238,26 @@ static json_t *rft_stats_of(const struct rft_sums *t)
     return v;
 }
 
+/* The curve's first line. Once learning has a checkpoint the line is there, and lines of its steps follow it. */
+static int rft_write_metrics(const struct rft *s, json_t *stats, struct err *e)
+{
+    const struct rft_options *o = s->o;
+    char *learning = path_join(o->out, "checkpoint/latest");
+    struct train_metrics m = {0};
+    json_t *line;
+    int rc = 0;
+
+    if (!file_exists(learning) &&
+        (rc = metrics_open(&m, o->metrics ? o->metrics : o->out, o->stage ? o->stage : "rft", 0, 0, e)) == 0) {
+        line = metrics_line(&m, 0);
+        json_object_update(line, stats);
+        rc = metrics_write(&m, line, e);
+        metrics_close(&m);
+    }
+    free(learning);
+    return rc;
+}
+
 static int rft_join(struct rft *s, struct err *e)
 {
     struct rft_sums t = {.families = json_object()};
@@ -262,14 +282,8 @@ static int rft_join(struct rft *s, struct err *e)
     json_t *st = rft_stats_of(&t);
     if (rc == 0)
         rc = file_write(out, lines.p, lines.n, e);
-    struct train_metrics m = {0};
-    if (rc == 0 && (rc = metrics_open(&m, s->o->metrics ? s->o->metrics : s->o->out, "rft", 0, 0, e)) == 0) {
-        json_t *line = metrics_line(&m, 0);
-
-        json_object_update(line, st);
-        rc = metrics_write(&m, line, e);
-        metrics_close(&m);
-    }
+    if (rc == 0)
+        rc = rft_write_metrics(s, st, e);
     json_object_set(st, "families", t.families);
     if (rc == 0)
         rc = json_write(stats, st, e);

@@ -14,6 +14,7 @@
 
 struct rft_options {
     const char *model, *data, *out, *metrics; /* data: prompts.jsonl */
+    const char *stage;                        /* name in metrics.jsonl; NULL: "rft" */
     int64_t prompts;      /* how many prompts of the shuffled file; 0: all */
     int samples;          /* of each prompt */
     int max_new, chunk;   /* prompts sampled together; a chunk is the unit of resuming */

@@ -1039,10 +1039,10 @@ static int rl_do_run(struct rl *s, struct err *e)
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     rc = rl_loop(s, e);
+    if (rc == 0) // before the model: where that is, its moments are
+        rc = rl_save(s, e);
     if (rc == 0)
         rc = rl_save_model(s, e);
-    if (rc == 0)
-        rc = rl_save(s, e);
 out:
     free(folder);
     free(log);

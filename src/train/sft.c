@@ -411,10 +411,10 @@ static int sft_do_run(struct sft *s, struct err *e)
     if (s->step == 0 && !s->ranks.rank)
         sft_tell_start(s);
     rc = sft_loop(s, e);
+    if (rc == 0) // before the model: where that is, its moments are
+        rc = sft_save(s, e);
     if (rc == 0 && !s->ranks.rank)
         rc = run_save_model(o->out, s->m, e);
-    if (rc == 0)
-        rc = sft_save(s, e);
 out:
     free(folder);
     return rc;
@@ -427,6 +427,16 @@ static int sft_check(const struct sft_options *o, struct err *e)
     if (o->max_length < 8 || o->micro_tokens < o->max_length)
         return err_set(e, ERR_INPUT, "micro-tokens (%d) must hold a sequence of max-length (%d)", o->micro_tokens,
                        o->max_length);
+    return 0;
+}
+
+int sft_check_same(const struct sft_options *o, struct err *e)
+{
+    struct run_folder folder;
+
+    if (run_open(o->out, o->claim, may_change, &folder, e) < 0)
+        return -1;
+    run_close(&folder);
     return 0;
 }
 

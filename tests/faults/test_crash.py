@@ -25,9 +25,9 @@ name: loop
 stages: synth init sft rft rl_single rl_multi
 bench-after: sft rl_multi
 synth: {ops: activation, max-ops: 1, tasks: 8, heldout: 1, prompts: 4, per-task: 1, knowledge: 5, verify: false,
-        repairs: 0}
+        repairs: 0, harvest: 2}
 init: {vocab: 400, hidden: 32, intermediate: 64, layers: 1, heads: 1, kv-heads: 1, head-dim: 32}
-sft: {steps: 2, batch-tokens: 512, max-length: 1500, harvest-tasks: 0, save-every: 1}
+sft: {steps: 2, batch-tokens: 512, max-length: 1500, harvest-tasks: 2, harvest-samples: 1, save-every: 1, max-new: 8}
 rft: {max-prompts: 2, samples: 2, max-new: 8, steps: 2, max-length: 1500}
 rl_single: {turns: 1, steps: 2, batch-prompts: 1, group: 2, max-new: 8, max-prompt: 1500, save-every: 1}
 rl_multi: {turns: 2, steps: 2, batch-prompts: 1, group: 2, max-new: 8, max-prompt: 1500, save-every: 1}
