@@ -72,15 +72,28 @@ char *file_temporary(const char *path)
     return xasprintf("%s.tmp.%016llx", path, (unsigned long long)any);
 }
 
-bool file_is_temporary(const char *name)
+/* What follows the last ".tmp."; NULL: there is none. */
+static const char *file_temporary_tail(const char *name)
 {
     const char *tail = NULL;
-    size_t n;
 
     for (const char *p = name; (p = strstr(p, ".tmp.")) != NULL;)
         tail = p += 5;
-    n = tail ? strlen(tail) : 0;
-    return n > 0 && (n == 16 ? strspn(tail, "0123456789abcdef") : strspn(tail, "0123456789")) == n;
+    return tail;
+}
+
+bool file_is_new_temporary(const char *name)
+{
+    const char *tail = file_temporary_tail(name);
+
+    return tail && strlen(tail) == 16 && strspn(tail, "0123456789abcdef") == 16;
+}
+
+bool file_is_temporary(const char *name)
+{
+    const char *tail = file_temporary_tail(name);
+
+    return file_is_new_temporary(name) || (tail && *tail && !tail[strspn(tail, "0123456789")]);
 }
 
 /* What a link names, so that the link stays; the path itself where it is none. Owned. */

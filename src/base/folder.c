@@ -130,8 +130,14 @@ static void folder_sweep_temporaries(const char *path)
 
 void folder_sweep(const char *path)
 {
-    if (folder_is_plain_dir(path))
-        folder_sweep_temporaries(path);
+    DIR *d = opendir(path);
+    struct dirent *de;
+
+    while (d && (de = readdir(d)) != NULL)
+        if (file_is_new_temporary(de->d_name))
+            unlinkat(dirfd(d), de->d_name, 0);
+    if (d)
+        closedir(d);
 }
 
 int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)

@@ -29,7 +29,8 @@ int folder_empty(const char *path, struct err *e);
  * removed. */
 int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e);
 
-/* Removes the temporary files below a folder whose only writer is this process, as folder_lock does. */
+/* For a folder that may hold other people's files too: removes what killed writers (file_temporary) left directly in
+ * it. Nobody else may be writing there. */
 void folder_sweep(const char *path);
 
 /* Flushes every file below the folder, and the folders, to the disk. */

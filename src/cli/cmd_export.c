@@ -1,5 +1,4 @@
 /* cmd_export.c - a model folder again, in another type of weights or in shards. */
-#include "base/folder.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "nn/model.h"
@@ -26,7 +25,6 @@ static int export_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "--shard-size wants a number of GB above 0");
     if (!(m = model_load(from, e)))
         return -1;
-    folder_sweep(to); // what a killed export left
     rc = model_save_as(m, to, &s, e);
     if (rc == 0)
         log_info("wrote '%s': %.2f million weights, %s", to, (double)m->n_params / 1e6, s.dtype);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/half.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -336,8 +337,10 @@ static int model_save_check_dtype(const struct model_save_options *o, struct err
 
 int model_save_as(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e)
 {
-    if (model_save_check_dtype(o, e) < 0 || model_fetch(m, e) < 0 || dir_make(dir, e) < 0 ||
-        save_weights(m, dir, o, e) < 0 ||
+    if (model_save_check_dtype(o, e) < 0 || model_fetch(m, e) < 0 || dir_make(dir, e) < 0)
+        return err_prefix(e, "saving model to '%s'", dir);
+    folder_sweep(dir); // what a killed save left
+    if (save_weights(m, dir, o, e) < 0 ||
         model_save_config(m, dir, model_save_dtype_of(&m->tensors[0], o), e) < 0 ||
         save_generation_config(m, dir, e) < 0 ||
         model_save_carry_tokenizer(m, dir, e) < 0 || model_save_write_template(m, dir, e) < 0)

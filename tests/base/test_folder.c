@@ -221,6 +221,23 @@ static void links_and_modes_survive_a_write(void **state)
     free(real), free(link);
 }
 
+/* A folder that a model is exported to may be anybody's: nothing of theirs goes, and nothing below it. */
+static void a_sweep_takes_our_own_alone(void **state)
+{
+    struct err e = ERR_INIT;
+    char *ours = in_dir("config.json.tmp.0123456789abcdef", "x"), *user = in_dir("data.tmp.4711", "x"), *below;
+
+    (void)state;
+    assert_int_equal(dir_make(below = path_join(dir, "sub"), &e), 0);
+    free(below);
+    below = in_dir("sub/notes.tmp.4711", "x");
+    folder_sweep(dir);
+    assert_false(file_exists(ours));
+    assert_true(file_exists(user));
+    assert_true(file_exists(below));
+    free(ours), free(user), free(below);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -230,6 +247,7 @@ int main(void)
         TEST(a_dot_file_is_somebodys_too),
         TEST(stamped_folders_are_emptied_and_stay_ours),
         TEST(a_lock_is_held_once_and_sweeps),
+        TEST(a_sweep_takes_our_own_alone),
         TEST(a_committed_folder_takes_the_others_place),
         TEST(what_dead_processes_left_is_swept),
         TEST(names_stay_where_they_are_put),
