@@ -474,13 +474,15 @@ static void run_print_generate(const struct recipe_run *r)
     free(dir);
 }
 
-static void run_print_table(const struct recipe_run *r, const json_t *sum)
+/* Nothing where no stage was measured. */
+static void run_print_stages(const json_t *stages)
 {
-    const json_t *row, *stages = json_object_get(sum, "stages"), *first = json_array_get(stages, 0);
+    const json_t *row, *first = json_array_get(stages, 0);
     int k = (int)json_i64(first, "k", 8);
-    char took[32];
     size_t i;
 
+    if (!first)
+        return;
     printf("\n%-16s   Pass@%d    Avg@%d of whole", "stage", k, (int)json_i64(first, "samples", k));
     run_print_families(first, true);
     json_array_foreach(stages, i, row) {
@@ -488,9 +490,19 @@ static void run_print_table(const struct recipe_run *r, const json_t *sum)
                100 * json_f64(row, "avg_at_8", 0), 100 * json_f64(row, "whole_pass_rate", 0));
         run_print_families(row, false);
     }
+}
+
+static void run_print_end(const struct recipe_run *r, const json_t *sum)
+{
+    int64_t held = json_i64(sum, "held_out_tasks", 0);
+    char took[32];
+
+    run_print_stages(json_object_get(sum, "stages"));
     format_duration(json_f64(sum, "seconds", 0), took, sizeof took);
-    printf("\n%lld held-out tasks; %s in all\n", (long long)json_i64(sum, "held_out_tasks", 0), took);
-    printf("\nnext: open %s/report.html (curves, kernels, verdicts)\n", r->out);
+    putchar('\n');
+    if (held)
+        printf("%lld held-out tasks; ", (long long)held);
+    printf("%s in all\n\nnext: open %s/report.html (curves, kernels, verdicts)\n", took, r->out);
     run_print_generate(r);
     printf("      %s/recipe.yaml is what ran; copy it, change numbers, '%s run' it\n", r->out,
            program_invocation_name);
@@ -510,7 +522,7 @@ static int run_finish(struct recipe_run *r, struct err *e)
         rc = json_write(path, sum, e);
     }
     if (rc == 0)
-        run_print_table(r, sum);
+        run_print_end(r, sum);
     json_decref(sum);
     free(path);
     return rc;

@@ -299,8 +299,11 @@ static int sft_loop(struct sft *s, struct err *e)
             json_decref(line);
             return -1;
         }
-        progress_note(&bar, "loss %.3f val %.3f", loss,
-                      json_num_value(json_array_get(s->val_curve, json_array_size(s->val_curve) - 1)));
+        if (json_array_size(s->val_curve))
+            progress_note(&bar, "loss %.3f val %.3f", loss,
+                          json_num_value(json_array_get(s->val_curve, json_array_size(s->val_curve) - 1)));
+        else
+            progress_note(&bar, "loss %.3f", loss);
         if (s->ranks.rank)
             json_decref(line);
         else if (metrics_write(&s->metrics, line, e) < 0)

@@ -73,7 +73,7 @@ static void surface_draw_style(struct making *m)
                                      .newer_super = making_chance(m, 0.3),
                                      .constants_first = making_chance(m, 0.12),
                                      .long_functional = making_chance(m, 0.4),
-                                     .long_nn = making_chance(m, 0.06),
+                                     .long_nn = making_chance(m, 0.15),
                                      .maker = making_chance(m, 0.7) ? 0 : making_draw(m, 1, 4)};
 }
 
