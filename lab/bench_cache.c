@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/perf/perf.h"
-#include "queue/verdict.h"
+#include "verdicts/verdict_service.h"
 
 #define REPEATS 20
 

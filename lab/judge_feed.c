@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "queue/verdict.h"
+#include "verdicts/verdict_service.h"
 
 struct feed {
     json_t *requests; /* array */

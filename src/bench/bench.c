@@ -13,13 +13,11 @@
 #include "bench/passk.h"
 #include "bench/bench_run.h"
 #include "nn/sampler.h"
-#include "queue/verdict.h"
 #include "remote/many.h"
+#include "verdicts/verdicts.h"
 
-struct bench_job { /* one attempt that is being judged */
-    int task, sample, turn;
-    struct verdict_batch *batch; /* NULL: an earlier job has the same text */
-    int same_as;
+struct bench_asked { /* the attempt of a ticket, in turn play.turn */
+    int task, sample;
 };
 
 struct bench_ask { /* one request to the sampler */
@@ -32,9 +30,9 @@ struct play {
     struct model *model;   /* NULL with foreign samples, and with a server */
     struct openai *server; /* NULL: the model is here */
     struct tokenizer *tok;
-    struct verdict_service *service;
-    struct bench_job *jobs;
-    int n_jobs, cap_jobs, turn;
+    struct verdicts *verdicts;
+    struct bench_asked *asked; /* (tickets) */
+    int cap_asked, turn;
     struct bench_ask *asks;
     int n_asks;
     struct progress bar;
@@ -44,116 +42,58 @@ struct play {
 
 /* ---- judging ---- */
 
-static int bench_same_job(const struct play *p, int task, const char *text)
+static int bench_on_verdict(void *ctx, int ticket, const json_t *verdict, struct err *e)
 {
-    for (int i = p->n_jobs - 1; i >= 0 && p->jobs[i].task == task; i--) {
-        const struct bench_job *j = &p->jobs[i];
-        if (j->batch && !strcmp(bench_program(p->b, task, j->sample, j->turn), text))
-            return i;
-    }
-    return -1;
+    struct play *p = ctx;
+    struct bench_asked a = p->asked[ticket];
+
+    bench_attempt(p->b, a.task, a.sample, p->turn)->verdict = json_incref((json_t *)verdict);
+    return bench_store_verdict(p->b, a.task, a.sample, p->turn, e);
+}
+
+static int bench_open_verdicts(struct play *p, struct err *e)
+{
+    const struct bench_options *o = &p->b->o;
+    struct verdicts_config c = {.service = {.workers = o->workers, .jobs = o->jobs, .queue = o->queue,
+                                            .worker_argv = o->worker_argv},
+                                .options = o->verdict, .arrived = bench_on_verdict, .ctx = p};
+
+    return verdicts_open(&c, &p->verdicts, e);
 }
 
 static int bench_submit(struct play *p, int task, int sample, struct err *e)
 {
-    const struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
     const struct task *t = &p->b->suite.tasks[task];
-    const char *text = bench_program(p->b, task, sample, p->turn);
-    struct verdict_request r = {t->code, task_base(t->name), text, a->is_response, p->b->o.verdict, t->sidecar};
-    struct verdict_config c = {.workers = p->b->o.workers, .jobs = p->b->o.jobs, .queue = p->b->o.queue,
-                               .worker_argv = p->b->o.worker_argv};
-    struct bench_job j = {.task = task, .sample = sample, .turn = p->turn, .same_as = bench_same_job(p, task, text)};
+    struct verdict_request r = {.task_code = t->code, .task_name = task_base(t->name),
+                                .candidate = bench_program(p->b, task, sample, p->turn),
+                                .is_response = bench_attempt(p->b, task, sample, p->turn)->is_response,
+                                .sidecar = t->sidecar};
+    int ticket = verdicts_submit(p->verdicts, &r, e);
 
-    if (!p->service && verdict_service_start(&c, &p->service, e) < 0)
+    if (ticket < 0)
         return -1;
-    if (j.same_as < 0 && verdict_batch_submit(p->service, &r, 1, &j.batch, e) < 0)
-        return -1;
-    if (p->n_jobs == p->cap_jobs) {
-        p->cap_jobs = p->cap_jobs ? 2 * p->cap_jobs : 256;
-        p->jobs = xrealloc(p->jobs, (size_t)p->cap_jobs * sizeof *p->jobs);
+    if (ticket >= p->cap_asked) {
+        p->cap_asked = p->cap_asked ? 2 * p->cap_asked : 256;
+        p->asked = xrealloc(p->asked, (size_t)p->cap_asked * sizeof *p->asked);
     }
-    p->jobs[p->n_jobs++] = j;
+    p->asked[ticket] = (struct bench_asked){task, sample};
     return 0;
 }
 
-static int bench_collect(struct play *p, struct bench_job *j, struct err *e)
+static void bench_on_judged(int done, int n, void *ctx)
 {
-    struct attempt *a = bench_attempt(p->b, j->task, j->sample, j->turn);
-    json_t *got = NULL;
-    int rc = 0;
-
-    if (j->same_as >= 0) {
-        const struct bench_job *other = &p->jobs[j->same_as];
-        a->verdict = json_incref(bench_attempt(p->b, other->task, other->sample, other->turn)->verdict);
-    } else {
-        rc = verdict_batch_wait(p->service, j->batch, NULL, NULL, &got, e);
-        j->batch = NULL;
-        if (rc < 0)
-            return -1;
-        a->verdict = json_incref(json_array_get(got, 0));
-        json_decref(got);
-    }
-    if (!a->verdict)
-        return err_set(e, ERR_BUG, "the verdict service answered without a verdict");
-    return bench_store_verdict(p->b, j->task, j->sample, j->turn, e);
-}
-
-static int bench_judged_by_now(struct play *p)
-{
-    int n = 0;
-
-    for (int i = 0; i < p->n_jobs; i++)
-        n += p->jobs[i].batch && verdict_batch_done(p->service, p->jobs[i].batch) > 0;
-    return n;
-}
-
-/* Takes what is there already, in whatever order it came: a stopped run loses nothing that was finished. */
-static int bench_sweep(struct play *p, int *done, struct err *e)
-{
-    for (int i = 0; i < p->n_jobs; i++) {
-        struct bench_job *j = &p->jobs[i];
-        const struct bench_job *other = j->same_as >= 0 ? &p->jobs[j->same_as] : NULL;
-        bool ready = other ? bench_attempt(p->b, other->task, other->sample, other->turn)->verdict != NULL
-                           : j->batch && verdict_batch_done(p->service, j->batch) > 0;
-        if (bench_attempt(p->b, j->task, j->sample, j->turn)->verdict || !ready)
-            continue;
-        if (bench_collect(p, j, e) < 0)
-            return -1;
-        (*done)++;
-    }
-    return 0;
+    progress_at(ctx, (uint64_t)done);
 }
 
 static int bench_wait_all(struct play *p, struct err *e)
 {
-    struct err ignored = ERR_INIT;
     struct progress bar;
-    double swept = 0;
-    int rc = 0, done = 0;
+    int rc;
 
-    progress_start(&bar, "judge", 0, (uint64_t)p->n_jobs);
-    for (int i = 0; i < p->n_jobs && rc == 0; i++) {
-        const struct bench_job *j = &p->jobs[i];
-        if (!bench_attempt(p->b, j->task, j->sample, j->turn)->verdict && (rc = bench_collect(p, &p->jobs[i], e)) == 0)
-            done++;
-        if (rc == 0 && now_s() - swept > 1) {
-            rc = bench_sweep(p, &done, e);
-            swept = now_s();
-        }
-        progress_at(&bar, (uint64_t)done);
-    }
-    if (rc < 0 && e->kind == ERR_STOP)
-        bench_sweep(p, &done, &ignored);
+    progress_start(&bar, "judge", 0, (uint64_t)verdicts_programs(p->verdicts));
+    rc = verdicts_wait(p->verdicts, 0, bench_on_judged, &bar, e);
     progress_end(&bar);
     return rc;
-}
-
-static void bench_drop_jobs(struct play *p)
-{
-    for (int i = 0; i < p->n_jobs; i++)
-        if (p->jobs[i].batch)
-            verdict_batch_cancel(p->service, p->jobs[i].batch);
-    p->n_jobs = 0;
 }
 
 /* What an earlier run sampled but did not judge. */
@@ -276,7 +216,7 @@ static void bench_on_progress(void *ctx, uint64_t tokens, int done, int total)
     struct play *p = ctx;
     double t = now_s() - p->bar.start;
 
-    progress_note(&p->bar, "judged %d, %.0f tokens/s", bench_judged_by_now(p), t > 0 ? (double)tokens / t : 0);
+    progress_note(&p->bar, "judged %d, %.0f tokens/s", verdicts_ready(p->verdicts), t > 0 ? (double)tokens / t : 0);
     progress_at(&p->bar, (uint64_t)done);
 }
 
@@ -418,7 +358,7 @@ static int bench_on_answer(int i, const struct openai_reply *r, void *ctx, struc
     a->is_response = true;
     a->cut = r->cut;
     w->tokens += (uint64_t)r->completion_tokens;
-    progress_note(&p->bar, "judged %d, %.0f tokens/s", bench_judged_by_now(p), t > 0 ? (double)w->tokens / t : 0);
+    progress_note(&p->bar, "judged %d, %.0f tokens/s", verdicts_ready(p->verdicts), t > 0 ? (double)w->tokens / t : 0);
     progress_at(&p->bar, p->bar.done + 1);
     return bench_store_sample(p->b, w->q[i].task, w->q[i].sample, p->turn, e) < 0
                ? -1 : bench_submit(p, w->q[i].task, w->q[i].sample, e);
@@ -457,9 +397,9 @@ static int bench_play_turn(struct play *p, struct err *e)
         rc = bench_sample_missing(p, e);
     if (rc == 0 && p->server)
         rc = bench_ask_server(p, e);
-    if (rc == 0 && p->n_jobs)
+    if (rc == 0)
         rc = bench_wait_all(p, e);
-    bench_drop_jobs(p);
+    verdicts_forget(p->verdicts);
     return rc;
 }
 
@@ -497,14 +437,14 @@ static int bench_play(struct bench_run *b, struct err *e)
     int rc = bench_prepare(b, e);
 
     if (rc == 0 && !bench_all_there(b))
-        rc = bench_load_model(&p, e);
+        rc = bench_load_model(&p, e) < 0 || bench_open_verdicts(&p, e) < 0 ? -1 : 0;
     for (p.turn = 0; rc == 0 && !bench_all_there(b) && p.turn < b->o.turns; p.turn++)
         rc = bench_play_turn(&p, e);
-    verdict_service_stop(p.service);
+    verdicts_close(p.verdicts);
     openai_close(p.server);
     model_free(p.model);
     tokenizer_free(p.tok);
-    free(p.jobs);
+    free(p.asked);
     return rc;
 }
 

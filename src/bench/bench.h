@@ -56,7 +56,7 @@ struct bench_options {
     int64_t shrink_to;       /* largest tensor of a task; 0: tasks as they are */
     bench_shrink *shrink;    /* needed with shrink_to; called only for tasks that have samples to judge */
     void *shrink_ctx;
-    const json_t *verdict;   /* eval's flags (queue/verdict.h); NULL: defaults */
+    const json_t *verdict;   /* eval's flags (verdicts/verdict_service.h); NULL: defaults */
     int workers, jobs;       /* verdict_config */
     const char *queue;       /* verdict_config: others judge; NULL: workers of our own */
     const char *device, *dtype; /* of model_to_device; NULL: the host */

@@ -14,7 +14,7 @@
 #include "lint/shrink.h"
 #include "nn/model.h"
 #include "report/report.h"
-#include "train/judge.h"
+#include "verdicts/verdicts.h"
 
 static const struct opt rows[] = {
     {"bench", "model", OPT_STR, NULL, "model folder, or a server: http://HOST:PORT/v1 (key: OPENAI_API_KEY)"},
@@ -224,7 +224,7 @@ static int bench_do_run(const struct opts *o, struct err *e)
     if (rc == 0)
         rc = secret_use(o, e);
     if (rc == 0) {
-        b.verdict = verdict = judge_options_of(o);
+        b.verdict = verdict = verdicts_options_of(o);
         if (b.musa)
             json_object_set_new(verdict, "dialect", json_string("musa"));
         b.shrink = bench_do_shrink;

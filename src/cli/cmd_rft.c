@@ -14,9 +14,9 @@
 #include "nn/model.h"
 #include "train/checkpoint.h"
 #include "train/cluster.h"
-#include "train/judge.h"
 #include "train/rft.h"
 #include "train/lr_schedule.h"
+#include "verdicts/verdicts.h"
 
 #define STR2(x) #x
 #define STR(x) STR2(x)
@@ -133,7 +133,7 @@ static int rft_check_learning(const struct opts *o, struct err *e)
 
 static int rft_command(const struct opts *o, struct err *e)
 {
-    json_t *verdict = judge_options_of(o);
+    json_t *verdict = verdicts_options_of(o);
     const char *out = opts_str(o, "out");
     int rc = 0;
 

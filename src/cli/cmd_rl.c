@@ -7,8 +7,8 @@
 #include "cli/train_opts.h"
 #include "eval/eval.h"
 #include "nn/model.h"
-#include "train/judge.h"
 #include "train/rl.h"
+#include "verdicts/verdicts.h"
 
 static const struct opt rows[] = {
     {"rl", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)"},
@@ -157,7 +157,7 @@ static int rl_options_of(const struct opts *o, struct rl_options *r, struct err 
 static int rl_command(const struct opts *o, struct err *e)
 {
     struct rl_options r;
-    json_t *verdict = judge_options_of(o);
+    json_t *verdict = verdicts_options_of(o);
     int rc = rl_options_of(o, &r, e);
 
     r.verdict = verdict;

@@ -13,8 +13,8 @@
 #include "eval/eval.h"
 #include "nn/model.h"
 #include "train/harvest.h"
-#include "train/judge.h"
 #include "train/ranks.h"
+#include "verdicts/verdicts.h"
 
 static const struct opt sft_rows[] = {
     {"sft", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)"},
@@ -156,7 +156,7 @@ static int sft_train(const struct opts *o, json_t *changes, bool done, struct er
 
 static int sft_harvest(const struct opts *o, const char *model, const char *out, struct err *e)
 {
-    json_t *verdict = judge_options_of(o);
+    json_t *verdict = verdicts_options_of(o);
     struct harvest_options h = {
         .model = model, .data = opts_str(o, "harvest"), .out = out, .tasks = opts_int(o, "harvest-tasks"),
         .samples = (int)opts_int(o, "harvest-samples"),

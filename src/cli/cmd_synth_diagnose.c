@@ -15,7 +15,7 @@
 #include "cli/secret.h"
 #include "eval/eval.h"
 #include "synth/diagnose.h"
-#include "train/judge.h"
+#include "verdicts/verdicts.h"
 
 static const struct opt rows[] = {
     {"diagnose", "tasks", OPT_STR, NULL, "folder of task files"},
@@ -108,7 +108,7 @@ static int synth_diagnose_run_bench(const struct opts *o, const char *folder, co
     if (!rc)
         rc = secret_use(o, e);
     if (!rc) {
-        b.verdict = verdict = judge_options_of(o);
+        b.verdict = verdict = verdicts_options_of(o);
         rc = bench_run(&b, &result, e);
     }
     json_decref(verdict), json_decref(result);

@@ -53,7 +53,7 @@ struct eval_worker_config {
     double artefacts_keep_s;  /* how long they stay there; 0: for good */
     bool no_jail;           /* of those builds */
     uint64_t cache_limit;   /* without ev: bytes that builds may take; 0: no limit */
-    bool child;        /* it ends when its parent does, and announces itself to nobody (queue/verdict.h) */
+    bool child;        /* it ends when its parent does, and announces itself to nobody (verdicts/verdict_service.h) */
     const char *info;  /* JSON text: what it says of itself to the queue, unless it is a child */
 };
 

@@ -1,4 +1,4 @@
-/* request.h - a request for a verdict as JSON, judged: of a queue (queue/verdict.h), or of a caller of an owner. */
+/* request.h - a request for a verdict as JSON, judged: of a queue (queue/queue_ask.h), or of a caller of an owner. */
 #ifndef MC_EVAL_REQUEST_H
 #define MC_EVAL_REQUEST_H
 

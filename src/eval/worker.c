@@ -1,5 +1,5 @@
 /* worker.c - 'worker' and 'eval --worker': claims jobs from a queue, several in flight, until the queue's owner goes
- * away: verdicts (queue/verdict.h), and builds for workers that only run (build_remote.h). Every thread holds its own
+ * away: verdicts (queue/queue_ask.h), and builds for workers that only run (build_remote.h). Every thread holds its own
  * connection and renews its own leases. */
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #include "eval/request.h"
 #include "eval/verdict/record.h"
 #include "queue/queue.h"
-#include "queue/verdict.h"
+#include "queue/queue_ask.h"
 #include "store/blob.h"
 #include "store/limit.h"
 

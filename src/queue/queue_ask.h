@@ -8,7 +8,11 @@
 
 #include "queue/queue.h"
 
-/* {"task_code","task_name","candidate","is_response","options"[,"sidecar"]}; new. Strings become valid UTF-8. */
+/* A job's payload: {"task_code","task_name","candidate","is_response","options"[,"sidecar"][,"mended":true: the
+ * candidate's text was not UTF-8]}; new. Strings become valid UTF-8. The result is the verdict record as JSON text. A
+ * worker claims with this lease, sends a heartbeat at a third of it, and finishes the job (queue.h). */
+#define VERDICT_LEASE_S 30.0
+
 json_t *ask_payload(const char *task_code, const char *task_name, const char *candidate, bool is_response,
                     const json_t *options, const json_t *sidecar);
 

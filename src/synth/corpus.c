@@ -119,14 +119,14 @@ static int corpus_judge_all(struct corpus *c, struct err *e)
     struct verify_item *items = xcalloc(most, sizeof *items);
     const json_t ***where = xcalloc(most, sizeof *where);
     struct verify_options v = c->o->verify;
-    char *journal = path_join(c->o->out, "verdicts.log.jsonl");
+    char *log = path_join(c->o->out, "verdicts.log.jsonl");
     int n = corpus_list_items(c, items, where), rc;
 
-    v.journal = journal;
+    v.log = log;
     rc = c->o->judge(&v, items, n, &c->verdicts, e);
     for (int i = 0; i < n && !rc; i++)
         *where[i] = json_array_get(c->verdicts, (size_t)i);
-    free(items), free(where), free(journal);
+    free(items), free(where), free(log);
     return rc;
 }
 

@@ -25,7 +25,7 @@ struct corpus_options {
     int knowledge;       /* knowledge records */
     double repairs;      /* mutants made per training task, on tasks of their own */
     double verify_share; /* of programs of training, harvest, prompts, parents of mutants; held-out, mutants always */
-    struct verify_options verify; /* journal is filled in by corpus_make */
+    struct verify_options verify; /* log is filled in by corpus_make */
     /* verify_all, or another judge in tests; NULL keeps everything unverified and makes no repairs */
     int (*judge)(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret, struct err *e);
 };

@@ -457,9 +457,8 @@ static int stream_verify_shard(struct stream_shard *s, struct err *e)
 {
     static const int order[N_PARTS] = {SLOW, PROGRAM, MUTANT}; // a rewrite knows its slow program's verdict first
     struct verify_item *v = xcalloc((size_t)s->n * N_PARTS + 1, sizeof *v);
-    char *journal = xasprintf("%s/verdicts-%05d.log.jsonl", s->o->out, s->index);
-    struct verify_options o = {.jobs = s->o->jobs, .trials = s->o->trials, .backend = s->o->backend, .journal =
-        journal};
+    char *log = xasprintf("%s/verdicts-%05d.log.jsonl", s->o->out, s->index);
+    struct verify_options o = {.jobs = s->o->jobs, .trials = s->o->trials, .backend = s->o->backend, .log = log};
     json_t *verdicts = NULL;
     int n = 0, rc = 0;
 
@@ -477,7 +476,7 @@ static int stream_verify_shard(struct stream_shard *s, struct err *e)
     for (int i = 0; i < s->n; i++)
         s->item[i].slow_verdict = NULL;
     json_decref(verdicts);
-    free(v), free(journal);
+    free(v), free(log);
     return rc;
 }
 

@@ -28,7 +28,7 @@ struct teacher {
     struct task *task;
     struct teach_question *q;
     int n_tasks, n;
-    char *model, *answers, *journal;
+    char *model, *answers, *log;
     json_t *cache, *verdicts;
     struct teach_stats s;
     /* of the round that is being asked */
@@ -266,7 +266,7 @@ static int teach_get_verdicts(struct teacher *t, struct err *e)
         if (t->q[i].program)
             v[n++] = (struct verify_item){t->task[t->q[i].task].name, t->task[t->q[i].task].code, t->q[i].program};
     }
-    t->o->verify.journal = t->journal;
+    t->o->verify.log = t->log;
     if (n)
         rc = t->o->judge(&t->o->verify, v, n, &t->verdicts, e);
     for (int i = 0, k = 0; i < t->n && !rc; i++)
@@ -390,13 +390,13 @@ static void teach_teacher_free(struct teacher *t)
     for (int i = 0; i < t->n_tasks; i++)
         task_free(&t->task[i]);
     json_decref(t->cache), json_decref(t->verdicts);
-    free(t->q), free(t->task), free(t->model), free(t->answers), free(t->journal);
+    free(t->q), free(t->task), free(t->model), free(t->answers), free(t->log);
 }
 
 int teach(struct teach_options *o, struct teach_stats *ret, struct err *e)
 {
     struct teacher t = {.o = o, .answers = path_join(o->out, "answers.jsonl"),
-                        .journal = path_join(o->out, "verdicts.log.jsonl"), .cache = json_object()};
+                        .log = path_join(o->out, "verdicts.log.jsonl"), .cache = json_object()};
     int rc = dir_make(o->out, e) < 0 || teach_read_tasks(&t, e) < 0 ? -1 : 0;
 
     t.s.tasks = t.n_tasks;

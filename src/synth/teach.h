@@ -19,7 +19,7 @@ struct teach_options {
     double temperature, top_p, retry_s;
     int64_t budget; /* tokens, asked and answered, over all runs in OUT; 0: no limit */
     struct prompt_format prompt_format;
-    struct verify_options verify; /* its journal is set here */
+    struct verify_options verify; /* its log is set here */
     int (*judge)(const struct verify_options *o, const struct verify_item *items, int n, json_t **ret, struct err *e);
 };
 

@@ -1,9 +1,8 @@
-/* verify.h - verdicts for (task, program) pairs through the verdict service, in pieces, with a journal.
+/* verify.h - verdicts for (task, program) pairs, with a log (verdicts/verdicts.h) by which an interrupted run
+ * continues.
  *
- * The journal (one line per verdict: {"key":sha256 of task, program and options,"verdict":{..}}) makes an
- * interrupted run
- * continue; it holds times, so it is a log, not part of the corpus. Verdicts 'infra' and 'timeout' are not written, but
- * for tasks that cannot be judged in two tries. */
+ * The log holds times, so it is no part of the corpus. Verdicts 'infra' and 'timeout' are not kept, but for tasks that
+ * cannot be judged in two tries. */
 #ifndef MC_SYNTH_VERIFY_H
 #define MC_SYNTH_VERIFY_H
 
@@ -18,7 +17,7 @@ struct verify_item {
 struct verify_options {
     int jobs;            /* candidates at once; 0: 1.5 for each CPU */
     int trials;          /* draws per regime */
-    const char *journal; /* path */
+    const char *log;     /* path */
     const char *backend; /* where programs run; NULL: sim */
 };
 

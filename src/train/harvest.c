@@ -15,7 +15,6 @@
 #include "task/extract.h"
 #include "task/repair_text.h"
 #include "train/changed.h"
-#include "train/judge.h"
 #include "train/rollout.h"
 
 /* A task and its answers. */
@@ -30,7 +29,7 @@ struct harvest {
     const struct harvest_options *o;
     struct tokenizer *tok;
     struct model *m;
-    struct judge *judge;
+    struct verdicts *verdicts;
     json_t *records;    /* keeps what sources borrow */
     struct harvest_source *src;
     int64_t n, cap, loaded; /* used; of the array; all that the file holds */
@@ -230,9 +229,9 @@ static int harvest_make_chunk(struct harvest *h, int64_t c, json_t **ret, struct
     struct rollout_group *g = xcalloc((size_t)n, sizeof *g);
 
     rc = harvest_open_groups(h, from, n, g, e);
-    judge_step(h->judge, c);
+    verdicts_step(h->verdicts, c);
     if (!rc)
-        rc = rollout_run(d, h->tok, h->judge, &ro, g, n, e);
+        rc = rollout_run(d, h->tok, h->verdicts, &ro, g, n, e);
     if (!rc)
         *ret = harvest_sum_up(h, from, n, g);
     for (int i = 0; i < n; i++)
@@ -318,7 +317,8 @@ static int harvest_open_all(struct harvest *h, struct err *e)
 {
     const struct harvest_options *o = h->o;
     char *log = path_join(o->out, "verdicts.jsonl");
-    struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict};
+    struct verdicts_config vc = {.service = {.workers = o->workers, .jobs = o->jobs}, .log = log,
+                                 .options = o->verdict};
     int rc = -1;
 
     if (!(h->tok = tokenizer_load(o->model, e)) ||
@@ -334,7 +334,7 @@ static int harvest_open_all(struct harvest *h, struct err *e)
     if (!(h->m = model_load(o->model, e)) || model_use_tokenizer(h->m, h->tok, e) < 0 ||
         model_to_device(h->m, o->device ? o->device : "cpu", o->dtype, e) < 0)
         goto out;
-    rc = judge_open(&jc, &h->judge, e);
+    rc = verdicts_open(&vc, &h->verdicts, e);
 out:
     free(log);
     return rc;
@@ -356,7 +356,7 @@ int harvest_collect(const struct harvest_options *o, struct err *e)
         if (!rc)
             rc = harvest_join(&h, e);
     }
-    judge_close(h.judge);
+    verdicts_close(h.verdicts);
     if (h.m)
         model_free(h.m);
     tokenizer_free(h.tok);

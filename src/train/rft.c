@@ -13,7 +13,6 @@
 #include "train/checkpoint.h"
 #include "train/cluster.h"
 #include "train/data.h"
-#include "train/judge.h"
 #include "train/train_metrics.h"
 #include "train/rollout.h"
 
@@ -25,7 +24,7 @@ struct rft {
     uint32_t *order;
     int64_t n;
     struct model *m;
-    struct judge *judge;
+    struct verdicts *verdicts;
     char *chunks; /* folder */
 };
 
@@ -122,9 +121,9 @@ static int rft_sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *
         g[n].task_name = p->id;
         g[n].seed = rng_u64(&rng);
     }
-    judge_step(s->judge, c);
+    verdicts_step(s->verdicts, c);
     if (rc == 0)
-        rc = rollout_run(d, s->tok, s->judge, &ro, g, n, e);
+        rc = rollout_run(d, s->tok, s->verdicts, &ro, g, n, e);
     for (int k = 0; k < n && rc == 0; k++)
         json_array_append_new(out, rft_select_group(s, &s->prompts.items[s->order[from + k]], &g[k], &rng));
     for (int k = 0; k < n; k++)
@@ -308,7 +307,8 @@ static int rft_run(struct rft *s, struct err *e)
 {
     const struct rft_options *o = s->o;
     char *log = path_join(o->out, "verdicts.jsonl");
-    struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict};
+    struct verdicts_config vc = {.service = {.workers = o->workers, .jobs = o->jobs}, .log = log,
+                                 .options = o->verdict};
     struct rng r;
     int rc = -1;
 
@@ -317,7 +317,7 @@ static int rft_run(struct rft *s, struct err *e)
         model_use_tokenizer(s->m, s->tok, e) < 0 ||
         model_to_device(s->m, o->device ? o->device : "cpu", o->dtype, e) < 0 ||
         (s->folder.claim && run_claim(&s->folder, e) < 0) || dir_make(s->chunks, e) < 0 ||
-        judge_open(&jc, &s->judge, e) < 0)
+        verdicts_open(&vc, &s->verdicts, e) < 0)
         goto out;
     s->n = o->prompts > 0 && o->prompts < (int64_t)s->prompts.n ? o->prompts : (int64_t)s->prompts.n;
     s->order = xcalloc(s->prompts.n, sizeof *s->order);
@@ -347,7 +347,7 @@ int rft_collect(const struct rft_options *o, struct err *e)
         return -1;
     s.chunks = path_join(o->out, "chunks");
     rc = rft_run(&s, e);
-    judge_close(s.judge);
+    verdicts_close(s.verdicts);
     if (s.m)
         model_free(s.m);
     tokenizer_free(s.tok);

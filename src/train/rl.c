@@ -22,7 +22,6 @@
 #include "train/checkpoint.h"
 #include "train/data.h"
 #include "train/rollout_engine.h"
-#include "train/judge.h"
 #include "train/train_metrics.h"
 #include "train/minibatch.h"
 #include "train/pack.h"
@@ -43,7 +42,7 @@ struct rl {
     struct optim *opt;
     struct average average; /* with o->average */
     struct pack pack;
-    struct judge *judge;
+    struct verdicts *verdicts;
     struct bdr bdr;
     struct train_metrics metrics;
     int64_t step, updates; /* optimiser updates so far */
@@ -570,7 +569,7 @@ static void rl_report_turns(const struct rl *s, const struct rl_tally *t, json_t
 
 static json_t *rl_report(struct rl *s, const struct batch *b, const struct learned *l, const struct rl_tally *t)
 {
-    struct judge_counts c = judge_counts(s->judge);
+    struct verdicts_counts c = verdicts_counts(s->verdicts);
     const struct { const char *name; double value; } rows[] = {
         {"reward", rl_share(t->reward, t->n_reward)}, {"pass_rate", rl_share(t->first_pass, t->n_reward)},
         {"pass_rate_whole", rl_ratio(t->first_pass, t->whole)},
@@ -657,16 +656,23 @@ static int rl_log_rollouts(const struct rl *s, const struct batch *b, struct err
     return rc;
 }
 
+/* Are scores to be made anew from the records? */
+static bool rl_reweighs(struct reward_params p)
+{
+    return (p.lambda != 0 || p.nu_max != 0) && (p.lambda != REWARD_DEFAULT.lambda || p.nu_max != REWARD_DEFAULT.nu_max);
+}
+
 /* Rollouts, verdicts, rewards and advantages of a batch that is open. */
 static int rl_batch_play(struct rl *s, struct batch *b, struct err *e)
 {
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
                                  .top_p = s->o->top_p,
                                  .positions = s->m->config.max_positions, .style = s->o->style, .edits = s->o->edits,
+                                 .reward = rl_reweighs(s->o->reward) ? &s->o->reward : NULL,
                                  .times = &b->times};
 
-    judge_step(s->judge, b->step);
-    if (rollout_run(s->rollout_engine, s->tok, s->judge, &ro, b->g, b->n, e) < 0 || rl_score_batch(s, b, e) < 0)
+    verdicts_step(s->verdicts, b->step);
+    if (rollout_run(s->rollout_engine, s->tok, s->verdicts, &ro, b->g, b->n, e) < 0 || rl_score_batch(s, b, e) < 0)
         return -1;
     return s->o->rollouts ? rl_log_rollouts(s, b, e) : 0;
 }
@@ -1013,19 +1019,13 @@ static int rl_save_model(const struct rl *s, struct err *e)
     return rc;
 }
 
-/* Are scores to be made anew from the records? */
-static bool rl_reweighs(struct reward_params p)
-{
-    return (p.lambda != 0 || p.nu_max != 0) && (p.lambda != REWARD_DEFAULT.lambda || p.nu_max != REWARD_DEFAULT.nu_max);
-}
-
 static int rl_do_run(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;
     char *folder = NULL;
     char *log = path_join(o->out, "verdicts.jsonl");
-    struct judge_config jc = {.log = log, .workers = o->workers, .jobs = o->jobs, .options = o->verdict,
-                              .reward = rl_reweighs(o->reward) ? &o->reward : NULL};
+    struct verdicts_config vc = {.service = {.workers = o->workers, .jobs = o->jobs}, .log = log,
+                                 .options = o->verdict};
     int rc = -1;
 
     if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
@@ -1035,7 +1035,7 @@ static int rl_do_run(struct rl *s, struct err *e)
     s->ahead = xcalloc((size_t)o->staleness + 1, sizeof *s->ahead);
     if (rl_open_model(s, folder, e) < 0 || rl_open_rollout_engine(s, e) < 0 ||
         (s->folder.claim && run_claim(&s->folder, e) < 0) ||
-        dir_make(o->out, e) < 0 || judge_open(&jc, &s->judge, e) < 0 ||
+        dir_make(o->out, e) < 0 || verdicts_open(&vc, &s->verdicts, e) < 0 ||
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     rc = rl_loop(s, e);
@@ -1102,7 +1102,7 @@ int rl_run(const struct rl_options *o, struct err *e)
     bdr_free(&s.bdr);
     if (s.metrics.path)
         metrics_close(&s.metrics);
-    judge_close(s.judge);
+    verdicts_close(s.verdicts);
     for (int64_t i = s.step; s.ahead && i < s.sampled; i++)
         rl_batch_free(&s.ahead[i - s.step]);
     free(s.ahead);

@@ -97,7 +97,8 @@ struct rollout_slot {
 struct rollout_turn_state {
     struct rollout_group *g;
     struct tokenizer *tok;
-    struct judge *j;
+    struct verdicts *v;
+    const struct reward_params *reward;
     struct rollout_slot *slots; /* in the sampler's order: request by request, sample by sample */
     int *first;         /* slot of a request's first sample */
     int n_slots, n_reqs, k;
@@ -126,7 +127,9 @@ static void rollout_on_sample(void *ctx, const struct sample *sm)
         return;
     u->text = tokenizer_text(t->tok, sm->tokens, (size_t)sm->n, true);
     u->written = before ? mend_apply(before, u->text) : NULL;
-    s->ticket = judge_submit(t->j, g->task_code, g->task_name, rollout_program(u), t->e);
+    s->ticket = verdicts_submit(t->v, &(struct verdict_request){.task_code = g->task_code, .task_name = g->task_name,
+                                                                .candidate = rollout_program(u), .is_response = true},
+                                t->e);
     if (s->ticket < 0)
         t->failed = true;
 }
@@ -136,7 +139,7 @@ static void rollout_on_progress(void *ctx, uint64_t tokens, int done, int total)
     struct rollout_turn_state *t = ctx;
 
     if (t->name) {
-        progress_note(&t->bar, "sampled %d of %d, judged %d", done, total, judge_ready(t->j));
+        progress_note(&t->bar, "sampled %d of %d, judged %d", done, total, verdicts_ready(t->v));
         progress_at(&t->bar, (uint64_t)done);
     }
 }
@@ -158,13 +161,13 @@ static void rollout_keep_verdict(struct rollout_turn_state *t, const struct roll
 {
     struct rollout *r = rollout_of(t, s);
     struct rollout_turn *u = &r->turn[r->turns++];
-    struct outcome o = judge_outcome(t->j, s->ticket);
+    struct outcome o = outcome_of(verdicts_get(t->v, s->ticket), t->reward);
 
     u->kind = o.kind;
     u->score = o.score;
     u->feedback = xstrdup(o.feedback);
     snprintf(u->category, sizeof u->category, "%s", o.category);
-    snprintf(u->key, sizeof u->key, "%s", judge_key(t->j, s->ticket));
+    snprintf(u->key, sizeof u->key, "%s", verdicts_key(t->v, s->ticket));
     if (o.kind == OUTCOME_PASSED)
         r->passed_turn = r->turns;
 }
@@ -218,7 +221,7 @@ static int rollout_sample_turn(struct rollout_engine *d, const struct rollout_op
     if (rc == 0 && t->failed)
         rc = -1;
     if (rc == 0)
-        rc = judge_wait(t->j, NULL, NULL, e);
+        rc = verdicts_wait(t->v, 0, NULL, NULL, e);
     if (o->times) {
         o->times->sampling += drawn - start;
         o->times->judging += now_s() - drawn;
@@ -243,7 +246,7 @@ static int rollout_play_turn(struct rollout_engine *d, const struct rollout_opti
             rc = rollout_extend(t, s, o, e);
     }
     samples_free(sm, n);
-    judge_forget(t->j);
+    verdicts_forget(t->v);
     return rc;
 }
 
@@ -281,10 +284,10 @@ static void rollout_next_turn(struct rollout_turn_state *t, struct sample_reques
         }
 }
 
-int rollout_run(struct rollout_engine *d, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
+int rollout_run(struct rollout_engine *d, struct tokenizer *tok, struct verdicts *v, const struct rollout_options *o,
                 struct rollout_group *g, int n_groups, struct err *e)
 {
-    struct rollout_turn_state t = {.g = g, .tok = tok, .j = j, .name = o->name};
+    struct rollout_turn_state t = {.g = g, .tok = tok, .v = v, .reward = o->reward, .name = o->name};
     struct sample_request *reqs;
     size_t total = 0;
     int rc = 0;

@@ -16,8 +16,9 @@
 #include "nn/model.h"
 #include "nn/sampler.h"
 #include "task/prompt.h"
+#include "train/outcome.h"
 #include "train/rollout_engine.h"
-#include "train/judge.h"
+#include "verdicts/verdicts.h"
 
 #define ROLLOUT_MAX_TURNS 8
 #define ROLLOUT_MAX_GROUP 1024 /* samples of a prompt */
@@ -77,6 +78,7 @@ struct rollout_options {
     int max_batch;                   /* rows decoded together; 0: the sampler's default */
     double temperature, top_p;       /* top_p: 0 means 1; below it turns hold their kept sets */
     enum prompt_style style;
+    const struct reward_params *reward; /* of outcome_of; NULL: the records' own */
     bool edits;                      /* feedback shows the kernel's lines with their numbers */
     const char *name;                /* progress line; NULL: silent */
     struct rollout_times *times;     /* added to; may be NULL */
@@ -95,7 +97,7 @@ int rollout_group_ids(struct rollout_group *g, struct tokenizer *tok, const int3
 void rollout_group_free(struct rollout_group *g);
 
 /* Plays all groups. ERR_STOP after Ctrl-C: nothing of the step may be used. */
-int rollout_run(struct rollout_engine *d, struct tokenizer *tok, struct judge *j, const struct rollout_options *o,
+int rollout_run(struct rollout_engine *d, struct tokenizer *tok, struct verdicts *v, const struct rollout_options *o,
                 struct rollout_group *g, int n_groups, struct err *e);
 
 #endif

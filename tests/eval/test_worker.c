@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "queue/verdict.h"
+#include "verdicts/verdict_service.h"
 
 static const char task[] =
     "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def __init__(self):\n"

@@ -16,7 +16,7 @@ def m(name, file, *rest):
     MUTANTS.append(Mutant(name, "src/" + file, edits, tests))
 
 
-WIRING, RL, JUDGE = "train/test_wiring", "train/test_rl", "train/test_judge"
+WIRING, RL, JUDGE = "train/test_wiring", "train/test_rl", "verdicts/test_verdicts"
 SWITCHES, EDITS = "train/test_rl_switches", "train/test_edits"
 
 # ---- the loops of training: is every part connected? ----
@@ -123,22 +123,26 @@ m("changed tokens weigh as others", "train/sft.c",
   "0 ? s->o->changed_weight : 1", WIRING)
 m("every token of a repair is new", "train/changed.c", "            mask[j] = 0;\n", "", "train/test_changed")
 
-# ---- verdicts of a run ----
+# ---- verdicts: the client and its log ----
 
-m("other options, same verdict", "train/judge.c", "    sha256_adds(&h, j->options_text);\n", "", JUDGE)
-m("other task, same verdict", "train/judge.c", "    sha256_adds(&h, task_code);\n", "", JUDGE)
-m("what is not scored sticks", "train/judge.c",
-  "if (strcmp(status, \"passed\") && strcmp(status, \"failed\"))", "if (0)",
-  JUDGE)
-m("unsupported has a score", "train/judge.c",
+m("other options, same verdict", "verdicts/verdicts.c", "    sha256_adds(&h, v->options_text);\n", "", JUDGE)
+m("other task, same verdict", "verdicts/verdicts.c", "    sha256_adds(&h, r->task_code);\n", "", JUDGE)
+m("a file is a response", "verdicts/verdicts.c",
+  "    if (!r->is_response)\n        sha256_adds(&h, \"file\");\n", "", JUDGE)
+m("a ticket is told twice", "verdicts/verdicts.c", "        t->told = true;\n", "", JUDGE)
+m("a stopped wait loses what was there", "verdicts/verdicts.c",
+  "return rc < 0 ? (verdicts_tell(v, NULL), -1)", "return rc < 0 ? -1", JUDGE)
+m("what is not scored sticks", "verdicts/verdicts.c", "if (verdicts_lasts(v, p->verdict))", "if (1)", JUDGE)
+m("unsupported has a score", "train/outcome.c",
   "    if (!strcmp(status, \"unsupported\"))\n        return OUTCOME_UNSUPPORTED;\n",
-  "    if (!strcmp(status, \"unsupported\"))\n        return OUTCOME_FAILED;\n", JUDGE)
-m("no backend for training", "train/judge.c", "names[] = {\"backend\", ", "names[] = {", JUDGE)
-m("verdict log loses its place", "train/verdict_log.c", "l->end += (int64_t)n + 1;", "l->end += (int64_t)n;",
-  "train/test_verdict_log")
-m("an unfinished line stays", "train/verdict_log.c", "truncate(l->path, l->end) < 0", "0", "train/test_verdict_log")
-m("the oldest verdict wins", "train/verdict_log.c",
-  "|| l->slots[i].offset < at)", "|| at >= 0)", "train/test_verdict_log")
+  "    if (!strcmp(status, \"unsupported\"))\n        return OUTCOME_FAILED;\n", "train/test_outcome")
+m("no backend for training", "verdicts/verdicts.c", "names[] = {\"backend\", ", "names[] = {", JUDGE)
+m("verdict log loses its place", "verdicts/verdict_log.c", "l->end += (int64_t)n + 1;", "l->end += (int64_t)n;",
+  "verdicts/test_verdict_log")
+m("an unfinished line stays", "verdicts/verdict_log.c",
+  "truncate(l->path, l->end) < 0", "0", "verdicts/test_verdict_log")
+m("the oldest verdict wins", "verdicts/verdict_log.c",
+  "|| l->slots[i].offset < at)", "|| at >= 0)", "verdicts/test_verdict_log")
 
 # ---- formulas ----
 

@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "queue/queue.h"
 #include "queue/sql.h"
-#include "queue/verdict.h"
+#include "verdicts/verdict_service.h"
 #include "postgres.h"
 
 static char *dir;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "../queue/fake_verdict.h"
+#include "../verdicts/fake_verdict.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "synth/verify.h"
@@ -32,7 +32,7 @@ static json_t *fake_judge(const struct verdict_request *item)
 static int verify(const char *where, json_t **ret)
 {
     static const struct verify_item items[] = {{"a", "task", "lucky"}, {"b", "task", "unlucky"}};
-    struct verify_options o = {.trials = 2, .journal = path, .backend = where};
+    struct verify_options o = {.trials = 2, .log = path, .backend = where};
     struct err e = ERR_INIT;
 
     return verify_all(&o, items, 2, ret, &e);

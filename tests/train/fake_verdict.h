@@ -3,7 +3,7 @@
 #ifndef MC_TEST_TRAIN_VERDICT_H
 #define MC_TEST_TRAIN_VERDICT_H
 
-#include "../queue/fake_verdict.h"
+#include "../verdicts/fake_verdict.h"
 
 static int fake_need = 3, fake_calls, fake_infra_every;
 

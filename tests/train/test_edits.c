@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../queue/fake_verdict.h"
+#include "../verdicts/fake_verdict.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "task/repair_text.h"
@@ -74,20 +74,20 @@ static char *learned(void)
 struct player {
     struct tokenizer *tok;
     struct model *m;
-    struct judge *judge;
+    struct verdicts *judge;
     struct rollout_engine *d;
 };
 
 static struct player open_player(const char *run)
 {
     char *dir = path_join(run, "model"), *log = tiny_path("edits_verdicts.jsonl");
-    struct judge_config jc = {.log = log};
+    struct verdicts_config jc = {.log = log};
     struct err e = ERR_INIT;
     struct player p = {.tok = tokenizer_load(dir, &e), .m = model_load(dir, &e)};
 
     tiny_must(p.tok && p.m ? 0 : -1, &e);
     tiny_must(model_use_tokenizer(p.m, p.tok, &e), &e);
-    tiny_must(judge_open(&jc, &p.judge, &e), &e);
+    tiny_must(verdicts_open(&jc, &p.judge, &e), &e);
     p.d = rollout_engine_own(p.m);
     free(dir), free(log);
     return p;
@@ -96,7 +96,7 @@ static struct player open_player(const char *run)
 static void close_player(struct player *p)
 {
     rollout_engine_close(p->d);
-    judge_close(p->judge);
+    verdicts_close(p->judge);
     model_free(p->m);
     tokenizer_free(p->tok);
 }

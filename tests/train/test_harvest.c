@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../queue/fake_verdict.h"
+#include "../verdicts/fake_verdict.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "tiny.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <utf8proc.h>
 
-#include "../queue/fake_verdict.h"
+#include "../verdicts/fake_verdict.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "nn/chat.h"

@@ -3,8 +3,8 @@
  * The index holds 16 bytes a verdict (hash of the key, offset of the line), so a run of millions of verdicts keeps none
  * of their texts in memory. One process writes a log. A last line that its writer did not finish is cut off at
  * opening. */
-#ifndef MC_TRAIN_VERDICT_LOG_H
-#define MC_TRAIN_VERDICT_LOG_H
+#ifndef MC_VERDICTS_VERDICT_LOG_H
+#define MC_VERDICTS_VERDICT_LOG_H
 
 #include <jansson.h>
 #include <stddef.h>

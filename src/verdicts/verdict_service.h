@@ -1,11 +1,12 @@
-/* verdict.h - how training, synthesis and benchmarks reach MooreEval, without linking it.
+/* verdict_service.h - workers of a queue as a service: programs go in, verdict records come out; verdicts.h is its
+ * client.
  *
  * A service owns a queue file and N worker processes ('musacoder eval --worker --queue FILE'), which die with us and
  * are restarted when they crash; or it uses a queue that has workers of its own. Work comes in batches; the verdicts
  * of a batch come back in the order of its items.
  * Equal items (same task, candidate, options) are evaluated once. */
-#ifndef MC_VERDICT_H
-#define MC_VERDICT_H
+#ifndef MC_VERDICTS_VERDICT_SERVICE_H
+#define MC_VERDICTS_VERDICT_SERVICE_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -48,12 +49,11 @@ int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void 
 int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b); /* how many are there now; does not block */
 void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b);
 
+/* Looks after the workers and waits until the queue changes, a quarter of a second at most. Ctrl-C: -1 with ERR_STOP.
+ * */
+int verdict_service_wait(struct verdict_service *s, struct err *e);
+
 /* Shorthand: submit and wait. */
 int verdict_many(struct verdict_service *s, const struct verdict_request *items, int n, json_t **ret, struct err *e);
-
-/* What a job's payload is, for the worker: {"task_code","task_name","candidate","is_response","options"[,"sidecar"]
- * [,"mended":true: the candidate's text was not UTF-8]}. The result
- * is the verdict record as JSON text. Worker protocol: queue_claim, queue_heartbeat at lease/3, queue_finish. */
-#define VERDICT_LEASE_S 30.0
 
 #endif

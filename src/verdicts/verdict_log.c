@@ -1,5 +1,6 @@
-/* verdict_log.c - see verdict_log.h. Open addressing over (hash, offset); a hit is checked against the line itself. */
-#include "train/verdict_log.h"
+/* verdict_log.c - the log's lines on disk, and their index in memory. Open addressing over (hash, offset); a hit is
+ * checked against the line itself. */
+#include "verdicts/verdict_log.h"
 
 #include <errno.h>
 #include <fcntl.h>

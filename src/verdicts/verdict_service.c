@@ -1,5 +1,5 @@
-/* verdict.c - see verdict.h. One queue file, N worker processes watched while somebody waits. */
-#include "queue/verdict.h"
+/* verdict_service.c - one queue file and its worker processes, which are watched while somebody waits. */
+#include "verdicts/verdict_service.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -336,6 +336,16 @@ int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b)
     return b->done;
 }
 
+int verdict_service_wait(struct verdict_service *s, struct err *e)
+{
+    if (verdict_look_after(s, e) < 0)
+        return -1;
+    if (stop_requested())
+        return err_set(e, ERR_STOP, "interrupted while waiting for verdicts");
+    queue_wait_change(s->q, WAIT_S);
+    return 0;
+}
+
 int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void (*on_progress)(int, int, void *),
                        void *ctx, json_t **ret, struct err *e)
 {
@@ -343,18 +353,15 @@ int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void 
     int before = -1;
 
     for (;;) {
-        if (verdict_collect(s, b, e) < 0 || verdict_look_after(s, e) < 0)
+        if (verdict_collect(s, b, e) < 0)
             goto fail;
         if (on_progress && b->done != before)
             on_progress(b->done, b->n, ctx);
         before = b->done;
         if (b->done == b->n)
             break;
-        if (stop_requested()) {
-            err_set(e, ERR_STOP, "interrupted while waiting for verdicts");
+        if (verdict_service_wait(s, e) < 0)
             goto fail;
-        }
-        queue_wait_change(s->q, WAIT_S);
     }
     all = json_array();
     for (int i = 0; i < b->n; i++)

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "train/verdict_log.h"
+#include "verdicts/verdict_log.h"
 
 #define N 3000
 
