@@ -80,7 +80,7 @@ m("strict keeps the sampler's log-probs", "train/rl.c", "        b->seqs[i].beha
 m("mismatch of log-probs is not counted", "train/policy.c", "mis->worst = fmax(mis->worst, d);", "", RL)
 m("no schedule", "train/rl.c", "schedule_lr(&s->o->schedule, s->step) *", "s->o->schedule.peak *", WIRING)
 m("the judge's options are dropped", "train/rl.c",
-  ".jobs = o->jobs, .options = o->verdict};", ".jobs = o->jobs};", WIRING)
+  "                                 .options = o->verdict};", "                                 };", WIRING)
 m("a step learned twice without signal", "train/rl.c", "if (!(norm > 0))\n        return 0;", "", WIRING)
 m("resume draws the first prompts again", "train/asker.c",
   "a->drawn = json_i64(state, \"drawn\", 0);", "a->drawn = 0;", RL)

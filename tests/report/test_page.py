@@ -1,5 +1,5 @@
-"""test_page.py - the page of results in headless Chromium, once for all its kinds: what it draws, what it does not claim,
-and that no text of the data becomes markup. SHOTS=FOLDER keeps pictures: light, dark, narrow, wide, and as printed."""
+"""test_page.py - the page of results in headless Chromium, once for all its kinds: what it draws, what it does not
+claim, and that no text of the data becomes markup. SHOTS=FOLDER keeps pictures: light, dark, narrow, wide, and as printed."""
 
 import html
 import json
@@ -39,7 +39,8 @@ def run_data():
     turns = [{"turn": 1, "status": "failed", "category": "timeout", "code": "# first" + FOUL, "feedback": FOUL,
               "compile_ms": 3.5, "trials": 2, "passed": 1, "reward": -1.0}, {"turn": 2, "status": "passed"}]
     return head("run", metrics=metrics, recipe=FOUL, notes=[FOUL], seconds=7300, examples={
-        "stage": FOUL, "passed": [], "failed": [], "repaired": [{"task": FOUL, "sample": 0, "source": FOUL, "turns": turns}]},
+        "stage": FOUL, "passed": [], "failed": [],
+        "repaired": [{"task": FOUL, "sample": 0, "source": FOUL, "turns": turns}]},
         stages=[stage("sft", 0, [0.0, 0.2425], None),
                 stage("same", 0, [0.0, 0.2425], {"difference": 0.0, "ci": [-0.24, 0.24]}),
                 stage("rl", 2, [0.3, 0.7], {"difference": 0.5, "ci": [0.3, 0.7]})])
@@ -54,8 +55,8 @@ def level(name, k, tasks, avg, ci):
 
 
 def suite_data():
-    b = dict(bench("suite", 2), levels=[level("level 1", 1, 10, 1.0, [0.72, 1.0]), level("all", 0, 10, 1.0, [0.72, 1.0])],
-             faster_than=1.1, missing={"policy": "skip", "samples": 3, "tasks": 1}, strays={"n": 1, "first": [FOUL]},
+    levels = [level(name, k, 10, 1.0, [0.72, 1.0]) for name, k in (("level 1", 1), ("all", 0))]
+    b = dict(bench("suite", 2), levels=levels, faster_than=1.1, missing={"policy": "skip", "samples": 3, "tasks": 1}, strays={"n": 1, "first": [FOUL]},
              skipped=[{"task": FOUL, "reason": FOUL, "samples": 2}], shrink_to=4096)
     b["per_task"] = [{"task": f"level1/{i}_Add", "family": "level 1", "n": 2, "passed": 2} for i in range(10)]
     programs = [{"task": f"level1/{i % 10}_Add", "eager": 0.5 * 1.2 ** i, "ms": {"load": 30 + i, "compile": 900 * i + 1,
@@ -156,7 +157,8 @@ class Page(unittest.TestCase):
 
     def test_nothing_is_loaded(self):
         page = page_of(run_data())
-        self.assertEqual(re.findall(r"\s(?:src|href)\s*=\s*[\"']|@import|url\(|innerHTML|document\.write|eval\(", page), [])
+        loads = r"\s(?:src|href)\s*=\s*[\"']|@import|url\(|innerHTML|document\.write|eval\("
+        self.assertEqual(re.findall(loads, page), [])
         self.assertEqual([u for u in re.findall(r"https?://[^\"'\s]+", page) if "w3.org/2000/svg" not in u], [])
 
     def test_an_interval_of_none_has_a_width(self):
@@ -174,7 +176,8 @@ class Page(unittest.TestCase):
     def test_axes_say_what_they_show(self):
         for kind, words in (("run", ("tasks solved, per cent", "step of each stage", "programs, per cent")),
                             ("suite", ("speedup, logarithmic", "speedup p", "time, logarithmic")),
-                            ("compare", ("percentage points;", "B / A, logarithmic")), ("watch", ("step of each stage",))):
+                            ("compare", ("percentage points;", "B / A, logarithmic")),
+                            ("watch", ("step of each stage",))):
             for w in words:
                 self.assertRegex(self.drawn[kind], r'<text class="axis"[^>]*>' + re.escape(w), kind)
 
@@ -184,7 +187,7 @@ class Page(unittest.TestCase):
             self.assertEqual(dom.count(number), 2 if number == "0.0 to 24.3" else 1, number)  # Avg@k and Pass@k
 
     def test_parts_of_pages(self):
-        for kind, words in {"run": ("Programs", "repaired in turn 2", "compiled in 3.5\u202fms", "2.0\u202fh", "Recipe"),
+        for kind, words in {"run": ("Programs", "repaired in turn 2", "compiled in 3.5\u202fms", "2.0\u202fh"),
                             "suite": ("Tasks skipped: 1", "Missing samples: 3", "Stray files: 1", "made small first"),
                             "compare": ("Changed tasks: 1", "&lt;\u202f0.0001", "commit abc", "1.1\u00d7 to 1.6\u00d7"),
                             "watch": ("50.0\u202f%", "mean of the last 10: 25.0\u202f%")}.items():

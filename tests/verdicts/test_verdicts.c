@@ -182,7 +182,8 @@ static void each_ticket_is_told(void **state)
     assert_int_equal(verdicts_submit(v, &same, &e), 0);
     assert_int_equal(asked, 4); // forgotten, and there is no log
     assert_int_equal(verdicts_wait(v, 0, NULL, NULL, &e), 0);
-    assert_int_equal(a.n, 4);
+    assert_int_equal(verdicts_wait(v, 0, NULL, NULL, &e), 0);
+    assert_int_equal(a.n, 4); // once
     assert_int_equal(a.told[3], 0);
     verdicts_close(v);
     json_decref(sidecar);
