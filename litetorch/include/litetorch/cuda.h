@@ -74,7 +74,7 @@ inline void emptyCache() {}
 inline void check(cudaError_t err, const char *what)
 {
     if (err != cudaSuccess)
-        throw Error(std::string("CUDA error: ") + cudaGetErrorString(err) + (what ? what : ""));
+        LT_FAIL(Error, "", "CUDA error: ", cudaGetErrorString(err), what ? what : "");
 }
 } // namespace cuda
 }

@@ -22,8 +22,8 @@ inline c10::ScalarType dispatch_type(c10::TypeMeta t) { return t.toScalarType();
         switch (_st) {                                                                                         \
             __VA_ARGS__                                                                                        \
         default:                                                                                               \
-            throw ::c10::NotImplementedError(                                                                  \
-                ::c10::str('"', at_dispatch_name, "\" not implemented for '", ::c10::toString(_st), "'"));     \
+            LT_FAIL(NotImplementedError, "", '"', at_dispatch_name, "\" not implemented for '",                \
+                    ::c10::toString(_st), "'");                                                                \
         }                                                                                                      \
     }()
 

@@ -5,6 +5,8 @@ namespace lt {
 
 const struct lt_api *api;
 
+LT_CALLERS(template)
+
 struct entry {
     std::string name, doc, returns;
     std::vector<std::string> types, names, strings;

@@ -238,6 +238,20 @@ struct caller {
         return define(name, returns, types, new F(std::move(f)), &invoke);
     }
 };
+/* Functions of tensors alone, which most are: made in module.cc. */
+#define LT_CALLER(PREFIX, ...) PREFIX struct caller<at::Tensor (*)(__VA_ARGS__), at::Tensor, __VA_ARGS__>;
+#define LT_CALLERS(PREFIX)                                                                                     \
+    LT_CALLER(PREFIX, at::Tensor)                                                                              \
+    LT_CALLER(PREFIX, at::Tensor, at::Tensor)                                                                  \
+    LT_CALLER(PREFIX, at::Tensor, at::Tensor, at::Tensor)                                                      \
+    LT_CALLER(PREFIX, at::Tensor, at::Tensor, at::Tensor, at::Tensor)                                          \
+    LT_CALLER(PREFIX, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor)                              \
+    LT_CALLER(PREFIX, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor)                  \
+    LT_CALLER(PREFIX, const at::Tensor &)                                                                      \
+    LT_CALLER(PREFIX, const at::Tensor &, const at::Tensor &)                                                  \
+    LT_CALLER(PREFIX, const at::Tensor &, const at::Tensor &, const at::Tensor &)
+LT_CALLERS(extern template)
+
 template <class F, class M>
 struct member_caller;
 template <class F, class R, class C, class... A>

@@ -12,10 +12,7 @@ namespace lt {
 
 extern const struct lt_api *api; // set by lt_module_open before any function of the candidate runs
 
-[[noreturn]] inline void fail()
-{
-    throw c10::Error(api->error());
-}
+[[noreturn]] void fail(); // throws what api->error() says
 
 /* One argument of an operator call; keeps what it points to. */
 struct arg {
@@ -38,12 +35,7 @@ struct arg {
     arg(c10::ScalarType t) { v.tag = LT_INT, v.u.i = int64_t(t); }
     arg(c10::MemoryFormat t) { v.tag = LT_INT, v.u.i = int64_t(t); }
     arg(c10::Device d) { v.tag = LT_INT, v.u.i = d.is_cuda(); }
-    arg(c10::IntArrayRef a)
-    {
-        for (int64_t i : a)
-            list.push_back(arg(i).v);
-        v.tag = LT_LIST, v.n = int64_t(list.size());
-    }
+    arg(c10::IntArrayRef a);
     template <class T>
     arg(const std::optional<T> &o)
     {
@@ -59,21 +51,7 @@ struct arg {
 };
 
 /* Calls aten::name.overload; returns the number of results. */
-inline int call(const char *name, const char *overload, std::initializer_list<arg> args, struct lt_value *rets, int max)
-{
-    struct lt_value flat[16];
-    int n = 0;
-    for (const arg &a : args) {
-        flat[n] = a.v;
-        if (a.v.tag == LT_LIST)
-            flat[n].u.p = const_cast<struct lt_value *>(a.list.data());
-        n++;
-    }
-    int got = api->op(name, overload, flat, n, rets, max);
-    if (got < 0)
-        fail();
-    return got;
-}
+int call(const char *name, const char *overload, std::initializer_list<arg> args, struct lt_value *rets, int max);
 
 } // namespace lt
 
@@ -167,11 +145,7 @@ struct here {
     here(int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
 };
 
-[[noreturn]] inline void refuse(const char *name, here h)
-{
-    api->finding("library_call", name, h.file, h.line);
-    throw c10::Error(std::string(name) + " is a library operator; the computation must run in your own kernels");
-}
+[[noreturn]] void refuse(const char *name, here h);
 
 } // namespace lt
 
@@ -203,44 +177,38 @@ public:
     /* shape */
     bool defined() const { return h != nullptr; }
     void reset() { drop(); h = nullptr; }
-    int64_t dim() const { return info().dim; }
+    int64_t dim() const;
     int64_t ndimension() const { return dim(); }
-    int64_t numel() const { return info().numel; }
-    IntArrayRef sizes() const { auto i = info(); return {i.sizes, size_t(i.dim)}; }
-    IntArrayRef strides() const { auto i = info(); return {i.strides, size_t(i.dim)}; }
+    int64_t numel() const;
+    IntArrayRef sizes() const;
+    IntArrayRef strides() const;
     IntArrayRef sym_sizes() const { return sizes(); }
-    int64_t size(int64_t d) const { auto i = info(); return i.sizes[wrap(d, i.dim)]; }
+    int64_t size(int64_t d) const;
     int64_t sym_size(int64_t d) const { return size(d); }
-    int64_t stride(int64_t d) const { auto i = info(); return i.strides[wrap(d, i.dim)]; }
-    int64_t storage_offset() const { return info().offset; }
+    int64_t stride(int64_t d) const;
+    int64_t storage_offset() const;
     int64_t sym_numel() const { return numel(); }
-    ScalarType scalar_type() const { return ScalarType(info().dtype); }
+    ScalarType scalar_type() const;
     TypeMeta dtype() const { return TypeMeta(scalar_type()); }
-    size_t element_size() const { return size_t(info().itemsize); }
+    size_t element_size() const;
     size_t itemsize() const { return element_size(); }
-    size_t nbytes() const { auto i = info(); return size_t(i.numel) * size_t(i.itemsize); }
-    Device device() const { auto i = info(); return i.cuda ? Device(kCUDA, i.index) : Device(kCPU); }
-    int64_t get_device() const { auto i = info(); return i.cuda ? i.index : -1; }
+    size_t nbytes() const;
+    Device device() const;
+    int64_t get_device() const;
     Layout layout() const { return kStrided; }
-    bool is_cuda() const { return info().cuda != 0; }
-    bool is_cpu() const { return info().cuda == 0; }
+    bool is_cuda() const;
+    bool is_cpu() const;
     bool is_sparse() const { return false; }
     bool is_privateuseone() const { return false; }
     bool is_meta() const { return false; }
-    bool is_contiguous() const { return info().contiguous != 0; }
-    bool is_contiguous(MemoryFormat f) const
-    {
-        return f == MemoryFormat::ChannelsLast ? info().contiguous_nhwc != 0 : is_contiguous();
-    }
+    bool is_contiguous() const;
+    bool is_contiguous(MemoryFormat f) const;
     bool is_non_overlapping_and_dense() const { return is_contiguous(); }
-    MemoryFormat suggest_memory_format() const
-    {
-        return !is_contiguous() && info().contiguous_nhwc ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
-    }
+    MemoryFormat suggest_memory_format() const;
     bool is_floating_point() const { return isFloatingType(scalar_type()); }
     bool is_complex() const { return isComplexType(scalar_type()); }
     bool is_same(const Tensor &o) const { return h == o.h; }
-    bool requires_grad() const { return info().requires_grad != 0; }
+    bool requires_grad() const;
     const Tensor &set_requires_grad(bool) const { return *this; }
     struct DeprecatedTypeProperties {
         ScalarType type;
@@ -257,21 +225,16 @@ public:
                                const DeprecatedTypeProperties &b) { return !(a == b); }
     };
     DeprecatedTypeProperties type() const { return {scalar_type(), is_cuda()}; }
-    TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
+    TensorOptions options() const;
 
     /* data: device addresses; the host may only hand them to kernels and copies */
     void *data_ptr() const { return info().data; }
-    const void *const_data_ptr() const { return info().data; }
-    void *mutable_data_ptr() const { return info().data; }
+    const void *const_data_ptr() const;
+    void *mutable_data_ptr() const;
     template <class T>
     T *data_ptr() const
     {
-        using V = std::remove_const_t<T>;
-        auto i = info();
-        if (CppTypeToScalarType<V>::value != ScalarType(i.dtype))
-            throw Error(str("expected scalar type ", c10::toString(CppTypeToScalarType<V>::value), " but found ",
-                            c10::toString(ScalarType(i.dtype))));
-        return static_cast<T *>(i.data);
+        return static_cast<T *>(data_of(CppTypeToScalarType<std::remove_const_t<T>>::value));
     }
     template <class T> const T *const_data_ptr() const { return data_ptr<T>(); }
     template <class T> T *mutable_data_ptr() const { return data_ptr<T>(); }
@@ -304,58 +267,37 @@ public:
     Scalar item() const { return scalar(); }
 
     /* views and copies */
-    Tensor contiguous(MemoryFormat f = MemoryFormat::Contiguous) const { return op("contiguous", "", {me(), f}); }
-    Tensor clone(std::optional<MemoryFormat> f = {}) const { return op("clone", "", {me(), f}); }
-    Tensor detach() const { return op("detach", "", {me()}); }
-    Tensor alias() const { return op("alias", "", {me()}); }
-    Tensor view(IntArrayRef s) const { return op("view", "", {me(), s}); }
-    Tensor view(ScalarType t) const { return op("view", "dtype", {me(), t}); }
+    Tensor contiguous(MemoryFormat f = MemoryFormat::Contiguous) const;
+    Tensor clone(std::optional<MemoryFormat> f = {}) const;
+    Tensor detach() const;
+    Tensor alias() const;
+    Tensor view(IntArrayRef s) const;
+    Tensor view(ScalarType t) const;
     Tensor view_as(const Tensor &o) const { return view(o.sizes()); }
-    Tensor reshape(IntArrayRef s) const { return op("reshape", "", {me(), s}); }
+    Tensor reshape(IntArrayRef s) const;
     Tensor reshape_as(const Tensor &o) const { return reshape(o.sizes()); }
-    Tensor flatten(int64_t a = 0, int64_t b = -1) const { return op("flatten", "using_ints", {me(), a, b}); }
-    Tensor transpose(int64_t a, int64_t b) const { return op("transpose", "int", {me(), a, b}); }
+    Tensor flatten(int64_t a = 0, int64_t b = -1) const;
+    Tensor transpose(int64_t a, int64_t b) const;
     Tensor swapaxes(int64_t a, int64_t b) const { return transpose(a, b); }
-    Tensor t() const { return op("t", "", {me()}); }
-    Tensor permute(IntArrayRef d) const { return op("permute", "", {me(), d}); }
-    Tensor movedim(int64_t a, int64_t b) const { return op("movedim", "int", {me(), a, b}); }
-    Tensor squeeze() const { return op("squeeze", "", {me()}); }
-    Tensor squeeze(int64_t d) const { return op("squeeze", "dim", {me(), d}); }
-    Tensor unsqueeze(int64_t d) const { return op("unsqueeze", "", {me(), d}); }
-    Tensor select(int64_t d, int64_t i) const { return op("select", "int", {me(), d, i}); }
+    Tensor t() const;
+    Tensor permute(IntArrayRef d) const;
+    Tensor movedim(int64_t a, int64_t b) const;
+    Tensor squeeze() const;
+    Tensor squeeze(int64_t d) const;
+    Tensor unsqueeze(int64_t d) const;
+    Tensor select(int64_t d, int64_t i) const;
     Tensor operator[](int64_t i) const { return select(0, i); }
-    Tensor narrow(int64_t d, int64_t s, int64_t n) const { return op("narrow", "", {me(), d, s, n}); }
-    Tensor slice(int64_t d = 0, std::optional<int64_t> a = {}, std::optional<int64_t> b = {}, int64_t step = 1) const
-    {
-        return op("slice", "Tensor", {me(), d, a, b, step});
-    }
-    Tensor expand(IntArrayRef s, bool implicit = false) const { return op("expand", "", {me(), s, implicit}); }
+    Tensor narrow(int64_t d, int64_t s, int64_t n) const;
+    Tensor slice(int64_t d = 0, std::optional<int64_t> a = {}, std::optional<int64_t> b = {}, int64_t step = 1) const;
+    Tensor expand(IntArrayRef s, bool implicit = false) const;
     Tensor expand_as(const Tensor &o) const { return expand(o.sizes()); }
-    Tensor broadcast_to(IntArrayRef s) const { return op("broadcast_to", "", {me(), s}); }
-    Tensor as_strided(IntArrayRef s, IntArrayRef t, std::optional<int64_t> o = {}) const
-    {
-        return op("as_strided", "", {me(), s, t, o});
-    }
-    Tensor unfold(int64_t d, int64_t n, int64_t s) const { return op("unfold", "", {me(), d, n, s}); }
-    std::vector<Tensor> unbind(int64_t d = 0) const
-    {
-        std::vector<Tensor> r;
-        for (int64_t i = 0; i < size(d); i++)
-            r.push_back(select(d, i));
-        return r;
-    }
-    std::vector<Tensor> split(int64_t n, int64_t d = 0) const
-    {
-        std::vector<Tensor> r;
-        for (int64_t i = 0; i < size(d); i += n)
-            r.push_back(narrow(d, i, std::min(n, size(d) - i)));
-        return r;
-    }
+    Tensor broadcast_to(IntArrayRef s) const;
+    Tensor as_strided(IntArrayRef s, IntArrayRef t, std::optional<int64_t> o = {}) const;
+    Tensor unfold(int64_t d, int64_t n, int64_t s) const;
+    std::vector<Tensor> unbind(int64_t d = 0) const;
+    std::vector<Tensor> split(int64_t n, int64_t d = 0) const;
     std::vector<Tensor> chunk(int64_t n, int64_t d = 0) const { return split((size(d) + n - 1) / n, d); }
-    Tensor to(const TensorOptions &o, bool nb = false, bool copy = false, std::optional<MemoryFormat> f = {}) const
-    {
-        return op("to", "dtype_layout", {me(), o.dtype_, {}, o.device_, {}, nb, copy, f});
-    }
+    Tensor to(const TensorOptions &o, bool nb = false, bool copy = false, std::optional<MemoryFormat> f = {}) const;
     Tensor to(ScalarType t, bool nb = false, bool copy = false) const { return to(TensorOptions(t), nb, copy); }
     Tensor to(TypeMeta t) const { return to(t.toScalarType()); }
     Tensor to(Device d, bool nb = false, bool copy = false) const { return to(TensorOptions(d), nb, copy); }
@@ -367,51 +309,18 @@ public:
     Tensor type_as(const Tensor &o) const { return to(o.options()); }
     Tensor cuda() const { return to(Device(kCUDA)); }
     Tensor cpu() const { return to(Device(kCPU)); }
-    Tensor &copy_(const Tensor &s, bool nb = false)
-    {
-        op("copy_", "", {me(), s.me(), nb});
-        return *this;
-    }
+    Tensor &copy_(const Tensor &s, bool nb = false);
     const Tensor &copy_(const Tensor &s, bool nb = false) const { return const_cast<Tensor *>(this)->copy_(s, nb); }
-    Tensor &fill_(const Scalar &v)
-    {
-        op("fill_", "Scalar", {me(), v});
-        return *this;
-    }
+    Tensor &fill_(const Scalar &v);
     const Tensor &fill_(const Scalar &v) const { return const_cast<Tensor *>(this)->fill_(v); }
-    Tensor &zero_()
-    {
-        op("zero_", "", {me()});
-        return *this;
-    }
+    Tensor &zero_();
     const Tensor &zero_() const { return const_cast<Tensor *>(this)->zero_(); }
-    Tensor &resize_(IntArrayRef s)
-    {
-        op("resize_", "", {me(), s});
-        return *this;
-    }
-    Tensor new_empty(IntArrayRef s, const TensorOptions &o = {}) const
-    {
-        return op("new_empty", "", {me(), s, o.dtype_, {}, o.device_, {}});
-    }
-    Tensor new_zeros(IntArrayRef s, const TensorOptions &o = {}) const
-    {
-        return op("new_zeros", "", {me(), s, o.dtype_, {}, o.device_, {}});
-    }
-    Tensor new_ones(IntArrayRef s, const TensorOptions &o = {}) const
-    {
-        return op("new_ones", "", {me(), s, o.dtype_, {}, o.device_, {}});
-    }
-    Tensor new_full(IntArrayRef s, const Scalar &v, const TensorOptions &o = {}) const
-    {
-        return op("new_full", "", {me(), s, v, o.dtype_, {}, o.device_, {}});
-    }
-    bool equal(const Tensor &o) const
-    {
-        struct lt_value r;
-        lt::call("equal", "", {me(), o.me()}, &r, 1);
-        return r.u.i != 0;
-    }
+    Tensor &resize_(IntArrayRef s);
+    Tensor new_empty(IntArrayRef s, const TensorOptions &o = {}) const;
+    Tensor new_zeros(IntArrayRef s, const TensorOptions &o = {}) const;
+    Tensor new_ones(IntArrayRef s, const TensorOptions &o = {}) const;
+    Tensor new_full(IntArrayRef s, const Scalar &v, const TensorOptions &o = {}) const;
+    bool equal(const Tensor &o) const;
     template <class F> void record_stream(F) const {}
 
     /* arithmetic on whole tensors: refused, see the top of this file */
@@ -441,41 +350,14 @@ public:
 
     lt::arg me() const { return lt::arg::tensor(h); }
     /* Calls an operator with one tensor result. */
-    static Tensor op(const char *name, const char *overload, std::initializer_list<lt::arg> args)
-    {
-        struct lt_value r = {LT_NONE, 0, {0}, 0};
-        lt::call(name, overload, args, &r, 1);
-        return r.tag == LT_TENSOR ? own(r.u.p) : Tensor();
-    }
+    static Tensor op(const char *name, const char *overload, std::initializer_list<lt::arg> args);
 
 private:
-    struct lt_info info() const
-    {
-        struct lt_info i;
-        if (!h)
-            throw Error("Expected a proper Tensor but got None (or an undefined Tensor in C++)");
-        if (lt::api->info(h, &i) < 0)
-            lt::fail();
-        return i;
-    }
-    static int64_t wrap(int64_t d, int64_t n)
-    {
-        if (d < -n || d >= n)
-            throw IndexError(str("Dimension out of range (expected to be in range of [", n ? -n : -1, ", ",
-                                 n ? n - 1 : 0, "], but got ", d, ")"));
-        return d < 0 ? d + n : d;
-    }
-    void need_dim(size_t n, const char *what) const
-    {
-        if (dim() != int64_t(n))
-            throw Error(str(what, " expected ", n, " dims but tensor has ", dim()));
-    }
-    Scalar scalar() const
-    {
-        struct lt_value r;
-        lt::call("item", "", {me()}, &r, 1);
-        return r.tag == LT_DOUBLE ? Scalar(r.u.d) : r.tag == LT_BOOL ? Scalar(r.u.i != 0) : Scalar(r.u.i);
-    }
+    struct lt_info info() const;
+    void *data_of(ScalarType t) const; // throws where the elements are others
+    static int64_t wrap(int64_t d, int64_t n);
+    void need_dim(size_t n, const char *what) const;
+    Scalar scalar() const;
     void hold() { if (h) lt::api->retain(h); }
     void drop() { if (h) lt::api->release(h); }
     void *h = nullptr;
@@ -509,69 +391,23 @@ using ITensorListRef = TensorList;
 
 /* ---- factories ---- */
 
-inline Tensor empty(IntArrayRef s, const TensorOptions &o = {}, std::optional<MemoryFormat> f = {})
-{
-    return Tensor::op("empty", "memory_format", {s, o.dtype_, {}, o.device_, {}, f ? f : o.format_});
-}
-inline Tensor zeros(IntArrayRef s, const TensorOptions &o = {})
-{
-    return Tensor::op("zeros", "", {s, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor ones(IntArrayRef s, const TensorOptions &o = {})
-{
-    return Tensor::op("ones", "", {s, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor full(IntArrayRef s, const Scalar &v, const TensorOptions &o = {})
-{
-    return Tensor::op("full", "", {s, v, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor rand(IntArrayRef s, const TensorOptions &o = {})
-{
-    return Tensor::op("rand", "", {s, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor randn(IntArrayRef s, const TensorOptions &o = {})
-{
-    return Tensor::op("randn", "", {s, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor randint(int64_t hi, IntArrayRef s, const TensorOptions &o = {})
-{
-    return Tensor::op("randint", "", {hi, s, o.dtype_.value_or(kLong), {}, o.device_, {}});
-}
-inline Tensor empty_strided(IntArrayRef s, IntArrayRef t, const TensorOptions &o = {})
-{
-    return Tensor::op("empty_strided", "", {s, t, o.dtype_, {}, o.device_, {}});
-}
-#define LT_LIKE(name)                                                                                          \
-    inline Tensor name(const Tensor &t, const TensorOptions &o = {}, std::optional<MemoryFormat> f = {})       \
-    {                                                                                                          \
-        return Tensor::op(#name, "", {t.me(), o.dtype_, {}, o.device_, {}, f ? f : o.format_});                \
-    }
+Tensor empty(IntArrayRef s, const TensorOptions &o = {}, std::optional<MemoryFormat> f = {});
+Tensor zeros(IntArrayRef s, const TensorOptions &o = {});
+Tensor ones(IntArrayRef s, const TensorOptions &o = {});
+Tensor full(IntArrayRef s, const Scalar &v, const TensorOptions &o = {});
+Tensor rand(IntArrayRef s, const TensorOptions &o = {});
+Tensor randn(IntArrayRef s, const TensorOptions &o = {});
+Tensor randint(int64_t hi, IntArrayRef s, const TensorOptions &o = {});
+Tensor empty_strided(IntArrayRef s, IntArrayRef t, const TensorOptions &o = {});
+#define LT_LIKE(name) Tensor name(const Tensor &t, const TensorOptions &o = {}, std::optional<MemoryFormat> f = {});
 LT_LIKE(empty_like) LT_LIKE(zeros_like) LT_LIKE(ones_like) LT_LIKE(rand_like) LT_LIKE(randn_like)
 #undef LT_LIKE
-inline Tensor full_like(const Tensor &t, const Scalar &v, const TensorOptions &o = {})
-{
-    return Tensor::op("full_like", "", {t.me(), v, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor arange(const Scalar &end, const TensorOptions &o = {})
-{
-    return Tensor::op("arange", "", {end, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor arange(const Scalar &a, const Scalar &b, const TensorOptions &o = {})
-{
-    return Tensor::op("arange", "start", {a, b, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor arange(const Scalar &a, const Scalar &b, const Scalar &s, const TensorOptions &o = {})
-{
-    return Tensor::op("arange", "start_step", {a, b, s, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor eye(int64_t n, const TensorOptions &o = {})
-{
-    return Tensor::op("eye", "", {n, o.dtype_, {}, o.device_, {}});
-}
-inline Tensor scalar_tensor(const Scalar &v, const TensorOptions &o = {})
-{
-    return Tensor::op("scalar_tensor", "", {v, o.dtype_, {}, o.device_, {}});
-}
+Tensor full_like(const Tensor &t, const Scalar &v, const TensorOptions &o = {});
+Tensor arange(const Scalar &end, const TensorOptions &o = {});
+Tensor arange(const Scalar &a, const Scalar &b, const TensorOptions &o = {});
+Tensor arange(const Scalar &a, const Scalar &b, const Scalar &s, const TensorOptions &o = {});
+Tensor eye(int64_t n, const TensorOptions &o = {});
+Tensor scalar_tensor(const Scalar &v, const TensorOptions &o = {});
 /* Host values become a tensor; the copy to the device is torch's. */
 template <class T>
 Tensor tensor(ArrayRef<T> values, const TensorOptions &o = {})
@@ -591,15 +427,7 @@ Tensor tensor(T v, const TensorOptions &o = {})
                                                          : std::is_same<T, bool>::value   ? kBool
                                                                                           : kLong));
 }
-inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, void (*run)(void *, void *), void *arg,
-                        const TensorOptions &o)
-{
-    void *r = lt::api->from_blob(data, s.data(), t.empty() ? nullptr : t.data(), int(s.size()),
-                                 int(o.dtype().toScalarType()), o.device().is_cuda(), run, arg);
-    if (!r)
-        lt::fail();
-    return Tensor::own(r);
-}
+Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, void (*run)(void *, void *), void *arg, const TensorOptions &o);
 inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, const TensorOptions &o = {})
 {
     return from_blob(data, s, t, nullptr, nullptr, o);

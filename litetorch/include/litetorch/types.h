@@ -37,26 +37,72 @@
 #define TORCH_VERSION_MINOR 11
 #define TORCH_VERSION "2.11.0"
 
+namespace lt {
+
+#ifdef LT_USE_STREAM
+template <class T>
+void write_any(ostream &o, const void *p)
+{
+    if constexpr (std::is_function<T>::value) // a manipulator
+        o << reinterpret_cast<T *>(const_cast<void *>(p));
+    else
+        o << *static_cast<const T *>(p);
+}
+void write_text(ostream &o, const void *p);
+#define LT_WRITES(_) _(bool) _(char) _(int) _(unsigned) _(long) _(unsigned long) _(float) _(double) _(std::string)
+#define LT_WRITE(T) extern template void write_any<T>(ostream &, const void *);
+LT_WRITES(LT_WRITE)
+#undef LT_WRITE
+
+/* A part of a message: what an ostream would be given. It points to its value, and is gone with the full expression. */
+struct piece {
+    const void *what;
+    void (*write)(ostream &, const void *);
+    piece(const char *s) : what(s), write(write_text) {}
+    template <class T>
+    piece(const T &v) : what((const void *)std::addressof(v)), write(write_any<T>) {}
+};
+std::string join(std::initializer_list<piece> parts);
+#endif
+
+} // namespace lt
+
 namespace c10 {
 
-/* ---- errors ---- */
+/* ---- errors: made out of line, since a check in a candidate's source costs a compiler more than its kernel does ---- */
 
+#ifdef LT_USE_STREAM
+#define LT_RAISE [[noreturn]] static void raise(const char *without, std::initializer_list<lt::piece> parts);
+#else
+#define LT_RAISE
+#endif
 class Error : public std::exception {
 public:
-    explicit Error(std::string m, int k = LT_RUNTIME_ERROR) : message(std::move(m)), kind(k) {}
-    const char *what() const noexcept override { return message.c_str(); }
+    explicit Error(std::string m, int k = LT_RUNTIME_ERROR);
+    ~Error() override;
+    const char *what() const noexcept override;
     const char *what_without_backtrace() const noexcept { return message.c_str(); }
     const std::string &msg() const { return message; }
+    LT_RAISE
     std::string message;
     int kind;
 };
-struct ValueError : Error { explicit ValueError(std::string m) : Error(std::move(m), LT_VALUE_ERROR) {} };
-struct IndexError : Error { explicit IndexError(std::string m) : Error(std::move(m), LT_INDEX_ERROR) {} };
-struct TypeError : Error { explicit TypeError(std::string m) : Error(std::move(m), LT_TYPE_ERROR) {} };
-struct NotImplementedError : Error {
-    explicit NotImplementedError(std::string m) : Error(std::move(m), LT_NOT_IMPLEMENTED) {}
-};
+#define LT_ERRORS(_)                                                                                           \
+    _(ValueError, LT_VALUE_ERROR) _(IndexError, LT_INDEX_ERROR) _(TypeError, LT_TYPE_ERROR)                    \
+    _(NotImplementedError, LT_NOT_IMPLEMENTED)
+#define LT_ERROR(NAME, KIND)                                                                                   \
+    struct NAME : Error {                                                                                      \
+        explicit NAME(std::string m);                                                                          \
+        ~NAME() override;                                                                                      \
+        LT_RAISE                                                                                               \
+    };
+LT_ERRORS(LT_ERROR)
+#undef LT_ERROR
 
+#ifdef LT_USE_STREAM
+template <class... A>
+std::string str(const A &...a) { return lt::join({lt::piece(a)...}); }
+#else
 template <class... A>
 std::string str(const A &...a)
 {
@@ -67,6 +113,7 @@ std::string str(const A &...a)
 inline std::string message(const char *without) { return without; }
 template <class... A>
 std::string message(const char *, const A &...a) { return str(a...); }
+#endif
 
 /* ---- small containers ---- */
 
@@ -95,7 +142,7 @@ public:
     const T &at(size_t i) const
     {
         if (i >= n)
-            throw Error("ArrayRef: invalid index Index = " + std::to_string(i) + "; Length = " + std::to_string(n));
+            throw Error(str("ArrayRef: invalid index Index = ", i, "; Length = ", n));
         return p[i];
     }
     constexpr const T &front() const { return p[0]; }
@@ -564,7 +611,11 @@ C10_HOST_DEVICE inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 
 
 /* ---- checks ---- */
 
+#ifdef LT_USE_STREAM
+#define LT_FAIL(TYPE, DEFAULT, ...) ::c10::TYPE::raise(DEFAULT, {__VA_ARGS__})
+#else
 #define LT_FAIL(TYPE, DEFAULT, ...) throw ::c10::TYPE(::c10::message(DEFAULT, ##__VA_ARGS__))
+#endif
 #define LT_CHECK(TYPE, cond, ...)                                                                              \
     do {                                                                                                       \
         if (C10_UNLIKELY(!(cond)))                                                                             \
@@ -580,13 +631,13 @@ C10_HOST_DEVICE inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 
 #define TORCH_INTERNAL_ASSERT(cond, ...)                                                                       \
     do {                                                                                                       \
         if (C10_UNLIKELY(!(cond)))                                                                             \
-            throw ::c10::Error(::c10::str(#cond " INTERNAL ASSERT FAILED at \"", __FILE__, "\":", __LINE__,    \
-                                          ", please report a bug to PyTorch. ", ##__VA_ARGS__));               \
+            LT_FAIL(Error, "", #cond " INTERNAL ASSERT FAILED at \"", __FILE__, "\":", __LINE__,               \
+                    ", please report a bug to PyTorch. ", ##__VA_ARGS__);                                      \
     } while (0)
 #define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(...)
 #define AT_ASSERT(cond, ...) TORCH_INTERNAL_ASSERT(cond, ##__VA_ARGS__)
 #define AT_ASSERTM(cond, ...) TORCH_CHECK(cond, ##__VA_ARGS__)
-#define AT_ERROR(...) throw ::c10::Error(::c10::str(__VA_ARGS__))
+#define AT_ERROR(...) LT_FAIL(Error, "", ##__VA_ARGS__)
 #define TORCH_WARN(...) (void)fprintf(stderr, "Warning: %s\n", ::c10::str(__VA_ARGS__).c_str())
 #define TORCH_WARN_ONCE(...) TORCH_WARN(__VA_ARGS__)
 #define LT_CHECK_OP(a, b, OP) TORCH_CHECK((a)OP(b), "Check failed: " #a " " #OP " " #b " (", (a), " vs. ", (b), "). ")

@@ -26,7 +26,7 @@
 #include "store/seal.h"
 #include "store/store.h"
 
-#define BUILD_SALT "musacoder.build/4" /* 4: sealed folders */
+#define BUILD_SALT "musacoder.build/5" /* 5: tensor.o beside module.o */
 #define DEFAULT_TIMEOUT 60.0
 
 static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda, &build_target_musa};

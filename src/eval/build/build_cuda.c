@@ -525,6 +525,9 @@ static void build_cuda_precompile(struct buf *s, const struct toolchain *t, int 
     build_cuda_host_command(s, t);
     build_word(s, "-O2 -c ", t->lite, "/litetorch/module.cc");
     buf_adds(s, "-o module.o\n");
+    build_cuda_host_command(s, t);
+    build_word(s, "-O2 -c ", t->lite, "/litetorch/tensor.cc");
+    buf_adds(s, "-o tensor.o\n");
     /* the proxies are weak: a candidate may define one of these names */
     build_cuda_host_command(s, t);
     build_word(s, "-O2 -c ", t->lite, "/litetorch/split.cc");
@@ -608,6 +611,7 @@ static void build_cuda_add_link(struct buf *s, const struct build_job *j, const 
     buf_init(&words, 1 << 14);
     buf_addf(&words, "-shared -o module.so %s ", objects);
     build_word(&words, "", prefix, "/module.o");
+    build_word(&words, "", prefix, "/tensor.o");
     build_word(&words, "", prefix, "/proxy.o");
     build_word(&words, "", prefix, "/lacking.o");
     build_word(&words, "-L", lib ? lib : ".", "");

@@ -151,6 +151,9 @@ static void build_musa_precompile(struct buf *s, const struct toolchain *t, int 
     build_musa_host_command(s, t);
     build_word(s, "-c ", t->lite, "/litetorch/module.cc");
     buf_adds(s, "-o module.o\n");
+    build_musa_host_command(s, t);
+    build_word(s, "-c ", t->lite, "/litetorch/tensor.cc");
+    buf_adds(s, "-o tensor.o\n");
     for (size_t i = 0; i < N_OF(proxies); i++) {
         build_musa_host_command(s, t);
         build_word(s, "-I", t->lite, "/..");
@@ -194,6 +197,7 @@ static void build_musa_add_link(struct buf *s, const struct build_job *j, const 
 {
     build_quote(s, j->t->compiler);
     build_word(s, "-shared -o module.so part*.o ", pre, "/module.o");
+    build_word(s, "", pre, "/tensor.o");
     build_word(s, "", pre, "/proxy0.o");
     build_word(s, "", pre, "/proxy1.o");
     build_word(s, "-L", lib, "");

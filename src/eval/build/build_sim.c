@@ -133,7 +133,7 @@ static void build_sim_compiler_command(struct buf *s, const struct toolchain *t,
     build_sim_mode_flags(s, t, m);
 }
 
-/* The prefix header, module.o and proxy.o. */
+/* The prefix header, module.o, tensor.o and proxy.o. */
 static void build_sim_precompile(struct buf *s, const struct toolchain *t, int m)
 {
     struct buf command;
@@ -144,6 +144,8 @@ static void build_sim_precompile(struct buf *s, const struct toolchain *t, int m
     buf_adds(s, command.p);
     build_word(s, "-fno-sanitize=all -O1 -g0 -c ", t->lite, "/litetorch/module.cc");
     buf_addf(s, "-o module.o; %s", command.p);
+    build_word(s, "-fno-sanitize=all -O1 -g0 -c ", t->lite, "/litetorch/tensor.cc");
+    buf_addf(s, "-o tensor.o; %s", command.p);
     build_word(s, "-fno-sanitize=all -O1 -g0 -I", t->lite, "/..");
     build_word(s, "-c ", t->lite, "/../proxy/sim.cc");
     buf_adds(s, "-o proxy.o; wait $p; mv prefix.tmp prefix.h.gch");
@@ -214,6 +216,7 @@ static void build_sim_write_link(struct buf *s, const struct toolchain *t, const
 
     buf_init(&command, 1 << 14);
     build_word(&command, "-shared -o module.so part*.o ", prefix, "/module.o");
+    build_word(&command, "", prefix, "/tensor.o");
     build_word(&command, "", prefix, "/proxy.o");
     build_word(&command, "-L", t->libdir, "");
     buf_adds(&command, "-lfront -lsimt -Wl,-z,defs -Wl,-Bsymbolic -Wl,--build-id=none >link.log 2>&1");
