@@ -1,6 +1,6 @@
-/* early_templates.c - a plugin of g++ for precompiled headers: '#pragma litetorch instantiate' makes the templates that
- * the text so far asks for. g++ itself waits for the end of the unit, leaves them out of a precompiled header, and makes
- * them again in every unit that reads it: five sixths of an empty unit's time behind prefix.h.
+/* early_templates.c - a plugin of g++ for precompiled headers: '#pragma litetorch instantiate' makes the templates
+ * that the text so far asks for. g++ itself waits for the end of the unit, leaves them out of a precompiled header,
+ * and makes them again in every unit that reads it: five sixths of an empty unit's time behind prefix.h.
  *
  * The compile stage builds it with the host's compiler (build_parts.c). It names what it needs by symbols, which g++
  * exports since version 4.8, so no header of g++'s is needed; a compiler that lacks one refuses the plugin, and the

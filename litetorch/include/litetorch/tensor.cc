@@ -1,5 +1,5 @@
-/* tensor.cc - linked into every candidate's .so beside module.cc: what of tensors and errors is no template. A candidate's
- * unit has calls of it alone, which keeps it small for the compiler. */
+/* tensor.cc - linked into every candidate's .so beside module.cc: what of tensors and errors is no template. A
+ * candidate's unit has calls of it alone, which keeps it small for the compiler. */
 #include "litetorch/tensor.h"
 
 namespace lt {

@@ -427,7 +427,8 @@ Tensor tensor(T v, const TensorOptions &o = {})
                                                          : std::is_same<T, bool>::value   ? kBool
                                                                                           : kLong));
 }
-Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, void (*run)(void *, void *), void *arg, const TensorOptions &o);
+Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, void (*run)(void *, void *), void *arg,
+                 const TensorOptions &o);
 inline Tensor from_blob(void *data, IntArrayRef s, IntArrayRef t, const TensorOptions &o = {})
 {
     return from_blob(data, s, t, nullptr, nullptr, o);

@@ -54,7 +54,7 @@ void write_text(ostream &o, const void *p);
 LT_WRITES(LT_WRITE)
 #undef LT_WRITE
 
-/* A part of a message: what an ostream would be given. It points to its value, and is gone with the full expression. */
+/* A part of a message: what an ostream would be given. It points to its value and lives for one full expression. */
 struct piece {
     const void *what;
     void (*write)(ostream &, const void *);
@@ -69,7 +69,7 @@ std::string join(std::initializer_list<piece> parts);
 
 namespace c10 {
 
-/* ---- errors: made out of line, since a check in a candidate's source costs a compiler more than its kernel does ---- */
+/* ---- errors: made out of line, since a check in a source costs a compiler more than its kernel does ---- */
 
 #ifdef LT_USE_STREAM
 #define LT_RAISE [[noreturn]] static void raise(const char *without, std::initializer_list<lt::piece> parts);
