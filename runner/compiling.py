@@ -50,7 +50,7 @@ IMPORTED = ("torch.utils.flop_counter", "torch._dynamo", "torch._inductor.compil
             "torch._inductor.runtime.triton_heuristics")
 
 
-def preload():
+def preload(names=IMPORTED):
     """In a fork server whose children compile: what that imports takes seconds. Nothing may touch the device here,
     and no workers may start: children are forked. Where something cannot be imported, children say why when they need
     it."""
@@ -58,7 +58,7 @@ def preload():
     sys.modules.pop("torch.utils.cpp_extension", None)  # ours, for candidates
     asked, torch.cuda.is_available = torch.cuda.is_available, lambda: True  # the driver would begin to work
     try:
-        for name in IMPORTED:
+        for name in names:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
     finally:

@@ -7,7 +7,7 @@ a child on a device says {"op":"begun"} first, or {"op":"unfit","message","memor
 out). A child is a fork of a fork: the first joins the jail's namespaces and outlives the second only to pass its end
 on. $MUSACODER_DEVICE names the device package ("front", "cuda") of all children: two of them do not fit into one
 process. $MUSACODER_COMPILES: children use torch.compile, so this process imports what it needs, after it has said
-hello.
+hello; $MUSACODER_IMPORTS: the same for these modules.
 """
 
 import contextlib
@@ -336,6 +336,9 @@ def main():
     frame.send(server.control, info)
     if os.environ.get("MUSACODER_COMPILES"):
         sys.modules["compiling"].preload()
+        gc.freeze()
+    if os.environ.get("MUSACODER_IMPORTS"):
+        sys.modules["compiling"].preload(os.environ["MUSACODER_IMPORTS"].split())
         gc.freeze()
     try:
         server.run()

@@ -3,8 +3,10 @@
 Knobs are the module-level integers (sizes.py), except those whose name says that they are not a size (kernel_size,
 stride, groups, heads, dim ...). The largest knob that makes the largest tensor smaller is halved, as long as
 constructor and forward still accept the sizes; relations such as "groups divide channels" and "the kernel fits the
-image" hold because the task itself refuses otherwise. Shapes are tried on the meta device, so that a task of
-terabytes can be shrunk on a laptop; the result is then run for real.
+image" hold because the task itself refuses otherwise. A size that is a multiple of TILE stays one as long as another
+size can give way: kernels are written in tiles, and the batch is none. Where the module-level sizes do not suffice,
+the integers inside get_inputs are knobs too. Shapes are tried on the meta device, so that a task of terabytes can be
+shrunk on a laptop; the result is then run for real.
 
 Request {"op":"shrink","source","max_elements"}; reply {"ok":true,"source","changes":[{"name","line","from","to"}],
 "largest","before"} or {"ok":false,"type","message","line","text"}.
@@ -12,6 +14,7 @@ Request {"op":"shrink","source","max_elements"}; reply {"ok":true,"source","chan
 import re
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 import frame
 import reference
@@ -25,6 +28,7 @@ NOT_A_SIZE = re.compile(
 SMALLEST = 8  # integers below this are not taken for sizes
 SURELY_A_SIZE = 256  # no kernel, axis or group count is this large: "dim = 393216" and "K = 131072" are sizes
 FLOOR = 2     # and no size is made smaller than this
+TILE = 32     # what kernels are written in: a multiple of it stays one while anything else can give way
 
 
 def is_size(k):
@@ -36,8 +40,23 @@ def lonely_groups(model):
     return sum(isinstance(m, torch.nn.GroupNorm) and m.num_groups == m.num_channels for m in model.modules())
 
 
-def numels(source, device, lonely=None):
-    """Elements of every tensor of the task: inputs, parameters, outputs. lonely: as many lonely groups are fine."""
+class Empties(TorchFunctionMode):
+    """Counts results without elements. The meta device gives one where a kernel no longer fits its image, and a
+    later reduction would hide it."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.count += isinstance(out, torch.Tensor) and out.numel() == 0
+        return out
+
+
+def numels(source, device, lonely=None, empties=None):
+    """Elements of every tensor of the task: inputs, parameters, outputs. lonely, empties: as many lonely groups and
+    results without elements are fine."""
     with torch.device(device), torch.no_grad():
         task = reference.load(source)
         reference.seed_all(0)
@@ -46,7 +65,10 @@ def numels(source, device, lonely=None):
         if lonely is not None and lonely_groups(model) > lonely:
             raise RuntimeError("a group norm would be left with one channel per group")
         inputs = reference.task_draw(task, 0)
-        out = model(*inputs)
+        with Empties() as seen:
+            out = model(*inputs)
+        if empties is not None and seen.count > empties:
+            raise RuntimeError("a result would have no elements")
     tensors = values.leaves(inputs) + list(model.parameters()) + list(model.buffers()) + values.leaves(out)
     if not values.leaves(out) and device == "meta":
         raise RuntimeError("no tensor comes out")
@@ -60,30 +82,50 @@ class Shrinker:
     def __init__(self, source, limit, first=None):
         """first: a pattern; sizes whose name has it are made small before any other is touched."""
         self.source, self.limit, self.first = source, limit, first
-        self.knobs = [k for k in sizes.knobs_of(source) if is_size(k)]
-        self.device, self.lonely = "meta", None
+        self.device, self.lonely, self.empties, self.loose = "meta", None, None, False
+        self.take(sizes.knobs_of(source))
         try:
             self.now = self.measure()
         except Exception:
             self.device = "cpu"
             self.now = self.measure()
-        with torch.device(self.device):
-            task = reference.load(source)
-            self.lonely = lonely_groups(reference.construct(task, task.get_init_inputs(), 0))
+        self.lonely, self.empties = self.count_oddities()
         self.before = max(self.now, default=0)
 
+    def take(self, knobs):
+        self.knobs = [k for k in knobs if is_size(k)]
+
+    def count_oddities(self):
+        """Of the task as it came: lonely groups, and results without elements."""
+        with torch.device(self.device), torch.no_grad():
+            task = reference.load(self.source)
+            model = reference.construct(task, task.get_init_inputs(), 0)
+            inputs = reference.task_draw(task, 0)
+            with Empties() as seen:
+                model(*inputs)
+        return lonely_groups(model), seen.count
+
     def measure(self):
-        return numels(sizes.rewrite(self.source, self.knobs), self.device, self.lonely)
+        return numels(sizes.rewrite(self.source, self.knobs), self.device, self.lonely, self.empties)
 
     def cost(self, all_sizes):
         """What has to come down: the excess of all tensors that are too large."""
         return sum(max(n - self.limit, 0) for n in all_sizes)
 
+    def smaller(self, k, num, den):
+        """The knob's next value, or None where it has none that keeps its tiles, or only one below SMALLEST."""
+        value = max(k.value * num // den, FLOOR)
+        if not self.loose and not BATCH.search(k.name.lower()):
+            value = -(-value // TILE) * TILE if k.original % TILE == 0 else max(value, SMALLEST)
+        return value if value < k.value else None
+
     def attempt(self, group, num=1, den=2):
         """Scales these knobs together; keeps it if the task still runs and got nearer. Returns success."""
-        old = [k.value for k in group]
-        for k in group:
-            k.value = max(k.value * num // den, FLOOR)
+        old, to = [k.value for k in group], [self.smaller(k, num, den) for k in group]
+        if None in to:
+            return False
+        for k, v in zip(group, to):
+            k.value = v
         try:
             new = self.measure()
         except Exception:
@@ -95,12 +137,15 @@ class Shrinker:
             k.value = v
         return False
 
-    def step(self):
+    def try_singles(self):
         movable = [k for k in self.knobs if not k.stuck and k.value > FLOOR]
         for k in sorted(movable, key=lambda k: (not (self.first and self.first.search(k.name.lower())), -k.value)):
             if self.attempt([k]):
                 return True
             k.stuck = True
+        return False
+
+    def try_together(self):
         by_value = {}
         for k in self.knobs:
             if k.value > FLOOR:
@@ -113,12 +158,38 @@ class Shrinker:
             return True
         return any(self.attempt([k], 3, 4) for k in sorted(self.knobs, key=lambda k: -k.value) if k.value > FLOOR)
 
-    def run(self):
+    def step(self):
+        if self.try_singles() or self.try_together():
+            return True
+        if self.loose:
+            return False
+        self.loose = True  # from here on tiles give way too
+        for k in self.knobs:
+            k.stuck = False
+        return self.step()
+
+    def descend(self):
         while max(self.now, default=0) > self.limit:
             if not self.step():
+                return False
+        return True
+
+    def descend_by_inputs(self):
+        """From the start again, with the integers inside get_inputs as knobs too."""
+        inner = sizes.knobs_inside(self.source, "get_inputs")
+        if not any(is_size(k) for k in inner):
+            return False
+        self.take(sizes.knobs_of(self.source) + inner)
+        self.loose, self.now = False, self.measure()
+        return self.descend()
+
+    def run(self):
+        if not self.descend():
+            nearest, none = max(self.now), not self.knobs
+            if not self.descend_by_inputs():
                 raise reference.TooLarge(
-                    f"the task cannot be made smaller than {max(self.now)} elements by its module-level sizes"
-                    + ("" if self.knobs else ": it has none") + "; raise --max-elements or edit it by hand")
+                    f"the task cannot be made smaller than {nearest} elements by its module-level sizes"
+                    + (": it has none" if none else "") + "; raise --max-elements or edit it by hand")
         out = sizes.rewrite(self.source, self.knobs)
         largest = max(numels(out, "cpu"), default=0)
         if largest > self.limit:

@@ -61,6 +61,20 @@ def knobs_of(source):
     return out
 
 
+def knobs_inside(source, function):
+    """The integers that are passed to calls in a module-level function's body: torch.rand(batch, 3, 224, 224). They are
+    called "FUNCTION[0]", in the order of the text."""
+    out = []
+    for st in ast.parse(source).body:
+        if isinstance(st, ast.FunctionDef) and st.name == function:
+            passed = [a for x in ast.walk(st) if isinstance(x, ast.Call) for a in x.args]
+            flat = [e for a in passed for e in (a.elts if isinstance(a, (ast.Tuple, ast.List)) else [a])]
+            found = {(e.lineno, e.col_offset): e for e in flat if fold(e) is not None}
+            for _, e in sorted(found.items()):
+                collect(f"{function}[{len(out)}]", e, out)
+    return out
+
+
 def rewrite(source, knobs):
     lines = source.encode("utf-8").split(b"\n")
     for k in sorted(knobs, key=lambda k: k.start, reverse=True):

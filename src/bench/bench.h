@@ -20,7 +20,7 @@
 #include "task/task.h"
 
 /* Makes a task smaller: *ret is new, {"source","before","after","changes"}. ERR_INPUT: this task cannot be made
- * smaller; it becomes a named skip. */
+ * smaller; it becomes a named skip. Called by several threads at once. */
 typedef int bench_shrink(const struct task *t, int64_t max_elements, json_t **ret, void *ctx, struct err *e);
 
 /* What a failed sample is told before its next turn. The last two are controls: whoever reads its feedback loses by

@@ -1,8 +1,10 @@
 /* prepare.c - what happens to tasks before anything is judged: they are made small where that is asked for, and tasks
  * that cannot be judged become named skips. shrunk.jsonl in the run folder remembers, so that a continued run does
  * not try again. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -71,30 +73,78 @@ static int prepare_apply(struct bench_run *b, int task, const json_t *line, stru
     return 0;
 }
 
-static int prepare_shrink_one(struct bench_run *b, int task, const char *path, struct err *e)
+struct prepare_work {
+    struct bench_run *b;
+    const json_t *known; /* what shrunk.jsonl held */
+    const char *path;
+    pthread_mutex_t lock; /* of everything below, of the suite and of the file */
+    struct progress bar;
+    int next, done, rc;
+    struct err err;
+};
+
+/* Without the lock: *ret is new, a line of shrunk.jsonl. */
+static int prepare_shrink_one(const struct bench_run *b, const struct task *t, json_t **ret, struct err *e)
 {
-    const struct task *t = &b->suite.tasks[task];
     struct task plain = *t;
     struct err why = ERR_INIT;
-    json_t *line = NULL;
     int rc;
 
     plain.name = (char *)task_base(t->name);
-    rc = b->o.shrink(&plain, b->o.shrink_to, &line, b->o.shrink_ctx, &why);
+    rc = b->o.shrink(&plain, b->o.shrink_to, ret, b->o.shrink_ctx, &why);
     if (rc < 0 && why.kind != ERR_INPUT) {
-        if (e)
-            *e = why;
+        *e = why;
         return -1;
     }
     if (rc < 0)
-        line = json_pack("{s:o}", "error", json_utf8(why.msg, strlen(why.msg)));
-    json_object_set_new(line, "task", json_string(t->name));
-    json_object_set_new(line, "sha256", json_string(t->sha256));
-    rc = jsonl_append(path, line, e);
+        *ret = json_pack("{s:o}", "error", json_utf8(why.msg, strlen(why.msg)));
+    json_object_set_new(*ret, "task", json_string(t->name));
+    json_object_set_new(*ret, "sha256", json_string(t->sha256));
+    return 0;
+}
+
+/* With the lock, which is given back while the task is made small. */
+static int prepare_work_task(struct prepare_work *w, int i, struct err *e)
+{
+    const struct task *t = &w->b->suite.tasks[i];
+    json_t *line = json_object_get(w->known, t->name);
+    int rc;
+
+    if (line && !strcmp(json_str(line, "sha256", ""), t->sha256))
+        return prepare_apply(w->b, i, line, e);
+    pthread_mutex_unlock(&w->lock);
+    line = NULL;
+    rc = prepare_shrink_one(w->b, t, &line, e);
+    pthread_mutex_lock(&w->lock);
     if (rc == 0)
-        rc = prepare_apply(b, task, line, e);
+        rc = jsonl_append(w->path, line, e);
+    if (rc == 0)
+        rc = prepare_apply(w->b, i, line, e);
     json_decref(line);
     return rc;
+}
+
+static void *prepare_work_thread(void *arg)
+{
+    struct prepare_work *w = arg;
+
+    pthread_mutex_lock(&w->lock);
+    while (w->rc == 0 && w->next < w->b->suite.n) {
+        struct err e = ERR_INIT;
+        int i = w->next++, rc;
+
+        if (!prepare_has_work(w->b, i) || w->b->suite.skips[i])
+            continue;
+        rc = stop_requested() ? err_set(&e, ERR_STOP, "interrupted while tasks were made small")
+           : prepare_work_task(w, i, &e);
+        if (rc < 0 && w->rc == 0) {
+            w->rc = rc;
+            w->err = e;
+        }
+        progress_at(&w->bar, (uint64_t)++w->done);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
 }
 
 static int prepare_remember(json_t *v, size_t line, void *ctx, struct err *e)
@@ -103,29 +153,38 @@ static int prepare_remember(json_t *v, size_t line, void *ctx, struct err *e)
     return json_object_set(ctx, json_str(v, "task", ""), v);
 }
 
+/* As many tasks at once as there are processors; this thread is one of them. */
+static void prepare_work_all(struct prepare_work *w, int todo)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int n = cpus < todo ? (int)cpus : todo, started = 0;
+    pthread_t *threads = xcalloc((size_t)(n > 1 ? n : 1), sizeof *threads);
+
+    while (started < n - 1 && pthread_create(&threads[started], NULL, prepare_work_thread, w) == 0)
+        started++;
+    prepare_work_thread(w);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    free(threads);
+}
+
 static int prepare_shrink_all(struct bench_run *b, struct err *e)
 {
     char *path = path_join(b->o.out, "shrunk.jsonl");
     json_t *known = json_object();
-    struct progress bar;
-    int rc = jsonl_continue(path, prepare_remember, known, e), todo = 0, done = 0;
+    struct prepare_work w = {.b = b, .known = known, .path = path, .lock = PTHREAD_MUTEX_INITIALIZER};
+    int rc = jsonl_continue(path, prepare_remember, known, e), todo = 0;
 
     for (int i = 0; i < b->suite.n; i++)
         todo += prepare_has_work(b, i) && !b->suite.skips[i];
-    progress_start(&bar, "shrink", 0, (uint64_t)todo);
-    for (int i = 0; i < b->suite.n && rc == 0; i++) {
-        const json_t *line = json_object_get(known, b->suite.tasks[i].name);
-        if (!prepare_has_work(b, i) || b->suite.skips[i])
-            continue;
-        if (stop_requested())
-            rc = err_set(e, ERR_STOP, "interrupted while tasks were made small");
-        else if (line && !strcmp(json_str(line, "sha256", ""), b->suite.tasks[i].sha256))
-            rc = prepare_apply(b, i, line, e);
-        else
-            rc = prepare_shrink_one(b, i, path, e);
-        progress_at(&bar, (uint64_t)++done);
+    if (rc == 0) {
+        progress_start(&w.bar, "shrink", 0, (uint64_t)todo);
+        prepare_work_all(&w, todo);
+        progress_end(&w.bar);
+        if (w.rc < 0 && e)
+            *e = w.err;
+        rc = w.rc;
     }
-    progress_end(&bar);
     json_decref(known);
     free(path);
     return rc;

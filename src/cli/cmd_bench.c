@@ -135,16 +135,12 @@ static int bench_options_of(const struct opts *o, struct bench_options *b, struc
     return prompt_style_parse(opts_str(o, "style"), &b->style, e);
 }
 
-/* The judge's own way to make a task small, in one process for all of a suite's; ctx: struct shrinker *, started when
- * the first task asks. */
+/* The judge's own way to make a task small; ctx: struct shrinker. */
 static int bench_do_shrink(const struct task *t, int64_t max, json_t **ret, void *ctx, struct err *e)
 {
-    struct shrinker **s = ctx;
     struct shrunk out = {0};
-    int rc = *s ? 0 : shrinker_open(false, s, e);
+    int rc = shrinker_task(ctx, t, max, &out, e);
 
-    if (rc == 0)
-        rc = shrinker_task(*s, t, max, &out, e);
     if (rc == 0)
         *ret = json_pack("{s:o,s:I,s:I,s:O}", "source", json_utf8(out.source, strlen(out.source)), "before",
                          (json_int_t)out.before, "after", (json_int_t)out.after, "changes", out.changes);
@@ -228,9 +224,12 @@ static int bench_do_run(const struct opts *o, struct err *e)
         if (b.musa)
             json_object_set_new(verdict, "dialect", json_string("musa"));
         b.shrink = bench_do_shrink;
-        b.shrink_ctx = &shrinker;
-        rc = bench_run(&b, &result, e);
+        if (b.shrink_to)
+            rc = shrinker_open(false, &shrinker, e);
+        b.shrink_ctx = shrinker;
     }
+    if (rc == 0)
+        rc = bench_run(&b, &result, e);
     if (rc == 0)
         rc = report_write(b.out, e);
     if (rc == 0)

@@ -1,16 +1,99 @@
 /* shrink.c - the judge's end of runner/shrink.py; see shrink.h. */
 #include "lint/shrink.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
+#include "store/limit.h"
+#include "store/store.h"
 
 #define SHRINK_TIMEOUT_S 300.0
+
+struct shrinker {
+    pthread_mutex_t lock;  /* of fs */
+    struct forkserver *fs; /* NULL until a task comes whose result is not known */
+    bool no_jail;
+    char version[65]; /* of the program that makes tasks small */
+};
+
+/* ---- what is known already ---- */
+
+/* The files that decide what a task becomes, and the Python that runs them. */
+static int shrink_version(char ret[65], struct err *e)
+{
+    static const char *const files[] = {"runner/shrink.py", "runner/sizes.py", "runner/reference.py",
+                                        "runner/values.py"};
+    char *python = path_python(e);
+    struct sha256 h;
+    int rc = python ? 0 : -1;
+
+    if (rc < 0)
+        return -1;
+    sha256_start(&h);
+    sha256_adds(&h, python);
+    for (size_t i = 0; i < sizeof files / sizeof *files && rc == 0; i++) {
+        char *path = path_share(files[i]);
+        struct buf text;
+
+        buf_init(&text, 1 << 22);
+        rc = file_read(path, &text, e);
+        sha256_add(&h, text.p, rc == 0 ? text.n : 0);
+        buf_free(&text);
+        free(path);
+    }
+    sha256_end(&h, ret);
+    free(python);
+    return rc;
+}
+
+static char *shrink_known_path(const struct shrinker *s, const struct task *t, int64_t max)
+{
+    char *folder = path_cache("shrunk"), *limit = xasprintf("%lld", (long long)max), key[65], *path;
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, s->version);
+    sha256_adds(&h, t->code);
+    sha256_adds(&h, limit);
+    sha256_end(&h, key);
+    path = artefact_path(folder, key, ".json");
+    free(limit);
+    free(folder);
+    return path;
+}
+
+/* The reply that was given for this text before; NULL: none, or none that can be read. */
+static json_t *shrink_recall(const char *path)
+{
+    struct err e = ERR_INIT;
+    json_t *head = file_exists(path) ? json_read(path, &e) : NULL;
+
+    if (head)
+        cache_touch(path);
+    return head;
+}
+
+/* What depends on the text alone is kept: a result, and the refusal of a task whose sizes cannot do it. */
+static void shrink_remember(const char *path, const json_t *head)
+{
+    struct err e = ERR_INIT;
+
+    if (!json_flag(head, "ok", false) && strcmp(json_str(head, "type", ""), "refused") != 0)
+        return;
+    if (json_write(path, head, &e) < 0)
+        log_debug("a shrunk task is not remembered: %s", e.msg);
+}
+
+/* ---- asking ---- */
 
 static int shrink_refusal(const struct task *t, const json_t *head, struct err *e)
 {
@@ -20,13 +103,24 @@ static int shrink_refusal(const struct task *t, const json_t *head, struct err *
                    json_str(head, "message", ""), (long long)json_i64(head, "line", 0), json_str(head, "text", ""));
 }
 
-static int shrink_ask(struct child *c, const struct task *t, int64_t max, struct shrunk *ret, struct err *e)
+static int shrink_take(const struct task *t, const json_t *head, struct shrunk *ret, struct err *e)
+{
+    if (!json_flag(head, "ok", false))
+        return shrink_refusal(t, head, e);
+    ret->source = xstrdup(json_str(head, "source", ""));
+    ret->changes = json_incref(json_object_get(head, "changes"));
+    ret->before = json_i64(head, "before", 0);
+    ret->after = json_i64(head, "largest", 0);
+    return 0;
+}
+
+/* *ret_head: new, the reply. */
+static int shrink_ask(struct child *c, const struct task *t, int64_t max, json_t **ret_head, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:s,s:I}", "op", "shrink", "source", t->code, "max_elements", (json_int_t)max);
     struct rpc r = {.fd = c->fd, .deadline = now_s() + SHRINK_TIMEOUT_S};
     enum frame_fault fault = FRAME_OK;
     struct frame f;
-    int rc = 0;
 
     if (!req)
         return err_set(e, ERR_INPUT, "task '%s' is not UTF-8 text", t->name);
@@ -34,53 +128,80 @@ static int shrink_ask(struct child *c, const struct task *t, int64_t max, struct
         return fault == FRAME_STOPPED ? -1
              : err_set(e, ERR_INPUT, "task '%s' cannot be tried out: its process %s", t->name,
                        fault == FRAME_LATE ? "does not finish" : "died (out of memory?)");
-    if (json_flag(f.head, "ok", false)) {
-        ret->source = xstrdup(json_str(f.head, "source", ""));
-        ret->changes = json_incref(json_object_get(f.head, "changes"));
-        ret->before = json_i64(f.head, "before", 0);
-        ret->after = json_i64(f.head, "largest", 0);
-    } else {
-        rc = shrink_refusal(t, f.head, e);
-    }
+    *ret_head = json_incref(f.head);
     frame_free(&f);
+    return 0;
+}
+
+/* The server starts when it is first needed: shapes are tried on the meta device, whose imports take seconds. */
+static int shrink_server(struct shrinker *s, struct forkserver **ret, struct err *e)
+{
+    static const char *const env[] = {"MUSACODER_IMPORTS=torch._dynamo", NULL};
+    struct forkserver_spec server = {.no_jail = s->no_jail, .env = env};
+    int rc;
+
+    pthread_mutex_lock(&s->lock);
+    rc = s->fs ? 0 : forkserver_start(&server, &s->fs, e);
+    *ret = s->fs;
+    pthread_mutex_unlock(&s->lock);
     return rc;
 }
 
-struct shrinker {
+static int shrink_in_child(struct shrinker *s, const struct task *t, int64_t max, json_t **ret_head, struct err *e)
+{
+    struct child_spec spec = {.role = "shrink", .jail = {.memory_bytes = (size_t)8 << 30}};
     struct forkserver *fs;
-};
+    struct child *c;
+    int rc;
+
+    if (shrink_server(s, &fs, e) < 0 || forkserver_spawn(fs, &spec, &c, e) < 0)
+        return -1;
+    rc = shrink_ask(c, t, max, ret_head, e);
+    child_free(c);
+    return rc;
+}
+
+/* ---- the door ---- */
 
 int shrinker_open(bool no_jail, struct shrinker **ret, struct err *e)
 {
-    struct forkserver_spec server = {.no_jail = no_jail};
-    struct forkserver *fs;
+    struct shrinker *s = xcalloc(1, sizeof *s);
 
-    if (forkserver_start(&server, &fs, e) < 0)
+    if (shrink_version(s->version, e) < 0) {
+        free(s);
         return -1;
-    *ret = xcalloc(1, sizeof **ret);
-    (*ret)->fs = fs;
+    }
+    s->no_jail = no_jail;
+    pthread_mutex_init(&s->lock, NULL);
+    *ret = s;
     return 0;
 }
 
 void shrinker_close(struct shrinker *s)
 {
-    if (s)
-        forkserver_stop(s->fs);
+    if (!s)
+        return;
+    forkserver_stop(s->fs);
+    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
 int shrinker_task(struct shrinker *s, const struct task *t, int64_t max_elements, struct shrunk *ret, struct err *e)
 {
-    struct child_spec spec = {.role = "shrink", .jail = {.memory_bytes = (size_t)8 << 30}};
-    struct child *c;
-    int rc;
+    json_t *head;
+    char *path;
+    int rc = 0;
 
     if (max_elements < 1)
         return err_set(e, ERR_INPUT, "max-elements must be at least 1");
-    if (forkserver_spawn(s->fs, &spec, &c, e) < 0)
-        return -1;
-    rc = shrink_ask(c, t, max_elements, ret, e);
-    child_free(c);
+    path = shrink_known_path(s, t, max_elements);
+    head = shrink_recall(path);
+    if (!head && (rc = shrink_in_child(s, t, max_elements, &head, e)) == 0)
+        shrink_remember(path, head);
+    if (rc == 0)
+        rc = shrink_take(t, head, ret, e);
+    json_decref(head);
+    free(path);
     return rc;
 }
 
@@ -89,8 +210,6 @@ int shrink_task(const struct task *t, int64_t max_elements, bool no_jail, struct
     struct shrinker *s;
     int rc;
 
-    if (max_elements < 1)
-        return err_set(e, ERR_INPUT, "max-elements must be at least 1");
     if (shrinker_open(no_jail, &s, e) < 0)
         return -1;
     rc = shrinker_task(s, t, max_elements, ret, e);

@@ -323,7 +323,7 @@ static void test_layouts(void **state)
 
 /* ---- tasks made small ---- */
 
-static int shrunk;
+static _Atomic int shrunk; // several threads ask
 
 static int make_small(const struct task *t, int64_t max, json_t **ret, void *ctx, struct err *e)
 {

@@ -537,7 +537,36 @@ class Shrinking(unittest.TestCase):
 
     def test_impossible(self):
         with self.assertRaisesRegex(reference.Refused, "module-level"):
-            shrink.Shrinker(task("x", "[torch.rand(100, 100)]"), 50).run()
+            shrink.Shrinker(task("x", "[torch.rand(int('100'), 100)]"), 50).run()
+
+    def sizes_of(self, src, limit):
+        return {c["name"]: c["to"] for c in shrink.Shrinker(src, limit).run()["changes"]}
+
+    def test_tiles_stay_and_the_batch_goes(self):
+        """Multiples of 32 stay multiples while the batch can give way, and no longer than that."""
+        src = task("self.c(x)", "[torch.rand(batch, channels, size, size)]",
+                   "self.c = nn.Conv2d(channels, channels, 3, padding=1)", "batch, channels, size = 16, 64, 256\n")
+        self.assertEqual(self.sizes_of(src, 65536), {"batch": 2, "channels": 32, "size": 32})
+        self.assertLess(self.sizes_of(src, 4096)["size"], 32)
+        src = task("x * 2", "[torch.rand(96, rows)]", sizes="rows = 768\n")
+        self.assertEqual(self.sizes_of(src, 96 * 64), {"rows": 64})
+
+    def test_integers_inside_get_inputs(self):
+        """They give way only where the module-level sizes do not suffice."""
+        src = task("self.c(x)", "[torch.rand(batch, 3, 224, 224)]", "self.c = nn.Conv2d(3, 96, 11, stride=4)",
+                   "batch = 256\n")
+        out = shrink.Shrinker(src, 65536).run()
+        self.assertLessEqual(out["largest"], 65536)
+        self.assertIn("torch.rand(batch, 3, 32, 32)", out["source"])
+        src = task("x", "[torch.rand(batch, 40)]", sizes="batch = 4096\n")
+        self.assertEqual(self.sizes_of(src, 2560), {"batch": 64})
+
+    def test_kernel_that_no_longer_fits(self):
+        """The meta device gives a convolution without elements where a real device refuses."""
+        src = task("self.c(x)", "[torch.rand(8, 32, width, height)]",
+                   "self.c = nn.Conv2d(32, 16, (5, 9), padding=(2, 4), dilation=(2, 3))", "width = 512\nheight = 512\n")
+        out = shrink.Shrinker(src, 65536).run()
+        self.assertLessEqual(out["largest"], 65536)
 
     def test_already_small(self):
         src = task("x")

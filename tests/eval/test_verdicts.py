@@ -1,4 +1,5 @@
 """test_verdicts.py - end to end: real candidates through 'musacoder eval', every category, in one process per task."""
+import glob
 import json
 import os
 import subprocess
@@ -228,10 +229,34 @@ class Shrink(unittest.TestCase):
             self.assertGreater(min(b, i, o), 1)
             self.assertEqual(text.replace(line, ""), self.TASK.replace("batch, n_in, n_out = 1 << 14, 4096, 8192", ""))
             with open(path, "w") as f:
-                f.write(corpus.RELU_TASK.replace("torch.randn(rows, cols)", "torch.randn(512, 512)"))
+                f.write(corpus.RELU_TASK.replace("torch.randn(rows, cols)", "torch.randn(int('512'), 512)"))
             p = musacoder("shrink", path, "--max-elements", "100")
             self.assertEqual(p.returncode, 2)
             self.assertIn("module-level", p.stderr)
+
+    def test_remembered(self):
+        """By the task's text and the limit: what the cache folder holds is what comes, and no Python starts."""
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "t.py")
+            env = {"MUSACODER_CACHE_DIR": os.path.join(d, "cache")}
+            with open(path, "w") as f:
+                f.write(self.TASK)
+
+            def ask(limit):
+                p = musacoder("shrink", path, "--max-elements", str(limit), **env)
+                self.assertEqual(p.returncode, 0, p.stderr)
+                return p.stdout
+            first = ask(4096)
+            kept = glob.glob(os.path.join(d, "cache", "shrunk", "*", "*.json"))
+            self.assertEqual(len(kept), 1)
+            with open(kept[0]) as f:
+                known = json.load(f)
+            self.assertEqual(known["source"], first)
+            known["source"] = "remembered"
+            with open(kept[0], "w") as f:
+                json.dump(known, f)
+            self.assertEqual(ask(4096), "remembered")
+            self.assertNotEqual(ask(8192), "remembered")
 
 
 if __name__ == "__main__":
