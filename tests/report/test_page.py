@@ -1,5 +1,5 @@
 """test_page.py - the page of results in headless Chromium, once for all its kinds: what it draws, what it does not
-claim, and that no text of the data becomes markup. SHOTS=FOLDER keeps pictures: light, dark, narrow, wide, and as printed."""
+claim, and that no text of the data becomes markup. SHOTS=FOLDER keeps pictures: light, dark, narrow, wide, printed."""
 
 import html
 import json
@@ -56,7 +56,8 @@ def level(name, k, tasks, avg, ci):
 
 def suite_data():
     levels = [level(name, k, 10, 1.0, [0.72, 1.0]) for name, k in (("level 1", 1), ("all", 0))]
-    b = dict(bench("suite", 2), levels=levels, faster_than=1.1, missing={"policy": "skip", "samples": 3, "tasks": 1}, strays={"n": 1, "first": [FOUL]},
+    b = dict(bench("suite", 2), levels=levels, faster_than=1.1,
+             missing={"policy": "skip", "samples": 3, "tasks": 1}, strays={"n": 1, "first": [FOUL]},
              skipped=[{"task": FOUL, "reason": FOUL, "samples": 2}], shrink_to=4096)
     b["per_task"] = [{"task": f"level1/{i}_Add", "family": "level 1", "n": 2, "passed": 2} for i in range(10)]
     programs = [{"task": f"level1/{i % 10}_Add", "eager": 0.5 * 1.2 ** i, "ms": {"load": 30 + i, "compile": 900 * i + 1,
