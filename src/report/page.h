@@ -6,7 +6,8 @@
  *    "stages":[{"name","bench" (bench.json),"avg_ci","pass_ci":[lo,hi]|null,
  *               "change":null|{"difference","ci"} (Avg@n against the first stage, paired by task),
  *               "families":{NAME:{"tasks","avg","ci","change"},..}},..],
- *    "metrics":[line of metrics.jsonl,..],"programs":[{"task","eager","compile" (trusted speedups, or absent),"ms"},..],
+ *    "metrics":[line of metrics.jsonl,..],
+ *    "programs":[{"task","eager","compile" (trusted speedups, or absent),"ms"},..],
  *    "examples":null|{"stage","passed":[..],"repaired":[..],"failed":[..]} (report_examples.c),
  *    "compare" (bench/bench_compare.h),"tiles":[{"label","last","mean","n","percent"},..] and "reload" (seconds) of
  *    watch,"recipe","seconds","notes":[what could not be read,..]}
