@@ -7,16 +7,17 @@
 
 static struct simt_dim3u index_table[MAX_THREADS], index_shape;
 static uint64_t schedule;
-static int ablation;
+static int ablation, poison = 0xff;
 
 /* ---- blocks ---- */
 
-/* An unwritten word reads as NaN, and as a number that no correct program expects. */
+/* An unwritten word reads as NaN in some replays and as a finite number in others, so that a program to which it
+ * matters is wrong in some: fmaxf drops a NaN. */
 static void poison_shared(void)
 {
-    memset(simt_dynamic_shared, 0xff, run.launch->shared);
+    memset(simt_dynamic_shared, poison, run.launch->shared);
     if (run.shared_lo)
-        memset(run.shared_lo, 0xff, (size_t)(run.shared_hi - run.shared_lo));
+        memset(run.shared_lo, poison, (size_t)(run.shared_hi - run.shared_lo));
 }
 
 static void block_reset(struct block *b, int n)
@@ -352,6 +353,11 @@ void simt_run(const struct simt_launch *l)
 void simt_set_ablation(int on)
 {
     ablation = on;
+}
+
+void simt_set_poison(int byte)
+{
+    poison = byte;
 }
 
 void simt_set_schedule(uint64_t order)

@@ -36,6 +36,7 @@ struct exec_backend {
     int written_fd;
     char *findings; /* the last words of a process that is gone */
     uint64_t changed; /* elements that casts changed */
+    uint8_t poison;   /* of shared memory */
     uint64_t mapped;  /* bytes behind WIRE_BASE that were ever asked for */
     struct exec_sim_share *shares;
     size_t n_shares;
@@ -202,6 +203,7 @@ static int exec_sim_open(const struct backend_options *o, struct exec_backend **
 
     snprintf(name, sizeof name, "musacoder-exec-%d", (int)getppid()); // whose it is
     b->line = -1;
+    b->poison = 0xff;
     b->memory_fd = memfd_create("device", MFD_CLOEXEC);
     b->memory = MAP_FAILED;
     if (b->memory_fd >= 0 && ftruncate(b->memory_fd, (off_t)RESERVED) == 0)
@@ -565,6 +567,7 @@ static int exec_sim_launch(struct exec_backend *b, const struct backend_launch *
     memcpy(q->grid, l->w->grid, sizeof q->grid);
     memcpy(q->block, l->w->block, sizeof q->block);
     q->shared = l->w->shared;
+    q->poison = b->poison;
     for (uint32_t i = 0; i < l->w->attrs; i++)
         q->b |= l->w->attr[i].kind == WIRE_ATTR_COOPERATIVE && l->w->attr[i].v[0];
     if (b->error)
@@ -573,6 +576,11 @@ static int exec_sim_launch(struct exec_backend *b, const struct backend_launch *
     if (code && b->r.n && !b->findings)
         b->findings = exec_sim_answer_text(b);
     return code ? exec_sim_fault(b, code, "the kernel failed") : WIRE_OK;
+}
+
+static void exec_sim_poison(struct exec_backend *b, uint8_t byte)
+{
+    b->poison = byte;
 }
 
 /* ---- order ---- */
@@ -681,7 +689,7 @@ const struct backend_ops exec_on_sim = {
     .arange = exec_sim_arange, .random = exec_sim_random, .equal = exec_sim_equal, .changed = exec_sim_changed,
     .module = exec_sim_module,
     .function = sim_function, .symbol = exec_sim_symbol, .func_attr = sim_func_attr, .occupancy = sim_occupancy,
-    .tensor_map = sim_tensor_map, .launch = exec_sim_launch, .stream = exec_sim_stream, .stream_end = sim_stream_end,
+    .tensor_map = sim_tensor_map, .launch = exec_sim_launch, .poison = exec_sim_poison, .stream = exec_sim_stream, .stream_end = sim_stream_end,
     .event = exec_sim_event, .event_end = sim_event_end, .record = exec_sim_record, .wait = exec_sim_wait,
     .query_stream = exec_sim_query, .query_event = exec_sim_query, .elapsed = exec_sim_elapsed,
     .sync_stream = exec_sim_query,

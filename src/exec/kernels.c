@@ -35,6 +35,7 @@
     X(set_device_arena, void, (const void *, size_t))                                                                  \
     X(set_written, void, (uint8_t *, const void *, size_t))                                                            \
     X(set_check, void, (int))                                                                                          \
+    X(set_poison, void, (int))                                                                                         \
     X(set_fatal_hook, void, (void (*)(void)))                                                                          \
     X(findings_json, const char *, (void))
 
@@ -136,6 +137,7 @@ static void kernels_do_launch(void)
     const unsigned grid[3] = {q.grid[0], q.grid[1], q.grid[2]}, block[3] = {q.block[0], q.block[1], q.block[2]};
 
     r.code = WIRE_BAD_HANDLE;
+    simt.set_poison((int)(q.poison & 0xff));
     if (q.a < n_functions)
         r.code = simt.image_launch(functions[q.a], grid, block, q.shared, q.b != 0, q.data, q.n);
     if (r.code)

@@ -16,7 +16,7 @@ enum kernels_op {
     KERNELS_FUNCTION, /* a: module; data: name. v[0]: function */
     KERNELS_SYMBOL,   /* a: module; data: name. v[0]: address, v[1]: bytes */
     KERNELS_ATTR,     /* a: function, b: attribute, c: value */
-    KERNELS_LAUNCH,   /* a: function, b: cooperative, grid, block, shared; data: arguments */
+    KERNELS_LAUNCH,   /* a: function, b: cooperative, grid, block, shared, poison; data: arguments */
     KERNELS_BLOCK,    /* a: address, b: bytes; 0: it ends. No answer */
     KERNELS_READ,     /* a: address, b: bytes <= KERNELS_DATA; answer's data */
     KERNELS_WRITE,    /* a: address; data */
@@ -27,7 +27,7 @@ enum kernels_op {
 struct kernels_ask {
     uint32_t op, n; /* n: bytes of data */
     uint64_t a, b, c;
-    uint32_t grid[3], block[3], shared, zero;
+    uint32_t grid[3], block[3], shared, poison;
     uint8_t data[KERNELS_DATA + 8]; /* room for the end of a string */
 };
 struct kernels_answer {

@@ -33,6 +33,13 @@ int player_init(struct player *p, const struct backend_ops *ops, struct exec_bac
     return 0;
 }
 
+void player_poison(struct player *p, uint8_t byte)
+{
+    p->poison = byte;
+    if (p->ops->poison)
+        p->ops->poison(p->b, byte);
+}
+
 int player_fresh(struct player *p, struct err *e)
 {
     for (uint32_t i = 0; i < CONTEXT_STREAMS; i++)

@@ -48,7 +48,7 @@ static int serve_ctl_do_context(struct ctl *c, struct err *e)
     s->player.high = 0;
     s->changed = 0;
     saved_drop(s);
-    s->player.poison = 0xff;
+    player_poison(&s->player, 0xff);
     s->player.poisons = true;
     s->player.no_launches = s->player.drains = false;
     if (player_fresh(&s->player, e) < 0)

@@ -30,7 +30,7 @@ int replay_begin(struct exec_server *s, const struct ctl_request *q, uint64_t *r
 
     if (s->context.log.full)
         return err_set(e, ERR_INPUT, "the log is not whole: %s", s->context.why);
-    s->player.poison = (uint8_t)q->a;
+    player_poison(&s->player, (uint8_t)q->a);
     s->player.no_launches = q->b != 0;
     s->player.poisons = !(q->d == 1 && q->c);
     s->player.drains = q->d == 1 && q->c;

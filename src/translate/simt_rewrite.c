@@ -329,7 +329,7 @@ static bool simt_rewrite_three(const struct toks *t, size_t i, char ch)
 
 struct launch {
     size_t callee, end_callee; /* tokens [callee, end_callee) */
-    size_t name;               /* the identifier to report */
+    size_t name;               /* the identifier to report; the last part of a pasted one */
     bool targs;                /* explicit template arguments */
     size_t cfg, end_cfg;       /* between the brackets */
     size_t open, close;        /* the argument list's parentheses */
@@ -338,6 +338,19 @@ struct launch {
 static size_t simt_rewrite_before(const struct toks *t, size_t i)
 {
     return i == 0 ? SIZE_MAX : tok_prev(t, i - 1);
+}
+
+/* In a macro: the first token of the name that '##' makes of the one at i and of those before it. */
+static size_t simt_rewrite_pasted_from(const struct rewriter *r, size_t i)
+{
+    const struct toks *t = &r->t;
+    size_t a, b, c;
+
+    while (t->v[i].directive && (a = simt_rewrite_before(t, i)) != SIZE_MAX && tok_is(t, a, "#") &&
+           (b = simt_rewrite_before(t, a)) != SIZE_MAX && tok_is(t, b, "#") &&
+           (c = simt_rewrite_before(t, b)) != SIZE_MAX && t->v[c].directive && t->v[c].kind != TOK_PUNCT)
+        i = c;
+    return i;
 }
 
 /* One name of a possibly qualified callee, with its template arguments, walking back from i. Sets *ret_start. */
@@ -353,7 +366,8 @@ static bool simt_rewrite_back_over_name(const struct rewriter *r, size_t i, size
         return false;
     if (t->v[i].kind != TOK_IDENT || simt_rewrite_any_of(t, i, "return\0else\0do\0case\0throw\0"))
         return false;
-    *ret_start = *ret_name = i;
+    *ret_name = i;
+    *ret_start = simt_rewrite_pasted_from(r, i);
     return true;
 }
 
@@ -474,7 +488,7 @@ static void simt_rewrite_emit_launch(struct rewriter *r, const struct launch *l)
 
     buf_adds(r->out, "::simt::cfg(SIMT_AT(");
     if (named)
-        buf_add(r->out, t->src + t->v[l->name].at, t->v[l->name].n);
+        simt_rewrite_copy(r, simt_rewrite_pasted_from(r, l->name), l->name + 1);
     else
         buf_adds(r->out, "kernel");
     buf_adds(r->out, "), ");

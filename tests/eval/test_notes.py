@@ -1,5 +1,5 @@
 """test_notes.py - what a verdict of the emulator notes without judging by it: what kernels print, bounded, and the
-first read of device memory that nothing wrote. Such a read explains a wrong value and convicts nobody who got right
+first read of device or shared memory that nothing wrote. Such a read explains a wrong value and convicts nobody who got right
 ones."""
 import json
 import os
@@ -49,6 +49,7 @@ __global__ void second(const float *t, float *y, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float v = i < n + %(over)d ? t[i] : 0;
+    %(shared)s
     if (i < n)
         y[i] = 2 * v;
 }
@@ -68,7 +69,8 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return ext.run(x)
 """
-PLAIN = {"short": 0, "over": 0, "print": ""}
+PLAIN = {"short": 0, "over": 0, "print": "", "shared": ""}
+SHARED = "__shared__ float s[512]; s[threadIdx.x] = v; __syncthreads(); "
 LINE = next(i for i, line in enumerate(CANDIDATE.split("source = r'''")[1].splitlines(), 1) if "t[i] : 0" in line)
 
 
@@ -98,6 +100,14 @@ class Notes(unittest.TestCase):
         self.assertIsNone(harmless["category"], harmless["feedback"])
         self.assertEqual(harmless["unwritten"]["line"], LINE)
         self.assertNotIn("nothing has written", harmless["feedback"])
+
+    def test_unwritten_shared(self):
+        harmless, wrong = self.judge({"shared": SHARED + "s[threadIdx.x + 256] += 1; v = s[threadIdx.x];"},
+                                     {"shared": SHARED + "v = fmaxf(v, s[threadIdx.x + 256]);"})  # drops a NaN
+        self.assertIsNone(harmless["category"], harmless["feedback"])
+        self.assertEqual(harmless["unwritten"]["line"], LINE + 1)
+        self.assertEqual(wrong["category"], "correctness_error", wrong["feedback"])
+        self.assertIn("which no thread of the block has written", wrong["feedback"])
 
     def test_printed(self):
         few, many, none = self.judge({"print": 'if (i == 7) printf("seven \\"%d\\"\\n", i);'},

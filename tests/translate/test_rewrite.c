@@ -84,6 +84,10 @@ static void test_macros(void **state)
     expect("#define L(K, N) \\\n  K<N><<<g, \\\n    b>>>(a, \\\n  c)\nint x;",
            "#define L(K, N) \\\n  " GEN("K", "K<N>", "g, \\\n    b") "(a, \\\n  c)\nint x;");
     expect("#define HALF k<<<g\n, b>>>(x);", "#define HALF k<<<g\n, b>>>(x);");
+    expect("#define P(op, n) a::op##_f##n##_kernel<<<g, b>>>(x);",
+           "#define P(op, n) " GEN("op##_f##n##_kernel", "a::op##_f##n##_kernel", "g, b") "(x);");
+    expect("#define P(op) op##_kernel<float, 4><<<g, b>>>(x);",
+           "#define P(op) " GEN("op##_kernel", "op##_kernel<float, 4>", "g, b") "(x);");
 }
 
 #define NO(what) "do { ::simt::ptx::unsupported(\"inline PTX '" what "'\"); } while (0);"

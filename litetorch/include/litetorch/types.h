@@ -506,7 +506,7 @@ struct TensorOptions {
     [[nodiscard]] TensorOptions device(const char *s) const { return device(Device(s)); }
     [[nodiscard]] TensorOptions device_index(int i) const { return device(Device(kCUDA, i)); }
     [[nodiscard]] TensorOptions layout(std::optional<Layout>) const { return *this; }
-    [[nodiscard]] TensorOptions requires_grad(std::optional<bool> g = true) const
+    [[nodiscard]] TensorOptions requires_grad(std::optional<bool> g) const
     {
         return with(&TensorOptions::grad_, g);
     }
@@ -531,6 +531,28 @@ private:
         return r;
     }
 };
+
+inline lt::ostream &operator<<(lt::ostream &o, MemoryFormat f)
+{
+    static const char *const names[] = {"Contiguous", "Preserve", "ChannelsLast", "ChannelsLast3d"};
+
+    return o << names[static_cast<int>(f)];
+}
+
+/* As c10 writes it: what was not set is followed by "(default)". */
+inline lt::ostream &operator<<(lt::ostream &o, const TensorOptions &t)
+{
+    auto rest = [](bool set) { return set ? ", " : " (default), "; };
+
+    o << "TensorOptions(dtype=" << t.dtype() << rest(t.dtype_.has_value()) << "device=" << t.device()
+      << rest(t.device_.has_value()) << "layout=" << t.layout() << " (default), requires_grad="
+      << (t.requires_grad() ? "true" : "false") << rest(t.grad_.has_value())
+      << "pinned_memory=" << (t.pin_.value_or(false) ? "true" : "false") << rest(t.pin_.has_value())
+      << "memory_format=";
+    if (t.format_)
+        return o << *t.format_ << ")";
+    return o << "(nullopt))";
+}
 template <class T> TensorOptions dtype() { return TensorOptions().dtype<T>(); }
 inline TensorOptions dtype(ScalarType t) { return TensorOptions(t); }
 inline TensorOptions dtype(TypeMeta t) { return TensorOptions(t); }

@@ -69,6 +69,7 @@ void simt_set_fatal_hook(void (*hook)(void));
 /* ---- modes --------------------------------------------------------------------------------------------------- */
 void simt_set_check(int on);    /* 1: use the instrumentation of check builds; 0: skip it. Default 1 */
 void simt_set_ablation(int on); /* 1: launches are counted and checked against limits, but no kernel runs */
+void simt_set_poison(int byte); /* fills shared memory before a block begins; default 0xff: floats are NaN */
 void simt_set_limit(int max_findings); /* default 64; more are counted but not kept */
 /* Order in which threads of a block and blocks of a grid run: 0 forward, 1 reverse, else a seed for a random order. */
 void simt_set_schedule(uint64_t order);

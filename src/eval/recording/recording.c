@@ -862,6 +862,11 @@ static int recording_fetch(struct job *j, const struct ref_draw *d, uint32_t cal
 
 /* ---- what went wrong ---- */
 
+static bool recording_is_unwritten(const char *kind)
+{
+    return !strcmp(kind, "uninitialised_global") || !strcmp(kind, "uninitialised_shared");
+}
+
 /* Two kinds are no faults: what kernels printed, the program's own words, and reads of memory that nothing wrote, which
  * may be of values that nothing uses. Both stand in the record; a wrong value is explained by the second. */
 static void recording_take_notes(struct job *j, json_t *found)
@@ -872,9 +877,9 @@ static void recording_take_notes(struct job *j, json_t *found)
 
         if (!strcmp(kind, "printed") && !json_object_get(j->rec, "printed"))
             json_object_set(j->rec, "printed", json_object_get(f, "message"));
-        else if (!strcmp(kind, "uninitialised_global") && !seen)
+        else if (recording_is_unwritten(kind) && !seen)
             record_set(j->rec, "unwritten", json_incref(f));
-        if (!strcmp(kind, "printed") || !strcmp(kind, "uninitialised_global"))
+        if (!strcmp(kind, "printed") || recording_is_unwritten(kind))
             json_array_remove(found, i);
     }
 }
