@@ -22,7 +22,9 @@ ALWAYS = ("background 0", "background -", "background +", "whole numbers", "para
 FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # that let early elements reach the end
 AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large, the one of number trial / 64 - 1
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
-EDGES = ("rows of zeros", "constant rows", "equal values")
+EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1")
+CHOOSING = EDGES[3:]  # kinds that change those tensors alone of which the reference stands it
+PLACING = EDGES[4:]   # in these whole numbers name other places
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
 
@@ -95,6 +97,18 @@ def constant_rows(base, gen):
     return torch.where(mark[:, None], level, rows).reshape(base.shape)
 
 
+def scattered_zeros(new, like_rows, gen):
+    """new with zeros among its values, as probabilities have them; no row is all zero. like_rows: its rows sum to
+    one."""
+    rows = new.reshape(-1, new.shape[-1] if new.dim() else 1)
+    mark = torch.rand(rows.shape, generator=gen).to(rows.device) < 1 / 8
+    mark &= rows.abs() < rows.abs().amax(1, keepdim=True)
+    rows = rows.masked_fill(mark, 0)
+    if like_rows:
+        rows = (rows.double() / rows.double().sum(1, keepdim=True)).to(new.dtype)
+    return rows.reshape(new.shape)
+
+
 FILLS = {
     "background 0": lambda base, gen, place: on_background(0.0, base, gen, place),
     "background -": lambda base, gen, place: on_background(-FLAT, base, gen, place),
@@ -108,6 +122,7 @@ FILLS = {
     "rows of zeros": lambda base, gen, place: zero_rows(base, gen),
     "constant rows": lambda base, gen, place: constant_rows(base, gen),
     "equal values": lambda base, gen, place: torch.full_like(base, 1.0),
+    **dict.fromkeys(EDGES[3:], lambda base, gen, place: base),
 }
 
 
@@ -134,6 +149,7 @@ def last_quarter(out, n):
 
 # Whole numbers --------------------------------------------------------------------------------------------------------
 
+CODES = 32      # bytes below it may be codes of a few bits
 WIDE = 4099     # whole numbers become so many times as large: their sums are no floats any more
 # Words in the names of operators that take whole numbers for places, sizes or counts: wide ones would be places that
 # there are not, or results of gigabytes.
@@ -149,14 +165,113 @@ def names_any(seen, words):
 
 
 def is_number(leaf):
-    """Whole numbers that may be values: wide types of more than masks and lengths."""
-    return leaf.dtype in (torch.int64, torch.int32) and leaf.numel() > 1 and int(leaf.min()) < int(leaf.max())
+    """Whole numbers that may be values: wide types of more than masks and lengths, bytes of more than codes."""
+    if leaf.numel() < 2 or leaf.dtype not in (torch.int64, torch.int32, torch.uint8, torch.int8):
+        return False
+    least, most = int(leaf.min()), int(leaf.max())
+    return least < most and (leaf.element_size() > 1 or max(most, -least) >= CODES)
 
 
 def widened(leaf):
     top = max(abs(int(leaf.min())), abs(int(leaf.max())), 1)
+    if leaf.element_size() == 1:
+        return leaf * (torch.iinfo(leaf.dtype).max // top or 1)
     most = (1 << 62 if leaf.dtype == torch.int64 else 1 << 30) // max(leaf.numel(), 1)
     return leaf * min(WIDE, max(most // top, 1))
+
+
+# Places ---------------------------------------------------------------------------------------------------------------
+
+COMPARED = ("::ge", "::gt", "::le", "::lt", "::ne", "::clamp", "::relu")  # operators that single out a place of -1
+
+
+def is_ascending(leaf):
+    return bool((leaf.reshape(-1).diff() >= 0).all())
+
+
+def has_distinct_lines(leaf):
+    """In no line of several does a number stand twice: each token's experts, orders."""
+    return leaf.dim() > 1 and leaf.shape[-1] > 1 and bool((leaf.sort(-1).values.diff(dim=-1) > 0).all())
+
+
+def names_places(leaf):
+    """Whole numbers of which some stand several times: labels, places, rows of edges."""
+    if leaf.dtype not in (torch.int64, torch.int32) or leaf.numel() < 8 or has_distinct_lines(leaf):
+        return False
+    n = len(leaf.unique())
+    return 3 < n < leaf.numel() and int(leaf.min()) >= 0
+
+
+def follows_from(leaf):
+    """May this one be worked out of another one: offsets, counts, an order?"""
+    flat = leaf.reshape(-1)
+    if leaf.dtype not in (torch.int64, torch.int32) or flat.numel() < 2:
+        return False
+    return bool(flat[0] == 0) and is_ascending(leaf) or len(flat.unique()) == flat.numel()
+
+
+def free_places(leaves):
+    """Which of the leaves name places that may be others; none where one may follow from another."""
+    out = [i for i, t in enumerate(leaves) if names_places(t)]
+    return [] if any(follows_from(t) for i, t in enumerate(leaves) if [i] != out) else out
+
+
+def without_some(leaf, gen):
+    """A quarter of the values that stand in leaf stand there no more, but the least and the largest do: others are
+    named in their place, in an ascending leaf the ones before them."""
+    named = leaf.unique()
+    inner = torch.arange(1, len(named) - 1)[torch.randperm(len(named) - 2, generator=gen)[:max(1, len(named) // 4)]]
+    to = torch.arange(len(named))
+    for k in inner.sort().values.tolist():
+        to[k] = to[k - 1]
+    return named[to.to(leaf.device)][torch.searchsorted(named, leaf)]
+
+
+def with_sentinels(leaf, gen, value=-1):
+    mark = torch.rand(leaf.shape, generator=gen) < 1 / 8
+    mark.view(-1)[leaf.numel() // 2] = True
+    return leaf.masked_fill(mark.to(leaf.device), value)
+
+
+def places_changed(kind, leaf, gen):
+    return without_some(leaf, gen) if kind == PLACING[0] else with_sentinels(leaf, gen)
+
+
+# Numbers that are no tensors ------------------------------------------------------------------------------------------
+
+SETTLED = ("dim", "axis", "axes")  # in the name of an argument: another number is another task
+LEAST = 1e-3                       # smaller ones (an eps) hardly show
+
+
+def is_plain_number(v):
+    return isinstance(v, (int, float)) and not isinstance(v, bool)
+
+
+def numbers_of(tree, name=""):
+    """[(number, the name of the argument that it belongs to)]"""
+    if isinstance(tree, dict):
+        return [n for v in tree.values() for n in numbers_of(v, name)]
+    if isinstance(tree, (list, tuple)):
+        return [n for v in tree for n in numbers_of(v, name)]
+    return [(tree, name)] if is_plain_number(tree) else []
+
+
+def numbers_put(tree, new):
+    """The tree with its numbers from the iterator new."""
+    if isinstance(tree, dict):
+        return {k: numbers_put(v, new) for k, v in tree.items()}
+    if isinstance(tree, (list, tuple)) and type(tree) in (list, tuple):
+        return type(tree)(numbers_put(v, new) for v in tree)
+    return next(new) if is_plain_number(tree) else tree
+
+
+def other_number(number, name):
+    """Another value for it; itself where it may say what the task is: sizes, axes, counts."""
+    if any(w in name for w in SETTLED):
+        return number
+    if isinstance(number, float):
+        return number * 0.75 if LEAST <= abs(number) < 1e30 else number
+    return 1 if number == 0 else number
 
 
 # Constant arguments ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ ill-conditioned each draw is. Runs jailed in a child of the fork server; the can
 this.
 
 Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":"random"|"seed","trials","seed",
-"max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout"}, "regimes":[..] and
+"max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout","numbers"}, "regimes":[..] and
 "effects":[..]; reply
 {"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is {"tree","at","nbytes"}: a value
 tree whose tensors' offsets count from blob[at].
@@ -25,6 +25,7 @@ import copy
 import functools
 import hashlib
 import importlib
+import inspect
 import itertools
 import linecache
 import math
@@ -419,6 +420,13 @@ def refill_kind(t, kind, gen, seed, place):
     return structure.like(t, values._laid_out(new.reshape(-1), list(t.shape), list(t.stride())))
 
 
+def changed_by_choice(kind, t, gen):
+    """Of a kind that changes only those tensors of which the reference stands it."""
+    if kind in influence.PLACING:
+        return influence.places_changed(kind, t, gen)
+    return structure.in_place(t, t, influence.scattered_zeros(t, structure.is_probability(t), gen))
+
+
 def each_place(inputs, f):
     """f(tensor, its number) of all tensors."""
     count = itertools.count()
@@ -429,15 +437,16 @@ def phase_of(regime, trial):
     return REGIMES.index(regime) + trial // 2 if regime in REGIMES else 1
 
 
-def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=True, domains=None):
+def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=True, domains=None, chosen=()):
     """Odd trials are the trial before with a few elements changed; all others are independent. form: gives the inputs
     their dtype and layout, before they are redrawn. spiked: regime "signed" has a few large values in odd trials.
-    domains: of each tensor, how it varies if it is a constant (influence.py); None: as it is."""
+    domains: of each tensor, how it varies if it is a constant (influence.py); None: as it is. chosen: {kind of
+    influence.CHOOSING: the tensors that it changes}."""
     if regime in influence.REGIMES and trial >= influence.AMPLIFIED:
         base = draw_inputs(task, "normal", 0, seed, form, domains=domains)
         return each_place(base, lambda t, i: t * influence.amplification(trial, i) if t.is_floating_point() else t)
     if regime in influence.REGIMES:
-        return draw_kind(task, regime, trial, seed, form, domains)
+        return draw_kind(task, regime, trial, seed, form, domains, chosen)
     if regime != "task" and trial % 2:
         gen = torch.Generator().manual_seed(derive(seed, regime, trial, "nudge"))
         base = draw_inputs(task, regime, trial - 1, seed, form, domains=domains)
@@ -455,11 +464,14 @@ def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=Tr
     return varied(redrawn, domains, phase_of(regime, trial), derive(s, "constants"))
 
 
-def draw_kind(task, regime, trial, seed, form, domains):
+def draw_kind(task, regime, trial, seed, form, domains, chosen):
     kind, s = influence.kind_of(regime, trial), derive(seed, regime, trial)
     inputs = form(with_numbers(task_draw(task, s), task_draw(task, derive(seed, "numbers"))))
     gen, common = torch.Generator(PLACE).manual_seed(s), derive(s, "common")
     redrawn = each_place(inputs, lambda t, i: refill_kind(t, kind, gen, common, i))
+    if kind in influence.CHOOSING:
+        return each_place(redrawn, lambda t, i: changed_by_choice(
+            kind, t, torch.Generator().manual_seed(derive(s, "chosen", i))) if i in chosen[kind] else t)
     return varied(redrawn, domains, trial, derive(s, "constants")) if regime == "influence" else redrawn
 
 
@@ -494,6 +506,7 @@ class Variant:
 
     def __init__(self, spec):
         self.sizes, self.layout = spec.get("sizes"), spec.get("layout")
+        self.numbers, self.other = spec.get("numbers"), None  # other: the numbers in the place of the task's own
         self.dtype = getattr(torch, spec["dtype"]) if spec.get("dtype") else None
 
     def source(self, source):
@@ -510,6 +523,8 @@ class Variant:
         return self.dtype.itemsize if self.dtype and t.is_floating_point() else t.element_size()
 
     def form(self, inputs):
+        if self.other:
+            inputs = influence.numbers_put(inputs, iter(self.other))
         if self.dtype:
             inputs = values.map_tensors(inputs, lambda t: t.to(self.dtype) if t.is_floating_point() else t)
         if isinstance(self.layout, str):
@@ -1112,6 +1127,8 @@ class Task:
         self.settled, self.odd = False, False  # odd: its own inputs hold NaN or infinities
         self.drawn_so_far = 0
         self.domains = None  # of each tensor among the inputs: in which ways it varies if it is a constant
+        self.numbers = False  # are there numbers among its inputs that may be others?
+        self.chosen = {}  # of each kind of influence.CHOOSING that the reference stands: which tensors
         self.sets = [self.model]  # the model with each set of parameters
         self.more = None  # trials of regime "influence" that this task needs beside those that all have
         self.trials = req["trials"]  # strict: draws of each regime; known to be fewer once a draw is there
@@ -1202,7 +1219,26 @@ class Task:
         self.odd = not finite(own)
         self.settle_mode(own)
         self.settled = True
+        if not self.variant.numbers:
+            self.numbers = bool(self.other_numbers(own))
+            self.widen(own)
+            return
+        self.variant.other = self.other_numbers(own)
+        own = self.first_inputs()
+        self.own_answer = self.run(self.model, own)
         self.widen(own)
+
+    def other_numbers(self, own):
+        """Other values for the numbers among its inputs, which the reference stands and which change its answer; none
+        where there are no such."""
+        names = [*inspect.signature(self.model.forward).parameters, *[""] * len(own)]
+        given = [n for v, name in zip(own, names) for n in influence.numbers_of(v, name)]
+        other = [influence.other_number(*n) for n in given]
+        if other == [n for n, _ in given]:
+            return []
+        changed = influence.numbers_put(own, iter(other))
+        return other if self.stands(self.model, changed) and \
+            not alike(self.run(self.model, changed), self.own_answer) else []
 
     def widen(self, own):
         """What draws of influence.py need: domains of constants, another set of parameters, wide whole numbers."""
@@ -1216,6 +1252,36 @@ class Task:
         wide = values.map_tensors(own, lambda t: influence.widened(t) if influence.is_number(t) else t)
         self.wide = any(influence.is_number(t) for t in leaves) and \
             not influence.names_any(self.seen, influence.PLACES) and self.stands(self.model, wide)
+
+        self.chosen = {**self.zeroed(own), **({} if unchecked else self.placing(own))}
+
+    def zeroed(self, own):
+        """The tensors that may hold zeros among their values, together."""
+        with_zeros, out = own, []
+        for i, t in enumerate(self.own_leaves):
+            if not self.is_drawn(t) or t.dim() < 1 or t.numel() > SMALL_MOST or any(st == 0 for st in t.stride()):
+                continue
+            new = put_at(with_zeros, i, changed_by_choice("scattered zeros", t, torch.Generator().manual_seed(1)))
+            if self.stands(self.model, new):
+                with_zeros, out = new, out + [i]
+        return {"scattered zeros": out} if out else {}
+
+    def placing(self, own):
+        """{kind: tensors} where whole numbers may name other places. -1 does where any number below zero does the same:
+        then the task itself singles such places out."""
+        out = {kind: [] for kind in influence.PLACING}
+        for i in influence.free_places(self.own_leaves):
+            t = self.own_leaves[i]
+            fewer, *below = (put_at(own, i, f(t, torch.Generator().manual_seed(1))) for f in (
+                influence.without_some, influence.with_sentinels,
+                functools.partial(influence.with_sentinels, value=-2)))
+            if self.stands(self.model, fewer):
+                out[influence.PLACING[0]].append(i)
+            if influence.names_any(self.seen, influence.COMPARED) and all(self.stands(self.model, b) for b in below):
+                one, two = (self.run(self.model, b) for b in below)
+                if alike(one, two) and not alike(one, self.own_answer):
+                    out[influence.PLACING[1]].append(i)
+        return {kind: which for kind, which in out.items() if which}
 
     def tells(self, model, base, other, part=lambda t: t):
         """By how many tolerances the answer, or a part of it, moves at most where inputs become others."""
@@ -1426,7 +1492,7 @@ class Task:
 
     def drawn_from(self, regime, trial, spiked, domains=None):
         seed = derive(self.seed, regime, trial, "noise")
-        inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form, spiked, domains)
+        inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form, spiked, domains, self.chosen)
         self.check_size("an input", values.leaves(inputs))
         eager, oracle, shifts, given = self.expected(regime, trial, inputs, seed)
         if oracle is None:
@@ -1525,8 +1591,9 @@ class Task:
     def takes_kind(self, regime, trial):
         if influence.parameters_of(regime, trial):
             return len(self.sets) > 1
-        if influence.kind_of(regime, trial) == "whole numbers":
-            return self.wide
+        kind = influence.kind_of(regime, trial)
+        if kind == "whole numbers" or kind in influence.CHOOSING:
+            return self.wide if kind == "whole numbers" else kind in self.chosen
         return any(t.is_floating_point() and not keeps_distribution(t) for t in self.own_leaves)
 
     def draws_of(self, regime, trials, skipped):
@@ -1647,6 +1714,7 @@ class Task:
                 "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes),
                 "torch": torch.__version__,
                 "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts,
+                "numbers": self.numbers,
                 "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),
                 "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}

@@ -2,6 +2,7 @@
 #include "task/task.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,8 +146,22 @@ int task_variants(const struct task *t)
     return (int)json_array_size(json_object_get(t->sidecar, "variants"));
 }
 
+static json_t *task_numbers;
+
+static void task_numbers_make(void)
+{
+    task_numbers = json_pack("{s:s,s:b,s:[s,s]}", "name", "other numbers", "numbers", true, "regimes", "normal",
+                             "task");
+}
+
 const json_t *task_variant(const struct task *t, int i)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (i == TASK_NUMBERS) {
+        pthread_once(&once, task_numbers_make);
+        return task_numbers;
+    }
     return i > 0 ? json_array_get(json_object_get(t->sidecar, "variants"), (size_t)i - 1) : NULL;
 }
 
@@ -172,6 +187,8 @@ void task_variant_text(const struct task *t, int i, char *out, size_t n)
     size_t k;
 
     buf_init(&b, n > 1 ? n - 1 : 1);
+    if (json_flag(v, "numbers", false))
+        buf_adds(&b, "numbers that get_inputs gives, and that are no tensors, are others");
     json_object_foreach(json_object_get(v, "sizes"), name, x) {
         buf_addf(&b, "%s%s = %lld", sep, name, (long long)json_integer_value(x));
         sep = ", ";

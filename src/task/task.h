@@ -28,10 +28,12 @@ int task_make(const char *name, const char *code, size_t n, struct task *ret, st
 int task_attach(struct task *t, const json_t *sidecar, const char *what, struct err *e);
 void task_free(struct task *t);
 
-/* Variant i of 0..task_variants(t): 0 is the task as written, i > 0 the sidecar's i-th. */
+/* Variant i of 0..task_variants(t): 0 is the task as written, i > 0 the sidecar's i-th. TASK_NUMBERS is every task's:
+ * the numbers among its inputs that are no tensors are others. */
+enum { TASK_NUMBERS = -1 };
 int task_variants(const struct task *t);             /* how many besides the task as written; 0 without a sidecar */
 const char *task_variant_name(const struct task *t, int i); /* NULL for 0 */
-const json_t *task_variant(const struct task *t, int i);    /* the sidecar's own object, NULL for 0 */
+const json_t *task_variant(const struct task *t, int i);    /* a shared object, NULL for 0 */
 /* What holds for variant i: its own value of key ("tolerance" or "regimes"), else the sidecar's, else NULL. */
 const json_t *task_setting(const struct task *t, int i, const char *key);
 /* "batch_size = 3, float16, input 0 transposed" of a variant, for messages. */

@@ -93,6 +93,74 @@ class Parts(unittest.TestCase):
         self.assertTrue(all(int(x.max()) < 99 for (x,) in inputs_of(head, blob)))
 
 
+    def test_zeros_stand_among_values(self):
+        """Where the reference is finite; rows of probabilities still sum to one."""
+        for forward, there in (("torch.xlogy(x, x).sum(1)", True), ("(x * x.log()).sum(1)", False)):
+            head, blob = run(task(forward, "[torch.softmax(torch.randn(30, 9), 1)]"))
+            draws = [x for (x,) in inputs_of(head, blob)]
+            self.assertEqual(any(bool((x == 0).any()) for x in draws), there)
+            self.assertTrue(all(torch.allclose(x.double().sum(1), torch.ones(30).double(), atol=1e-4) for x in draws))
+
+    def test_bytes_grow(self):
+        blend = "((x.int() + rest[0].int() + 1) // 2).to(torch.uint8)"
+        inputs = "[torch.randint(0, 128, (40, 9), dtype=torch.uint8) for _ in range(2)]"
+        head, blob = run(task(blend, inputs))
+        self.assertTrue(any(int(x.max()) > 200 for x, _ in inputs_of(head, blob)))
+        head, blob = run(task(blend, inputs.replace("128", "16")))
+        self.assertTrue(all(int(x.max()) < 16 for x, _ in inputs_of(head, blob)))
+
+
+class Places(unittest.TestCase):
+    def draws(self, forward, index, rest=""):
+        head, blob = run(task(forward, f"[torch.randn(40, 4), {index}{rest}]"))
+        return [x[1] for x in inputs_of(head, blob)]
+
+    def test_some_are_named_nowhere(self):
+        index = "torch.cat([torch.arange(9), torch.randint(0, 9, (31,))])"
+        forward = "torch.zeros(9, 4).to(x).index_add(0, rest[0], x) / (1 + torch.bincount(rest[0])[:, None])"
+        self.assertTrue(any(len(i.unique()) < 9 for i in self.draws(forward, index)))
+        self.assertTrue(all(int(i.min()) == 0 and int(i.max()) == 8 for i in self.draws(forward, index)))
+        ascending = self.draws(forward, f"{index}.sort().values")
+        self.assertTrue(all(bool((i.diff() >= 0).all()) for i in ascending))
+        self.assertTrue(any(len(i.unique()) < 9 for i in ascending))
+
+    def test_what_other_arguments_follow_from_stays(self):
+        index = "torch.cat([torch.arange(9), torch.arange(31) % 9])"
+        for rest in (f", {index}.argsort()", f", torch.cat([torch.zeros(1).long(), torch.bincount({index}).cumsum(0)])"):
+            for i in self.draws("x[rest[0] % 9] * rest[1].sum()", index, rest):
+                self.assertEqual(len(i.unique()), 9)
+        experts = "torch.stack([torch.randperm(9)[:3] for _ in range(40)])"
+        for i in self.draws("x[rest[0] % 9].sum(1)", experts):
+            self.assertTrue(bool((i.sort(1).values.diff(dim=1) > 0).all()))
+
+    def test_minus_one_where_the_task_singles_it_out(self):
+        index = "torch.randint(0, 40, (50,))"
+        guarded = "torch.where((rest[0] >= 0)[:, None], x[rest[0].clamp(min=0)], 0.0)"
+        self.assertTrue(any(bool((i == -1).any()) for i in self.draws(guarded, index)))
+        for other in ("x[rest[0]]", "x[rest[0] % 40].relu().clamp(max=1)", "x[rest[0]].clamp(min=0)"):
+            self.assertTrue(all(bool((i >= 0).all()) for i in self.draws(other, index)), other)
+
+
+class Numbers(unittest.TestCase):
+    def other(self, forward, inputs):
+        """(may numbers be others?, the numbers of the variant's draws)"""
+        source = task(forward, inputs)
+        head, _ = run(source)
+        changed, blob = run(source, variant={"numbers": True}, regimes=["normal", "task"]) if head["numbers"] else \
+            ({"draws": []}, b"")
+        return head["numbers"], {tuple(x[1:]) for x in inputs_of(changed, blob)}
+
+    def test_others_that_matter(self):
+        self.assertEqual(self.other("x / rest[0] + rest[1]", "[torch.randn(4, 6), 1.0, 0]"), (True, {(0.75, 1)}))
+        self.assertEqual(self.other("x * 2", "[torch.randn(4, 6), 1.0]"), (False, set()))
+
+    def test_what_the_task_is_stays(self):
+        self.assertEqual(self.other("x[:, : rest[0]]", "[torch.randn(4, 6), 3]"), (False, set()))
+        self.assertEqual(self.other("x.log() if rest[0] < 1 else x", "[torch.randn(4, 6) - 9, 1.0]"), (False, set()))
+        over = task("x.sum(dim)", "[torch.randn(6, 6), 0]").replace("(self, x, *rest)", "(self, x, dim)")
+        self.assertFalse(run(over)[0]["numbers"])
+
+
 class Refusals(unittest.TestCase):
     def test_a_task_that_counts_in_python_is_told(self):
         self.assertFalse(run(task("x * 2"))[0]["counts"])

@@ -23,9 +23,9 @@ def task(forward, inputs="[torch.randn(4, 6)]", init="pass", sizes=""):
             f"\n\ndef get_inputs():\n    return {inputs}\n\ndef get_init_inputs():\n    return []\n")
 
 
-def run(source, protocol="strict", params="random", trials=2, seed=0):
+def run(source, protocol="strict", params="random", trials=2, seed=0, **more):
     t = reference.Task({"source": source, "protocol": protocol, "params": params, "trials": trials, "seed": seed,
-                        "max_elements": 1 << 20})
+                        "max_elements": 1 << 20, **more})
     head = t.answer()
     return head, b"".join(t.parts)
 

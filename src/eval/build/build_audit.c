@@ -54,7 +54,8 @@ static const char *const library_headers[] = {
 /* The emulator's interface for the judge (simt/api.h): on sim everything else that begins with simt_ is a kernel's. */
 static const char *const judge_names[] = {
     "simt_mem_register", "simt_mem_unregister", "simt_set_memory_hooks", "simt_set_allocator", "simt_set_device_arena",
-    "simt_call_guarded", "simt_set_fatal_hook", "simt_set_check", "simt_set_ablation", "simt_set_limit", "simt_set_poison",
+    "simt_call_guarded", "simt_set_fatal_hook", "simt_set_check", "simt_set_ablation", "simt_set_limit",
+    "simt_set_poison",
     "simt_set_schedule", "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy"};
 static const char *const instrumentation[] = {"simt_", "__tsan_", "__ubsan_handle_type_mismatch_v1"};
 static const char *const kernel_variables[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};

@@ -57,7 +57,7 @@ struct job {
     struct recording *recording; /* NULL before the session is open */
     double reference_s;     /* wall time until the expected values were there */
     const char *params;     /* how parameters were made equal: "none", "name", "order", "seed" */
-    int variant;            /* of the task's sidecar that the candidate is constructed for; 0: the task as written */
+    int variant;            /* of the task (task_variant) that the candidate is constructed for; 0: as it is written */
     bool second;            /* the candidate lives a second time, of a secret seed (reference.h, has_second) */
     struct reservation *reservation; /* of memory; NULL: nothing is claimed */
     bool yields;            /* until its first reference is there: ends where the claim cannot grow to what is needed */

@@ -57,6 +57,7 @@ struct reference {
     bool copies;           /* it only moves values: no arithmetic at all */
     uint64_t tables;       /* bytes of constants that it holds itself, by no seed: a program may bring as much along */
     bool folds;            /* it holds what its seed decides and nobody lays */
+    bool numbers;          /* variant TASK_NUMBERS is another task than this one */
     bool counts;           /* its calls count in Python: each draw's values are those of a first call */
     bool alters;           /* its forward changes a parameter */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */

@@ -782,15 +782,15 @@ static int stage_correct_convicted(struct job *j, const struct stage_correct_tal
     return j->all_passed && !job_blamed(j) ? legality_judges(j, e) : 0;
 }
 
-/* All variants of the sidecar. */
+/* All variants of the sidecar; and the task with other numbers, of a program that is right so far. */
 static int stage_correct_run_variants(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     const char *params = j->params;
-    int rc = 0;
+    int rc = 0, n = task_variants(j->task), all = n + j->ref->numbers;
 
-    for (int i = 1; i <= task_variants(j->task) && rc == 0 && !job_blamed(j) && !t->stopped; i++)
-        if ((rc = stage_correct_convicted(j, t, e)) == 0)
-            rc = stage_correct_run_variant(j, i, t, e);
+    for (int i = 1; i <= all && rc == 0 && !job_blamed(j) && !t->stopped; i++)
+        if ((rc = stage_correct_convicted(j, t, e)) == 0 && (i <= n || t->passed == t->trials))
+            rc = stage_correct_run_variant(j, i <= n ? i : TASK_NUMBERS, t, e);
     j->params = params;
     return rc < 0 ? -1 : 0;
 }
