@@ -3,8 +3,8 @@ ill-conditioned each draw is. Runs jailed in a child of the fork server; the can
 this.
 
 Request {"op":"task","source","name","protocol":"strict"|"kernelbench","params":"random"|"seed","trials","seed",
-"max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout","numbers"}, "regimes":[..] and
-"effects":[..]; reply
+"max_elements"} and, from a sidecar (src/task/sidecar.h), "variant":{"sizes","dtype","layout","numbers"},
+"regimes":[..] and "effects":[..]; reply
 {"ok":true, ...sections} or {"ok":false,"type","message","line","text"}. A section is {"tree","at","nbytes"}: a value
 tree whose tensors' offsets count from blob[at].
 

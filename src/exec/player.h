@@ -43,7 +43,7 @@ struct player {
 int player_init(struct player *p, const struct backend_ops *ops, struct exec_backend *b, const struct images *images);
 /* Forgets all handles and starts the device afresh. */
 int player_fresh(struct player *p, struct err *e);
-/* From here on memory is filled with this byte before it is used: allocations, and shared memory where that is known. */
+/* From here on memory is filled with this byte before it is used: allocations, and shared memory on sim. */
 void player_poison(struct player *p, uint8_t byte);
 /* One entry. Marks and lays do nothing here. A code that is not WIRE_OK stays in p->error; later entries do nothing. */
 int player_play(struct player *p, const struct log_entry *en);

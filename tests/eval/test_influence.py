@@ -126,7 +126,8 @@ class Places(unittest.TestCase):
 
     def test_what_other_arguments_follow_from_stays(self):
         index = "torch.cat([torch.arange(9), torch.arange(31) % 9])"
-        for rest in (f", {index}.argsort()", f", torch.cat([torch.zeros(1).long(), torch.bincount({index}).cumsum(0)])"):
+        offsets = f"torch.cat([torch.zeros(1).long(), torch.bincount({index}).cumsum(0)])"
+        for rest in (f", {index}.argsort()", f", {offsets}"):
             for i in self.draws("x[rest[0] % 9] * rest[1].sum()", index, rest):
                 self.assertEqual(len(i.unique()), 9)
         experts = "torch.stack([torch.randperm(9)[:3] for _ in range(40)])"

@@ -1,6 +1,6 @@
 """test_notes.py - what a verdict of the emulator notes without judging by it: what kernels print, bounded, and the
-first read of device or shared memory that nothing wrote. Such a read explains a wrong value and convicts nobody who got right
-ones."""
+first read of device or shared memory that nothing wrote. Such a read explains a wrong value and convicts nobody who
+got right ones."""
 import json
 import os
 import subprocess

@@ -16,11 +16,14 @@ __global__ void k(const float* x, const int64_t* s, const int64_t* t, float* y, 
 
 torch::Tensor run(torch::Tensor x, torch::Tensor s, torch::Tensor t) {
     auto y = torch::empty_like(x);
-    k<<<x.size(0), x.size(1)>>>(x.data_ptr<float>(), s.data_ptr<int64_t>(), t.data_ptr<int64_t>(), y.data_ptr<float>(), s.numel(), x.size(1));
+    k<<<x.size(0), x.size(1)>>>(x.data_ptr<float>(), s.data_ptr<int64_t>(), t.data_ptr<int64_t>(),
+        y.data_ptr<float>(), s.numel(), x.size(1));
     return y;
 }
 """
-ext = load_inline(name="segment_mean", cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor s, torch::Tensor t);", cuda_sources=cuda, functions=["run"])
+ext = load_inline(name="segment_mean",
+                  cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor s, torch::Tensor t);",
+                  cuda_sources=cuda, functions=["run"])
 
 
 class ModelNew(nn.Module):

@@ -19,7 +19,8 @@ torch::Tensor run(torch::Tensor x, torch::Tensor s) {
     return y;
 }
 """
-ext = load_inline(name="optional_rows", cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor s);", cuda_sources=cuda, functions=["run"])
+ext = load_inline(name="optional_rows", cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor s);",
+    cuda_sources=cuda, functions=["run"])
 
 
 class ModelNew(nn.Module):

@@ -20,11 +20,13 @@ __global__ void k(const float* p, const float* q, float* y, int n, int d) {
 
 torch::Tensor run(torch::Tensor p, torch::Tensor q) {
     auto y = torch::empty({p.size(0)}, p.options());
-    k<<<(p.size(0) + 31) / 32, 32>>>(p.data_ptr<float>(), q.data_ptr<float>(), y.data_ptr<float>(), p.size(0), p.size(1));
+    k<<<(p.size(0) + 31) / 32, 32>>>(p.data_ptr<float>(), q.data_ptr<float>(), y.data_ptr<float>(), p.size(0),
+        p.size(1));
     return y;
 }
 """
-ext = load_inline(name="divergence", cpp_sources="torch::Tensor run(torch::Tensor p, torch::Tensor q);", cuda_sources=cuda, functions=["run"])
+ext = load_inline(name="divergence", cpp_sources="torch::Tensor run(torch::Tensor p, torch::Tensor q);",
+    cuda_sources=cuda, functions=["run"])
 
 
 class ModelNew(nn.Module):

@@ -19,7 +19,8 @@ torch::Tensor run(torch::Tensor a, torch::Tensor b) {
     return y;
 }
 """
-ext = load_inline(name="blend", cpp_sources="torch::Tensor run(torch::Tensor a, torch::Tensor b);", cuda_sources=cuda, functions=["run"])
+ext = load_inline(name="blend", cpp_sources="torch::Tensor run(torch::Tensor a, torch::Tensor b);",
+    cuda_sources=cuda, functions=["run"])
 
 
 class ModelNew(nn.Module):

@@ -21,7 +21,8 @@ torch::Tensor run(torch::Tensor x, double t) {
     return y;
 }
 """
-ext = load_inline(name="temperature", cpp_sources="torch::Tensor run(torch::Tensor x, double t);", cuda_sources=cuda, functions=["run"])
+ext = load_inline(name="temperature", cpp_sources="torch::Tensor run(torch::Tensor x, double t);",
+    cuda_sources=cuda, functions=["run"])
 
 
 class ModelNew(nn.Module):
