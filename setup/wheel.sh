@@ -1,8 +1,8 @@
 #!/bin/sh
 # wheel.sh BUILD - the Python wheel of a finished build, in BUILD/wheel: the package, and the program in it.
 #
-# The program's libraries (jansson, libyaml, SQLite, ..) are put inside by auditwheel, from PyPI in an environment of its
-# own, which also finds the manylinux tag; without a network the wheel stays one for machines that have these libraries.
+# The program's libraries (jansson, libyaml, SQLite, ..) are put inside by auditwheel, from PyPI in an environment of
+# its own, which also finds the manylinux tag; without a network the wheel needs a machine that has these libraries.
 # What is opened by name stays outside: libmicrohttpd for 'serve', libcurl, libpq, CUDA.
 set -eu
 say() { printf 'wheel: %s\n' "$*" >&2; }

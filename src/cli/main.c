@@ -95,13 +95,60 @@ static const char *main_command_name(const void *ctx, int i)
     return (size_t)i < N_COMMANDS ? commands[i]->name : NULL;
 }
 
+/* The groups of 'musacoder help', a command in one of them (tests/cli/test_help.sh). */
+static const struct {
+    const char *title, *names; /* each name between commas */
+} main_groups[] = {
+    {"judge a kernel", ",eval,explain,replay,lint,shrink,translate,agent,mcp,"},
+    {"serve the judge", ",serve,worker,owner,warm,"},
+    {"make tasks and data", ",synth,synth mine,synth teach,synth diagnose,synth profile,"},
+    {"train and compare", ",run,watch,bench,card,init,sft,rft,rl,launch,"},
+    {"use a model", ",import,export,generate,logits,tokenize,"},
+    {"this program", ",setup,doctor,profile,schema,man,completion,version,help,"},
+};
+
+static void main_print_group(FILE *out, const char *names)
+{
+    for (const char *p = names + 1; *p; p += strcspn(p, ",") + 1) {
+        char name[64];
+        const struct command *c;
+
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
+        c = command_find(name);
+        fprintf(out, "  %-15s %s\n", name, c ? c->summary : "");
+    }
+}
+
+/* A command that no group names is shown all the same. */
+static void main_print_rest(FILE *out)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        char name[66];
+        bool there = false;
+
+        snprintf(name, sizeof name, ",%s,", commands[i]->name);
+        for (size_t g = 0; g < sizeof main_groups / sizeof *main_groups; g++)
+            there |= strstr(main_groups[g].names, name) != NULL;
+        if (!there)
+            fprintf(out, "  %-15s %s\n", commands[i]->name, commands[i]->summary);
+    }
+}
+
 static void main_print_usage(FILE *out)
 {
     fprintf(out, "musacoder - language models that write native GPU kernels, and the judge that verifies them\n\n"
-                 "usage: musacoder COMMAND [options]\n\ncommands:\n");
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-15s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(out, "\n'musacoder COMMAND -h' explains a command. New here? 'make demo' shows the whole loop.\n");
+                 "usage: musacoder COMMAND [options]\n\n"
+                 "start here:\n"
+                 "  $ musacoder eval --task TASK.py KERNEL.py   is this kernel right and honest, and why not?\n"
+                 "  $ musacoder serve                           the same over HTTP: a reward for a trainer\n"
+                 "  $ musacoder run recipes/quickstart.yaml     train a small model, from nothing to a report\n"
+                 "  $ musacoder doctor                          what this machine has, and what it lacks\n");
+    for (size_t g = 0; g < sizeof main_groups / sizeof *main_groups; g++) {
+        fprintf(out, "\n%s:\n", main_groups[g].title);
+        main_print_group(out, main_groups[g].names);
+    }
+    main_print_rest(out);
+    fprintf(out, "\n'musacoder COMMAND -h' explains a command, 'musacoder explain MC301' the code of a verdict.\n");
 }
 
 static void main_print_command_help(FILE *out, const struct command *c)
@@ -149,9 +196,14 @@ static int main_man_run(const struct opts *o, struct err *e)
     }
     if (!(c = main_find_words(o->n_args, o->args, &(int){0})))
         return main_unknown_command(o->args[0], e);
-    pages_man(c);
+    (opts_bool(o, "markdown") ? pages_markdown : pages_man)(c);
     return EXIT_OK;
 }
+
+static const struct opt main_man_rows[] = {
+    {"man", "markdown", OPT_BOOL, "false", "a command's page of the documentation site instead"},
+    {0},
+};
 
 /* A word that no command reads would change nothing, and its author would not know. */
 static int main_check_words(const struct command *c, const struct opts *o, struct err *e)
@@ -194,7 +246,7 @@ const struct command cmd_man = {
     "man", "print a manual page", "[COMMAND]",
     "Prints the manual page of a command, or the overview, in man(7) format: 'musacoder man eval | man -l -'.\n"
     "'make install' puts all pages where man(1) finds them.\n",
-    no_rows, main_man_run, WORDS_ANY};
+    main_man_rows, main_man_run, WORDS_ANY};
 
 static int main_completion_run(const struct opts *o, struct err *e)
 {

@@ -89,6 +89,41 @@ void pages_overview(const struct command *const *all)
     }
 }
 
+/* ---- Markdown ---- */
+
+/* Of a table's cell: what would end it or begin a tag is escaped. */
+static void pages_cell(const char *text)
+{
+    for (; *text; text++)
+        if (strchr("|<>*_", *text))
+            printf("\\%c", *text);
+        else
+            putchar(*text);
+}
+
+static void pages_markdown_option(const struct opt *row)
+{
+    static const char *const meta[] = {"", " N", " X", " TEXT", " WORD", " TEXT"};
+    bool off = row->type == OPT_BOOL && row->def && !strcmp(row->def, "false");
+
+    printf("| `");
+    if (opt_short_flag(row->name))
+        printf("%s`, `", opt_short_flag(row->name));
+    printf("--%s%s` | ", row->name, meta[row->type]);
+    pages_cell(row->help);
+    printf(row->def && *row->def && !off ? " | `%s` |\n" : " | |\n", row->def);
+}
+
+void pages_markdown(const struct command *c)
+{
+    printf("# musacoder %s\n\n%s\n\n```\nmusacoder %s %s\n```\n\n```text\n%s```\n", c->name, c->summary, c->name,
+           c->usage, c->about);
+    if (c->rows[0].name)
+        printf("\n| option | what it does | default |\n|---|---|---|\n");
+    for (const struct opt *row = c->rows; row->name; row++)
+        pages_markdown_option(row);
+}
+
 /* ---- completion ---- */
 
 /* The words of a choice: "a|b|c: help" up to the colon, with spaces between them. */

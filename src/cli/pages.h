@@ -7,6 +7,7 @@
 
 void pages_man(const struct command *c);                    /* one command, in man(7) format */
 void pages_overview(const struct command *const *all);      /* musacoder(1) */
+void pages_markdown(const struct command *c);               /* the page of one command on the site */
 /* shell: "bash", "zsh" or "fish"; another one is ERR_INPUT. */
 int pages_completion(const struct command *const *all, const char *shell, struct err *e);
 
