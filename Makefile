@@ -354,6 +354,15 @@ test-deploy: setup
 
 ## make install      into PREFIX (/usr/local), under DESTDIR if that is set; 'make uninstall' takes it away again
 ## make deb          a Debian package of this commit: $(B)/deb/musacoder_*.deb
+## make docs         the documentation site: $(B)/docs/site/index.html (MkDocs Material from PyPI, in $(B)/docs/venv)
+.PHONY: docs
+docs: $(B)/musacoder
+	@mkdir -p $(B)/docs
+	@[ -x $(B)/docs/venv/bin/mkdocs ] || { python3 -m venv $(B)/docs/venv && \
+	  $(B)/docs/venv/bin/pip install -q --disable-pip-version-check mkdocs-material==9.8.2; }
+	@python3 docs/site.py $(B)/musacoder $(B)/docs
+	@NO_MKDOCS_2_WARNING=1 $(B)/docs/venv/bin/mkdocs build -q --strict -f $(B)/docs/mkdocs.yml
+	@echo "open $(B)/docs/site/index.html"
 ## make image        a container image, musacoder:latest, by podman, buildah or docker (IMAGE_ARGS='--build-arg TORCH=none')
 .PHONY: image
 image:

@@ -211,6 +211,17 @@ static void test_compare_values(void **state)
     assert_int_equal(c.kind, CMP_VALUES);
     assert_int_equal(c.n_bad, 2);
     assert_int_equal(c.n_nan, 1);
+    assert_int_equal(c.n_unwritten, 0);
+    assert_string_equal(c.pattern, "");
+    memset(&got[4], 0xff, sizeof got[4]); /* as the judge fills memory */
+    got[7] = got[4];
+    compare_tensors(&w, &w, &g, &t, &c);
+    assert_true(c.n_nan == 2 && c.n_unwritten == 2 && strstr(c.pattern, "all of them nan (never written)"));
+    got[4] = got[7] = NAN;
+    compare_tensors(&w, &w, &g, &t, &c);
+    assert_true(c.n_unwritten == 0 && strstr(c.pattern, "all of them nan (computed"));
+    got[7] = 8.5f;
+    compare_tensors(&w, &w, &g, &t, &c);
     assert_string_equal(c.first_at, "[1, 1]");
     assert_string_equal(c.worst_at, "[1, 1]"); /* NaN is the worst there is */
     assert_true(c.first_expected == 5 && isnan(c.first_got));

@@ -252,8 +252,11 @@ void compare_relation_text(const struct comparison *c, bool constant, bool scale
     *out = 0;
     if (c->n_bad < 2)
         return;
-    if (constant)
-        snprintf(out, n, isnan(got) ? "all of them nan (never written?)" : "all of them %.6g", got);
+    if (constant && isnan(got))
+        snprintf(out, n, "all of them nan (%s)", c->n_unwritten < 0 ? "never written?" : c->n_unwritten == c->n_nan
+                 ? "never written" : c->n_unwritten ? "some never written" : "computed: overflow, inf - inf, 0 / 0");
+    else if (constant)
+        snprintf(out, n, "all of them %.6g", got);
     else if (scaled && fabs(scale + 1) < 1e-4)
         snprintf(out, n, "the sign is inverted");
     else if (scaled && isfinite(scale))
@@ -281,6 +284,17 @@ static void compare_relation(const struct comparison *c, const struct tensor *or
         scaled = scaled && fabs(g - o * scale) <= 1e-4 * fabs(g);
     }
     compare_relation_text(c, constant, scaled, shifted, out, n);
+}
+
+/* Does the element hold what the judge fills memory with, bytes of 0xff? Arithmetic makes another nan. */
+static bool compare_is_unwritten(const struct tensor *t, int64_t i)
+{
+    size_t n = dt_size(t->dtype);
+    const uint8_t *p = (const uint8_t *)t->data + (size_t)i * n;
+
+    while (n && *p == 0xff)
+        p++, n--;
+    return !n;
 }
 
 static void compare_note_bad(struct comparison *c, int64_t i, double expected, double value, double *worst)
@@ -342,6 +356,7 @@ static void compare_values(const struct tensor *eager, const struct tensor *orac
             continue;
         bad[i] = 1;
         compare_note_bad(c, i, o, g, &worst);
+        c->n_unwritten += isnan(g) && compare_is_unwritten(got, i);
     }
     if (c->n_bad) {
         c->kind = CMP_VALUES;
@@ -389,6 +404,7 @@ static void compare_add_wrong(struct comparison *all, const struct tensor *whole
     snprintf(all->pattern, sizeof all->pattern, "%s", only ? tile->pattern : "");
     all->n_bad += tile->n_bad;
     all->n_nan += tile->n_nan;
+    all->n_unwritten = tile->n_unwritten < 0 ? -1 : all->n_unwritten + tile->n_unwritten;
     if (all->worst >= 0 &&
         compare_error_of(all->worst_expected, all->worst_got) >= compare_error_of(tile->worst_expected,
                                                                                   tile->worst_got))

@@ -13,6 +13,7 @@ enum compare_kind { CMP_SAME, CMP_STRUCTURE, CMP_DTYPE, CMP_SHAPE, CMP_VALUES };
 struct comparison {
     enum compare_kind kind;
     int64_t n, n_bad, n_nan;        /* elements, wrong ones, NaN among the wrong ones */
+    int64_t n_unwritten;            /* of those, as the judge's fill of memory leaves it; -1: nobody looked */
     double max_abs, max_rel;        /* over all finite elements, right ones included; rel where |expected| > 0 */
     int64_t first, worst;           /* flat indices of wrong elements, -1 if none */
     double first_expected, first_got, worst_expected, worst_got;

@@ -59,7 +59,7 @@ int device_compare(struct device *d, const struct device_view *eager, const stru
     }
     if (device_diff(d, eager, oracle, got, &t, &diff, e) < 0)
         return -1;
-    c.n_bad = diff.n_bad, c.n_nan = diff.n_nan;
+    c.n_bad = diff.n_bad, c.n_nan = diff.n_nan, c.n_unwritten = -1;
     c.max_abs = diff.max_abs, c.max_rel = diff.max_rel;
     c.first = diff.first, c.worst = diff.worst;
     c.first_expected = diff.first_oracle, c.first_got = diff.first_got;

@@ -69,6 +69,8 @@ json_t *correct_worst(const struct ref_draw *d, const char *path, const struct c
     json_object_set_new(w, "elements", json_integer(c->n));
     json_object_set_new(w, "wrong", json_integer(c->n_bad));
     json_object_set_new(w, "nan", json_integer(c->n_nan));
+    if (c->n_nan && c->n_unwritten >= 0)
+        json_object_set_new(w, "unwritten", json_integer(c->n_unwritten));
     json_object_set_new(w, "share", json_num((double)c->n_bad / (double)c->n));
     json_object_set_new(w, "pattern", json_string(c->pattern));
     json_object_set_new(w, "first", compare_reply_spot(c->first_at, c->first_expected, c->first_got));

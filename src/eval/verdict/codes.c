@@ -13,15 +13,28 @@ static const char *code_worst(const json_t *verdict, const char *key)
     return json_str(json_object_get(json_object_get(verdict, "correctness"), "worst"), key, "");
 }
 
-/* Does the deciding reason have what the row asks for? Keys "message" and "pattern" ask for a part of the text. */
+static bool code_nan(const json_t *verdict)
+{
+    return json_i64(json_object_get(json_object_get(verdict, "correctness"), "worst"), "nan", 0) > 0;
+}
+
+static long long code_unwritten(const json_t *verdict)
+{
+    return json_i64(json_object_get(json_object_get(verdict, "correctness"), "worst"), "unwritten", -1);
+}
+
+/* Does the deciding reason have what the row asks for? Key "message" asks for a part of the text, "unwritten" and "nan"
+ * for such elements among the wrong ones. */
 static bool code_says(const struct code *c, const json_t *verdict, const json_t *reason)
 {
     if (!*c->key)
         return true;
     if (!strcmp(c->key, "message"))
         return strstr(json_str(reason, "message", ""), c->is) != NULL;
-    if (!strcmp(c->key, "pattern"))
-        return strstr(code_worst(verdict, "pattern"), c->is) != NULL;
+    if (!strcmp(c->key, "unwritten"))
+        return code_unwritten(verdict) > 0 || strstr(code_worst(verdict, "pattern"), "never written");
+    if (!strcmp(c->key, "nan"))
+        return code_nan(verdict) && code_unwritten(verdict) == 0;
     if (!strcmp(c->key, "worst"))
         return !strcmp(code_worst(verdict, "kind"), c->is);
     if (!strcmp(c->key, "finding"))

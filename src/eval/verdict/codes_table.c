@@ -106,7 +106,7 @@ const struct code code_table[] = {
     {"MC401", "correctness_error", "stage", "performance", "wrong in a timed call",
      "The trials were right and a call that was timed was not: something is kept from an earlier call, or there is a "
      "race that shows seldom.", "Compute everything anew in each call, and look for a missing barrier."},
-    {"MC402", "correctness_error", "pattern", "never written", "output is not all written",
+    {"MC402", "correctness_error", "unwritten", "", "output is not all written",
      "Elements of the output still hold what was in memory before: no thread has written them.",
      "Check the grid's size (round up, do not truncate) and the guards at the end of rows."},
     {"MC403", "correctness_error", "worst", "shape", "wrong shape",
@@ -133,9 +133,10 @@ const struct code code_table[] = {
     {"MC411", "correctness_error", "rule", "unjoined_stream", "work on a stream that nobody waits for",
      "A kernel runs on a stream of its own, and nothing orders it before the use of its result.",
      "Launch on the current stream, or let it wait for an event of yours."},
-    {"MC412", "correctness_error", "pattern", "overflow", "overflow",
-     "The values become infinite or nan on the way, and the reference's do not.",
-     "Subtract the row's maximum before exp, and sum in float."},
+    {"MC412", "correctness_error", "nan", "", "computed nan",
+     "Elements are nan, and a kernel wrote them: something overflows or divides zero by zero on the way, and the "
+     "reference does not.",
+     "Subtract the row's maximum before exp, sum in float, and guard the division."},
     {"MC413", "correctness_error", "", "", "wrong values",
      "Values differ by more than is allowed. What is allowed is taken from the reference itself: how far it is "
      "from its "

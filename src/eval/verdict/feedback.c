@@ -241,13 +241,15 @@ static void feedback_say_spot(const char *word, const json_t *s, const json_t *t
         return;
     buf_addf(b, "%s %s: expected ", word, *json_str(s, "index", "") ? json_str(s, "index", "") : "value");
     if (is_near(expected, got)) {
-        buf_addf(b, "%.9g, got %.9g (off by %.3g, allowed %.3g)\n", expected, got, fabs(got - expected),
-                 json_f64(tolerance, "abs", 0) + json_f64(tolerance, "rel", 0) * fabs(expected));
-        return;
+        buf_addf(b, "%.9g, got %.9g", expected, got);
+    } else {
+        feedback_add_num(b, json_object_get(s, "expected"));
+        buf_adds(b, ", got ");
+        feedback_add_num(b, json_object_get(s, "got"));
     }
-    feedback_add_num(b, json_object_get(s, "expected"));
-    buf_adds(b, ", got ");
-    feedback_add_num(b, json_object_get(s, "got"));
+    if (isfinite(expected) && isfinite(got) && json_is_object(tolerance))
+        buf_addf(b, " (off by %.3g, allowed %.3g)", fabs(got - expected),
+                 json_f64(tolerance, "abs", 0) + json_f64(tolerance, "rel", 0) * fabs(expected));
     buf_addc(b, '\n');
 }
 
@@ -266,6 +268,18 @@ static void say_regime(const char *regime, struct buf *b)
             buf_addf(b, "About %s inputs: %s.\n", regime, rows[i][1]);
 }
 
+/* Of nan among the wrong elements: were they written? "unwritten" is not there where nobody looked. */
+static void feedback_say_nan(const json_t *w, const char *pattern, struct buf *b)
+{
+    long long nan = json_i64(w, "nan", 0), unwritten = json_i64(w, "unwritten", -1);
+
+    if (nan > 0 && unwritten == 0)
+        buf_addf(b, "%lld of the wrong elements are nan that a kernel computed: inf - inf, inf / inf or 0 / 0; does an "
+                    "exp, a square or a sum overflow?\n", nan);
+    else if (nan > 0 && !strstr(pattern, "never written"))
+        buf_addf(b, "%lld of the wrong elements are nan: memory that was never written reads as nan.\n", nan);
+}
+
 static void feedback_say_values(const json_t *w, struct buf *b)
 {
     const char *pattern = json_str(w, "pattern", "");
@@ -279,9 +293,7 @@ static void feedback_say_values(const json_t *w, struct buf *b)
     feedback_say_spot("First wrong at", json_object_get(w, "first"), json_object_get(w, "tolerance"), b);
     if (strcmp(json_str(json_object_get(w, "first"), "index", ""), json_str(json_object_get(w, "worst"), "index", "")))
         feedback_say_spot("Largest error at", json_object_get(w, "worst"), json_object_get(w, "tolerance"), b);
-    if (json_i64(w, "nan", 0) > 0 && !strstr(pattern, "never written"))
-        buf_addf(b, "%lld of the wrong elements are nan: memory that was never written reads as nan.\n",
-                 (long long)json_i64(w, "nan", 0));
+    feedback_say_nan(w, pattern, b);
 }
 
 /* Views that the program has given to its own functions, where an answer is wrong. */
