@@ -270,7 +270,8 @@ static void verdict_published(const json_t *v, struct buf *out)
     if (strcmp(json_str(v, "category", ""), "correctness_error") || strcmp(json_str(w, "kind", ""), "values") ||
         json_i64(w, "nan", 0) || strcmp(json_str(v, "protocol", ""), "strict") || !(most <= PUBLISHED))
         return;
-    buf_addf(out, "  no element of any draw is off by more than %.2g; --protocol kernelbench allows 1e-4 and more\n", most);
+    buf_addf(out, "  no element of any draw is off by more than %.2g; --protocol kernelbench allows 1e-4 and more\n",
+             most);
 }
 
 static void verdict_explained(const json_t *v, struct buf *out)

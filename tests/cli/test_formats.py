@@ -6,11 +6,16 @@ import os
 import pty
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build/musacoder"))
+sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
+import judges  # noqa: E402
+
+judges.share_owner()
 TASK = os.path.join(ROOT, "docs/example/task.py")
 BAD = "y[i] = tanhf(x[i] * 0.5f);"
 

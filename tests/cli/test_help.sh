@@ -16,7 +16,8 @@ for c in $commands; do
     [ "$(wc -l </tmp/mc-help.$$)" = 1 ] || fail "'$c --no-such-option-here': $(cat /tmp/mc-help.$$)"
 done
 # Each command stands in one group, and its page of the site names its options.
-[ "$("$exe" help | sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' | sort | uniq -d)" = "" ] || fail "a command stands in two groups of 'musacoder help'"
+[ -z "$("$exe" help | sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' | sort | uniq -d)" ] ||
+    fail "a command stands in two groups of 'musacoder help'"
 "$exe" help | sed -n '/^this program:/,$p' | tail -n +2 | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >/tmp/mc-help.$$
 [ "$(tail -n 1 /tmp/mc-help.$$)" = help ] || fail "no group names '$(tail -n 1 /tmp/mc-help.$$)'"
 "$exe" man --markdown eval | grep -q '^| `-o`, `--out TEXT` |' || fail "'man --markdown eval' lacks an option"

@@ -23,6 +23,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build/musacoder"))
 TASK = os.path.join(ROOT, "docs/example/task.py")
 sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
+import judges  # noqa: E402
+
+judges.share_owner()
 
 
 def run(*words, **more):

@@ -1,5 +1,5 @@
-"""test_pages.py - the documentation does what it says: every ```console block of the site's own pages is run, its output
-compared ("..." stands for anything); the reward's table is judged again; links between pages lead somewhere."""
+"""test_pages.py - the documentation does what it says: every ```console block of the site's own pages is run, its
+output compared ("..." stands for anything); the reward's table is judged again; links between pages lead somewhere."""
 
 import doctest
 import json
@@ -12,6 +12,10 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build/musacoder"))
+sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
+import judges  # noqa: E402
+
+judges.share_owner()
 PAGES = ["docs/site/" + n for n in sorted(os.listdir(os.path.join(ROOT, "docs/site")))]
 
 
