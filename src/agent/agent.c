@@ -1,4 +1,4 @@
-/* agent.c - see agent.h. */
+/* agent.c - the loop: an answer, its verdict, the best so far, and what the model is told next. */
 #include "agent/agent.h"
 
 #include <stdlib.h>
@@ -72,65 +72,93 @@ static int agent_judge(struct eval *ev, const struct task *task, const char *res
     return eval_one(ev, task, &c, &o->eval, ret, e);
 }
 
-/* One turn. Returns 1 to go on, 0 to end, -1. */
-static int agent_play(struct talker *t, struct eval *ev, const struct task *task, const struct agent_options *o,
-                      const struct agent_listener *l, json_t *messages, int turn, struct agent_result *r, struct err *e)
-{
-    struct talk_answer a = {0};
-    json_t *verdict = NULL;
-    char *written = NULL;
-    const char *whole;
-    int rc = talker_say(t, messages, l->on_text, l->ctx, &a, e);
+struct agent_play { /* one run of the loop */
+    struct answers *source;
+    struct eval *ev;
+    const struct task *task;
+    const struct agent_options *o;
+    const struct agent_listener *l;
+    struct dialogue dialogue;
+    struct agent_result r;
+    int turn;
     bool ends;
-    char *next;
+};
 
-    if (rc == 0 && r->last)
-        written = mend_apply(r->last, a.text);
-    whole = written ? written : a.text;
-    if (rc == 0)
-        rc = agent_judge(ev, task, whole, o, &verdict, e);
-    if (rc < 0) {
-        free(written);
-        talk_answer_free(&a);
-        return -1;
-    }
-    r->turns = turn;
-    agent_keep_best(r, turn, whole, verdict);
-    json_array_append_new(r->turns_json, json_pack("{s:i,s:o,s:O}", "turn", turn, "response",
-                                                   json_utf8(a.text, strlen(a.text)), "verdict", verdict));
-    if (l->on_verdict)
-        l->on_verdict(turn, &a, verdict, l->ctx);
-    ends = !strcmp(json_str(verdict, "status", ""), "infra") || (agent_passed(verdict) && o->stop_at_pass);
-    next = agent_words(o, verdict, whole);
-    prompt_say(messages, "assistant", a.text);
-    prompt_say(messages, "user", next);
-    free(next);
-    free(r->last);
-    r->last = xstrdup(whole);
-    free(written);
-    json_decref(verdict);
-    talk_answer_free(&a);
-    return !ends;
+/* Keeps the answer and its verdict, and goes on with what the model is told of it. */
+static int agent_take_verdict(struct agent_play *p, const struct answer *a, const char *whole, const json_t *verdict,
+                              struct err *e)
+{
+    char *say = agent_words(p->o, verdict, whole);
+    int rc;
+
+    p->r.turns = p->turn;
+    agent_keep_best(&p->r, p->turn, whole, verdict);
+    json_array_append_new(p->r.turns_json, json_pack("{s:i,s:o,s:O}", "turn", p->turn, "response",
+                                                     json_utf8(a->text, strlen(a->text)), "verdict", verdict));
+    if (p->l->on_verdict)
+        p->l->on_verdict(p->turn, a, verdict, p->l->ctx);
+    p->ends = !strcmp(json_str(verdict, "status", ""), "infra") || (agent_passed(verdict) && p->o->stop_at_pass);
+    rc = p->ends || p->turn == p->o->turns ? 0 : dialogue_go_on(&p->dialogue, a->ids, (size_t)a->n, a->text, say, e);
+    free(say);
+    free(p->r.last);
+    p->r.last = xstrdup(whole);
+    return rc;
 }
 
-int agent_run(struct talker *t, struct eval *ev, const struct task *task, const struct agent_options *o,
+static int agent_on_answer(void *ctx, int request, int index, const struct answer *a, struct err *e)
+{
+    struct agent_play *p = ctx;
+    char *written = a && p->r.last ? mend_apply(p->r.last, a->text) : NULL;
+    json_t *verdict = NULL;
+    int rc;
+
+    if (!a)
+        return err_set(e, ERR_INPUT, "the dialogue has %zu tokens, which leaves no room for an answer",
+                       p->dialogue.chat.ids.n);
+    rc = agent_judge(p->ev, p->task, written ? written : a->text, p->o, &verdict, e);
+    if (rc == 0)
+        rc = agent_take_verdict(p, a, written ? written : a->text, verdict, e);
+    free(written);
+    json_decref(verdict);
+    return rc;
+}
+
+static void agent_on_text(const char *text, size_t n, void *ctx)
+{
+    const struct agent_play *p = ctx;
+
+    p->l->on_text(text, n, p->l->ctx);
+}
+
+static int agent_ask(struct agent_play *p, struct err *e)
+{
+    struct answers_options ao = {.temperature = p->o->temperature, .top_p = p->o->top_p, .max_new = p->o->max_new,
+                                 .max_batch = 1, .parallel = 1, .on_answer = agent_on_answer,
+                                 .on_text = p->l->on_text ? agent_on_text : NULL, .ctx = p};
+    struct answers_request r = {.dialogue = &p->dialogue, .n = 1, .seed = (uint64_t)(p->o->seed + p->turn - 1)};
+
+    return answers_draw(p->source, &ao, &r, 1, e);
+}
+
+int agent_run(struct answers *source, struct eval *ev, const struct task *task, const struct agent_options *o,
               const struct agent_listener *l, struct agent_result *ret, struct err *e)
 {
+    struct agent_play p = {.source = source, .ev = ev, .task = task, .o = o, .l = l, .r.turns_json = json_array()};
     char *first = prompt_task(o->style, task->code, o->target, NULL);
     json_t *messages = prompt_start(first);
-    struct agent_result r = {.turns_json = json_array()};
-    int rc = 1;
+    int rc = dialogue_begin(&p.dialogue, answers_tokenizer(source), messages, e);
 
     free(first);
-    for (int turn = 1; turn <= o->turns && rc == 1; turn++)
-        rc = agent_play(t, ev, task, o, l, messages, turn, &r, e);
     json_decref(messages);
-    if (rc < 0 && !r.best) {
-        agent_result_free(&r);
+    for (p.turn = 1; p.turn <= o->turns && rc == 0 && !p.ends; p.turn++)
+        rc = agent_ask(&p, e);
+    dialogue_free(&p.dialogue);
+    if (rc < 0 && !p.r.best) {
+        agent_result_free(&p.r);
         return -1;
     }
-    *ret = r; /* what was reached before a stop is kept */
-    return rc < 0 ? -1 : 0;
+    *ret = p.r; /* what was reached before a stop is kept */
+    return rc;
 }
 
 void agent_result_free(struct agent_result *r)

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "agent/talk.h"
+#include "answers/answers.h"
 #include "base/err.h"
 #include "eval/eval.h"
 #include "task/prompt.h"
@@ -13,6 +13,9 @@
 
 struct agent_options {
     int turns; /* answers at most */
+    double temperature, top_p;
+    int max_new;  /* tokens of one answer */
+    int64_t seed; /* answer i is drawn from seed + i */
     enum prompt_style style;
     const char *target; /* "cuda" or "musa": what is asked for */
     bool edits;         /* what failed is shown with numbered lines (task/repair_text.h) */
@@ -22,7 +25,7 @@ struct agent_options {
 
 struct agent_listener { /* all may be NULL */
     void (*on_text)(const char *text, size_t n, void *ctx);
-    void (*on_verdict)(int turn, const struct talk_answer *a, const json_t *verdict, void *ctx);
+    void (*on_verdict)(int turn, const struct answer *a, const json_t *verdict, void *ctx);
     void *ctx;
 };
 
@@ -35,7 +38,7 @@ struct agent_result {
 };
 
 /* An infra verdict ends the loop: nobody learns from it. ERR_INPUT: the task is unusable. */
-int agent_run(struct talker *t, struct eval *ev, const struct task *task, const struct agent_options *o,
+int agent_run(struct answers *source, struct eval *ev, const struct task *task, const struct agent_options *o,
               const struct agent_listener *l, struct agent_result *ret, struct err *e);
 void agent_result_free(struct agent_result *r);
 

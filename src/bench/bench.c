@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answers/answers.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -12,32 +13,27 @@
 #include "base/mem.h"
 #include "bench/passk.h"
 #include "bench/bench_run.h"
-#include "nn/sampler.h"
-#include "remote/many.h"
 #include "verdicts/verdicts.h"
 
 struct bench_asked { /* the attempt of a ticket, in turn play.turn */
     int task, sample;
 };
 
-struct bench_ask { /* one request to the sampler */
+struct bench_ask { /* one dialogue */
     int task, sample; /* sample -1: all of the task's */
-    struct chat chat;
+    struct dialogue dialogue;
 };
 
 struct play {
     struct bench_run *b;
-    struct model *model;   /* NULL with foreign samples, and with a server */
-    struct openai *server; /* NULL: the model is here */
-    struct tokenizer *tok;
+    struct answers *source; /* NULL with foreign samples */
     struct verdicts *verdicts;
     struct bench_asked *asked; /* (tickets) */
     int cap_asked, turn;
     struct bench_ask *asks;
+    struct answers_request *reqs; /* (n_asks) */
     int n_asks;
     struct progress bar;
-    struct err *e;         /* of a callback */
-    bool failed;
 };
 
 /* ---- judging ---- */
@@ -110,31 +106,33 @@ static int bench_submit_left(struct play *p, struct err *e)
 
 /* ---- sampling ---- */
 
-/* Turn 1's request, new: the same words for a model folder and for a server, in the dialect that is judged. */
-static char *bench_ask_for(const struct bench_run *b, int task)
+/* Turn 1's request as messages, new: the same words for a model folder and for a server, in the dialect that is
+ * judged. */
+static json_t *bench_first_request(const struct bench_run *b, int task)
 {
-    return prompt_task(b->o.style, b->suite.tasks[task].code, b->o.musa ? "musa" : NULL, NULL);
+    char *say = prompt_task(b->o.style, b->suite.tasks[task].code, b->o.musa ? "musa" : NULL, NULL);
+    json_t *messages = prompt_start(say);
+
+    free(say);
+    return messages;
 }
 
-/* The dialogue up to the generation prompt of turn p->turn; responses enter as the ids that were sampled. */
-static int bench_make_chat(struct play *p, int task, int sample, struct chat *c, struct err *e)
+/* The dialogue up to the request of turn p->turn; responses enter as they were sampled. */
+static int bench_make_dialogue(struct play *p, int task, int sample, struct dialogue *d, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
-    char *say = bench_ask_for(p->b, task);
-    int rc = chat_begin(c, p->tok, CHAT_THINK_DEFAULT, e);
+    json_t *first = bench_first_request(p->b, task);
+    int rc = dialogue_begin(d, answers_tokenizer(p->source), first, e);
 
-    if (rc == 0)
-        rc = chat_message(c, "user", say, strlen(say), e);
-    free(say);
+    json_decref(first);
     for (int k = 0; k < p->turn && rc == 0; k++) {
         const struct attempt *a = bench_attempt(p->b, task, sample, k);
-        say = prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k),
-                              o->edits ? bench_program(p->b, task, sample, k) : NULL);
-        if ((rc = chat_prompt(c, e)) == 0 && (rc = chat_response(c, a->ids, (size_t)a->n_ids, e)) == 0)
-            rc = chat_message(c, "user", say, strlen(say), e);
+        char *say = prompt_feedback(o->style, bench_feedback_shown(p->b, task, sample, k),
+                                    o->edits ? bench_program(p->b, task, sample, k) : NULL);
+        rc = dialogue_go_on(d, a->ids, (size_t)a->n_ids, a->text, say, e);
         free(say);
     }
-    return rc == 0 ? chat_prompt(c, e) : -1;
+    return rc;
 }
 
 static bool bench_wants(const struct bench_run *b, int task, int sample, int turn)
@@ -142,33 +140,48 @@ static bool bench_wants(const struct bench_run *b, int task, int sample, int tur
     return !bench_attempt(b, task, sample, turn)->text && (turn == 0 || bench_goes_on(b, task, sample, turn - 1));
 }
 
+/* sample -1: of all of the task's. A server gets 31 bits. */
+static uint64_t bench_seed_of(const struct play *p, int task, int sample)
+{
+    const char *name = p->b->suite.tasks[task].name;
+    uint64_t key[3] = {p->b->o.seed, (uint64_t)p->turn, (uint64_t)(sample + 1)},
+             seed = hash64(name, strlen(name), hash64(key, sizeof key, 7));
+
+    return answers_tokenizer(p->source) ? seed : seed >> 33;
+}
+
 static int bench_add_ask(struct play *p, int task, int sample, struct err *e)
 {
     struct bench_ask *a = &p->asks[p->n_asks];
 
     *a = (struct bench_ask){.task = task, .sample = sample};
-    if (bench_make_chat(p, task, sample < 0 ? 0 : sample, &a->chat, e) < 0) {
-        chat_free(&a->chat);
+    if (bench_make_dialogue(p, task, sample < 0 ? 0 : sample, &a->dialogue, e) < 0) {
+        dialogue_free(&a->dialogue);
         return -1;
     }
-    p->n_asks++;
+    p->reqs[p->n_asks++] = (struct answers_request){.dialogue = &a->dialogue, .n = sample < 0 ? p->b->o.samples : 1,
+                                                    .seed = bench_seed_of(p, task, sample)};
     return 0;
 }
 
-/* Turn 1 asks once per task (one prefill for all samples), later turns once per dialogue. */
+/* Turn 1 of a model here asks once per task (one prefill for all samples); later turns, and a server, once per
+ * dialogue. */
 static int bench_plan_asks(struct play *p, struct err *e)
 {
     const struct bench_run *b = p->b;
+    size_t most = (size_t)b->suite.n * (size_t)b->o.samples + 1;
+    bool together = p->turn == 0 && answers_tokenizer(p->source);
 
-    p->asks = xcalloc((size_t)b->suite.n * (size_t)b->o.samples, sizeof *p->asks);
+    p->asks = xcalloc(most, sizeof *p->asks);
+    p->reqs = xcalloc(most, sizeof *p->reqs);
     p->n_asks = 0;
     for (int i = 0; i < b->suite.n; i++)
         for (int j = 0; j < b->n_samples[i]; j++) {
             if (!bench_wants(b, i, j, p->turn))
                 continue;
-            if (bench_add_ask(p, i, p->turn ? j : -1, e) < 0)
+            if (bench_add_ask(p, i, together ? -1 : j, e) < 0)
                 return -1;
-            if (p->turn == 0)
+            if (together)
                 break;
         }
     return 0;
@@ -177,38 +190,41 @@ static int bench_plan_asks(struct play *p, struct err *e)
 static void bench_free_asks(struct play *p)
 {
     for (int i = 0; i < p->n_asks; i++)
-        chat_free(&p->asks[i].chat);
+        dialogue_free(&p->asks[i].dialogue);
     free(p->asks);
+    free(p->reqs);
     p->asks = NULL;
+    p->reqs = NULL;
     p->n_asks = 0;
 }
 
-static int bench_keep_sample(struct play *p, int task, int sample, const struct sample *s, struct err *e)
+/* A prompt that leaves no room for an answer is a failed sample, not an error: the suite goes on. */
+static void bench_warn_long(const struct play *p, const struct bench_ask *a)
 {
-    struct attempt *a = bench_attempt(p->b, task, sample, p->turn);
+    log_warn("the prompt of '%s' has %zu tokens and leaves no room for an answer", p->b->suite.tasks[a->task].name,
+             a->dialogue.chat.ids.n);
+}
 
-    if (a->text)
+static int bench_on_answer(void *ctx, int request, int index, const struct answer *s, struct err *e)
+{
+    struct play *p = ctx;
+    const struct bench_ask *ask = &p->asks[request];
+    int sample = ask->sample < 0 ? index : ask->sample;
+    struct attempt *a = bench_attempt(p->b, ask->task, sample, p->turn);
+
+    if (!s && index == 0)
+        bench_warn_long(p, ask);
+    if (a->text || sample >= p->b->n_samples[ask->task])
         return 0; /* its siblings were missing; the same seed drew the same again */
-    a->text = s ? tokenizer_text(p->tok, s->tokens, (size_t)s->n, true) : xstrdup("");
+    a->text = xstrdup(s ? s->text : "");
     a->is_response = true;
-    a->cut = !s || s->finish == FINISH_LENGTH;
+    a->cut = !s || s->cut;
     a->n_ids = s ? s->n : 0;
     if (a->n_ids) {
         a->ids = xmalloc((size_t)s->n * sizeof *a->ids);
-        memcpy(a->ids, s->tokens, (size_t)s->n * sizeof *a->ids);
+        memcpy(a->ids, s->ids, (size_t)s->n * sizeof *a->ids);
     }
-    return bench_store_sample(p->b, task, sample, p->turn, e) < 0 ? -1 : bench_submit(p, task, sample, e);
-}
-
-static void bench_on_sample(void *ctx, const struct sample *s)
-{
-    struct play *p = ctx;
-    const struct bench_ask *a = &p->asks[s->request];
-
-    if (p->failed || s->finish == FINISH_CANCELLED)
-        return;
-    if (bench_keep_sample(p, a->task, a->sample < 0 ? s->index : a->sample, s, p->e) < 0)
-        p->failed = true;
+    return bench_store_sample(p->b, ask->task, sample, p->turn, e) < 0 ? -1 : bench_submit(p, ask->task, sample, e);
 }
 
 static void bench_on_progress(void *ctx, uint64_t tokens, int done, int total)
@@ -220,170 +236,23 @@ static void bench_on_progress(void *ctx, uint64_t tokens, int done, int total)
     progress_at(&p->bar, (uint64_t)done);
 }
 
-static uint64_t bench_seed_of(const struct play *p, const struct bench_ask *a)
-{
-    const char *name = p->b->suite.tasks[a->task].name;
-    uint64_t key[3] = {p->b->o.seed, (uint64_t)p->turn, (uint64_t)(a->sample + 1)};
-
-    return hash64(name, strlen(name), hash64(key, sizeof key, 7));
-}
-
-/* A prompt that leaves no room for an answer is a failed sample, not an error: the suite goes on. */
-static int bench_skip_long(struct play *p, const struct bench_ask *a, struct err *e)
-{
-    log_warn("the prompt of '%s' has %zu tokens and leaves no room for an answer", p->b->suite.tasks[a->task].name,
-             a->chat.ids.n);
-    for (int j = 0; j < p->b->n_samples[a->task]; j++)
-        if ((a->sample < 0 || a->sample == j) && bench_keep_sample(p, a->task, j, NULL, e) < 0)
-            return -1;
-    return 0;
-}
-
-/* Fills reqs; asks without room are answered at once and taken out of the list. */
-static int bench_make_requests(struct play *p, struct sample_request *reqs, uint64_t *total, struct err *e)
-{
-    int room = p->model->config.max_positions, n = 0;
-
-    if (p->b->o.max_context > 0 && p->b->o.max_context < room)
-        room = p->b->o.max_context;
-    for (int i = 0; i < p->n_asks; i++) {
-        struct bench_ask a = p->asks[i];
-        int left = room - (int)a.chat.ids.n;
-        if (left < 1) {
-            int rc = bench_skip_long(p, &a, e);
-            chat_free(&p->asks[i].chat);
-            memset(&p->asks[i], 0, sizeof p->asks[i]);
-            if (rc < 0)
-                return -1;
-            continue;
-        }
-        reqs[n] = (struct sample_request){.prompt = a.chat.ids.v, .n_prompt = (int)a.chat.ids.n,
-                                          .n_samples = a.sample < 0 ? p->b->o.samples : 1,
-                                          .max_new = left < p->b->o.max_new ? left : p->b->o.max_new,
-                                          .seed = bench_seed_of(p, &a)};
-        *total += (uint64_t)reqs[n].n_samples;
-        if (n != i) {
-            p->asks[n] = a;
-            memset(&p->asks[i], 0, sizeof p->asks[i]);
-        }
-        n++;
-    }
-    p->n_asks = n;
-    return 0;
-}
-
-static int bench_run_sampler(struct play *p, const struct sample_request *reqs, uint64_t total, struct err *e)
-{
-    const struct bench_options *o = &p->b->o;
-    struct sampler_options so = {.temperature = (float)o->temperature, .top_p = (float)o->top_p,
-                                 .max_batch = o->max_batch,
-                                 .max_new = o->max_new, .on_sample = bench_on_sample, .progress = bench_on_progress,
-                                 .ctx = p};
-    struct sample *samples = NULL;
-    size_t n = 0;
-    int rc;
-
-    progress_start(&p->bar, p->turn ? "sample again" : "sample", 0, total);
-    rc = sampler_run(p->model, &so, reqs, p->n_asks, &samples, &n, e);
-    progress_end(&p->bar);
-    samples_free(samples, n);
-    return rc == 0 && p->failed ? -1 : rc;
-}
-
 static int bench_sample_missing(struct play *p, struct err *e)
 {
-    struct sample_request *reqs;
+    const struct bench_options *o = &p->b->o;
+    struct answers_options ao = {.temperature = o->temperature, .top_p = o->top_p, .max_new = o->max_new,
+                                 .max_context = o->max_context, .max_batch = o->max_batch, .parallel = o->parallel,
+                                 .on_answer = bench_on_answer, .on_progress = bench_on_progress, .ctx = p};
     uint64_t total = 0;
     int rc = bench_plan_asks(p, e);
 
-    p->e = e;
-    reqs = xcalloc((size_t)p->n_asks + 1, sizeof *reqs);
-    if (rc == 0)
-        rc = bench_make_requests(p, reqs, &total, e);
-    if (rc == 0 && p->n_asks)
-        rc = bench_run_sampler(p, reqs, total, e);
-    free(reqs);
-    bench_free_asks(p);
-    return rc;
-}
-
-/* ---- sampling from a server ---- */
-
-struct bench_question {
-    int task, sample;
-};
-
-struct questions {
-    struct play *p;
-    struct bench_question *q;
-    struct openai_ask *asks;
-    int n;
-    uint64_t tokens;
-};
-
-static json_t *bench_make_messages(const struct play *p, int task, int sample)
-{
-    const struct bench_options *o = &p->b->o;
-    char *say = bench_ask_for(p->b, task);
-    json_t *m = prompt_start(say);
-
-    free(say);
-    for (int k = 0; k < p->turn; k++)
-        prompt_turn(m, o->style, bench_attempt(p->b, task, sample, k)->text,
-                    bench_feedback_shown(p->b, task, sample, k),
-                    o->edits ? bench_program(p->b, task, sample, k) : NULL);
-    return m;
-}
-
-static void bench_add_question(struct questions *w, int task, int sample)
-{
-    const struct bench_options *o = &w->p->b->o;
-    struct bench_ask key = {.task = task, .sample = sample};
-
-    w->q[w->n] = (struct bench_question){task, sample};
-    w->asks[w->n++] = (struct openai_ask){.messages = bench_make_messages(w->p, task, sample),
-                                          .temperature = o->temperature,
-                                          .top_p = o->top_p, .max_tokens = o->max_new,
-                                          .seed = (int64_t)(bench_seed_of(w->p, &key) >> 33)};
-}
-
-static int bench_on_answer(int i, const struct openai_reply *r, void *ctx, struct err *e)
-{
-    struct questions *w = ctx;
-    struct play *p = w->p;
-    struct attempt *a = bench_attempt(p->b, w->q[i].task, w->q[i].sample, p->turn);
-    double t = now_s() - p->bar.start;
-
-    a->text = xstrdup(r->text);
-    a->is_response = true;
-    a->cut = r->cut;
-    w->tokens += (uint64_t)r->completion_tokens;
-    progress_note(&p->bar, "judged %d, %.0f tokens/s", verdicts_ready(p->verdicts), t > 0 ? (double)w->tokens / t : 0);
-    progress_at(&p->bar, p->bar.done + 1);
-    return bench_store_sample(p->b, w->q[i].task, w->q[i].sample, p->turn, e) < 0
-               ? -1 : bench_submit(p, w->q[i].task, w->q[i].sample, e);
-}
-
-static int bench_ask_server(struct play *p, struct err *e)
-{
-    const struct bench_run *b = p->b;
-    size_t room = (size_t)b->suite.n * (size_t)b->o.samples + 1;
-    struct questions w = {.p = p, .q = xcalloc(room, sizeof *w.q), .asks = xcalloc(room, sizeof *w.asks)};
-    int rc = 0;
-
-    for (int i = 0; i < b->suite.n; i++)
-        for (int j = 0; j < b->n_samples[i]; j++)
-            if (bench_wants(b, i, j, p->turn))
-                bench_add_question(&w, i, j);
-    if (w.n) {
-        progress_start(&p->bar, p->turn ? "sample again" : "sample", 0, (uint64_t)w.n);
-        rc = openai_many(p->server, w.asks, w.n, b->o.parallel > 0 ? b->o.parallel : 32, bench_on_answer, &w, e);
+    for (int i = 0; i < p->n_asks; i++)
+        total += (uint64_t)p->reqs[i].n;
+    if (rc == 0 && total) {
+        progress_start(&p->bar, p->turn ? "sample again" : "sample", 0, total);
+        rc = answers_draw(p->source, &ao, p->reqs, p->n_asks, e);
         progress_end(&p->bar);
     }
-    for (int i = 0; i < w.n; i++)
-        json_decref((json_t *)w.asks[i].messages);
-    free(w.asks);
-    free(w.q);
+    bench_free_asks(p);
     return rc;
 }
 
@@ -393,29 +262,21 @@ static int bench_play_turn(struct play *p, struct err *e)
 {
     int rc = bench_submit_left(p, e);
 
-    if (rc == 0 && p->model)
+    if (rc == 0 && p->source)
         rc = bench_sample_missing(p, e);
-    if (rc == 0 && p->server)
-        rc = bench_ask_server(p, e);
     if (rc == 0)
         rc = bench_wait_all(p, e);
     verdicts_forget(p->verdicts);
     return rc;
 }
 
-static int bench_load_model(struct play *p, struct err *e)
+static int bench_open_source(struct play *p, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
+    struct answers_config c = {.model = o->model, .model_name = o->model_name, .device = o->device,
+                               .dtype = o->dtype};
 
-    if (!o->model)
-        return 0;
-    if (openai_is_url(o->model))
-        return openai_open(&(struct openai_config){.url = o->model, .model = o->model_name}, &p->server, e);
-    if (!(p->tok = tokenizer_load(o->model, e)) || !(p->model = model_load(o->model, e)))
-        return -1;
-    if (model_use_tokenizer(p->model, p->tok, e) < 0)
-        return -1;
-    return model_to_device(p->model, o->device ? o->device : "cpu", o->dtype, e);
+    return o->model ? answers_open(&c, &p->source, e) : 0;
 }
 
 static bool bench_all_there(const struct bench_run *b)
@@ -437,13 +298,11 @@ static int bench_play(struct bench_run *b, struct err *e)
     int rc = bench_prepare(b, e);
 
     if (rc == 0 && !bench_all_there(b))
-        rc = bench_load_model(&p, e) < 0 || bench_open_verdicts(&p, e) < 0 ? -1 : 0;
+        rc = bench_open_source(&p, e) < 0 || bench_open_verdicts(&p, e) < 0 ? -1 : 0;
     for (p.turn = 0; rc == 0 && !bench_all_there(b) && p.turn < b->o.turns; p.turn++)
         rc = bench_play_turn(&p, e);
     verdicts_close(p.verdicts);
-    openai_close(p.server);
-    model_free(p.model);
-    tokenizer_free(p.tok);
+    answers_close(p.source);
     free(p.asked);
     return rc;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "answers/answers.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -57,7 +58,7 @@ static void agent_print_speed(const json_t *verdict)
         fprintf(stderr, ", no speed: '%s' measures none", json_str(verdict, "backend", ""));
 }
 
-static void agent_show_verdict(int turn, const struct talk_answer *a, const json_t *verdict, void *ctx)
+static void agent_show_verdict(int turn, const struct answer *a, const json_t *verdict, void *ctx)
 {
     struct buf line;
 
@@ -96,26 +97,23 @@ static int agent_exit_of(const struct agent_result *r)
     return !strcmp(status, "passed") ? EXIT_OK : !strcmp(status, "infra") ? EXIT_UNFIT : EXIT_FAILED;
 }
 
-static int agent_options_of(const struct opts *o, struct agent_options *a, struct talk_config *t, struct err *e)
+static int agent_options_of(const struct opts *o, struct agent_options *a, struct answers_config *c,
+                            struct err *e)
 {
-    *t = (struct talk_config){.model = opts_str(o, "model"),
-                              .model_name = opts_str(o, "model-name"),
-                              .temperature = opts_real(o, "temperature"),
-                              .top_p = opts_real(o, "top-p"),
-                              .max_new = (int)opts_int(o, "max-new"),
-                              .seed = opts_int(o, "seed"),
-                              .retry_s = opts_real(o, "retry")};
-    *a = (struct agent_options){.turns = (int)opts_int(o, "turns"),
-                                .target = opts_str(o, "target"),
+    *c = (struct answers_config){.model = opts_str(o, "model"), .model_name = opts_str(o, "model-name"),
+                                 .retry_s = opts_real(o, "retry")};
+    *a = (struct agent_options){.turns = (int)opts_int(o, "turns"), .temperature = opts_real(o, "temperature"),
+                                .top_p = opts_real(o, "top-p"), .max_new = (int)opts_int(o, "max-new"),
+                                .seed = opts_int(o, "seed"), .target = opts_str(o, "target"),
                                 .edits = opts_bool(o, "edits"), .stop_at_pass = !opts_bool(o, "faster"),
                                 .eval = EVAL_OPTIONS_DEFAULT};
     a->eval.backend = opts_str(o, "backend");
     a->eval.protocol = opts_str(o, "protocol");
     if (!opts_has(o, "task") || !opts_has(o, "model"))
         return err_set(e, ERR_INPUT, "say --task FILE and --model http://HOST:PORT/v1 or --model FOLDER");
-    if (!(t->retry_s > 0))
+    if (!(c->retry_s > 0))
         return err_set(e, ERR_INPUT, "--retry is a number of seconds above 0");
-    if (a->turns < 1 || t->max_new < 1)
+    if (a->turns < 1 || a->max_new < 1)
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
     if ((opts_has(o, "out") && file_write_try(opts_str(o, "out"), e) < 0) ||
         (opts_has(o, "log") && file_write_try(opts_str(o, "log"), e) < 0))
@@ -123,14 +121,14 @@ static int agent_options_of(const struct opts *o, struct agent_options *a, struc
     return prompt_style_parse(opts_str(o, "style"), &a->style, e);
 }
 
-static int agent_do_play(const struct opts *o, struct talker *t, struct eval *ev, const struct task *task,
+static int agent_do_play(const struct opts *o, struct answers *source, struct eval *ev, const struct task *task,
                          const struct agent_options *a, struct err *e)
 {
     struct agent_listener l = {.on_text = opts_bool(o, "show") ? agent_show_text : NULL,
                                .on_verdict = agent_show_verdict};
     struct agent_result r = {0};
     struct err ignored = ERR_INIT;
-    int rc = agent_run(t, ev, task, a, &l, &r, e), kept = r.best ? agent_keep(o, &r, rc < 0 ? &ignored : e) : 0;
+    int rc = agent_run(source, ev, task, a, &l, &r, e), kept = r.best ? agent_keep(o, &r, rc < 0 ? &ignored : e) : 0;
 
     if (rc == 0)
         rc = kept < 0 ? -1 : agent_exit_of(&r);
@@ -142,20 +140,21 @@ static int agent_main(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .jobs = 1, .daemon_client = true};
     struct agent_options a;
-    struct talk_config tc;
-    struct talker *t = NULL;
+    struct answers_config ac;
+    struct answers *source = NULL;
     struct eval *ev = NULL;
     struct task task = {0};
     int rc = -1;
 
-    if (agent_options_of(o, &a, &tc, e) < 0)
+    if (agent_options_of(o, &a, &ac, e) < 0)
         return -1;
     c.backend = a.eval.backend;
     if (eval_options_check(&a.eval, e) == 0 && eval_backend_check(a.eval.backend, e) == 0 &&
-        task_read(opts_str(o, "task"), &task, e) == 0 && talker_open(&tc, &t, e) == 0 && eval_open(&c, &ev, e) == 0)
-        rc = agent_do_play(o, t, ev, &task, &a, e);
+        task_read(opts_str(o, "task"), &task, e) == 0 && answers_open(&ac, &source, e) == 0 &&
+        eval_open(&c, &ev, e) == 0)
+        rc = agent_do_play(o, source, ev, &task, &a, e);
     eval_close(ev);
-    talker_close(t);
+    answers_close(source);
     task_free(&task);
     return rc;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/secret.h"
 #include "eval/eval.h"
@@ -12,7 +13,7 @@ static const struct opt rows[] = {
     {"teach", "tasks", OPT_STR, NULL, "task file, or folder of them ('synth mine', 'synth --tasks'); needed"},
     {"teach", "out", OPT_STR, NULL, "folder to write; needed. It keeps all answers: a stopped run continues"},
     {"teach", "teacher", OPT_STR, NULL,
-        "http://HOST:PORT/v1 (key: OPENAI_API_KEY). Without it the answers of --out are judged again, nobody is asked"},
+        "http://HOST:PORT/v1 (key: OPENAI_API_KEY), or a model folder. Without it --out's answers are judged again"},
     {"teach", "model-name", OPT_STR, NULL, "which model of the server (default: its first)"},
     {"teach", "samples", OPT_INT, "4", "answers for each task"},
     {"teach", "budget", OPT_INT, "0",
@@ -48,14 +49,16 @@ static int synth_teach_check(const struct opts *o, struct err *e)
     }
     if (!opts_has(o, "tasks") || !opts_has(o, "out"))
         return err_set(e, ERR_INPUT, "say --tasks FOLDER and --out OUT");
-    if (opts_has(o, "teacher") && !openai_is_url(opts_str(o, "teacher")))
-        return err_set(e, ERR_INPUT, "--teacher '%s' is no http:// or https:// address", opts_str(o, "teacher"));
+    if (opts_has(o, "teacher") && !openai_is_url(opts_str(o, "teacher")) && !file_is_dir(opts_str(o, "teacher")))
+        return err_set(e, ERR_INPUT, "--teacher '%s' is no http:// or https:// address and no model folder",
+                       opts_str(o, "teacher"));
     return eval_backend_check(opts_str(o, "backend"), e);
 }
 
 static int synth_teach_run(const struct opts *o, struct err *e)
 {
-    struct teach_options t = {.out = opts_str(o, "out"), .tasks = opts_str(o, "tasks"), .url = opts_str(o, "teacher"),
+    struct teach_options t = {.out = opts_str(o, "out"), .tasks = opts_str(o, "tasks"),
+                              .teacher = opts_str(o, "teacher"),
                               .model = opts_str(o, "model-name"), .samples = (int)opts_int(o, "samples"),
                               .parallel = (int)opts_int(o, "parallel"), .max_new = (int)opts_int(o, "max-new"),
                               .limit = (int)opts_int(o, "limit"), .temperature = opts_real(o, "temperature"),
@@ -76,7 +79,7 @@ static int synth_teach_run(const struct opts *o, struct err *e)
            (long long)s.tokens, s.passed, s.failed, s.unjudged, s.cut, s.without_program, s.repeated);
     if (s.unasked)
         printf("%d answers were not asked for%s\n", s.unasked,
-               t.url ? ": the budget is spent; a larger --budget goes on" : ": no --teacher was given");
+               t.teacher ? ": the budget is spent; a larger --budget goes on" : ": no --teacher was given");
     if (s.passed + s.failed)
         printf("next: musacoder sft --model DIR --data %s/data --out RUN\n", t.out);
     return EXIT_OK;
@@ -84,10 +87,11 @@ static int synth_teach_run(const struct opts *o, struct err *e)
 
 const struct command cmd_synth_teach = {
     "synth teach", "records from a teacher's answers, judged",
-    "--teacher URL --tasks FOLDER --out OUT [--samples N] [--budget TOKENS]",
-    "Asks a model behind an OpenAI-compatible server (vLLM, SGLang, 'musacoder serve --model') for native programs,\n"
-    "and has MooreEval judge them. A program that passes becomes a 'generate' record; one that fails becomes a\n"
-    "'review' record with the judge's words. Reasoning that stands before an answer is kept in the provenance.\n"
+    "--teacher URL|DIR --tasks FOLDER --out OUT [--samples N] [--budget TOKENS]",
+    "Asks a model for native programs, of a folder or behind an OpenAI-compatible server (vLLM, SGLang,\n"
+    "'musacoder serve --model'), and has MooreEval judge them. A program that passes becomes a 'generate' record; one\n"
+    "that fails becomes a 'review' record with the judge's words. Reasoning that stands before an answer is kept in\n"
+    "the provenance.\n"
     "A busy or absent server is asked again for --retry seconds. --budget bounds the tokens of all runs into OUT: the\n"
     "first answer of every task is asked before the second of any. OUT/answers.jsonl keeps what was answered; without\n"
     "--teacher the same command judges it again and asks nobody.\n"

@@ -7,11 +7,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-struct answer {
+struct many_answer {
     int i, rc;
     struct openai_reply reply;
     struct err e;
-    struct answer *next;
+    struct many_answer *next;
 };
 
 struct crowd {
@@ -19,7 +19,7 @@ struct crowd {
     const struct openai_ask *asks;
     int n, taken, running;
     bool stop;
-    struct answer *first;
+    struct many_answer *first;
     pthread_mutex_t lock;
     pthread_cond_t change;
 };
@@ -34,7 +34,7 @@ static int many_take(struct crowd *c)
     return i;
 }
 
-static void many_put(struct crowd *c, struct answer *w)
+static void many_put(struct crowd *c, struct many_answer *w)
 {
     pthread_mutex_lock(&c->lock);
     w->next = c->first;
@@ -49,7 +49,7 @@ static void *many_ask_thread(void *arg)
     int i;
 
     while ((i = many_take(c)) >= 0) {
-        struct answer *w = xcalloc(1, sizeof *w);
+        struct many_answer *w = xcalloc(1, sizeof *w);
         w->i = i;
         w->rc = openai_chat(c->a, &c->asks[i], &w->reply, &w->e);
         many_put(c, w);
@@ -62,9 +62,9 @@ static void *many_ask_thread(void *arg)
 }
 
 /* The next answer, or NULL when all threads are done. */
-static struct answer *many_next_answer(struct crowd *c)
+static struct many_answer *many_next_answer(struct crowd *c)
 {
-    struct answer *w;
+    struct many_answer *w;
 
     pthread_mutex_lock(&c->lock);
     while (!c->first && c->running > 0)
@@ -85,7 +85,7 @@ static void many_call_off(struct crowd *c)
 static int many_deliver(struct crowd *c, int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx,
                         struct err *e)
 {
-    struct answer *w;
+    struct many_answer *w;
     int rc = 0;
 
     while ((w = many_next_answer(c))) {

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answers/answers.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "remote/many.h"
 #include "task/extract.h"
 #include "task/task.h"
 
@@ -114,16 +114,18 @@ static int teach_tokens_of(int said, size_t bytes)
     return said > 0 ? said : (int)(bytes / 3 + 1);
 }
 
-static int teach_on_answer(int i, const struct openai_reply *r, void *ctx, struct err *e)
+static int teach_on_answer(void *ctx, int i, int index, const struct answer *r, struct err *e)
 {
     struct teacher *t = ctx;
     struct teach_question *q = t->round[i];
     char *asked = json_text(q->messages);
-    json_t *text = json_utf8(r->text, strlen(r->text));
+    const char *said = r ? r->text : ""; /* none: the task leaves no room for an answer */
+    json_t *text = json_utf8(said, strlen(said));
     json_t *line = json_pack("{s:s, s:s, s:i, s:s, s:o, s:b, s:i, s:i}", "key", q->key, "task",
-                             t->task[q->task].name, "sample", q->sample, "model", t->model, "text", text, "cut", r->cut,
-                             "prompt_tokens", teach_tokens_of(r->prompt_tokens, strlen(asked)), "completion_tokens",
-                             teach_tokens_of(r->completion_tokens, strlen(r->text)));
+                             t->task[q->task].name, "sample", q->sample, "model", t->model, "text", text, "cut",
+                             !r || r->cut,
+                             "prompt_tokens", teach_tokens_of(r ? r->prompt_tokens : 0, strlen(asked)),
+                             "completion_tokens", teach_tokens_of(r ? r->tokens : 0, strlen(said)));
     int rc = jsonl_append(t->answers, line, e);
 
     t->s.asked++;
@@ -157,21 +159,29 @@ static int teach_affordable(const struct teacher *t, int n)
     return k;
 }
 
-static int teach_ask_round(struct teacher *t, struct openai *a, int n, struct err *e)
+static int teach_ask_round(struct teacher *t, struct answers *a, int n, struct err *e)
 {
-    struct openai_ask *asks = xcalloc((size_t)n, sizeof *asks);
-    int rc;
+    struct answers_options ao = {.temperature = t->o->temperature, .top_p = t->o->top_p, .max_new = t->o->max_new,
+                                 .parallel = t->o->parallel, .on_answer = teach_on_answer, .ctx = t};
+    struct answers_request *reqs = xcalloc((size_t)n, sizeof *reqs);
+    struct dialogue *d = xcalloc((size_t)n, sizeof *d);
+    int rc = 0;
 
+    for (int i = 0; i < n && rc == 0; i++) {
+        rc = dialogue_begin(&d[i], answers_tokenizer(a), t->round[i]->messages, e);
+        reqs[i] = (struct answers_request){.dialogue = &d[i], .n = 1, .seed = (uint64_t)t->round[i]->sample};
+    }
+    if (rc == 0)
+        rc = answers_draw(a, &ao, reqs, n, e);
     for (int i = 0; i < n; i++)
-        asks[i] = (struct openai_ask){.messages = t->round[i]->messages, .temperature = t->o->temperature,
-                                      .top_p = t->o->top_p, .max_tokens = t->o->max_new, .seed = t->round[i]->sample};
-    rc = openai_many(a, asks, n, t->o->parallel, teach_on_answer, t, e);
-    free(asks);
+        dialogue_free(&d[i]);
+    free(reqs);
+    free(d);
     return rc;
 }
 
 /* Rounds of four times what is asked at once: few wait for the slowest, and the budget is looked at between them. */
-static int teach_ask_all(struct teacher *t, struct openai *a, struct err *e)
+static int teach_ask_all(struct teacher *t, struct answers *a, struct err *e)
 {
     int at = 0, rc = 0, room = 4 * t->o->parallel;
 
@@ -200,20 +210,20 @@ static int teach_ask_all(struct teacher *t, struct openai *a, struct err *e)
 static int teach_get_answers(struct teacher *t, struct err *e)
 {
     const struct teach_options *o = t->o;
-    struct openai_config c = {.url = o->url, .model = o->model, .retry_s = o->retry_s};
-    struct openai *a = NULL;
+    struct answers_config c = {.model = o->teacher, .model_name = o->model, .retry_s = o->retry_s};
+    struct answers *a = NULL;
     int rc = 0;
 
     if (jsonl_continue(t->answers, teach_cache_line, t, e) < 0)
         return -1;
     if (o->model)
         free(t->model), t->model = xstrdup(o->model);
-    if (o->url && openai_open(&c, &a, e) < 0)
+    if (o->teacher && answers_open(&c, &a, e) < 0)
         return -1;
     if (a)
-        free(t->model), t->model = xstrdup(openai_model(a));
+        free(t->model), t->model = xstrdup(answers_model(a));
     if (!t->model)
-        return err_set(e, ERR_INPUT, "'%s' holds no answers to replay; give --teacher URL", o->out);
+        return err_set(e, ERR_INPUT, "'%s' holds no answers to replay; give --teacher URL or a folder", o->out);
     t->q = xcalloc((size_t)t->n_tasks * (size_t)o->samples, sizeof *t->q);
     for (int k = 0; k < o->samples; k++) // one sample of each task first: a budget that ends early leaves breadth
         for (int i = 0; i < t->n_tasks; i++)
@@ -222,7 +232,7 @@ static int teach_get_answers(struct teacher *t, struct err *e)
         rc = teach_ask_all(t, a, e);
     for (int i = 0; i < t->n && !a; i++)
         t->s.unasked += !t->q[i].answer;
-    openai_close(a);
+    answers_close(a);
     return rc;
 }
 

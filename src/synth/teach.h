@@ -1,4 +1,5 @@
-/* teach.h - a teacher behind an OpenAI-compatible server answers tasks; what the judge passes becomes a record.
+/* teach.h - a teacher, behind an OpenAI-compatible server or in a folder, answers tasks; what the judge passes
+ * becomes a record.
  *
  * OUT/answers.jsonl keeps every answer under a key of all that was asked (model, messages, sampling, number of the
  * sample), so a stopped run continues, and a whole one is replayed without a server:
@@ -14,7 +15,8 @@
 
 struct teach_options {
     const char *out, *tasks;  /* tasks: a folder of task files, or one */
-    const char *url, *model;  /* url NULL: replay, ask nobody. model NULL: the server's first, or the one of the run */
+    const char *teacher;      /* answers.h: a server or a model folder; NULL: replay, ask nobody */
+    const char *model;        /* NULL: the server's first, or the one of the run */
     int samples, parallel, max_new, limit;
     double temperature, top_p, retry_s;
     int64_t budget; /* tokens, asked and answered, over all runs in OUT; 0: no limit */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "answers/rollout_engine.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -21,7 +22,6 @@
 #include "train/average.h"
 #include "train/checkpoint.h"
 #include "train/data.h"
-#include "train/rollout_engine.h"
 #include "train/train_metrics.h"
 #include "train/minibatch.h"
 #include "train/pack.h"

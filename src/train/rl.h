@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "answers/rollout_engine.h"
 #include "base/err.h"
 #include "task/prompt.h"
 #include "objective/advantage.h"
-#include "train/rollout_engine.h"
 #include "train/policy.h"
 #include "objective/primeecho.h"
 #include "objective/reward.h"

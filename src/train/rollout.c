@@ -5,32 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "answers/dialogue.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "task/repair_text.h"
 
 int rollout_group_init(struct rollout_group *g, struct tokenizer *tok, const json_t *messages, int n, struct err *e)
 {
-    const json_t *m;
-    size_t i;
-
-    if (chat_begin(&g->prompt, tok, CHAT_THINK_DEFAULT, e) < 0)
+    if (dialogue_chat_begin(&g->prompt, tok, messages, e) < 0)
         return -1;
-    json_array_foreach(messages, i, m) {
-        const char *content = json_str(m, "content", "");
-
-        if (chat_message(&g->prompt, json_str(m, "role", "user"), content, strlen(content), e) < 0)
-            goto fail;
-    }
-    if (chat_prompt(&g->prompt, e) < 0)
-        goto fail;
     g->n = n;
     g->r = xcalloc((size_t)n, sizeof *g->r);
     return 0;
-fail:
-    chat_free(&g->prompt);
-    return -1;
 }
 
 int rollout_group_ids(struct rollout_group *g, struct tokenizer *tok, const int32_t *ids, size_t n_ids, int n,
@@ -187,11 +173,7 @@ static int rollout_extend(struct rollout_turn_state *t, const struct rollout_slo
     if (rc == 0)
         from = r->chat.ids.n + (size_t)u->n;
     if (rc == 0)
-        rc = chat_response(&r->chat, u->ids, (size_t)u->n, e);
-    if (rc == 0)
-        rc = chat_message(&r->chat, "user", say, strlen(say), e);
-    if (rc == 0)
-        rc = chat_prompt(&r->chat, e);
+        rc = dialogue_chat_go_on(&r->chat, u->ids, (size_t)u->n, say, e);
     free(say);
     if (rc < 0)
         return -1;

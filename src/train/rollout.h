@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "answers/rollout_engine.h"
 #include "base/err.h"
 #include "nn/chat.h"
 #include "nn/model.h"
 #include "nn/sampler.h"
 #include "task/prompt.h"
 #include "train/outcome.h"
-#include "train/rollout_engine.h"
 #include "verdicts/verdicts.h"
 
 #define ROLLOUT_MAX_TURNS 8

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "fake_verdict.h"
 #include "tiny.h"
-#include "train/rollout_engine.h"
+#include "answers/rollout_engine.h"
 #include "train/rl.h"
 
 static pid_t server;

@@ -1,8 +1,8 @@
 /* rollout_engine.h - where rollouts are drawn: a row of a table. "own" is the sampler, on this model's weights;
  * "openai" is any OpenAI-compatible server that takes a prompt as ids and returns token ids and their log-probs
  * (vLLM, SGLang's fork of it, 'musacoder serve --model'). Behaviour log-probs are the engine's own. */
-#ifndef MC_TRAIN_ROLLOUT_ENGINE_H
-#define MC_TRAIN_ROLLOUT_ENGINE_H
+#ifndef MC_ANSWERS_ROLLOUT_ENGINE_H
+#define MC_ANSWERS_ROLLOUT_ENGINE_H
 
 #include "base/err.h"
 #include "nn/model.h"

@@ -1,5 +1,5 @@
-/* rollout_engine.c - see rollout_engine.h. */
-#include "train/rollout_engine.h"
+/* rollout_engine.c - the table of engines: the sampler on the learner's weights or a copy, and a server. */
+#include "answers/rollout_engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
