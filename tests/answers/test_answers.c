@@ -131,13 +131,13 @@ static void a_server_gets_messages(void **state)
 
     tiny_must(dialogue_go_on(&d, NULL, 0, "int x;", "wrong", &e), &e);
     text = json_text(d.messages);
-    assert_string_equal(text, "[{\"role\":\"user\",\"content\":\"make 3\"},{\"role\":\"assistant\",\"content\":\"int x;\"},"
-                              "{\"role\":\"user\",\"content\":\"wrong\"}]");
+    assert_string_equal(text, "[{\"role\":\"user\",\"content\":\"make 3\"},"
+                              "{\"role\":\"assistant\",\"content\":\"int x;\"},{\"role\":\"user\",\"content\":\"wrong\"}]");
     free(text);
     dialogue_free(&d);
 }
 
-/* A dialogue without room is answered by nothing, once for each answer; the others are drawn, under their own number. */
+/* A dialogue without room is answered by nothing, once for each answer; others are drawn, under their own number. */
 static void no_room(void **state)
 {
     struct tokenizer *tok = answers_tokenizer(source);
