@@ -1,7 +1,7 @@
 /* dialogue.h - a conversation that goes on: a request, an answer, what is said of it, the next answer.
  *
- * For a model here it is token ids, append only (nn/chat.h): an answer enters as the ids that were sampled. For a server
- * it is messages as text. The other form is not there. */
+ * For a model here it is token ids, append only (nn/chat.h): an answer enters as the ids that were sampled. For a
+ * server it is messages as text. The other form is not there. */
 #ifndef MC_ANSWERS_DIALOGUE_H
 #define MC_ANSWERS_DIALOGUE_H
 

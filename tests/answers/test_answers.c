@@ -132,7 +132,8 @@ static void a_server_gets_messages(void **state)
     tiny_must(dialogue_go_on(&d, NULL, 0, "int x;", "wrong", &e), &e);
     text = json_text(d.messages);
     assert_string_equal(text, "[{\"role\":\"user\",\"content\":\"make 3\"},"
-                              "{\"role\":\"assistant\",\"content\":\"int x;\"},{\"role\":\"user\",\"content\":\"wrong\"}]");
+                              "{\"role\":\"assistant\",\"content\":\"int x;\"},"
+                              "{\"role\":\"user\",\"content\":\"wrong\"}]");
     free(text);
     dialogue_free(&d);
 }
