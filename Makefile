@@ -77,7 +77,7 @@ build-info:
 $(INFO): build-info ;
 $(B)/obj/cli/cmd_version.o: $(INFO)
 
-$(B)/obj/serve/route_state.o: src/serve/dashboard.html
+$(B)/obj/serve/route_state.o: src/serve/dashboard.html src/serve/api.html docs/openapi.json
 $(B)/obj/report/page.o: src/report/page.html
 $(B)/obj/translate/musa_cxx.o: litetorch/include/litetorch/ptx_plain.h
 

@@ -2,7 +2,7 @@
 
 An item is {"task": {"name", "code"}, "code": PROGRAM} or, for a model's answer, {"task", "response": TEXT}; it may have
 "options" (eval's flags), "sidecar" and "priority"; "run" and "turn" (default 1) count it on the server's page. A run's
-name may come from the client too, or from $MUSACODER_RUN. A record is a verdict (schema musacoder.verdict/1).
+name may come from the client too, or from $MUSACODER_RUN. A record is a verdict (docs/schema/verdict.json).
 
 The server judges the same content once, so a request may be sent again: connections that break, 429 and 503 are
 tried again until patience is over. What then has no verdict is a record with status 'infra', which is no reward of 0:
@@ -173,7 +173,10 @@ class Client:
         jobs = []
         try:
             while not jobs or any(j["state"] in ("waiting", "running") for j in jobs):
-                jobs = self.call("POST", "/v1/eval", asked, until)[1]["jobs"]
+                answer = self.call("POST", "/v1/eval", asked, until)[1]
+                jobs = answer["jobs"]
+                if answer.get("warning"):
+                    log.warning("%s", answer["warning"])
         except JudgeError as e:
             if e.code != "bad_task":
                 raise

@@ -204,6 +204,7 @@ static int serve_run(const struct opts *o, struct err *e)
             fprintf(stderr, "serve: model '%s' on %s, /v1/chat/completions\n", endpoint_name(model),
                     opts_str(o, "device"));
         fprintf(stderr, "serve: http://%s:%d, queue %s\n", c.address, serve_port(s), c.queue);
+        fprintf(stderr, "serve: what it does is at http://%s:%d/, its API at /docs\n", c.address, serve_port(s));
         serve_until_stopped(&c, (int)opts_int(o, "workers"));
         serve_stop(s);
     }
@@ -218,7 +219,7 @@ const struct command cmd_serve = {
     "[options]",
     "Answers POST /v1/eval with verdicts: a task and 1 to 256 candidates go into a queue, workers judge them, and "
     "the call\n"
-    "waits for the records ('?wait=0': tickets at once). The same content asked twice is judged once.\n"
+    "waits for the records ('?wait=SECONDS' at most; 0: tickets at once). The same content asked twice is judged once.\n"
     "  curl -d '{\"task\": {\"name\": \"relu\", \"code\": \"...\"}, \"candidates\": [{\"code\": \"...\"}]}' \\\n"
     "       http://127.0.0.1:8642/v1/eval\n"
     "With --model DIR it also answers as an OpenAI server does (/v1/models, /v1/chat/completions, /v1/completions), "
@@ -226,7 +227,7 @@ const struct command cmd_serve = {
     "client: musacoder agent --model http://127.0.0.1:8642/v1 --task TASK.py\n"
     "Also: / (a page), /v1/jobs (the newest), /v1/jobs/ID (GET, DELETE), /v1/verdicts/SHA, /v1/runs (pass rates of\n"
     "runs that requests name), /v1/retry/draw, /v1/events (a stream), /v1/stats, /v1/workers/NAME/drain,\n"
-    "/v1/models/ID, /healthz, /readyz, /metrics; docs/openapi.json describes them.\n"
+    "/v1/models/ID, /healthz, /readyz, /metrics, /docs and /openapi.json, which describe them.\n"
     "Stop it with Ctrl-C or SIGTERM: jobs in hand go back into the queue, and the next server goes on with them.\n"
     "Exit code: 0 stopped, 2 usage, 3 the machine is unfit.\n\n",
     rows,

@@ -1,5 +1,6 @@
 /* route_eval.c - POST /v1/eval: a task and candidates go into the queue; the call waits for their verdicts, or takes
  * tickets. The same content asked twice is one job, so a client may send a request again. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #define CANDIDATES_MAX 256
 #define PRIORITY_MAX 100
 #define GROUP_MAX 4096
+#define LONELY_S 20.0 /* a call waits no longer where no worker is there; one that starts up is there by then */
 #define PAYLOADS_MAX ((size_t)64 << 20) /* bytes of a request in the queue: every candidate has its task there */
 
 struct route_eval_asked {
@@ -50,8 +52,23 @@ static json_t *route_eval_job_json(int64_t id, int state, const char *text)
     return j;
 }
 
+/* jobs is taken over. What has not ended says so if nobody is there to end it. */
+static void route_eval_reply(struct serve *s, struct http_call *c, int status, json_t *jobs)
+{
+    json_t *body = json_pack("{s:o}", "jobs", jobs);
+    struct buf why;
+
+    if (status == 202 && !backends_served(s->backends, s->c.backend)) {
+        buf_init(&why, BUF_MAX_TEXT);
+        backends_say_lack(s->c.backend, &why);
+        json_object_set_new(body, "warning", json_string(why.p));
+        buf_free(&why);
+    }
+    http_reply_json(c, status, body);
+}
+
 /* The jobs of a woken call: 200 if all have ended, else 202: come again. */
-static void route_eval_answer(struct http_call *c, struct waiter *r)
+static void route_eval_answer(struct serve *s, struct http_call *c, struct waiter *r)
 {
     json_t *jobs = json_array();
     bool all = true;
@@ -68,12 +85,27 @@ static void route_eval_answer(struct http_call *c, struct waiter *r)
         http_refuse(c, 503, "stopping", "the server is being stopped; ask again: nothing is lost");
         return;
     }
-    http_reply_json(c, all ? 200 : 202, json_pack("{s:o}", "jobs", jobs));
+    route_eval_reply(s, c, all ? 200 : 202, jobs);
 }
 
-static void route_eval_park(struct serve *s, struct http_call *c, struct queue *q, const struct route_eval_asked *a)
+/* wait=SECONDS; without it as long as the server allows. -1 with 400 set: it is no such number. */
+static double route_eval_wait(struct serve *s, struct http_call *c)
 {
-    struct waiter *r = waiter_new(s->waiters, a->id, a->n, s->c.wait_s, route_eval_wake, c);
+    const char *text = http_arg(c, "wait");
+    char *end = NULL;
+    double wait = text ? strtod(text, &end) : s->c.wait_s;
+
+    if (text && (end == text || *end || !(wait >= 0))) {
+        serve_refuse(s, c, 400, "bad_request", "'wait' is a number of seconds, 0 for tickets at once");
+        return -1;
+    }
+    return fmin(wait, s->c.wait_s);
+}
+
+static void route_eval_park(struct serve *s, struct http_call *c, struct queue *q, const struct route_eval_asked *a,
+                            double wait_s)
+{
+    struct waiter *r = waiter_new(s->waiters, a->id, a->n, wait_s, route_eval_wake, c);
 
     for (int i = 0; i < a->n; i++) { /* what had ended before anybody waited for it */
         char *text = NULL;
@@ -345,14 +377,14 @@ static bool route_eval_put_all(struct serve *s, struct http_call *c, struct queu
 static void route_eval_take(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
-    const char *wait = http_arg(c, "wait");
+    double wait = route_eval_wait(s, c);
     struct err e = ERR_INIT;
     struct queue *q;
     struct route_eval_asked a;
     json_t *options, *jobs;
-    bool all;
+    bool all, served;
 
-    if (!route_eval_known_keys(s, c, body) || !route_eval_small_enough(s, c, body) ||
+    if (wait < 0 || !route_eval_known_keys(s, c, body) || !route_eval_small_enough(s, c, body) ||
         !route_eval_well_formed(s, c, task, candidates, json_object_get(body, "sidecar")) ||
         !route_eval_good_group(s, c, body) || !route_eval_good_run(s, c, body) ||
         !(options = route_eval_options_of(s, c, body)))
@@ -363,18 +395,19 @@ static void route_eval_take(struct serve *s, struct http_call *c, const json_t *
         return;
     }
     all = serve_room(s, c, q, (int)json_array_size(candidates)) && route_eval_put_all(s, c, q, body, options, &a);
+    served = backends_served(s->backends, json_str(options, "backend", ""));
     json_decref(options);
     if (!all)
         return;
     route_eval_join(s, c, q, body, &a);
-    if (!wait || strcmp(wait, "0")) {
-        route_eval_park(s, c, q, &a);
+    if (wait > 0) {
+        route_eval_park(s, c, q, &a, served ? wait : fmin(wait, LONELY_S));
         return;
     }
     jobs = json_array();
     for (int i = 0; i < a.n; i++)
         json_array_append_new(jobs, json_pack("{s:I}", "id", (json_int_t)a.id[i]));
-    http_reply_json(c, 202, json_pack("{s:o}", "jobs", jobs));
+    route_eval_reply(s, c, 202, jobs);
 }
 
 void route_eval(struct http_call *c, void *ctx)
@@ -386,7 +419,7 @@ void route_eval(struct http_call *c, void *ctx)
     size_t n;
 
     if (http_woken(c)) {
-        route_eval_answer(c, http_woken(c));
+        route_eval_answer(s, c, http_woken(c));
         return;
     }
     metrics_request(s->metrics, "/v1/eval");

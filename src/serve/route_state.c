@@ -19,15 +19,23 @@ void route_health(struct http_call *c, void *ctx)
     http_reply_json(c, 200, json_pack("{s:s}", "status", "ok"));
 }
 
-/* Work can be taken: the queue answers. */
+/* Verdicts can be had: the queue answers, and a worker is there. With ?queue=1 the queue alone is asked for, by who
+ * starts workers when there is work. */
 void route_ready(struct http_call *c, void *ctx)
 {
     struct serve *s = ctx;
+    struct buf why;
 
-    if (atomic_load(&s->queue_up) && !http_stopping(c))
-        http_reply_json(c, 200, json_pack("{s:s}", "status", "ready"));
-    else
+    if (!atomic_load(&s->queue_up) || http_stopping(c)) {
         serve_refuse(s, c, 503, "not_ready", "the queue does not answer");
+    } else if (http_arg(c, "queue") || backends_served(s->backends, s->c.backend)) {
+        http_reply_json(c, 200, json_pack("{s:s}", "status", "ready"));
+    } else {
+        buf_init(&why, BUF_MAX_TEXT);
+        backends_say_lack(s->c.backend, &why);
+        serve_refuse(s, c, 503, "no_worker", "%s", why.p);
+        buf_free(&why);
+    }
 }
 
 void route_metrics(struct http_call *c, void *ctx)
@@ -83,24 +91,43 @@ void route_drain(struct http_call *c, void *ctx)
         serve_refuse(s, c, 503, "queue", "%s", e.msg);
 }
 
-/* The dashboard: one page, which needs nothing from elsewhere. */
-__asm__(".pushsection .rodata\n"
-        ".global serve_page\nserve_page: .incbin \"src/serve/dashboard.html\"\n"
-        ".global serve_page_end\nserve_page_end: .byte 0\n.popsection");
-extern const char serve_page[], serve_page_end[];
+/* Files inside the program: the dashboard and the page of the API, which need nothing from elsewhere, and the API's
+ * description. */
+#define ROUTE_STATE_FILE(name, path)                                                                                   \
+    __asm__(".pushsection .rodata\n.global " #name "\n" #name ": .incbin \"" path "\"\n"                              \
+            ".global " #name "_end\n" #name "_end: .byte 0\n.popsection");                                            \
+    extern const char name[], name##_end[]
+ROUTE_STATE_FILE(serve_page, "src/serve/dashboard.html");
+ROUTE_STATE_FILE(serve_docs, "src/serve/api.html");
+ROUTE_STATE_FILE(serve_openapi, "docs/openapi.json");
 
-void route_page(struct http_call *c, void *ctx)
+static void route_state_file(struct http_call *c, const char *type, const char *from, const char *to)
 {
-    size_t n = (size_t)(serve_page_end - serve_page);
+    size_t n = (size_t)(to - from);
     char *copy = malloc(n + 1);
 
     if (!copy) {
         http_refuse(c, 503, "memory", "no memory for the page");
         return;
     }
-    memcpy(copy, serve_page, n + 1);
+    memcpy(copy, from, n);
     http_header_add(c, "Content-Security-Policy",
                     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
                     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
-    http_reply(c, 200, "text/html; charset=utf-8", copy, n);
+    http_reply(c, 200, type, copy, n);
+}
+
+void route_page(struct http_call *c, void *ctx)
+{
+    route_state_file(c, "text/html; charset=utf-8", serve_page, serve_page_end);
+}
+
+void route_docs(struct http_call *c, void *ctx)
+{
+    route_state_file(c, "text/html; charset=utf-8", serve_docs, serve_docs_end);
+}
+
+void route_openapi(struct http_call *c, void *ctx)
+{
+    route_state_file(c, "application/json", serve_openapi, serve_openapi_end);
 }

@@ -35,6 +35,8 @@ static const struct http_route routes[] = {
 #define OURS 10
     {"POST", "/v1/eval", route_eval, false},
     {"GET", "/", route_page, true},
+    {"GET", "/openapi.json", route_openapi, true},
+    {"GET", "/docs", route_docs, true},
     {"GET", "/v1/jobs", route_jobs, false},
     {"GET", "/v1/runs", route_runs, false},
     {"POST", "/v1/retry/draw", route_retry_draw, false},
@@ -96,6 +98,7 @@ static void serve_look(struct serve *s, struct queue *q)
     if (up) {
         atomic_store(&s->load, st.waiting + st.leased);
         metrics_queue(s->metrics, &st, (int)json_array_size(workers));
+        backends_look(s->backends, workers);
         said = metrics_json(s->metrics);
         json_object_set(said, "worker", workers);
         events_say(s->events, NULL, "stats", said);
@@ -152,6 +155,7 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
     s->events = events_new();
     s->retry = retry_new();
     s->runs = runs_new();
+    s->backends = backends_new();
     s->swept = now_s();
     atomic_store(&s->queue_up, true);
     if (!c->tokens && !serve_is_local(c->address)) {
@@ -188,6 +192,7 @@ void serve_stop(struct serve *s)
     events_free(s->events);
     retry_free(s->retry);
     runs_free(s->runs);
+    backends_free(s->backends);
     metrics_free(s->metrics);
     tokens_free(s->tokens);
     free(s);

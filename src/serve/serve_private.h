@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "serve/backends.h"
 #include "serve/events.h"
 #include "serve/http.h"
 #include "serve/serve_metrics.h"
@@ -25,6 +26,7 @@ struct serve {
     double swept, looked, look_took; /* the waiters' thread's own */
     struct retry *retry;
     struct runs *runs;
+    struct backends *backends;
 };
 
 /* This thread's connection to the queue, made at its first use and closed when it ends; NULL with *e set. */
@@ -36,6 +38,8 @@ void route_job(struct http_call *c, void *ctx);
 void route_jobs(struct http_call *c, void *ctx);
 void route_runs(struct http_call *c, void *ctx);
 void route_retry_draw(struct http_call *c, void *ctx);
+void route_openapi(struct http_call *c, void *ctx);
+void route_docs(struct http_call *c, void *ctx);
 void route_page(struct http_call *c, void *ctx);
 void route_job_cancel(struct http_call *c, void *ctx);
 void route_verdict(struct http_call *c, void *ctx);

@@ -111,6 +111,47 @@ class Calls(Serve):
         again, w = self.ask("POST", "/v1/eval", self.request("a"))  # the same content is the same job
         self.assertEqual((again, w["jobs"][0]["id"]), (200, v["jobs"][0]["id"]))
 
+    def announce_worker(self, **info):
+        """A row as a worker writes it, and the server's next look at it."""
+        db = sqlite3.connect(self.queue, timeout=30, isolation_level=None)
+        db.execute(f"INSERT OR REPLACE INTO worker(name, info, expires, drain) VALUES('w', ?, {NOW} + 600, 0)",
+                   (json.dumps(dict({"backend": "sim", "kind": "both"}, **info)),))
+        db.close()
+        before = time.monotonic()
+        while self.ask("GET", "/v1/stats")[1]["worker"] == [] and time.monotonic() < before + 30:
+            time.sleep(0.05)
+
+    def test_ready_when_a_worker_is_there(self):
+        status, v = self.ask("GET", "/readyz")
+        self.assertEqual((status, v["error"]["code"]), (503, "no_worker"))
+        self.assertIn("musacoder worker", v["error"]["message"])
+        self.assertEqual(self.ask("GET", "/readyz?queue=1"), (200, {"status": "ready"}))
+        for info in ({"kind": "build"}, {"backend": "cuda"}):
+            self.announce_worker(**info)
+            self.assertEqual(self.ask("GET", "/readyz")[0], 503, info)
+        self.announce_worker()
+        until = time.monotonic() + 60
+        while self.ask("GET", "/readyz")[0] != 200 and time.monotonic() < until:
+            time.sleep(0.1)
+        self.assertEqual(self.ask("GET", "/readyz"), (200, {"status": "ready"}))
+        self.assertNotIn("warning", self.ask("POST", "/v1/eval?wait=0", self.request("never"))[1])
+
+    def test_wait_is_seconds(self):
+        started = time.monotonic()
+        status, v = self.ask("POST", "/v1/eval?wait=0.5", self.request("never"))
+        self.assertEqual((status, v["jobs"][0]["state"]), (202, "waiting"))
+        self.assertLess(time.monotonic() - started, 20)  # the server would allow 30
+        self.assertIn("no worker gives verdicts for backend 'sim'", v["warning"])
+        for odd in ("soon", "-1", "1s", "nan", ""):
+            self.assertEqual(self.ask("POST", "/v1/eval?wait=" + odd, self.request("a"))[0], 400, odd)
+
+    def test_it_describes_itself(self):
+        status, page = self.ask("GET", "/docs")
+        self.assertEqual(status, 200)
+        self.assertIn("/openapi.json", page)
+        with open(os.path.join(ROOT, "docs/openapi.json"), encoding="utf-8") as f:
+            self.assertEqual(self.ask("GET", "/openapi.json"), (200, json.load(f)))
+
     def test_tickets_results_and_cancel(self):
         status, v = self.ask("POST", "/v1/eval?wait=0", self.request("never"))
         self.assertEqual(status, 202)

@@ -42,7 +42,7 @@ url=$(grep -om1 'http://[0-9.:]*' serve.txt) || fail "serve: $(cat serve.txt)"
 import json, sys, urllib.request
 url, task, kernel = sys.argv[1:]
 body = {"task": {"name": "example", "code": open(task).read()}, "candidates": [{"code": open(kernel).read()}]}
-request = urllib.request.Request(url + "/v1/eval?wait=1", json.dumps(body).encode(),
+request = urllib.request.Request(url + "/v1/eval", json.dumps(body).encode(),
                                  {"Content-Type": "application/json"})
 assert '"passed"' in urllib.request.urlopen(request, timeout=300).read().decode()
 PY
