@@ -219,7 +219,7 @@ const struct command cmd_serve = {
     "[options]",
     "Answers POST /v1/eval with verdicts: a task and 1 to 256 candidates go into a queue, workers judge them, and "
     "the call\n"
-    "waits for the records ('?wait=SECONDS' at most; 0: tickets at once). The same content asked twice is judged once.\n"
+    "waits for the records ('?wait=SECONDS' at most; 0: tickets at once). The same content is judged once.\n"
     "  curl -d '{\"task\": {\"name\": \"relu\", \"code\": \"...\"}, \"candidates\": [{\"code\": \"...\"}]}' \\\n"
     "       http://127.0.0.1:8642/v1/eval\n"
     "With --model DIR it also answers as an OpenAI server does (/v1/models, /v1/chat/completions, /v1/completions), "

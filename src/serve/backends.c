@@ -62,6 +62,6 @@ bool backends_served(struct backends *b, const char *backend)
 
 void backends_say_lack(const char *backend, struct buf *out)
 {
-    buf_addf(out, "no worker gives verdicts for backend '%.40s' now; start one: musacoder worker --backend %.40s --queue "
-                  "URL", backend, backend);
+    buf_addf(out, "no worker gives verdicts for backend '%.40s' now; start one: musacoder worker --backend %.40s "
+                  "--queue URL", backend, backend);
 }

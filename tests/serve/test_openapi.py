@@ -79,7 +79,8 @@ class Described(test_serve.Serve):
                 (400, "POST", "/v1/retry/draw", "/v1/retry/draw", {"probability": -1}),
                 (200, "GET", "/healthz", "/healthz", None), (200, "GET", "/readyz?queue=1", "/readyz", None),
                 (503, "GET", "/readyz", "/readyz", None), (200, "GET", "/docs", "/docs", None),
-                (200, "GET", "/openapi.json", "/openapi.json", None), (400, "POST", "/v1/eval?wait=soon", "/v1/eval", one),
+                (200, "GET", "/openapi.json", "/openapi.json", None),
+                (400, "POST", "/v1/eval?wait=soon", "/v1/eval", one),
                 (200, "GET", "/metrics", "/metrics", None), (200, "GET", "/", "/", None)):
             self.assertEqual(self.check(method, path, shown, body), want, f"{method} {path}")
 
