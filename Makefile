@@ -5,7 +5,7 @@ B       ?= build
 CC      ?= cc
 CXX     ?= g++
 MODULES := base objective task proc device exec store queue verdicts translate daemon eval lint synth nn answers train bench report serve chat remote agent
-PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 libcrypto
+PKGS    := jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 libcrypto zlib
 # Headers alone: the library is loaded when it is asked for.
 HEADERS := libpq libmicrohttpd libcurl
 

@@ -16,12 +16,14 @@ Tensors in trees are {"t":"tensor","dtype","shape","strides","address","bytes"};
 """
 import faulthandler
 import linecache
+import os
 import sys
 import threading
 import types
 
 import torch
 
+import bundle
 import clock
 import frame
 import native
@@ -34,6 +36,26 @@ _Tensor, _Parameter, _Module = torch.Tensor, torch.nn.Parameter, torch.nn.Module
 
 class MissingModel(Exception):
     pass
+
+
+class TaskNames(types.ModuleType):
+    """What 'from task import input_t, output_t' of a GPU MODE submission finds: names for annotations alone."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return object
+
+
+def model_around(function):
+    """GPU MODE's form of a program, custom_kernel(data), as a model; data is the one argument, or all as a tuple."""
+    class ModelNew(_Module):
+        def __init__(self, *args, **kwargs):
+            super().__init__()
+
+        def forward(self, *data):
+            return function(data[0] if len(data) == 1 else data)
+    return ModelNew
 
 
 class Descriptions(values.Packer):
@@ -125,10 +147,14 @@ class Session:
     def import_source(self):
         linecache.cache[FILE] = (len(self.source), None, self.source.splitlines(True), FILE)
         module = types.ModuleType("candidate")
-        module.__file__ = FILE
+        folder = bundle.lay(self.source)
+        module.__file__ = os.path.join(folder, FILE) if folder else FILE
         sys.modules["candidate"] = module
+        sys.modules.setdefault("task", TaskNames("task"))
         exec(compile(self.source, FILE, "exec"), module.__dict__)
         cls = module.__dict__.get("ModelNew")
+        if cls is None and callable(module.__dict__.get("custom_kernel")):
+            cls = model_around(module.__dict__["custom_kernel"])
         if not isinstance(cls, type):
             raise MissingModel("the program defines no class ModelNew")
         if not issubclass(cls, _Module):

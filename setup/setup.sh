@@ -8,8 +8,9 @@ set -eu
 TORCH=2.11.0
 NEED_GB=7
 PACKAGES="gcc g++ libc6-dev make pkg-config python3 python3-venv libjansson-dev libyaml-dev libsqlite3-dev
-libseccomp-dev libutf8proc-dev libpcre2-dev libssl-dev libcmocka-dev libpq-dev libmicrohttpd-dev libcurl4-openssl-dev"
-MODULES="jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 libcrypto cmocka libpq libmicrohttpd libcurl"
+libseccomp-dev libutf8proc-dev libpcre2-dev libssl-dev zlib1g-dev libcmocka-dev libpq-dev libmicrohttpd-dev
+libcurl4-openssl-dev"
+MODULES="jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 libcrypto zlib cmocka libpq libmicrohttpd libcurl"
 DATA=${MUSACODER_DATA_DIR:-${XDG_DATA_HOME:-${HOME:-/root}/.local/share}/musacoder}
 STAMP=$DATA/setup.stamp
 

@@ -58,13 +58,23 @@ def _check(item):
     task = item.get("task") if isinstance(item, dict) else None
     if not isinstance(task, dict) or not isinstance(task.get("code"), str):
         raise ValueError('an item needs "task": {"name": ..., "code": the text of a KernelBench-format file}')
-    if not isinstance(item.get("code", item.get("response")), str):
-        raise ValueError('an item needs "code" (a program) or "response" (a model\'s answer)')
+    files = item.get("files")
+    if files is not None and not (isinstance(files, dict) and all(isinstance(x, str) for x in files.values())):
+        raise ValueError('an item\'s "files" are {name: text}')
+    if files is None and not isinstance(item.get("code", item.get("response")), str):
+        raise ValueError('an item needs "code" (a program), "files" or "response" (a model\'s answer)')
 
 
 def _clean(text):
     """A model may write anything: NUL and half surrogate pairs, which JSON parsers refuse, become replacement marks."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _candidate(item):
+    if item.get("files") is not None:
+        return {"files": {name: _clean(text) for name, text in item["files"].items()}}
+    key = "code" if "code" in item else "response"
+    return {key: _clean(item[key])}
 
 
 def _what_is_shared(item):
@@ -158,8 +168,7 @@ class Client:
 
     def _request(self, items):
         first = items[0]
-        asked = {"task": first["task"],
-                 "candidates": [{k: _clean(i[k])} for i in items for k in ("code" if "code" in i else "response",)]}
+        asked = {"task": first["task"], "candidates": [_candidate(i) for i in items]}
         asked.update({k: first[k] for k in ("options", "sidecar", "priority", "group", "group_size", "run", "turn")
                       if first.get(k)})
         if self.run:

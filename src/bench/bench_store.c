@@ -277,7 +277,7 @@ static int bench_store_take_item(struct bench_run *b, const struct foreign_item 
         return 0; /* more than we want */
     a = bench_attempt(b, it->task, k, 0);
     b->n_samples[it->task]++;
-    if (foreign_text(it, &text, e) < 0)
+    if (foreign_text(it, b->suite.tasks[it->task].code, &text, e) < 0)
         return -1;
     if (a->text) { /* read back from the run folder */
         int rc = bench_store_check_same(b, a, text, it->file, e);

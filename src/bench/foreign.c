@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "task/archive.h"
+#include "task/bundle.h"
 
 /* ---- names ---- */
 
@@ -24,7 +26,7 @@ static bool foreign_is_response(const char *file)
 {
     const char *dot = strrchr(file, '.');
 
-    return !dot || strcmp(dot, ".py");
+    return dot && (!strcmp(dot, ".txt") || !strcmp(dot, ".md"));
 }
 
 /* task: its name without level; level 0: a plain folder, where a file's own level says nothing. */
@@ -42,7 +44,8 @@ static bool foreign_belongs(const char *file, const char *task, int in_level)
         return true;
     if (!strncmp(file, "_sample", 7))
         file += 7;
-    return *file == '_' && file[1 + strspn(file + 1, "0123456789")] == '.' && isdigit((unsigned char)file[1]);
+    file += *file == '_';
+    return isdigit((unsigned char)*file) && file[-1] == '_' && strchr(".", file[strspn(file, "0123456789")]);
 }
 
 /* Two names may claim a file: relu_2.py is task relu_2, and sample 2 of relu. The longer name has it. */
@@ -102,13 +105,30 @@ static struct foreign_item *foreign_add_item(struct foreign *f, int task)
     return &f->items[f->n++];
 }
 
+/* A sample, or an answer of several files: a folder or an archive. CUDA sources count where no Python is beside them,
+ * which they would be part of. */
+static bool foreign_is_sample(const struct listing *l, size_t i)
+{
+    char *path;
+    bool is;
+
+    if (foreign_is_sample_file(l->names[i]))
+        return true;
+    path = path_join(l->dir, l->names[i]);
+    is = bundle_is_one(path) && strcmp(l->names[i], "__pycache__");
+    for (size_t k = 0; k < l->n && is && !archive_is_one(path) && !file_is_dir(path); k++)
+        is = !foreign_is_sample_file(l->names[k]);
+    free(path);
+    return is;
+}
+
 /* base NULL: every sample file of the folder is the task's. */
 static void foreign_take(struct foreign *f, struct listing *l, int task, const char *base, int level,
                          const struct suite *s)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct foreign_item *it;
-        if (!foreign_is_sample_file(l->names[i]) || (base && (!foreign_belongs(l->names[i], base, level) ||
+        if (!foreign_is_sample(l, i) || (base && (!foreign_belongs(l->names[i], base, level) ||
                                                                foreign_belongs_to_longer(l->names[i], base, level, s))))
             continue;
         l->used[i] = true;
@@ -253,16 +273,18 @@ void foreign_free(struct foreign *f)
     *f = (struct foreign){0};
 }
 
-int foreign_text(const struct foreign_item *it, char **ret, struct err *e)
+int foreign_text(const struct foreign_item *it, const char *task_code, char **ret, struct err *e)
 {
     struct buf text;
+    int rc;
 
     if (it->text) {
         *ret = xstrdup(it->text);
         return 0;
     }
     buf_init(&text, BUF_MAX_TEXT);
-    if (file_read(it->file, &text, e) < 0) {
+    rc = bundle_is_one(it->file) ? bundle_read(it->file, task_code, &text, e) : file_read(it->file, &text, e);
+    if (rc < 0) {
         buf_free(&text);
         return -1;
     }

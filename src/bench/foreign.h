@@ -2,7 +2,8 @@
  *
  * Layouts, all may be mixed: KernelBench's runs/RUN/level_L_problem_P_sample_S_kernel.py; TASK/FILE; TASK.py,
  * TASK_N.py, TASK_sample_N.txt; with levels, the same under level1/ ...; or one samples.jsonl of {"task","text"}
- * lines, where "task" is the name with or without its level. *.py are programs, *.txt and *.md are responses. */
+ * lines, where "task" is the name with or without its level. *.py are programs, *.txt and *.md are responses; a folder
+ * or an archive in the place of a file, and a CUDA source, is an answer of several files (task/bundle.h). */
 #ifndef MC_BENCH_FOREIGN_H
 #define MC_BENCH_FOREIGN_H
 
@@ -29,7 +30,7 @@ struct foreign {
 
 int foreign_scan(const char *path, const struct suite *s, struct foreign *ret, struct err *e);
 void foreign_free(struct foreign *f);
-/* The item's text, new; the caller frees it. */
-int foreign_text(const struct foreign_item *it, char **ret, struct err *e);
+/* The item's text, new; the caller frees it. task_code: of its task. */
+int foreign_text(const struct foreign_item *it, const char *task_code, char **ret, struct err *e);
 
 #endif

@@ -13,6 +13,7 @@
 #include "cli/secret.h"
 #include "cli/verdict_print.h"
 #include "eval/eval.h"
+#include "task/bundle.h"
 
 #define CANDIDATE_MAX ((size_t)8 << 20)
 
@@ -98,22 +99,24 @@ static bool eval_is_python(const char *path)
     return n > 3 && !strcmp(path + n - 3, ".py");
 }
 
-/* A .py file is a program, standard input is what it looks like, any other file is a response. */
-static int eval_read_candidates(const struct opts *o, struct eval_texts *t, struct err *e)
+/* A .py file is a program, standard input is what it looks like; a folder, an archive or a CUDA source is an answer of
+ * several files; any other file is a response. */
+static int eval_read_candidates(const struct opts *o, const struct task *task, struct eval_texts *t, struct err *e)
 {
     t->c = xcalloc((size_t)o->n_args, sizeof *t->c);
     t->text = xcalloc((size_t)o->n_args, sizeof *t->text);
     for (int i = 0; i < o->n_args; i++) {
         const char *path = o->args[i];
-        bool in = !strcmp(path, "-");
+        bool in = !strcmp(path, "-"), many = !in && bundle_is_one(path);
 
         buf_init(&t->text[i], CANDIDATE_MAX);
         t->n = i + 1;
-        if ((in ? eval_read_stdin(&t->text[i], e) : file_read(path, &t->text[i], e)) < 0)
+        if ((in ? eval_read_stdin(&t->text[i], e) : many ? bundle_read(path, task->code, &t->text[i], e)
+             : file_read(path, &t->text[i], e)) < 0)
             return -1;
         t->c[i] = (struct eval_candidate){.name = in ? "(standard input)" : path, .text = t->text[i].p,
                                           .n = t->text[i].n,
-                                          .kind = in ? EXTRACT_AUTO : eval_is_python(path) ? EXTRACT_FILE
+                                          .kind = in ? EXTRACT_AUTO : many || eval_is_python(path) ? EXTRACT_FILE
                                               : EXTRACT_RESPONSE};
     }
     return 0;
@@ -186,7 +189,7 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
     int rc = -1;
 
     if (eval_options_check(&eo, e) == 0 && eval_backend_check(eo.backend, e) == 0 &&
-        task_read(opts_str(o, "task"), &task, e) == 0 && eval_read_candidates(o, &t, e) == 0 &&
+        task_read(opts_str(o, "task"), &task, e) == 0 && eval_read_candidates(o, &task, &t, e) == 0 &&
         eval_open(c, &ev, e) == 0)
         rc = eval_judge_all(o, ev, &task, &t, &eo, e);
     if (rc >= 0 && eo.capsule && !file_exists(eo.capsule))
@@ -236,8 +239,9 @@ static int eval_run(const struct opts *o, struct err *e)
 
 const struct command cmd_eval = {
     "eval", "is this kernel right and legal, and why not?", "--task TASK.py [options] CANDIDATE...",
-    "Judges candidates (Python files that define ModelNew, or model responses with one in a code fence; '-' reads\n"
-    "standard input) against a PyTorch task: extraction, compilation, correctness on fresh data, legality, reward.\n"
+    "Judges candidates (Python files that define ModelNew or custom_kernel, or model responses with one in a code\n"
+    "fence; '-' reads standard input; a folder, a .zip or .tar archive or a .cu file is an answer of several files,\n"
+    "see docs/formats.md) against a PyTorch task: extraction, compilation, correctness on fresh data, legality, reward.\n"
     "TASK.yaml beside TASK.py adds shapes, dtypes, layouts and tolerances for protocol strict (docs/sidecar.md).\n"
     "The process that owns the device judges; it is started when needed and leaves after a minute ('musacoder owner')"
     ".\n"

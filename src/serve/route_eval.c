@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "queue/queue_ask.h"
 #include "serve/serve_private.h"
+#include "task/bundle.h"
 #include "task/task.h"
 
 #define CANDIDATES_MAX 256
@@ -180,7 +181,8 @@ static bool route_eval_known_keys(struct serve *s, struct http_call *c, const js
 {
     static const char *const of_body[] = {"task",     "candidates", "options",    "sidecar", "priority",
                                           "group",    "group_size", "prompt_id",  "run",     "turn",     NULL};
-    static const char *const of_task[] = {"name", "code", NULL}, *const of_candidate[] = {"code", "response", NULL};
+    static const char *const of_task[] = {"name", "code", NULL}, *const of_candidate[] = {"code", "response", "files",
+                                                                                          NULL};
     const char *key = route_eval_unknown_key(body, of_body);
     json_t *one;
     size_t i;
@@ -194,7 +196,8 @@ static bool route_eval_known_keys(struct serve *s, struct http_call *c, const js
     json_array_foreach(json_object_get(body, "candidates"), i, one)
         if ((key = route_eval_unknown_key(one, of_candidate))) {
             serve_refuse(s, c, 400, "bad_request",
-                         "candidate %zu has '%.80s'; it is {\"code\": ...} or {\"response\": ...}", i, key);
+                         "candidate %zu has '%.80s'; it is {\"code\": ...}, {\"response\": ...} or {\"files\": ...}", i,
+                         key);
             return false;
         }
     return true;
@@ -374,6 +377,35 @@ static bool route_eval_put_all(struct serve *s, struct http_call *c, struct queu
     return rc >= 0;
 }
 
+/* An answer of several files becomes the one text that queue and judge know. */
+static bool route_eval_bundle(struct serve *s, struct http_call *c, const json_t *body)
+{
+    const char *task = json_str(json_object_get(body, "task"), "code", NULL);
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(body, "candidates"), i, one) {
+        const json_t *files = json_object_get(one, "files");
+        struct err e = ERR_INIT;
+        struct buf text;
+        int rc;
+
+        if (!files)
+            continue;
+        buf_init(&text, BUF_MAX_TEXT);
+        rc = json_object_size(one) > 1 ? err_set(&e, ERR_INPUT, "'files' stands alone")
+           : bundle_of_json(files, task, &text, &e);
+        if (rc == 0)
+            json_object_set_new(one, "code", json_utf8(text.p, text.n));
+        buf_free(&text);
+        if (rc < 0) {
+            serve_refuse(s, c, 400, "bad_request", "candidate %zu: %s", i, e.msg);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void route_eval_take(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
@@ -384,7 +416,8 @@ static void route_eval_take(struct serve *s, struct http_call *c, const json_t *
     json_t *options, *jobs;
     bool all, served;
 
-    if (wait < 0 || !route_eval_known_keys(s, c, body) || !route_eval_small_enough(s, c, body) ||
+    if (wait < 0 || !route_eval_known_keys(s, c, body) || !route_eval_bundle(s, c, body) ||
+        !route_eval_small_enough(s, c, body) ||
         !route_eval_well_formed(s, c, task, candidates, json_object_get(body, "sidecar")) ||
         !route_eval_good_group(s, c, body) || !route_eval_good_run(s, c, body) ||
         !(options = route_eval_options_of(s, c, body)))

@@ -3,6 +3,7 @@
 #include "task/extract.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -101,11 +102,27 @@ bool extract_defines_modelnew(const char *code, size_t n)
     return false;
 }
 
+/* A line of code reads 'def custom_kernel(', GPU MODE's form of a program. */
+static bool extract_defines_custom_kernel(const char *code, size_t n)
+{
+    static const char head[] = "def custom_kernel(";
+    const char *at = code, *end = code + n;
+
+    while ((at = extract_find(code, (size_t)(at - code), n, head)) && at > code && at[-1] != '\n')
+        at++;
+    return at && at < end;
+}
+
+bool extract_defines_program(const char *code, size_t n)
+{
+    return extract_defines_modelnew(code, n) || extract_defines_custom_kernel(code, n);
+}
+
 /* A finished fence: the first one is the fallback, a later one that defines ModelNew wins. */
 static void extract_take(const char *text, struct extraction *x, const struct fence *f, size_t to, bool closed)
 {
     size_t n = to - f->body;
-    bool model = f->python && extract_defines_modelnew(text + f->body, n);
+    bool model = f->python && extract_defines_program(text + f->body, n);
 
     if (x->n_fences == 0 || model) {
         x->found = true;
@@ -114,7 +131,7 @@ static void extract_take(const char *text, struct extraction *x, const struct fe
         x->offset = f->body;
         x->n = n;
         x->closed = closed;
-        x->defines_modelnew = model || extract_defines_modelnew(text + f->body, n);
+        x->defines_modelnew = model || extract_defines_program(text + f->body, n);
     }
     x->n_fences++;
 }
@@ -144,6 +161,53 @@ static void extract_scan_fences(const char *text, struct extract_span v, struct 
         extract_take(text, x, &f, v.to, false);
 }
 
+/* ---- named fences ---- */
+
+/* The file name behind the first word of an info string, into out; false: none. */
+static bool extract_named(const char *s, size_t n, char *out, size_t size)
+{
+    static const char *const keys[] = {"title=", "file=", "filename=", "name="};
+    char info[256], *rest, *word;
+
+    snprintf(info, sizeof info, "%.*s", (int)(n < 255 ? n : 255), s);
+    if (!strtok_r(info, " \t\r{}", &rest) || !(word = strtok_r(NULL, " \t\r{}", &rest)))
+        return false;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!strncmp(word, keys[i], strlen(keys[i])))
+            word += strlen(keys[i]);
+    word += strspn(word, "\"'");
+    word[strcspn(word, "\"'")] = 0;
+    snprintf(out, size, "%s", word);
+    return strchr(word, '.') != NULL;
+}
+
+void extract_files(const char *text, size_t n, const struct extraction *x, extract_take_file *take, void *ctx)
+{
+    bool dropped;
+    struct extract_span v = extract_visible(text, n, &dropped);
+    struct fence f = {0};
+    char name[256] = "";
+    size_t next, rest;
+
+    for (size_t line = v.from; line < v.to; line = next) {
+        const char *nl = memchr(text + line, '\n', v.to - line);
+        size_t len = (nl ? (size_t)(nl - text) : v.to) - line;
+        char mark = 0;
+        int width = extract_fence_line(text + line, len, &mark, &rest);
+
+        next = nl ? line + len + 1 : v.to;
+        if (width && !f.mark) {
+            f = (struct fence){mark, width, false, next};
+            if (!extract_named(text + line + rest, len - rest, name, sizeof name))
+                name[0] = 0;
+        } else if (width && mark == f.mark && width >= f.width && extract_blank(text + line + rest, len - rest)) {
+            if (name[0] && f.body != x->offset)
+                take(name, text + f.body, line - f.body, ctx);
+            f.mark = 0;
+        }
+    }
+}
+
 static void extract_whole(const char *text, size_t n, struct extraction *x)
 {
     x->found = n > 0;
@@ -151,7 +215,7 @@ static void extract_whole(const char *text, size_t n, struct extraction *x)
     x->closed = true;
     x->offset = 0;
     x->n = n;
-    x->defines_modelnew = extract_defines_modelnew(text, n);
+    x->defines_modelnew = extract_defines_program(text, n);
 }
 
 void extract_code(const char *text, size_t n, enum extract_kind kind, struct extraction *ret)

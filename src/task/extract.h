@@ -25,15 +25,23 @@ struct extraction {
     int fence, n_fences;   /* which fence (from 0; -1 if none) of how many */
     bool closed;           /* the chosen fence has a closing line (true for files) */
     bool think_dropped;
-    bool defines_modelnew; /* some line of the code begins 'class ModelNew' */
+    bool defines_modelnew; /* some line of the code begins 'class ModelNew', or 'def custom_kernel' */
     size_t offset, n;      /* the code is text[offset .. offset+n) */
 };
 
 /* Pure: looks at text only, allocates nothing that outlives the call. */
 void extract_code(const char *text, size_t n, enum extract_kind kind, struct extraction *ret);
 
+/* The other files of an answer: closed fences whose info names one behind its first word ("cuda kernel.cu",
+ * "cpp title=src/a.cpp"), but the fence of x. In their order; path and body are borrowed for the call. */
+typedef void extract_take_file(const char *path, const char *body, size_t n, void *ctx);
+void extract_files(const char *text, size_t n, const struct extraction *x, extract_take_file *take, void *ctx);
+
 /* True if a line of code reads 'class ModelNew' followed by a non-identifier character. */
 bool extract_defines_modelnew(const char *code, size_t n);
+
+/* The same, or GPU MODE's form: a line begins 'def custom_kernel('. */
+bool extract_defines_program(const char *code, size_t n);
 
 /* True for a response that is whole: the model ended it itself, or it holds a closed program all the same. */
 bool extract_is_whole(const char *text, bool ended);

@@ -152,6 +152,18 @@ class Calls(Serve):
         with open(os.path.join(ROOT, "docs/openapi.json"), encoding="utf-8") as f:
             self.assertEqual(self.ask("GET", "/openapi.json"), (200, json.load(f)))
 
+    def test_an_answer_of_several_files_is_one_text(self):
+        main, more = "class ModelNew: pass\n", {"src/a.cu": "one\ntwo\n"}
+        asked = dict(self.request(), candidates=[{"files": {"main.py": main, **more}},
+                                                 {"code": main + "#@file: src/a.cu\n#|one\n#|two\n"}])
+        status, v = self.ask("POST", "/v1/eval", asked)
+        self.assertEqual((status, v["jobs"][0]["id"]), (200, v["jobs"][1]["id"]))
+        for files, word in (({"main.py": main, "../a.cu": "x"}, "no path"), ({"a.txt": "x"}, "neither"), (3, "object"),
+                            ({"main.py": 3}, "no text")):
+            status, v = self.ask("POST", "/v1/eval", dict(asked, candidates=[{"files": files}]))
+            self.assertEqual((status, v["error"]["code"]), (400, "bad_request"))
+            self.assertIn(word, v["error"]["message"])
+
     def test_tickets_results_and_cancel(self):
         status, v = self.ask("POST", "/v1/eval?wait=0", self.request("never"))
         self.assertEqual(status, 202)

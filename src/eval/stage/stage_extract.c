@@ -1,12 +1,15 @@
 /* stage_extract.c - finds the program in the response. Blames extraction_error. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "eval/build/dialect.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
+#include "task/bundle.h"
 
 static bool stage_extract_blank(const char *s, size_t n)
 {
@@ -85,6 +88,37 @@ static void stage_extract_blame_no_model(struct job *j, const char *code, size_t
         record_blame(j->rec, "extraction_error", "extract", "the program defines no class ModelNew");
 }
 
+/* ---- answers of several fences ---- */
+
+/* A file that cannot be taken is left out: the program says that it is missing. A later one of its name replaces it. */
+static void stage_extract_take(const char *path, const char *body, size_t n, void *bundle)
+{
+    struct err e = ERR_INIT;
+
+    if (!bundle_is_wanted(path))
+        return;
+    bundle_drop(bundle, path);
+    if (bundle_add(bundle, path, body, n, &e) < 0)
+        log_debug("a fence of the answer is left out: %s", e.msg);
+}
+
+/* Puts the files that a response's other fences hold behind its program. */
+static void stage_extract_join(struct job *j)
+{
+    struct bundle *b = xcalloc(1, sizeof *b);
+    struct buf all;
+
+    extract_files(j->cand->text, j->cand->n, &j->extraction, stage_extract_take, b);
+    if (b->n) {
+        buf_init(&all, BUF_MAX_TEXT);
+        bundle_add_main(b, j->code, &all);
+        free(j->code);
+        j->code = buf_detach(&all);
+    }
+    bundle_free(b);
+    free(b);
+}
+
 static int stage_extract_run(struct job *j, struct err *e)
 {
     struct extraction *x = &j->extraction;
@@ -111,6 +145,8 @@ static int stage_extract_run(struct job *j, struct err *e)
         stage_extract_blame_no_model(j, code, x->n);
     else
         j->code = stage_extract_program_of(j, code, x->n);
+    if (j->code && x->n_fences > 1)
+        stage_extract_join(j);
     return 0;
 }
 

@@ -1,0 +1,370 @@
+/* bundle.c - see bundle.h. Files are gathered, the main one is found or written, the others follow it as comments. */
+#include "task/bundle.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "task/archive.h"
+#include "task/extract.h"
+
+#define BUNDLE_MAX_DEPTH 8
+#define BUNDLE_TASK_FILE "judged_task.py"
+
+/* ---- gathering ---- */
+
+static bool bundle_part_is_plain(const char *s, size_t n)
+{
+    bool plain = n > 0 && s[0] != '.';
+
+    for (size_t i = 0; i < n; i++)
+        plain = plain && (isalnum((unsigned char)s[i]) || strchr("._+-", s[i]));
+    return plain;
+}
+
+static bool bundle_path_is_plain(const char *path)
+{
+    const char *p = path, *slash;
+    int depth = 0;
+
+    do {
+        size_t n;
+        slash = strchr(p, '/');
+        n = slash ? (size_t)(slash - p) : strlen(p);
+        if (!bundle_part_is_plain(p, n) || ++depth > BUNDLE_MAX_DEPTH)
+            return false;
+        p = slash ? slash + 1 : p + n;
+    } while (slash);
+    return strlen(path) < 200;
+}
+
+int bundle_add(struct bundle *b, const char *path, const char *text, size_t n, struct err *e)
+{
+    size_t bad = utf8_bad_at(text, n);
+
+    if (!bundle_path_is_plain(path))
+        return err_set(e, ERR_INPUT, "'%.200s' is no path for a file of an answer; use plain relative ones such as "
+                                     "'src/kernel.cu'", path);
+    for (int i = 0; i < b->n; i++)
+        if (!strcmp(b->file[i].path, path))
+            return err_set(e, ERR_INPUT, "the answer has two files '%s'", path);
+    if (bad < n || memchr(text, 0, n))
+        return err_set(e, ERR_INPUT, "'%s' is not UTF-8 text; an answer is sources alone", path);
+    if (b->n == BUNDLE_MAX_FILES || n > BUNDLE_MAX_BYTES - b->bytes)
+        return err_set(e, ERR_INPUT, "the answer has more than %d files or %zu bytes", BUNDLE_MAX_FILES,
+                       BUNDLE_MAX_BYTES);
+    b->file[b->n++] = (struct bundle_file){xstrdup(path), xstrndup(text, n), n};
+    b->bytes += n;
+    return 0;
+}
+
+void bundle_drop(struct bundle *b, const char *path)
+{
+    for (int i = 0; i < b->n; i++) {
+        if (strcmp(b->file[i].path, path))
+            continue;
+        free(b->file[i].path);
+        free(b->file[i].text);
+        b->bytes -= b->file[i].n;
+        b->file[i] = b->file[--b->n];
+        return;
+    }
+}
+
+void bundle_free(struct bundle *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        free(b->file[i].path);
+        free(b->file[i].text);
+    }
+    *b = (struct bundle){0};
+}
+
+/* ---- kinds of files ---- */
+
+static bool bundle_has_suffix(const char *path, const char *const *suffixes)
+{
+    const char *dot = strrchr(path, '.');
+
+    for (; dot && *suffixes; suffixes++)
+        if (!strcmp(dot, *suffixes))
+            return true;
+    return false;
+}
+
+static bool bundle_is_python(const char *path)
+{
+    return bundle_has_suffix(path, (const char *const[]){".py", NULL});
+}
+
+static bool bundle_is_source(const char *path)
+{
+    return bundle_has_suffix(path, (const char *const[]){".cu", ".mu", ".cpp", ".cc", ".cxx", NULL});
+}
+
+/* What an answer may bring; the rest of a folder (results, caches, pictures) is left where it is. */
+bool bundle_is_wanted(const char *path)
+{
+    return bundle_is_python(path) || bundle_is_source(path) ||
+           bundle_has_suffix(path, (const char *const[]){".cuh", ".muh", ".h", ".hpp", ".hh", ".inl", ".inc", ".json",
+                                                         ".txt", NULL});
+}
+
+/* ---- the main file ---- */
+
+/* 0 for no name of a main file; else the larger the better. */
+static int bundle_rank(const char *path)
+{
+    static const char *const names[] = {"kernel", "submission", "solution", "main", "candidate"};
+    char *stem = path_stem(path);
+    int rank = 0;
+
+    for (int i = 0; i < 5 && !strchr(path, '/'); i++)
+        if (!strcmp(stem, names[i]))
+            rank = i + 1;
+    free(stem);
+    return rank;
+}
+
+/* *ret: its index, -1: no file is Python. */
+static int bundle_find_main(const struct bundle *b, int *ret, struct err *e)
+{
+    int best = -1, n = 0, python = 0;
+
+    for (int i = 0; i < b->n; i++) {
+        if (!bundle_is_python(b->file[i].path))
+            continue;
+        python++;
+        if (!extract_defines_program(b->file[i].text, b->file[i].n))
+            continue;
+        n++;
+        if (best < 0 || bundle_rank(b->file[i].path) > bundle_rank(b->file[best].path))
+            best = i;
+    }
+    if (python && best < 0)
+        return err_set(e, ERR_INPUT, "none of the answer's Python files defines ModelNew or custom_kernel");
+    if (n > 1 && bundle_rank(b->file[best].path) == 0)
+        return err_set(e, ERR_INPUT, "%d of the answer's files define ModelNew; name the one that counts candidate.py",
+                       n);
+    *ret = best;
+    return 0;
+}
+
+static const char bundle_loader[] =
+    "import inspect\n"
+    "import os\n"
+    "\n"
+    "import torch\n"
+    "from torch.utils.cpp_extension import load\n"
+    "\n"
+    "import judged_task\n"
+    "\n"
+    "here = os.path.dirname(os.path.abspath(__file__))\n"
+    "kernels = load(name=\"kernels\", sources=[os.path.join(here, name) for name in SOURCES])\n"
+    "exports = [f for f in dir(kernels) if not f.startswith(\"_\")]\n"
+    "named = [f for f in (\"forward\", \"backward\") if f in exports] or exports\n"
+    "if len(exports) != 1 and named == exports:\n"
+    "    raise AttributeError(f\"the sources export no function 'forward'; they have {exports}\")\n"
+    "function = getattr(kernels, named[0])\n"
+    "takes_fn = \"fn\" in inspect.signature(judged_task.Model.forward).parameters\n"
+    "\n"
+    "\n"
+    "class ModelNew(judged_task.Model):\n"
+    "    def forward(self, *args):\n"
+    "        if takes_fn:\n"
+    "            return super().forward(*args, fn=function)\n"
+    "        return function(*args, *self.parameters(), *self.buffers())\n";
+
+static void bundle_write_loader(const struct bundle *b, struct buf *out)
+{
+    buf_adds(out, "# Written by the judge: the answer holds no Python.\nSOURCES = [");
+    for (int i = 0, n = 0; i < b->n; i++)
+        if (bundle_is_source(b->file[i].path))
+            buf_addf(out, "%s\"%s\"", n++ ? ", " : "", b->file[i].path);
+    buf_adds(out, "]\n");
+    buf_adds(out, bundle_loader);
+}
+
+/* ---- the text ---- */
+
+static void bundle_comment_file(struct buf *out, const char *path, const char *text, size_t n)
+{
+    const char *end = text + n, *nl;
+
+    buf_addf(out, "#@file: %s\n", path);
+    for (; text < end; text = nl + 1) {
+        nl = memchr(text, '\n', (size_t)(end - text));
+        if (!nl)
+            nl = end;
+        buf_adds(out, "#|");
+        buf_add(out, text, (size_t)(nl - text));
+        buf_addc(out, '\n');
+    }
+}
+
+static bool bundle_names_exports(const struct bundle *b)
+{
+    for (int i = 0; i < b->n; i++)
+        if (strstr(b->file[i].text, "PYBIND11_MODULE") || strstr(b->file[i].text, "TORCH_LIBRARY"))
+            return true;
+    return false;
+}
+
+/* Sources that export nothing: the first one that defines a function 'forward' exports it. */
+static const char bundle_export[] = "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"forward\", &forward); }\n";
+
+static void bundle_comment_others(const struct bundle *b, int top, struct buf *out)
+{
+    bool exports = top >= 0 || bundle_names_exports(b);
+
+    for (int i = 0; i < b->n; i++) {
+        const struct bundle_file *f = &b->file[i];
+        if (i == top)
+            continue;
+        if (!exports && bundle_is_source(f->path) && strstr(f->text, " forward(")) {
+            char *text = xasprintf("%s%s", f->text, bundle_export);
+            bundle_comment_file(out, f->path, text, strlen(text));
+            free(text);
+            exports = true;
+        } else {
+            bundle_comment_file(out, f->path, f->text, f->n);
+        }
+    }
+}
+
+static void bundle_start_main(const char *code, size_t n, bool followed, struct buf *out)
+{
+    buf_add(out, code, n);
+    if (followed && out->n && out->p[out->n - 1] != '\n')
+        buf_addc(out, '\n');
+}
+
+void bundle_add_main(const struct bundle *b, const char *code, struct buf *out)
+{
+    bundle_start_main(code, strlen(code), b->n > 0, out);
+    for (int i = 0; i < b->n; i++)
+        bundle_comment_file(out, b->file[i].path, b->file[i].text, b->file[i].n);
+}
+
+int bundle_text(const struct bundle *b, const char *task_code, struct buf *out, struct err *e)
+{
+    bool sources = false;
+    int top = -1;
+
+    for (int i = 0; i < b->n; i++)
+        sources = sources || bundle_is_source(b->file[i].path);
+    if (bundle_find_main(b, &top, e) < 0)
+        return -1;
+    if (top < 0 && (!sources || !task_code))
+        return err_set(e, ERR_INPUT, "the answer holds neither Python nor CUDA sources");
+    if (top >= 0) {
+        bundle_start_main(b->file[top].text, b->file[top].n, b->n > 1, out);
+    } else {
+        bundle_write_loader(b, out);
+        bundle_comment_file(out, BUNDLE_TASK_FILE, task_code, strlen(task_code));
+    }
+    bundle_comment_others(b, top, out);
+    return out->cut ? err_set(e, ERR_INPUT, "the answer is larger than %zu bytes", out->max) : 0;
+}
+
+/* ---- where they come from ---- */
+
+bool bundle_is_one(const char *path)
+{
+    return archive_is_one(path) || bundle_is_source(path) || file_is_dir(path);
+}
+
+static int bundle_add_file(struct bundle *b, const char *from, const char *path, struct err *e)
+{
+    struct buf text;
+    int rc;
+
+    buf_init(&text, BUNDLE_MAX_BYTES);
+    rc = file_read(from, &text, e);
+    if (rc == 0)
+        rc = bundle_add(b, path, text.p, text.n, e);
+    buf_free(&text);
+    return rc;
+}
+
+/* under: "" or "FOLDER/". Links are not followed. */
+static int bundle_add_folder(struct bundle *b, const char *folder, const char *under, int depth, struct err *e)
+{
+    char **names;
+    size_t n;
+    int rc = 0;
+
+    if (dir_list(folder, &names, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *from = path_join(folder, names[i]), *path = xasprintf("%s%s", under, names[i]);
+        struct stat st;
+        bool there = lstat(from, &st) == 0;
+
+        if (there && S_ISLNK(st.st_mode) && bundle_is_wanted(names[i])) {
+            rc = err_set(e, ERR_INPUT, "'%s' is a link; an answer is plain files", from);
+        } else if (there && S_ISREG(st.st_mode) && bundle_is_wanted(names[i])) {
+            rc = bundle_add_file(b, from, path, e);
+        } else if (there && S_ISDIR(st.st_mode) && depth < BUNDLE_MAX_DEPTH && strcmp(names[i], "__pycache__")) {
+            char *deeper = xasprintf("%s/", path);
+            rc = bundle_add_folder(b, from, deeper, depth + 1, e);
+            free(deeper);
+        }
+        free(from);
+        free(path);
+    }
+    names_free(names, n);
+    return rc;
+}
+
+static int bundle_take_entry(const char *path, const char *data, size_t n, void *bundle, struct err *e)
+{
+    if (!strncmp(path, "./", 2))
+        path += 2;
+    if (!bundle_path_is_plain(path) || bundle_is_wanted(path))
+        return bundle_add(bundle, path, data, n, e);
+    return 0;
+}
+
+int bundle_read(const char *path, const char *task_code, struct buf *out, struct err *e)
+{
+    struct bundle *b = xcalloc(1, sizeof *b);
+    const char *slash = strrchr(path, '/');
+    int rc;
+
+    if (file_is_dir(path))
+        rc = bundle_add_folder(b, path, "", 1, e);
+    else if (archive_is_one(path))
+        rc = archive_each(path, BUNDLE_MAX_BYTES, bundle_take_entry, b, e);
+    else
+        rc = bundle_add_file(b, path, slash ? slash + 1 : path, e);
+    if (rc == 0)
+        rc = bundle_text(b, task_code, out, e);
+    if (rc < 0 && e && e->kind == ERR_INPUT)
+        err_prefix(e, "'%s'", path);
+    bundle_free(b);
+    free(b);
+    return rc;
+}
+
+int bundle_of_json(const json_t *files, const char *task_code, struct buf *out, struct err *e)
+{
+    struct bundle *b = xcalloc(1, sizeof *b);
+    const char *path;
+    json_t *text;
+    int rc = json_is_object(files) ? 0 : err_set(e, ERR_INPUT, "'files' is an object of names and texts");
+
+    json_object_foreach((json_t *)files, path, text)
+        if (rc == 0)
+            rc = json_is_string(text) ? bundle_add(b, path, json_string_value(text), json_string_length(text), e)
+               : err_set(e, ERR_INPUT, "file '%.200s' is no text", path);
+    if (rc == 0)
+        rc = bundle_text(b, task_code, out, e);
+    bundle_free(b);
+    free(b);
+    return rc;
+}

@@ -1,0 +1,54 @@
+/* bundle.h - answers of several files as one program text, which is what the judge's queue, its cache and its records
+ * hold.
+ *
+ * The text is the main Python file, and behind it every other file in comment lines:
+ *   #@file: NAME
+ *   #|the file's first line
+ * so that lines of the main file keep their numbers. The candidate's process lays the files in a folder of its own
+ * (runner/bundle.py) and runs the main file from there. The main file is the one that defines ModelNew or
+ * custom_kernel; among several the one named candidate, main, solution, submission or kernel. Where no file is Python,
+ * the main file is written here: it loads all CUDA and C++ sources as one extension and calls its function 'forward'
+ * (else 'backward', else the only one) with forward's arguments, then the parameters and buffers of the task's Model in their order; a
+ * Model whose forward takes an argument 'fn' gets the function as that instead. */
+#ifndef MC_BUNDLE_H
+#define MC_BUNDLE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define BUNDLE_MAX_FILES 64
+#define BUNDLE_MAX_BYTES ((size_t)8 << 20)
+
+struct bundle_file {
+    char *path, *text; /* owned */
+    size_t n;
+};
+
+struct bundle { /* zeroed: empty */
+    struct bundle_file file[BUNDLE_MAX_FILES];
+    int n;
+    size_t bytes;
+};
+
+/* ERR_INPUT for a path that is not a plain relative one (no '..', no leading '.', letters, digits and ._+-), a second
+ * file of one path, text that is not UTF-8 or holds a NUL byte, and what is over the limits. Copies. */
+int bundle_add(struct bundle *b, const char *path, const char *text, size_t n, struct err *e);
+/* Appends the program; task_code: of the task, needed where no file is Python (may be NULL otherwise). */
+int bundle_text(const struct bundle *b, const char *task_code, struct buf *out, struct err *e);
+/* The same where the main file is known and is none of them. */
+void bundle_add_main(const struct bundle *b, const char *code, struct buf *out);
+void bundle_drop(struct bundle *b, const char *path); /* no error if it is not there */
+void bundle_free(struct bundle *b);
+
+/* True for a folder, an archive (.zip .tar .tar.gz .tgz) and a CUDA or C++ source: what bundle_read takes. */
+bool bundle_is_one(const char *path);
+bool bundle_is_wanted(const char *path); /* a name that an answer's file may have: sources, headers, Python, data */
+int bundle_read(const char *path, const char *task_code, struct buf *out, struct err *e);
+/* The same of a JSON object {"NAME": "text", ...}. */
+int bundle_of_json(const json_t *files, const char *task_code, struct buf *out, struct err *e);
+
+#endif
