@@ -241,7 +241,8 @@ const struct command cmd_eval = {
     "eval", "is this kernel right and legal, and why not?", "--task TASK.py [options] CANDIDATE...",
     "Judges candidates (Python files that define ModelNew or custom_kernel, or model responses with one in a code\n"
     "fence; '-' reads standard input; a folder, a .zip or .tar archive or a .cu file is an answer of several files,\n"
-    "see docs/formats.md) against a PyTorch task: extraction, compilation, correctness on fresh data, legality, reward.\n"
+    "see docs/formats.md) against a PyTorch task: extraction, compilation, correctness on fresh data, legality,\n"
+    "reward.\n"
     "TASK.yaml beside TASK.py adds shapes, dtypes, layouts and tolerances for protocol strict (docs/sidecar.md).\n"
     "The process that owns the device judges; it is started when needed and leaves after a minute ('musacoder owner')"
     ".\n"
