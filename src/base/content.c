@@ -60,23 +60,44 @@ static int content_add_file(struct sha256 *h, const char *path, struct err *e)
     return rc;
 }
 
-static int content_add_path(struct sha256 *h, const char *path, struct err *e)
+static int content_add_path(struct sha256 *h, const char *path, struct err *e);
+
+static int content_add_folder(struct sha256 *h, const char *path, const char *without, struct err *e)
 {
     char **names, *p;
     size_t n;
     int rc;
 
-    if (!file_is_dir(path))
-        return content_add_file(h, path, e);
     if ((rc = dir_list(path, &names, &n, e)) < 0)
         return -1;
     for (size_t i = 0; i < n && rc == 0; i++) {
+        if (!strcmp(names[i], without))
+            continue;
         p = path_join(path, names[i]);
         sha256_adds(h, names[i]);
         rc = content_add_path(h, p, e);
         free(p);
     }
     names_free(names, n);
+    return rc;
+}
+
+static int content_add_path(struct sha256 *h, const char *path, struct err *e)
+{
+    return file_is_dir(path) ? content_add_folder(h, path, "", e) : content_add_file(h, path, e);
+}
+
+int content_digest_without(const char *folder, const char *without, char ret[65], struct err *e)
+{
+    char hex[65];
+    struct sha256 h;
+    int rc;
+
+    sha256_start(&h);
+    rc = content_add_folder(&h, folder, without, e);
+    sha256_end(&h, hex);
+    if (rc == 0)
+        memcpy(ret, hex, sizeof hex);
     return rc;
 }
 

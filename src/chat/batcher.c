@@ -164,11 +164,11 @@ static void batcher_await(struct batcher *b)
 {
     while (!b->first && !batcher_over(b)) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += 100000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&b->came, &b->lock, &until);
+        pthread_cond_clockwait(&b->came, &b->lock, CLOCK_MONOTONIC, &until);
     }
 }
 

@@ -59,9 +59,9 @@ static void *run_marker_tick(void *arg)
     while (!t->over) {
         struct timespec until;
 
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += TICK_S;
-        pthread_cond_timedwait(&t->end, &t->lock, &until);
+        pthread_cond_clockwait(&t->end, &t->lock, CLOCK_MONOTONIC, &until);
         if (!t->over) {
             t->m.seconds = t->before + now_s() - t->start;
             run_marker_write(t->out, t->name, &t->m, NULL);

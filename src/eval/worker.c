@@ -57,7 +57,7 @@ static struct timespec worker_after(double s)
 {
     struct timespec at;
 
-    clock_gettime(CLOCK_REALTIME, &at);
+    clock_gettime(CLOCK_MONOTONIC, &at);
     at.tv_sec += (time_t)s;
     return at;
 }
@@ -70,7 +70,7 @@ static void *worker_renew_thread(void *arg)
     pthread_mutex_lock(&r->lock);
     while (!r->done && !atomic_load(&r->lost)) {
         at = worker_after(RENEW_S);
-        if (pthread_cond_timedwait(&r->change, &r->lock, &at) != 0 && !r->done &&
+        if (pthread_cond_clockwait(&r->change, &r->lock, CLOCK_MONOTONIC, &at) != 0 && !r->done &&
             queue_heartbeat(r->q, r->job, VERDICT_LEASE_S, NULL) == 0)
             atomic_store(&r->lost, true);
     }

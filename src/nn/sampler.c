@@ -844,13 +844,13 @@ static void sampler_wait_for_workers(struct sampler_run_state *s)
 
     while (more) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += 100000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_mutex_lock(&s->lock);
         if (s->working > 0 && s->n_told == s->n_finished)
-            pthread_cond_timedwait(&s->moved, &s->lock, &until);
+            pthread_cond_clockwait(&s->moved, &s->lock, CLOCK_MONOTONIC, &until);
         more = s->working > 0;
         pthread_mutex_unlock(&s->lock);
         sampler_tell(s, !more);

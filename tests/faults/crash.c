@@ -4,7 +4,7 @@
  * CRASH_UNDER: the folder's path. CRASH_AT: n, from 1; 0 or absent: nothing ends. CRASH_LIST: a file that gets a
  * line "CALL PATH" for each such call. CRASH_ONLY: a word that the path must hold. Calls: write, pwrite, fsync,
  * fdatasync, rename, unlink, link, ftruncate; a write is cut in half first. What stdio writes by itself is not seen:
- * the fsync and rename behind it are. */
+ * the fsync and rename behind it are. CRASH_HALT: it is stopped by SIGSTOP there, before the call, and may go on. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,6 +17,7 @@
 
 static char under[4096], list[4096], only[256];
 static long at;
+static int halt;
 static atomic_long count;
 
 __attribute__((constructor)) static void begin(void)
@@ -28,11 +29,13 @@ __attribute__((constructor)) static void begin(void)
     snprintf(list, sizeof list, "%s", to ? to : "");
     snprintf(only, sizeof only, "%s", word ? word : "");
     at = n ? atol(n) : 0;
+    halt = getenv("CRASH_HALT") != NULL;
     unsetenv("LD_PRELOAD"); /* verdicts are kept by it, among others */
     unsetenv("CRASH_UNDER");
     unsetenv("CRASH_AT");
     unsetenv("CRASH_LIST");
     unsetenv("CRASH_ONLY");
+    unsetenv("CRASH_HALT");
 }
 
 static void note(const char *call, const char *path)
@@ -52,7 +55,11 @@ static int now(const char *call, const char *path)
     if (!*under || strncmp(path, under, strlen(under)) || !strstr(path, only))
         return 0;
     note(call, path);
-    return atomic_fetch_add(&count, 1) + 1 == at;
+    if (atomic_fetch_add(&count, 1) + 1 != at)
+        return 0;
+    if (halt)
+        kill(getpid(), SIGSTOP);
+    return !halt;
 }
 
 static int now_fd(const char *call, int fd)

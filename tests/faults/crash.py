@@ -25,11 +25,12 @@ CLOCKS = ("lock", "run.log", "summary.json", "report.html", "README.md", "worker
 TIMES = re.compile(rb'"(time_s|seconds|tokens_per_s|verdicts_replayed|[a-z_]*_s|[a-z_]*_ms|ms)": ?[-0-9.e+]+')
 
 
-def library(folder):
+def library(folder, source="crash"):
     """The library that is preloaded, compiled into a folder."""
-    path = os.path.join(folder, "libcrash.so")
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", path, os.path.join(HERE, "crash.c")],
-                   check=True)
+    path = os.path.join(folder, f"lib{source}.so")
+    if not os.path.exists(path):
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", path,
+                        os.path.join(HERE, source + ".c")], check=True)
     return path
 
 

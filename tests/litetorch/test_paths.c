@@ -193,6 +193,48 @@ static void damaged_builds_are_made_again(void **state)
     free(cache);
 }
 
+/* Damages the objects that every program is linked with, in all prepared folders; how many there were. */
+static int damage_prefixes(void)
+{
+    char *root = path_join(odd, "prefix"), **names;
+    struct err e = ERR_INIT;
+    int found = 0;
+    size_t n;
+
+    assert_int_equal(dir_list(root, &names, &n, &e), 0);
+    for (size_t i = 0; i < n; i++) {
+        char *object = xasprintf("%s/%s/module.o", root, names[i]);
+
+        if (file_exists(object)) {
+            assert_int_equal(truncate(object, 100), 0);
+            found++;
+        }
+        free(object);
+    }
+    names_free(names, n);
+    free(root);
+    return found;
+}
+
+/* Nobody's program is to blame for what became of our own headers and objects. */
+static void damaged_headers_are_made_again(void **state)
+{
+    struct build_result r = {0};
+    struct err e = ERR_INIT;
+    char *cache = path_join(dir, "headers");
+
+    (void)state;
+    log_set_level(LOG_ERROR);
+    assert_int_equal(build("sim", NULL, cache, "before", &r, &e), 0);
+    build_result_free(&r);
+    assert_true(damage_prefixes() > 0);
+    assert_int_equal(build("sim", NULL, cache, "after", &r, &e), 0);
+    if (!r.ok)
+        fail_msg("%s", r.error);
+    build_result_free(&r);
+    free(cache);
+}
+
 /* Fills the disk of a folder but for so many bytes. */
 static void fill(const char *folder, size_t but)
 {
@@ -249,6 +291,7 @@ int main(void)
         cmocka_unit_test(cuda_builds_where_names_are_odd),
         cmocka_unit_test(musa_builds_where_names_are_odd),
         cmocka_unit_test(damaged_builds_are_made_again),
+        cmocka_unit_test(damaged_headers_are_made_again),
         cmocka_unit_test(a_full_disk_is_the_machines),
     };
 

@@ -578,7 +578,15 @@ static void build_result_clear(struct build_result *r)
     *r = fresh;
 }
 
-/* A compiler that was killed from outside gets a second try. *ret_keep: the result says something about the source. */
+static int build_compile_again(const struct build_job *j, struct build_result *ret, enum ending *ret_end, struct err *e)
+{
+    build_result_clear(ret);
+    dir_remove(j->dir, NULL);
+    return build_compile(j, ret, ret_end, e);
+}
+
+/* A compiler that was killed from outside gets a second try, and so does one whose headers were damaged.
+ * *ret_keep: the result says something about the source. */
 static int build_compile_twice(const struct build_job *j, struct build_result *ret, bool *ret_keep, struct err *e)
 {
     enum ending end = ENDED;
@@ -586,10 +594,10 @@ static int build_compile_twice(const struct build_job *j, struct build_result *r
 
     if (rc == 0 && end != ENDED) {
         log_warn("a compiler was killed from outside; it runs once more");
-        build_result_clear(ret);
-        dir_remove(j->dir, NULL);
-        rc = build_compile(j, ret, &end, e);
+        rc = build_compile_again(j, ret, &end, e);
     }
+    if (rc == 0 && end == ENDED && !ret->ok && !ret->timed_out && !build_prefixes_hold(j->t))
+        rc = build_compile_again(j, ret, &end, e);
     if (rc == 0 && end == KILLED)
         rc = err_set(e, ERR_ENV, "the compiler was killed from outside, twice; was the machine's memory used up?");
     *ret_keep = !ret->timed_out && end == ENDED;

@@ -1,4 +1,5 @@
 /* build_parts.c - what targets share: shell words, hashes of our own files, answers of compilers, prepared folders. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +8,18 @@
 #include <unistd.h>
 #include <utime.h>
 
+#include "base/content.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "eval/build/build_target.h"
 #include "proc/proc.h"
 #include "store/store.h"
 
 #define MAX_PREPARE 300.0
+#define READY "ready"  /* of a prepared folder: the digest of its files */
+#define HOLD_S 60.0    /* so long a look at them counts */
 
 const char build_torch_macros[] =
     "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ "
@@ -116,7 +121,7 @@ static void build_parts_drop_old_prefixes(const char *root)
         if (strncmp(names[i], "prefix-", 7))
             continue;
         dir = path_join(root, names[i]);
-        ready = path_join(dir, "ready");
+        ready = path_join(dir, READY);
         if (stat(ready, &st) == 0 && time(NULL) - st.st_mtime > 3 * 86400)
             dir_remove(dir, NULL);
         free(ready);
@@ -125,11 +130,13 @@ static void build_parts_drop_old_prefixes(const char *root)
     names_free(names, n);
 }
 
-/* Our own code, compiled unjailed. What is 'ready' lies on the disk as a whole. */
+/* Our own code, compiled unjailed. What is 'ready' lies on the disk as a whole; the file holds the digest of the
+ * others. */
 static int build_parts_prefix_make(const struct toolchain *t, const char *dir, const char *ready,
                                    const struct buf *script, struct err *e)
 {
     struct proc_result r;
+    char digest[65];
     int rc = build_shell(script->p, MAX_PREPARE, NULL, &r, e);
 
     if (rc < 0)
@@ -138,7 +145,9 @@ static int build_parts_prefix_make(const struct toolchain *t, const char *dir, c
         rc = err_set(e, ERR_ENV, "our own headers do not compile for %s with '%s': %.600s", t->target->name,
                      t->nvcc ? t->nvcc : t->compiler, r.err.p);
     proc_result_free(&r);
-    return rc == 0 && folder_flush(dir, e) == 0 ? file_write(ready, "", 0, e) : -1;
+    if (rc < 0 || content_digest_without(dir, READY, digest, e) < 0 || folder_flush(dir, e) < 0)
+        return -1;
+    return file_write(ready, digest, strlen(digest), e);
 }
 
 static char *build_parts_prefix_root(void)
@@ -157,7 +166,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
 
     snprintf(folder, sizeof folder, "prefix-%.24s-%s", t->hash, name);
     dir = path_join(root, folder);
-    ready = path_join(dir, "ready");
+    ready = path_join(dir, READY);
     lock = path_join(dir, "lock");
     if (!file_exists(ready)) {
         build_parts_drop_old_prefixes(root);
@@ -184,6 +193,59 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         return NULL;
     }
     return dir;
+}
+
+static bool build_parts_prefix_holds(const char *dir)
+{
+    char *ready = path_join(dir, READY), digest[65] = "";
+    struct buf said;
+    bool holds;
+
+    buf_init(&said, 128);
+    holds = file_exists(ready) && file_read(ready, &said, NULL) == 0 &&
+            content_digest_without(dir, READY, digest, NULL) == 0 && !strcmp(said.p, digest);
+    if (!holds && unlink(ready) == 0)
+        log_warn("our headers in '%s' are damaged and are made again", dir);
+    buf_free(&said);
+    free(ready);
+    return holds;
+}
+
+static bool build_parts_all_hold(const struct toolchain *t)
+{
+    char *root = build_parts_prefix_root(), folder[40], **names, *dir;
+    bool hold = true;
+    size_t n;
+
+    snprintf(folder, sizeof folder, "prefix-%.24s-", t->hash);
+    if (dir_list(root, &names, &n, NULL) == 0) {
+        for (size_t i = 0; i < n; i++)
+            if (!strncmp(names[i], folder, strlen(folder))) {
+                dir = path_join(root, names[i]);
+                hold &= build_parts_prefix_holds(dir);
+                free(dir);
+            }
+        names_free(names, n);
+    }
+    free(root);
+    return hold;
+}
+
+bool build_prefixes_hold(const struct toolchain *t)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char held[65]; /* these held at 'when' */
+    static double when;
+    bool hold;
+
+    pthread_mutex_lock(&lock);
+    hold = !strcmp(held, t->hash) && now_s() < when + HOLD_S;
+    if (!hold && (hold = build_parts_all_hold(t))) {
+        when = now_s();
+        memcpy(held, t->hash, sizeof held);
+    }
+    pthread_mutex_unlock(&lock);
+    return hold;
 }
 
 static void build_parts_forward(struct buf *s, const struct toolchain *t, int arg)
