@@ -162,6 +162,16 @@ int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)
     return 0;
 }
 
+int folder_take(const char *path, const char *mark, const char *what, const char *command, int *ret_lock,
+                struct err *e)
+{
+    char *old = path_join(path, mark);
+    int rc = file_exists(old) ? folder_adopt(path, e) : folder_claim(path, what, e);
+
+    free(old);
+    return rc < 0 ? -1 : folder_lock(path, command, ret_lock, e);
+}
+
 /* ---- temporary ones ---- */
 
 #define YOUNG_S 60 /* so long a maker may take from the folder to its lock */

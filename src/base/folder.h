@@ -29,6 +29,10 @@ int folder_empty(const char *path, struct err *e);
  * removed. */
 int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e);
 
+/* Claims the folder, or adopts it where the file 'mark' in it proves that an older version made it, and locks it. */
+int folder_take(const char *path, const char *mark, const char *what, const char *command, int *ret_lock,
+                struct err *e);
+
 /* For a folder that may hold other people's files too: removes what killed writers (file_temporary) left directly in
  * it. Nobody else may be writing there. */
 void folder_sweep(const char *path);

@@ -114,11 +114,7 @@ static int bench_store_check_settings(const struct bench_run *b, struct err *e)
 /* Ours by its stamp, or by the settings that older versions left. */
 static int bench_store_take_folder(struct bench_run *b, struct err *e)
 {
-    char *path = path_join(b->o.out, "settings.json");
-    int rc = file_exists(path) ? folder_adopt(b->o.out, e) : folder_claim(b->o.out, "this benchmark", e);
-
-    free(path);
-    return rc < 0 ? -1 : folder_lock(b->o.out, "musacoder bench", &b->lock, e);
+    return folder_take(b->o.out, "settings.json", "this benchmark", "musacoder bench", &b->lock, e);
 }
 
 /* ---- reading back ---- */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/folder.h"
@@ -189,15 +190,12 @@ static int synth_diagnose_find_rates(const struct opts *o, const json_t *tasks, 
     return rc;
 }
 
-static int synth_diagnose_run(const struct opts *o, struct err *e)
+static int synth_diagnose_in_folder(const struct opts *o, struct err *e)
 {
-    json_t *tasks = NULL, *found = NULL, *broken = NULL, *rates = NULL;
-    int rc = synth_diagnose_check(o, e);
+    json_t *tasks = diagnose_tasks(opts_has(o, "tasks") ? opts_str(o, "tasks") : opts_str(o, "prompts"), e);
+    json_t *found = NULL, *broken = NULL, *rates = NULL;
+    int rc = tasks ? 0 : -1;
 
-    if (!rc) {
-        tasks = diagnose_tasks(opts_has(o, "tasks") ? opts_str(o, "tasks") : opts_str(o, "prompts"), e);
-        rc = tasks ? 0 : -1;
-    }
     if (!rc) {
         found = diagnose_trace(tasks, opts_str(o, "out"), 60, !strcmp(opts_str(o, "jail"), "none"), &broken, e);
         rc = found ? synth_diagnose_find_rates(o, tasks, found, &rates, e) : -1;
@@ -211,6 +209,18 @@ static int synth_diagnose_run(const struct opts *o, struct err *e)
     }
     json_decref(tasks), json_decref(found), json_decref(broken), json_decref(rates);
     return rc ? -1 : EXIT_OK;
+}
+
+static int synth_diagnose_run(const struct opts *o, struct err *e)
+{
+    int lock, rc;
+
+    if (synth_diagnose_check(o, e) < 0 || folder_take(opts_str(o, "out"), "traced.jsonl", "this diagnosis",
+                                                      "musacoder synth diagnose", &lock, e) < 0)
+        return -1;
+    rc = synth_diagnose_in_folder(o, e);
+    close(lock);
+    return rc;
 }
 
 const struct command cmd_synth_diagnose = {

@@ -251,10 +251,8 @@ json_t *diagnose_trace(const json_t *tasks, const char *out, double timeout_s, b
     struct tracer t = {.known = json_object(), .journal = path_join(out, "traced.jsonl"), .timeout_s = timeout_s};
     struct forkserver_spec server = {.no_jail = no_jail};
     json_t *found = json_object(), *broken = json_object();
-    int rc = dir_make(out, e);
+    int rc = jsonl_continue(t.journal, diagnose_known_line, t.known, e);
 
-    if (!rc)
-        rc = jsonl_continue(t.journal, diagnose_known_line, t.known, e);
     if (!rc)
         rc = forkserver_start(&server, &t.fs, e);
     if (!rc)

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -474,7 +476,7 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
                       .n = {.reasons = json_object()}};
     struct forkserver_spec server = {.no_jail = o->no_jail};
     struct mine_files f = {0};
-    int rc = mine_read_hints(&m, e);
+    int rc = mine_read_hints(&m, e), lock = -1;
 
     if (!rc && !file_is_dir(o->tree))
         rc = err_set(e, ERR_INPUT, "'%s' is no folder; give the source tree to mine", o->tree);
@@ -485,6 +487,8 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
                      f.links ? "; symbolic links are not followed" : "");
     if (!rc && f.links)
         json_object_set_new(m.n.reasons, "symbolic_link", json_integer(f.links));
+    if (!rc)
+        rc = folder_take(o->out, "mined.jsonl", "what is mined", "musacoder synth mine", &lock, e);
     if (!rc && (forkserver_start(&server, &m.fs, e) < 0 || mine_start_child(&m, &m.reader, e) < 0))
         rc = -1;
     if (!rc && (mine_read_against(&m, e) < 0 || mine_read_journal(&m, e) < 0 || mine_all(&m, &f, e) < 0 ||
@@ -495,6 +499,8 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
     names_free(f.v, f.n);
     json_decref(m.hints), json_decref(m.journal);
     free(m.journal_path);
+    if (lock >= 0)
+        close(lock);
     *ret = m.n;
     return rc;
 }

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "answers/answers.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -407,13 +409,17 @@ int teach(struct teach_options *o, struct teach_stats *ret, struct err *e)
 {
     struct teacher t = {.o = o, .answers = path_join(o->out, "answers.jsonl"),
                         .log = path_join(o->out, "verdicts.log.jsonl"), .cache = json_object()};
-    int rc = dir_make(o->out, e) < 0 || teach_read_tasks(&t, e) < 0 ? -1 : 0;
+    int lock = -1, rc = folder_take(o->out, "answers.jsonl", "these records", "musacoder synth teach", &lock, e);
 
+    if (!rc)
+        rc = teach_read_tasks(&t, e);
     t.s.tasks = t.n_tasks;
     if (!rc && (teach_get_answers(&t, e) < 0 || teach_get_verdicts(&t, e) < 0 || teach_write_records(&t, e) < 0 ||
                 teach_write_report(&t, e) < 0))
         rc = -1;
     *ret = t.s;
     teach_teacher_free(&t);
+    if (lock >= 0)
+        close(lock);
     return rc;
 }

@@ -22,6 +22,15 @@ synth: {SYNTH}, prompts: 3}}
 init: {INIT}
 sft: {{steps: 3, batch-tokens: 512, max-length: 1500, harvest-tasks: 0, save-every: 1}}
 """
+BASE = f"""
+name: base
+stages: synth init sft
+bench-after: sft
+synth: {SYNTH}, prompts: 3}}
+init: {INIT}
+sft: {{steps: 1, batch-tokens: 512, max-length: 1500, harvest-tasks: 0}}
+bench: {{samples: 1, max-new: 8, limit: 1}}
+"""
 # The stages of recipes/smoke.yaml and those of the larger recipes. Answers of a model that has learned nothing hold no
 # program, so that the judge has little to do.
 LOOP = f"""
