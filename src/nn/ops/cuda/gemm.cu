@@ -44,7 +44,7 @@ int gemm_open(struct nn_queue *q, char *msg, size_t n) { return 0; }
 void gemm_close(struct nn_queue *q) {}
 
 #else
-#include <cublasLt.h>
+#include BLAS_HEADER
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -152,14 +152,14 @@ static void keep(const struct gemm_library *g, const struct shape *key, cublasLt
 int gemm_open(struct nn_queue *q, char *msg, size_t n)
 {
     struct gemm_library *g = (struct gemm_library *)calloc(1, sizeof *g);
-    void *lib = library_open("cublasLt", "13", msg, n);
+    void *lib = library_open(BLAS_LIBRARY, msg, n);
     size_t workspace = WORKSPACE;
 
     q->gemm = g;
     if (!lib)
         return -1;
 #define LOOK(f)                                                                                                        \
-    if (!(g->f##_ = (decltype(&f))library_symbol(lib, #f, msg, n)))                                                    \
+    if (!(g->f##_ = (decltype(&f))library_symbol(lib, SYMBOL(f), msg, n)))                                            \
         return -1;
     FUNCTIONS(LOOK)
 #undef LOOK

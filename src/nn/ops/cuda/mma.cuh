@@ -11,7 +11,7 @@
 
 #include "nn/ops/cuda/warp.cuh"
 
-#ifdef NN_EMULATED
+#ifdef NN_PORTABLE
 /* d (16, 8) += a (16, 16) b (16, 8). */
 __device__ inline void mma(float *d, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
@@ -228,7 +228,7 @@ template <bool GROUP, int THREADS> __device__ __forceinline__ void tiles_ready()
     if (GROUP)
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
-#ifdef NN_EMULATED
+#ifdef NN_PORTABLE
     __syncthreads();
 #else
     asm volatile("barrier.sync 1, %0;" ::"n"(THREADS) : "memory");

@@ -28,9 +28,18 @@ void flash_backward(struct nn_queue *q, const struct nn_attn *a, const void *que
 int gemm_open(struct nn_queue *q, char *msg, size_t n);
 void gemm_close(struct nn_queue *q);
 
-/* libNAME.so.MAJOR from the loader's path, $MUSACODER_CUDA_LIBS (a folder), CUDA's usual place, or a Python
- * environment's
- * nvidia packages. NULL with a message that says where was looked. */
+/* The vendor's libraries, name and major version. */
+#ifndef BLAS_LIBRARY
+#define BLAS_HEADER <cublasLt.h>
+#define BLAS_LIBRARY "cublasLt", "13"
+#define COMM_LIBRARY "nccl", "2"
+#endif
+/* A function's name as its library spells it. */
+#define SYMBOL(name) SYMBOL_TEXT(name)
+#define SYMBOL_TEXT(name) #name
+
+/* libNAME.so.MAJOR (NULL: libNAME.so) from the loader's path, $MUSACODER_CUDA_LIBS (a folder), CUDA's or MUSA's usual
+ * place, or a Python environment's nvidia packages. NULL with a message that says where was looked. */
 void *library_open(const char *name, const char *major, char *msg, size_t n);
 void *library_symbol(void *lib, const char *symbol, char *msg, size_t n);
 

@@ -29,11 +29,15 @@ struct notes {
 
 /* ---- memory that other blocks write, and weights that are read once ---- */
 
-#ifdef NN_EMULATED
+#ifdef NN_PORTABLE
 __device__ inline uint4 fresh16(const void *p) { return *(const uint4 *)p; }
 __device__ inline float fresh(const float *p) { return *p; }
 __device__ inline uint4 weights16(const void *p) { return *(const uint4 *)p; }
+#ifdef NN_EMULATED
 __device__ inline void meet(unsigned *arrived, unsigned *due) { cooperative_groups::this_grid().sync(); }
+#else
+__device__ void meet(unsigned *arrived, unsigned *due); /* op_step refuses: there is none */
+#endif
 #else
 __device__ __forceinline__ uint4 fresh16(const void *p) { return __ldcg((const uint4 *)p); }
 __device__ __forceinline__ float fresh(const float *p) { return __ldcg(p); }
@@ -501,6 +505,9 @@ static bool step_dim(struct nn_queue *q, const struct nn_step *s, const struct n
     return false;
 }
 
+#ifdef NN_MUSA
+bool op_step(struct nn_queue *q, enum nn_dtype dt, const struct nn_step *s) { return false; }
+#else
 bool op_step(struct nn_queue *q, enum nn_dtype dt, const struct nn_step *s)
 {
     int units = s->B * s->kv_heads * ceil_div(s->heads / s->kv_heads, G);
@@ -521,3 +528,4 @@ bool op_step(struct nn_queue *q, enum nn_dtype dt, const struct nn_step *s)
     return s->dim == 64 ? step_dim<64>(q, s, &t, blocks, most) : s->dim == 128 ? step_dim<128>(q, s, &t, blocks, most) :
            false;
 }
+#endif

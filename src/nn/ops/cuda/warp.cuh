@@ -2,10 +2,20 @@
 #ifndef MC_NN_WARP_CUH
 #define MC_NN_WARP_CUH
 
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
 #include <stdint.h>
 #include <string.h>
+
+#ifdef NN_MUSA
+#include "nn/ops/cuda/engine_musa.h"
+#else
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#endif
+
+/* Code without PTX, for what is no NVIDIA GPU. */
+#if defined NN_EMULATED || defined NN_MUSA
+#define NN_PORTABLE
+#endif
 
 typedef __nv_bfloat16 bf16;
 
@@ -13,6 +23,8 @@ typedef __nv_bfloat16 bf16;
 
 #ifdef NN_EMULATED
 #define SHARED_BYTES(name) char *name = simt_dynamic_shared
+#elif defined NN_COMPILE_ONLY
+#define SHARED_BYTES(name) char *name = 0
 #else
 #define SHARED_BYTES(name) extern __shared__ __align__(1024) char name[]
 #endif
@@ -38,7 +50,7 @@ __device__ __forceinline__ float high2(uint32_t x) { return __uint_as_float(x & 
 /* 2^x in one instruction: 2 units in the last place, and 0 below 2^-126, which no probability notices. */
 __device__ __forceinline__ float exp2_short(float x)
 {
-#ifdef NN_EMULATED
+#ifdef NN_PORTABLE
     return exp2f(x);
 #else
     float y;
