@@ -214,30 +214,35 @@ struct caller {
         (void)held;
         return f(std::get<I>(held).get()...);
     }
-    static int invoke(void *self, const lt_value *a, lt_value *ret, char *message, size_t max)
-    {
-        try {
-            F &f = *static_cast<F *>(self);
-            if constexpr (std::is_void<R>::value) {
-                run(f, a, std::index_sequence_for<A...>());
-                ret->tag = LT_NONE;
-            } else {
-                *ret = convert<std::decay_t<R>>::out(run(f, a, std::index_sequence_for<A...>()));
-            }
-            return LT_OK;
-        } catch (...) {
-            return caught(message, max);
-        }
-    }
-    static entry *make(const char *name, F f)
-    {
-        char returns[MAX_TYPES] = "", types[MAX_TYPES] = "";
-        if constexpr (!std::is_void<R>::value)
-            convert<std::decay_t<R>>::type(returns);
-        ((convert<std::decay_t<A>>::type(types), put(types, ",")), ...);
-        return define(name, returns, types, new F(std::move(f)), &invoke);
-    }
+    static int invoke(void *self, const lt_value *a, lt_value *ret, char *message, size_t max);
+    static entry *make(const char *name, F f);
 };
+/* Outside of the class, so not inline: then an 'extern template' keeps the compiler from making it. */
+template <class F, class R, class... A>
+int caller<F, R, A...>::invoke(void *self, const lt_value *a, lt_value *ret, char *message, size_t max)
+{
+    try {
+        F &f = *static_cast<F *>(self);
+        if constexpr (std::is_void<R>::value) {
+            run(f, a, std::index_sequence_for<A...>());
+            ret->tag = LT_NONE;
+        } else {
+            *ret = convert<std::decay_t<R>>::out(run(f, a, std::index_sequence_for<A...>()));
+        }
+        return LT_OK;
+    } catch (...) {
+        return caught(message, max);
+    }
+}
+template <class F, class R, class... A>
+entry *caller<F, R, A...>::make(const char *name, F f)
+{
+    char returns[MAX_TYPES] = "", types[MAX_TYPES] = "";
+    if constexpr (!std::is_void<R>::value)
+        convert<std::decay_t<R>>::type(returns);
+    ((convert<std::decay_t<A>>::type(types), put(types, ",")), ...);
+    return define(name, returns, types, new F(std::move(f)), &invoke);
+}
 /* Functions of tensors alone, which most are: made in module.cc. */
 #define LT_CALLER(PREFIX, ...) PREFIX struct caller<at::Tensor (*)(__VA_ARGS__), at::Tensor, __VA_ARGS__>;
 #define LT_CALLERS(PREFIX)                                                                                     \
