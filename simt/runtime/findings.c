@@ -22,6 +22,9 @@ struct record {
     const void *pc;
     bool in_kernel;
     struct simt_dim3u block, thread;
+    uintptr_t base; /* of the memory that the message is about; 0: none */
+    size_t bytes;
+    intptr_t at;    /* the access, from base on */
 };
 
 struct kernel_count {
@@ -103,6 +106,11 @@ static void fill(struct record *r, const char *kind, const void *pc, const char 
     r->in_kernel = w->in_kernel;
     r->block = w->block;
     r->thread = w->thread;
+    if (described.base && strstr(message, described.words)) {
+        r->base = described.base;
+        r->bytes = described.bytes;
+        r->at = described.at;
+    }
 }
 
 /* A record is whole before it is counted: readers take no lock. */
@@ -270,6 +278,9 @@ static void add_record(struct text *t, const struct record *r, int alike)
     else
         add(t, ",\"line\":null");
     add(t, ",\"alike\":%d", alike);
+    if (r->base)
+        add(t, ",\"memory\":{\"base\":%lu,\"bytes\":%lu,\"at\":%ld}", (unsigned long)r->base,
+            (unsigned long)r->bytes, (long)r->at);
     if (r->in_kernel)
         add(t, ",\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]}", r->block.x, r->block.y, r->block.z, r->thread.x,
             r->thread.y, r->thread.z);

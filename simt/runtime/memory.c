@@ -144,10 +144,19 @@ bool memory_is_device(uintptr_t addr)
     return (addr >= arena_lo && addr < arena_hi) || memory_find(addr);
 }
 
-void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n)
-{
-    const struct range *r = memory_nearest(addr);
+__thread struct memory_described described;
 
+/* Keeps what was said, for the finding that says it. */
+static void keep_described(const struct range *r, uintptr_t addr, const char *words)
+{
+    described.base = r ? r->lo : 0;
+    described.bytes = r ? r->hi - r->lo : 0;
+    described.at = (intptr_t)(addr - described.base);
+    snprintf(described.words, sizeof described.words, "%s", words);
+}
+
+static void describe(const struct range *r, uintptr_t addr, size_t bytes, char *out, size_t n)
+{
     if (!r)
         snprintf(out, n, "no device memory is known");
     else if (addr == r->hi)
@@ -160,6 +169,14 @@ void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n)
     else
         snprintf(out, n, "at byte %zu of '%s' (%zu bytes)%s", (size_t)(addr - r->lo), r->name, (size_t)(r->hi - r->lo),
                  addr + bytes > r->hi ? ", across its end" : "");
+}
+
+void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n)
+{
+    const struct range *r = memory_nearest(addr);
+
+    describe(r, addr, bytes, out, n);
+    keep_described(r, addr, out);
 }
 
 /* The old array stays for those who read it: all of them together are smaller than the new one. */

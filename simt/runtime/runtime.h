@@ -211,6 +211,14 @@ struct range *memory_find(uintptr_t addr);                 /* the range that hol
 struct range *memory_nearest(uintptr_t addr);              /* closest range, or NULL */
 bool memory_is_device(uintptr_t addr);                     /* registered, or in the arena */
 void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n); /* "4 bytes past the end of 'x' (..)" */
+/* The thread's last memory_describe: the range, where the address lies from its start on, and the words. */
+struct memory_described {
+    uintptr_t base;
+    size_t bytes;
+    intptr_t at;
+    char words[160];
+};
+extern __thread struct memory_described described __attribute__((tls_model("initial-exec")));
 
 /* The shadow of a range: a cell for each four bytes, of check.c; it goes with its range. */
 typedef uint64_t access_t; /* check.c packs it */

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -50,6 +51,8 @@ static const struct opt rows[] = {
                                               "longest ago goes first, but nothing of the last hour; 0 = no limit. The "
                                               "caller that starts the owner sets it"},
     {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'"},
+    {"eval", "repro", OPT_STR, NULL, "write the trial that one candidate fails on into this folder: inputs, weights, "
+                                     "expected and got, and a script that needs PyTorch alone"},
     {"eval", "format", OPT_CHOICE, "text", "text|json|github|sarif: words, one record a line, annotations of a GitHub "
                                            "workflow, a SARIF 2.1.0 document"},
     {"eval", "json", OPT_BOOL, "false", "as --format json: one verdict record a line, nothing else"},
@@ -122,10 +125,57 @@ static int eval_read_candidates(const struct opts *o, const struct task *task, s
     return 0;
 }
 
-static int eval_report(int i, const json_t *v, void *report, struct err *e)
+struct eval_reporting {
+    struct verdict_report r;
+    const struct opts *o;
+    const struct eval_texts *t;
+};
+
+static int eval_put_file(const char *folder, const char *name, const void *data, size_t n, struct err *e)
 {
+    char *path = path_join(folder, name);
+    int rc = file_write(path, data, n, e);
+
+    free(path);
+    return rc;
+}
+
+/* Beside the draw, which the judge has written (eval/stage/repro.h): the task, the program, the verdict, the script. */
+static int eval_finish_repro(const struct eval_reporting *r, const json_t *v, struct err *e)
+{
+    const char *folder = opts_str(r->o, "repro");
+    const json_t *x = json_object_get(v, "extraction");
+    char *draw = path_join(folder, "draw.json"), *script = path_share("setup/repro.py"), *record = json_text(v);
+    struct buf task, code;
+    int rc = 0;
+
+    buf_init(&task, BUF_MAX_TEXT);
+    buf_init(&code, BUF_MAX_TEXT);
+    if (!file_exists(draw))
+        log_warn("--repro: nothing is written, as no trial failed; the verdict says why");
+    else if (file_read(opts_str(r->o, "task"), &task, e) < 0 || file_read(script, &code, e) < 0 ||
+             eval_put_file(folder, "task.py", task.p, task.n, e) < 0 ||
+             eval_put_file(folder, "repro.py", code.p, code.n, e) < 0 ||
+             eval_put_file(folder, "verdict.json", record, strlen(record), e) < 0 ||
+             eval_put_file(folder, "candidate.py", r->t->text[0].p + json_i64(x, "offset", 0),
+                           (size_t)json_i64(x, "bytes", 0), e) < 0)
+        rc = -1;
+    else
+        fprintf(stderr, "repro: python %s/repro.py\n", folder);
+    buf_free(&task);
+    buf_free(&code);
+    free(draw);
+    free(script);
+    free(record);
+    return rc;
+}
+
+static int eval_report(int i, const json_t *v, void *ctx, struct err *e)
+{
+    struct eval_reporting *r = ctx;
+
     (void)i;
-    if (verdict_report_add(report, v, e) < 0)
+    if (verdict_report_add(&r->r, v, e) < 0 || (opts_has(r->o, "repro") && eval_finish_repro(r, v, e) < 0))
         return -1;
     return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
 }
@@ -144,16 +194,17 @@ static void eval_report_open(const struct opts *o, struct verdict_report *r)
 static int eval_judge_all(const struct opts *o, struct eval *ev, const struct task *task, const struct eval_texts *t,
                           const struct eval_options *eo, struct err *e)
 {
-    struct verdict_report r;
+    struct eval_reporting reporting = {.o = o, .t = t};
+    struct verdict_report *r = &reporting.r;
     int rc;
 
-    eval_report_open(o, &r);
-    rc = eval_many(ev, task, t->c, t->n, eo, eval_report, &r, e);
+    eval_report_open(o, r);
+    rc = eval_many(ev, task, t->c, t->n, eo, eval_report, &reporting, e);
     if (rc == 0)
-        rc = verdict_report_end(&r, e);
+        rc = verdict_report_end(r, e);
     if (rc == 0)
-        rc = r.infra ? EXIT_UNFIT : r.passed == r.n ? EXIT_OK : EXIT_FAILED;
-    verdict_report_free(&r);
+        rc = r->infra ? EXIT_UNFIT : r->passed == r->n ? EXIT_OK : EXIT_FAILED;
+    verdict_report_free(r);
     return rc;
 }
 
@@ -182,7 +233,8 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
                               .max_elements = opts_int(o, "max-elements"), .perf = opts_bool(o, "perf"),
                               .calls = (int)opts_int(o, "calls"), .compile_baseline = opts_bool(o, "compile-baseline"),
                               .compile_mode = opts_str(o, "compile-mode"), .dialect = opts_str(o, "dialect"),
-                              .capsule = opts_str(o, "capsule"), .fresh = c->no_cache};
+                              .capsule = opts_str(o, "capsule"), .repro = opts_str(o, "repro"),
+                              .fresh = c->no_cache};
     struct eval_texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;
@@ -214,10 +266,22 @@ static int eval_check_capsule(const char *path, struct err *e)
     return rc;
 }
 
+/* The folder, without what an earlier run wrote down. */
+static int eval_open_repro(const char *folder, struct err *e)
+{
+    char *draw = path_join(folder, "draw.json");
+    int rc = dir_make(folder, e);
+
+    if (rc == 0 && file_exists(draw) && unlink(draw) < 0)
+        rc = err_sys(e, "cannot replace '%s'", draw);
+    free(draw);
+    return rc;
+}
+
 static int eval_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),
-                            .no_cache = !opts_bool(o, "cache") || opts_has(o, "capsule"),
+                            .no_cache = !opts_bool(o, "cache") || opts_has(o, "capsule") || opts_has(o, "repro"),
                             .backend = opts_str(o, "backend"), .daemon_client = true};
 
     if (size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
@@ -230,8 +294,10 @@ static int eval_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "no task; give one with --task TASK.py");
     if (o->n_args == 0)
         return err_set(e, ERR_INPUT, "no candidate; name files, or '-' for standard input");
-    if (opts_has(o, "capsule") && o->n_args != 1)
-        return err_set(e, ERR_INPUT, "'--capsule' is for one candidate");
+    if ((opts_has(o, "capsule") || opts_has(o, "repro")) && o->n_args != 1)
+        return err_set(e, ERR_INPUT, "'--%s' is for one candidate", opts_has(o, "repro") ? "repro" : "capsule");
+    if (opts_has(o, "repro") && eval_open_repro(opts_str(o, "repro"), e) < 0)
+        return -1;
     if (eval_check_capsule(opts_str(o, "capsule"), e) < 0)
         return -1;
     return eval_run_candidates(o, &c, e);

@@ -195,6 +195,8 @@ int daemon_client_one(const struct daemon_client *w, const struct task *task, co
 
     if (o->capsule)
         json_object_set_new(request, "capsule", daemon_client_absolute(o->capsule));
+    if (o->repro)
+        json_object_set_new(request, "repro", daemon_client_absolute(o->repro));
     /* it ends the judge: no other candidate shall suffer */
     if (daemon_client_ask(w, request, &reply, &why) < 0 && why.kind == ERR_BUG) {
         *ret = record_refusal(task->name, o->backend, o->protocol, why.msg);

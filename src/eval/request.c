@@ -19,6 +19,7 @@ static int request_do_judge(struct eval *ev, const json_t *p, const json_t *more
     o.caller = caller;
     o.fresh = json_flag(more, "fresh", false);
     o.capsule = json_str(more, "capsule", NULL);
+    o.repro = json_str(more, "repro", NULL);
     return eval_one(ev, t, &c, &o, ret, e);
 }
 

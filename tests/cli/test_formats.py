@@ -54,6 +54,7 @@ class Formats(unittest.TestCase):
                         lines[1])
         self.assertTrue(lines[1].endswith("[MC301]"), lines[1])
         self.assertIn(f"At {self.bad}:{self.line}: {BAD}", p.stdout)
+        self.assertIn("behind the end of 'x' (input 0, 37 x 61 float32): element 2257 of 2257", p.stdout)
         self.assertNotIn("cuda_source", p.stdout)
         self.assertIn("| first ", p.stdout)
         self.assertEqual(lines[-1], "1 passed, 1 failed")
@@ -106,6 +107,24 @@ class Formats(unittest.TestCase):
             v = json.loads(self.eval("--json", path).stdout)
             self.assertEqual(v["code"], code, v)
             self.assertIn(words, v["feedback"])
+
+    def test_repro(self):
+        """What a candidate failed on, again by PyTorch alone; nothing of an earlier failure stays where it passes."""
+        folder, wrong = os.path.join(self.folder.name, "repro"), os.path.join(self.folder.name, "wrong.py")
+        with open(wrong, "w", encoding="utf-8") as f:
+            f.write(read(self.good).replace("0.5f", "0.75f"))
+        self.assertEqual(self.eval("--repro", folder, wrong).returncode, 1)
+        p = subprocess.run([sys.executable, os.path.join(folder, "repro.py")], capture_output=True, text=True,
+                           check=False)
+        if "No module named 'torch'" in p.stderr:
+            self.skipTest("this Python has no torch")
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertRegex(p.stdout, r"reference: output 0: all 2257 elements match; the largest difference is 0\n")
+        self.assertRegex(p.stdout, r"kernel, as judged: output 0: 22\d\d of 2257 elements are wrong; first at \[0, 0\]")
+        p = self.eval("--repro", folder, self.good)
+        self.assertIn("no trial failed", p.stderr)
+        self.assertFalse(os.path.exists(os.path.join(folder, "draw.json")))
+        self.assertEqual(self.eval("--repro", folder, self.good, self.bad).returncode, 2)
 
     def test_explain(self):
         p = subprocess.run([EXE, "explain", "304", "mc901"], capture_output=True, text=True, check=True)

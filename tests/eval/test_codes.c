@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "eval/verdict/codes.h"
 #include "eval/verdict/locate.h"
+#include "eval/verdict/place.h"
 #include "eval/verdict/record.h"
 
 static void test_table(void **state)
@@ -116,12 +117,37 @@ static void test_place_of_a_response(void **state)
     json_decref(rec);
 }
 
+static void test_names_of_memory(void **state)
+{
+    static const char source[] = "class ModelNew:\n    def forward(self, x, scale: Dict[str, int] = f(1, 2), *rest):\n";
+    json_t *m = json_pack("{s:s,s:s,s:[i,i],s:s,s:i,s:i}", "tensor", "w", "role", "parameter", "shape", 2, 3, "dtype",
+                          "float32", "bytes", 24, "at", 32);
+    char name[80];
+    struct buf b;
+
+    (void)state;
+    assert_true(place_argument(source, 0, name, sizeof name));
+    assert_string_equal(name, "x");
+    assert_true(place_argument(source, 1, name, sizeof name));
+    assert_string_equal(name, "scale");
+    assert_false(place_argument(source, 2, name, sizeof name));
+    assert_false(place_argument("def f(): pass", 0, name, sizeof name));
+    buf_init(&b, 1000);
+    memory_words("read of 4 bytes 8 bytes past the end of 'device memory' (24 bytes)!", m, &b);
+    assert_string_equal(b.p, "read of 4 bytes 8 bytes past the end of 'w' (parameter, 2 x 3 float32)!: element 8 of 6");
+    buf_clear(&b);
+    memory_words("another message", m, &b);
+    assert_string_equal(b.p, "another message");
+    buf_free(&b);
+    json_decref(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table), cmocka_unit_test(test_every_category_has_a_code),
         cmocka_unit_test(test_what_a_reason_says), cmocka_unit_test(test_line_of_a_source),
-        cmocka_unit_test(test_place_of_a_response),
+        cmocka_unit_test(test_place_of_a_response), cmocka_unit_test(test_names_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

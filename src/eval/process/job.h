@@ -65,6 +65,7 @@ struct job {
     bool ready;             /* the candidate was constructed */
     bool ran;               /* forward returned at least once */
     bool all_passed;        /* all draws that were run */
+    bool reproduced;        /* a draw was written down for --repro */
     bool slow;              /* it got fewer draws, because each call took longer than stage.h's SLOW_S */
     double call_s;          /* of run time (schedule.h): the fastest call for a draw; 0: none ended */
     json_t *state;          /* the candidate's parameters and buffers: [{name,kind,dtype,shape}], owned */

@@ -41,6 +41,7 @@ struct eval_options {
     int64_t caller;         /* whose turn it is (schedule.h): a process; 0: ours */
     bool fresh;             /* do not read the verdict from the cache */
     const char *capsule;    /* file for what was judged, if it passes (exec/capsule.h); NULL: none. One candidate */
+    const char *repro;      /* folder for the draw that it fails on (stage/repro.h); NULL: none. One candidate */
 };
 
 #define EVAL_OPTIONS_DEFAULT \

@@ -17,6 +17,7 @@
 #include "eval/recording/recording_streamed.h"
 #include "eval/recording/arrange.h"
 #include "eval/process/job.h"
+#include "eval/verdict/place.h"
 #include "eval/verdict/record.h"
 
 #define MAX_IMAGE ((size_t)128 << 20)
@@ -884,8 +885,82 @@ static void recording_take_notes(struct job *j, json_t *found)
     }
 }
 
+/* ---- which tensor a finding is about ---- */
+
+/* {"tensor","role","shape","dtype"} of what the judge has laid there; new, NULL: it is the program's own memory. */
+static json_t *recording_tensor_of_row(const json_t *row, const char *name, const char *role)
+{
+    return json_pack("{s:s,s:s,s:O?,s:O?}", "tensor", name, "role", role, "shape", json_object_get(row, "shape"),
+                     "dtype", json_object_get(row, "dtype"));
+}
+
+struct recording_nth {
+    size_t want, n;
+    const json_t *leaf;
+};
+
+static int recording_nth_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct recording_nth *x = ctx;
+
+    (void)path, (void)e;
+    if (tree_is_tensor(leaf) && x->n++ == x->want)
+        x->leaf = leaf;
+    return 0;
+}
+
+static json_t *recording_tensor_of_input(const struct job *j, size_t i)
+{
+    struct recording_nth x = {.want = i};
+    char name[80], role[32];
+
+    tree_each(j->ref->draws[0].inputs.tree, recording_nth_leaf, &x, NULL);
+    snprintf(role, sizeof role, "input %zu", i);
+    if (!place_argument(j->code, (int)i, name, sizeof name))
+        snprintf(name, sizeof name, "%s", role);
+    return x.leaf ? recording_tensor_of_row(x.leaf, name, role) : NULL;
+}
+
+static json_t *recording_tensor_at(const struct job *j, uint64_t base, uint64_t bytes)
+{
+    const struct recording *l = j->recording;
+    size_t each = j->ref && j->ref->streamed ? 1 : 2;
+
+    for (size_t i = 0; j->ref && i < l->n_inputs; i++)
+        if (l->inputs[i] && l->inputs[i] == base)
+            return recording_tensor_of_input(j, i / each);
+    for (size_t i = 0; i < l->n_bindings; i++) {
+        const struct recording_binding *b = &l->bindings[i];
+        const json_t *row = json_array_get(j->ref->state, b->row);
+
+        if (b->address == base && b->bytes <= bytes)
+            return recording_tensor_of_row(row, json_str(row, "name", "?"), b->buffer ? "buffer" : "parameter");
+    }
+    return NULL;
+}
+
+/* A finding about memory: its tensor's name, shape and element in place of an address. */
+static void recording_name_memory(const struct job *j, json_t *finding)
+{
+    json_t *m = json_object_get(finding, "memory");
+    json_t *t = m ? recording_tensor_at(j, (uint64_t)json_i64(m, "base", 0), (uint64_t)json_i64(m, "bytes", 0)) : NULL;
+    struct buf words;
+
+    json_object_del(m, "base");
+    if (!t)
+        return;
+    json_object_update(m, t);
+    buf_init(&words, 1000);
+    memory_words(json_str(finding, "message", ""), m, &words);
+    json_object_set_new(finding, "message", json_utf8(words.p, words.n));
+    buf_free(&words);
+    json_decref(t);
+}
+
 static void recording_take_findings(struct job *j)
 {
+    json_t *one;
+    size_t i;
     struct err e = ERR_INIT;
     char *text = NULL;
     json_t *found;
@@ -893,6 +968,8 @@ static void recording_take_findings(struct job *j)
     if (executor_findings(j->recording->x, &text, &e) < 0)
         return;
     found = json_parse(text, strlen(text), "findings", &e);
+    json_array_foreach(found, i, one)
+        recording_name_memory(j, one);
     recording_take_notes(j, found);
     if (json_is_array(found) && json_array_size(j->findings) < 64)
         json_array_extend(j->findings, found);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
 #include "eval/recording/recording_streamed.h"
+#include "eval/stage/repro.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
 
@@ -462,6 +463,8 @@ static int stage_correct_judge_reply(struct job *j, const struct ref_draw *d, st
         t->worst = json_incref(worst);
         stage_correct_name_variant(j, worst);
     }
+    if (ok == 0 || ok == 2)
+        repro_write(j, d, ok == 0 ? f : NULL);
     json_decref(worst);
     frame_free(f);
     return ok;
@@ -471,6 +474,7 @@ static int stage_correct_blame_call(struct job *j, enum call_fault fault, const 
 {
     char during[96];
 
+    repro_write(j, d, NULL);
     snprintf(during, sizeof during, "in forward (inputs: %s, draw %d)", d->regime, d->trial);
     return job_blame_call(j, fault, "correctness", during, e);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 /* The last place in text where word begins, or NULL. */
 static const char *place_last_of(const char *text, const char *word)
 {
@@ -43,6 +45,68 @@ bool place_line(const char *text, int64_t line, char *ret, size_t n)
     text += strspn(text, " \t");
     snprintf(ret, n, "%.*s", (int)strcspn(text, "\r\n"), text);
     return *ret != 0;
+}
+
+/* ---- arguments and tensors ---- */
+
+bool place_argument(const char *source, int i, char *ret, size_t n)
+{
+    const char *p = strstr(source, "def forward(self");
+    int depth = 0;
+
+    p = p ? p + strlen("def forward(self") : NULL;
+    for (i++; p && *p && i > 0; p++) {
+        depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
+        if (depth < 0)
+            return false;
+        i -= *p == ',' && depth == 0;
+    }
+    if (!p || i > 0)
+        return false;
+    p += strspn(p, " \t\r\n");
+    for (size_t k = 0; isalnum((unsigned char)p[k]) || p[k] == '_'; k++)
+        snprintf(ret, n, "%.*s", (int)k + 1, p);
+    return isalnum((unsigned char)*p) || *p == '_';
+}
+
+static void memory_shape(const json_t *memory, struct buf *out)
+{
+    const json_t *d;
+    size_t i;
+
+    json_array_foreach(json_object_get(memory, "shape"), i, d)
+        buf_addf(out, "%s%lld", i ? " x " : "", (long long)json_integer_value(d));
+    buf_addf(out, " %s", json_str(memory, "dtype", ""));
+}
+
+static int64_t memory_elements(const json_t *memory)
+{
+    const json_t *d;
+    int64_t n = 1;
+    size_t i;
+
+    json_array_foreach(json_object_get(memory, "shape"), i, d)
+        n *= json_integer_value(d);
+    return n;
+}
+
+void memory_words(const char *message, const json_t *memory, struct buf *out)
+{
+    static const char unnamed[] = "'device memory' (";
+    const char *at = strstr(message, unnamed), *end = at ? strchr(at, ')') : NULL;
+    int64_t n = memory_elements(memory), item = n > 0 ? json_i64(memory, "bytes", 0) / n : 0;
+
+    if (!end) {
+        buf_adds(out, message);
+        return;
+    }
+    buf_add(out, message, (size_t)(at - message));
+    buf_addf(out, "'%s' (%s, ", json_str(memory, "tensor", "?"), json_str(memory, "role", "?"));
+    memory_shape(memory, out);
+    buf_adds(out, ")");
+    buf_adds(out, end + 1);
+    if (item > 0 && item * n == json_i64(memory, "bytes", 0))
+        buf_addf(out, ": element %lld of %lld", (long long)(json_i64(memory, "at", 0) / item), (long long)n);
 }
 
 /* ---- operators ---- */

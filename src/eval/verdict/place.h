@@ -3,9 +3,12 @@
 #ifndef MC_EVAL_PLACE_H
 #define MC_EVAL_PLACE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/buf.h"
 
 /* The line of the candidate's program ("candidate.py") in the last traceback that Python's faulthandler wrote, when the
  * process crashed or its time was almost up (runner/front_role.py); 0 if there is none. */
@@ -18,5 +21,13 @@ int place_operator(const char *source, const char *op, char *ret_text, size_t n_
 
 /* Line 'line' of a text, without its indentation; false if there is none. */
 bool place_line(const char *text, int64_t line, char *ret, size_t n);
+
+/* The name of forward's i-th argument behind self ("def forward(self, x, weight: Tensor)"); false: it has none. */
+bool place_argument(const char *source, int i, char *ret, size_t n);
+
+/* A finding's message with the tensor that memory ({"tensor","role","shape","dtype","at"}) names, in place of
+ * 'device memory' (N bytes): "read of 4 bytes right behind the end of 'weight' (parameter, 96 x 64 float32), element
+ * 6144". */
+void memory_words(const char *message, const json_t *memory, struct buf *out);
 
 #endif
