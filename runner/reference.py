@@ -27,9 +27,11 @@ import hashlib
 import importlib
 import inspect
 import itertools
+import json
 import linecache
 import math
 import random
+import re
 import types
 
 import torch
@@ -99,8 +101,15 @@ def derive(seed, *what):
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
 
 
+WORKLOAD = re.compile(r"^#@workload: (\{.*\})$", re.M)
+
+
 def load(source):
+    """The task's module. A line '#@workload: {"sizes","dtype","layout"}' (src/task/task.h) changes what it is."""
     source = source.lstrip("\ufeff")
+    says = WORKLOAD.search(source)
+    changed = Variant(json.loads(says.group(1)) if says else {})
+    source = changed.source(source)
     if PLACE.type == "cpu":
         home.stay(source)
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
@@ -111,7 +120,23 @@ def load(source):
             raise Refused(f"the task defines no {name}; a task defines Model, get_inputs and get_init_inputs")
     own = module.get_init_inputs
     module.get_init_inputs = lambda: home.arguments(module.Model, own())
+    if changed.dtype or changed.layout:
+        change(module, changed)
     return module
+
+
+def change(module, variant):
+    """The task in another dtype or layout, as if it were written so."""
+    inputs, model = module.get_inputs, module.Model
+
+    class Model(model):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            if variant.dtype:
+                self.to(variant.dtype)
+
+    module.Model = Model
+    module.get_inputs = lambda: variant.form(inputs())
 
 
 def construct(task, init, seed):

@@ -27,6 +27,7 @@
 #include "eval/process/settings.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/pipeline.h"
+#include "eval/stage/workloads.h"
 #include "eval/verdict/record.h"
 #include "store/limit.h"
 
@@ -603,8 +604,8 @@ static int eval_judge_settled(struct eval *ev, const struct task *task, const st
     return eval_judge_once(ev, sv, task, c, o, ret, e);
 }
 
-int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
-             json_t **ret, struct err *e)
+static int eval_one_task(struct eval *ev, const struct task *task, const struct eval_candidate *c,
+                         const struct eval_options *o, json_t **ret, struct err *e)
 {
     struct eval_candidate s;
     json_t *text = NULL;
@@ -616,6 +617,67 @@ int eval_one(struct eval *ev, const struct task *task, const struct eval_candida
     rc = eval_judge_settled(ev, task, &s, o, ret, e);
     json_decref(text);
     return rc;
+}
+
+/* ---- workloads ---- */
+
+/* The capsule of workload i > 0 lies beside that of the task as written: NAME.capsule, NAME.1.capsule .. */
+static char *eval_workload_capsule(const char *path, int i)
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+
+    if (!path || i == 0)
+        return path ? xstrdup(path) : NULL;
+    return dot && !strchr(dot, '/') ? xasprintf("%.*s.%d%s", (int)(dot - path), path, i, dot)
+                                    : xasprintf("%s.%d", path, i);
+}
+
+static int eval_one_workload(struct eval *ev, const struct task *task, int i, const struct eval_candidate *c,
+                             const struct eval_options *o, json_t **ret, struct err *e)
+{
+    struct eval_options own = *o;
+    char *capsule = eval_workload_capsule(o->capsule, i);
+    struct task one;
+    int rc;
+
+    own.capsule = capsule;
+    rc = task_workload(task, i, &one, e);
+    if (rc == 0) {
+        rc = eval_one_task(ev, &one, c, &own, ret, e);
+        if (rc < 0 && e && e->kind == ERR_INPUT)
+            err_prefix(e, "workload '%s'", task_workload_name(task, i));
+        task_free(&one);
+    }
+    free(capsule);
+    return rc;
+}
+
+static int eval_all_workloads(struct eval *ev, const struct task *task, const struct eval_candidate *c,
+                              const struct eval_options *o, json_t **ret, struct err *e)
+{
+    int all = task_workloads(task) + 1, n = 0, rc = 0;
+    json_t **records = xcalloc((size_t)all, sizeof *records);
+
+    while (n < all && rc == 0 && !(n && workloads_decided(records[n - 1]))) {
+        rc = eval_one_workload(ev, task, n, c, o, &records[n], e);
+        n += rc == 0;
+    }
+    if (rc == 0)
+        *ret = workloads_merge(task, records, n);
+    for (int i = 0; i < n; i++)
+        json_decref(records[i]);
+    free(records);
+    return rc;
+}
+
+int eval_one(struct eval *ev, const struct task *task, const struct eval_candidate *c, const struct eval_options *o,
+             json_t **ret, struct err *e)
+{
+    const struct protocol *p = protocol_find(o->protocol);
+
+    if (task_workloads(task) == 0 || !p || !p->sidecar)
+        return eval_one_task(ev, task, c, o, ret, e);
+    return eval_all_workloads(ev, task, c, o, ret, e);
 }
 
 /* ---- many ---- */

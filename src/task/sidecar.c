@@ -267,17 +267,18 @@ static bool sidecar_name_taken(const json_t *variants, const json_t *name)
     return false;
 }
 
-static json_t *sidecar_check_variant(const json_t *raw, size_t i, const json_t *before,
-                                     const struct sidecar_where *file, struct err *e)
+/* kind: "variant" or "workload", for messages. */
+static json_t *sidecar_check_entry(const json_t *raw, const char *kind, size_t i, const json_t *before,
+                                   const struct sidecar_where *file, struct err *e)
 {
     const char *name = json_string_value(json_object_get(raw, "name"));
     struct sidecar_where w = *file;
     json_t *v;
 
     if (name)
-        snprintf(w.place, sizeof w.place, "variant '%.40s': ", name);
+        snprintf(w.place, sizeof w.place, "%s '%.40s': ", kind, name);
     else
-        snprintf(w.place, sizeof w.place, "variant %zu: ", i + 1);
+        snprintf(w.place, sizeof w.place, "%s %zu: ", kind, i + 1);
     if (!(v = sidecar_check_level(raw, variant_keys, &w, e)))
         return NULL;
     if (!name)
@@ -293,17 +294,18 @@ static json_t *sidecar_check_variant(const json_t *raw, size_t i, const json_t *
     return NULL;
 }
 
-static json_t *sidecar_check_variants(const json_t *v, const struct sidecar_where *w, struct err *e)
+static json_t *sidecar_check_entries(const json_t *v, const char *kind, int most, const struct sidecar_where *w,
+                                     struct err *e)
 {
     json_t *out, *one;
 
     if (!json_is_array(v))
-        return sidecar_refuse(w, e, "variants is a list; each begins with '- name: ...'");
-    if (json_array_size(v) > SIDECAR_VARIANTS_MAX)
-        return sidecar_refuse(w, e, "%zu variants, at most %d are allowed", json_array_size(v), SIDECAR_VARIANTS_MAX);
+        return sidecar_refuse(w, e, "%ss is a list; each begins with '- name: ...'", kind);
+    if (json_array_size(v) > (size_t)most)
+        return sidecar_refuse(w, e, "%zu %ss, at most %d are allowed", json_array_size(v), kind, most);
     out = json_array();
     for (size_t i = 0; i < json_array_size(v); i++) {
-        if (!(one = sidecar_check_variant(json_array_get(v, i), i, out, w, e))) {
+        if (!(one = sidecar_check_entry(json_array_get(v, i), kind, i, out, w, e))) {
             json_decref(out);
             return NULL;
         }
@@ -312,9 +314,19 @@ static json_t *sidecar_check_variants(const json_t *v, const struct sidecar_wher
     return out;
 }
 
+static json_t *sidecar_check_variants(const json_t *v, const struct sidecar_where *w, struct err *e)
+{
+    return sidecar_check_entries(v, "variant", SIDECAR_VARIANTS_MAX, w, e);
+}
+
+static json_t *sidecar_check_workloads(const json_t *v, const struct sidecar_where *w, struct err *e)
+{
+    return sidecar_check_entries(v, "workload", SIDECAR_WORKLOADS_MAX, w, e);
+}
+
 static const struct key top_keys[] = {{"tolerance", sidecar_check_tolerance}, {"regimes", sidecar_check_regimes},
                                       {"effects", sidecar_check_effects},     {"variants", sidecar_check_variants},
-                                      {NULL, NULL}};
+                                      {"workloads", sidecar_check_workloads}, {NULL, NULL}};
 
 json_t *sidecar_check(const json_t *raw, const char *what, struct err *e)
 {
@@ -323,5 +335,7 @@ json_t *sidecar_check(const json_t *raw, const char *what, struct err *e)
 
     if (v && json_is_null(json_object_get(v, "variants")))
         json_object_set_new(v, "variants", json_array());
+    if (v && json_array_size(json_object_get(v, "workloads")) == 0)
+        json_object_del(v, "workloads");
     return v;
 }

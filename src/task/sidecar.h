@@ -11,6 +11,9 @@
  *                                          # or {0: transposed, 2: strided}
  *         tolerance: {abs: 0.01}           # for this variant; else the one above, else derived
  *         regimes: [uniform]               # likewise
+ *     workloads:                           # like variants, up to 256; each is judged and timed as a task of its own,
+ *       - name: long                       # and the verdict is theirs together (docs/sidecar.md)
+ *         sizes: {sequence: 4096}
  *
  * Layouts: contiguous; transposed (the last two dimensions swapped in memory); strided (every second element of a row);
  * channels_last (of 4 or 5 dimensions). Protocol strict runs everything; kernelbench ignores the file and says so.
@@ -23,10 +26,11 @@
 #include "base/err.h"
 
 #define SIDECAR_VARIANTS_MAX 32
+#define SIDECAR_WORKLOADS_MAX 256
 
 /* Checks raw and returns it with every key present: {"tolerance","regimes","effects","variants":[{"name","sizes",
- * "dtype","layout","tolerance","regimes"}]}; absent things are null, layout is null, a word or a list. New reference,
- * or NULL: ERR_INPUT that begins with 'what' (a path), names the key and, for an unknown one, the nearest known. */
+ * "dtype","layout","tolerance","regimes"}],"workloads":likewise}; absent things are null, workloads is left out, layout
+ * is null, a word or a list. New reference, or NULL: ERR_INPUT that begins with 'what' (a path), names the key and, for an unknown one, the nearest known. */
 json_t *sidecar_check(const json_t *raw, const char *what, struct err *e);
 
 #endif

@@ -179,9 +179,9 @@ const json_t *task_setting(const struct task *t, int i, const char *key)
     return json_is_null(v) ? NULL : v;
 }
 
-void task_variant_text(const struct task *t, int i, char *out, size_t n)
+static void task_entry_text(const json_t *v, char *out, size_t n)
 {
-    const json_t *v = task_variant(t, i), *layout = json_object_get(v, "layout"), *x;
+    const json_t *layout = json_object_get(v, "layout"), *x;
     const char *name, *sep = "";
     struct buf b;
     size_t k;
@@ -209,4 +209,76 @@ void task_variant_text(const struct task *t, int i, char *out, size_t n)
     }
     snprintf(out, n, "%s", b.n ? b.p : "");
     buf_free(&b);
+}
+
+void task_variant_text(const struct task *t, int i, char *out, size_t n)
+{
+    task_entry_text(task_variant(t, i), out, n);
+}
+
+/* ---- workloads ---- */
+
+int task_workloads(const struct task *t)
+{
+    return (int)json_array_size(json_object_get(t->sidecar, "workloads"));
+}
+
+static const json_t *task_workload_entry(const struct task *t, int i)
+{
+    return i > 0 ? json_array_get(json_object_get(t->sidecar, "workloads"), (size_t)i - 1) : NULL;
+}
+
+const char *task_workload_name(const struct task *t, int i)
+{
+    return json_str(task_workload_entry(t, i), "name", "as written");
+}
+
+void task_workload_text(const struct task *t, int i, char *out, size_t n)
+{
+    task_entry_text(task_workload_entry(t, i), out, n);
+}
+
+static char *task_workload_code(const struct task *t, const json_t *entry)
+{
+    json_t *says = json_object();
+    char *line, *code;
+
+    for (const char *const *k = (const char *const[]){"sizes", "dtype", "layout", NULL}; *k; k++)
+        if (!json_is_null(json_object_get(entry, *k)))
+            json_object_set(says, *k, json_object_get(entry, *k));
+    line = json_text(says);
+    code = json_object_size(says) ? xasprintf("%s\n#@workload: %s\n", t->code, line) : xstrdup(t->code);
+    free(line);
+    json_decref(says);
+    return code;
+}
+
+static json_t *task_workload_sidecar(const struct task *t, const json_t *entry)
+{
+    json_t *s = json_copy(t->sidecar);
+
+    json_object_del(s, "workloads");
+    if (entry)
+        json_object_set_new(s, "variants", json_array());
+    for (const char *const *k = (const char *const[]){"tolerance", "regimes", NULL}; entry && *k; k++)
+        if (!json_is_null(json_object_get(entry, *k)))
+            json_object_set(s, *k, json_object_get(entry, *k));
+    return s;
+}
+
+int task_workload(const struct task *t, int i, struct task *ret, struct err *e)
+{
+    const json_t *entry = task_workload_entry(t, i);
+    char *code = task_workload_code(t, entry);
+    json_t *sidecar = task_workload_sidecar(t, entry);
+    struct task own;
+    int rc = task_make(t->name, code, strlen(code), &own, e);
+
+    if (rc == 0 && (rc = task_attach(&own, sidecar, t->name, e)) < 0)
+        task_free(&own);
+    if (rc == 0)
+        *ret = own;
+    json_decref(sidecar);
+    free(code);
+    return rc;
 }

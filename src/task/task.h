@@ -34,6 +34,12 @@ enum { TASK_NUMBERS = -1 };
 int task_variants(const struct task *t);             /* how many besides the task as written; 0 without a sidecar */
 const char *task_variant_name(const struct task *t, int i); /* NULL for 0 */
 const json_t *task_variant(const struct task *t, int i);    /* a shared object, NULL for 0 */
+/* Workload i of 0..task_workloads(t) as a task of its own: 0 is the task as written with its variants, i > 0 has the
+ * sidecar's i-th entry in a last line '#@workload: {..}' that every reader of tasks obeys (runner/reference.py). */
+int task_workloads(const struct task *t); /* how many besides the task as written */
+const char *task_workload_name(const struct task *t, int i); /* "as written" for 0 */
+void task_workload_text(const struct task *t, int i, char *out, size_t n); /* as task_variant_text; "" for 0 */
+int task_workload(const struct task *t, int i, struct task *ret, struct err *e);
 /* What holds for variant i: its own value of key ("tolerance" or "regimes"), else the sidecar's, else NULL. */
 const json_t *task_setting(const struct task *t, int i, const char *key);
 /* "batch_size = 3, float16, input 0 transposed" of a variant, for messages. */

@@ -497,10 +497,25 @@ static void feedback_show(struct buf *out)
     buf_free(&clean);
 }
 
+/* Of many shapes: which one it was, or how many there are. */
+static void feedback_say_workload(const json_t *verdict, struct buf *out)
+{
+    const json_t *one = json_object_get(verdict, "workload");
+    size_t n = json_array_size(json_object_get(verdict, "workloads"));
+    const char *is = json_str(one, "is", "");
+
+    if (one)
+        buf_addf(out, "Workload '%s'%s%s%s, one of %zu.\n", json_str(one, "name", ""), *is ? " (" : "", is,
+                 *is ? ")" : "", n);
+    else if (n && !strcmp(json_str(verdict, "status", ""), "passed"))
+        buf_addf(out, "All %zu workloads passed.\n", n);
+}
+
 void feedback_text(const json_t *verdict, struct buf *out)
 {
     const char *category = json_str(verdict, "category", "");
 
+    feedback_say_workload(verdict, out);
     if (!strcmp(json_str(verdict, "status", ""), "passed"))
         feedback_say_passed(verdict, out);
     if (!strcmp(json_str(verdict, "status", ""), "passed") && json_is_object(json_object_get(verdict, "performance")))
@@ -550,6 +565,8 @@ static void feedback_line_of(const json_t *verdict, struct buf *out)
         out->p[--out->n] = 0;
     if (!strcmp(json_str(r, "stage", ""), "load") && json_i64(r, "line", 0) > 0)
         buf_addf(out, " (line %lld: %.100s)", (long long)json_i64(r, "line", 0), json_str(r, "text", ""));
+    if (json_object_get(verdict, "workload"))
+        buf_addf(out, " on workload '%s'", json_str(json_object_get(verdict, "workload"), "name", ""));
     if (*json_str(w, "variant", json_str(r, "variant", "")))
         buf_addf(out, " on variant '%s'", json_str(w, "variant", json_str(r, "variant", "")));
     if (!strcmp(json_str(r, "category", ""), "correctness_error") && *pattern)

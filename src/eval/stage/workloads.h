@@ -1,0 +1,23 @@
+/* workloads.h - many shapes, one verdict: the records of a task's workloads become one. Pure.
+ *
+ * A row for each: {"name","is","status","category","stage","trials","passed","performance","reward","log_sha256",
+ * "task_sha256"}; "performance" has candidate_ms, eager_ms, the speedups with their intervals, trusted and reasons.
+ * The record is a copy of the deciding row's: the first that failed, else infra, else unsupported, else the first; it
+ * has "workloads": the rows, and "workload": {"name","is"} of that row where not all passed, unless the shape has
+ * nothing to do with it. Its trials are the sum of all. Its times and speedups are geometric means over all rows, each
+ * bound of an interval that of the rows' bounds: wider than what the rows together would allow, never narrower.
+ * trusted needs every row's. Reward, code and feedback are made anew. */
+#ifndef MC_EVAL_STAGE_WORKLOADS_H
+#define MC_EVAL_STAGE_WORKLOADS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "task/task.h"
+
+/* records: of workload 0 .. n - 1 of t, in order; n may be less than all where the rest would say the same. New. */
+json_t *workloads_merge(const struct task *t, json_t *const *records, int n);
+/* True if a failure has nothing to do with the shape: the other workloads need no judging. */
+bool workloads_decided(const json_t *record);
+
+#endif
