@@ -3,6 +3,7 @@ parts of an input that random values leave undecided decide some draw."""
 import os
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "runner"))
 import torch  # noqa: E402
@@ -167,6 +168,21 @@ class Refusals(unittest.TestCase):
         self.assertFalse(run(task("x * 2"))[0]["counts"])
         count = "(setattr(self, 'n', getattr(self, 'n', 0) + 1), x * self.n)[1]"
         self.assertTrue(run(task(count))[0]["counts"])
+
+    def test_a_task_whose_second_answer_does_not_fit_counts_nothing(self):
+        seen = []
+
+        def tight(*args, **more):
+            seen.append(1)
+            if len(seen) > 1:
+                raise torch.OutOfMemoryError("no room")
+            return [torch.zeros(2)], None
+
+        made = reference.Task.__new__(reference.Task)
+        made.model = torch.nn.Identity()
+        with unittest.mock.patch.object(reference, "run", tight):
+            self.assertFalse(made.keeps_count([torch.zeros(2)]))
+        self.assertEqual(len(seen), 2)
 
 
 class Tolerances(unittest.TestCase):
