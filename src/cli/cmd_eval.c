@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/profile.h"
+#include "cli/reward_rows.h"
 #include "cli/secret.h"
 #include "cli/verdict_print.h"
 #include "eval/eval.h"
@@ -31,6 +32,7 @@ static const struct opt rows[] = {
     {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
     {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
     {"eval", "dialect", OPT_CHOICE, "any", "any|cuda|musa: what candidates must be written in"},
+    REWARD_ROWS("eval"),
     PROFILE_ROW("eval"),
     SECRET_ROW("eval"),
     {"eval", "max-elements", OPT_INT, "0",
@@ -233,8 +235,8 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
                               .max_elements = opts_int(o, "max-elements"), .perf = opts_bool(o, "perf"),
                               .calls = (int)opts_int(o, "calls"), .compile_baseline = opts_bool(o, "compile-baseline"),
                               .compile_mode = opts_str(o, "compile-mode"), .dialect = opts_str(o, "dialect"),
-                              .capsule = opts_str(o, "capsule"), .repro = opts_str(o, "repro"),
-                              .fresh = c->no_cache};
+                              .reward = reward_params_of(o), .capsule = opts_str(o, "capsule"),
+                              .repro = opts_str(o, "repro"), .fresh = c->no_cache};
     struct eval_texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;

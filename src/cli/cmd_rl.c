@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/reward_rows.h"
 #include "cli/secret.h"
 #include "cli/train_opts.h"
 #include "eval/eval.h"
@@ -48,9 +49,7 @@ static const struct opt rows[] = {
     {"rl", "advantage-eps", OPT_REAL, "1e-6", "added to the group's standard deviation"},
     {"rl", "negative-weight", OPT_REAL, "1", "factor of advantages below 0"},
     {"rl", "permute-rewards", OPT_BOOL, "false", "a control: rewards of a group go to other samples of it"},
-    {"rl", "speed-weight", OPT_REAL, "0.5",
-     "from 0: a right kernel's reward is 1 + speed-weight x min(speedup over eager - 1, speed-cap)"},
-    {"rl", "speed-cap", OPT_REAL, "4", "from 0: the largest speedup - 1 that is rewarded"},
+    REWARD_ROWS("rl"),
     {"rl", "eps-low", OPT_REAL, "0.2", "0 to 1: lower bound of the ratio: 1 - eps-low"},
     {"rl", "eps-high", OPT_REAL, "0.28", "upper bound of the ratio: 1 + eps-high"},
     {"rl", "aggregate", OPT_CHOICE, "token_mean",
@@ -129,7 +128,7 @@ static int rl_options_of(const struct opts *o, struct rl_options *r, struct err 
         .negative_weight = opts_real(o, "negative-weight"), .permute_rewards = opts_bool(o, "permute-rewards"),
         .edits = opts_bool(o, "edits"), .bdr_min_pass = opts_real(o, "bdr-min-pass"),
         .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),
-        .reward = {opts_real(o, "speed-weight"), opts_real(o, "speed-cap")},
+        .reward = reward_params_of(o),
         .advantage_eps = opts_real(o, "advantage-eps"), .primeecho = opts_bool(o, "primeecho"),
         .echo = {opts_real(o, "alpha"), opts_real(o, "bonus-first"), opts_real(o, "bonus-second")},
         .engine = opts_str(o, "rollout-engine"), .url = opts_str(o, "rollout-url"),
@@ -147,8 +146,6 @@ static int rl_options_of(const struct opts *o, struct rl_options *r, struct err 
         schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 || rl_policy_of(o, &r->policy, e) < 0 ||
         prompt_style_parse(opts_str(o, "style"), &r->style, e) < 0)
         return -1;
-    if (r->reward.lambda == 0) /* the cap bounds nothing then */
-        r->reward.nu_max = REWARD_DEFAULT.nu_max;
     if (rollout_engine_sync_of(opts_str(o, "rollout-sync"), &r->sync, e) < 0)
         return -1;
     return advantage_kind_of(opts_str(o, "advantage"), &r->advantage, e);

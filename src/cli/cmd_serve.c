@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "chat/endpoint.h"
 #include "cli/cli.h"
+#include "cli/reward_rows.h"
 #include "eval/eval.h"
 #include "queue/queue.h"
 #include "serve/serve.h"
@@ -29,6 +30,7 @@ static const struct opt rows[] = {
      "a file of lines 'TOKEN OWNER [operator]'; owners share the judge fairly and see their own jobs; operators see "
      "all, and drain workers"},
     {"serve", "backend", OPT_STR, "sim", "of requests that name none, and of the workers"},
+    REWARD_ROWS("serve"),
     {"serve", "workers", OPT_INT, "1",
      "workers on this machine; 0 = none: others run 'musacoder worker --queue URL'"},
     {"serve", "threads", OPT_INT, "4", "threads that answer requests"},
@@ -192,7 +194,7 @@ static int serve_run(const struct opts *o, struct err *e)
                              .keep_s = 3600 * opts_real(o, "keep-hours"),
                              .queue_max = (int)opts_int(o, "queue-max"),
                              .owner_max = (int)opts_int(o, "owner-max"),
-                             .backend = opts_str(o, "backend"),
+                             .backend = opts_str(o, "backend"), .reward = reward_params_of(o),
                              .check_options = serve_check_options,
                              .kernelgym = !strcmp(opts_str(o, "compat"), "kernelgym")};
     struct serve *s = NULL;

@@ -263,15 +263,17 @@ int eval_jobs(const struct eval *ev)
 static void eval_cache_key(const struct eval *ev, const char *toolchain, const struct task *t,
                            const struct eval_candidate *c, const struct eval_options *o, char ret[65])
 {
-    char sha[65], options[512];
+    char sha[65], options[512], reward[64] = "";
 
     sha256_hex(c->text, c->n, sha);
+    if (!reward_is_default(o->reward))
+        snprintf(reward, sizeof reward, " reward=%g,%g", o->reward.lambda, o->reward.nu_max);
     snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
-             "perf=%d calls=%d compile=%s dialect=%s jail=%d settings=%.32s",
+             "perf=%d calls=%d compile=%s dialect=%s jail=%d settings=%.32s%s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s,
              (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls,
              o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any",
-             !ev->config.no_jail, ev->settings);
+             !ev->config.no_jail, ev->settings, reward);
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 

@@ -12,10 +12,15 @@
 #include <stdbool.h>
 
 struct reward_params {
-    double lambda, nu_max;
+    double lambda, nu_max; /* both 0: not said, which is REWARD_DEFAULT. With lambda 0 the cap bounds nothing */
 };
 
 #define REWARD_DEFAULT ((struct reward_params){0.5, 4})
+
+static inline bool reward_is_default(struct reward_params p)
+{
+    return (p.lambda == 0 && p.nu_max == 0) || (p.lambda == REWARD_DEFAULT.lambda && p.nu_max == REWARD_DEFAULT.nu_max);
+}
 
 /* False, with *ret untouched, for infra and unsupported records (they are never scored). */
 bool reward_of(const json_t *verdict, struct reward_params p, double *ret);

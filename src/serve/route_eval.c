@@ -118,6 +118,21 @@ static void route_eval_park(struct serve *s, struct http_call *c, struct queue *
     http_park(c, r, route_eval_gone);
 }
 
+/* What the server was started with, where a request does not say. */
+static void route_eval_add_defaults(const struct serve *s, json_t *o)
+{
+    struct reward_params p = s->c.reward;
+
+    if (!json_object_get(o, "backend"))
+        json_object_set_new(o, "backend", json_string(s->c.backend));
+    if (reward_is_default(p))
+        return;
+    if (!json_object_get(o, "speed-weight"))
+        json_object_set_new(o, "speed-weight", json_real(p.lambda));
+    if (!json_object_get(o, "speed-cap"))
+        json_object_set_new(o, "speed-cap", json_real(p.nu_max));
+}
+
 /* Options with a backend of their own, checked as a worker will read them: new; NULL with an answer set. */
 static json_t *route_eval_options_of(struct serve *s, struct http_call *c, const json_t *body)
 {
@@ -129,8 +144,7 @@ static json_t *route_eval_options_of(struct serve *s, struct http_call *c, const
         return NULL;
     }
     o = given ? json_deep_copy(given) : json_object();
-    if (!json_object_get(o, "backend"))
-        json_object_set_new(o, "backend", json_string(s->c.backend));
+    route_eval_add_defaults(s, o);
     if (!json_is_string(json_object_get(o, "backend"))) {
         serve_refuse(s, c, 400, "bad_request", "'backend' is a word");
         json_decref(o);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "objective/reward.h"
 #include "serve/http.h"
 
 struct serve;
@@ -22,6 +23,7 @@ struct serve_config {
     int queue_max;       /* jobs that wait or run, of all owners; beyond it 429 */
     int owner_max;       /* of one owner; 0: no limit of its own */
     const char *backend; /* of requests that name none */
+    struct reward_params reward; /* likewise; zeros: the judge's own */
     bool kernelgym;      /* answers KernelGYM's endpoints too */
     int (*check_options)(const json_t *options, struct err *e); /* of a request, as workers read them; NULL: not here */
     /* Another part's routes on the same server, its lines of /metrics, and its end, before calls that wait are sent

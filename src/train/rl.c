@@ -656,19 +656,13 @@ static int rl_log_rollouts(const struct rl *s, const struct batch *b, struct err
     return rc;
 }
 
-/* Are scores to be made anew from the records? */
-static bool rl_reweighs(struct reward_params p)
-{
-    return (p.lambda != 0 || p.nu_max != 0) && (p.lambda != REWARD_DEFAULT.lambda || p.nu_max != REWARD_DEFAULT.nu_max);
-}
-
 /* Rollouts, verdicts, rewards and advantages of a batch that is open. */
 static int rl_batch_play(struct rl *s, struct batch *b, struct err *e)
 {
     struct rollout_options ro = {.turns = s->o->turns, .max_new = s->o->max_new, .temperature = s->o->temperature,
                                  .top_p = s->o->top_p,
                                  .positions = s->m->config.max_positions, .style = s->o->style, .edits = s->o->edits,
-                                 .reward = rl_reweighs(s->o->reward) ? &s->o->reward : NULL,
+                                 .reward = reward_is_default(s->o->reward) ? NULL : &s->o->reward,
                                  .times = &b->times};
 
     verdicts_step(s->verdicts, b->step);

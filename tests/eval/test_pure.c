@@ -690,10 +690,37 @@ static void test_feedback_speed(void **state)
     }
 }
 
+/* Weights of the reward are options of a judgement, and go where its other options go; the judge's own are not said. */
+static void test_reward_options(void **state)
+{
+    json_t *given = json_pack("{s:f,s:i}", "speed-weight", 0.25, "speed-cap", 2), *said, *flat, *bad;
+    struct eval_options o = EVAL_OPTIONS_DEFAULT, got = EVAL_OPTIONS_DEFAULT;
+    struct err e = ERR_INIT;
+
+    said = eval_options_json(&o);
+    assert_null(json_object_get(said, "speed-weight"));
+    assert_int_equal(eval_options_parse(said, &got, &e), 0);
+    assert_true(reward_is_default(got.reward));
+    json_decref(said);
+    assert_int_equal(eval_options_parse(given, &o, &e), 0);
+    assert_true(o.reward.lambda == 0.25 && o.reward.nu_max == 2);
+    said = eval_options_json(&o);
+    assert_int_equal(eval_options_parse(said, &got, &e), 0);
+    assert_true(got.reward.lambda == 0.25 && got.reward.nu_max == 2);
+    flat = json_pack("{s:i,s:i}", "speed-weight", 0, "speed-cap", 0); // no speed term: not 'not said'
+    assert_int_equal(eval_options_parse(flat, &got, &e), 0);
+    assert_false(reward_is_default(got.reward));
+    bad = json_pack("{s:f}", "speed-weight", -1.0);
+    assert_int_equal(eval_options_parse(bad, &got, &e), -1);
+    assert_non_null(strstr(e.msg, "speed-weight"));
+    json_decref(said), json_decref(flat), json_decref(bad), json_decref(given);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reward), cmocka_unit_test(test_element_limit), cmocka_unit_test(test_faster),
+        cmocka_unit_test(test_reward), cmocka_unit_test(test_reward_options),
+        cmocka_unit_test(test_element_limit), cmocka_unit_test(test_faster),
         cmocka_unit_test(test_tolerance_separates),
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),

@@ -1,5 +1,5 @@
-"""test_musa_names.py - the engine for MUSA: each name of CUDA that its operators use stands in ops/cuda/engine_musa.h, with the
-spelling of the tables that candidates are held to, and a small operator compiles against headers without CUDA's names."""
+"""test_musa_names.py - the engine for MUSA: each name of CUDA that its operators use has its MUSA spelling in one
+header, as the tables have it that candidates are held to; and an operator compiles against headers without CUDA's names."""
 
 import glob
 import os

@@ -31,13 +31,16 @@ int eval_options_check(const struct eval_options *o, struct err *e)
         return err_set(e, ERR_INPUT, "no compile-mode '%s'; use default or max-autotune", o->compile_mode);
     if (o->dialect && strcmp(o->dialect, "any") && strcmp(o->dialect, "cuda") && strcmp(o->dialect, "musa"))
         return err_set(e, ERR_INPUT, "no dialect '%s'; use any, cuda or musa", o->dialect);
+    if (!(o->reward.lambda >= 0) || !(o->reward.nu_max >= 0))
+        return err_set(e, ERR_INPUT, "speed-weight and speed-cap start at 0");
     return 0;
 }
 
 static const char *options_option_name(const void *ctx, int i)
 {
     static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed",
-                                        "max-elements", "perf", "calls", "compile-baseline", "compile-mode", "dialect"};
+                                        "max-elements", "perf", "calls", "compile-baseline", "compile-mode", "dialect",
+                                        "speed-weight", "speed-cap"};
 
     (void)ctx;
     return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
@@ -78,6 +81,9 @@ int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e)
     x.compile_baseline = json_flag(o, "compile-baseline", x.compile_baseline);
     x.compile_mode = json_str(o, "compile-mode", x.compile_mode);
     x.dialect = json_str(o, "dialect", x.dialect);
+    x.reward.lambda = json_f64(o, "speed-weight", x.reward.lambda);
+    if (x.reward.lambda != 0)
+        x.reward.nu_max = json_f64(o, "speed-cap", x.reward.nu_max);
     if (eval_options_check(&x, e) < 0)
         return -1;
     *ret = x;
@@ -95,9 +101,15 @@ int64_t eval_max_elements(const struct eval_options *o)
 
 json_t *eval_options_json(const struct eval_options *o)
 {
-    return json_pack("{s:s,s:s,s:i,s:f,s:f,s:I,s:I,s:b,s:i,s:b,s:s,s:s}", "backend", o->backend, "protocol",
+    json_t *v = json_pack("{s:s,s:s,s:i,s:f,s:f,s:I,s:I,s:b,s:i,s:b,s:s,s:s}", "backend", o->backend, "protocol",
                      o->protocol, "trials", o->trials, "timeout", o->timeout_s, "build-timeout", o->build_timeout_s,
                      "seed", (json_int_t)o->seed, "max-elements", (json_int_t)o->max_elements, "perf", o->perf, "calls",
                      o->calls, "compile-baseline", o->compile_baseline, "compile-mode", o->compile_mode, "dialect",
                      o->dialect ? o->dialect : "any");
+
+    if (!reward_is_default(o->reward)) {
+        json_object_set_new(v, "speed-weight", json_real(o->reward.lambda));
+        json_object_set_new(v, "speed-cap", json_real(o->reward.nu_max));
+    }
+    return v;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "objective/reward.h"
 #include "task/extract.h"
 
 struct eval_config {
@@ -38,6 +39,7 @@ struct eval_options {
     bool compile_baseline;  /* time torch.compile too */
     const char *compile_mode; /* "default" or "max-autotune" */
     const char *dialect;    /* "any"; "cuda" or "musa": programs of the other one are no answer */
+    struct reward_params reward; /* what the record's reward weighs; other weights are another verdict */
     int64_t caller;         /* whose turn it is (schedule.h): a process; 0: ours */
     bool fresh;             /* do not read the verdict from the cache */
     const char *capsule;    /* file for what was judged, if it passes (exec/capsule.h); NULL: none. One candidate */
@@ -48,7 +50,7 @@ struct eval_options {
     ((struct eval_options){.backend = "sim", .protocol = "strict", .trials = 5, .timeout_s = 30, \
                            .build_timeout_s = 60, \
                            .seed = 0, .max_elements = 0, .perf = true, .compile_baseline = true, \
-                           .compile_mode = "default", .dialect = "any"})
+                           .compile_mode = "default", .dialect = "any", .reward = REWARD_DEFAULT})
 
 struct eval_candidate {
     const char *name;
@@ -63,9 +65,9 @@ int64_t eval_max_elements(const struct eval_options *o);
 
 int options_no_backend(const char *name, struct err *e); /* ERR_INPUT, -1 */
 /* Checks an options record from outside
- * ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend",
- * "perf","calls","compile-baseline","compile-mode","dialect"}); strings stay borrowed from o. Unknown keys and bad
- * values are ERR_INPUT. o may be NULL. */
+ * ({"protocol","trials","timeout","build-timeout","seed","max-elements","backend","perf","calls","compile-baseline",
+ * "compile-mode","dialect","speed-weight","speed-cap"}); strings stay borrowed from o. Unknown keys and bad values are
+ * ERR_INPUT. o may be NULL. */
 int eval_options_parse(const json_t *o, struct eval_options *ret, struct err *e);
 json_t *eval_options_json(const struct eval_options *o); /* new: what eval_options_parse reads */
 int eval_options_check(const struct eval_options *o, struct err *e);

@@ -6,11 +6,12 @@
 
 static int stage_reward_run(struct job *j, struct err *e)
 {
+    struct reward_params p = reward_is_default(j->opt->reward) ? REWARD_DEFAULT : j->opt->reward;
     double r;
 
     (void)e;
     record_settle(j->rec);
-    record_set(j->rec, "reward", reward_of(j->rec, REWARD_DEFAULT, &r) ? json_num(r) : json_null());
+    record_set(j->rec, "reward", reward_of(j->rec, p, &r) ? json_num(r) : json_null());
     return 0;
 }
 

@@ -1,9 +1,10 @@
-/* engine_musa.h - the engine for Moore Threads cards: the names of CUDA that it uses, as MUSA spells them. The only header that
- * knows both, and all that a card of theirs needs here: it is compiled with -DNN_MUSA by mcc, or by 'make MUSA=1' against
- * headers that know MUSA's names alone (litetorch/musa/headers.py), where a name that is missing below is an error.
+/* engine_musa.h - the engine for Moore Threads cards: the names of CUDA that it uses, as MUSA spells them. The only
+ * header that knows both, and all that a card of theirs needs here: it is compiled with -DNN_MUSA by mcc, or by 'make
+ * MUSA=1' against headers that know MUSA's names alone (litetorch/musa/headers.py), where a name that is missing
+ * below is an error.
  *
- * Nothing here has run on a card. What is PTX has the emulator's portable form (NN_PORTABLE), attention and decoding take
- * their plain kernels, and sums over cards ask MCCL for NCCL's functions under its own names. */
+ * Nothing here has run on a card. What is PTX has the emulator's portable form (NN_PORTABLE), attention and decoding
+ * take their plain kernels, and sums over cards ask MCCL for NCCL's functions under its own names. */
 #ifndef MC_NN_CUDA_MUSA_H
 #define MC_NN_CUDA_MUSA_H
 
