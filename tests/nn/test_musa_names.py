@@ -1,5 +1,5 @@
 """test_musa_names.py - the engine for MUSA: each name of CUDA that its operators use has its MUSA spelling in one
-header, as the tables have it that candidates are held to; and an operator compiles against headers without CUDA's names."""
+header, as the tables have it that candidates are held to; an operator compiles against headers without CUDA's."""
 
 import glob
 import os
