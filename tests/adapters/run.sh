@@ -49,10 +49,11 @@ of() {
     fi
 }
 
-words=${*:-mcp openai trl sft verifiers verl slime prime_rl kernelgym}
+words=${*:-mcp openai trl examples sft verifiers verl slime prime_rl kernelgym}
 check mcp venv-mcp mcp==2.3.0
 check openai venv trl==1.16.0 verifiers==0.4.0 uv
 check trl venv trl==1.16.0 verifiers==0.4.0 uv
+check examples venv trl==1.16.0 verifiers==0.4.0 uv
 check sft venv trl==1.16.0 verifiers==0.4.0 uv
 check verifiers venv trl==1.16.0 verifiers==0.4.0 uv
 check verl venv-verl verl==0.9.1 ray==2.60.0 'transformers<5.11' cachetools uvicorn fastapi

@@ -137,7 +137,7 @@ class Verdicts(Judge):
         task = self.write("task.py", corpus.RELU_TASK)
         p = musacoder("eval", "--task", task, "--trials", "1", "-", stdin="```python\n" + corpus.GOOD + "```")
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
-        self.assertIn("passed", p.stdout)
+        self.assertIn("PASS (standard input)", p.stdout)
 
 
 class BadInput(unittest.TestCase):

@@ -258,6 +258,43 @@ class Objective(unittest.TestCase):
         self.assertIsNone(b.draw(0.0))
 
 
+class Data(unittest.TestCase):
+    def test_rows_of_prompts_and_of_tasks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "prompts.jsonl")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(json.dumps({"prompt": [{"role": "user", "content": "q"}],
+                                    "extra_info": {"name": "p", "task_code": "class Model: .."}}) + "\n")
+            self.assertEqual(musacoder.data.prompts(path), [{"prompt": [{"role": "user", "content": "q"}],
+                                                             "task_code": "class Model: ..", "task_name": "p"}])
+            with open(os.path.join(folder, "a.py"), "w", encoding="utf-8") as f:
+                f.write("class Model: pass\ndef get_inputs(): return []\n")
+            with open(os.path.join(folder, "no.py"), "w", encoding="utf-8") as f:
+                f.write("x = 1\n")
+            rows = musacoder.data.tasks(folder)
+            self.assertEqual([r["task_name"] for r in rows], ["a"])
+            self.assertIn("class Model: pass", rows[0]["prompt"][0]["content"])
+            os.remove(os.path.join(folder, "a.py"))
+            with self.assertRaisesRegex(ValueError, "holds no tasks"):
+                musacoder.data.tasks(folder)
+
+    def test_a_training_without_rewards_is_not_silent(self):
+        from musacoder.adapters.common import Silence
+        down = {"status": "infra", "stage": "client", "feedback": "no answer in time"}
+        named = {"status": "infra", "stage": "client", "feedback": "the judge refused (400): 'code' has no class Model"}
+        right = {"status": "passed", "category": None}
+        silence = Silence(batches=2)
+        silence.heard([down, right])
+        silence.heard([down])
+        silence.heard([right])
+        silence.heard([down])
+        with self.assertRaisesRegex(RuntimeError, "no answer in time"):
+            silence.heard([down, down])
+        silence.heard([named, right])  # a row among good ones
+        with self.assertRaisesRegex(ValueError, "task_code"):
+            silence.heard([named, named])
+
+
 class Wheel(unittest.TestCase):
     def test_a_wheel_works_alone(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -35,6 +35,28 @@ def metrics_of(records):
             "unscored": sum(not is_scored(r) for r in records) / n}
 
 
+class Silence:
+    """Whole batches without a reward: a trainer that goes on would learn nothing and say nothing."""
+
+    def __init__(self, batches=3):
+        self.batches, self.silent = batches, 0
+
+    def heard(self, records):
+        """Raises when no record of a batch is scored, for the third time, or at once where the task column is at
+        fault."""
+        bad = next((r for r in records if r.get("stage") == "client" and "(400)" in (r.get("feedback") or "")), None)
+        if any(is_scored(r) for r in records) or not records:
+            self.silent = 0
+            return
+        self.silent += 1
+        if bad:
+            raise ValueError("no completion of this batch can be judged: " + bad["feedback"] + "; does the column "
+                             "task_code hold the text of tasks, and not their names?")
+        if self.silent >= self.batches:
+            raise RuntimeError(f"{self.silent} batches in a row got no reward; the last one: " +
+                               (records[-1].get("feedback") or records[-1].get("status", "")))
+
+
 def trajectory_reward(records, alpha=0.75, bonus_first=0.15, bonus_second=0.08, **reward):
     """PrimeEcho of a trajectory's records, or None if one of them is not scored: half a trajectory is no evidence."""
     scores = [objective.reward(r, **reward) for r in records]

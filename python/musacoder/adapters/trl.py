@@ -9,9 +9,10 @@ from . import common
 def make_reward(client=None, **reward):
     """An async reward function. Columns: task_code, and if there are, task_name, options, sidecar (or their JSON text).
 
-    reward: speed_weight, speed_max of objective.reward. A completion that is not scored gets None: TRL leaves it out.
+    reward: speed_weight, speed_max of objective.reward. A completion that is not scored gets None: TRL leaves it out;
+    a batch without any reward raises where the data set is at fault, or for the third time in a row.
     """
-    judge = common.client_of(client)
+    judge, silence = common.client_of(client), common.Silence()
 
     async def musacoder_reward(prompts, completions, task_code, task_name=None, options=None, sidecar=None,
                                log_metric=None, **ignored):
@@ -19,6 +20,7 @@ def make_reward(client=None, **reward):
         records = await judge.ajudge([
             common.item(task_code[i], common.text_of(c), column(task_name, i), column(options, i), column(sidecar, i))
             for i, c in enumerate(completions)])
+        silence.heard(records)
         if log_metric:
             for name, value in common.metrics_of(records).items():
                 log_metric("judge/" + name, value)
