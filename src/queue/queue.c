@@ -274,11 +274,12 @@ int queue_result(struct queue *q, int64_t id, char **ret_result, struct err *e)
     return state;
 }
 
-char *queue_owner(struct queue *q, int64_t id, struct err *e)
+/* A column of a job, as text: owned; NULL with *e. */
+static char *queue_text_of(struct queue *q, const char *select, int64_t id, struct err *e)
 {
     struct sql_rows r;
-    int64_t n = sql_run(q->db, &r, e, "SELECT owner FROM job WHERE id = $1", "i", id);
-    char *owner;
+    int64_t n = sql_run(q->db, &r, e, select, "i", id);
+    char *text;
 
     if (n < 0)
         return NULL;
@@ -286,9 +287,19 @@ char *queue_owner(struct queue *q, int64_t id, struct err *e)
         err_set(e, ERR_INPUT, "job queue: job %lld is not there", (long long)id);
         return NULL;
     }
-    owner = xstrdup(sql_cell(&r, 0, 0));
+    text = xstrdup(sql_cell(&r, 0, 0));
     sql_rows_free(&r);
-    return owner;
+    return text;
+}
+
+char *queue_owner(struct queue *q, int64_t id, struct err *e)
+{
+    return queue_text_of(q, "SELECT owner FROM job WHERE id = $1", id, e);
+}
+
+char *queue_payload(struct queue *q, int64_t id, struct err *e)
+{
+    return queue_text_of(q, "SELECT payload FROM job WHERE id = $1", id, e);
 }
 
 int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e)

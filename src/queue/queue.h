@@ -74,6 +74,8 @@ int queue_cancel(struct queue *q, int64_t id, struct err *e);
 /* A job's state (enum queue_state), with its result if it has ended (owned; the reason if it failed), or -1.
  * ret_result may be NULL. */
 int queue_result(struct queue *q, int64_t id, char **ret_result, struct err *e);
+/* What was asked: owned, or NULL (ERR_INPUT: no such job). */
+char *queue_payload(struct queue *q, int64_t id, struct err *e);
 /* Whose job it is: owned, or NULL (ERR_INPUT: no such job). */
 char *queue_owner(struct queue *q, int64_t id, struct err *e);
 /* The job of a key: 1 and its id, 0 if there is none, -1. */

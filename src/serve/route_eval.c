@@ -492,14 +492,33 @@ static int64_t route_eval_id_of(struct serve *s, struct http_call *c)
     return -1;
 }
 
+/* What was asked, in the words of POST /v1/eval: {"task", "code" or "response", "options"}; null where it is gone. */
+static json_t *route_eval_request_json(struct queue *q, int64_t id)
+{
+    char *text = queue_payload(q, id, NULL);
+    json_t *p = text ? json_parse(text, strlen(text), "payload", NULL) : NULL, *asked;
+
+    free(text);
+    if (!p)
+        return json_null();
+    asked = json_pack("{s:{s:O?,s:O?},s:O?,s:O?}", "task", "name", json_object_get(p, "task_name"), "code",
+                      json_object_get(p, "task_code"), json_flag(p, "is_response", true) ? "response" : "code",
+                      json_object_get(p, "candidate"), "options", json_object_get(p, "options"));
+    json_decref(p);
+    return asked ? asked : json_null();
+}
+
 static void route_eval_answer_job(struct serve *s, struct http_call *c, struct queue *q, int64_t id)
 {
     struct err e = ERR_INIT;
     char *text = NULL;
     int state = queue_result(q, id, &text, &e);
+    json_t *job = state >= 0 ? route_eval_job_json(id, state, text) : NULL;
 
-    if (state >= 0)
-        http_reply_json(c, 200, route_eval_job_json(id, state, text));
+    if (job && http_arg(c, "request"))
+        json_object_set_new(job, "request", route_eval_request_json(q, id));
+    if (job)
+        http_reply_json(c, 200, job);
     else if (e.kind == ERR_INPUT)
         serve_refuse(s, c, 404, "not_found", "there is no job %lld: results are kept for %.0f hours", (long long)id,
                      s->c.keep_s / 3600);

@@ -62,11 +62,11 @@ static const char *serve_who(const char *token, void *ctx)
 /* What a stream says of a job that ended: no text of a candidate's. */
 static json_t *serve_summary(int64_t id, int state, const json_t *v)
 {
-    return json_pack("{s:I,s:s,s:s,s:o,s:s,s:O?,s:O?}", "id", (json_int_t)id, "task", json_str(v, "task", ""),
+    return json_pack("{s:I,s:s,s:s,s:o,s:s,s:O?,s:O?,s:O?}", "id", (json_int_t)id, "task", json_str(v, "task", ""),
                      "status", state == QUEUE_CANCELLED ? "cancelled" : json_str(v, "status", "infra"), "category",
                      json_object_get(v, "category") ? json_incref(json_object_get(v, "category")) : json_null(),
                      "backend", json_str(v, "backend", ""), "reward", json_object_get(v, "reward"), "stage_ms",
-                     json_object_get(v, "stage_ms"));
+                     json_object_get(v, "stage_ms"), "code", json_object_get(v, "code"));
 }
 
 static void serve_on_ended(int64_t id, int state, const char *text, void *ctx)

@@ -3,9 +3,11 @@ elsewhere. Chromium looks at a page once it is loaded: the test's proxy adds a p
 
 import http.client
 import http.server
+import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import threading
 import time
@@ -58,12 +60,12 @@ class Page(test_serve.Serve):
         self.proxy.server_close()
         super().tearDown()
 
-    def browse(self, *more):
+    def browse(self, *more, at=""):
         home = os.path.join(self.folder.name, "home")
         os.makedirs(home, exist_ok=True)
         argv = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                 "--no-first-run",
-                f"--user-data-dir={home}", *more, f"http://127.0.0.1:{self.proxy.server_port}/"]
+                f"--user-data-dir={home}", *more, f"http://127.0.0.1:{self.proxy.server_port}/{at}"]
         return subprocess.run(argv, capture_output=True, text=True, timeout=120, env=dict(os.environ, HOME=home)).stdout
 
     def test_the_page_needs_nothing_from_elsewhere(self):
@@ -71,6 +73,29 @@ class Page(test_serve.Serve):
         self.assertEqual(status, 200)
         self.assertEqual(re.findall(r"(?:src|href)\s*=|@import|url\(|innerHTML|document\.write|eval\(", page), [])
         self.assertEqual([u for u in re.findall(r"https?://[^\"'\s]+", page) if "w3.org/2000/svg" not in u], [])
+
+    @unittest.skipUnless(CHROMIUM, "no chromium")
+    def test_a_job_has_a_second_level(self):
+        """The program as it was sent, the marked line, the judge's words; and the page knows what ended before it."""
+        program = "import torch\nsecond line <b>\nthird line\n"
+        job = self.ask("POST", "/v1/eval", self.request(program))[1]["jobs"][0]["id"]
+        db = sqlite3.connect(self.queue, timeout=30, isolation_level=None)
+        verdict = {"task": "t", "status": "failed", "category": "runtime_error", "code": "MC304", "reward": -1,
+                   "feedback": "a race, it seems", "place": {"line": 2, "source": "cuda_source", "source_line": 1},
+                   "stage_ms": {"compile": 400}, "backend": "sim"}
+        db.execute("UPDATE job SET result = ? WHERE id = ?", (json.dumps(verdict), job))
+        db.close()
+        got = self.ask("GET", f"/v1/jobs/{job}?request=1")[1]
+        self.assertEqual((got["request"]["code"], got["request"]["task"]["name"]), (program, "t"))
+        self.assertNotIn("request", self.ask("GET", f"/v1/jobs/{job}")[1])
+        dom = self.browse("--dump-dom", at=f"#job-{job}")
+        self.assertRegex(dom, r'<span class="mark">   2  second line &lt;b&gt;</span>')
+        self.assertIn("a race, it seems", dom)
+        self.assertRegex(dom, r"line 2 of what was sent, which the compiler calls cuda_source:1")
+        self.assertRegex(dom, r'id="newest">.*runtime error MC304')
+        shots = os.environ.get("SHOTS", self.folder.name)
+        for width in (400, 900, 1600):
+            self.browse(f"--window-size={width},1000", f"--screenshot={shots}/job-{width}.png", at=f"#job-{job}")
 
     @unittest.skipUnless(CHROMIUM, "no chromium")
     def test_it_shows_what_happens_and_executes_nothing(self):
