@@ -9,6 +9,6 @@ from . import data
 from .client import Client, JudgeError, ajudge, is_scored, judge
 from .objective import MirrorPop, RetryBuffer, advantage, mirrorpop, primeecho, reward
 
-__all__ = ["Client", "JudgeError", "MirrorPop", "RetryBuffer", "advantage", "ajudge", "data", "is_scored", "judge", "mirrorpop",
-           "primeecho", "reward"]
+__all__ = ["Client", "JudgeError", "MirrorPop", "RetryBuffer", "advantage", "ajudge", "data", "is_scored", "judge",
+           "mirrorpop", "primeecho", "reward"]
 __version__ = "0.2.0"
