@@ -12,7 +12,7 @@ HEADERS := libpq libmicrohttpd libcurl
 OPT     ?= -O2 -g
 OMP     ?= -fopenmp
 SAN     ?=
-WARN    := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
+WARN    := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter -Wno-missing-field-initializers
 CPPFLAGS += -Isrc -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) $(HEADERS) 2>/dev/null)
 CFLAGS  += -std=c11 $(OPT) $(WARN) $(OMP) -pthread $(SAN)
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl $(OMP) -pthread $(SAN)

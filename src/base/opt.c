@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +328,52 @@ bool opts_bool(const struct opts *o, const char *name)
 bool opts_has(const struct opts *o, const char *name)
 {
     return json_object_get(o->values, name) != NULL;
+}
+
+static bool opt_fits_field(const struct opt *row)
+{
+    switch (row->type) {
+    case OPT_BOOL: return row->to == OPT_TO_BOOL;
+    case OPT_INT: return row->to == OPT_TO_INT || row->to == OPT_TO_INT64 || row->to == OPT_TO_UINT64;
+    case OPT_REAL: return row->to == OPT_TO_DOUBLE;
+    case OPT_STR: case OPT_CHOICE: case OPT_LIST: return row->to == OPT_TO_TEXT;
+    }
+    return false;
+}
+
+static int opt_store_integer(const struct opt *row, int64_t v, char *field, struct err *e)
+{
+    if (row->to == OPT_TO_INT && (v < INT_MIN || v > INT_MAX))
+        return err_set(e, ERR_INPUT, "'%s' is %lld; %d is the largest that is possible", row->name, (long long)v,
+                       INT_MAX);
+    if (row->to == OPT_TO_INT)
+        *(int *)field = (int)v;
+    else if (row->to == OPT_TO_INT64)
+        *(int64_t *)field = v;
+    else
+        *(uint64_t *)field = (uint64_t)v; /* seeds: -1 is one, too */
+    return 0;
+}
+
+int opts_store(const struct opts *o, void *into, struct err *e)
+{
+    for (const struct opt *row = o->rows; row->name; row++) {
+        char *field = (char *)into + row->at;
+
+        if (row->to == OPT_UNBOUND || !opts_has(o, row->name))
+            continue;
+        if (!opt_fits_field(row))
+            return err_set(e, ERR_BUG, "the row of '%s' does not fit its field", row->name);
+        if (row->to == OPT_TO_BOOL)
+            *(bool *)field = opts_bool(o, row->name);
+        else if (row->to == OPT_TO_DOUBLE)
+            *(double *)field = opts_real(o, row->name);
+        else if (row->to == OPT_TO_TEXT)
+            *(const char **)field = opts_str(o, row->name);
+        else if (opt_store_integer(row, opts_int(o, row->name), field, e) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 void opts_help(FILE *out, const struct opt *rows)

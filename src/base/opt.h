@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -19,13 +20,25 @@
  * OPT_LIST: may be given several times; the value is the texts joined by '\n'. */
 enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_CHOICE, OPT_LIST };
 
+/* The C type of the field that a row's value goes to. */
+enum opt_field { OPT_UNBOUND, OPT_TO_BOOL, OPT_TO_INT, OPT_TO_INT64, OPT_TO_UINT64, OPT_TO_DOUBLE, OPT_TO_TEXT };
+
 struct opt {
     const char *section;
     const char *name;
     enum opt_type type;
     const char *def;
     const char *help;
+    enum opt_field to; /* INTO(struct, field); else the command reads the value itself */
+    size_t at;
 };
+
+/* The end of a row whose value is a field of the command's options: {.., "help", INTO(struct rl_options, steps)}. The
+ * field says its type; a row of another one does not compile, or is refused by opts_store. */
+#define INTO(type, field)                                                                                             \
+    _Generic(((type *)0)->field, bool: OPT_TO_BOOL, int: OPT_TO_INT, int64_t: OPT_TO_INT64, uint64_t: OPT_TO_UINT64,  \
+             double: OPT_TO_DOUBLE, const char *: OPT_TO_TEXT),                                                       \
+        offsetof(type, field)
 
 struct opts {
     const struct opt *rows;
@@ -46,6 +59,11 @@ int64_t opts_int(const struct opts *o, const char *name);
 double opts_real(const struct opts *o, const char *name);
 bool opts_bool(const struct opts *o, const char *name);
 bool opts_has(const struct opts *o, const char *name);
+
+/* Stores the values of all rows with a field into *into, the struct that they name. Unset ones leave the field as it
+ * is; texts stay borrowed from o. ERR_INPUT: a number that the field cannot hold. ERR_BUG: a row and its field
+ * differ. */
+int opts_store(const struct opts *o, void *into, struct err *e);
 
 /* "10GiB" "500 MB" "1.5G" "4096": a number and a unit of bytes; K M G T alone are powers of 1024 as KiB is, KB of 1000.
  * name is for the message. */

@@ -1,7 +1,8 @@
 /* cli.h - a command is one file cmd_NAME.c with one descriptor, and one row in main.c's table.
  *
- * To add a command: write cmd_NAME.c ending in 'const struct command cmd_NAME', declare it below, add it to the table.
- * The adapter parses nothing itself and holds no logic: it reads options, calls one module, prints, returns a code. */
+ * To add a command: write cmd_NAME.c ending in 'const struct command cmd_NAME', declare it below, add it to the
+ * table. The adapter parses nothing itself and holds no logic: its rows say into which field of the module's options
+ * a value goes (INTO, opts_store), it calls one module, prints, returns a code. */
 #ifndef MC_CLI_H
 #define MC_CLI_H
 

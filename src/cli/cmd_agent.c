@@ -16,19 +16,24 @@ static const struct opt rows[] = {
     {"agent", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},
     {"agent", "model", OPT_STR, NULL, "a server, http://HOST:PORT/v1 (key: OPENAI_API_KEY), or a model folder"},
     {"agent", "model-name", OPT_STR, NULL, "which model of the server (default: its first)"},
-    {"agent", "turns", OPT_INT, "3", "answers at most"},
+    {"agent", "turns", OPT_INT, "3", "answers at most", INTO(struct agent_options, turns)},
     {"agent", "faster", OPT_BOOL, "true",
      "after a pass, turns that are left ask for speed; --no-faster ends at the first pass"},
-    {"agent", "backend", OPT_STR, "sim", "where candidates run: sim, cuda"},
-    {"agent", "target", OPT_CHOICE, "cuda", "cuda|musa: what the model is asked to write"},
-    {"agent", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: rules of the verdict"},
+    {"agent", "backend", OPT_STR, "sim", "where candidates run: sim, cuda", INTO(struct agent_options, eval.backend)},
+    {"agent", "target", OPT_CHOICE, "cuda", "cuda|musa: what the model is asked to write",
+     INTO(struct agent_options, target)},
+    {"agent", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: rules of the verdict",
+     INTO(struct agent_options, eval.protocol)},
     {"agent", "edits", OPT_BOOL, "false",
-     "what failed is shown with numbered lines, and the answer may be the lines that change"},
+     "what failed is shown with numbered lines, and the answer may be the lines that change",
+     INTO(struct agent_options, edits)},
     {"agent", "style", OPT_CHOICE, "full", "plain|full: wording of the request"},
-    {"agent", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
-    {"agent", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
-    {"agent", "max-new", OPT_INT, "32000", "longest answer (tokens)"},
-    {"agent", "seed", OPT_INT, "1", "answer i is drawn from seed + i"},
+    {"agent", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy",
+     INTO(struct agent_options, temperature)},
+    {"agent", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled",
+     INTO(struct agent_options, top_p)},
+    {"agent", "max-new", OPT_INT, "32000", "longest answer (tokens)", INTO(struct agent_options, max_new)},
+    {"agent", "seed", OPT_INT, "1", "answer i is drawn from seed + i", INTO(struct agent_options, seed)},
     {"agent", "retry", OPT_REAL, "600", "seconds a server may be away or busy before it is given up"},
     {"agent", "out", OPT_STR, NULL, "the best program goes to this file (default: standard output)"},
     {"agent", "log", OPT_STR, NULL, "all turns, with answers and verdicts, go to this file as JSON"},
@@ -102,13 +107,9 @@ static int agent_options_of(const struct opts *o, struct agent_options *a, struc
 {
     *c = (struct answers_config){.model = opts_str(o, "model"), .model_name = opts_str(o, "model-name"),
                                  .retry_s = opts_real(o, "retry")};
-    *a = (struct agent_options){.turns = (int)opts_int(o, "turns"), .temperature = opts_real(o, "temperature"),
-                                .top_p = opts_real(o, "top-p"), .max_new = (int)opts_int(o, "max-new"),
-                                .seed = opts_int(o, "seed"), .target = opts_str(o, "target"),
-                                .edits = opts_bool(o, "edits"), .stop_at_pass = !opts_bool(o, "faster"),
-                                .eval = EVAL_OPTIONS_DEFAULT};
-    a->eval.backend = opts_str(o, "backend");
-    a->eval.protocol = opts_str(o, "protocol");
+    *a = (struct agent_options){.stop_at_pass = !opts_bool(o, "faster"), .eval = EVAL_OPTIONS_DEFAULT};
+    if (opts_store(o, a, e) < 0)
+        return -1;
     if (!opts_has(o, "task") || !opts_has(o, "model"))
         return err_set(e, ERR_INPUT, "say --task FILE and --model http://HOST:PORT/v1 or --model FOLDER");
     if (!(c->retry_s > 0))

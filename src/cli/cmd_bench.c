@@ -17,38 +17,51 @@
 #include "verdicts/verdicts.h"
 
 static const struct opt rows[] = {
-    {"bench", "model", OPT_STR, NULL, "model folder, or a server: http://HOST:PORT/v1 (key: OPENAI_API_KEY)"},
-    {"bench", "model-name", OPT_STR, NULL, "which model of the server (default: its first)"},
-    {"bench", "parallel", OPT_INT, "32", "requests to a server at once"},
+    {"bench", "model", OPT_STR, NULL, "model folder, or a server: http://HOST:PORT/v1 (key: OPENAI_API_KEY)",
+     INTO(struct bench_options, model)},
+    {"bench", "model-name", OPT_STR, NULL, "which model of the server (default: its first)",
+     INTO(struct bench_options, model_name)},
+    {"bench", "parallel", OPT_INT, "32", "requests to a server at once", INTO(struct bench_options, parallel)},
     {"bench", "samples-dir", OPT_STR, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), "
-                                            "level_L_problem_P_sample_S_kernel.py, or a samples.jsonl"},
-    {"bench", "tasks", OPT_STR, NULL, "folder of KernelBench-format task files"},
+                                            "level_L_problem_P_sample_S_kernel.py, or a samples.jsonl",
+     INTO(struct bench_options, samples_dir)},
+    {"bench", "tasks", OPT_STR, NULL, "folder of KernelBench-format task files", INTO(struct bench_options, tasks)},
     {"bench", "suite", OPT_STR, NULL, "open: dynamic shapes, sparse tensors, chains (suites/); kernelbench:DIR: a "
                                       "KernelBench checkout, by level; "
-                                     "musa-kernelbench:DIR: the same, answered in MUSA"},
-    {"bench", "levels", OPT_STR, NULL, "of the suite: 1,3 (default: all)"},
-    {"bench", "out", OPT_STR, NULL, "run folder; a stopped benchmark continues from it"},
-    {"bench", "name", OPT_STR, NULL, "name in tables (default: the run folder's)"},
+                                     "musa-kernelbench:DIR: the same, answered in MUSA",
+     INTO(struct bench_options, suite)},
+    {"bench", "levels", OPT_STR, NULL, "of the suite: 1,3 (default: all)", INTO(struct bench_options, levels)},
+    {"bench", "out", OPT_STR, NULL, "run folder; a stopped benchmark continues from it",
+     INTO(struct bench_options, out)},
+    {"bench", "name", OPT_STR, NULL, "name in tables (default: the run folder's)", INTO(struct bench_options, name)},
     {"bench", "samples", OPT_STR, NULL, "how many of each task (default: 8; of a suite's folder: all), or a folder as "
                                         "--samples-dir"},
-    {"bench", "turns", OPT_INT, "1", "responses at most; after a failure MooreEval's feedback is the next request"},
+    {"bench", "turns", OPT_INT, "1", "responses at most; after a failure MooreEval's feedback is the next request",
+     INTO(struct bench_options, turns)},
     {"bench", "feedback", OPT_CHOICE, "own", "own|shuffled|none: what a failed program is told; the last two are "
                                              "controls"},
     {"bench", "edits", OPT_BOOL, "false",
-     "what failed is shown with numbered lines, and the answer may be the lines that change"},
-    {"bench", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
-    {"bench", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
+     "what failed is shown with numbered lines, and the answer may be the lines that change",
+     INTO(struct bench_options, edits)},
+    {"bench", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy",
+     INTO(struct bench_options, temperature)},
+    {"bench", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled",
+     INTO(struct bench_options, top_p)},
     {"bench", "max-new", OPT_INT, "1024", "longest response (tokens); 0: what the model's folder says"},
-    {"bench", "max-context", OPT_INT, "0", "longest dialogue (tokens); 0: what the model has"},
-    {"bench", "max-batch", OPT_INT, "0", "rows decoded together; 0: the sampler's choice"},
-    {"bench", "limit", OPT_INT, "0", "first so many tasks only (of a suite: of each level); 0: all"},
-    {"bench", "seed", OPT_INT, "1", "seed of sampling"},
+    {"bench", "max-context", OPT_INT, "0", "longest dialogue (tokens); 0: what the model has",
+     INTO(struct bench_options, max_context)},
+    {"bench", "max-batch", OPT_INT, "0", "rows decoded together; 0: the sampler's choice",
+     INTO(struct bench_options, max_batch)},
+    {"bench", "limit", OPT_INT, "0", "first so many tasks only (of a suite: of each level); 0: all",
+     INTO(struct bench_options, limit)},
+    {"bench", "seed", OPT_INT, "1", "seed of sampling", INTO(struct bench_options, seed)},
     {"bench", "style", OPT_CHOICE, "plain", "plain|full: wording of the request, as in training"},
     {"bench", "missing", OPT_CHOICE, "skip", "skip|fail: samples that a suite's folder lacks are left out, or count as "
                                              "failures"},
     {"bench", "shrink-to", OPT_INT, "0", "make the suite's tasks small first: no tensor has more elements ('musacoder "
-                                         "shrink'); 0: as they are"},
-    {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this"},
+                                         "shrink'); 0: as they are", INTO(struct bench_options, shrink_to)},
+    {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this",
+     INTO(struct bench_options, faster_than)},
     {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
     {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
@@ -56,11 +69,15 @@ static const struct opt rows[] = {
     {"bench", "dialect", OPT_CHOICE, NULL, "cuda|musa: what is asked for and judged (default: of the suite)"},
     PROFILE_ROW("bench"),
     SECRET_ROW("bench"),
-    {"bench", "workers", OPT_INT, "1", "verifier processes"},
-    {"bench", "queue", OPT_STR, NULL, "have the workers of this queue judge: FILE or postgres://USER@HOST/DATABASE"},
-    {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
-    {"bench", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
-    {"bench", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
+    {"bench", "workers", OPT_INT, "1", "verifier processes", INTO(struct bench_options, workers)},
+    {"bench", "queue", OPT_STR, NULL, "have the workers of this queue judge: FILE or postgres://USER@HOST/DATABASE",
+     INTO(struct bench_options, queue)},
+    {"bench", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)",
+     INTO(struct bench_options, jobs)},
+    {"bench", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs",
+     INTO(struct bench_options, device)},
+    {"bench", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device",
+     INTO(struct bench_options, dtype)},
     {"bench", "json", OPT_BOOL, "false", "print the result as JSON instead of the table"},
     {"bench", "html", OPT_STR, NULL, "compare: also write a page to this file"},
     {0},
@@ -101,20 +118,10 @@ static bool bench_dialect_is(const struct opts *o, const char *dialect)
 
 static int bench_options_of(const struct opts *o, struct bench_options *b, struct err *e)
 {
-    *b = (struct bench_options){
-        .made_by = build_stamp, .name = opts_str(o, "name"), .model = opts_str(o, "model"),
-        .model_name = opts_str(o, "model-name"), .parallel = (int)opts_int(o, "parallel"),
-            .samples_dir = opts_str(o, "samples-dir"),
-        .tasks = opts_str(o, "tasks"), .suite = opts_str(o, "suite"),
-        .musa = bench_dialect_is(o, "musa"), .levels = opts_str(o, "levels"),
-        .out = opts_str(o, "out"), .missing_fail = !strcmp(opts_str(o, "missing"), "fail"),
-        .shrink_to = opts_int(o, "shrink-to"), .faster_than = opts_real(o, "faster-than"),
-        .edits = opts_bool(o, "edits"), .turns = (int)opts_int(o, "turns"), .limit = (int)opts_int(o, "limit"),
-        .max_context = (int)opts_int(o, "max-context"), .max_batch = (int)opts_int(o, "max-batch"),
-        .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"),
-            .seed = (uint64_t)opts_int(o, "seed"),
-        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .queue = opts_str(o, "queue"),
-        .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
+    *b = (struct bench_options){.made_by = build_stamp, .musa = bench_dialect_is(o, "musa"),
+                                .missing_fail = !strcmp(opts_str(o, "missing"), "fail")};
+    if (opts_store(o, b, e) < 0)
+        return -1;
     if (o->n_args)
         return err_set(e, ERR_INPUT, "unexpected argument '%s'; 'bench compare A B' compares two run folders",
                        o->args[0]);

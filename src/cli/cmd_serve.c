@@ -24,20 +24,25 @@
 static const struct opt rows[] = {
     {"serve", "queue", OPT_STR, NULL,
      "the queue: a file, or postgres://USER@HOST/DATABASE; default: a file in the data folder"},
-    {"serve", "address", OPT_STR, "127.0.0.1", "where it listens; other machines need --tokens"},
-    {"serve", "port", OPT_INT, "8642", "0 = any free one"},
+    {"serve", "address", OPT_STR, "127.0.0.1", "where it listens; other machines need --tokens",
+     INTO(struct serve_config, address)},
+    {"serve", "port", OPT_INT, "8642", "0 = any free one", INTO(struct serve_config, port)},
     {"serve", "tokens", OPT_STR, NULL, 
      "a file of lines 'TOKEN OWNER [operator]'; owners share the judge fairly and see their own jobs; operators see "
-     "all, and drain workers"},
-    {"serve", "backend", OPT_STR, "sim", "of requests that name none, and of the workers"},
+     "all, and drain workers", INTO(struct serve_config, tokens)},
+    {"serve", "backend", OPT_STR, "sim", "of requests that name none, and of the workers",
+     INTO(struct serve_config, backend)},
     REWARD_ROWS("serve"),
     {"serve", "workers", OPT_INT, "1",
      "workers on this machine; 0 = none: others run 'musacoder worker --queue URL'"},
-    {"serve", "threads", OPT_INT, "4", "threads that answer requests"},
-    {"serve", "wait-max", OPT_REAL, "600", "seconds a call waits for its verdicts; then it gets tickets"},
+    {"serve", "threads", OPT_INT, "4", "threads that answer requests", INTO(struct serve_config, threads)},
+    {"serve", "wait-max", OPT_REAL, "600", "seconds a call waits for its verdicts; then it gets tickets",
+     INTO(struct serve_config, wait_s)},
     {"serve", "keep-hours", OPT_REAL, "24", "how long results are kept"},
-    {"serve", "queue-max", OPT_INT, "100000", "jobs in the queue; beyond it requests get 429"},
-    {"serve", "owner-max", OPT_INT, "0", "jobs of one owner in the queue; 0 = no limit"},
+    {"serve", "queue-max", OPT_INT, "100000", "jobs in the queue; beyond it requests get 429",
+     INTO(struct serve_config, queue_max)},
+    {"serve", "owner-max", OPT_INT, "0", "jobs of one owner in the queue; 0 = no limit",
+     INTO(struct serve_config, owner_max)},
     {"serve", "compat", OPT_CHOICE, "none", "none|kernelgym: also answer the endpoints of KernelGYM's clients"},
     {"serve", "model", OPT_STR, NULL,
      "a model folder: answer OpenAI's /v1/chat/completions and /v1/completions from it"},
@@ -186,20 +191,13 @@ static int serve_run(const struct opts *o, struct err *e)
 {
     char *file = path_data("serve/queue.db");
     struct serve_config c = {.queue = opts_has(o, "queue") ? opts_str(o, "queue") : file,
-                             .address = opts_str(o, "address"),
-                             .port = (int)opts_int(o, "port"),
-                             .threads = (int)opts_int(o, "threads"),
-                             .tokens = opts_str(o, "tokens"),
-                             .wait_s = opts_real(o, "wait-max"),
-                             .keep_s = 3600 * opts_real(o, "keep-hours"),
-                             .queue_max = (int)opts_int(o, "queue-max"),
-                             .owner_max = (int)opts_int(o, "owner-max"),
-                             .backend = opts_str(o, "backend"), .reward = reward_params_of(o),
+                             .keep_s = 3600 * opts_real(o, "keep-hours"), .reward = reward_params_of(o),
                              .check_options = serve_check_options,
                              .kernelgym = !strcmp(opts_str(o, "compat"), "kernelgym")};
     struct serve *s = NULL;
     struct endpoint *model = NULL;
-    int rc = serve_check(o, e) < 0 || serve_open_model(o, &model, &c, e) < 0 ? -1 : serve_start(&c, &s, e);
+    int rc = serve_check(o, e) < 0 || opts_store(o, &c, e) < 0 || serve_open_model(o, &model, &c, e) < 0
+                 ? -1 : serve_start(&c, &s, e);
 
     if (rc == 0) {
         if (model)

@@ -10,25 +10,34 @@
 #include "synth/teach.h"
 
 static const struct opt rows[] = {
-    {"teach", "tasks", OPT_STR, NULL, "task file, or folder of them ('synth mine', 'synth --tasks'); needed"},
-    {"teach", "out", OPT_STR, NULL, "folder to write; needed. It keeps all answers: a stopped run continues"},
+    {"teach", "tasks", OPT_STR, NULL, "task file, or folder of them ('synth mine', 'synth --tasks'); needed",
+     INTO(struct teach_options, tasks)},
+    {"teach", "out", OPT_STR, NULL, "folder to write; needed. It keeps all answers: a stopped run continues",
+     INTO(struct teach_options, out)},
     {"teach", "teacher", OPT_STR, NULL,
-        "http://HOST:PORT/v1 (key: OPENAI_API_KEY), or a model folder. Without it --out's answers are judged again"},
-    {"teach", "model-name", OPT_STR, NULL, "which model of the server (default: its first)"},
-    {"teach", "samples", OPT_INT, "4", "answers for each task"},
+        "http://HOST:PORT/v1 (key: OPENAI_API_KEY), or a model folder. Without it --out's answers are judged again",
+     INTO(struct teach_options, teacher)},
+    {"teach", "model-name", OPT_STR, NULL, "which model of the server (default: its first)",
+     INTO(struct teach_options, model)},
+    {"teach", "samples", OPT_INT, "4", "answers for each task", INTO(struct teach_options, samples)},
     {"teach", "budget", OPT_INT, "0",
-        "tokens, asked and answered, of all runs into --out; what might not fit is not asked. 0: no limit"},
-    {"teach", "max-new", OPT_INT, "8192", "longest answer, in tokens"},
-    {"teach", "temperature", OPT_REAL, "0.8", "sampling temperature"},
-    {"teach", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
-    {"teach", "parallel", OPT_INT, "16", "requests at once"},
-    {"teach", "retry", OPT_REAL, "600", "seconds that a busy or absent server is asked again"},
-    {"teach", "limit", OPT_INT, "0", "first so many tasks only; 0: all"},
+        "tokens, asked and answered, of all runs into --out; what might not fit is not asked. 0: no limit",
+     INTO(struct teach_options, budget)},
+    {"teach", "max-new", OPT_INT, "8192", "longest answer, in tokens", INTO(struct teach_options, max_new)},
+    {"teach", "temperature", OPT_REAL, "0.8", "sampling temperature", INTO(struct teach_options, temperature)},
+    {"teach", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled",
+     INTO(struct teach_options, top_p)},
+    {"teach", "parallel", OPT_INT, "16", "requests at once", INTO(struct teach_options, parallel)},
+    {"teach", "retry", OPT_REAL, "600", "seconds that a busy or absent server is asked again",
+     INTO(struct teach_options, retry_s)},
+    {"teach", "limit", OPT_INT, "0", "first so many tasks only; 0: all", INTO(struct teach_options, limit)},
     {"teach", "style", OPT_CHOICE, "full", "plain|full: wording of the request, and of the records"},
     {"teach", "dialect", OPT_CHOICE, "cuda", "cuda|musa: the language that is asked for"},
-    {"teach", "backend", OPT_CHOICE, "sim", "sim|cuda: where programs are judged"},
-    {"teach", "trials", OPT_INT, "2", "draws per input regime of a verdict"},
-    {"teach", "jobs", OPT_INT, "0", "programs judged at once; 0: 1.5 for each CPU"},
+    {"teach", "backend", OPT_CHOICE, "sim", "sim|cuda: where programs are judged",
+     INTO(struct teach_options, verify.backend)},
+    {"teach", "trials", OPT_INT, "2", "draws per input regime of a verdict", INTO(struct teach_options, verify.trials)},
+    {"teach", "jobs", OPT_INT, "0", "programs judged at once; 0: 1.5 for each CPU",
+     INTO(struct teach_options, verify.jobs)},
     SECRET_ROW("teach"),
     {0},
 };
@@ -57,20 +66,11 @@ static int synth_teach_check(const struct opts *o, struct err *e)
 
 static int synth_teach_run(const struct opts *o, struct err *e)
 {
-    struct teach_options t = {.out = opts_str(o, "out"), .tasks = opts_str(o, "tasks"),
-                              .teacher = opts_str(o, "teacher"),
-                              .model = opts_str(o, "model-name"), .samples = (int)opts_int(o, "samples"),
-                              .parallel = (int)opts_int(o, "parallel"), .max_new = (int)opts_int(o, "max-new"),
-                              .limit = (int)opts_int(o, "limit"), .temperature = opts_real(o, "temperature"),
-                              .top_p = opts_real(o, "top-p"), .retry_s = opts_real(o, "retry"),
-                              .budget = opts_int(o, "budget"),
-                              .prompt_format = {.musa = !strcmp(opts_str(o, "dialect"), "musa")},
-                              .verify = {.jobs = (int)opts_int(o, "jobs"), .trials = (int)opts_int(o, "trials"),
-                                         .backend = opts_str(o, "backend")},
-                              .judge = verify_all};
+    struct teach_options t = {.prompt_format = {.musa = !strcmp(opts_str(o, "dialect"), "musa")}, .judge = verify_all};
     struct teach_stats s;
 
-    if (synth_teach_check(o, e) < 0 || prompt_style_parse(opts_str(o, "style"), &t.prompt_format.style, e) < 0 ||
+    if (synth_teach_check(o, e) < 0 || opts_store(o, &t, e) < 0 ||
+        prompt_style_parse(opts_str(o, "style"), &t.prompt_format.style, e) < 0 ||
         secret_use(o, e) < 0 ||
         teach(&t, &s, e) < 0)
         return -1;
