@@ -1,4 +1,5 @@
-/* test_opt_store.c - rows that are bound to fields: each type, what is unset, and a number that its field cannot hold. */
+/* test_opt_store.c - rows that are bound to fields: each type, what is unset, and a number that its field cannot
+ * hold. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
