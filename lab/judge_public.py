@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ours beside KernelBench's own evaluation: public candidates, their real tasks and sizes, one GPU.
 
-Here, with the clones that lab/public_candidates.py names in CLONES and a clone of ScalingIntelligence/KernelBench (a
+Here, with the clones that lab/public_runs.py names in CLONES and a clone of ScalingIntelligence/KernelBench (a
 git directory will do); nothing of them is kept here:
     lab/judge_public.py collect --clones CLONES --kernelbench GITDIR --out WORK [--count 160] [--level2 50] [--level3
     30]
@@ -54,8 +54,7 @@ def read_lines(path):
 
 def collect(args):
     sys.path.insert(0, str(ROOT / "lab"))
-    import public_candidates as public
-    public.LEVELS = "123"
+    import public_runs as public
     groups, seen = {}, set()
     for name, reader in public.SOURCES.items():
         for author, level, task, text, code, fate in reader(pathlib.Path(args.clones) / name):

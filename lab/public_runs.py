@@ -7,12 +7,14 @@
     lab/public_runs.py table WORK                                       shares, reasons, agreement, in Markdown
 
 Groups: one-shot (technoabsurdist/KernelBench, anneouyang/KernelBenchLeaderboard), evolved (deepreinforce-ai/CUDA-L1,
-its five
-GPUs) and agentic (Infatoshi/kernelbench.com, whose tasks get the sizes of AGENTIC below and whose class Model gets a
-subclass ModelNew). CLONES holds them as technoabsurdist, leaderboard, cuda-l1, agentic; nothing of them is kept here.
+its five GPUs) and agentic (Infatoshi/kernelbench.com, whose tasks get the sizes of AGENTIC below and whose class Model
+gets a subclass ModelNew). The programs are other people's, and nothing of them is kept here; clone them yourself:
+    git clone https://github.com/technoabsurdist/KernelBench         CLONES/technoabsurdist
+    git clone https://github.com/anneouyang/KernelBenchLeaderboard   CLONES/leaderboard
+    git clone https://github.com/deepreinforce-ai/CUDA-L1            CLONES/cuda-l1
+    git clone https://github.com/Infatoshi/kernelbench.com           CLONES/agentic
 A program "runs" if its values were compared on every draw, whatever they were; `table` tells the rest by reason.
-`run` appends
-to WORK/BACKEND.jsonl and needs build/lab/judge_feed; MUSACODER_EXE and JUDGE_FEED name other binaries.
+`run` appends to WORK/BACKEND.jsonl and needs build/lab/judge_feed; MUSACODER_EXE and JUDGE_FEED name other binaries.
 """
 import argparse
 import collections
@@ -53,11 +55,68 @@ def sha(text, n=8):
 # Collecting -----------------------------------------------------------------------------------------------------------
 
 
+LEVELS = "123"
+
+
+def is_candidate(code):
+    return "load_inline" in code and "__global__" in code and "class ModelNew" in code
+
+
+def technoabsurdist(base):
+    """Sample files beside the evaluation that their author ran on a data-centre GPU."""
+    for run in sorted((base / "runs").iterdir()):
+        level = re.search(rf"level([{LEVELS}])", run.name)
+        if not level:
+            continue
+        results = run / "eval_results.json"
+        fate = json.loads(results.read_text()) if results.exists() else {}
+        for path in sorted(run.glob("*.py")):
+            found = re.search(r"problem_(\d+)", path.name)
+            code = path.read_text(errors="replace")
+            if found and is_candidate(code):
+                author = run.name.split("_")[0]
+                known = fate.get(found.group(1), {})
+                task = next((base / "KernelBench" / f"level{level.group(1)}").glob(found.group(1) + "_*.py"), None)
+                if task:
+                    yield author, int(level.group(1)), task.stem, task.read_text(), code, {
+                        "compiled": known.get("compiled"), "correct": known.get("correctness")}
+
+
+def leaderboard(base):
+    tasks = {}
+    for path in (base / "docs" / "assets" / "problems").glob(f"l[{LEVELS}]_p*.py"):
+        level, number = re.match(r"l(\d)_p(\d+)", path.stem).groups()
+        tasks[int(level), int(number)] = path.read_text()
+    listing = json.loads((base / "docs" / "assets" / "data.json").read_text())
+    for title, entries in sorted(listing.items()):
+        level, name = re.match(r"Level (\d): (.*)", title).groups()
+        number = int(name.split("_")[0])
+        for entry in entries:
+            path = base / "docs" / "assets" / "solutions" / (entry["file"] + ".py")
+            if level not in LEVELS or not path.exists() or (int(level), number) not in tasks:
+                continue
+            code = path.read_text(errors="replace")
+            if is_candidate(code):
+                yield "leaderboard-" + entry["display_name"], int(level), name.strip("_"), tasks[int(level),
+                    number], code, {
+                    "compiled": True, "correct": True}
+
+
+def cuda_l1(base):
+    for line in (base / "optimized_cuda_code" / "h100.json").read_text().splitlines():
+        record = json.loads(line)
+        code = record.get("custom_code") or ""
+        if str(record["level_id"]) in LEVELS and is_candidate(code):
+            yield "cuda-l1", record["level_id"], f"{record['task_id']}_task", record["ref_code"], code, {
+                "compiled": True, "correct": True}
+
+
+SOURCES = {"technoabsurdist": technoabsurdist, "leaderboard": leaderboard, "cuda-l1": cuda_l1}
+
+
 def one_shot(clones):
-    import public_candidates as public
-    public.LEVELS = "123"
     for source in ("technoabsurdist", "leaderboard"):
-        for author, level, task, text, code, _ in public.SOURCES[source](clones / source):
+        for author, level, task, text, code, _ in SOURCES[source](clones / source):
             yield author, f"l{level}_{re.match(r'[0-9]+', task).group()}", text, code
 
 
@@ -84,7 +143,6 @@ def agentic(clones):
 
 
 def collect(args):
-    sys.path.insert(0, str(ROOT / "lab"))
     clones, work, rng = pathlib.Path(args.clones), pathlib.Path(args.work), random.Random(args.seed)
     chosen = []
     for group, reader in zip(GROUPS, (one_shot, evolved, agentic)):
