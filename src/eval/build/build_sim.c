@@ -133,7 +133,7 @@ static void build_sim_compiler_command(struct buf *s, const struct toolchain *t,
     build_sim_mode_flags(s, t, m);
 }
 
-/* The prefix header, module.o, tensor.o and proxy.o. */
+/* The prefix header; the host's mode has module.o, tensor.o and proxy.o too, for the links of all. */
 static void build_sim_precompile(struct buf *s, const struct toolchain *t, int m)
 {
     struct buf command;
@@ -141,14 +141,14 @@ static void build_sim_precompile(struct buf *s, const struct toolchain *t, int m
     buf_init(&command, 1 << 16);
     build_sim_compiler_command(&command, t, (enum mode)m);
     build_precompile_header(s, t, command.p);
-    buf_adds(s, command.p);
-    build_word(s, "-fno-sanitize=all -O1 -g0 -c ", t->lite, "/litetorch/module.cc");
-    buf_addf(s, "-o module.o; %s", command.p);
-    build_word(s, "-fno-sanitize=all -O1 -g0 -c ", t->lite, "/litetorch/tensor.cc");
-    buf_addf(s, "-o tensor.o; %s", command.p);
-    build_word(s, "-fno-sanitize=all -O1 -g0 -I", t->lite, "/..");
-    build_word(s, "-c ", t->lite, "/../proxy/sim.cc");
-    buf_adds(s, "-o proxy.o; wait $p; mv prefix.tmp prefix.h.gch");
+    buf_adds(&command, "-O1 -g0 ");
+    if (m == MODE_HOST) {
+        build_word(s, command.p, t->lite, "/litetorch/module.cc -c -o module.o\n");
+        build_word(s, command.p, t->lite, "/litetorch/tensor.cc -c -o tensor.o\n");
+        build_word(&command, "-I", t->lite, "/..");
+        build_word(s, command.p, t->lite, "/../proxy/sim.cc -c -o proxy.o\n");
+    }
+    buf_adds(s, "wait $p\nmv prefix.tmp prefix.h.gch");
     buf_free(&command);
 }
 
