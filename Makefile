@@ -17,7 +17,7 @@ CPPFLAGS += -Isrc -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) $(HEADERS) 2
 CFLAGS  += -std=c11 $(OPT) $(WARN) $(OMP) -pthread $(SAN)
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -ldl $(OMP) -pthread $(SAN)
 
-SRC      = $(strip $(filter-out %/mcjail.c %/mcexec.c,$(wildcard src/$(1)/*.c src/$(1)/*/*.c src/$(1)/*/*/*.c)))
+SRC      = $(strip $(filter-out %/mcjail.c %/mcexec.c %/mcnvrtc.c,$(wildcard src/$(1)/*.c src/$(1)/*/*.c src/$(1)/*/*/*.c)))
 OBJ      = $(patsubst src/%.c,$(B)/obj/%.o,$(call SRC,$(1)))
 ARCHIVES := $(foreach m,$(MODULES),$(if $(call SRC,$(m)),$(B)/lib/$(m).a))
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(filter-out tests/gpu/%,$(wildcard tests/*/test_*.c)))
@@ -278,6 +278,11 @@ $(B)/lib/libjail.so: $(JAILSRC)
 	@mkdir -p $(@D)
 	$(JAILCC) -fPIC -shared -o $@ $(filter %.c,$^) -lseccomp -ldl
 all: $(B)/lib/mcjail $(B)/lib/libjail.so
+# Runs in the compiler's jail beside a toolkit's library.
+$(B)/lib/mcnvrtc: src/eval/build/mcnvrtc.c
+	@mkdir -p $(@D)
+	$(JAILCC) -o $@ $< -ldl
+all: $(B)/lib/mcnvrtc
 $(B)/lib/mcjail $(B)/lib/libjail.so: $(wildcard src/proc/*.h src/base/*.h)
 ifneq ($(NVCC),)
 all: $(B)/lib/exec.fatbin
@@ -431,7 +436,7 @@ test-gpu:
 # ARGS: words, as for 'make test'; --resume after an interruption; --plan shows what would run, with the times of the last run.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 RUNTIME := mcexec libsimt.so libfront.so libfronttorch.so libnncuda.so libnnsim.so \
-           judge.fatbin timing.fatbin exec.fatbin mcjail libjail.so
+           judge.fatbin timing.fatbin exec.fatbin mcjail mcnvrtc libjail.so
 STEP     = @printf '%s  step $(1) of 4: $(2)\n' "$$(date +%T)"
 test-all: setup-tests
 	$(call STEP,1,the build)

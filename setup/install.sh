@@ -33,7 +33,7 @@ put() { # MODE FROM TO
 }
 mkdir -p "$root" 2>/dev/null || die "cannot make '$root'; choose another one with PREFIX=DIR, or run as root"
 put 755 "$B/musacoder" bin/musacoder
-for f in "$B"/lib/mcexec "$B"/lib/mcjail; do put 755 "$f" "lib/musacoder/${f##*/}"; done
+for f in "$B"/lib/mcexec "$B"/lib/mcjail "$B"/lib/mcnvrtc; do put 755 "$f" "lib/musacoder/${f##*/}"; done
 for f in "$B"/lib/lib*.so "$B"/lib/*.fatbin "$B"/lib/*.mubin; do
     case $f in *\**|*/libfake*) continue ;; */libfronttorch.so) [ "${WITH_TORCH:-1}" = 1 ] || continue ;; esac
     put 644 "$f" "lib/musacoder/${f##*/}"

@@ -755,6 +755,27 @@ static void headers_make_their_templates_once(void **s)
     free(plugin);
 }
 
+/* mcnvrtc writes code of what compiles, and says no to the rest. */
+static void nvrtc_compiles_or_says_no(void **s)
+{
+    char *tool = path_lib("mcnvrtc"), *lib = "/usr/local/cuda/lib64/libnvrtc.so";
+    struct buf line;
+
+    if (no_nvcc() || !file_exists(lib))
+        skip();
+    assert_non_null(tool);
+    buf_init(&line, 1 << 14);
+    buf_addf(&line, "cd '%s' && printf '%%s\\n' '#include <cmath>' "
+                    "'__global__ void k(float *x) { *x = -INFINITY * M_PI; }' >good.cu && "
+                    "echo '#include <vector>' >bad.cu && "
+                    "'%s' %s good.cu good -arch=sm_90 -std=c++17 && grep -q '[.]entry _Z1kPf' good.ptx && "
+                    "head -c 4 good.cubin | grep -q ELF && ! '%s' %s bad.cu bad -arch=sm_90 2>/dev/null && "
+                    "! [ -e bad.ptx ]", cache, tool, lib, tool, lib);
+    assert_int_equal(system(line.p), 0);
+    buf_free(&line);
+    free(tool);
+}
+
 static int make_cache(void **s)
 {
     cache = dir_temp("musacoder-build", NULL);
@@ -774,6 +795,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_make_their_templates_once),
+        cmocka_unit_test(nvrtc_compiles_or_says_no),
         cmocka_unit_test(builds_once_then_hits_the_cache),
         cmocka_unit_test(first_error_has_line_and_source),
         cmocka_unit_test(every_header_that_passes_on_is_found),

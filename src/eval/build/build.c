@@ -261,7 +261,7 @@ static int build_toolchain_make(struct toolchain *t, const struct build_opts *o,
 
 static void build_toolchain_free(struct toolchain *t)
 {
-    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->forward, t->libdir, t->system, t->nvcc,
+    char *owned[] = {t->compiler, t->arch, t->lite, t->extra, t->forward, t->libdir, t->system, t->nvcc, t->nvrtc,
                              t->home};
 
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)

@@ -181,6 +181,7 @@ static int build_cuda_find(struct toolchain *t, const struct build_opts *o, stru
     sha256_adds(h, host_flags);
     sha256_adds(h, nvcc_flags);
     sha256_adds(h, "split/6");
+    build_nvrtc_find(t, h);
     build_cuda_hash_proxy(h);
     build_audit_hash(h);
     buf_free(&version);
@@ -644,20 +645,23 @@ static void build_cuda_host_half(struct buf *s, const struct build_job *j, const
 }
 
 /* What the host's half made of kernel templates is what the device's must instantiate. */
-static void build_cuda_device_half(struct buf *s, const struct build_job *j, const char *templates)
+static void build_cuda_device_half(struct buf *s, const struct build_job *j, const struct cuda_split *h)
 {
-    const char *text = j->r->cuda_cu.p;
+    const char *text = j->r->cuda_cu.p, *templates = h->templates.p;
+    char uses[64];
 
     if (*templates)
         buf_addf(s, "nm -C part1.o | sed -nE 's/^[0-9a-f]* [TW] (void ([A-Za-z_0-9]+::)*(%s)<.*)$/template __global__ "
                     "\\1;/p' "
                     "| cat half.cu - >device.cu && ", templates);
+    snprintf(uses, sizeof uses, "%s%s", strstr(text, "half") || strstr(text, "HALF") ? "-DLT_USE_HALF " : "",
+             strstr(text, "bf16") || strstr(text, "bfloat16") ? "-DLT_USE_BFLOAT16 " : "");
+    buf_adds(s, "{ ");
+    build_nvrtc_add(s, j, h->device.p, uses);
     build_cuda_nvcc_command(s, j);
-    buf_addf(s, "-DLT_LEAN %s%s%s%s-include litetorch/split_device.h -fatbin -keep -keep-dir . device.cu -o "
-                "device.fatbin "
-                ">split1.log 2>&1", strstr(text, "half") || strstr(text, "HALF") ? "-DLT_USE_HALF " : "",
-             strstr(text, "bf16") || strstr(text, "bfloat16") ? "-DLT_USE_BFLOAT16 " : "",
-             build_cuda_names_driver(text) ? "-include cuda.h " : "", j->r->kernel_flags.p);
+    buf_addf(s, "-DLT_LEAN %s%s%s-include litetorch/split_device.h -fatbin -keep -keep-dir . device.cu -o "
+                "device.fatbin >split1.log 2>&1; }",
+             uses, build_cuda_names_driver(text) ? "-include cuda.h " : "", j->r->kernel_flags.p);
 }
 
 /* Writes host.cpp and device.cu; half.cu if the templates are still to come behind it. 1 if they are there, 0 if the
@@ -712,7 +716,7 @@ static int build_cuda_add_split(struct buf *s, const struct build_job *j, const 
         }
         build_cuda_host_half(s, j, prefix);
         buf_adds(s, h.templates.n ? "; r1=$?; [ $r1 = 0 ] && { " : " & p1=$!\n{ ");
-        build_cuda_device_half(s, j, h.templates.p);
+        build_cuda_device_half(s, j, &h);
         buf_adds(s, "; }; r2=$?\n[ -z \"$p1\" ] || { wait $p1; r1=$?; }\n[ -z \"$p0\" ] || { wait $p0; r0=$?; }\n");
         buf_addf(s, "if [ \"$r0$r1$r2\" = %s ]; then\n%s\n", j->r->joined ? "00" : "000", make_rows);
         build_cuda_add_link(s, j, prefix, objects.p, "split2.log");

@@ -25,6 +25,7 @@ struct toolchain {
     char *forward;          /* lite/ and sim/: headers that only pass on to those (litetorch/forward.txt) */
     char *libdir;           /* sim: where libsimt.so is; NULL on cuda */
     char *system;           /* -isystem flags; may be "" */
+    char *nvrtc;            /* cuda: the path of libnvrtc.so; NULL: not asked for, or none */
     char *nvcc, *home;      /* cuda: the driver and the toolkit's folder; musa: mcc and the SDK's; NULL on sim */
     bool gold;              /* the host's compiler has this linker */
     char tool[80];          /* begins id: "nvcc 13.0.88 sm_90 "; "" on sim */
@@ -123,6 +124,11 @@ void build_find_linker(struct toolchain *t, struct sha256 *h);
 /* A link by the host's compiler. gold reads the C++ library's symbols in a quarter of the time; where it refuses, the
  * compiler's own linker decides, in its words. words: all but the compiler, in the shell's words. */
 void build_add_link(struct buf *script, const struct toolchain *t, const char *words);
+/* build_nvrtc.c. Sets t->nvrtc from t->home, where $MUSACODER_CUDA_NVRTC is set, and adds it to h. */
+void build_nvrtc_find(struct toolchain *t, struct sha256 *h);
+/* Appends "NVRTC makes device.fatbin, .cubin and .ptx of device.cu ||", for nvcc's command behind it, if device, the
+ * text of that half, means the same to both. uses: flags for split_device.h. False: nothing was appended. */
+bool build_nvrtc_add(struct buf *script, const struct build_job *j, const char *device, const char *uses);
 /* What is kept of a build, and travels: all but its files. */
 json_t *build_result_json(const struct build_result *r);
 /* The other way round; its files are in dir. ret->findings is there already. */
