@@ -8,7 +8,7 @@
 #   4. the service with one worker a device: the same programs judged on 1, 2, 4 devices
 # usage: lab/four_gpus.sh OUT [PART...] [--base FOLDER] [--tiny]
 # Parts 2 3 4 make the first call, 1 the second; a part that was done is not done again. --tiny: two ranks of the
-# emulator and small shapes, to try the script on CPU. Multicast stays off in all that is started.
+# emulator and small shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12). Multicast stays off in all that is started.
 set -uo pipefail
 [ $# -ge 1 ] || { echo "usage: $0 OUT [PART...] [--base FOLDER] [--tiny]" >&2; exit 2; }
 out=$1; shift
@@ -70,7 +70,7 @@ EOF
 }
 
 part_2() {
-    local n z config=$out/1700m.json steps=12 micro=16384
+    local n z config=$out/1700m.json steps=${FOUR_STEPS:-12} micro=16384
     cat >"$config" <<'EOF'
 {"model_type": "qwen3", "vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28,
  "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": true,

@@ -1,6 +1,7 @@
 /* mixture.c - see mixture.h. */
 #include "train/mixture.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,8 @@ static int mixture_set_share(const struct dataset *d, const char *name, size_t n
     double w = strtod(value, &end);
 
     if (end == value || (*end && *end != ',') || !(w >= 0 && w <= 1))
-        return err_set(e, ERR_INPUT, "mix: '%.*s' wants its share of the tokens, 0 to 1, such as %.*s=0.4",
-                       (int)n, name, (int)n, name);
+        return err_set(e, ERR_INPUT, "mix: '%.*s' wants its share of the tokens, 0 to 1, such as %.*s=0.4", (int)n,
+                       name, (int)n, name);
     for (int k = 0; k < d->n_kinds; k++)
         if (strlen(d->kinds[k]) == n && !strncmp(d->kinds[k], name, n)) {
             share[k] = w;
@@ -88,6 +89,29 @@ int mixture_shares(const struct dataset *d, const uint32_t *pick, size_t n_pick,
     for (int k = 0; k < DATA_MAX_KINDS; k++)
         share[k] /= named;
     return 0;
+}
+
+void mixture_limit(const struct dataset *d, const uint32_t *pick, size_t n_pick, double *share, double run_tokens)
+{
+    double tokens[DATA_MAX_KINDS] = {0}, limit[DATA_MAX_KINDS], kept = 0, others = 0;
+
+    for (size_t i = 0; i < n_pick; i++)
+        tokens[d->ex[pick[i]].kind] += d->ex[pick[i]].n;
+    for (int k = 0; k < DATA_MAX_KINDS; k++) {
+        limit[k] = MIXTURE_PASSES * tokens[k] / run_tokens;
+        if (!(share[k] > limit[k]) || !mixture_is_made_by_runs(d->kinds[k], strlen(d->kinds[k])))
+            limit[k] = INFINITY, others += share[k];
+    }
+    for (int k = 0; k < DATA_MAX_KINDS && others > 0; k++)
+        if (limit[k] < INFINITY) {
+            log_warn("mix: %.0f tokens of kind '%s' would be shown %.0f times; its share is %.1f %%, not %.1f %%",
+                     tokens[k], d->kinds[k], share[k] * run_tokens / tokens[k], 100 * limit[k], 100 * share[k]);
+            share[k] = limit[k];
+            kept += limit[k];
+        }
+    for (int k = 0; k < DATA_MAX_KINDS && others > 0; k++)
+        if (!(limit[k] < INFINITY))
+            share[k] *= (1 - kept) / others;
 }
 
 struct mixture_pass {

@@ -27,6 +27,13 @@ struct mixture {
 int mixture_shares(const struct dataset *d, const uint32_t *pick, size_t n_pick, const char *text, double *share,
                    struct err *e);
 
+/* Of a run of so many tokens, no kind that a stage of the loop made (rft, own, repair, review) is shown more than
+ * MIXTURE_PASSES times over: the rest of its share goes to the other kinds in proportion, with a warning. A model that
+ * sees 14 records a hundred times has learned them by heart and forgotten the rest; past 16 passes a repeated token
+ * teaches next to nothing (Muennighoff et al. 2023, Scaling Data-Constrained Language Models, section 6). */
+#define MIXTURE_PASSES 16
+void mixture_limit(const struct dataset *d, const uint32_t *pick, size_t n_pick, double *share, double run_tokens);
+
 /* Every step has at least one example. share: of mixture_shares for the same pick. */
 void mixture_plan(struct mixture *m, const struct dataset *d, const uint32_t *pick, size_t n_pick, const double *share,
                   int64_t steps, int64_t batch_tokens, uint64_t seed, bool easy_first);

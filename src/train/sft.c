@@ -405,6 +405,7 @@ static int sft_do_run(struct sft *s, struct err *e)
     sft_split(s);
     if (mixture_shares(&s->data, s->train, s->n_train, o->mix, share, e) < 0)
         goto out;
+    mixture_limit(&s->data, s->train, s->n_train, share, (double)o->steps * (double)o->batch_tokens);
     mixture_plan(&s->mix, &s->data, s->train, s->n_train, share, o->steps, o->batch_tokens, o->seed, o->easy_first);
     if (sft_open_model(s, folder, e) < 0 || (s->folder.claim && run_claim(&s->folder, e) < 0))
         goto out;

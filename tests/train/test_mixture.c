@@ -51,6 +51,29 @@ static void shares(void **state)
         assert_int_equal(shares_of(bad[i], w), -1);
 }
 
+/* 30 repairs of 40 tokens are 1,200; 16 passes are 19,200. */
+static void limit(void **state)
+{
+    (void)state;
+    struct example ex[N];
+    struct dataset d = make(ex);
+    uint32_t pick[N];
+    double w[DATA_MAX_KINDS] = {0.5, 0.5}, same[DATA_MAX_KINDS] = {0.5, 0.5}, all[DATA_MAX_KINDS] = {0, 1};
+
+    for (int i = 0; i < N; i++)
+        pick[i] = (uint32_t)i;
+    mixture_limit(&d, pick, N, same, 38400); // exactly 16 passes
+    assert_true(same[0] == 0.5 && same[1] == 0.5);
+    mixture_limit(&d, pick, N, w, 192000);
+    assert_true(fabs(w[1] - 0.1) < 1e-12 && fabs(w[0] - 0.9) < 1e-12);
+    mixture_limit(&d, pick, N, all, 192000); // nobody is there to take the rest
+    assert_true(all[0] == 0 && all[1] == 1);
+    d.kinds[1] = (char *)"knowledge"; // what was written before the run is shown as often as was asked
+    w[0] = w[1] = 0.5;
+    mixture_limit(&d, pick, N, w, 192000);
+    assert_true(w[0] == 0.5 && w[1] == 0.5);
+}
+
 static void plan(void **state)
 {
     (void)state;
@@ -132,6 +155,6 @@ static void easy_first(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shares), cmocka_unit_test(plan), cmocka_unit_test(easy_first)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shares), cmocka_unit_test(limit), cmocka_unit_test(plan), cmocka_unit_test(easy_first)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
