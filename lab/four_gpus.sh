@@ -8,7 +8,8 @@
 #   4. the service with one worker a device: the same programs judged on 1, 2, 4 devices
 # usage: lab/four_gpus.sh OUT [PART...] [--base FOLDER] [--tiny]
 # Parts 2 3 4 make the first call, 1 the second; a part that was done is not done again. --tiny: two ranks of the
-# emulator and small shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12). Multicast stays off in all that is started.
+# emulator and small shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12). Multicast stays off in all
+# that is started.
 set -uo pipefail
 [ $# -ge 1 ] || { echo "usage: $0 OUT [PART...] [--base FOLDER] [--tiny]" >&2; exit 2; }
 out=$1; shift
