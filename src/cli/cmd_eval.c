@@ -25,9 +25,8 @@ static const struct opt rows[] = {
                                            "Moore Threads "
      "card"},
     {"eval", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: tolerance per task from an fp64 oracle on five "
-                                               "input "
-                                               "regimes, or the published algorithm"},
-    {"eval", "trials", OPT_INT, "5", "draws per input regime (strict), trials (kernelbench)"},
+     "input distributions, or the published algorithm"},
+    {"eval", "trials", OPT_INT, "5", "trials per input distribution (strict), trials (kernelbench)"},
     {"eval", "timeout", OPT_REAL, "30", "seconds one candidate may run; builds have a limit of their own"},
     {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
     {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},

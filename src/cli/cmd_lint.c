@@ -13,7 +13,7 @@
 
 static const struct opt rows[] = {
     {"lint", "max-elements", OPT_INT, "4194304", "a larger task is judged at smaller sizes, batch first"},
-    {"lint", "trials", OPT_INT, "2", "draws per input regime, and of the published protocol"},
+    {"lint", "trials", OPT_INT, "2", "trials per input distribution, and of the published protocol"},
     {"lint", "seed", OPT_INT, "0", "seed of inputs and parameters"},
     {"lint", "timeout", OPT_REAL, "300", "seconds for one task"},
     {"lint", "device-gib", OPT_REAL, "24", "memory of the device that the task is meant for, for rule too_large"},

@@ -54,7 +54,7 @@ static const struct opt rows[] = {
     {"synth", "verify", OPT_BOOL, "true", "keep only what MooreEval passes; --no-verify is for development"},
     {"synth", "verify-share", OPT_REAL, "0.01",
         "share of the programs that the judge must pass, 0 to 1; held-out tasks and bugs are always judged"},
-    {"synth", "trials", OPT_INT, "2", "draws per input regime of a verification"},
+    {"synth", "trials", OPT_INT, "2", "trials per input distribution of a verification"},
     {"synth", "dialect", OPT_CHOICE, "cuda", "cuda|musa: the language of the programs, and of what is asked for"},
     {"synth", "backend", OPT_CHOICE, "sim", "sim|cuda: where programs are verified"},
     SECRET_ROW("synth"),

@@ -214,18 +214,23 @@ static void mcp_explain_words(const char *dir, json_t *v, struct buf *to)
     buf_adds(to, *text ? text : json_str(v, "line", ""));
 }
 
+/* "COMMAND --json [OPTION..] FILE"; file NULL: *e says why. */
+static int mcp_plan_of(struct mcp_plan *p, const char *command, const char *const *options, const char *file)
+{
+    if (!file)
+        return -1;
+    mcp_add_word(p, command);
+    mcp_add_word(p, "--json");
+    mcp_add_options(p, options);
+    mcp_add_word(p, file);
+    return 0;
+}
+
 static int mcp_lint_plan(struct mcp_plan *p, struct err *e)
 {
     static const char *const options[] = {"trials", "seed", NULL};
-    const char *task = mcp_find_task(p, e);
 
-    if (!task)
-        return -1;
-    mcp_add_word(p, "lint");
-    mcp_add_word(p, "--json");
-    mcp_add_options(p, options);
-    mcp_add_word(p, task);
-    return 0;
+    return mcp_plan_of(p, "lint", options, mcp_find_task(p, e));
 }
 
 static void mcp_lint_words(const char *dir, json_t *v, struct buf *to)
@@ -299,15 +304,8 @@ static void mcp_translate_words(const char *dir, json_t *v, struct buf *to)
 static int mcp_replay_plan(struct mcp_plan *p, struct err *e)
 {
     static const char *const options[] = {"check", "time", NULL};
-    const char *capsule = mcp_find_file(p, json_str(p->args, "capsule_path", ""), e);
 
-    if (!capsule)
-        return -1;
-    mcp_add_word(p, "replay");
-    mcp_add_word(p, "--json");
-    mcp_add_options(p, options);
-    mcp_add_word(p, capsule);
-    return 0;
+    return mcp_plan_of(p, "replay", options, mcp_find_file(p, json_str(p->args, "capsule_path", ""), e));
 }
 
 static void mcp_replay_words(const char *dir, json_t *v, struct buf *to)
@@ -350,7 +348,7 @@ const struct mcp_tool mcp_tools[] = {
                                                             "card") ","
             CHOICE("protocol", "\"strict\",\"kernelbench\"", "how correctness is decided (default: strict)") ","
             CHOICE("dialect", "\"any\",\"cuda\",\"musa\"", "what the candidate must be written in") ","
-            INTEGER("trials", "draws per input regime") "," INTEGER("seed", "seed of inputs and parameters") ","
+            INTEGER("trials", "trials per input distribution") "," INTEGER("seed", "seed of inputs and parameters") ","
             FLAG("perf", "time what passed, where the backend has a clock (default: true)") ","
             FLAG("cache", "answer from the verdict cache where it has an answer (default: true)") ","
             STRING("capsule_path", "write what a passing candidate was judged by to this file NAME.capsule, for "
@@ -360,7 +358,8 @@ const struct mcp_tool mcp_tools[] = {
      SCHEMA("\"record\":{\"type\":\"object\",\"description\":\"a record of eval\"}", "\"record\""), mcp_explain_plan,
      mcp_explain_words},
     {"lint", "Find what would let an answer without work pass a task, and other traps. Runs the task's reference.",
-     SCHEMA(TASK "," INTEGER("trials", "draws per input regime") "," INTEGER("seed", "seed of inputs and parameters"),
+     SCHEMA(TASK "," INTEGER("trials", "trials per input distribution") ","
+            INTEGER("seed", "seed of inputs and parameters"),
             ""),
      mcp_lint_plan, mcp_lint_words},
     {"translate", "Translate a source from CUDA to MUSA or back. What has no counterpart is refused with its line.",

@@ -22,7 +22,7 @@
 
 struct lint_options {
     int64_t max_elements; /* a larger task is judged at smaller sizes, batch first */
-    int trials;           /* draws per regime, and of the published protocol */
+    int trials;           /* trials per input distribution, and of the published protocol */
     int64_t seed;
     double timeout_s;     /* one task (one variant) */
     double device_gib;    /* rule too_large */

@@ -35,7 +35,7 @@ const struct lint_rule lint_rules[] = {
     {"wrong_reference", "the task's own answer in its precision is not its answer in double",
      "look whether forward() depends on the dtype; else the library is wrong on this machine: try "
      "torch.backends.mkldnn.enabled = False, or another machine"},
-    {"own_inputs_only", "none of the five input regimes can be used",
+    {"own_inputs_only", "none of the five input distributions can be used",
      "nothing, if the domain is narrow (log, sqrt): only the task's own distribution is tried then"},
     {"nondeterministic", "the reference or its inputs are random",
      "seed it, or judge in eval mode as protocol strict does"},
@@ -288,7 +288,7 @@ static void lint_rules_conditioning(const struct lint_state *s, json_t *findings
     if (json_flag(s->facts, "own_inputs_only", false))
         lint_add(s, findings, "own_inputs_only",
                  json_pack("{s:O?}", "skipped", json_object_get(s->facts, "skipped")),
-                 "all five input regimes are skipped; only inputs from get_inputs are tried");
+                 "all five input distributions are skipped; only inputs from get_inputs are tried");
 }
 
 static void lint_rules_randomness(const struct lint_state *s, json_t *findings)

@@ -5,9 +5,9 @@
 
 #include "synth/dag.h"
 
-/* Evaluates the graph in fp64 on three regimes (normal, uniform, large). NULL if it is worthwhile, else why not:
- * "not finite", "zeros pass", "a constant passes", "an input passes", "an operator may be dropped", "plumbing
- * passes" (views and copies alone). */
+/* Evaluates the graph in fp64 on three input distributions (normal, uniform, large). NULL if it is worthwhile, else
+ * why not: "not finite", "zeros pass", "a constant passes", "an input passes", "an operator may be dropped",
+ * "plumbing passes" (views and copies alone). */
 const char *triviality_reason(const struct dag *g, struct rng *r);
 
 /* Mutation-kill score of the graph's inputs, at the loop IR: up to TRIVIALITY_MUTANTS bugs (a reduction that is one

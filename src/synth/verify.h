@@ -16,7 +16,7 @@ struct verify_item {
 
 struct verify_options {
     int jobs;            /* candidates at once; 0: 1.5 for each CPU */
-    int trials;          /* draws per regime */
+    int trials;          /* trials per input distribution */
     const char *log;     /* path */
     const char *backend; /* where programs run; NULL: sim */
 };

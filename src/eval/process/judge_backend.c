@@ -4,31 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SIM_ROW .name = "sim", .target = "sim", .max_elements = 1 << 22, BACKEND_ON_CPU
 
-const struct judge_backend backend_sim = {
-    .name = "sim",
-    .device = "front",
-    .candidate = "front",
-    .reference = "reference",
-    .target = "sim",
-    .reference_memory_bytes = (size_t)8 << 30,
-    .max_elements = 1 << 22,
-};
+const struct judge_backend backend_sim = {SIM_ROW};
 
-/* For tests of timing without a GPU ($MUSACODER_TEST_TIMED): the clocks are the machine's, the figures mean nothing. */
-static const struct judge_backend backend_sim_timed = {
-    .name = "sim",
-    .device = "front",
-    .candidate = "front",
-    .reference = "reference",
-    .baseline = "baseline",
-    .clock = "host",
-    .place = "cpu",
-    .target = "sim",
-    .timed = true,
-    .reference_memory_bytes = (size_t)8 << 30,
-    .max_elements = 1 << 22,
-};
+/* For tests of timing without a GPU ($MUSACODER_TEST_TIMED). */
+static const struct judge_backend backend_sim_timed = {SIM_ROW, BACKEND_TIMED_BY_HOST};
 
 static const struct judge_backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda, &backend_musa,
                                                            &backend_cuda_test, &backend_sim_timed};

@@ -33,6 +33,12 @@ struct judge_backend {
     char **(*folders)(size_t *ret_n);
 };
 
+/* What rows have in common: candidates without a device of their own and a reference on the CPU; and, for tests of
+ * timing without a GPU, the machine's clock, whose figures mean nothing. */
+#define BACKEND_ON_CPU                                                                                                \
+    .device = "front", .candidate = "front", .reference = "reference", .reference_memory_bytes = (size_t)8 << 30
+#define BACKEND_TIMED_BY_HOST .baseline = "baseline", .clock = "host", .place = "cpu", .timed = true
+
 extern const struct judge_backend backend_sim, backend_cuda, backend_musa, backend_cuda_test;
 
 #define BACKENDS 5

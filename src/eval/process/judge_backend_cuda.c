@@ -105,14 +105,5 @@ const struct judge_backend backend_cuda = {
 /* For tests with a driver that is none ($MUSACODER_LIBCUDA, tests/device/fake_cuda.c): reference and baseline are on
  * the CPU. */
 const struct judge_backend backend_cuda_test = {
-    .name = "cuda",
-    .device = "front",
-    .candidate = "front",
-    .reference = "reference",
-    .baseline = "baseline",
-    .clock = "host",
-    .place = "cpu",
-    .target = "cuda",
-    .timed = true,
-    .reference_memory_bytes = (size_t)8 << 30,
+    .name = "cuda", .target = "cuda", BACKEND_ON_CPU, BACKEND_TIMED_BY_HOST,
 };

@@ -51,12 +51,5 @@ static int judge_musa_describe(char **ret_device, char **ret_uuid, char **ret_ar
 }
 
 const struct judge_backend backend_musa = {
-    .name = "musa",
-    .device = "front",
-    .candidate = "front",
-    .reference = "reference",
-    .target = "musa",
-    .slots = 4,
-    .reference_memory_bytes = (size_t)8 << 30,
-    .describe = judge_musa_describe,
+    .name = "musa", .target = "musa", BACKEND_ON_CPU, .slots = 4, .describe = judge_musa_describe,
 };

@@ -29,7 +29,7 @@ struct eval_config {
 struct eval_options {
     const char *backend;    /* "sim", "cuda": rows of judge_backend.h */
     const char *protocol;   /* "strict", "kernelbench": rows of check/protocol.h */
-    int trials;             /* draws per regime (strict), or trials (kernelbench) */
+    int trials;             /* trials per input distribution (strict), or trials (kernelbench) */
     double timeout_s;       /* one candidate's run, builds excluded */
     double build_timeout_s; /* all its builds together */
     int64_t seed;
