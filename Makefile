@@ -61,6 +61,13 @@ $(OPSLIST): $(wildcard src/synth/ops/*.c)
 	@for f in $(basename $(notdir $(sort $^))); do echo "OPS_FILE($$f)"; done > $@
 $(B)/obj/synth/op.o: $(OPSLIST)
 
+# The same for terms of the policy's loss.
+TERMSLIST := $(B)/gen/terms_list.h
+$(TERMSLIST): $(wildcard src/objective/terms/*.c)
+	@mkdir -p $(@D)
+	@for f in $(basename $(notdir $(sort $^))); do echo "TERM_FILE($$f)"; done > $@
+$(B)/obj/objective/loss_terms.o: $(TERMSLIST)
+
 # The engine: fused multiply-add and full vectorisation; same bits on the same machine, which is what it promises.
 $(B)/obj/nn/%.o: CFLAGS += -O3 -ffp-contract=fast -Wno-psabi
 
@@ -90,7 +97,7 @@ endef
 $(foreach m,$(MODULES),$(eval $(call archive_rule,$(m))))
 
 # The objective functions as a C ABI for other languages (src/objective/musacoder.h). It exports mc_* and nothing else.
-ABISRC := $(wildcard src/objective/*.c) $(addprefix src/base/,buf.c err.c file.c json.c log.c mem.c rng.c)
+ABISRC := $(filter-out %/loss_terms.c,$(wildcard src/objective/*.c)) $(addprefix src/base/,buf.c err.c file.c json.c log.c mem.c rng.c)
 $(B)/lib/libmusacoder.so: $(ABISRC) $(wildcard src/objective/*.h src/base/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 $(OPT) $(WARN) -fPIC -shared -fvisibility=hidden -Wl,-soname,libmusacoder.so -Wl,-z,defs -o $@ \

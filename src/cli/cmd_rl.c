@@ -76,6 +76,8 @@ static const struct opt rows[] = {
     {"rl", "kl", OPT_CHOICE, "k3", "none|k2|k3: estimator of KL to the starting model"},
     {"rl", "kl-coef", OPT_REAL, "0", "weight of the KL term", INTO(struct rl_options, policy.kl_coef)},
     {"rl", "entropy-coef", OPT_REAL, "0", "weight of the entropy bonus", INTO(struct rl_options, policy.entropy_coef)},
+    {"rl", "loss-terms", OPT_STR, NULL, "further terms of the loss: NAME=WEIGHT,.. (positive: -log pi of the answers "
+                                        "above their group's mean)"},
     {"rl", "primeecho", OPT_BOOL, "true", "several turns: reward first and best turn (else the first turn alone)",
      INTO(struct rl_options, primeecho)},
     {"rl", "alpha", OPT_REAL, "0.75", "PrimeEcho: weight of the first turn", INTO(struct rl_options, echo.alpha)},
@@ -144,6 +146,7 @@ static int rl_options_of(const struct opts *o, struct rl_options *r, struct err 
         schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 ||
         aggregate_kind_of(opts_str(o, "aggregate"), &r->policy.aggregate, e) < 0 ||
         kl_kind_of(opts_str(o, "kl"), &r->policy.kl, e) < 0 ||
+        loss_terms_parse(opts_str(o, "loss-terms"), &r->policy.terms, e) < 0 ||
         prompt_style_parse(opts_str(o, "style"), &r->style, e) < 0)
         return -1;
     if (rollout_engine_sync_of(opts_str(o, "rollout-sync"), &r->sync, e) < 0)

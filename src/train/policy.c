@@ -47,6 +47,7 @@ static int policy_token_terms(struct policy_pass *p, const struct policy_seq *q,
 {
     const struct policy_options *o = p->o;
     struct ppo_token tok;
+    struct loss_value more = loss_terms_sum(&o->terms, &(struct loss_token){p->pack->logp[at], q->behav[t], q->adv});
     double kl = 0, dkl = 0;
 
     if (ppo_token_loss(&o->clip, p->pack->logp[at], q->behav[t], q->adv, &tok, e) < 0)
@@ -54,9 +55,9 @@ static int policy_token_terms(struct policy_pass *p, const struct policy_seq *q,
     if (p->ref && kl_token(o->kl, p->pack->logp[at], p->ref_logp[at], &kl, &dkl, e) < 0)
         return -1;
     p->st->clip_share += tok.clipped;
-    p->st->loss += w * (tok.loss + o->kl_coef * kl - o->entropy_coef * p->pack->entropy[at]);
+    p->st->loss += w * (tok.loss + o->kl_coef * kl - o->entropy_coef * p->pack->entropy[at] + more.loss);
     p->st->kl += w * kl;
-    p->pack->dlogp[at] = (float)(w * (tok.dlogp + o->kl_coef * dkl));
+    p->pack->dlogp[at] = (float)(w * (tok.dlogp + o->kl_coef * dkl + more.dlogp));
     p->pack->dentropy[at] = (float)(-w * o->entropy_coef);
     return 0;
 }

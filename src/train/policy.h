@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "objective/loss_terms.h"
 #include "nn/model.h"
 #include "train/aggregate.h"
 #include "train/kl.h"
@@ -31,6 +32,7 @@ struct policy_options {
     double norm;          /* of seq_mean_token_sum_norm */
     enum kl_kind kl;
     double kl_coef, entropy_coef;
+    struct loss_terms terms; /* beside these */
     bool mirrorpop;
     double delta, temperature;
 };

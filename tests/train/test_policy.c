@@ -108,6 +108,11 @@ static void gradients(void **state)
     o.kl = KL_K3;
     o.kl_coef = 0.3;
     check_gradient(&b, &o);
+    o.kl = KL_NONE;
+    for (const struct loss_term *const *t = loss_terms_known; *t; t++) {
+        o.terms = (struct loss_terms){.term = {*t}, .weight = {0.5}, .n = 1};
+        check_gradient(&b, &o);
+    }
 }
 
 /* On policy the loss is -mean of w A, and the packing does not matter. */
