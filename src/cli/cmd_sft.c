@@ -17,40 +17,28 @@
 #include "verdicts/verdicts.h"
 
 static const struct opt sft_rows[] = {
-    {"sft", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)"},
-    {"sft", "data", OPT_STR, NULL, "JSON Lines files of records, or folders of them, separated by commas"},
-    {"sft", "out", OPT_STR, NULL, "run folder; a stopped run continues from it"},
-    {"sft", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)"},
-    {"sft", "stage", OPT_STR, "sft", "name of this stage in metrics.jsonl"},
+    {"sft", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)",
+     INTO(struct sft_options, model)},
+    {"sft", "data", OPT_STR, NULL, "JSON Lines files of records, or folders of them, separated by commas",
+     INTO(struct sft_options, data)},
+    {"sft", "out", OPT_STR, NULL, "run folder; a stopped run continues from it", INTO(struct sft_options, out)},
+    {"sft", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)",
+     INTO(struct sft_options, metrics)},
+    {"sft", "stage", OPT_STR, "sft", "name of this stage in metrics.jsonl", INTO(struct sft_options, stage)},
     {"sft", "order", OPT_CHOICE, "shuffled",
         "shuffled|easy-first: the first pass over each kind goes by the records' difficulty"},
     {"sft", "mix", OPT_STR, NULL,
-     "shares of the tokens by kind of record, e.g. repair=0.2,knowledge=0.1; the others share the rest"},
-    {"sft", "steps", OPT_INT, "1000", "optimiser steps"},
-    {"sft", "batch-tokens", OPT_INT, "4096", "tokens a step, at least"},
-    {"sft", "micro-tokens", OPT_INT, "4096", "tokens forwarded together"},
-    {"sft", "max-length", OPT_INT, "1024", "longer dialogues are left out (tokens)"},
-    {"sft", "lr", OPT_REAL, "1e-5", "peak learning rate"},
-    {"sft", "warmup", OPT_REAL, "0.03", "share of the steps with rising rate"},
-    {"sft", "schedule", OPT_CHOICE, "cosine",
-     "constant|linear|cosine|wsd: shape after warm-up (wsd: constant, then down in the last 15 %)"},
-    {"sft", "lr-floor", OPT_REAL, "0.1", "final rate as a share of the peak"},
-    {"sft", "weight-decay", OPT_REAL, "0.01", "AdamW's weight decay"},
-    {"sft", "beta2", OPT_REAL, "0.99", "AdamW's decay of the second moment"},
-    {"sft", "eps", OPT_REAL, "1e-8", "AdamW's epsilon"},
-    {"sft", "moments", OPT_BOOL, "false",
-     "begin with the moments that the model was trained with (RUN/model of a run here)"},
-    {"sft", "changed-weight", OPT_REAL, "1", "weight of the tokens that a repair changes; the others have 1"},
-    {"sft", "grad-clip", OPT_REAL, "1", "largest gradient norm; 0: no limit"},
-    {"sft", "val-share", OPT_REAL, "0.05", "share of the training graphs kept for the validation loss"},
-    {"sft", "val-every", OPT_INT, "50", "steps between validations"},
-    {"sft", "val-max", OPT_INT, "64", "validation examples at most"},
-    {"sft", "save-every", OPT_INT, "100", "steps between checkpoints"},
-    {"sft", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
-    {"sft", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
-    {"sft", "zero", OPT_INT, "0", "with --gpus: 1: AdamW's moments in parts, one on each GPU (ZeRO-1); the same bits"},
+     "shares of the tokens by kind of record, e.g. repair=0.2,knowledge=0.1; the others share the rest",
+     INTO(struct sft_options, mix)},
+    {"sft", "steps", OPT_INT, "1000", "optimiser steps", INTO(struct sft_options, steps)},
+    LEARN_ROWS("sft"),
+    {"sft", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs", INTO(struct sft_options, device)},
+    {"sft", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device",
+     INTO(struct sft_options, dtype)},
+    {"sft", "zero", OPT_INT, "0", "with --gpus: 1: AdamW's moments in parts, one on each GPU (ZeRO-1); the same bits",
+     INTO(struct sft_options, zero)},
     {"sft", "gpus", OPT_INT, "1", "with --device cuda: so many GPUs of this host, each with its share of a batch"},
-    {"sft", "seed", OPT_INT, "1", "seed of the data order"},
+    {"sft", "seed", OPT_INT, "1", "seed of the data order", INTO(struct sft_options, seed)},
     {"sft", "harvest", OPT_STR, NULL,
         "harvest.jsonl of 'musacoder synth': the model answers its tasks, and learns from what fails as repairs"},
     {"sft", "harvest-at", OPT_REAL, "0.6", "share of the steps before the harvest"},
@@ -75,20 +63,9 @@ static const struct opt sft_rows[] = {
 
 int sft_options_of(const struct opts *o, struct sft_options *ret, struct err *e)
 {
-    *ret = (struct sft_options){
-        .model = opts_str(o, "model"), .data = opts_str(o, "data"), .out = opts_str(o, "out"),
-        .metrics = opts_str(o, "metrics"), .stage = opts_str(o, "stage"), .mix = opts_str(o, "mix"),
-        .easy_first = !strcmp(opts_str(o, "order"), "easy-first"),
-        .steps = opts_int(o, "steps"), .batch_tokens = opts_int(o, "batch-tokens"),
-        .micro_tokens = (int)opts_int(o, "micro-tokens"), .max_length = (int)opts_int(o, "max-length"),
-        .weight_decay = opts_real(o, "weight-decay"), .grad_clip = opts_real(o, "grad-clip"),
-        .changed_weight = opts_real(o, "changed-weight"),
-        .beta2 = opts_real(o, "beta2"), .eps = opts_real(o, "eps"), .moments = opts_bool(o, "moments"),
-        .val_share = opts_real(o, "val-share"), .val_every = opts_int(o, "val-every"),
-        .save_every = opts_int(o, "save-every"), .val_max = (int)opts_int(o, "val-max"),
-        .seed = (uint64_t)opts_int(o, "seed"), .zero = (int)opts_int(o, "zero"),
-        .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype"),
-        .schedule = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"), .floor = opts_real(o, "lr-floor")}};
+    *ret = (struct sft_options){.easy_first = !strcmp(opts_str(o, "order"), "easy-first")};
+    if (opts_store(o, ret, e) < 0)
+        return -1;
     if (!ret->model || !ret->data || !ret->out)
         return err_set(e, ERR_INPUT, "'--model', '--data' and '--out' are needed");
     if (!(ret->changed_weight > 0))
