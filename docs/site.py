@@ -148,7 +148,7 @@ def main(exe, folder):
             f.write(text.replace("\nSCHEMAS\n", "\n" + schema_rows() + "\n"))
     shutil.copytree(os.path.join(HERE, "schema"), os.path.join(src, "schema"))
     shutil.copy(os.path.join(HERE, "openapi.json"), src)
-    config = {"site_name": "musacoder", "docs_dir": "src", "site_dir": "site", "use_directory_urls": False,
+    config = {"hooks": [os.path.abspath(__file__)], "site_name": "musacoder", "docs_dir": "src", "site_dir": "site", "use_directory_urls": False,
               "theme": {"name": "material", "font": False, "language": "en",
                         "features": ["navigation.tabs", "navigation.top", "content.code.copy", "search.highlight"],
                         "palette": [{"media": "(prefers-color-scheme: light)", "scheme": "default",
@@ -163,6 +163,12 @@ def main(exe, folder):
     wrong = broken(src)
     print("\n".join(wrong) if wrong else f"{len(rows)} pages")
     return 1 if wrong else 0
+
+
+def on_post_page(output, **_):
+    """MkDocs' hook: the theme's search dialog gets the name that screen readers ask for."""
+    return output.replace('data-md-component="search" role="dialog"',
+                          'data-md-component="search" role="dialog" aria-label="Search"')
 
 
 def menu_tree(rows):
