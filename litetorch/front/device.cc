@@ -15,6 +15,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <set>
@@ -375,9 +376,50 @@ void register_all()
 
 } // namespace
 
+static void note_operator(const char *op, const char *why)
+{
+    front_note("operator", op, why ? why : "the arithmetic must be done by kernels of the program's own");
+}
+
+/* A program that asks torch for arithmetic is convicted by the first operator. The next ones are told too, so that all
+ * can be mended at once: small ones are done on copies for a moment, as before a forward, and then refused. */
+constexpr int LISTED = 8;
+constexpr int64_t LISTED_ELEMENTS = 1 << 20;
+constexpr std::chrono::milliseconds LISTED_TIME(500);
+static bool operators_listed;
+
+static int64_t elements(const torch::jit::Stack *stack, size_t n)
+{
+    int64_t all = 0;
+
+    for (size_t i = stack->size() - n; i < stack->size(); i++) {
+        const c10::IValue &v = (*stack)[i];
+
+        all += v.isTensor() && v.toTensor().defined() ? v.toTensor().numel() : 0;
+        all += v.isTensorList() ? LISTED_ELEMENTS + 1 : 0; /* how large they are together is not looked at */
+    }
+    return all;
+}
+
+static bool may_list(const c10::OperatorHandle &op, const torch::jit::Stack *stack)
+{
+    static std::chrono::steady_clock::time_point first;
+    static int n;
+
+    if (!operators_listed || !front_in_forward() || n == LISTED ||
+        elements(stack, op.schema().arguments().size()) > LISTED_ELEMENTS)
+        return false;
+    if (n++ == 0)
+        first = std::chrono::steady_clock::now();
+    return std::chrono::steady_clock::now() - first < LISTED_TIME;
+}
+
 void refused(const c10::OperatorHandle &op, torch::jit::Stack *stack)
 {
-    refuse(op.schema().name().c_str());
+    if (may_list(op, stack))
+        note_operator(op.schema().name().c_str(), nullptr);
+    else
+        refuse(op.schema().name().c_str());
     lowered(op, stack, false);
 }
 
@@ -394,16 +436,17 @@ void refuse(const char *op, const char *why)
 {
     if (!front_in_forward())
         return;
-    front_note("operator", op, why ? why : "the arithmetic must be done by kernels of the program's own");
+    note_operator(op, why);
     if (operators_allowed)
         return;
     TORCH_CHECK(false, op, " on a tensor of the device: ", why ? why : "the arithmetic must be done by kernels of the "
                 "program's own");
 }
 
-void allow_operators(bool on)
+void allow_operators(int how)
 {
-    operators_allowed = on;
+    operators_allowed = how == 1;
+    operators_listed = how == 2;
 }
 
 void grow(const c10::Storage &s, size_t bytes)
@@ -461,10 +504,10 @@ int front_torch_preload(void)
     return 0;
 }
 
-/* Torch's arithmetic within a forward is noted, and not refused. */
-void front_torch_allow(int on)
+/* Torch's arithmetic within a forward is noted and refused (0), not refused (1), or refused after the first few (2). */
+void front_torch_allow(int how)
 {
-    front::allow_operators(on != 0);
+    front::allow_operators(how);
 }
 
 /* A tensor over memory that the judge has laid: owned is false where it is the judge's to free. Returns a counted

@@ -80,9 +80,17 @@ static void note_at(const char *kind, const char *name, const char *message, con
     pthread_mutex_unlock(&lock);
 }
 
+static int (*line_now)(void); /* of the candidate's program; NULL: nobody can say */
+
+void front_where(int (*line)(void))
+{
+    line_now = line;
+}
+
+/* The line is asked for before the lock is taken: who answers may wait for a thread that notes something. */
 void front_note(const char *kind, const char *name, const char *message)
 {
-    note_at(kind, name, message, "", 0);
+    note_at(kind, name, message, "", line_now && front_in_forward() && !strcmp(kind, "operator") ? line_now() : 0);
 }
 
 static_assert((int)FRONT_LACK_COUNT == (int)WIRE_LACK_COUNT &&
@@ -127,8 +135,9 @@ char *front_notes(void)
         if (notes[i].file[0]) {
             fputs(",\"file\":", f);
             put_text(f, notes[i].file);
-            fprintf(f, ",\"line\":%d", notes[i].line);
         }
+        if (notes[i].line)
+            fprintf(f, ",\"line\":%d", notes[i].line);
         fprintf(f, ",\"forward\":%s,\"count\":%ld}", notes[i].forward ? "true" : "false", notes[i].count);
     }
     fputc(']', f);

@@ -33,6 +33,8 @@ int front_register(const void *address, size_t bytes, const char *name);
 /* ---- notes: what this process says about itself, for the judge to read ---- */
 /* kind: "operator" (refused), "launch_error", "host_access". Counted by kind and name. */
 void front_note(const char *kind, const char *name, const char *message);
+/* Who knows at which line of the candidate's program this thread is, 0: at none; asked for each operator. */
+void front_where(int (*line)(void));
 /* What no executor has: the numbers of exec/wire.h's enum wire_lack. */
 enum front_lacks {
     FRONT_LACK_OTHER, FRONT_LACK_MANAGED, FRONT_LACK_CAPTURES, FRONT_LACK_LAUNCH, FRONT_LACK_GRAPHS,

@@ -3,7 +3,8 @@
     preload()            fork server's parent, once, before anything imports torch.utils.cpp_extension
     attach(area, bell)   candidate's child: the executor's descriptors; before any tensor of the device
     install(build)       candidate's child, before its code runs; build(request) -> reply blocks until compiled
-    allow_operators(on)  torch's arithmetic within a forward is noted, and not refused
+    allow_operators(how) torch's arithmetic within a forward is noted and refused (0), not refused (1), or refused after
+                       the first few operators (2)
     forward(on)          from here on a call of forward runs: torch's arithmetic is refused by name
     notes()              what this process has to say about itself, since the last call: [{"kind","name",...}]
     lack(code, name)     this judge does not have it; the judge is told

@@ -2,6 +2,7 @@
 import ctypes
 import json
 import os
+import sys
 
 import native
 
@@ -48,7 +49,7 @@ def preload():
                 ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t), ("front_torch_preload", i),
                 ("front_torch_allow", None, i), ("front_attach", i, i, i),
                 ("front_library", i, c, c), ("front_lack", i, i), ("front_forward", None, i),
-                ("front_notes", p), ("front_note", None, c, c, c), ("front_stream", p),
+                ("front_where", None, p), ("front_notes", p), ("front_note", None, c, c, c), ("front_stream", p),
                 ("front_set_stream", None, p), ("front_stream_create", i, ctypes.c_uint, i, p),
                 ("front_stream_sync", i, p), ("front_stream_query", i, p), ("front_stream_wait", i, p, p),
                 ("front_event_create", i, ctypes.c_uint, p), ("front_event_record", i, p, p),
@@ -65,6 +66,7 @@ def preload():
     extension.put_in_place()
     extension.set_library(_register)
     _lib.front_torch_preload()
+    _lib.front_where(_where)
     _bind()
 
 
@@ -102,8 +104,8 @@ def install(build):
     cuda.put_on()
 
 
-def allow_operators(on):
-    _lib.front_torch_allow(1 if on else 0)
+def allow_operators(how):
+    _lib.front_torch_allow(int(how))
 
 
 def forward(on):
@@ -116,9 +118,41 @@ def lack(code, name):
     _lib.front_note(b"lacking", str(name)[:60].encode("utf-8", "replace"), b"")
 
 
+_handled = {}  # line of the program -> the exception that was being handled there
+
+
+def _line_now():
+    """The program's line that this thread is in; an exception that is being handled there is kept for notes()."""
+    try:
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != "candidate.py":
+            frame = frame.f_back
+        error = sys.exc_info()[1]
+        if frame is not None and error is not None and len(_handled) < 8:
+            at = error.__traceback__
+            lines = []
+            while at is not None:
+                if at.tb_frame.f_code.co_filename == "candidate.py":
+                    lines.append(at.tb_lineno)
+                at = at.tb_next
+            words = str(error).strip().split("\n")[0]
+            _handled.setdefault(frame.f_lineno, f"{type(error).__name__} of line {lines[-1] if lines else '?'}: "
+                                                f"{words[:160]}")
+        return frame.f_lineno if frame is not None else 0
+    except Exception:
+        return 0
+
+
+_where = ctypes.CFUNCTYPE(ctypes.c_int)(_line_now)
+
+
 def notes():
     """Of the front, and of litetorch (a vendor's library that was called)."""
-    return json.loads(native.take_string(_lib.front_notes())) + json.loads(native.take_string(_lib.lt_findings()))
+    said = json.loads(native.take_string(_lib.front_notes()))
+    for note in said:
+        if note.get("kind") == "operator" and note.get("line") in _handled:
+            note["handling"] = _handled[note["line"]]
+    return said + json.loads(native.take_string(_lib.lt_findings()))
 
 
 def tensor(d):

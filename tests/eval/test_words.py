@@ -44,6 +44,30 @@ class Words(unittest.TestCase):
         inner = corpus.GOOD.replace("return ext", "return (lambda a, b: a)(ext").rstrip() + ")\n"
         self.assertNotIn("another task", self.judge(inner.encode())["feedback"])
 
+    def test_all_operators_are_named_at_once(self):
+        """Also those behind the first one, each with the line that ran it."""
+        call = "        return ext.relu(x)\n"
+        self.assertTrue(corpus.GOOD.endswith(call))
+        text = corpus.GOOD.replace(call, "        y = torch.abs(x)\n        y = y * 2.0\n        return torch.sigmoid(y)\n")
+        at = text[:text.index("        y = torch.abs")].count("\n") + 1
+        v = self.judge(text.encode())
+        self.assertEqual([(x["op"], x["line"]) for x in v["legality"]["violations"]],
+                         [("aten::abs", at), ("aten::mul", at + 1), ("aten::sigmoid", at + 2)])
+        self.assertEqual((v["category"], v["reward"], v["place"]["line"]), ("cheating", -1, at))
+        self.assertIn(f"forward runs aten::sigmoid through PyTorch (", v["feedback"])
+
+    def test_a_fallback_is_blamed_where_it_stands(self):
+        """The line in the except branch, and what the program's own call raised."""
+        call = "        return ext.relu(x)\n"
+        text = corpus.GOOD.replace(call, "        try:\n            return ext.relu(x, 1)\n        except TypeError:\n"
+                                         "            return torch.relu(x)\n")
+        at = text[:text.index("return ext.relu(x, 1)")].count("\n") + 1
+        v = self.judge(text.encode())
+        self.assertEqual((v["category"], v["legality"]["violations"][0]["line"]), ("cheating", at + 2))
+        self.assertIn(f"TypeError of line {at}: relu(): incompatible function arguments",
+                      v["legality"]["violations"][0]["handling"])
+        self.assertIn("an exception that your program caught", v["feedback"])
+
     def test_a_timeout_names_its_option(self):
         head = "    def forward(self, x):\n"
         text = corpus.GOOD.replace(head, head + "        while True: pass\n")

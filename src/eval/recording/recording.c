@@ -179,7 +179,7 @@ static json_t *recording_launch_finding(const json_t *note)
 /* A note as litetorch/front/front.h writes it: what else its sender put there stays out of the record. */
 static json_t *recording_note_of(const json_t *said)
 {
-    static const char *const texts[] = {"kind", "name", "message", "file"};
+    static const char *const texts[] = {"kind", "name", "message", "file", "handling"};
     json_t *note = json_object();
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

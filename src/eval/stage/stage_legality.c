@@ -17,6 +17,20 @@ static bool stage_legality_is_kind(const json_t *note, const char *kind)
     return !strcmp(json_str(note, "kind", ""), kind);
 }
 
+/* The same operator of another call: one violation, which is counted. */
+static bool stage_legality_counted(json_t *violations, const json_t *note)
+{
+    json_t *v;
+    size_t i;
+
+    json_array_foreach(violations, i, v)
+        if (!strcmp(json_str(v, "op", ""), json_str(note, "name", "?"))) {
+            json_object_set_new(v, "count", json_integer(json_i64(v, "count", 0) + json_i64(note, "count", 1)));
+            return true;
+        }
+    return false;
+}
+
 /* Operators on the device's tensors that a forward asked torch for, each with the line that may have caused it. */
 static void stage_legality_operators(const struct job *j, json_t *violations)
 {
@@ -28,13 +42,18 @@ static void stage_legality_operators(const struct job *j, json_t *violations)
     json_array_foreach(j->recording->notes, i, n) {
         json_t *v;
 
-        if (!stage_legality_is_kind(n, "operator") || !json_flag(n, "forward", false))
+        if (!stage_legality_is_kind(n, "operator") || !json_flag(n, "forward", false) ||
+            stage_legality_counted(violations, n))
             continue;
         v = json_pack("{s:s,s:s,s:s}", "rule", "forbidden_op", "op", json_str(n, "name", "?"), "message",
                       json_str(n, "message", ""));
         json_object_set_new(v, "phase", json_string("forward"));
         json_object_set_new(v, "count", json_integer(json_i64(n, "count", 1)));
-        line = place_operator(j->code, json_str(n, "name", "?"), text, sizeof text);
+        line = (int)json_i64(n, "line", 0);
+        if (line < 1 || !place_line(j->code, line, text, sizeof text))
+            line = place_operator(j->code, json_str(n, "name", "?"), text, sizeof text);
+        if (json_object_get(n, "handling"))
+            json_object_set(v, "handling", json_object_get(n, "handling"));
         json_object_set_new(v, "line", line > 0 ? json_integer(line) : json_null());
         json_object_set_new(v, "text", line > 0 ? json_utf8(text, strlen(text)) : json_null());
         json_array_append_new(violations, v);

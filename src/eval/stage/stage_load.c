@@ -207,10 +207,10 @@ int job_construct(struct job *j, struct err *e)
 {
     const struct section *init = j->second ? &j->ref->second : &j->ref->init;
     int64_t seed = j->second ? j->ref->second_seed : j->ref->init_seed;
-    json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?,s:b}", "op", "load", "timeout_s", j->opt->timeout_s,
+    json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?,s:i}", "op", "load", "timeout_s", j->opt->timeout_s,
                             "source",
                             json_utf8(j->code, strlen(j->code)), "init", init->tree, "seed", (json_int_t)seed, "mode",
-                            j->ref->mode, "dtype", j->ref->dtype, "operators", j->protocol->published);
+                            j->ref->mode, "dtype", j->ref->dtype, "operators", j->protocol->published ? 1 : 2);
     struct frame f;
     enum call_fault fault = session_call(j->session, req, init->bytes, init->n, &f, e);
     int rc = 0;

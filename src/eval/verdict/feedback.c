@@ -93,13 +93,16 @@ static void feedback_say_compile(const json_t *v, struct buf *b)
     }
 }
 
+#define VIOLATIONS 6 /* that are named */
+
 static void feedback_say_violation(const json_t *x, struct buf *b)
 {
     const char *rule = json_str(x, "rule", ""), *op = json_str(x, "op", "?");
     long long line = json_i64(x, "line", 0);
 
     if (!strcmp(rule, "forbidden_op"))
-        buf_addf(b, "forward runs %s through PyTorch (%lld calls)", op, (long long)json_i64(x, "count", 0));
+        buf_addf(b, "forward runs %s through PyTorch (%lld call%s)", op, (long long)json_i64(x, "count", 0),
+                 buf_plural(json_i64(x, "count", 0)));
     else if (!strcmp(rule, "forbidden_init_op"))
         buf_addf(b, "%s is computed by PyTorch at import or in __init__", op);
     else if (!strcmp(rule, "forbidden_symbol"))
@@ -111,6 +114,8 @@ static void feedback_say_violation(const json_t *x, struct buf *b)
     if (line > 0 && *json_str(x, "text", ""))
         buf_addf(b, ": %.140s", json_str(x, "text", ""));
     buf_addc(b, '\n');
+    if (*json_str(x, "handling", "") && !strstr(b->p, json_str(x, "handling", "")))
+        buf_addf(b, "It runs because of an exception that your program caught: %.240s\n", json_str(x, "handling", ""));
 }
 
 static const char *feedback_remedy(const char *rule)
@@ -129,10 +134,10 @@ static void feedback_say_violations(const json_t *list, struct buf *b)
     size_t i;
 
     json_array_foreach(list, i, x)
-        if (i < 4)
+        if (i < VIOLATIONS)
             feedback_say_violation(x, b);
-    if (json_array_size(list) > 4)
-        buf_addf(b, "(and %zu more)\n", json_array_size(list) - 4);
+    if (json_array_size(list) > VIOLATIONS)
+        buf_addf(b, "(and %zu more)\n", json_array_size(list) - VIOLATIONS);
 }
 
 /* Protocol kernelbench passes what the published code passes; what is not the program's own work stands beside it. */
