@@ -259,6 +259,17 @@ static void verdict_printed(const json_t *v, bool whole, struct buf *out)
     buf_free(&clean);
 }
 
+/* Of a timeout: what the limit counts, and what it does not. */
+static void verdict_counted(const json_t *v, struct buf *out)
+{
+    const json_t *ms = json_object_get(v, "stage_ms");
+
+    if (!strcmp(json_str(v, "category", ""), "timeout"))
+        buf_addf(out, "  --timeout counts the program's own run time; compiling (%.1f s), waiting (%.1f s) and the "
+                 "reference (%.1f s) are not in it\n", json_f64(ms, "compile", 0) / 1e3,
+                 json_f64(ms, "waiting", 0) / 1e3, json_f64(ms, "reference", 0) / 1e3);
+}
+
 #define PUBLISHED 1e-4 /* protocol kernelbench: its absolute tolerance */
 
 /* Of values that the published protocol would let pass, whatever they are: so much is known of all draws. */
@@ -307,6 +318,7 @@ static void verdict_add_text(struct verdict_report *r, const json_t *v)
     verdict_indent(words.p, "  ", &r->out);
     buf_free(&words);
     verdict_published(v, &r->out);
+    verdict_counted(v, &r->out);
     verdict_printed(v, r->detail == VERDICT_VERBOSE, &r->out);
     if (r->explain && !passed)
         verdict_explained(v, &r->out);

@@ -179,9 +179,11 @@ static void feedback_say_timeout(const json_t *v, struct buf *b)
 {
     buf_addf(b, "Time limit: %s.\n", json_str(feedback_reason(v), "message", ""));
     feedback_at_line(b, feedback_reason(v));
-    buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much work "
-                "per "
-                "thread.\n");
+    if (json_i64(json_object_get(v, "correctness"), "passed", 0) > 0)
+        buf_adds(b, "Trials before this one ended and were right: it is slow, or a loop ends on some inputs only.\n");
+    else
+        buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much "
+                    "work per thread.\n");
     feedback_say_variant(feedback_reason(v), b);
 }
 
