@@ -389,6 +389,10 @@ test-deploy: setup
 
 ## make install      into PREFIX (/usr/local), under DESTDIR if that is set; 'make uninstall' takes it away again
 ## make deb          a Debian package of this commit: $(B)/deb/musacoder_*.deb
+## make gallery      docs/gallery.md anew: programs that fail, with the judge's words
+.PHONY: gallery
+gallery: all
+	@python3 tests/docs/gallery.py $(B)/musacoder >docs/gallery.md.new && mv docs/gallery.md.new docs/gallery.md
 ## make docs         the documentation site: $(B)/docs/site/index.html (MkDocs Material from PyPI, in $(B)/docs/venv)
 .PHONY: docs
 docs: $(B)/musacoder

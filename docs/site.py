@@ -31,6 +31,7 @@ PAGES = [
     ("How to/Questions", "faq.md", "docs/site/faq.md"),
     ("Reference/Codes", "errors.md", "docs/errors.md"),
     ("Reference/Reward", "reward.md", "docs/reward.md"),
+    ("Reference/Gallery of verdicts", "gallery.md", "docs/gallery.md"),
     ("Reference/What failures look like", "feedback.md", "docs/feedback.md"),
     ("Reference/HTTP API", "api.md", None),
     ("Reference/Schemas", "schema.md", "docs/site/schema.md"),

@@ -13,6 +13,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, "build/musacoder"))
 sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import gallery  # noqa: E402
 import judges  # noqa: E402
 
 judges.share_owner()
@@ -76,6 +78,16 @@ class Pages(unittest.TestCase):
                          p.stderr)
         for (change, *_, reward), v in zip(rows, got):  # a share of trials depends on this machine's secret draws
             self.assertAlmostEqual(v["reward"], float(reward), delta=0.1 if "." in reward else 0, msg=change)
+
+    def test_the_gallery_is_what_the_judge_says(self):
+        """Each program's verdict: its code, and the first line as the page has it."""
+        shown = re.findall(r"^## ([^\n]*)\n```diff\n.*?^```text\n([^\n]*)$", read("docs/gallery.md"), re.M | re.S)
+        self.assertEqual([what for what, _ in shown], [c[0] for c in gallery.CASES], "make gallery")
+        with tempfile.TemporaryDirectory() as folder:
+            said = [words.split("\n")[0] for words in gallery.verdicts(EXE, folder)]
+        self.assertEqual([re.search(r"\[(MC\d+)\]", x)[1] for x in said], [c[1] for c in gallery.CASES])
+        plain = [re.sub(r"reward -0\.\d+", "reward", x) for x in said]
+        self.assertEqual(plain, [re.sub(r"reward -0\.\d+", "reward", x) for _, x in shown])
 
     def test_links_lead_somewhere(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -74,7 +74,7 @@ const struct code code_table[] = {
      "At most 1,024 threads a block and 48 KB of shared memory, more of it after cudaFuncSetAttribute; grid y "
      "and z at "
      "most 65,535."},
-    {"MC309", "runtime_error", "finding", "assertion", "assertion failed in a kernel",
+    {"MC309", "runtime_error", "finding", "assertion", "assertion failed",
      "An assert() or a trap of the program ended the kernel.", "See the condition that is quoted."},
     {"MC310", "runtime_error", "finding", "host_access", "host code touches device memory",
      "C++ code on the host dereferences a pointer of the device.",
