@@ -149,7 +149,8 @@ def main(exe, folder):
             f.write(text.replace("\nSCHEMAS\n", "\n" + schema_rows() + "\n"))
     shutil.copytree(os.path.join(HERE, "schema"), os.path.join(src, "schema"))
     shutil.copy(os.path.join(HERE, "openapi.json"), src)
-    config = {"hooks": [os.path.abspath(__file__)], "site_name": "musacoder", "docs_dir": "src", "site_dir": "site", "use_directory_urls": False,
+    config = {"hooks": [os.path.abspath(__file__)], "site_name": "musacoder", "docs_dir": "src",
+              "site_dir": "site", "use_directory_urls": False,
               "theme": {"name": "material", "font": False, "language": "en",
                         "features": ["navigation.tabs", "navigation.top", "content.code.copy", "search.highlight"],
                         "palette": [{"media": "(prefers-color-scheme: light)", "scheme": "default",

@@ -103,7 +103,8 @@ CASES = [
      "__syncthreads();"),
     ("An assert that does not hold", "MC309", "int m = blockIdx.x, t = threadIdx.x;", "int m = blockIdx.x, t = "
      "threadIdx.x;\n    assert(N % 64 == 0);"),
-    ("Host code reads device memory", "MC314", "    return y;\n}\n", "    y.data_ptr<float>()[0] = 1;\n    return y;\n}\n"),
+    ("Host code reads device memory", "MC314", "    return y;\n}\n",
+     "    y.data_ptr<float>()[0] = 1;\n    return y;\n}\n"),
     ("An argument is left out", "MC317", CALL, "return ext.run(x, self.linear.weight)"),
     ("An exception of the program's own", "MC319", CALL, "raise ValueError(f'no kernel for {tuple(x.shape)}')"),
     ("A constructor that wants other arguments", "MC318", "def __init__(self, k, n):", "def __init__(self, k):"),
@@ -115,8 +116,8 @@ CASES = [
     ("The transposed answer", "MC403", "return y;\n", "return y.t();\n"),
     ("The answer in double precision", "MC404", CALL, CALL.replace("return ", "return (") + ").double()"),
     ("The answer twice", "MC405", CALL, "y = " + CALL[7:] + "\n        return y, y"),
-    ("The input is overwritten", "MC406", "    __syncthreads();\n    if (t == 0) {", "    __syncthreads();\n    if (t == 0) "
-     "{\n        ((float *)x)[m * K] = 0;"),
+    ("The input is overwritten", "MC406", "    __syncthreads();\n    if (t == 0) {",
+     "    __syncthreads();\n    if (t == 0) {\n        ((float *)x)[m * K] = 0;"),
     ("A parameter is missing", "MC409", "self.linear = nn.Linear(k, n)", "self.linear = nn.Linear(k, n)\n        "
      "self.linear.bias = None\n        self.zero = torch.zeros(n, device='cuda')"),
     ("PyTorch does it", "MC501", CALL, "return torch.softmax(self.linear(x), dim=1)"),
@@ -164,8 +165,8 @@ def diff(old, new):
 def page(exe):
     with tempfile.TemporaryDirectory() as folder:
         said = verdicts(exe, folder)
-    out = ["# A gallery of verdicts", "", "Made by `make gallery` from real runs on `sim`. Each program is the right one at "
-           "the end of this page with one change;", "the judge's words stand below it. `musacoder explain CODE` says "
+    out = ["# A gallery of verdicts", "", "Made by `make gallery` from real runs on `sim`. Each program is the right one "
+           "at the end of this page with one change;", "the judge's words stand below it. `musacoder explain CODE` says "
            "more of a code.", ""]
     for (what, _, old, new, _), words in zip(programs(), said):
         words = re.sub(r"^\d+ passed.*\n?", "", words, flags=re.M)
