@@ -4,7 +4,7 @@
     python examples/trl_grpo.py       # makes tasks with 'musacoder synth', starts a judge, trains a tiny random model
 
     --model FOLDER     a model of yours: Hugging Face's layout, or that of 'musacoder sft'
-    --prompts FILE     a prompts.jsonl; or --tasks FOLDER: tasks as KernelBench's, such as KernelBench/KernelBench/level1
+    --prompts FILE     a prompts.jsonl; or --tasks FOLDER: tasks, such as KernelBench/KernelBench/level1
     --steps N --group N --max-new N --out FOLDER
 
 MUSACODER_URL names a judge that runs already. A random model writes no program, so its only reward is the second one,

@@ -165,9 +165,9 @@ def diff(old, new):
 def page(exe):
     with tempfile.TemporaryDirectory() as folder:
         said = verdicts(exe, folder)
-    out = ["# A gallery of verdicts", "", "Made by `make gallery` from real runs on `sim`. Each program is the right one "
-           "at the end of this page with one change;", "the judge's words stand below it. `musacoder explain CODE` says "
-           "more of a code.", ""]
+    out = ["# A gallery of verdicts", "", "Made by `make gallery` from real runs on `sim`. Each program is the right "
+           "one at the end of this page", "with one change; the judge's words stand below it. `musacoder explain "
+           "CODE` says more of a code.", ""]
     for (what, _, old, new, _), words in zip(programs(), said):
         words = re.sub(r"^\d+ passed.*\n?", "", words, flags=re.M)
         words = re.sub(r"^  --timeout counts.*\n", "", words, flags=re.M)

@@ -48,7 +48,8 @@ class Words(unittest.TestCase):
         """Also those behind the first one, each with the line that ran it."""
         call = "        return ext.relu(x)\n"
         self.assertTrue(corpus.GOOD.endswith(call))
-        text = corpus.GOOD.replace(call, "        y = torch.abs(x)\n        y = y * 2.0\n        return torch.sigmoid(y)\n")
+        text = corpus.GOOD.replace(call, "        y = torch.abs(x)\n        y = y * 2.0\n"
+                                         "        return torch.sigmoid(y)\n")
         at = text[:text.index("        y = torch.abs")].count("\n") + 1
         v = self.judge(text.encode())
         self.assertEqual([(x["op"], x["line"]) for x in v["legality"]["violations"]],
