@@ -27,6 +27,8 @@ def stay(source):
     if ("cuda" in source or "musa" in source) and not _inside:
         torch.nn.Module.cuda = lambda self, device=None: self
         torch.cuda.is_available = lambda: False
+        made = torch.Generator
+        torch.Generator = lambda device="cpu": made(_here(device))
         _inside.append(Home())
         _inside[0].__enter__()
 

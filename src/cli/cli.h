@@ -32,7 +32,8 @@ extern const struct command
     cmd_init, cmd_lint, cmd_logits, cmd_profile, cmd_replay, cmd_rft,
     cmd_rl, cmd_run, cmd_serve, cmd_sft, cmd_shrink, cmd_synth,
     cmd_tokenize, cmd_translate, cmd_version, cmd_watch, cmd_worker;
-extern const struct command cmd_completion, cmd_explain, cmd_man, cmd_mcp, cmd_schema, cmd_setup, cmd_warm;
+extern const struct command cmd_completion, cmd_explain, cmd_man, cmd_mcp, cmd_schema, cmd_setup, cmd_tasks,
+    cmd_warm;
 extern const struct command cmd_launch, cmd_owner, cmd_synth_diagnose, cmd_synth_mine,
     cmd_synth_profile, cmd_synth_teach;
 

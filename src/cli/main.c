@@ -44,6 +44,7 @@ static const struct command *const commands[] = {
     &cmd_synth_mine,
     &cmd_synth_profile,
     &cmd_synth_teach,
+    &cmd_tasks,
     &cmd_tokenize,
     &cmd_translate,
     &cmd_version,

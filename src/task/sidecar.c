@@ -324,9 +324,16 @@ static json_t *sidecar_check_workloads(const json_t *v, const struct sidecar_whe
     return sidecar_check_entries(v, "workload", SIDECAR_WORKLOADS_MAX, w, e);
 }
 
+/* Where the task came from: a name for the record (task/formats). */
+static json_t *sidecar_check_format(const json_t *v, const struct sidecar_where *w, struct err *e)
+{
+    return sidecar_check_name(v, w, e);
+}
+
 static const struct key top_keys[] = {{"tolerance", sidecar_check_tolerance}, {"regimes", sidecar_check_regimes},
                                       {"effects", sidecar_check_effects},     {"variants", sidecar_check_variants},
-                                      {"workloads", sidecar_check_workloads}, {NULL, NULL}};
+                                      {"workloads", sidecar_check_workloads}, {"format", sidecar_check_format},
+                                      {NULL, NULL}};
 
 json_t *sidecar_check(const json_t *raw, const char *what, struct err *e)
 {
@@ -337,5 +344,7 @@ json_t *sidecar_check(const json_t *raw, const char *what, struct err *e)
         json_object_set_new(v, "variants", json_array());
     if (v && json_array_size(json_object_get(v, "workloads")) == 0)
         json_object_del(v, "workloads");
+    if (v && json_is_null(json_object_get(v, "format")))
+        json_object_del(v, "format");
     return v;
 }

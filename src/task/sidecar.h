@@ -14,6 +14,7 @@
  *     workloads:                           # like variants, up to 256; each is judged and timed as a task of its own,
  *       - name: long                       # and the verdict is theirs together (docs/sidecar.md)
  *         sizes: {sequence: 4096}
+ *     format: gpu-mode                     # where the task came from (task/formats); the record says it
  *
  * Layouts: contiguous; transposed (the last two dimensions swapped in memory); strided (every second element of a row);
  * channels_last (of 4 or 5 dimensions). Protocol strict runs everything; kernelbench ignores the file and says so.
@@ -29,7 +30,7 @@
 #define SIDECAR_WORKLOADS_MAX 256
 
 /* Checks raw and returns it with every key present: {"tolerance","regimes","effects","variants":[{"name","sizes",
- * "dtype","layout","tolerance","regimes"}],"workloads":likewise}; absent things are null (workloads is left out),
+ * "dtype","layout","tolerance","regimes"}],"workloads":likewise}; absent things are null (workloads and format are left out),
  * layout is null, a word or a list. New reference, or NULL: ERR_INPUT that begins with 'what' (a path), names the key
  * and, for an unknown one, the nearest known. */
 json_t *sidecar_check(const json_t *raw, const char *what, struct err *e);

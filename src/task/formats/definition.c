@@ -1,0 +1,249 @@
+/* definition.c - FlashInfer-Bench's and SOL-ExecBench's definitions: axes, inputs, outputs and a reference 'run' in one
+ * JSON file; workloads give the free axes and the scalars. Axes become module-level sizes. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "task/formats/format.h"
+
+/* The workloads of a definition: workload.jsonl beside it, or NAME.jsonl in workloads/ as it is in definitions/. NULL:
+ * none. Owned. */
+static char *definition_workloads(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *stem = path_stem(path), *beside = format_beside(path, "workload.jsonl"), *found = NULL, *dir, *below;
+
+    if (file_exists(beside))
+        found = xstrdup(beside);
+    dir = slash ? xasprintf("%.*s", (int)(slash - path), path) : xstrdup(".");
+    below = strstr(dir, "definitions");
+    if (!found && below) {
+        found = xasprintf("%.*sworkloads%s/%s.jsonl", (int)(below - dir), dir, below + strlen("definitions"), stem);
+        if (!file_exists(found)) {
+            free(found);
+            found = NULL;
+        }
+    }
+    free(dir);
+    free(beside);
+    free(stem);
+    return found;
+}
+
+static bool definition_is(const char *path)
+{
+    size_t n = strlen(path);
+    json_t *d;
+    bool is;
+
+    if (n < 5 || strcmp(path + n - 5, ".json") || (!format_named(path, "definition.json") &&
+                                                    !strstr(path, "definitions/")))
+        return false;
+    d = json_read_foreign(path, NULL);
+    is = json_object_get(d, "axes") && json_object_get(d, "inputs") && json_object_get(d, "reference");
+    json_decref(d);
+    return is;
+}
+
+/* ---- rows ---- */
+
+static bool definition_known_expression(const char *s)
+{
+    return *s && strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_ +-*/%()") == strlen(s);
+}
+
+/* The scalar inputs' values of a workload go into row; inputs that the judge cannot make are refused. */
+static int definition_take_inputs(const json_t *definition, const json_t *inputs, json_t *row, struct err *e)
+{
+    const char *name;
+    json_t *how;
+
+    json_object_foreach((json_t *)inputs, name, how) {
+        const char *type = json_str(how, "type", "random");
+        if (!strcmp(type, "safetensors"))
+            return err_set(e, ERR_INPUT, "input '%.80s' comes from a safetensors file", name);
+        if (!strcmp(type, "scalar"))
+            json_object_set(row, name, json_object_get(how, "value"));
+        else if (!strcmp(type, "custom") && !json_is_string(json_object_get(definition, "custom_inputs_entrypoint")))
+            return err_set(e, ERR_INPUT, "input '%.80s' is made by a function that the definition does not name", name);
+    }
+    return 0;
+}
+
+struct definition_rows {
+    const json_t *definition;
+    json_t *rows;
+};
+
+/* A workload: {"axes","inputs"}, or that under "workload". */
+static int definition_take_line(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    struct definition_rows *r = ctx;
+    const json_t *w = json_object_get(v, "workload") ? json_object_get(v, "workload") : v;
+    json_t *row = json_object(), *value;
+    const char *name;
+
+    (void)line;
+    json_object_foreach(json_object_get(r->definition, "axes"), name, value)
+        if (!strcmp(json_str(value, "type", ""), "var"))
+            json_object_set(row, name, json_object_get(json_object_get(w, "axes"), name));
+    if (definition_take_inputs(r->definition, json_object_get(w, "inputs"), row, e) < 0) {
+        json_decref(row);
+        return -1;
+    }
+    json_array_append_new(r->rows, row);
+    return 0;
+}
+
+/* ---- the text ---- */
+
+static int definition_add_axes(const json_t *d, struct buf *out, struct err *e)
+{
+    const char *name;
+    json_t *a;
+
+    json_object_foreach(json_object_get(d, "axes"), name, a) {
+        const char *type = json_str(a, "type", ""), *expression = json_str(a, "expression", "");
+        if (!format_is_identifier(name))
+            return err_set(e, ERR_INPUT, "axis '%.80s' is no name", name);
+        if (!strcmp(type, "const"))
+            buf_addf(out, "%s = %lld\n", name, (long long)json_i64(a, "value", 0));
+        else if (!strcmp(type, "expr") && definition_known_expression(expression))
+            buf_addf(out, "%s = %s\n", name, expression);
+        else if (strcmp(type, "var"))
+            return err_set(e, ERR_INPUT, "axis '%.80s' is of an unknown kind", name);
+    }
+    return 0;
+}
+
+static void definition_add_shape(const json_t *shape, struct buf *out)
+{
+    const json_t *x;
+    size_t i;
+
+    json_array_foreach(shape, i, x)
+        if (json_is_string(x))
+            buf_addf(out, "%s, ", json_string_value(x));
+        else
+            buf_addf(out, "%lld, ", (long long)json_integer_value(x));
+}
+
+static int definition_add_input(const char *name, const json_t *in, struct buf *out, struct err *e)
+{
+    const char *dtype = json_str(in, "dtype", "float32");
+    bool whole = !strncmp(dtype, "int", 3) || !strncmp(dtype, "uint", 4), truth = !strcmp(dtype, "bool");
+
+    if (!format_is_identifier(dtype))
+        return err_set(e, ERR_INPUT, "input '%.80s' has no dtype that is known", name);
+    if (!json_is_array(json_object_get(in, "shape"))) {
+        buf_addf(out, "        %s,\n", name);
+        return 0;
+    }
+    buf_adds(out, whole || truth ? "        torch.randint(0, 2, (" : "        torch.randn((");
+    definition_add_shape(json_object_get(in, "shape"), out);
+    buf_addf(out, ")).to(torch.%s),\n", dtype);
+    return 0;
+}
+
+static void definition_add_custom(const json_t *d, const char *function, struct buf *out)
+{
+    const char *name;
+    json_t *x;
+
+    buf_addf(out, "    made = %s({", function);
+    json_object_foreach(json_object_get(d, "axes"), name, x)
+        buf_addf(out, "\"%s\": %s, ", name, name);
+    json_object_foreach(json_object_get(d, "inputs"), name, x)
+        if (!json_is_array(json_object_get(x, "shape")))
+            buf_addf(out, "\"%s\": %s, ", name, name);
+    buf_adds(out, "}, torch.device(\"cpu\"))\n    return [");
+    json_object_foreach(json_object_get(d, "inputs"), name, x)
+        if (json_is_array(json_object_get(x, "shape")))
+            buf_addf(out, "made[\"%s\"], ", name);
+        else
+            buf_addf(out, "%s, ", name);
+    buf_adds(out, "]\n");
+}
+
+static int definition_add_inputs(const json_t *d, struct buf *out, struct err *e)
+{
+    const char *name, *custom = json_str(d, "custom_inputs_entrypoint", NULL);
+    json_t *x;
+
+    buf_adds(out, "\n\ndef get_inputs():\n");
+    if (custom) {
+        if (!format_is_identifier(custom))
+            return err_set(e, ERR_INPUT, "'%.80s' is no name of a function", custom);
+        definition_add_custom(d, custom, out);
+    } else {
+        buf_adds(out, "    return [\n");
+        json_object_foreach(json_object_get(d, "inputs"), name, x)
+            if (definition_add_input(name, x, out, e) < 0)
+                return -1;
+        buf_adds(out, "    ]\n");
+    }
+    buf_adds(out, "\n\ndef get_init_inputs():\n    return []\n");
+    return 0;
+}
+
+static int definition_add_model(const json_t *d, struct buf *out, struct err *e)
+{
+    const char *name, *sep = "";
+    struct buf names;
+    json_t *x;
+
+    buf_init(&names, 1 << 16);
+    json_object_foreach(json_object_get(d, "inputs"), name, x) {
+        if (!format_is_identifier(name)) {
+            buf_free(&names);
+            return err_set(e, ERR_INPUT, "input '%.80s' is no name", name);
+        }
+        buf_addf(&names, "%s%s", sep, name);
+        sep = ", ";
+    }
+    buf_addf(out, "\n\nclass Model(torch.nn.Module):\n    def forward(self, %s):\n        return run(%s)\n", names.p,
+             names.p);
+    buf_free(&names);
+    return 0;
+}
+
+static int definition_build(const json_t *d, const json_t *rows, int most, struct format_task *t, struct err *e)
+{
+    const char *reference = json_str(d, "reference", "");
+
+    if (!strstr(reference, "def run("))
+        return err_set(e, ERR_INPUT, "its reference defines no 'run'");
+    buf_addf(&t->code, "import torch\n\n%s\n\n", reference);
+    if (json_array_size(rows) && json_object_size(json_array_get(rows, 0)) && format_rows(t, rows, most, e) < 0)
+        return -1;
+    if (definition_add_axes(d, &t->code, e) < 0 || definition_add_model(d, &t->code, e) < 0)
+        return -1;
+    return definition_add_inputs(d, &t->code, e);
+}
+
+static int definition_read(const char *path, int most, struct format_task *t, struct err *e)
+{
+    json_t *d = json_read_foreign(path, e);
+    char *workloads = definition_workloads(path);
+    struct definition_rows r = {d, json_array()};
+    int rc = !d ? -1 : !workloads ? err_set(e, ERR_INPUT, "it has no workloads beside it")
+        : jsonl_each(workloads, definition_take_line, &r, e);
+
+    if (rc == 0) {
+        snprintf(t->name, sizeof t->name, "%.100s", json_str(d, "name", "task"));
+        json_object_set_new(t->sidecar, "format", json_string(format_named(path, "definition.json") ? "sol-execbench"
+                                                              : "flashinfer-bench"));
+        rc = definition_build(d, r.rows, most, t, e);
+    }
+    json_decref(r.rows);
+    json_decref(d);
+    free(workloads);
+    return rc;
+}
+
+const struct format format_definition = {"definition", "definition.json of FlashInfer-Bench and SOL-ExecBench, with its "
+                                                       "workloads", definition_is, definition_read};

@@ -1,0 +1,203 @@
+"""test_formats.py - tasks in the forms of other benchmarks: small ones of our own, read by 'musacoder tasks', loaded and run
+by the reference's side, and one judged with its custom_kernel from end to end."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "..", "runner"))
+import reference  # noqa: E402
+import test_answers  # noqa: E402
+import torch  # noqa: E402
+
+GPU_MODE = {
+    "problems/half_py/task.yml": """files:
+  - {"name": "submission.py", "source": "@SUBMISSION@"}
+  - {"name": "task.py", "source": "task.py"}
+  - {"name": "utils.py", "source": "../utils.py"}
+  - {"name": "reference.py", "source": "reference.py"}
+  - {"name": "eval.py", "source": "../eval.py"}
+lang: "py"
+description: |
+  Half of what is positive.
+tests:
+  - {"size": 40, "seed": 4, "bias": 0.5, "mask": True}
+  - {"size": 33, "seed": 5, "bias": 0.0, "mask": False}
+benchmarks:
+  - {"size": 512, "seed": 6, "bias": 0.5, "mask": True}
+""",
+    "problems/half_py/task.py": "import torch\nfrom typing import TypeVar\ninput_t = TypeVar('input_t')\n"
+                                "output_t = TypeVar('output_t')\n",
+    "problems/utils.py": "import torch\n\ndef to_half(x):\n    return x * 0.5\n",
+    "problems/half_py/reference.py": """from utils import (
+    to_half,
+)
+import torch
+from task import input_t, output_t
+
+def ref_kernel(data: input_t) -> output_t:
+    return to_half(torch.relu(data))
+
+def generate_input(size: int, seed: int, bias: float, mask: bool) -> input_t:
+    gen = torch.Generator(device='cuda')
+    gen.manual_seed(seed)
+    return torch.randn(size, 8, device='cuda', generator=gen) + bias
+"""}
+DEFINITION = {"name": "scaled", "axes": {"rows": {"type": "var"}, "width": {"type": "const", "value": 12},
+                                         "half": {"type": "expr", "expression": "width // 2"}},
+              "inputs": {"x": {"shape": ["rows", "width"], "dtype": "float16"},
+                         "i": {"shape": ["rows"], "dtype": "int32"}, "eps": {"shape": None, "dtype": "float32"}},
+              "outputs": {"y": {"shape": ["rows", "half"], "dtype": "float16"}},
+              "reference": "import torch\n\ndef run(x, i, eps):\n    return x[:, :x.shape[1] // 2] * (i[:, None] + eps)\n"}
+WORKLOADS = [{"axes": {"rows": 3}, "inputs": {"x": {"type": "random"}, "eps": {"type": "scalar", "value": 0.5}}},
+             {"axes": {"rows": 7}, "inputs": {"x": {"type": "random"}, "eps": {"type": "scalar", "value": 0.25}}}]
+CUSTOM = dict(DEFINITION, custom_inputs_entrypoint="make", reference=DEFINITION["reference"] + "\ndef make(axes, device):\n"
+              "    n = axes['rows']\n    return {'x': torch.ones(n, axes['width'], device=device).half(), "
+              "'i': torch.arange(n, device=device)}\n")
+ROBUST = {"tasks/fc/func_forward.py": """import torch
+import torch.nn.functional as F
+
+def forward_fn(x, w):
+    return F.linear(x, w)
+
+class Model(torch.nn.Module):
+    def __init__(self, n_in: int = 4, n_out: int = 4, init_method: str = "normal"):
+        super().__init__()
+        assert init_method in ("normal", "zero")
+        self.w = torch.nn.Parameter(torch.randn(n_out, n_in))
+
+    def forward(self, x, fn=forward_fn):
+        return fn(x, self.w)
+
+def get_inputs(rows: int = 2, n_in: int = 4):
+    return [torch.randn(rows, n_in)]
+
+input_names = ["x"]
+""", "tasks/fc/config_forward.json": json.dumps({
+        "single_input_configs": [{"rows": 5}], "single_init_configs": [{"n_out": 6, "init_method": "normal"}],
+        "single_shared_configs": [{"n_in": 8}], "multi_input_configs": [{"rows": 5}, {"rows": 2}],
+        "multi_init_configs": [{"n_out": 6, "init_method": "zero"}], "multi_shared_configs": [{"n_in": 8}]})}
+CASES = {"reference/3_add.py": """import torch
+import torch.nn as nn
+import json
+import os
+
+class Model(nn.Module):
+    def forward(self, x, alpha=None):
+        return x if alpha is None else x + alpha
+
+def get_input_groups():
+    path = os.path.join(os.path.dirname(__file__), "3_add.json")
+    with open(path, "r") as f:
+        cases = [json.loads(line) for line in f if line.strip()]
+    kinds = {"float32": torch.float32, "float16": torch.float16}
+    return [[torch.randn(c["inputs"][0]["shape"], dtype=kinds[c["inputs"][0]["dtype"]]), c["inputs"][1]["value"]]
+            for c in cases]
+
+def get_init_inputs():
+    return []
+""", "reference/3_add.json": "".join(json.dumps({"inputs": [{"name": "x", "dtype": d, "shape": s},
+                                                            {"name": "alpha", "value": a}]}) + "\n"
+                                     for d, s, a in (("float32", [2, 3], 1.5), ("float16", [4], None)))}
+
+
+class Formats(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.out = os.path.join(self.dir.name, "out")
+
+    def tearDown(self):
+        self.dir.cleanup()
+
+    def read(self, files, *options, code=0):
+        for name, text in files.items():
+            path = os.path.join(self.dir.name, "from", name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as f:
+                f.write(text if isinstance(text, str) else json.dumps(text))
+        p = subprocess.run([test_answers.EXE, "tasks", os.path.join(self.dir.name, "from"), "--out", self.out, "--json",
+                            *options], capture_output=True, text=True)
+        self.assertEqual(p.returncode, code, p.stderr)
+        return [json.loads(line) for line in p.stdout.splitlines()]
+
+    def rows(self, name):
+        """(inputs, output) of each row, as the judge's side makes them."""
+        with open(os.path.join(self.out, name + ".py")) as f:
+            code = f.read()
+        with open(os.path.join(self.out, name + ".yaml")) as f:
+            workloads = json.load(f).get("workloads", [])
+        for w in [{}, *workloads]:
+            t = reference.load(code + f"\n#@workload: {json.dumps({'sizes': w.get('sizes', {})})}\n")
+            reference.seed_all(0)
+            inputs = t.get_inputs()
+            yield inputs, reference.construct(t, t.get_init_inputs(), 0)(*inputs)
+
+    def test_gpu_mode(self):
+        said = self.read(GPU_MODE)
+        self.assertEqual([(x["format"], x["name"], x["rows"]) for x in said], [("gpu-mode", "half_py", 3)])
+        rows = list(self.rows("half_py"))
+        self.assertEqual([tuple(i[0].shape) for i, _ in rows], [(40, 8), (33, 8), (512, 8)])
+        for (x,), y in rows:
+            torch.testing.assert_close(y, torch.relu(x) * 0.5)
+
+    def test_definitions(self):
+        lines = "".join(json.dumps(w) + "\n" for w in WORKLOADS)
+        traced = "".join(json.dumps({"definition": "scaled", "workload": w}) + "\n" for w in WORKLOADS)
+        said = self.read({"sol/a/definition.json": DEFINITION, "sol/a/workload.jsonl": lines,
+                          "trace/definitions/op/scaled.json": DEFINITION, "trace/workloads/op/scaled.jsonl": traced,
+                          "sol/b/definition.json": dict(CUSTOM, name="made"),
+                          "sol/b/workload.jsonl": lines.replace("random", "custom")})
+        self.assertEqual([(x["format"], x["name"], x["rows"]) for x in said],
+                         [("definition", "scaled", 2), ("definition", "made", 2), ("definition", "scaled_2", 2)])
+        for name, origin in (("scaled", "sol-execbench"), ("scaled_2", "flashinfer-bench")):
+            with open(os.path.join(self.out, name + ".yaml")) as f:
+                self.assertEqual(json.load(f)["format"], origin)
+            rows = list(self.rows(name))
+            self.assertEqual([tuple(i[0].shape) for i, _ in rows], [(3, 12), (7, 12)])
+            self.assertEqual([i[2] for i, _ in rows], [0.5, 0.25])
+            self.assertEqual((rows[0][0][0].dtype, rows[0][0][1].dtype), (torch.float16, torch.int32))
+        self.assertEqual(list(self.rows("made"))[1][1][6, 0].item(), 6.25)
+
+    def test_robust_kbench(self):
+        said = self.read(dict(ROBUST, **{"tasks/fc/func_backward.py": "x = 1\n", "tasks/fc/config_backward.json": "{}"}),
+                         code=1)
+        self.assertEqual([(x["name"], x["rows"], bool(x["refused"])) for x in said],
+                         [(None, 0, True), ("fc", 3, False)])
+        self.assertEqual([tuple(y.shape) for _, y in self.rows("fc")], [(5, 6), (5, 6), (2, 6)])
+
+    def test_lists_of_cases(self):
+        said = self.read(CASES)
+        self.assertEqual([(x["format"], x["rows"]) for x in said], [("multikernel", 2)])
+        (a, x), (b, y) = self.rows("3_add")
+        torch.testing.assert_close(x, a[0] + 1.5)
+        self.assertEqual((b[1], y.dtype, tuple(y.shape)), (None, torch.float16, (4,)))
+
+    def test_rows_limits_and_refusals(self):
+        self.assertEqual([x["rows"] for x in self.read(GPU_MODE, "--rows", "1")], [1])
+        bad = dict(DEFINITION, axes=dict(DEFINITION["axes"], half={"type": "expr", "expression": "__import__('os')"}))
+        said = self.read({"sol/x/definition.json": bad, "sol/x/workload.jsonl": json.dumps(WORKLOADS[0]) + "\n",
+                          "sol/y/definition.json": DEFINITION,
+                          "sol/y/workload.jsonl": json.dumps({"axes": {"rows": 1}, "inputs": {
+                              "x": {"type": "safetensors", "path": "x"}}}) + "\n"}, "--format", "definition", code=1)
+        self.assertEqual([bool(x["refused"]) for x in said], [True, True])
+        self.assertIn("unknown kind", said[0]["refused"])
+        self.assertIn("safetensors", said[1]["refused"])
+        p = subprocess.run([test_answers.EXE, "tasks", self.out, "--format", "nonsense"], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 2)
+
+    def test_judged_from_end_to_end(self):
+        self.read(GPU_MODE, "--rows", "2")
+        with open(os.path.join(self.dir.name, "submission.py"), "w") as f:
+            f.write(test_answers.CUSTOM)
+        p = test_answers.judge(os.path.join(self.out, "half_py.py"), os.path.join(self.dir.name, "submission.py"))
+        v = json.loads(p.stdout)
+        self.assertEqual((v["status"], len(v["workloads"])), ("passed", 2), v["feedback"])
+        self.assertEqual(v["correctness"]["sidecar"]["format"], "gpu-mode")
+
+
+if __name__ == "__main__":
+    unittest.main()
