@@ -5,11 +5,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 _inside = []
+place = "cpu"  # what stands for the device; "meta" where shapes alone are asked for
 
 
 def _here(x):
     name = x if isinstance(x, str) else str(x) if isinstance(x, torch.device) else ""
-    return torch.device("cpu") if name.split(":")[0] in ("cuda", "musa") else x
+    return torch.device(place) if name.split(":")[0] in ("cuda", "musa") else x
 
 
 class Home(TorchFunctionMode):
@@ -18,8 +19,24 @@ class Home(TorchFunctionMode):
             return args[0]
         if func is torch.device:  # of a device, or of a name and a number
             made = func(*args, **(kwargs or {}))
-            return torch.device("cpu") if made.type in ("cuda", "musa") else made
-        return func(*(_here(a) for a in args), **{k: _here(v) for k, v in (kwargs or {}).items()})
+            return torch.device(place) if made.type in ("cuda", "musa") else made
+        given = {k: _here(v) for k, v in (kwargs or {}).items() if place != "meta" or k != "generator"}
+        return func(*(_here(a) for a in args), **given)
+
+
+class _Made(type):
+    """torch asks isinstance(x, torch.Generator), so what stands for it is a class."""
+    of_torch = torch.Generator
+
+    def __call__(cls, device="cpu"):
+        return cls.of_torch("cpu")
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, cls.of_torch)
+
+
+class Generator(metaclass=_Made):
+    """torch.Generator, on the CPU whatever device is named."""
 
 
 def stay(source):
@@ -27,8 +44,7 @@ def stay(source):
     if ("cuda" in source or "musa" in source) and not _inside:
         torch.nn.Module.cuda = lambda self, device=None: self
         torch.cuda.is_available = lambda: False
-        made = torch.Generator
-        torch.Generator = lambda device="cpu": made(_here(device))
+        torch.Generator = Generator
         _inside.append(Home())
         _inside[0].__enter__()
 

@@ -17,6 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 import frame
+import home
 import reference
 import sizes
 import values
@@ -57,6 +58,7 @@ class Empties(TorchFunctionMode):
 def numels(source, device, lonely=None, empties=None):
     """Elements of every tensor of the task: inputs, parameters, outputs. lonely, empties: as many lonely groups and
     results without elements are fine."""
+    home.place = device
     with torch.device(device), torch.no_grad():
         task = reference.load(source)
         reference.seed_all(0)
@@ -81,6 +83,7 @@ BATCH = re.compile(r"batch|^b$|^bs$|^n_?samples$")  # what a reduction rarely ru
 class Shrinker:
     def __init__(self, source, limit, first=None):
         """first: a pattern; sizes whose name has it are made small before any other is touched."""
+        home.stay(source)  # before any other mode is entered, or it would end with that one
         self.source, self.limit, self.first = source, limit, first
         self.device, self.lonely, self.empties, self.loose = "meta", None, None, False
         self.take(sizes.knobs_of(source))
@@ -97,6 +100,7 @@ class Shrinker:
 
     def count_oddities(self):
         """Of the task as it came: lonely groups, and results without elements."""
+        home.place = self.device
         with torch.device(self.device), torch.no_grad():
             task = reference.load(self.source)
             model = reference.construct(task, task.get_init_inputs(), 0)

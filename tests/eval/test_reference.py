@@ -561,6 +561,12 @@ class Shrinking(unittest.TestCase):
         src = task("x", "[torch.rand(batch, 40)]", sizes="batch = 4096\n")
         self.assertEqual(self.sizes_of(src, 2560), {"batch": 64})
 
+    def test_task_that_names_a_device(self):
+        """Its shapes are tried on the meta device too: no tensor of its real size is made."""
+        src = task("x * rest[0]", "[torch.rand(n, n, device='cuda', generator=torch.Generator(device='cuda')), "
+                   "torch.rand(n, n).cuda()]", sizes="n = 1 << 20\n")
+        self.assertEqual(self.sizes_of(src, 4096), {"n": 64})
+
     def test_kernel_that_no_longer_fits(self):
         """The meta device gives a convolution without elements where a real device refuses."""
         src = task("self.c(x)", "[torch.rand(8, 32, width, height)]",
