@@ -12,7 +12,8 @@
 
 static const struct opt rows[] = {
     {"tasks", "out", OPT_STR, NULL, "folder to write NAME.py and NAME.yaml into; without it they are only listed"},
-    {"tasks", "format", OPT_STR, NULL, "take this form alone: gpu-mode, definition, robust-kbench, multikernel, kernelbench"},
+    {"tasks", "format", OPT_STR, NULL, "take this form alone: gpu-mode, definition, robust-kbench, multikernel, "
+                                       "kernelbench"},
     {"tasks", "rows", OPT_INT, "257", "shapes of a task that are kept, the first ones"},
     {"tasks", "limit", OPT_INT, "0", "so many tasks at most; 0: all"},
     {"tasks", "json", OPT_BOOL, "false", "one line of JSON a task: path, format, name, rows, or refused with why"},
@@ -115,8 +116,9 @@ static int tasks_run(const struct opts *o, struct err *e)
 
 const struct command cmd_tasks = {
     "tasks", "turn tasks of other benchmarks into a folder of tasks", "FROM [--out FOLDER] [--format NAME] [--rows N]",
-    "Finds tasks in FROM by their form: GPU MODE's task.yml, definitions of FlashInfer-Bench and SOL-ExecBench with their\n"
-    "workloads, robust-kbench's func_forward.py, MultiKernelBench's NAME.py with NAME.json, and KernelBench's own. Each\n"
-    "becomes NAME.py, and NAME.yaml with a workload for every further shape (docs/formats.md). Nothing is run.\n"
+    "Finds tasks in FROM by their form: GPU MODE's task.yml, definitions of FlashInfer-Bench and SOL-ExecBench with\n"
+    "their workloads, robust-kbench's func_forward.py, MultiKernelBench's NAME.py with NAME.json, and KernelBench's\n"
+    "own. Each becomes NAME.py, and NAME.yaml with a workload for every further shape (docs/formats.md). Nothing is\n"
+    "run.\n"
     "Exit code: 0 all were taken, 1 some were refused, with the reason, 2 usage, or no task at all.\n\n",
     rows, tasks_run, 1};

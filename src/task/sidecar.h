@@ -30,9 +30,9 @@
 #define SIDECAR_WORKLOADS_MAX 256
 
 /* Checks raw and returns it with every key present: {"tolerance","regimes","effects","variants":[{"name","sizes",
- * "dtype","layout","tolerance","regimes"}],"workloads":likewise}; absent things are null (workloads and format are left out),
- * layout is null, a word or a list. New reference, or NULL: ERR_INPUT that begins with 'what' (a path), names the key
- * and, for an unknown one, the nearest known. */
+ * "dtype","layout","tolerance","regimes"}],"workloads":likewise}; absent things are null (workloads and format are
+ * left out), layout is null, a word or a list. New reference, or NULL: ERR_INPUT that begins with 'what' (a path),
+ * names the key and, for an unknown one, the nearest known. */
 json_t *sidecar_check(const json_t *raw, const char *what, struct err *e);
 
 #endif

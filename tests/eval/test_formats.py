@@ -1,5 +1,5 @@
-"""test_formats.py - tasks in the forms of other benchmarks: small ones of our own, read by 'musacoder tasks', loaded and run
-by the reference's side, and one judged with its custom_kernel from end to end."""
+"""test_formats.py - tasks in the forms of other benchmarks: small ones of our own, read by 'musacoder tasks', loaded
+and run by the reference's side, and one judged with its custom_kernel from end to end."""
 import json
 import os
 import subprocess
@@ -52,11 +52,13 @@ DEFINITION = {"name": "scaled", "axes": {"rows": {"type": "var"}, "width": {"typ
               "inputs": {"x": {"shape": ["rows", "width"], "dtype": "float16"},
                          "i": {"shape": ["rows"], "dtype": "int32"}, "eps": {"shape": None, "dtype": "float32"}},
               "outputs": {"y": {"shape": ["rows", "half"], "dtype": "float16"}},
-              "reference": "import torch\n\ndef run(x, i, eps):\n    return x[:, :x.shape[1] // 2] * (i[:, None] + eps)\n"}
+              "reference": "import torch\n\ndef run(x, i, eps):\n"
+                           "    return x[:, :x.shape[1] // 2] * (i[:, None] + eps)\n"}
 WORKLOADS = [{"axes": {"rows": 3}, "inputs": {"x": {"type": "random"}, "eps": {"type": "scalar", "value": 0.5}}},
              {"axes": {"rows": 7}, "inputs": {"x": {"type": "random"}, "eps": {"type": "scalar", "value": 0.25}}}]
-CUSTOM = dict(DEFINITION, custom_inputs_entrypoint="make", reference=DEFINITION["reference"] + "\ndef make(axes, device):\n"
-              "    n = axes['rows']\n    return {'x': torch.ones(n, axes['width'], device=device).half(), "
+CUSTOM = dict(DEFINITION, custom_inputs_entrypoint="make", reference=DEFINITION["reference"] +
+              "\ndef make(axes, device):\n    n = axes['rows']\n"
+              "    return {'x': torch.ones(n, axes['width'], device=device).half(), "
               "'i': torch.arange(n, device=device)}\n")
 ROBUST = {"tasks/fc/func_forward.py": """import torch
 import torch.nn.functional as F
@@ -163,8 +165,8 @@ class Formats(unittest.TestCase):
         self.assertEqual(list(self.rows("made"))[1][1][6, 0].item(), 6.25)
 
     def test_robust_kbench(self):
-        said = self.read(dict(ROBUST, **{"tasks/fc/func_backward.py": "x = 1\n", "tasks/fc/config_backward.json": "{}"}),
-                         code=1)
+        back = {"tasks/fc/func_backward.py": "x = 1\n", "tasks/fc/config_backward.json": "{}"}
+        said = self.read(dict(ROBUST, **back), code=1)
         self.assertEqual([(x["name"], x["rows"], bool(x["refused"])) for x in said],
                          [(None, 0, True), ("fc", 3, False)])
         self.assertEqual([tuple(y.shape) for _, y in self.rows("fc")], [(5, 6), (5, 6), (2, 6)])
@@ -186,7 +188,7 @@ class Formats(unittest.TestCase):
         self.assertEqual([bool(x["refused"]) for x in said], [True, True])
         self.assertIn("unknown kind", said[0]["refused"])
         self.assertIn("safetensors", said[1]["refused"])
-        p = subprocess.run([test_answers.EXE, "tasks", self.out, "--format", "nonsense"], capture_output=True, text=True)
+        p = subprocess.run([test_answers.EXE, "tasks", self.out, "--format", "nonsense"], capture_output=True)
         self.assertEqual(p.returncode, 2)
 
     def test_judged_from_end_to_end(self):

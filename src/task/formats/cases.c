@@ -73,5 +73,5 @@ static int cases_read(const char *path, int most, struct format_task *t, struct 
     return rc;
 }
 
-const struct format format_cases = {"multikernel", "MultiKernelBench's NAME.py with a list of cases NAME.json", cases_is,
+const struct format format_cases = {"multikernel", "MultiKernelBench's NAME.py with its cases NAME.json", cases_is,
                                     cases_read};

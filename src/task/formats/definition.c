@@ -245,5 +245,5 @@ static int definition_read(const char *path, int most, struct format_task *t, st
     return rc;
 }
 
-const struct format format_definition = {"definition", "definition.json of FlashInfer-Bench and SOL-ExecBench, with its "
-                                                       "workloads", definition_is, definition_read};
+const struct format format_definition = {"definition", "FlashInfer-Bench's and SOL-ExecBench's, with workloads",
+                                         definition_is, definition_read};

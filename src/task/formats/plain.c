@@ -1,5 +1,5 @@
-/* plain.c - KernelBench's own form, which is ours: KernelBench, KernelBook's files, most of MultiKernelBench. Taken as it
- * is, with the sidecar that may lie beside it. */
+/* plain.c - KernelBench's own form, which is ours: KernelBench, KernelBook's files, most of MultiKernelBench. Taken as
+ * it is, with the sidecar that may lie beside it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
