@@ -1,9 +1,10 @@
 /* cmd_mcp.c - 'musacoder mcp': the judge for coding agents, by the Model Context Protocol over standard input and
- * output. A tool is one row of mcp_tools.c and one child: this very binary with another command. So a judge that
+ * output, or over HTTP: there each request is a conversation of one message. A tool is one row of mcp_tools.c and one child: this very binary with another command. So a judge that
  * dies is an answer, and several calls, pings and cancellations go on beside each other. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 #include "cli/mcp_tools.h"
 #include "eval/verdict/feedback.h"
 #include "proc/proc.h"
+#include "serve/http.h"
+#include "serve/tokens.h"
 
 #define MESSAGE_MAX ((size_t)16 << 20) /* bytes of a line, as of a request to 'serve' */
 #define COMPLAINT_MAX ((size_t)4000)   /* bytes of what a tool says when it fails */
@@ -39,6 +42,8 @@ struct mcp {
     struct mcp_call calls[CALLS_MAX];
     struct proc *ps[CALLS_MAX]; /* those of the calls, for proc_poll */
     struct buf line;
+    struct buf *reply;    /* NULL: standard output */
+    atomic_int *running;  /* calls of all conversations together; NULL: there is this one alone */
 };
 
 struct mcp_fault {
@@ -52,7 +57,9 @@ static void mcp_send(struct mcp *m, json_t *v)
 {
     char *text = json_text(v);
 
-    if (fputs(text, stdout) == EOF || putchar('\n') == EOF || fflush(stdout) == EOF)
+    if (m->reply)
+        buf_adds(m->reply, text);
+    else if (fputs(text, stdout) == EOF || putchar('\n') == EOF || fflush(stdout) == EOF)
         m->broken = true;
     free(text);
     json_decref(v);
@@ -114,6 +121,8 @@ static void mcp_free_call(struct mcp *m, struct mcp_call *c)
         dir_remove(c->dir, NULL);
     free(c->dir);
     json_decref(c->id);
+    if (c->id && m->running)
+        atomic_fetch_sub(m->running, 1);
     *c = (struct mcp_call){0};
     m->ps[c - m->calls] = NULL;
 }
@@ -195,6 +204,15 @@ static int mcp_start_call(struct mcp *m, struct mcp_call *c, const json_t *args,
     return rc;
 }
 
+/* It is given back by mcp_free_call. */
+static bool mcp_take_turn(struct mcp *m)
+{
+    if (!m->running || atomic_fetch_add(m->running, 1) < CALLS_MAX)
+        return true;
+    atomic_fetch_sub(m->running, 1);
+    return false;
+}
+
 static struct mcp_call *mcp_free_place(struct mcp *m)
 {
     for (int i = 0; i < CALLS_MAX; i++)
@@ -256,7 +274,7 @@ static json_t *mcp_call_tool(struct mcp *m, const json_t *id, const json_t *para
         mcp_fail(f, MCP_PARAMS, name ? "unknown tool" : "tools/call wants a name", name);
     else if (mcp_check_args(t, args, &f->e) < 0)
         f->code = MCP_PARAMS;
-    else if (!c)
+    else if (!c || !mcp_take_turn(m))
         ret = mcp_make_complaint(m, "as many calls run as may; wait for one of them");
     else {
         *c = (struct mcp_call){.id = json_deep_copy(id), .tool = t};
@@ -414,11 +432,116 @@ static void mcp_serve(struct mcp *m)
         }
 }
 
+/* ---- over HTTP ---- */
+
+struct mcp_web {
+    char *root;
+    double wait_s;
+    struct tokens *tokens; /* NULL: nobody needs one */
+    atomic_int running;
+};
+
+static void mcp_web_finish(struct mcp *m, const struct http_call *c)
+{
+    while (mcp_is_busy(m)) {
+        int done = proc_poll(m->ps, CALLS_MAX, 0.1);
+
+        if (done >= 0)
+            mcp_end_call(m, &m->calls[done], true);
+        for (int i = 0; i < CALLS_MAX && done < 0 && http_stopping(c); i++)
+            if (m->calls[i].id) {
+                proc_kill(m->calls[i].p);
+                mcp_end_call(m, &m->calls[i], true);
+            }
+    }
+}
+
+static void mcp_web_post(struct http_call *c, void *ctx)
+{
+    struct mcp_web *w = ctx;
+    const char *version = http_header(c, "MCP-Protocol-Version"), *body;
+    struct mcp m = {.root = w->root, .wait_s = w->wait_s, .structured = !version || strcmp(version, "2024-11-05"),
+                    .running = &w->running};
+    struct buf reply;
+    size_t n;
+
+    body = http_body(c, &n);
+    buf_init(&reply, MCP_RECORD_MAX * 2);
+    buf_init(&m.line, MESSAGE_MAX);
+    m.reply = &reply;
+    buf_add(&m.line, body ? body : "", body ? n : 0);
+    mcp_take_line(&m);
+    mcp_web_finish(&m, c);
+    buf_free(&m.line);
+    if (reply.n == 0) {
+        buf_free(&reply);
+        http_reply(c, 202, "application/json", xstrdup(""), 0);
+        return;
+    }
+    n = reply.n;
+    http_reply(c, 200, "application/json", buf_detach(&reply), n);
+}
+
+/* No stream of the server's own, and no session that could be ended: 405, as the protocol says. */
+static void mcp_web_no_stream(struct http_call *c, void *ctx)
+{
+    (void)ctx;
+    http_header_add(c, "Allow", "POST");
+    http_refuse(c, 405, "method", "this server speaks when it is asked: POST a message");
+}
+
+static const struct http_route mcp_web_routes[] = {{"POST", "/mcp", mcp_web_post, false},
+                                                   {"GET", "/mcp", mcp_web_no_stream, false},
+                                                   {"DELETE", "/mcp", mcp_web_no_stream, false},
+                                                   {NULL, NULL, NULL, false}};
+
+static const char *mcp_web_who(const char *token, void *ctx)
+{
+    const struct mcp_web *w = ctx;
+
+    return w->tokens ? tokens_owner(w->tokens, token) : "local";
+}
+
+static int mcp_web_start(const struct opts *o, struct mcp_web *w, struct http **ret, struct err *e)
+{
+    const char *address = opts_str(o, "address");
+    struct http_config h = {.address = address, .port = (int)opts_int(o, "port"), .threads = CALLS_MAX + 4,
+                            .body_max = MESSAGE_MAX, .bodies_max = 4 * MESSAGE_MAX, .owner_bodies = 2 * MESSAGE_MAX,
+                            .idle_s = 30, .head_s = 45, .owner_calls = CALLS_MAX + 4, .connections = 256,
+                            .routes = mcp_web_routes, .who = mcp_web_who, .ctx = w};
+
+    if (!opts_has(o, "tokens") && strncmp(address, "127.", 4) != 0 && strcmp(address, "::1") != 0)
+        return err_set(e, ERR_INPUT, "'%s' is reached from other machines, so callers need tokens; give --tokens FILE, "
+                                     "or listen on 127.0.0.1", address);
+    if (opts_has(o, "tokens") && tokens_read(opts_str(o, "tokens"), &w->tokens, e) < 0)
+        return -1;
+    return http_start(&h, ret, e);
+}
+
+static int mcp_web_serve(const struct opts *o, char *root, struct err *e)
+{
+    struct mcp_web w = {.root = root, .wait_s = opts_real(o, "wait-max")};
+    struct http *http = NULL;
+    int rc = mcp_web_start(o, &w, &http, e);
+
+    if (rc == 0) {
+        fprintf(stderr, "mcp: http://%s:%d/mcp\n", opts_str(o, "address"), http_port(http));
+        while (!stop_requested())
+            poll(NULL, 0, 200);
+        http_stop(http);
+    }
+    tokens_free(w.tokens);
+    return rc;
+}
+
 /* ---- the command ---- */
 
 static const struct opt rows[] = {
     {"mcp", "root", OPT_STR, NULL,
-     "the folder whose files calls may name; default: the working folder, unless it is /"},
+     "the folder whose files calls may name; default: the working folder, unless it is /; over HTTP: none"},
+    {"mcp", "port", OPT_INT, NULL, "speak HTTP at this port (0 = any free one), path /mcp, instead of standard input"},
+    {"mcp", "address", OPT_STR, "127.0.0.1", "where --port listens; other machines need --tokens"},
+    {"mcp", "tokens", OPT_STR, NULL, "of --port: a file of lines 'TOKEN OWNER', as 'serve' has it"},
     {"mcp", "wait-max", OPT_REAL, "600", "seconds a call may take"},
     {"mcp", "explain", OPT_BOOL, "false", "print the words of the verdict record on standard input as JSON, and end"},
     {0},
@@ -471,6 +594,7 @@ static int mcp_run(const struct opts *o, struct err *e)
 {
     struct mcp m = {.wait_s = opts_real(o, "wait-max"), .structured = true};
     const char *root = opts_has(o, "root") ? opts_str(o, "root") : ".";
+    int rc = 0;
 
     if (opts_bool(o, "explain"))
         return mcp_explain(e);
@@ -480,25 +604,32 @@ static int mcp_run(const struct opts *o, struct err *e)
         free(m.root);
         return err_set(e, ERR_INPUT, "no folder '%s'; --root names one", root);
     }
-    if (!opts_has(o, "root") && !strcmp(m.root, "/")) {
+    if (!opts_has(o, "root") && (!strcmp(m.root, "/") || opts_has(o, "port"))) {
         free(m.root);
         m.root = NULL;
     }
     signal(SIGPIPE, SIG_IGN);
-    buf_init(&m.line, MESSAGE_MAX);
-    mcp_serve(&m);
-    buf_free(&m.line);
+    if (opts_has(o, "port")) {
+        rc = mcp_web_serve(o, m.root, e);
+    } else {
+        buf_init(&m.line, MESSAGE_MAX);
+        mcp_serve(&m);
+        buf_free(&m.line);
+    }
     free(m.root);
+    if (rc < 0)
+        return -1;
     return stop_requested() ? EXIT_STOPPED : EXIT_OK;
 }
 
 const struct command cmd_mcp = {
-    "mcp", "the judge for coding agents: a Model Context Protocol server on standard input and output",
-    "[--root FOLDER]",
+    "mcp", "the judge for coding agents: a Model Context Protocol server on standard input and output, or HTTP",
+    "[--root FOLDER] [--port N [--address A] [--tokens FILE]]",
     "Speaks the Model Context Protocol (2025-06-18, 2024-11-05; a JSON-RPC message a line) with the tools eval,\n"
     "explain, lint, translate and replay. An agent's client starts it:\n"
     "  claude mcp add musacoder -- musacoder mcp --root /path/to/kernels\n"
     "Each call is a child of its own: what ends it is an answer with isError, never the end of the server. Files are\n"
     "read, and capsules written, below --root alone. Eight calls run at once. docs/mcp.md shows clients' files.\n"
+    "With --port the same tools answer over HTTP (Streamable HTTP, a JSON answer a request) at /mcp.\n"
     "Exit code: 0 the client closed its end, 2 usage, 130 Ctrl-C.\n\n",
     rows, mcp_run, 0};

@@ -304,8 +304,31 @@ static void mcp_translate_words(const char *dir, json_t *v, struct buf *to)
 static int mcp_replay_plan(struct mcp_plan *p, struct err *e)
 {
     static const char *const options[] = {"check", "time", NULL};
+    const char *capsule = mcp_find_file(p, json_str(p->args, "capsule_path", ""), e);
+    char *csv = path_join(p->dir, "ncu.csv");
+    int rc = mcp_plan_of(p, "replay", options, capsule);
 
-    return mcp_plan_of(p, "replay", options, mcp_find_file(p, json_str(p->args, "capsule_path", ""), e));
+    if (rc == 0 && json_flag(p->args, "profile", false)) { /* behind the capsule: options may stand anywhere */
+        mcp_add_word(p, "--profile");
+        mcp_add_word(p, csv);
+    }
+    free(csv);
+    return rc;
+}
+
+/* Nsight Compute's table, as the record's "profile". */
+static void mcp_replay_read_profile(const char *dir, json_t *v, struct buf *to)
+{
+    char *csv = path_join(dir, "ncu.csv");
+    struct buf text;
+
+    buf_init(&text, MCP_PROFILE_MAX);
+    if (file_exists(csv) && file_read(csv, &text, NULL) == 0) {
+        json_object_set_new(v, "profile", json_utf8(text.p, text.n));
+        buf_addf(to, "\n%s", text.p);
+    }
+    buf_free(&text);
+    free(csv);
 }
 
 static void mcp_replay_words(const char *dir, json_t *v, struct buf *to)
@@ -313,7 +336,6 @@ static void mcp_replay_words(const char *dir, json_t *v, struct buf *to)
     const json_t *t = json_object_get(v, "time"), *f;
     size_t i;
 
-    (void)dir;
     buf_addf(to, "%s: %lld of %lld elements wrong", json_flag(v, "right", false) ? "right" : "wrong",
              (long long)json_i64(v, "wrong", 0), (long long)json_i64(v, "elements", 0));
     if (json_str(v, "why", NULL))
@@ -323,6 +345,7 @@ static void mcp_replay_words(const char *dir, json_t *v, struct buf *to)
                  (long long)json_i64(t, "calls", 0));
     json_array_foreach(json_object_get(v, "findings"), i, f)
         buf_addf(to, "\n%s: %s", json_str(f, "kind", "?"), json_str(f, "message", ""));
+    mcp_replay_read_profile(dir, v, to);
 }
 
 #define STRING(name, about) "\"" name "\":{\"type\":\"string\",\"description\":\"" about "\"}"
@@ -372,7 +395,8 @@ const struct mcp_tool mcp_tools[] = {
     {"replay", "Run a judged kernel again from its capsule: is it right, how fast is it, what do checkers find?",
      SCHEMA(STRING("capsule_path", "a file that 'eval' wrote by its capsule_path") ","
             FLAG("check", "look for races and bad accesses: compute-sanitizer on cuda, the emulator's findings on sim")
-            "," INTEGER("time", "time the last call this many times (cuda)"), "\"capsule_path\""),
+            "," INTEGER("time", "time the last call this many times (cuda)") ","
+            FLAG("profile", "Nsight Compute's figures of the last call as a CSV table (cuda)"), "\"capsule_path\""),
      mcp_replay_plan, mcp_replay_words},
     {0},
 };

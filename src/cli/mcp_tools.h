@@ -10,6 +10,7 @@
 #include "base/mem.h"
 
 #define MCP_WORDS_MAX 32
+#define MCP_PROFILE_MAX ((size_t)1 << 20) /* bytes of a profiler's table */
 #define MCP_RECORD_MAX ((size_t)64 << 20) /* bytes that a tool may print */
 
 /* What a call becomes: the words of a child of this binary, and its standard input. */

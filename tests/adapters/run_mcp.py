@@ -1,7 +1,9 @@
-"""run_mcp.py - the official SDK's client (pip install mcp) lists and calls the tools of 'musacoder mcp' over stdio."""
+"""run_mcp.py - the official SDK's client (pip install mcp) lists and calls the tools of 'musacoder mcp' over stdio and
+over HTTP."""
 
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -11,6 +13,7 @@ EXAMPLE = os.path.join(ROOT, "docs/example")
 
 try:
     from mcp import ClientSession, StdioServerParameters
+    from mcp.client import streamable_http
     from mcp.client.stdio import stdio_client
 except ImportError as e:
     print(f"skipped: {e}")
@@ -43,13 +46,28 @@ async def check_tools(s, root):
     await s.send_ping()
 
 
+async def over_http(root):
+    server = subprocess.Popen([EXE, "mcp", "--root", root, "--port", "0"], stderr=subprocess.PIPE, text=True)
+    try:
+        url = server.stderr.readline().split(": ", 1)[1].strip()
+        client = getattr(streamable_http, "streamable_http_client", None) or streamable_http.streamablehttp_client
+        async with client(url) as streams, ClientSession(*streams[:2]) as s:
+            await s.initialize()
+            await check_tools(s, root)
+    finally:
+        server.terminate()
+        server.wait()
+        server.stderr.close()
+
+
 async def main():
     with tempfile.TemporaryDirectory() as root:
         server = StdioServerParameters(command=EXE, args=["mcp", "--root", root], env=dict(os.environ))
         async with stdio_client(server) as (read, write), ClientSession(read, write) as s:
             start = await s.initialize()
             await check_tools(s, root)
-    print(f"ok 5 tools listed and called, protocol {start.protocol_version}")
+        await over_http(root)
+    print(f"ok 5 tools listed and called over stdio and HTTP, protocol {start.protocol_version}")
 
 
 asyncio.run(main())

@@ -1,6 +1,7 @@
 """test_mcp.py - 'musacoder mcp' spoken by hand: what a client may rely on, and what may not end the server."""
 
 import glob
+import http.client
 import json
 import os
 import signal
@@ -264,6 +265,66 @@ class Tools(unittest.TestCase):
         s.p.terminate()
         self.assertEqual(s.p.wait(), 130)
         self.assertEqual(s.left(), [])
+
+
+class Http(unittest.TestCase):
+    """The same over HTTP: a message a request, a JSON answer; tokens, limits and errors as 'serve' has them."""
+
+    def start(self, *argv):
+        p = subprocess.Popen([EXE, "mcp", "--port", "0", *argv], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (p.send_signal(signal.SIGINT), p.wait(), p.stderr.close()))
+        self.port = int(p.stderr.readline().split(":")[-1].split("/")[0])
+        return p
+
+    def ask(self, message, method="POST", **headers):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=200)
+        c.request(method, "/mcp", message if isinstance(message, bytes) else json.dumps(message),
+                  dict({"Content-Type": "application/json", "Accept": "application/json, text/event-stream"},
+                       **{k.replace("_", "-"): v for k, v in headers.items()}))
+        r = c.getresponse()
+        text = r.read()
+        c.close()
+        return r.status, json.loads(text) if text else None
+
+    def call(self, method, params=None, **headers):
+        return self.ask({"jsonrpc": "2.0", "id": 7, "method": method, "params": params or {}}, **headers)
+
+    def test_tools_answer(self):
+        self.start()
+        status, v = self.call("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}})
+        self.assertEqual((status, v["id"], v["result"]["serverInfo"]["name"]), (200, 7, "musacoder"))
+        self.assertEqual(self.ask({"jsonrpc": "2.0", "method": "notifications/initialized"}), (202, None))
+        self.assertEqual(len(self.call("tools/list")[1]["result"]["tools"]), 5)
+        judged = {"name": "eval", "arguments": {"task": text_of("task.py"), "candidate": text_of("kernel.py")}}
+        status, v = self.call("tools/call", judged)
+        self.assertEqual((status, v["result"]["structuredContent"]["status"]), (200, "passed"))
+        status, v = self.call("tools/call", judged, MCP_Protocol_Version="2024-11-05")
+        self.assertEqual((len(v["result"]["content"]), "structuredContent" in v["result"]), (2, False))
+        named = {"name": "lint", "arguments": {"task_path": os.path.join(EXAMPLE, "task.py")}}
+        self.assertEqual(self.call("tools/call", named)[1]["error"]["code"], PARAMS)  # no --root, no files
+
+    def test_errors_are_the_protocols(self):
+        self.start("--wait-max", "3")
+        self.assertEqual(self.ask(b"{")[1]["error"]["code"], PARSE)
+        self.assertEqual(self.ask([1])[1]["error"]["code"], REQUEST)
+        self.assertEqual(self.call("no/method")[1]["error"]["code"], METHOD)
+        self.assertEqual(self.call("tools/call", {"name": "eval", "arguments": {"x": 1}})[1]["error"]["code"], PARAMS)
+        self.assertEqual(self.ask(b"", "GET")[0], 405)
+        self.assertEqual(self.call("ping", Origin="http://elsewhere.example")[0], 403)
+        self.assertEqual(self.call("ping", Origin=f"http://127.0.0.1:{self.port}")[0], 200)
+        status, v = self.call("tools/call", LOOPING)  # its judge is ended, and that is the answer
+        self.assertEqual((status, v["result"]["isError"]), (200, True))
+
+    def test_tokens(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".tokens") as f:
+            f.write("0123456789abcdef0123456789abcdef alice\n")
+            f.flush()
+            self.start("--tokens", f.name)
+            self.assertEqual(self.call("ping")[0], 401)
+            self.assertEqual(self.call("ping", Authorization="Bearer 0123456789abcdef0123456789abcdef")[0], 200)
+        p = subprocess.run([EXE, "mcp", "--port", "0", "--address", "0.0.0.0"], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 2)
+        self.assertIn("--tokens", p.stderr)
 
 
 if __name__ == "__main__":
