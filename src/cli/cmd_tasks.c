@@ -13,7 +13,7 @@
 static const struct opt rows[] = {
     {"tasks", "out", OPT_STR, NULL, "folder to write NAME.py and NAME.yaml into; without it they are only listed"},
     {"tasks", "format", OPT_STR, NULL, "take this form alone: gpu-mode, definition, robust-kbench, multikernel, "
-                                       "kernelbench"},
+                                       "kernelbench, kernelbook"},
     {"tasks", "rows", OPT_INT, "257", "shapes of a task that are kept, the first ones"},
     {"tasks", "limit", OPT_INT, "0", "so many tasks at most; 0: all"},
     {"tasks", "json", OPT_BOOL, "false", "one line of JSON a task: path, format, name, rows, or refused with why"},

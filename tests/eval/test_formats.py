@@ -165,11 +165,13 @@ class Formats(unittest.TestCase):
         self.assertEqual(list(self.rows("made"))[1][1][6, 0].item(), 6.25)
 
     def test_robust_kbench(self):
-        back = {"tasks/fc/func_backward.py": "x = 1\n", "tasks/fc/config_backward.json": "{}"}
-        said = self.read(dict(ROBUST, **back), code=1)
-        self.assertEqual([(x["name"], x["rows"], bool(x["refused"])) for x in said],
-                         [(None, 0, True), ("fc", 3, False)])
+        back = {name.replace("forward.", "backward."): text for name, text in ROBUST.items()}
+        said = self.read(dict(ROBUST, **back))
+        self.assertEqual([(x["name"], x["rows"]) for x in said], [("fc_backward", 3), ("fc", 3)])
         self.assertEqual([tuple(y.shape) for _, y in self.rows("fc")], [(5, 6), (5, 6), (2, 6)])
+        for (x, grad), (of_x, of_w) in self.rows("fc_backward"):
+            self.assertEqual((grad.shape, of_x.shape), ((len(x), 6), x.shape))
+            torch.testing.assert_close(of_w, grad.T @ x)
 
     def test_lists_of_cases(self):
         said = self.read(CASES)
@@ -177,6 +179,20 @@ class Formats(unittest.TestCase):
         (a, x), (b, y) = self.rows("3_add")
         torch.testing.assert_close(x, a[0] + 1.5)
         self.assertEqual((b[1], y.dtype, tuple(y.shape)), (None, torch.float16, (4,)))
+
+    def test_kernelbook(self):
+        text = "import torch\nfrom torch import nn\n\nclass Part(nn.Module):\n" \
+            "    def forward(self, x):\n        return x\n" \
+            "\nclass Scale(nn.Module):\n    def __init__(self, width, by=1):\n        super(Scale, self).__init__()\n" \
+            "        self.by = by * width\n    def forward(self, x):\n        return x * self.by\n" \
+            "\ndef get_inputs():\n    return [torch.rand([4, 4])]\n\ndef get_init_inputs():\n" \
+            "    return [[3], {'by': 2}]\n"
+        said = self.read({"7_Scale.py": text, "8_other.py": text})
+        self.assertEqual([(x["format"], x["name"]) for x in said],
+                         [("kernelbook", "7_Scale"), ("kernelbook", "8_other")])
+        for name in ("7_Scale", "8_other"):
+            (x,), y = next(self.rows(name))
+            torch.testing.assert_close(y, x * 6)
 
     def test_rows_limits_and_refusals(self):
         self.assertEqual([x["rows"] for x in self.read(GPU_MODE, "--rows", "1")], [1])

@@ -1,5 +1,6 @@
-/* robust.c - robust-kbench's func_forward.py with config_forward.json: a Model whose forward calls fn, and several
- * settings of inputs and constructor. The first row is the single setting, then the product of the others. */
+/* robust.c - robust-kbench's func_forward.py with config_forward.json, and the same of backward: a Model whose forward
+ * calls fn, and several settings of inputs and constructor. The first row is the single setting, then the product of
+ * the others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,24 @@ static void robust_add_product(json_t *rows, const json_t *config, const char *k
     json_decref(shared);
 }
 
-static int robust_build(const char *text, const json_t *config, int most, struct format_task *t, struct err *e)
+/* Of a backward task forward gives the gradients: of its inputs, then of the parameters that it uses. The last input is
+ * the gradient of what the forward task gives. */
+static const char robust_backward[] =
+    "forward_model = Model\n\n\nclass Model(forward_model):\n    def forward(self, *args):\n"
+    "        *given, grad = args\n        with torch.enable_grad():\n"
+    "            given = [x.detach().requires_grad_(x.is_floating_point()) for x in given]\n"
+    "            wanted = [x for x in given if x.requires_grad] + list(self.parameters())\n"
+    "            found = torch.autograd.grad(super().forward(*given), wanted, grad, allow_unused=True)\n"
+    "        return tuple(x for x in found if x is not None)\n\n\n"
+    "own_inputs = get_inputs\n\n\ndef get_inputs():\n"
+    "    given = [x.detach() for x in own_inputs(**input_setting)]\n"
+    "    with torch.no_grad():\n        out = forward_model(**init_setting)(*given)\n"
+    "    return given + [torch.randn_like(out)]\n";
+static const char robust_forward[] =
+    "own_inputs = get_inputs\n\n\ndef get_inputs():\n    return own_inputs(**input_setting)\n";
+
+static int robust_build(const char *text, const json_t *config, bool backward, int most, struct format_task *t,
+                        struct err *e)
 {
     json_t *rows = json_array();
     int rc;
@@ -57,34 +75,40 @@ static int robust_build(const char *text, const json_t *config, int most, struct
     buf_adds(&t->code, text);
     buf_adds(&t->code, "\n\n");
     rc = format_rows(t, rows, most, e);
-    buf_adds(&t->code, "own_inputs = get_inputs\n\n\ndef get_inputs():\n    return own_inputs(**input_setting)\n\n\n"
-                       "def get_init_inputs():\n    return [[], init_setting]\n");
+    buf_adds(&t->code, backward ? robust_backward : robust_forward);
+    buf_adds(&t->code, "\n\ndef get_init_inputs():\n    return [[], init_setting]\n");
     json_decref(rows);
     return rc;
+}
+
+static void robust_name(const char *path, bool backward, struct format_task *t)
+{
+    char *folder = format_beside(path, "x"), *slash = strrchr(folder, '/');
+
+    if (slash)
+        *slash = 0;
+    slash = strrchr(folder, '/');
+    snprintf(t->name, sizeof t->name, "%.90s%s", slash ? slash + 1 : folder, backward ? "_backward" : "");
+    free(folder);
 }
 
 static int robust_read(const char *path, int most, struct format_task *t, struct err *e)
 {
     bool backward = format_named(path, "func_backward.py");
-    char *at = format_beside(path, "config_forward.json"), *folder = format_beside(path, "x"), *slash;
-    json_t *config = NULL;
+    char *at = format_beside(path, backward ? "config_backward.json" : "config_forward.json");
+    json_t *config = json_read_foreign(at, e);
     struct buf text;
-    int rc = -1;
+    int rc = config ? format_text(path, &text, e) : -1;
 
-    if (backward)
-        err_set(e, ERR_INPUT, "it asks for gradients by autograd in the candidate, which has no device to run it on");
-    else if ((config = json_read_foreign(at, e)) && format_text(path, &text, e) == 0) {
-        rc = robust_build(text.p, config, most, t, e);
+    robust_name(path, backward, t);
+    if (rc == 0) {
+        rc = robust_build(text.p, config, backward, most, t, e);
         buf_free(&text);
     }
-    if ((slash = strrchr(folder, '/')))
-        *slash = 0;
-    snprintf(t->name, sizeof t->name, "%.100s", strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder);
     json_decref(config);
-    free(folder);
     free(at);
     return rc;
 }
 
-const struct format format_robust = {"robust-kbench", "func_forward.py with config_forward.json: several settings",
+const struct format format_robust = {"robust-kbench", "func_forward.py, func_backward.py with their settings",
                                      robust_is, robust_read};
