@@ -107,8 +107,10 @@ WORKLOAD = re.compile(r"^#@workload: (\{.*\})$", re.M)
 def load(source):
     """The task's module. A line '#@workload: {"sizes","dtype","layout"}' (src/task/task.h) changes what it is."""
     source = source.lstrip("\ufeff")
-    says = WORKLOAD.search(source)
-    changed = Variant(json.loads(says.group(1)) if says else {})
+    says = {}
+    for line in WORKLOAD.findall(source):  # the last one of a kind holds
+        says.update(json.loads(line))
+    changed = Variant(says)
     source = changed.source(source)
     if PLACE.type == "cpu":
         home.stay(source)

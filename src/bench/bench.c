@@ -351,8 +351,12 @@ static int bench_load_suite(struct bench_run *b, struct err *e)
 {
     const struct bench_options *o = &b->o;
 
-    return o->suite ? suite_load_spec(o->suite, o->levels, o->limit, &b->suite, e)
-                    : suite_load(o->tasks, o->limit, &b->suite, e);
+    int rc = o->suite ? suite_load_spec(o->suite, o->levels, o->limit, &b->suite, e)
+                      : suite_load(o->tasks, o->limit, &b->suite, e);
+
+    if (rc == 0 && o->precision && strcmp(o->precision, "own"))
+        rc = suite_set_precision(&b->suite, o->precision, e);
+    return rc;
 }
 
 /* What the folder of samples holds decides how many there are per task. */

@@ -53,6 +53,7 @@ struct bench_options {
     enum prompt_style style;
     double faster_than;      /* Faster Rate counts speedups above this; 0: FASTER_MIN */
     bool missing_fail;       /* samples that the folder lacks count as failures; else they are left out */
+    const char *precision;   /* of every task: "fp32" "fp16" "bf16" (suite.h); NULL or "own": as written */
     int64_t shrink_to;       /* largest tensor of a task; 0: tasks as they are */
     bench_shrink *shrink;    /* needed with shrink_to; called only for tasks that have samples to judge */
     void *shrink_ctx;

@@ -212,6 +212,30 @@ int suite_load(const char *path, int limit, struct suite *ret, struct err *e)
     return rc;
 }
 
+/* ---- precision ---- */
+
+int suite_set_precision(struct suite *s, const char *precision, struct err *e)
+{
+    static const char *const names[][2] = {{"fp32", "float32"}, {"fp16", "float16"}, {"bf16", "bfloat16"}};
+    const char *dtype = NULL;
+    struct sha256 h;
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        dtype = !strcmp(precision, names[i][0]) ? names[i][1] : dtype;
+    if (!dtype)
+        return err_set(e, ERR_INPUT, "no precision '%s'; fp32, fp16 and bf16 are", precision);
+    sha256_start(&h);
+    for (int i = 0; i < s->n && rc == 0; i++) {
+        if (!s->skips[i])
+            rc = task_in_dtype(&s->tasks[i], dtype, e);
+        sha256_adds(&h, s->tasks[i].name);
+        sha256_adds(&h, s->tasks[i].sha256);
+    }
+    sha256_end(&h, s->sha256);
+    return rc;
+}
+
 /* ---- KernelBench ---- */
 
 /* "1,3": which levels; all of them when only is NULL. */

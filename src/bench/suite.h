@@ -30,6 +30,10 @@ int suite_load(const char *path, int limit, struct suite *ret, struct err *e);
  * keeps the first so many of each level. A file that is no task is kept with its reason in skips. */
 int suite_load_spec(const char *spec, const char *only, int limit, struct suite *ret, struct err *e);
 
+/* Every task in another precision, "fp32", "fp16" or "bf16": its floating inputs and parameters, by the line that every
+ * reader of tasks obeys (task.h, task_in_dtype). The suite's sha256 changes with it. */
+int suite_set_precision(struct suite *s, const char *precision, struct err *e);
+
 void suite_free(struct suite *s);
 int suite_find(const struct suite *s, const char *name); /* index, or -1 */
 

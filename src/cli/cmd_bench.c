@@ -60,6 +60,8 @@ static const struct opt rows[] = {
                                              "failures"},
     {"bench", "shrink-to", OPT_INT, "0", "make the suite's tasks small first: no tensor has more elements ('musacoder "
                                          "shrink'); 0: as they are", INTO(struct bench_options, shrink_to)},
+    {"bench", "precision", OPT_CHOICE, "own", "own|fp32|fp16|bf16: floating inputs and parameters of every task",
+     INTO(struct bench_options, precision)},
     {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this",
      INTO(struct bench_options, faster_than)},
     {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},

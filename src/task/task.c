@@ -282,3 +282,21 @@ int task_workload(const struct task *t, int i, struct task *ret, struct err *e)
     free(code);
     return rc;
 }
+
+int task_in_dtype(struct task *t, const char *dtype, struct err *e)
+{
+    char *code = xasprintf("%s\n#@workload: {\"dtype\":\"%s\"}\n", t->code, dtype);
+    struct task own;
+    int rc = task_make(t->name, code, strlen(code), &own, e);
+
+    free(code);
+    if (rc < 0)
+        return -1;
+    if (task_attach(&own, t->sidecar, t->name, e) < 0) {
+        task_free(&own);
+        return -1;
+    }
+    task_free(t);
+    *t = own;
+    return 0;
+}

@@ -392,6 +392,27 @@ static const json_t *last_group(const json_t *v)
     return json_array_get(list, json_array_size(list) - 1);
 }
 
+static void test_precision(void **state)
+{
+    struct suite own, half;
+    struct err e = ERR_INIT;
+
+    assert_int_equal(suite_load_spec(spec, NULL, 0, &own, NULL), 0);
+    assert_int_equal(suite_load_spec(spec, NULL, 0, &half, NULL), 0);
+    assert_int_equal(suite_set_precision(&half, "fp16", &e), 0);
+    assert_string_not_equal(own.sha256, half.sha256);
+    for (int i = 0; i < own.n; i++) {
+        if (own.skips[i])
+            continue;
+        assert_null(strstr(own.tasks[i].code, "float16"));
+        assert_non_null(strstr(half.tasks[i].code, "\n#@workload: {\"dtype\":\"float16\"}\n"));
+        assert_string_not_equal(own.tasks[i].sha256, half.tasks[i].sha256);
+    }
+    assert_int_equal(suite_set_precision(&half, "fp8", &e), -1);
+    suite_free(&own);
+    suite_free(&half);
+}
+
 static const json_t *task(const json_t *v, const char *name)
 {
     const json_t *t;
@@ -479,6 +500,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_levels),  cmocka_unit_test(test_missing_fail), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_precision),
         cmocka_unit_test(test_limits),  cmocka_unit_test(test_layouts),      cmocka_unit_test(test_shrink),
         cmocka_unit_test(test_compare), cmocka_unit_test(test_compare_itself), cmocka_unit_test(test_speed),
     };
