@@ -1,6 +1,7 @@
 /* cmd_mcp.c - 'musacoder mcp': the judge for coding agents, by the Model Context Protocol over standard input and
- * output, or over HTTP: there each request is a conversation of one message. A tool is one row of mcp_tools.c and one child: this very binary with another command. So a judge that
- * dies is an answer, and several calls, pings and cancellations go on beside each other. */
+ * output, or over HTTP: there each request is a conversation of one message. A tool is one row of mcp_tools.c and one
+ * child: this very binary with another command. So a judge that dies is an answer, and several calls, pings and
+ * cancellations go on beside each other. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

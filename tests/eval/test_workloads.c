@@ -36,9 +36,9 @@ static int end(void **state)
 static json_t *record_of(const char *status, const char *category, double speedup, bool trusted)
 {
     json_t *r = json_pack("{s:s,s:s,s:s,s:s,s:s?,s:s,s:{s:i,s:i,s:f},s:s}", "schema", "musacoder.verdict/2",
-                          "task", "t", "backend", "cuda", "status", status, "category", category, "stage", "correctness",
-                          "correctness", "trials", 4, "passed", category ? 2 : 4, "q", category ? 0.5 : 1.0,
-                          "task_sha256", "x");
+                          "task", "t", "backend", "cuda", "status", status, "category", category, "stage",
+                          "correctness", "correctness", "trials", 4, "passed", category ? 2 : 4, "q",
+                          category ? 0.5 : 1.0, "task_sha256", "x");
 
     json_object_set_new(r, "reasons", category ? json_pack("[{s:s,s:s,s:s}]", "category", category, "stage",
                                                            "correctness", "message", "wrong") : json_array());

@@ -1,5 +1,5 @@
-"""test_workloads.py - many shapes, one verdict, end to end: six shapes and two dtypes; a kernel that is right at all but
-one of them fails, and the words name that one; tasks in another dtype or layout as if they were written so."""
+"""test_workloads.py - many shapes, one verdict, end to end: six shapes and two dtypes; a kernel that is right at all
+but one of them fails, and the words name that one; tasks in another dtype or layout as if they were written so."""
 import json
 import os
 import sys

@@ -1,5 +1,5 @@
-/* format_parts.c - what the readers of formats share: files beside each other, Python literals, rows, inlined modules; see
- * format.h. */
+/* format_parts.c - what the readers of formats share: files beside each other, Python literals, rows, inlined modules;
+ * see format.h. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

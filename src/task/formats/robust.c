@@ -25,6 +25,78 @@ static json_t *robust_list(const json_t *config, const char *kind, const char *w
     return json_array_size(list) ? json_incref(list) : json_pack("[{}]");
 }
 
+/* A row of names: the constructor's, and the inputs'; "input_NAME" where both have it with other values. New. */
+static json_t *robust_row(const json_t *init, const json_t *input)
+{
+    json_t *row = json_copy((json_t *)init), *value;
+    const char *key;
+    char other[120];
+
+    json_object_foreach((json_t *)input, key, value) {
+        const json_t *own = json_object_get(init, key);
+        snprintf(other, sizeof other, "%s%s", own && !json_equal(own, value) ? "input_" : "", key);
+        json_object_set(row, other, value);
+    }
+    return row;
+}
+
+/* "NAME_setting = {..}": what a function is called with, by the names of the row. */
+static void robust_put_setting(struct buf *out, const char *name, const json_t *setting, const json_t *row)
+{
+    const char *key, *sep = "";
+    json_t *value;
+    char other[120];
+
+    buf_addf(out, "%s_setting = {", name);
+    json_object_foreach((json_t *)setting, key, value) {
+        snprintf(other, sizeof other, "input_%s", key);
+        buf_addf(out, "%s\"%s\": %s", sep, key, !strcmp(name, "input") && json_object_get(row, other) ? other : key);
+        sep = ", ";
+    }
+    buf_adds(out, "}\n");
+}
+
+/* All rows have the names of the first: then integers are sizes of their own. */
+static bool robust_is_even(const json_t *flat)
+{
+    const json_t *first = json_array_get(flat, 0), *one;
+    const char *key;
+    json_t *value;
+    size_t i;
+
+    json_array_foreach(flat, i, one) {
+        if (json_object_size(one) != json_object_size(first))
+            return false;
+        json_object_foreach((json_t *)first, key, value)
+            if (!json_object_get(one, key))
+                return false;
+    }
+    return json_object_size(first) > 0;
+}
+
+static int robust_put_rows(struct format_task *t, const json_t *rows, int most, struct err *e)
+{
+    json_t *flat = json_array(), *one;
+    const json_t *init, *input;
+    size_t i;
+    int rc;
+
+    json_array_foreach(rows, i, one)
+        json_array_append_new(flat, robust_row(json_object_get(one, "init_setting"),
+                                               json_object_get(one, "input_setting")));
+    if (robust_is_even(flat)) {
+        init = json_object_get(json_array_get(rows, 0), "init_setting");
+        input = json_object_get(json_array_get(rows, 0), "input_setting");
+        rc = format_rows(t, flat, most, e);
+        robust_put_setting(&t->code, "init", init, json_array_get(flat, 0));
+        robust_put_setting(&t->code, "input", input, json_array_get(flat, 0));
+    } else {
+        rc = format_rows(t, rows, most, e);
+    }
+    json_decref(flat);
+    return rc;
+}
+
 /* The shared settings are those of both. */
 static void robust_add_product(json_t *rows, const json_t *config, const char *kind)
 {
@@ -74,7 +146,7 @@ static int robust_build(const char *text, const json_t *config, bool backward, i
     robust_add_product(rows, config, "multi");
     buf_adds(&t->code, text);
     buf_adds(&t->code, "\n\n");
-    rc = format_rows(t, rows, most, e);
+    rc = robust_put_rows(t, rows, most, e);
     buf_adds(&t->code, backward ? robust_backward : robust_forward);
     buf_adds(&t->code, "\n\ndef get_init_inputs():\n    return [[], init_setting]\n");
     json_decref(rows);
