@@ -2,11 +2,13 @@
 # fresh_verdicts.sh [MUSACODER [N]] - where the CPU of a fresh verdict on sim goes: N (default 80) synthesised tasks
 # with a program each, one trial a distribution, references included, one after the other. perf samples all processes;
 # prints milliseconds of CPU a verdict, by the name of the process. Wall time is not looked at: the machine may be
-# shared. Needs perf (Debian's linux-perf). Headers are precompiled first, which does not count.
+# shared. Needs perf (Debian's linux-perf). Headers are precompiled first, which does not count; caches are new.
 set -e
 exe=${1:-build/musacoder} n=${2:-80}
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-"$exe" warm >/dev/null
+export MUSACODER_OWNER=none MUSACODER_PREFIX_DIR="$work/headers" MUSACODER_CACHE_DIR="$work/warm"
+"$exe" warm >/dev/null 2>&1
+export MUSACODER_CACHE_DIR="$work/cache"
 perf record -q -o "$work/data" -e cpu-clock -F 997 -- "$exe" synth --out "$work/set" --tasks "$n" --per-task 1 \
     --heldout 0 --prompts 0 --repairs 0 --knowledge 0 --trials 1 --seed 41 --jobs 1 --verify-share 1 2>"$work/log" || {
     cat "$work/log" >&2

@@ -1,20 +1,46 @@
 /* mma.cuh - tensor-core products of bf16 with fp32 sums, and tiles in shared memory that feed them.
  *
- * Fragments are those of PTX's mma.m16n8k16: with g = lane / 4 and t = lane % 4, an accumulator holds (g, 2t) (g, 2t +
- * 1)
- * (g + 8, 2t) (g + 8, 2t + 1). A tile has rows of HD elements in 16-byte chunks; chunk c of row r lies at c ^ (r & 7),
- * so
- * that eight rows of one column are in eight different groups of banks. On the emulator the same functions are
- * shuffles. */
+ * Fragments are those of PTX's mma.m16n8k16: with g = lane / 4 and t = lane % 4, an accumulator holds (g, 2t)
+ * (g, 2t + 1) (g + 8, 2t) (g + 8, 2t + 1). A tile has rows of HD elements in 16-byte chunks; chunk c of row r lies at
+ * c ^ (r & 7), so that eight rows of one column are in eight different groups of banks. Without PTX the same functions
+ * are shuffles; the emulator has its own. */
 #ifndef MC_NN_MMA_CUH
 #define MC_NN_MMA_CUH
 
 #include "nn/ops/cuda/warp.cuh"
 
+#ifdef NN_EMULATED
+#include <stdlib.h>
+#endif
 #ifdef NN_PORTABLE
+#ifdef NN_EMULATED
+/* The emulator's own: lanes meet once, not 32 times. $NN_TEST_SHUFFLES has the portable ones run, for their tests. */
+extern "C" void simt_mma(int k, int bits, int a, int b, int c, const unsigned *abc, unsigned *d);
+extern "C" void simt_ldmatrix(const void *row, int n, int trans, unsigned *d);
+enum { NATIVE_F32 = 0, NATIVE_BF16 = 2 }; // simt/runtime/tensor.c's mma_type
+inline bool mma_by_shuffles()
+{
+    static const bool on = getenv("NN_TEST_SHUFFLES") != nullptr;
+
+    return on;
+}
+inline void mma_native(float *d, const uint32_t *a, uint32_t b0, uint32_t b1)
+{
+    const unsigned abc[] = {a[0], a[1], a[2], a[3], b0, b1, __float_as_uint(d[0]), __float_as_uint(d[1]),
+                            __float_as_uint(d[2]), __float_as_uint(d[3])};
+    unsigned r[4];
+
+    simt_mma(16, 16, NATIVE_BF16, NATIVE_BF16, NATIVE_F32, abc, r);
+    memcpy(d, r, sizeof r);
+}
+#endif
 /* d (16, 8) += a (16, 16) b (16, 8). */
 __device__ inline void mma(float *d, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
+#ifdef NN_EMULATED
+    if (!mma_by_shuffles())
+        return mma_native(d, a, b0, b1);
+#endif
     int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
 
     for (int k = 0; k < 4; k++) {
@@ -36,6 +62,10 @@ __device__ inline void mma(float *d, const uint32_t *a, uint32_t b0, uint32_t b1
 /* Four 8 x 8 matrices; lane 8 i + j names row j of matrix i. */
 template <bool TRANS> __device__ inline void load_matrices(uint32_t *r, const bf16 *row)
 {
+#ifdef NN_EMULATED
+    if (!mma_by_shuffles())
+        return simt_ldmatrix(row, 4, TRANS, r);
+#endif
     int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
     unsigned long long at = (unsigned long long)row;
 
