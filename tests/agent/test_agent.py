@@ -1,21 +1,20 @@
 """test_agent.py - 'musacoder agent' against a server of the test's own that streams recorded answers: the first
 program is wrong, the second is right; the server is busy at first, and breaks one answer off."""
 
-import http.server
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXE = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder")
 TASK = os.path.join(ROOT, "docs/example/task.py")
-sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
+sys.path[:0] = [os.path.join(ROOT, "tests/eval"), os.path.join(ROOT, "tests/lib")]
 import judges  # noqa: E402
+from fake_openai import Server, fenced  # noqa: E402
 
 judges.share_owner()
 
@@ -29,61 +28,6 @@ RIGHT = read(os.path.join(ROOT, "docs/example/kernel.py"))
 WRONG = RIGHT.replace("0.5f", "0.25f")
 SOURCE = RIGHT.split('"""')[1].split("\n")
 LINE = next(f"{i} | {line}\n" for i, line in enumerate(SOURCE, 1) if "0.5f" in line)
-
-
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, plan):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.plan, self.asked = list(plan), []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def url(self):
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-    def answer(self, status, value, **headers):
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        for k, v in headers.items():
-            self.send_header(k.replace("_", "-"), v)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self):
-        self.answer(200, {"data": [{"id": "tiny"}]})
-
-    def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(dict(asked, key=self.headers.get("Authorization")))
-        say = self.server.plan.pop(0) if self.server.plan else 400
-        if isinstance(say, int):
-            self.answer(say, {"error": {"message": "no more"}}, Retry_After="1")
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        text, whole = say
-        for i in range(0, len(text), 100):
-            self.say({"choices": [{"delta": {"content": text[i:i + 100]}}]})
-        if whole:
-            self.say({"choices": [{"delta": {}, "finish_reason": "stop"}]})
-            self.say({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 42}})
-            self.wfile.write(b"data: [DONE]\n\n")
-
-    def say(self, value):
-        self.wfile.write(b"data: " + json.dumps(value).encode() + b"\n\n")
-
-
-def fenced(program):
-    return "<think>Hm.</think>Here it is:\n```python\n" + program + "```\n"
 
 
 class Bench(unittest.TestCase):

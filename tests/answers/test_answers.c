@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../train/tiny.h"
+#include "../lib/tiny.h"
 #include "answers/answers.h"
 #include "base/json.h"
 #include "nn/sampler.h"

@@ -22,7 +22,7 @@
 #include "nn/model.h"
 #include "nn/tokenizer.h"
 
-#include "../verdicts/fake_verdict.h"
+#include "../lib/fake_verdict.h"
 
 /* ---- the judge: "PASS" and "INFRA" in a text decide; else a hash of it ---- */
 

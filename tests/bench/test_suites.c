@@ -21,7 +21,7 @@
 #include "bench/speed.h"
 #include "bench/suite.h"
 
-#include "../verdicts/fake_verdict.h"
+#include "../lib/fake_verdict.h"
 
 /* ---- the judge: a sample's text is what it becomes: "pass", "pass EAGER LO HI COMPILE [untrusted]", "skip WHY", a
  * category ---- */

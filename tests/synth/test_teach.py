@@ -11,8 +11,9 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(ROOT, "tests/agent"))
-from test_agent import RIGHT, TASK, WRONG, Server, fenced, read  # noqa: E402
+sys.path[:0] = [os.path.join(ROOT, "tests/agent"), os.path.join(ROOT, "tests/lib")]
+from fake_openai import Server, fenced  # noqa: E402
+from test_agent import RIGHT, TASK, WRONG, read  # noqa: E402
 
 BINARY = os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")
 COST = 49  # tokens of one answer, as the server counts them

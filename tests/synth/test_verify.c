@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "../verdicts/fake_verdict.h"
+#include "../lib/fake_verdict.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "synth/verify.h"

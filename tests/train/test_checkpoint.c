@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/checkpoint.h"
 #include "train/sft.h"
 

@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../verdicts/fake_verdict.h"
+#include "../lib/fake_verdict.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "task/repair_text.h"
 #include "task/prompt.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/harvest.h"
 #include "train/rollout.h"
 #include "train/rollout_log.h"

@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../verdicts/fake_verdict.h"
+#include "../lib/fake_verdict.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/harvest.h"
 
 static int asked;

@@ -18,8 +18,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "fake_verdict.h"
-#include "tiny.h"
+#include "../lib/fake_letters.h"
+#include "../lib/tiny.h"
 #include "train/rl.h"
 #include "train/sft.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/rng.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "objective/mirrorpop.h"
 #include "train/policy.h"
 

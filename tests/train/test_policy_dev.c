@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "nn/optim.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/policy.h"
 
 enum { N = 6, LONGEST = 24, UPDATES = 3 };

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/ranks.h"
 #include "train/sft.h"
 

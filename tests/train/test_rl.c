@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "fake_verdict.h"
-#include "tiny.h"
+#include "../lib/fake_letters.h"
+#include "../lib/tiny.h"
 #include "train/rft.h"
 #include "train/rl.h"
 

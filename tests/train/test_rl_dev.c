@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "fake_verdict.h"
-#include "tiny.h"
+#include "../lib/fake_letters.h"
+#include "../lib/tiny.h"
 #include "train/rl.h"
 
 static struct rl_options options(const char *out, const char *dtype)

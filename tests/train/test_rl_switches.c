@@ -10,9 +10,9 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "fake_verdict.h"
+#include "../lib/fake_letters.h"
 #include "nn/safetensors.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/asker.h"
 #include "train/rl.h"
 

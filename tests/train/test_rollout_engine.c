@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "fake_verdict.h"
-#include "tiny.h"
+#include "../lib/fake_letters.h"
+#include "../lib/tiny.h"
 #include "answers/rollout_engine.h"
 #include "train/rl.h"
 

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "nn/safetensors.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/sft.h"
 
 static struct sft_options options(const char *out)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/data.h"
 #include "train/shards.h"
 

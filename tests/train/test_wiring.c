@@ -8,11 +8,11 @@
 #include <cmocka.h>
 #include <utf8proc.h>
 
-#include "../verdicts/fake_verdict.h"
+#include "../lib/fake_verdict.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "nn/chat.h"
-#include "tiny.h"
+#include "../lib/tiny.h"
 #include "train/rft.h"
 #include "train/rl.h"
 #include "train/sft.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../verdicts/fake_verdict.h"
+#include "../lib/fake_verdict.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "verdicts/verdicts.h"

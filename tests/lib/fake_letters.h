@@ -1,9 +1,9 @@
-/* fake_verdict.h - the fake verdict service's judge for training: a response passes when it holds at least fake_need
+/* fake_letters.h - the fake verdict service's judge for training: a response passes when it holds at least fake_need
  * letters 'a'; its reward rises with their number. */
 #ifndef MC_TEST_TRAIN_VERDICT_H
 #define MC_TEST_TRAIN_VERDICT_H
 
-#include "../verdicts/fake_verdict.h"
+#include "fake_verdict.h"
 
 static int fake_need = 3, fake_calls, fake_infra_every;
 
