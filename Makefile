@@ -468,9 +468,11 @@ test-all: setup-tests
 .PHONY: long-programs
 long-programs: $(LONG)
 
-## make fuzz         a short libFuzzer run of every target (needs clang; SECONDS=20 each)
+## make fuzz         a libFuzzer run of every target under sanitizers (needs clang; SECONDS=60 each)
 SECONDS  ?= 10
-FUZZBUILD = $(RECURSE) -s -j$(NPROC) B=build-fuzz CC=clang OMP= OPT="-O1 -g" SAN="-fsanitize=fuzzer-no-link,address" fuzz-programs
+FUZZSAN  := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function
+FUZZBUILD = $(RECURSE) -s -j$(NPROC) B=build-fuzz CC=clang OMP= OPT="-O1 -g" SAN="$(FUZZSAN)" fuzz-programs
+fuzz: SECONDS = 60
 fuzz:
 	@command -v clang >/dev/null || { echo "fuzz: no clang (apt-get install clang)" >&2; exit 1; }
 	@$(FUZZBUILD)

@@ -11,9 +11,11 @@ What is not understood (another family, another tokenizer, tensors of experts) i
 Needs numpy and gguf.
 """
 import argparse
+import contextlib
 import hashlib
 import json
 import os
+import re
 import struct
 import sys
 
@@ -33,6 +35,7 @@ QWEN2_SPLIT = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[
 LLAMA3_SPLIT = QWEN2_SPLIT.replace(r"\p{N}|", r"\p{N}{1,3}|", 1)
 NORMAL, CONTROL, USER = 1, 3, 4  # types of tokens in the file
 SHARD = 4 << 30  # bytes
+WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
 TEMPLATE = ("{%- for message in messages %}{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
             "'<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}"
             "{%- endif %}")
@@ -244,18 +247,36 @@ def write_weights(source, names, folder):
         write_json(folder, "model.safetensors.index.json", {"metadata": {"total_size": total}, "weight_map": index})
 
 
+def understood(path, about):
+    """All that is written but the weights' numbers: (source, names, config, tokenizer, card). A file that is cut or
+    altered breaks its reader in many ways; each is a refusal."""
+    try:
+        source = Source(path)
+        names = {t.name: name_of(t.name) for t in source.reader.tensors}
+        shapes = {names[t.name]: [int(n) for n in reversed(t.shape)] for t in source.reader.tensors if names[t.name]}
+        return source, names, config_of(source, shapes), tokenizer_of(source), card_of(source, path, about)
+    except Exception as e:  # noqa: BLE001
+        refuse(f"'{path}' is damaged: {type(e).__name__}: {' '.join(str(e).split())[:200]}")
+
+
+def begin(folder):
+    """A folder without config.json is no model: while others are written over, it is none. Of the model that was there
+    no weights stay, which an index or a second file would bring back."""
+    os.makedirs(folder, exist_ok=True)
+    for name in ["config.json", *sorted(os.listdir(folder))]:
+        if name == "config.json" or name == "model.safetensors.index.json" or WEIGHTS.fullmatch(name):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("file")
     a.add_argument("folder")
     a.add_argument("--source", default="a file of the user's", help="where the file comes from, for the card")
     args = a.parse_args()
-    source = Source(args.file)
-    names = {t.name: name_of(t.name) for t in source.reader.tensors}
-    shapes = {names[t.name]: [int(n) for n in reversed(t.shape)] for t in source.reader.tensors if names[t.name]}
-    config, tokenizer = config_of(source, shapes), tokenizer_of(source)
-    card = card_of(source, args.file, args.source)
-    os.makedirs(args.folder, exist_ok=True)
+    source, names, config, tokenizer, card = understood(args.file, args.source)
+    begin(args.folder)
     write_weights(source, names, args.folder)
     write_json(args.folder, "tokenizer.json", tokenizer)
     write_json(args.folder, "tokenizer_config.json",
@@ -267,4 +288,5 @@ def main():
     write_json(args.folder, "config.json", config)  # last: a folder without it is not whole
 
 
-main()
+if __name__ == "__main__":
+    main()

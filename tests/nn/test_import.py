@@ -70,6 +70,38 @@ if "experts" in sys.argv: w.add_tensor("blk.0.ffn_gate_exps.weight", numpy.zeros
 w.write_header_to_file(); w.write_kv_data_to_file(); w.write_tensors_to_file(); w.close()
 '''
 
+# Runs under the converter's Python: SETUP FILE.gguf FOLDER COUNT. Copies of the file with a cut or with bytes changed,
+# half of them where its fields are; prints what became of each: imported, refused, or what it should not have said.
+ALTER = r'''
+import contextlib, io, os, random, shutil, sys
+sys.path.insert(0, sys.argv[1])
+import import_gguf
+with open(sys.argv[2], "rb") as f:
+    whole = f.read()
+folder, file = sys.argv[3] + "/out", sys.argv[3] + "/altered.gguf"
+for i in range(int(sys.argv[4])):
+    draw, b = random.Random(i), bytearray(whole)
+    if i % 8 == 0:
+        b = b[:draw.randrange(len(b))]
+    for _ in range(draw.choice((1, 1, 2, 8)) if b else 0):
+        b[draw.randrange(min(len(b), 20000))] = draw.choice((0, 255, draw.randrange(256)))
+    with open(file, "wb") as f:
+        f.write(b)
+    shutil.rmtree(folder, ignore_errors=True)
+    sys.argv[1:] = [file, folder]
+    said = "imported"
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            import_gguf.main()
+    except SystemExit as e:
+        said = str(e.code)
+        good = said.startswith("import: ") and "\n" not in said and not os.path.exists(folder)
+        said = "refused" if good else said
+    except Exception as e:
+        said = f"{i}: {e!r}"
+    print(said)
+'''
+
 
 def tensors(folder):
     """Names, shapes and numbers of a folder's one file, fp32 or bf16."""
@@ -134,6 +166,26 @@ class Import(unittest.TestCase):
                     self.assertEqual(config[key], was[key], key)
                 self.assertEqual(config["rope_theta"], was["rope_parameters"]["rope_theta"])
                 shutil.rmtree(folder)
+
+    def test_altered_files_are_refused_in_one_line(self):
+        file, n = self.make(self.fixture("llama"), "llama", "gpt-2"), 48
+        p = subprocess.run([PY, "-c", ALTER, os.path.join(ROOT, "setup"), file, self.dir, str(n)], capture_output=True,
+                           text=True)
+        said = p.stdout.splitlines()
+        self.assertEqual(len(said), n, p.stderr)
+        self.assertLessEqual(set(said), {"imported", "refused"})
+        self.assertGreater(said.count("refused"), n // 2)
+
+    def test_nothing_stays_of_the_model_that_was_there(self):
+        file = self.make(self.fixture("llama"), "llama", "gpt-2")
+        folder = os.path.join(self.dir, "folder")
+        os.makedirs(folder)
+        for name in ("model.safetensors.index.json", "model-00001-of-00002.safetensors", "notes.txt"):
+            with open(os.path.join(folder, name), "w") as f:
+                f.write("{}")
+        self.assertEqual(self.convert(file)[0].returncode, 0)
+        self.assertEqual({n for n in os.listdir(folder) if "model" in n or "notes" in n},
+                         {"model.safetensors", "notes.txt"})
 
     def test_quantised_weights_are_near(self):
         source = self.fixture("qwen2")
