@@ -58,6 +58,8 @@ struct bench_options {
     bench_shrink *shrink;    /* needed with shrink_to; called only for tasks that have samples to judge */
     void *shrink_ctx;
     const json_t *verdict;   /* eval's flags (verdicts/verdict_service.h); NULL: defaults */
+    const char *profile;     /* the device that the judge emulates; NULL: its own */
+    const char *secret;      /* the judge's, as a fingerprint; NULL: this machine's */
     int workers, jobs;       /* verdict_config */
     const char *queue;       /* verdict_config: others judge; NULL: workers of our own */
     const char *device, *dtype; /* of model_to_device; NULL: the host */

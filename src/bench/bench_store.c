@@ -18,6 +18,11 @@
 
 /* ---- settings ---- */
 
+static bool bench_store_counts(const char *name)
+{
+    return strstr(name, ".safetensors") || strstr(name, ".json") || strstr(name, ".jinja");
+}
+
 /* Identifies weights without reading all of them: names, sizes, and a few pieces of each file. */
 static int bench_store_fingerprint(const char *dir, char out[65], struct err *e)
 {
@@ -30,7 +35,7 @@ static int bench_store_fingerprint(const char *dir, char out[65], struct err *e)
     sha256_start(&h);
     for (size_t i = 0; i < n; i++) {
         char *path = path_join(dir, names[i]), piece[65536];
-        int fd = strstr(names[i], ".safetensors") || strstr(names[i], ".json") ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        int fd = bench_store_counts(names[i]) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
         off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
         sha256_adds(&h, names[i]);
         sha256_add(&h, &size, sizeof size);
@@ -79,6 +84,10 @@ static json_t *bench_store_settings(const struct bench_run *b, struct err *e)
         json_object_set_new(v, "feedback", json_string(o->feedback == BENCH_FEEDBACK_NONE ? "none" : "shuffled"));
     if (o->edits)
         json_object_set_new(v, "edits", json_true());
+    if (o->profile)
+        json_object_set_new(v, "profile", json_string(o->profile));
+    if (o->secret)
+        json_object_set_new(v, "secret", json_string(o->secret));
     return v;
 }
 
@@ -86,7 +95,7 @@ static int bench_store_check_settings(const struct bench_run *b, struct err *e)
 {
     char *path = path_join(b->o.out, "settings.json");
     json_t *mine = bench_store_settings(b, e), *theirs = NULL, *v;
-    static const char *const rare[] = {"feedback", "edits"}; /* said only where they are not the default */
+    static const char *const rare[] = {"feedback", "edits", "profile", "secret"}; /* said only where they are set */
     const char *key, *other = NULL;
     int rc = mine ? 0 : -1;
 
@@ -96,7 +105,7 @@ static int bench_store_check_settings(const struct bench_run *b, struct err *e)
         json_object_foreach(mine, key, v)
             if (theirs && !other && !json_equal(v, json_object_get(theirs, key)))
                 other = key;
-        for (int i = 0; i < 2; i++)
+        for (size_t i = 0; i < sizeof rare / sizeof *rare; i++)
             if (theirs && !other && json_object_get(theirs, rare[i]) && !json_object_get(mine, rare[i]))
                 other = rare[i];
         if (rc == 0 && other)

@@ -402,6 +402,14 @@ static void test_settings(void **state)
     assert_int_equal(bench_run(&o, &v, &e), -1);
     assert_int_equal(e.kind, ERR_INPUT);
     assert_non_null(strstr(e.msg, "another 'seed'"));
+    o = options(out);
+    o.profile = "s80";
+    assert_int_equal(bench_run(&o, &v, &e), -1);
+    assert_non_null(strstr(e.msg, "another 'profile'"));
+    o = options(out);
+    o.secret = "fingerprint";
+    assert_int_equal(bench_run(&o, &v, &e), -1);
+    assert_non_null(strstr(e.msg, "another 'secret'"));
     free(out);
 }
 
