@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -377,19 +378,31 @@ char *path_lib_folder(void)
     return path;
 }
 
+/* $HOME, else what the system says of the user: services have no environment. Owned. */
+static char *file_home(void)
+{
+    const char *home = getenv("HOME");
+    struct passwd user, *found = NULL;
+    char room[4096];
+
+    if (!(home && *home) && getpwuid_r(geteuid(), &user, room, sizeof room, &found) == 0 && found)
+        home = user.pw_dir;
+    return xstrdup(home && *home ? home : "/");
+}
+
 static char *file_user_dir(const char *own, const char *xdg, const char *home_tail, const char *name)
 {
     const char *v;
-    char *base, *path;
+    char *base, *path, *home = NULL;
 
     if ((v = getenv(own)) && *v)
         base = xstrdup(v);
     else if ((v = getenv(xdg)) && *v)
         base = path_join(v, "musacoder");
     else
-        base = xasprintf("%s/%s/musacoder", (v = getenv("HOME")) && *v ? v : "/root", home_tail);
+        base = xasprintf("%s/%s/musacoder", home = file_home(), home_tail);
     path = path_join(base, name);
-    free(base);
+    free(base), free(home);
     return path;
 }
 

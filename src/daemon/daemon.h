@@ -42,6 +42,8 @@ struct daemon_command { /* starts an owner: it writes a byte to its descriptor 3
 int daemon_ask(const struct daemon_place *p, const struct daemon_command *c, json_t *request, json_t **ret,
                struct err *e);
 
+/* Removes the lock, log and socket of each owner that is dead since a day; its log may be read until then. */
+void daemon_sweep(void);
 /* What each living owner of this user says of itself: new [{"backend","pid","since_s","requests","calls","log"}]. */
 json_t *daemon_list(struct err *e);
 /* Asks all of them to finish what they have and leave. How many, or -1. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -121,20 +122,32 @@ static int daemon_ask_start(const struct daemon_place *p, const struct daemon_co
     return rc;
 }
 
-/* One caller starts it, the others wait for that. */
-static int daemon_ask_lock_start(const struct daemon_place *p, struct err *e)
+/* -1 with ERR_STOP: not now. The file may have been swept (daemon_sweep) before we had its lock: then it is no one's. */
+static int daemon_ask_try_lock(const struct daemon_place *p, struct err *e)
 {
     int fd = open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat st;
 
     if (fd < 0)
         return err_sys(e, "cannot open '%s'", p->lock);
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (stop_requested()) {
-            close(fd);
-            return err_set(e, ERR_STOP, "interrupted");
-        }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
+        return fd;
+    close(fd);
+    return err_set(e, ERR_STOP, "interrupted");
+}
+
+/* One caller starts it, the others wait for that. */
+static int daemon_ask_lock_start(const struct daemon_place *p, struct err *e)
+{
+    struct err why = ERR_INIT;
+    int fd;
+
+    while ((fd = daemon_ask_try_lock(p, &why)) < 0 && why.kind == ERR_STOP && !stop_requested()) {
         daemon_ask_sleep_ms(10);
+        why = (struct err)ERR_INIT;
     }
+    if (fd < 0 && e)
+        *e = why;
     return fd;
 }
 
@@ -145,8 +158,11 @@ static int daemon_ask_reach(const struct daemon_place *p, const struct daemon_co
 
     if (fd >= 0 || (lock = daemon_ask_lock_start(p, e)) < 0)
         return fd;
-    if ((fd = daemon_dial(p->socket, NULL)) < 0 && daemon_ask_start(p, c, e) == 0)
-        fd = daemon_dial(p->socket, e);
+    if ((fd = daemon_dial(p->socket, NULL)) < 0) {
+        daemon_sweep();
+        if (daemon_ask_start(p, c, e) == 0)
+            fd = daemon_dial(p->socket, e);
+    }
     close(lock);
     return fd;
 }

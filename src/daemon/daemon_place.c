@@ -14,6 +14,7 @@
 #include "daemon/daemon.h"
 #include "daemon/daemon_wire.h"
 
+#define SWEEP_S 86400
 #define STATE_S 5.0 /* for a word of an owner about itself */
 
 /* The user's alone: a folder of somebody else, or one that others may write, is refused. */
@@ -87,6 +88,62 @@ static json_t *daemon_place_say_to_all(const char *op, struct err *e)
     }
     names_free(names, n);
     return all;
+}
+
+/* ---- what the dead left ---- */
+
+static bool daemon_place_is_old(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) < 0 || time(NULL) - st.st_mtime > SWEEP_S;
+}
+
+static bool daemon_place_lives(const char *socket)
+{
+    int fd = daemon_dial(socket, NULL);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* stem: the path without "lock". Who has the lock starts an owner; who opened it before it was removed sees that it has
+ * no name (daemon_ask.c). */
+static void daemon_place_sweep_one(const char *stem)
+{
+    char lock[200], log[200], socket[200];
+    int fd;
+
+    snprintf(lock, sizeof lock, "%slock", stem);
+    snprintf(log, sizeof log, "%slog", stem);
+    snprintf(socket, sizeof socket, "%ssock", stem);
+    if (!daemon_place_is_old(log) || !daemon_place_is_old(lock) || (fd = open(lock, O_RDWR | O_CLOEXEC)) < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !daemon_place_lives(socket)) {
+        unlink(socket);
+        unlink(log);
+        unlink(lock);
+    }
+    close(fd);
+}
+
+void daemon_sweep(void)
+{
+    char folder[64], **names, stem[180];
+    size_t n;
+
+    if (daemon_place_folder_of(folder, sizeof folder, NULL) < 0 || dir_list(folder, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(names[i]);
+
+        if (len > 5 && len < 100 && !strcmp(names[i] + len - 5, ".lock")) {
+            snprintf(stem, sizeof stem, "%s/%.*s", folder, (int)len - 4, names[i]);
+            daemon_place_sweep_one(stem);
+        }
+    }
+    names_free(names, n);
 }
 
 /* What the lock's file says of who has the device: "PID SOCKET". Says "leave" to a socket that it has not told yet. */

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #define STORE_VERSION 1
@@ -81,11 +82,52 @@ static void store_touch(struct store *s, const char *key, int64_t made)
     sqlite3_finalize(st);
 }
 
+#define SEAL_N 65 /* '#' and a hash, behind a record's text; rows of older versions have none */
+
+/* New text: the record, and its hash. */
+static char *store_sealed(const json_t *verdict)
+{
+    char *text = json_text(verdict), hex[65], *sealed;
+
+    sha256_hex(text, strlen(text), hex);
+    sealed = xasprintf("%s#%s", text, hex);
+    free(text);
+    return sealed;
+}
+
+/* New record; NULL where the text is not what was written. */
+static json_t *store_unsealed(const char *text, size_t n)
+{
+    char hex[65] = "";
+
+    if (n > SEAL_N && text[n - SEAL_N] == '#') {
+        n -= SEAL_N;
+        sha256_hex(text, n, hex);
+        if (strncmp(text + n + 1, hex, 64))
+            return NULL;
+    }
+    return json_parse(text, n, "verdict cache", NULL);
+}
+
+/* A record that cannot be read is none: it is judged again, and kept. */
+static void store_drop(struct store *s, const char *key)
+{
+    sqlite3_stmt *st = NULL;
+
+    log_warn("a record of the verdict cache is damaged; it is judged again");
+    if (sqlite3_prepare_v2(s->db, "DELETE FROM verdict WHERE key = ?", -1, &st, NULL) == SQLITE_OK) {
+        sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+        sqlite3_step(st);
+    }
+    sqlite3_finalize(st);
+}
+
 int store_get(struct store *s, const char *key, json_t **ret, struct err *e)
 {
     sqlite3_stmt *st = NULL;
     json_t *v = NULL;
     int64_t made = 0;
+    bool damaged = false;
     int rc = -1;
 
     pthread_mutex_lock(&s->lock);
@@ -93,16 +135,18 @@ int store_get(struct store *s, const char *key, json_t **ret, struct err *e)
         sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
         rc = sqlite3_step(st);
         if (rc == SQLITE_ROW)
-            v = json_parse((const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0),
-                           "verdict cache", e);
+            v = store_unsealed((const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0));
         made = sqlite3_column_int64(st, 1);
-        rc = rc == SQLITE_ROW ? (v ? 1 : -1) : rc == SQLITE_DONE ? 0 : store_broken(s, e);
+        damaged = rc == SQLITE_ROW && !v;
+        rc = v ? 1 : rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : store_broken(s, e);
     } else {
         store_broken(s, e);
     }
     sqlite3_finalize(st);
     if (rc == 1)
         store_touch(s, key, made);
+    if (damaged)
+        store_drop(s, key);
     pthread_mutex_unlock(&s->lock);
     if (rc == 1)
         *ret = v;
@@ -142,7 +186,7 @@ int store_put(struct store *s, const char *key, const json_t *verdict, struct er
 
     if (!store_keepable(verdict))
         return 0;
-    text = json_text(verdict);
+    text = store_sealed(verdict);
     pthread_mutex_lock(&s->lock);
     if (sqlite3_prepare_v2(s->db, "INSERT OR IGNORE INTO verdict VALUES(?, ?, ?)", -1, &st, NULL) != SQLITE_OK ||
         sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC) != SQLITE_OK ||

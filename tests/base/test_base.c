@@ -1,5 +1,7 @@
 /* test_base.c - the foundations: buffers, JSON rules, UTF-8, YAML, options, RNG, files. */
 #include <math.h>
+#include <pwd.h>
+#include <unistd.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -432,6 +434,29 @@ static void files_are_replaced_whole(void **state)
     free(dir), free(deep), free(file);
 }
 
+/* Without HOME the user's own folder counts, and not root's. */
+static void test_home(void **state)
+{
+    static const char *const names[] = {"HOME", "MUSACODER_DATA_DIR", "XDG_DATA_HOME"};
+    const struct passwd *user = getpwuid(geteuid());
+    char *kept[3], *path, *want;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        kept[i] = getenv(names[i]) ? xstrdup(getenv(names[i])) : NULL;
+        unsetenv(names[i]);
+    }
+    path = path_data("x");
+    want = xasprintf("%s/.local/share/musacoder/x", user ? user->pw_dir : "/");
+    assert_string_equal(path, want);
+    for (int i = 0; i < 3; i++) {
+        if (kept[i])
+            setenv(names[i], kept[i], 1);
+        free(kept[i]);
+    }
+    free(path), free(want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +479,7 @@ int main(void)
         cmocka_unit_test(rng_is_uniform_and_reproducible),
         cmocka_unit_test(sha256_matches_the_standard),
         cmocka_unit_test(files_are_replaced_whole),
+        cmocka_unit_test(test_home),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

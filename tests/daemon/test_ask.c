@@ -10,7 +10,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -211,11 +215,46 @@ static void a_leaving_owner_takes_its_own_socket(void **state)
     assert_false(file_exists(at.socket));
 }
 
+static void put_old(const char *path, int days)
+{
+    struct timespec t[2] = {{.tv_sec = time(NULL) - days * 86400 - 60}, {.tv_sec = time(NULL) - days * 86400 - 60}};
+
+    assert_int_equal(file_write(path, "", 0, NULL), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path, t, 0), 0);
+}
+
+/* What owners left that are dead since a day goes; what a starter holds, and what lives, stays. */
+static void what_the_dead_left_goes(void **state)
+{
+    static const char *const names[] = {"dead", "fresh", "held", "live"};
+    struct daemon_place at[4];
+    struct daemon *live;
+    int fd = -1;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(daemon_place(names[i], DIGEST, &at[i], NULL), 0);
+        put_old(at[i].lock, i == 1 ? 0 : 2);
+        put_old(at[i].log, 2);
+    }
+    put_old(at[0].socket, 2);
+    assert_true((fd = open(at[2].lock, O_RDWR | O_CLOEXEC)) >= 0 && flock(fd, LOCK_EX) == 0);
+    assert_int_equal(daemon_listen(&at[3], &live, NULL), 0);
+    daemon_sweep();
+    assert_false(file_exists(at[0].lock) || file_exists(at[0].log) || file_exists(at[0].socket));
+    for (int i = 1; i < 4; i++)
+        assert_true(file_exists(at[i].lock) && file_exists(at[i].log));
+    assert_true(file_exists(at[3].socket));
+    daemon_close(live);
+    close(fd);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_for_all), cmocka_unit_test(one_that_kills),
                                        cmocka_unit_test(a_daemon_that_ends), cmocka_unit_test(it_leaves),
-                                       cmocka_unit_test(a_leaving_owner_takes_its_own_socket)};
+                                       cmocka_unit_test(a_leaving_owner_takes_its_own_socket),
+                                       cmocka_unit_test(what_the_dead_left_goes)};
     char folder[] = "/tmp/test_ask.XXXXXX";
     struct err e = ERR_INIT;
     int failed;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -165,6 +166,47 @@ static void a_crowd_is_never_locked_out(void **state)
     }
 }
 
+/* What the file holds now in the row of the one record. */
+static void alter_record(const char *path, const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db), 1);
+    sqlite3_close(db);
+}
+
+/* Another number, a cut, or an end that is gone: no record; it is judged again and kept. An older version's row has no
+ * hash, and counts. */
+static void altered_records_are_none(void **state)
+{
+    static const char *const sql[] = {"UPDATE verdict SET record = replace(record, '1.5', '9.5')",
+                                      "UPDATE verdict SET record = substr(record, 1, 9)",
+                                      "UPDATE verdict SET record = record || 'x'"};
+    json_t *passed = json_pack("{s:s,s:n,s:f}", "status", "passed", "category", "reward", 1.5), *got = NULL;
+    char *path = path_join(dir, "altered.db"), key[65];
+    struct err e = ERR_INIT;
+    struct store *s;
+
+    (void)state;
+    log_set_level(LOG_ERROR);
+    store_key("t", "c", "{}", "gcc", key);
+    assert_int_equal(store_open(path, &s, &e), 0);
+    for (size_t i = 0; i < sizeof sql / sizeof *sql; i++) {
+        assert_int_equal(store_put(s, key, passed, &e), 1);
+        alter_record(path, sql[i]);
+        assert_int_equal(store_get(s, key, &got, &e), 0);
+    }
+    assert_int_equal(store_put(s, key, passed, &e), 1);
+    alter_record(path, "UPDATE verdict SET record = substr(record, 1, length(record) - 65)");
+    assert_int_equal(store_get(s, key, &got, &e), 1);
+    assert_true(json_equal(got, passed));
+    store_close(s);
+    json_decref(passed), json_decref(got);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +214,7 @@ int main(void)
         cmocka_unit_test(damage_is_one_clear_error),
         cmocka_unit_test(one_makes_while_others_wait),
         cmocka_unit_test(a_crowd_is_never_locked_out),
+        cmocka_unit_test(altered_records_are_none),
     };
 
     return cmocka_run_group_tests(tests, make_dir, drop_dir);

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -12,6 +14,7 @@
 #include "../lib/tiny.h"
 #include "train/checkpoint.h"
 #include "train/sft.h"
+#include "train/train_metrics.h"
 
 static int sft(const char *out, int64_t steps, const json_t *claim, struct err *e)
 {
@@ -141,6 +144,34 @@ static void a_model_is_whole_or_not_there(void **state)
     free(out), free(left), free(model), free(torn), free(tokenizer), free(from);
 }
 
+/* Curves of long runs are large: one line that is drawn anew takes no other with it. */
+static void a_large_curve_is_kept_whole(void **state)
+{
+    enum { LINES = 67, PAD = 1 << 20 }; // above the 64 MiB of a text
+    char *run = tiny_path("curve"), *path = path_join(run, "metrics.jsonl"), *pad = xcalloc(PAD + 1, 1);
+    struct train_metrics m;
+    struct err e = ERR_INIT;
+    struct stat before, after;
+    FILE *f;
+
+    (void)state;
+    tiny_must(dir_make(run, &e), &e);
+    memset(pad, 'x', PAD);
+    assert_non_null(f = fopen(path, "w"));
+    for (int i = 0; i < LINES; i++)
+        fprintf(f, "{\"stage\":\"before\",\"step\":%d,\"pad\":\"%s\"}\n", i, pad);
+    assert_int_equal(fflush(f), 0);
+    assert_int_equal(stat(path, &before), 0);
+    fprintf(f, "{\"stage\":\"sft\",\"step\":1}\n");
+    assert_int_equal(fclose(f), 0);
+    tiny_must(metrics_open(&m, run, "sft", 1, 0, &e), &e);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    metrics_close(&m);
+    remove(path);
+    free(run), free(path), free(pad);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +181,7 @@ int main(void)
         cmocka_unit_test(changed_inputs_are_refused),
         cmocka_unit_test(a_second_process_waits_for_its_own_folder),
         cmocka_unit_test(a_model_is_whole_or_not_there),
+        cmocka_unit_test(a_large_curve_is_kept_whole),
     };
     int rc;
 
