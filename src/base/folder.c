@@ -52,8 +52,8 @@ int folder_adopt(const char *path, struct err *e)
     char *stamp = path_join(path, FOLDER_STAMP);
     int rc = dir_make(path, e);
 
-    if (rc == 0 && !file_exists(stamp))
-        rc = file_write(stamp, text, sizeof text - 1, e);
+    for (int tries = 3; rc == 0 && !file_exists(stamp) && tries > 0; tries--) // who locks it meanwhile sweeps our file
+        rc = file_write(stamp, text, sizeof text - 1, tries > 1 ? NULL : e) < 0 && tries == 1 ? -1 : 0;
     free(stamp);
     return rc;
 }
