@@ -122,7 +122,8 @@ static int daemon_ask_start(const struct daemon_place *p, const struct daemon_co
     return rc;
 }
 
-/* -1 with ERR_STOP: not now. The file may have been swept (daemon_sweep) before we had its lock: then it is no one's. */
+/* -1 with ERR_STOP: not now. The file may have been swept (daemon_sweep) before we had its lock: then it is nobody's
+ * any more. */
 static int daemon_ask_try_lock(const struct daemon_place *p, struct err *e)
 {
     int fd = open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

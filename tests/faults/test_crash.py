@@ -35,13 +35,12 @@ bench: {{samples: 1, max-new: 8, limit: 1}}
 # program, so that the judge has little to do.
 LOOP = f"""
 name: loop
-stages: synth public init sft diagnose rft rl_single rl_multi control_rft
+stages: synth public init sft rft rl_single rl_multi control_rft
 bench-after: sft rl_multi
 synth: {SYNTH}, prompts: 4, harvest: 2}}
 public: {{surface: public, records: 8, shard-size: 4, verify-share: 0, mutant-share: 0}}
 init: {INIT}
 sft: {{steps: 2, batch-tokens: 512, max-length: 1500, harvest-tasks: 2, harvest-samples: 1, save-every: 1, max-new: 8}}
-diagnose: {{balanced: 2, samples: 1, max-new: 8}}
 rft: {{max-prompts: 2, samples: 2, max-new: 8, steps: 2, max-length: 1500}}
 rl_single: {{turns: 1, steps: 2, batch-prompts: 1, group: 2, max-new: 8, max-prompt: 1500, save-every: 1}}
 rl_multi: {{turns: 2, steps: 2, batch-prompts: 1, group: 2, max-new: 8, max-prompt: 1500, save-every: 1, average: 0.5}}
@@ -113,6 +112,13 @@ class Crash(unittest.TestCase):
                           self.from_loop("data/prompts.jsonl"), "--out", "OUT", "--steps", "3", "--batch-prompts", "1",
                           "--group", "2", "--max-new", "8", "--max-prompt", "1500", "--save-every", "1", "--turns", "2",
                           "--bdr-probability", "1", "--staleness", "1")
+
+    def test_diagnose(self):
+        """Each call runs references in a Python of its own, so that these are a few stops always."""
+        self.most = self.most and 12
+        self.stop_command("synth", "diagnose", "--model", self.from_loop("sft/model"), "--prompts",
+                          self.from_loop("data/prompts.jsonl"), "--out", "OUT", "--balanced", "2", "--samples", "1",
+                          "--max-new", "8")
 
     def test_bench(self):
         self.stop_command("bench", "--model", self.from_loop("sft/model"), "--tasks",
