@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         extract_code((const char *)data, n, (enum extract_kind)kind, &x);
         if (x.offset > n || x.n > n - x.offset || (!x.found && x.n))
             abort();
-        if (x.n && extract_defines_modelnew((const char *)data + x.offset, x.n) != x.defines_modelnew)
+        if (x.n && extract_defines_program((const char *)data + x.offset, x.n) != x.defines_modelnew)
             abort();
     }
     return 0;
