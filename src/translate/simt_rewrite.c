@@ -667,11 +667,11 @@ static bool simt_rewrite_emit_asm(struct rewriter *r, size_t i, const struct asm
 /* At the brace of a kernel with bounds: a larger block is refused, as a card refuses its launch. */
 static bool simt_rewrite_emit_bound(struct rewriter *r, size_t i)
 {
-    const struct simt_rewrite_bound *b = &r->bounds[r->next_bound];
+    const struct simt_rewrite_bound *b;
 
-    if (r->next_bound == r->n_bounds || b->brace != i)
+    if (r->next_bound == r->n_bounds || r->bounds[r->next_bound].brace != i)
         return false;
-    r->next_bound++;
+    b = &r->bounds[r->next_bound++];
     simt_rewrite_copy(r, i, i + 1);
     buf_adds(r->out, " SIMT_BOUNDS((");
     simt_rewrite_emit_flat(r, b->from, b->to);

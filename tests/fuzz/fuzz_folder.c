@@ -14,6 +14,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
+#ifndef _OPENMP /* libFuzzer's build has one thread */
+int omp_get_max_threads(void);
+int omp_get_thread_num(void);
+
+int omp_get_max_threads(void)
+{
+    return 1;
+}
+
+int omp_get_thread_num(void)
+{
+    return 0;
+}
+#endif
+
 static char *dir, *saved;
 
 static const char config[] =
