@@ -68,7 +68,7 @@ def forward_fn(x, w):
 
 class Model(torch.nn.Module):
     def __init__(self, n_in: int = 4, n_out: int = 4, init_method: str = "normal"):
-        super().__init__()
+        super(Model, self).__init__()
         assert init_method in ("normal", "zero")
         self.w = torch.nn.Parameter(torch.randn(n_out, n_in))
 
@@ -81,7 +81,7 @@ def get_inputs(rows: int = 2, n_in: int = 4):
 input_names = ["x"]
 """, "tasks/fc/config_forward.json": json.dumps({
         "single_input_configs": [{"rows": 5}], "single_init_configs": [{"n_out": 6, "init_method": "normal"}],
-        "single_shared_configs": [{"n_in": 8}], "multi_input_configs": [{"rows": 5}, {"rows": 2}],
+        "single_shared_configs": [{"n_in": 8, "rows": 5}], "multi_input_configs": [{"rows": 5}, {"rows": 2}],
         "multi_init_configs": [{"n_out": 6, "init_method": "zero"}], "multi_shared_configs": [{"n_in": 8}]})}
 CASES = {"reference/3_add.py": """import torch
 import torch.nn as nn

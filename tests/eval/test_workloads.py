@@ -94,7 +94,7 @@ class Line(unittest.TestCase):
         x, = t.get_inputs()
         self.assertEqual((tuple(x.shape), x.dtype), ((8, 7), torch.bfloat16))
         linear = TASK.replace("class Model(nn.Module):\n", "class Model(nn.Module):\n    def __init__(self):\n"
-                              "        super().__init__()\n        self.fc = nn.Linear(3, 3)\n\n")
+                              "        super(Model, self).__init__()\n        self.fc = nn.Linear(3, 3)\n\n")
         t = reference.load(linear + '\n#@workload: {"dtype": "float16", "layout": "transposed"}\n')
         self.assertEqual({p.dtype for p in reference.construct(t, [], 0).parameters()}, {torch.float16})
         self.assertEqual(t.get_inputs()[0].stride(), (1, 8))

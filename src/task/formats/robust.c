@@ -123,18 +123,25 @@ static void robust_add_product(json_t *rows, const json_t *config, const char *k
 /* Of a backward task forward gives the gradients: of its inputs, then of the parameters that it uses. The last input is
  * the gradient of what the forward task gives. */
 static const char robust_backward[] =
-    "forward_model = Model\n\n\nclass Model(forward_model):\n    def forward(self, *args):\n"
-    "        *given, grad = args\n        with torch.enable_grad():\n"
-    "            given = [x.detach().requires_grad_(x.is_floating_point()) for x in given]\n"
-    "            wanted = [x for x in given if x.requires_grad] + list(self.parameters())\n"
-    "            found = torch.autograd.grad(super().forward(*given), wanted, grad, allow_unused=True)\n"
-    "        return tuple(x for x in found if x is not None)\n\n\n"
+    "forward_of_model = Model.forward\n\n\ndef backward_of_model(self, *args):\n"
+    "    *given, grad = args\n    with torch.enable_grad():\n"
+    "        given = [x.detach().requires_grad_(x.is_floating_point()) for x in given]\n"
+    "        wanted = [x for x in given if x.requires_grad] + list(self.parameters())\n"
+    "        found = torch.autograd.grad(forward_of_model(self, *given), wanted, grad, allow_unused=True)\n"
+    "    return tuple(x for x in found if x is not None)\n\n\n"
+    "Model.forward = backward_of_model\n"
     "own_inputs = get_inputs\n\n\ndef get_inputs():\n"
-    "    given = [x.detach() for x in own_inputs(**input_setting)]\n"
-    "    with torch.no_grad():\n        out = forward_model(**init_setting)(*given)\n"
+    "    given = [x.detach() for x in own_inputs(**taken(own_inputs, input_setting))]\n"
+    "    with torch.no_grad():\n"
+    "        out = forward_of_model(Model(**taken(Model, init_setting)), *given)\n"
     "    return given + [torch.randn_like(out)]\n";
 static const char robust_forward[] =
-    "own_inputs = get_inputs\n\n\ndef get_inputs():\n    return own_inputs(**input_setting)\n";
+    "own_inputs = get_inputs\n\n\ndef get_inputs():\n"
+    "    return own_inputs(**taken(own_inputs, input_setting))\n";
+/* Settings that are shared go to whoever takes them. */
+static const char robust_taken[] =
+    "\n\ndef taken(function, setting):\n    names = inspect.signature(function).parameters\n"
+    "    return {name: value for name, value in setting.items() if name in names}\n\n\n";
 
 static int robust_build(const char *text, const json_t *config, bool backward, int most, struct format_task *t,
                         struct err *e)
@@ -144,11 +151,11 @@ static int robust_build(const char *text, const json_t *config, bool backward, i
 
     robust_add_product(rows, config, "single");
     robust_add_product(rows, config, "multi");
-    buf_adds(&t->code, text);
-    buf_adds(&t->code, "\n\n");
+    buf_addf(&t->code, "import inspect\n%s\n\n", text);
     rc = robust_put_rows(t, rows, most, e);
+    buf_adds(&t->code, robust_taken);
     buf_adds(&t->code, backward ? robust_backward : robust_forward);
-    buf_adds(&t->code, "\n\ndef get_init_inputs():\n    return [[], init_setting]\n");
+    buf_adds(&t->code, "\n\ndef get_init_inputs():\n    return [[], taken(Model, init_setting)]\n");
     json_decref(rows);
     return rc;
 }
