@@ -42,10 +42,11 @@ def free_port():
         return s.getsockname()[1]
 
 
-def wait_for(url, process):
+def wait_for(url, process, log):
     for _ in range(600):
         if process.poll() is not None:
-            sys.exit("judge_devices: the service ended; its log is in WORK")
+            with open(log) as f:
+                sys.exit("judge_devices: the service ended: " + f.read().strip()[-300:])
         try:
             return urllib.request.urlopen(url, timeout=5).read()
         except OSError:
@@ -68,7 +69,7 @@ class Count:
 def ask(url, body, count, stop):
     if stop.is_set():
         return
-    request = urllib.request.Request(url + "/v1/eval", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(url + "/v1/eval?wait=600", json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:
         answer = json.load(urllib.request.urlopen(request, timeout=600))
     except (OSError, ValueError):
@@ -99,7 +100,7 @@ def main():
     running = [start("serve", "serve", "--queue", queue, "--workers", "0", "--port", str(port), "--backend",
                      args.backend, "--threads", str(32 * args.devices))]
     try:
-        wait_for(url + "/healthz", running[0])
+        wait_for(url + "/healthz", running[0], os.path.join(args.work, "serve.log"))
         for i in range(args.devices):
             which = [] if args.backend == "sim" else ["--device", str(i)]
             running.append(start(f"worker{i}", "worker", "--queue", queue, "--backend", args.backend, *which))
