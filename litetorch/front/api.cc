@@ -5,11 +5,13 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "../include/litetorch/abi.h"
+#include "device.h"
 #include "front.h"
 #include "json.h"
 
@@ -167,6 +169,83 @@ int op(const char *name, const char *overload, const lt_value *args, int n, lt_v
     });
 }
 
+/* May an argument be given for this one of a schema? Whole numbers stand for what an enum of abi.h is. */
+bool fits(const lt_value &v, const c10::Argument &a)
+{
+    auto is = [&](c10::TypeKind k) { return type_is(a.type(), k); };
+    const auto *items = static_cast<const lt_value *>(v.u.p);
+
+    switch (v.tag) {
+    case LT_NONE: return a.type()->kind() == c10::TypeKind::OptionalType;
+    case LT_BOOL: return is(c10::TypeKind::BoolType) || is(c10::TypeKind::NumberType);
+    case LT_INT: return is(c10::TypeKind::IntType) || is(c10::TypeKind::NumberType) || is(c10::TypeKind::FloatType) ||
+                        is(c10::TypeKind::SymIntType) || a.N().has_value();
+    case LT_DOUBLE: return is(c10::TypeKind::FloatType) || is(c10::TypeKind::NumberType);
+    case LT_TENSOR: return is(c10::TypeKind::TensorType);
+    case LT_STRING: return is(c10::TypeKind::StringType);
+    case LT_LIST: return is(c10::TypeKind::ListType) && a.type()->annotation_str().find(
+                         v.n && items->tag == LT_TENSOR ? "Tensor" : "int") != std::string::npos;
+    default: return false;
+    }
+}
+
+bool takes(const c10::FunctionSchema &schema, const lt_value *args, int n)
+{
+    const auto &want = schema.arguments();
+
+    if (size_t(n) > want.size())
+        return false;
+    for (size_t i = 0; i < want.size(); i++)
+        if (i < size_t(n) ? want[i].kwarg_only() || !fits(args[i], want[i]) : !want[i].default_value())
+            return false;
+    return true;
+}
+
+/* One number where a schema wants a list of them. */
+lt_value spread(const lt_value &v, const c10::Argument &a)
+{
+    bool one = v.tag == LT_INT && a.N().has_value();
+
+    return one ? lt_value{LT_LIST, 0, {.p = const_cast<lt_value *>(&v)}, 1} : v;
+}
+
+/* Overloads in the order of their names, those of tensors before those of numbers: a tensor is never a number here. */
+const std::vector<c10::OperatorName> &overloads(const std::string &name)
+{
+    static std::mutex guard;
+    static std::unordered_map<std::string, std::vector<c10::OperatorName>> all;
+    std::lock_guard<std::mutex> hold(guard);
+
+    if (all.empty())
+        for (const auto &o : c10::Dispatcher::singleton().getAllOpNames())
+            all[o.name].push_back(o);
+    auto &found = all[name];
+    std::sort(found.begin(), found.end(), [](const auto &a, const auto &b) {
+        return a.overload_name < b.overload_name;
+    });
+    return found;
+}
+
+int operate(const char *name, const lt_value *args, int n, lt_value *rets, int max)
+{
+    if (!front::operators_may_run())
+        return -2;
+    return guarded([&] {
+        for (const auto &o : overloads(std::string("aten::") + name)) {
+            auto found = c10::Dispatcher::singleton().findSchema(o);
+            if (!found || !takes(found->schema(), args, n))
+                continue;
+            std::vector<lt_value> given;
+            for (int i = 0; i < n; i++)
+                given.push_back(spread(args[i], found->schema().arguments()[size_t(i)]));
+            return op(name, o.overload_name.c_str(), given.data(), n, rets, max);
+        }
+        front_note("lacking", name, "no overload of it takes these arguments here");
+        TORCH_CHECK_NOT_IMPLEMENTED(false, "litetorch: no overload of aten::", name, " takes these arguments");
+        return -1;
+    });
+}
+
 void *from_blob(void *data, const int64_t *sizes, const int64_t *strides, int dim, int dtype, int cuda,
                 void (*deleter)(void *, void *), void *arg)
 {
@@ -238,7 +317,7 @@ void finding(const char *kind, const char *name, const char *file, int line)
     add({kind, std::string(name) + " was called", name, file ? file : "", line, 1});
 }
 
-const lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, front_stream};
+const lt_api table = {LT_ABI, retain, release, info, op, from_blob, error, finding, operate, front_stream};
 
 } // namespace
 

@@ -443,6 +443,11 @@ void refuse(const char *op, const char *why)
                 "program's own");
 }
 
+bool operators_may_run()
+{
+    return operators_allowed || !front_in_forward();
+}
+
 void allow_operators(int how)
 {
     operators_allowed = how == 1;

@@ -20,6 +20,7 @@ inline c10::Device cuda0() { return c10::Device(c10::DeviceType::CUDA, 0); }
 void check(int code, const char *what);
 /* In a forward: notes the operator and throws. Elsewhere it returns: the caller works on the CPU. */
 void allow_operators(int how); /* 0: refused, 1: not, 2: after the first few */
+bool operators_may_run(); // now: torch's arithmetic on tensors of the device
 void refuse(const char *op, const char *why = nullptr);
 /* A tensor on the device of this layout over a storage, without dispatch. */
 at::Tensor tensor_over(c10::Storage s, at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides,

@@ -22,7 +22,7 @@ static const struct opt rows[] = {
     {"agent", "backend", OPT_STR, "sim", "where candidates run: sim, cuda", INTO(struct agent_options, eval.backend)},
     {"agent", "target", OPT_CHOICE, "cuda", "cuda|musa: what the model is asked to write",
      INTO(struct agent_options, target)},
-    {"agent", "protocol", OPT_CHOICE, "strict", "strict|kernelbench: rules of the verdict",
+    {"agent", "protocol", OPT_CHOICE, "strict", "strict|strict-torch|kernelbench: rules of the verdict",
      INTO(struct agent_options, eval.protocol)},
     {"agent", "edits", OPT_BOOL, "false",
      "what failed is shown with numbered lines, and the answer may be the lines that change",

@@ -65,7 +65,7 @@ static const struct opt rows[] = {
     {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this",
      INTO(struct bench_options, faster_than)},
     {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
-    {"bench", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
+    {"bench", "protocol", OPT_CHOICE, NULL, "strict|strict-torch|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"bench", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"bench", "dialect", OPT_CHOICE, NULL, "cuda|musa: what is asked for and judged (default: of the suite)"},

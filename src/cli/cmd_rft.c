@@ -41,7 +41,7 @@ static const struct opt rows[] = {
     {"rft", "keep-max", OPT_INT, "0", "and so often at most; 0: no limit. What all samples solve teaches nothing"},
     {"rft", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
     {"rft", "backend", OPT_CHOICE, NULL, "sim|cuda: where candidates run (default: the judge's)"},
-    {"rft", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
+    {"rft", "protocol", OPT_CHOICE, NULL, "strict|strict-torch|kernelbench: rules of the verdict (default: the judge's)"},
     {"rft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"rft", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"rft", "workers", OPT_INT, "1", "verifier processes"},

@@ -114,7 +114,7 @@ static const struct opt rows[] = {
     {"rl", "style", OPT_CHOICE, "plain", "plain|full: wording of the feedback"},
     {"rl", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
     {"rl", "backend", OPT_CHOICE, NULL, "sim|cuda: where candidates run (default: the judge's)"},
-    {"rl", "protocol", OPT_CHOICE, NULL, "strict|kernelbench: rules of the verdict (default: the judge's)"},
+    {"rl", "protocol", OPT_CHOICE, NULL, "strict|strict-torch|kernelbench: rules of the verdict (default: the judge's)"},
     {"rl", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"rl", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
     {"rl", "workers", OPT_INT, "1", "verifier processes", INTO(struct rl_options, workers)},

@@ -56,9 +56,23 @@ static bool rules_torch_computes(facts *f, finding *r)
                                        "kernels", f->torch_op);
 }
 
+static bool rules_begins(const char *s, const char *word)
+{
+    return !strncmp(s, word, strlen(word));
+}
+
 static bool rules_library_computes(facts *f, finding *r)
 {
-    return f->library && rules_say(r, "the extension calls a vendor's library: %s", f->library);
+    const char *l = f->library;
+
+    if (!l)
+        return false;
+    if (rules_begins(l, "at::") || rules_begins(l, "torch::"))
+        return rules_say(r, "the extension calls torch's own function: %s", l);
+    if (rules_begins(l, "cub") || rules_begins(l, "thrust"))
+        return rules_say(r, "the extension calls an algorithm of CUDA's libraries that works on a whole array: %s; "
+                         "collectives of a block or a warp (cub::BlockReduce) may stay", l);
+    return rules_say(r, "the extension calls a vendor's library: %s", l);
 }
 
 static bool rules_judge_called(facts *f, finding *r)

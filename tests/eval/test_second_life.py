@@ -15,10 +15,10 @@ judges.share_owner()
 CORPUS = os.path.join(ROOT, "tests", "corpus")
 
 
-def verdict(task, candidate):
+def verdict(task, candidate, *more):
     p = subprocess.run([EXE, "eval", "--task", os.path.join(CORPUS, "tasks", task), "--backend", "sim", "--json",
                         "--no-cache", "--protocol", "kernelbench", "--timeout", f"{60 * SLOWDOWN:g}",
-                        os.path.join(CORPUS, candidate)], capture_output=True, text=True, timeout=240 * SLOWDOWN)
+                        os.path.join(CORPUS, candidate), *more], capture_output=True, text=True, timeout=240 * SLOWDOWN)
     return json.loads(p.stdout)
 
 
@@ -36,6 +36,13 @@ class SecondLife(unittest.TestCase):
         v = verdict("linear.py", "passed/155_draws_its_own_weights.py")
         self.assertEqual((v["category"], v["correctness"]["q"], v["correctness"]["trials"]), (None, 1, 5))
         self.assertEqual(v["correctness"]["regimes"]["secret"]["passed"], 3)
+
+    def test_each_life_is_judged_on_its_own_draws(self):
+        """A life has three to five calls: with as many published draws one replay takes them all, and the next one
+        must take them again, none of the other life's."""
+        for trials in "345":
+            v = verdict("linear.py", "passed/155_draws_its_own_weights.py", "--trials", trials)
+            self.assertIsNone(v["category"], v["feedback"])
 
 
 if __name__ == "__main__":

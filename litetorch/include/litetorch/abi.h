@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define LT_ABI 4
+#define LT_ABI 5
 
 enum lt_tag {
     LT_NONE,
@@ -22,7 +22,9 @@ enum lt_tag {
     LT_TENSOR, /* p: handle. Arguments are borrowed, results are owned by the receiver. NULL: undefined tensor */
     LT_STRING, /* p, n: bytes; a result is freed with free() */
     LT_LIST,   /* p: struct lt_value[n]; a result is freed with free() */
-    LT_TUPLE   /* as LT_LIST */
+    LT_TUPLE,  /* as LT_LIST */
+    LT_ABSENT, /* an argument that was not given */
+    LT_OTHER   /* one of a kind that has no tag */
 };
 
 struct lt_value {
@@ -60,6 +62,9 @@ struct lt_api {
     const char *(*error)(void);
     /* What the candidate did and may not: kind "library_call". Counted, and kept for the judge. */
     void (*finding)(const char *kind, const char *name, const char *file, int line);
+    /* As op, of the overload that takes these arguments: torch's arithmetic, in C++. -2: it may not be done here and
+     * now; the caller reports it. LT_ABSENT ends the arguments. */
+    int (*operate)(const char *name, const struct lt_value *args, int n_args, struct lt_value *rets, int max_rets);
     /* torch's current stream on the device (a cudaStream_t), for kernels to be launched on. May be NULL: stream 0. */
     void *(*stream)(void);
 };

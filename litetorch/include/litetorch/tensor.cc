@@ -32,6 +32,47 @@ void refuse(const char *name, here h)
     throw c10::Error(std::string(name) + " is a library operator; the computation must run in your own kernels");
 }
 
+static void flatten(const arg &a, struct lt_value *ret)
+{
+    *ret = a.v;
+    if (a.v.tag == LT_LIST)
+        ret->u.p = const_cast<struct lt_value *>(a.list.data());
+}
+
+void operate(const char *name, const char *said, here h, std::initializer_list<any> args, at::Tensor *rets, int n)
+{
+    struct lt_value flat[16], got[4] = {};
+    int given = 0, results;
+
+    for (const any &a : args) {
+        if (a.value.v.tag == LT_ABSENT)
+            break;
+        flatten(a.value, &flat[given++]);
+    }
+    results = api->operate(name, flat, given, got, n);
+    if (results == -2)
+        refuse(said, h);
+    if (results < 0)
+        fail();
+    for (int i = 0; i < results; i++)
+        rets[i] = got[i].tag == LT_TENSOR ? at::Tensor::own(got[i].u.p) : at::Tensor();
+}
+
+at::Tensor operate(const char *name, const char *said, here h, std::initializer_list<any> args)
+{
+    at::Tensor r;
+    operate(name, said, h, args, &r, 1);
+    return r;
+}
+
+std::tuple<at::Tensor, at::Tensor> operate_two(const char *name, const char *said, here h,
+                                               std::initializer_list<any> args)
+{
+    at::Tensor r[2];
+    operate(name, said, h, args, r, 2);
+    return {r[0], r[1]};
+}
+
 arg::arg(c10::IntArrayRef a)
 {
     for (int64_t i : a)
@@ -44,10 +85,7 @@ int call(const char *name, const char *overload, std::initializer_list<arg> args
     struct lt_value flat[16];
     int n = 0;
     for (const arg &a : args) {
-        flat[n] = a.v;
-        if (a.v.tag == LT_LIST)
-            flat[n].u.p = const_cast<struct lt_value *>(a.list.data());
-        n++;
+        flatten(a, &flat[n++]);
     }
     int got = api->op(name, overload, flat, n, rets, max);
     if (got < 0)

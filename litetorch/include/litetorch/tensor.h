@@ -118,26 +118,42 @@ using PackedTensorAccessor = GenericPackedTensorAccessor<T, N, P, I>;
 
 } // namespace at
 
+namespace at {
+class Tensor;
+}
+
 namespace lt {
 
-/* Stands for any argument of an operator that we refuse, and remembers the caller's line. */
+/* Stands for any argument of torch's arithmetic, which may be refused, and remembers the caller's line. */
 struct nothing {};
 struct any {
     int line;
     const char *file;
-    any(nothing = {}, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+    arg value;
+    any(nothing = {}, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f)
+    {
+        value.v.tag = LT_ABSENT;
+    }
     template <class T, std::enable_if_t<!std::is_same<std::decay_t<T>, any>::value &&
                                         !std::is_same<std::decay_t<T>, nothing>::value, int> = 0>
-    any(T &&, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+    any(T &&t, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) { take(t); }
     template <class T>
-    any(std::initializer_list<T>, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+    any(std::initializer_list<T> t, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f)
+    {
+        take_all(t);
+    }
+
+private:
+    template <class T> void take(const T &t);
+    template <class L> void take_all(const L &list);
 };
 /* The same for a number on the left of an operator. */
 struct number {
     int line;
     const char *file;
+    any value;
     template <class T, std::enable_if_t<std::is_arithmetic<T>::value || std::is_same<T, c10::Scalar>::value, int> = 0>
-    number(T, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
+    number(T t, int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f), value(t) {}
 };
 struct here {
     int line;
@@ -146,6 +162,11 @@ struct here {
 };
 
 [[noreturn]] void refuse(const char *name, here h);
+/* Torch's arithmetic, by the name of its schema: refused by 'said' where it may not be done here. Fills n results. */
+void operate(const char *name, const char *said, here h, std::initializer_list<any> args, at::Tensor *rets, int n);
+at::Tensor operate(const char *name, const char *said, here h, std::initializer_list<any> args);
+std::tuple<at::Tensor, at::Tensor> operate_two(const char *name, const char *said, here h,
+                                               std::initializer_list<any> args);
 
 } // namespace lt
 
@@ -325,24 +346,31 @@ public:
 
     /* arithmetic on whole tensors: refused, see the top of this file */
 #define LT_METHOD(name)                                                                                        \
-    Tensor name(lt::any a = lt::any(), lt::any = lt::any(), lt::any = lt::any(), lt::any = lt::any(),          \
-                lt::any = lt::any(), lt::any = lt::any()) const                                                \
+    Tensor name(lt::any a = lt::any(), lt::any b = lt::any(), lt::any c = lt::any(), lt::any d = lt::any(),    \
+                lt::any e = lt::any(), lt::any f = lt::any()) const                                            \
     {                                                                                                          \
-        lt::refuse("at::Tensor::" #name, {a.line, a.file});                                                    \
+        return lt::operate(#name, "at::Tensor::" #name, {a.line, a.file}, {*this, a, b, c, d, e, f});          \
     }
 #include "litetorch/methods.inc"
 #undef LT_METHOD
-    Tensor max(lt::here h = {}) const { lt::refuse("at::Tensor::max", h); }
-    Tensor min(lt::here h = {}) const { lt::refuse("at::Tensor::min", h); }
-    std::tuple<Tensor, Tensor> max(int64_t, bool = false, lt::here h = {}) const { lt::refuse("at::Tensor::max", h); }
-    std::tuple<Tensor, Tensor> min(int64_t, bool = false, lt::here h = {}) const { lt::refuse("at::Tensor::min", h); }
-    std::tuple<Tensor, Tensor> sort(int64_t = -1, bool = false, lt::here h = {}) const
+    Tensor max(lt::here h = {}) const { return lt::operate("max", "at::Tensor::max", h, {*this}); }
+    Tensor min(lt::here h = {}) const { return lt::operate("min", "at::Tensor::min", h, {*this}); }
+    std::tuple<Tensor, Tensor> max(int64_t dim, bool keep = false, lt::here h = {}) const
     {
-        lt::refuse("at::Tensor::sort", h);
+        return lt::operate_two("max", "at::Tensor::max", h, {*this, dim, keep});
     }
-    std::tuple<Tensor, Tensor> topk(int64_t, int64_t = -1, bool = true, bool = true, lt::here h = {}) const
+    std::tuple<Tensor, Tensor> min(int64_t dim, bool keep = false, lt::here h = {}) const
     {
-        lt::refuse("at::Tensor::topk", h);
+        return lt::operate_two("min", "at::Tensor::min", h, {*this, dim, keep});
+    }
+    std::tuple<Tensor, Tensor> sort(int64_t dim = -1, bool falling = false, lt::here h = {}) const
+    {
+        return lt::operate_two("sort", "at::Tensor::sort", h, {*this, dim, falling});
+    }
+    std::tuple<Tensor, Tensor> topk(int64_t k, int64_t dim = -1, bool most = true, bool order = true,
+                                    lt::here h = {}) const
+    {
+        return lt::operate_two("topk", "at::Tensor::topk", h, {*this, k, dim, most, order});
     }
     Tensor operator-() const;
     template <class... A> Tensor index(const A &...) const { lt::refuse("at::Tensor::index", {}); }
@@ -363,17 +391,77 @@ private:
     void *h = nullptr;
 };
 
-inline Tensor Tensor::operator-() const { lt::refuse("at::neg", {0, nullptr}); }
+} // namespace at
 
-#define LT_OPERATOR(OP, name)                                                                                  \
-    inline Tensor operator OP(const Tensor &, lt::any b) { lt::refuse("at::" name, {b.line, b.file}); }        \
-    inline Tensor operator OP(lt::number a, const Tensor &) { lt::refuse("at::" name, {a.line, a.file}); }
-LT_OPERATOR(+, "add") LT_OPERATOR(-, "sub") LT_OPERATOR(*, "mul") LT_OPERATOR(/, "div") LT_OPERATOR(==, "eq")
-LT_OPERATOR(!=, "ne") LT_OPERATOR(<, "lt") LT_OPERATOR(<=, "le") LT_OPERATOR(>, "gt") LT_OPERATOR(>=, "ge")
+namespace lt {
+
+template <class L> void any::take_all(const L &all)
+{
+    for (const auto &t : all)
+        value.list.push_back(any(t).value.v);
+    value.v.tag = LT_LIST, value.v.n = int64_t(value.list.size());
+}
+
+/* The value lives as long as the call: tensors and texts are borrowed. */
+template <class T> void any::take(const T &t)
+{
+    if constexpr (std::is_same<T, at::Tensor>::value)
+        value = arg::tensor(t.handle());
+    else if constexpr (std::is_floating_point<T>::value)
+        value = arg(double(t));
+    else if constexpr (std::is_convertible<T, std::string_view>::value) {
+        std::string_view s = t;
+        value.v.tag = LT_STRING, value.v.n = int64_t(s.size());
+        value.v.u.p = const_cast<char *>(s.data());
+    } else if constexpr (std::is_convertible<T, c10::ArrayRef<at::Tensor>>::value)
+        take_all(c10::ArrayRef<at::Tensor>(t));
+    else if constexpr (std::is_same<T, std::optional<at::Tensor>>::value)
+        value = t ? arg::tensor(t->handle()) : arg();
+    else if constexpr (std::is_constructible<arg, const T &>::value)
+        value = arg(t);
+    else
+        value.v.tag = LT_OTHER;
+}
+
+} // namespace lt
+
+namespace at {
+
+inline Tensor Tensor::operator-() const { return lt::operate("neg", "at::neg", {0, nullptr}, {*this}); }
+
+/* 2 - t is aten's rsub(t, 2); the other names below mirror comparisons. */
+#define LT_OPERATOR(OP, name, turned)                                                                          \
+    inline Tensor operator OP(const Tensor &a, lt::any b)                                                      \
+    {                                                                                                          \
+        return lt::operate(name, "at::" name, {b.line, b.file}, {a, b});                                       \
+    }                                                                                                          \
+    inline Tensor operator OP(lt::number a, const Tensor &b)                                                   \
+    {                                                                                                          \
+        return lt::operate(turned, "at::" name, {a.line, a.file}, {b, a.value});                               \
+    }
+LT_OPERATOR(+, "add", "add") LT_OPERATOR(-, "sub", "rsub") LT_OPERATOR(*, "mul", "mul")
+LT_OPERATOR(==, "eq", "eq") LT_OPERATOR(!=, "ne", "ne") LT_OPERATOR(<, "lt", "gt") LT_OPERATOR(<=, "le", "ge")
+LT_OPERATOR(>, "gt", "lt") LT_OPERATOR(>=, "ge", "le")
 #undef LT_OPERATOR
+inline Tensor operator/(const Tensor &a, lt::any b)
+{
+    return lt::operate("div", "at::div", {b.line, b.file}, {a, b});
+}
+inline Tensor operator/(lt::number a, const Tensor &b)
+{
+    return lt::operate("reciprocal", "at::div", {a.line, a.file}, {b}) * a.value;
+}
 #define LT_OPERATOR(OP, name)                                                                                  \
-    inline Tensor &operator OP(Tensor &, lt::any b) { lt::refuse("at::" name, {b.line, b.file}); }             \
-    inline Tensor &operator OP(Tensor &&, lt::any b) { lt::refuse("at::" name, {b.line, b.file}); }
+    inline Tensor &operator OP(Tensor &a, lt::any b)                                                           \
+    {                                                                                                          \
+        lt::operate(name, "at::" name, {b.line, b.file}, {a, b});                                              \
+        return a;                                                                                              \
+    }                                                                                                          \
+    inline Tensor &operator OP(Tensor &&a, lt::any b)                                                          \
+    {                                                                                                          \
+        lt::operate(name, "at::" name, {b.line, b.file}, {a, b});                                              \
+        return a;                                                                                              \
+    }
 LT_OPERATOR(+=, "add_") LT_OPERATOR(-=, "sub_") LT_OPERATOR(*=, "mul_") LT_OPERATOR(/=, "div_")
 #undef LT_OPERATOR
 
@@ -479,13 +567,30 @@ struct AutoGradMode { explicit AutoGradMode(bool) {} };
 
 /* Refused operators as free functions. */
 #define LT_FUNCTION(name)                                                                                      \
-    inline Tensor name(lt::any a, lt::any = lt::any(), lt::any = lt::any(), lt::any = lt::any(),               \
-                       lt::any = lt::any(), lt::any = lt::any(), lt::any = lt::any(), lt::any = lt::any(),     \
-                       lt::any = lt::any(), lt::any = lt::any())                                               \
+    inline Tensor name(lt::any a, lt::any b = lt::any(), lt::any c = lt::any(), lt::any d = lt::any(),         \
+                       lt::any e = lt::any(), lt::any f = lt::any(), lt::any g = lt::any(),                    \
+                       lt::any i = lt::any(), lt::any j = lt::any(), lt::any k = lt::any())                    \
     {                                                                                                          \
-        lt::refuse("at::" #name, {a.line, a.file});                                                            \
+        return lt::operate(#name, "at::" #name, {a.line, a.file}, {a, b, c, d, e, f, g, i, j, k});             \
     }
 #include "litetorch/functions.inc"
+#undef LT_FUNCTION
+inline std::tuple<Tensor, Tensor> max(const Tensor &t, int64_t dim, bool keep = false, lt::here h = {})
+{
+    return lt::operate_two("max", "at::max", h, {t, dim, keep});
+}
+inline std::tuple<Tensor, Tensor> min(const Tensor &t, int64_t dim, bool keep = false, lt::here h = {})
+{
+    return lt::operate_two("min", "at::min", h, {t, dim, keep});
+}
+#define LT_FUNCTION(name)                                                                                      \
+    inline std::tuple<Tensor, Tensor> name(lt::any a, lt::any b = lt::any(), lt::any c = lt::any(),            \
+                                           lt::any d = lt::any(), lt::any e = lt::any())                       \
+    {                                                                                                          \
+        return lt::operate_two(#name, "at::" #name, {a.line, a.file}, {a, b, c, d, e});                        \
+    }
+LT_FUNCTION(sort) LT_FUNCTION(topk) LT_FUNCTION(var_mean) LT_FUNCTION(std_mean)
+LT_FUNCTION(max_pool2d_with_indices) LT_FUNCTION(cummax) LT_FUNCTION(cummin) LT_FUNCTION(kthvalue)
 #undef LT_FUNCTION
 using c10::toString;
 

@@ -306,6 +306,18 @@ static void build_audit_each_said(const char *log, const char *says, const char 
     }
 }
 
+/* Algorithms of CUDA's template libraries that work on a whole array; types and collectives of a block are none. */
+static bool build_audit_device_wide(const char *name)
+{
+    static const char *const begins[] = {
+        "cub::Device", "cub/device/", "thrust/sort", "thrust/reduce", "thrust/transform", "thrust/scan",
+        "thrust/inner_product", "thrust/extrema", "thrust/unique", "thrust/count", "thrust/gather", "thrust/scatter",
+        "thrust/merge", "thrust/partition", "thrust/adjacent_difference", "thrust::sort", "thrust::reduce",
+        "thrust::transform", "thrust::inclusive_scan", "thrust::exclusive_scan", "thrust::inner_product"};
+
+    return build_audit_begins(name, begins, N_OF(begins));
+}
+
 static void build_audit_judge_missing(const char *name, json_t *findings)
 {
     if (build_audit_begins(name, library_prefixes, N_OF(library_prefixes)) ||
@@ -321,7 +333,8 @@ static void build_audit_judge_header(const char *name, json_t *findings)
 {
     bool header = strpbrk(name, "./"); /* a program's own text is called cuda_source */
 
-    if (strchr(name, '.') && build_audit_begins(name, library_headers, N_OF(library_headers)))
+    if ((strchr(name, '.') && build_audit_begins(name, library_headers, N_OF(library_headers))) ||
+        build_audit_device_wide(name))
         build_audit_add(findings, "library_call", name);
     else if (header && build_lack_header(name))
         build_audit_add(findings, "lacking", name);
@@ -329,7 +342,7 @@ static void build_audit_judge_header(const char *name, json_t *findings)
 
 static void build_audit_note_lacking(const char *name, void *findings)
 {
-    build_audit_add(findings, "lacking", name);
+    build_audit_add(findings, build_audit_device_wide(name) ? "library_call" : "lacking", name);
 }
 
 static void build_audit_add_layer(const char *scope, size_t n_scope, const char *member, size_t n_member,

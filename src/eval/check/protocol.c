@@ -18,7 +18,9 @@ static struct tolerance protocol_kernelbench(enum dtype out, enum dtype low, con
 
 static const struct protocol protocols[] = {
     {.name = "strict", .binds_params = true, .sidecar = true, .stops_early = true, .tolerance = protocol_strict},
-    {.name = "kernelbench", .published = true, .tolerance = protocol_kernelbench},
+    {.name = "strict-torch", .binds_params = true, .sidecar = true, .stops_early = true, .operators = true,
+     .tolerance = protocol_strict},
+    {.name = "kernelbench", .operators = true, .published = true, .tolerance = protocol_kernelbench},
 };
 
 const struct protocol *protocol_find(const char *name)

@@ -18,7 +18,7 @@ int eval_options_check(const struct eval_options *o, struct err *e)
     if (!backend_find(o->backend))
         return options_no_backend(o->backend, e);
     if (!protocol_find(o->protocol))
-        return err_set(e, ERR_INPUT, "no protocol '%s'; use strict or kernelbench", o->protocol);
+        return err_set(e, ERR_INPUT, "no protocol '%s'; use strict, strict-torch or kernelbench", o->protocol);
     if (o->trials < 1 || o->trials > 1000)
         return err_set(e, ERR_INPUT, "trials must be 1 to 1000");
     if (!(o->timeout_s > 0) || !(o->build_timeout_s > 0) || o->timeout_s > 86400 || o->build_timeout_s > 86400)

@@ -28,7 +28,7 @@ struct eval_config {
 
 struct eval_options {
     const char *backend;    /* "sim", "cuda": rows of judge_backend.h */
-    const char *protocol;   /* "strict", "kernelbench": rows of check/protocol.h */
+    const char *protocol;   /* "strict", "strict-torch", "kernelbench": rows of check/protocol.h */
     int trials;             /* trials per input distribution (strict), or trials (kernelbench) */
     double timeout_s;       /* one candidate's run, builds excluded */
     double build_timeout_s; /* all its builds together */

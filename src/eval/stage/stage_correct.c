@@ -631,22 +631,24 @@ static int stage_correct_replay_group(struct replayed *r, const struct ref_draw 
     return e->kind == ERR_NONE ? 0 : -1;
 }
 
-/* Up to a life's calls of draws from *i on, with one set of parameters, and how many. -1: they cannot be made. */
+/* Up to a life's calls of draws from *i on, with one set of parameters, and how many. -1: they cannot be made. Where
+ * none is left 'draws' stays as it was. */
 static int stage_correct_gather(struct job *j, struct stage_correct_tally *t, size_t *i, const struct ref_draw **draws,
                                 struct err *e)
 {
+    const struct ref_draw *d;
     int n = 0, ok = 1;
 
-    while (n < (int)j->recording->n_calls && (ok = stage_correct_next_draw(j, *i, &draws[n], e)) == 1) {
-        if (n && draws[n]->parameters != draws[0]->parameters)
+    while (n < (int)j->recording->n_calls && (ok = stage_correct_next_draw(j, *i, &d, e)) == 1) {
+        if (n && d->parameters != draws[0]->parameters)
             break;
         ++*i;
-        if (!job_recordings(j, draws[n]))
+        if (!job_recordings(j, d))
             continue;
-        if (stage_correct_left_out(t, draws[n]))
+        if (stage_correct_left_out(t, d))
             t->fewer = true;
         else
-            n++;
+            draws[n++] = d;
     }
     return ok < 0 ? -1 : n;
 }

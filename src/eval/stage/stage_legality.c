@@ -174,7 +174,7 @@ bool legality_live(const struct job *j)
     struct rules_facts f;
 
     stage_legality_take_facts(j, &f);
-    return rules_live(&f) || (j->protocol->published && f.live_right);
+    return rules_live(&f) || (j->protocol->operators && f.live_right);
 }
 
 bool legality_convicts(const struct job *j)
@@ -182,7 +182,7 @@ bool legality_convicts(const struct job *j)
     struct rules_facts f = {.ordered = true};
 
     stage_legality_take_words(j, &f);
-    return !j->protocol->published && (f.torch_op || f.library || f.judge);
+    return !j->protocol->operators && (f.torch_op || f.library || f.judge);
 }
 
 /* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
@@ -250,10 +250,10 @@ static int stage_legality_record_capsule(struct job *j, struct err *e)
     return !j->opt->capsule || !j->all_passed || j->recording->live || job_blamed(j) ? 0 : recording_section(j, d, e);
 }
 
-/* Does the published protocol leave the verdict alone? Only an answer that is wrong, or an error, is one to it. */
+/* Is the verdict left alone where torch's operators may stay? Only an answer that is wrong, or an error, is one then. */
 static bool stands_beside(const struct job *j, const struct rules_finding *r)
 {
-    return j->protocol->published && (r->category != RULES_UNSUPPORTED || j->all_passed);
+    return j->protocol->operators && (r->category != RULES_UNSUPPORTED || j->all_passed);
 }
 
 static void violate(json_t *violations, const struct rules_finding *r)
@@ -261,8 +261,8 @@ static void violate(json_t *violations, const struct rules_finding *r)
     json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", r->code, "message", r->text));
 }
 
-/* Protocol kernelbench: the verdict is the published code's, and what the rules say stands beside it. What the judge
- * could not run for such a reason (a vendor's library) has no verdict. */
+/* Protocols kernelbench and strict-torch: what the rules say stands beside the verdict. What the judge could not run for
+ * such a reason (a vendor's library) has none. */
 static void stage_legality_tell(struct job *j, const struct rules_finding *r, json_t *violations)
 {
     json_t *reason;
@@ -270,7 +270,7 @@ static void stage_legality_tell(struct job *j, const struct rules_finding *r, js
     violate(violations, r);
     if (j->all_passed || (job_blamed(j) && strcmp(r->code, "library_call")))
         return;
-    reason = record_blame(j->rec, "unsupported", "legality", "%s; the published code may run it, this judge cannot",
+    reason = record_blame(j->rec, "unsupported", "legality", "%s; this protocol allows it, this judge cannot run it",
                           r->text);
     json_object_set_new(reason, "name", json_string(r->code));
 }

@@ -459,10 +459,10 @@ static int stage_perf_measure_and_record(struct job *j, struct err *e)
     return 0;
 }
 
-/* Does a replay do the program's work? Under the published protocol torch's operators may have done it, on the host. */
+/* Does a replay do the program's work? Where torch's operators may stay they may have done it, on the host. */
 static bool replays(const struct job *j)
 {
-    return !(j->protocol->published && j->recording && j->recording->live && j->recording->live_right);
+    return !(j->protocol->operators && j->recording && j->recording->live && j->recording->live_right);
 }
 
 /* Null where the backend has no clock. */
