@@ -25,8 +25,8 @@ static const struct opt rows[] = {
                                            "Moore Threads "
      "card"},
     {"eval", "protocol", OPT_CHOICE, "strict",
-     "strict|strict-torch|kernelbench: tolerance per task from an fp64 oracle on five input distributions; the same, and torch's "
-     "operators may stay; or the published algorithm"},
+     "strict|strict-torch|kernelbench: tolerance per task from an fp64 oracle on five input distributions; the "
+     "same, and torch's operators may stay; or the published algorithm"},
     {"eval", "allow", OPT_CHOICE, "own", "own|torch: who may do a program's arithmetic. torch: protocol strict becomes "
                                          "strict-torch, whose records never count as strict's"},
     {"eval", "trials", OPT_INT, "5", "trials per input distribution (strict), trials (kernelbench)"},

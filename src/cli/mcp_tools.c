@@ -369,7 +369,8 @@ const struct mcp_tool mcp_tools[] = {
             STRING("candidate_path", "where the candidate lies") ","
             CHOICE("backend", "\"sim\",\"cuda\",\"musa\"", "the CPU emulator (default), an NVIDIA GPU, a Moore Threads "
                                                             "card") ","
-            CHOICE("protocol", "\"strict\",\"strict-torch\",\"kernelbench\"", "how correctness is decided (default: strict)") ","
+            CHOICE("protocol", "\"strict\",\"strict-torch\",\"kernelbench\"",
+                   "how correctness is decided (default: strict)") ","
             CHOICE("dialect", "\"any\",\"cuda\",\"musa\"", "what the candidate must be written in") ","
             INTEGER("trials", "trials per input distribution") "," INTEGER("seed", "seed of inputs and parameters") ","
             FLAG("perf", "time what passed, where the backend has a clock (default: true)") ","

@@ -250,7 +250,7 @@ static int stage_legality_record_capsule(struct job *j, struct err *e)
     return !j->opt->capsule || !j->all_passed || j->recording->live || job_blamed(j) ? 0 : recording_section(j, d, e);
 }
 
-/* Is the verdict left alone where torch's operators may stay? Only an answer that is wrong, or an error, is one then. */
+/* Is the verdict left alone, where torch's operators may stay? What is wrong stays wrong. */
 static bool stands_beside(const struct job *j, const struct rules_finding *r)
 {
     return j->protocol->operators && (r->category != RULES_UNSUPPORTED || j->all_passed);
@@ -261,8 +261,8 @@ static void violate(json_t *violations, const struct rules_finding *r)
     json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", r->code, "message", r->text));
 }
 
-/* Protocols kernelbench and strict-torch: what the rules say stands beside the verdict. What the judge could not run for
- * such a reason (a vendor's library) has none. */
+/* Protocols kernelbench and strict-torch: what the rules say stands beside the verdict. What the judge could not run
+ * for such a reason (a vendor's library) has none. */
 static void stage_legality_tell(struct job *j, const struct rules_finding *r, json_t *violations)
 {
     json_t *reason;
