@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "eval/check/compare.h"
+#include "eval/check/hypothesis.h"
 #include "eval/check/ties.h"
 #include "eval/recording/arrange.h"
 #include "eval/eval.h"
@@ -192,6 +193,130 @@ static struct tensor tensor_f32(const float *v, int64_t rows, int64_t cols)
 {
     return (struct tensor){.dtype = DT_F32, .ndim = 2, .shape = {rows, cols}, .n = rows * cols,
                            .data = (const uint8_t *)v};
+}
+
+/* ---- hypotheses: the mistake is made by hand, and must be named ---- */
+
+enum { ROWS = 6, COLUMNS = 8, ALL = ROWS * COLUMNS };
+
+/* An input of ROWS x COLUMNS, and want of it: each test makes got of want. */
+struct mistake {
+    float x[ALL], want[ALL], got[ALL];
+    int rows, columns; /* of want and got */
+};
+
+static struct mistake mistake_start(void)
+{
+    struct mistake m = {.rows = ROWS, .columns = COLUMNS};
+
+    for (int i = 0; i < ALL; i++) {
+        m.x[i] = (float)((i * 37 + 11) % 23) / 7 - 1.3f;
+        m.want[i] = m.x[i] * m.x[i] + 0.3f * m.x[i] + 0.1f;
+    }
+    return m;
+}
+
+static void mistake_is(const struct mistake *m, const char *source, const char *says)
+{
+    struct tensor want = tensor_f32((float *)m->want, m->rows, m->columns), got = want,
+                  x = tensor_f32((float *)m->x, ROWS, COLUMNS);
+    struct tolerance t = {.abs = 1e-6, .rel = 1e-5, .usable = true};
+    struct hypothesis_case c = {.want = &want, .got = &got, .tol = &t, .inputs = &x, .n_inputs = 1, .source = source};
+    char text[200];
+
+    got.data = (const uint8_t *)m->got;
+    hypothesis_find(&c, text, sizeof text);
+    assert_string_equal(text, says);
+}
+
+#define EACH(m, i, value) \
+    for (int i = 0; i < (m).rows * (m).columns; i++) \
+        (m).got[i] = (value)
+
+static void test_factors(void **state)
+{
+    struct mistake m = mistake_start();
+
+    (void)state;
+    EACH(m, i, m.want[i] / 3);
+    mistake_is(&m, "y = x ** 2 * 3.0 + z", "your result is the reference's without `* 3.0`");
+    mistake_is(&m, "y = x ** 2 * 2.0 + z", "");
+    EACH(m, i, m.want[i] * 2.5f);
+    mistake_is(&m, "return y / 2.5", "your result is the reference's without `/ 2.5`");
+    EACH(m, i, m.want[i] * COLUMNS);
+    mistake_is(&m, NULL, "your result is the reference's times 8, the length of axis 1 of input 0: is a sum taken for "
+               "a mean?");
+    EACH(m, i, m.want[i] / ROWS);
+    mistake_is(&m, NULL, "your result is the reference's divided by 6, the length of axis 0 of input 0: is a mean "
+               "taken for a sum?");
+}
+
+static void test_wrong_places(void **state)
+{
+    struct mistake m = mistake_start();
+
+    (void)state;
+    EACH(m, i, m.want[i % ROWS * COLUMNS + i / ROWS]);
+    mistake_is(&m, NULL, "your result is the reference's with its last two axes exchanged");
+    EACH(m, i, m.want[i / COLUMNS * COLUMNS + COLUMNS - 1 - i % COLUMNS]);
+    mistake_is(&m, NULL, "your result is the reference's with its last axis reversed");
+    EACH(m, i, i < ALL - 1 ? m.want[i + 1] : 99);
+    mistake_is(&m, NULL, "your result is the reference's, one element too early");
+    EACH(m, i, i >= COLUMNS ? m.want[i - COLUMNS] : 99);
+    mistake_is(&m, NULL, "your result is the reference's, one row too late");
+    EACH(m, i, m.x[i]);
+    mistake_is(&m, NULL, "your result is input 0 as it came");
+}
+
+static void test_missing_terms(void **state)
+{
+    struct mistake m = mistake_start();
+
+    (void)state;
+    for (int i = 0; i < ALL; i++)
+        m.got[i] = m.want[i], m.want[i] = tanhf(m.got[i]);
+    mistake_is(&m, NULL, "the reference's value is tanh of yours: is it missing?");
+    m = mistake_start();
+    EACH(m, i, fmaxf(m.want[i] - 1, 0));
+    for (int i = 0; i < ALL; i++)
+        m.want[i] -= 1;
+    mistake_is(&m, NULL, "your value is relu of the reference's: is it there once too often?");
+    m = mistake_start();
+    EACH(m, i, m.want[i] - (float)(i % COLUMNS) * 0.3f);
+    mistake_is(&m, NULL, "your result is off by one number for each place along axis 1: is a bias missing, or there "
+               "twice?");
+    EACH(m, i, m.want[i] * (1 + (float)(i / COLUMNS)));
+    mistake_is(&m, NULL, "your result is off by one factor for each place along axis 0: is a scale missing?");
+    EACH(m, i, m.want[i] + (float)((i * 13) % 7) * 0.1f);
+    mistake_is(&m, NULL, "");
+}
+
+static void test_other_reductions(void **state)
+{
+    struct mistake m = mistake_start();
+
+    (void)state;
+    m.rows = 1, m.columns = ROWS;
+    for (int r = 0; r < ROWS; r++) {
+        m.want[r] = m.got[r] = m.x[r * COLUMNS];
+        for (int c = 1; c < COLUMNS; c++)
+            m.want[r] += m.x[r * COLUMNS + c], m.got[r] = fmaxf(m.got[r], m.x[r * COLUMNS + c]);
+    }
+    mistake_is(&m, NULL, "your result is the maximum over axis 1, the reference's the sum over axis 1");
+}
+
+static void test_typical_error(void **state)
+{
+    struct mistake m = mistake_start();
+    struct tensor want = tensor_f32(m.want, ROWS, COLUMNS), got = tensor_f32(m.got, ROWS, COLUMNS);
+    struct tolerance t = {.abs = 1e-3, .usable = true};
+    struct hypothesis_case c = {.want = &want, .got = &got, .tol = &t};
+
+    (void)state;
+    EACH(m, i, m.want[i] + (i % 4 == 0 ? 0 : i == 5 ? 100 : 0.25f));
+    assert_true(fabs(hypothesis_typical_error(&c) - 0.25) < 1e-4);
+    EACH(m, i, m.want[i]);
+    assert_true(isnan(hypothesis_typical_error(&c)));
 }
 
 static void test_compare_values(void **state)
@@ -723,7 +848,10 @@ int main(void)
         cmocka_unit_test(test_element_limit), cmocka_unit_test(test_faster),
         cmocka_unit_test(test_tolerance_separates),
         cmocka_unit_test(test_tolerance_cap),
-        cmocka_unit_test(test_compare_values), cmocka_unit_test(test_compare_special),
+        cmocka_unit_test(test_factors), cmocka_unit_test(test_wrong_places),
+        cmocka_unit_test(test_missing_terms), cmocka_unit_test(test_other_reductions),
+        cmocka_unit_test(test_typical_error), cmocka_unit_test(test_compare_values),
+        cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_places), cmocka_unit_test(test_pack), cmocka_unit_test(test_compare_range),
         cmocka_unit_test(test_compare_number), cmocka_unit_test(test_compare_tiles),
         cmocka_unit_test(test_compare_allclose_side), cmocka_unit_test(test_patterns),

@@ -19,6 +19,8 @@ struct comparison {
     double first_expected, first_got, worst_expected, worst_got;
     char first_at[64], worst_at[64]; /* "[3, 17]" */
     char pattern[160];              /* "last 5 of 37 rows", "" if nothing stands out */
+    char hypothesis[200];           /* which simple mistake would explain the values; "" if none (hypothesis.h) */
+    double typical;                 /* median error of the wrong elements; 0: nobody looked */
     char detail[160];               /* for structure, dtype and shape: "expected (4, 8), got (8, 4)" */
 };
 

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
+#include "eval/check/hypothesis.h"
 #include "eval/check/ties.h"
 #include "eval/recording/recording_streamed.h"
 #include "eval/stage/stage.h"
@@ -73,6 +74,10 @@ json_t *correct_worst(const struct ref_draw *d, const char *path, const struct c
         json_object_set_new(w, "unwritten", json_integer(c->n_unwritten));
     json_object_set_new(w, "share", json_num((double)c->n_bad / (double)c->n));
     json_object_set_new(w, "pattern", json_string(c->pattern));
+    if (*c->hypothesis)
+        json_object_set_new(w, "hypothesis", json_utf8(c->hypothesis, strlen(c->hypothesis)));
+    if (c->typical > 0)
+        json_object_set_new(w, "typical_abs_err", json_num(c->typical));
     json_object_set_new(w, "first", compare_reply_spot(c->first_at, c->first_expected, c->first_got));
     json_object_set_new(w, "worst", compare_reply_spot(c->worst_at, c->worst_expected, c->worst_got));
     json_object_set_new(w, "tolerance", json_pack("{s:o,s:o}", "abs", json_num(t->abs), "rel", json_num(t->rel)));
@@ -129,6 +134,37 @@ static int compare_places(const struct ref_draw *d, const json_t *spec, const st
     return 0;
 }
 
+enum { INPUTS_TRIED = 8 };
+
+struct compare_reply_inputs {
+    const struct section *of;
+    struct tensor v[INPUTS_TRIED];
+    int n;
+};
+
+static int compare_reply_input(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    struct compare_reply_inputs *in = ctx;
+
+    (void)path;
+    if (tree_is_tensor(leaf) && in->n < INPUTS_TRIED &&
+        tensor_parse(leaf, (const uint8_t *)in->of->bytes, in->of->n, &in->v[in->n], e) == 0)
+        in->n++;
+    return 0;
+}
+
+static void compare_reply_explain(const struct job *j, const struct ref_draw *d, const struct tensor *want,
+                                  const struct tensor *got, const struct tolerance *tol, struct comparison *c)
+{
+    struct compare_reply_inputs in = {.of = &d->inputs};
+    struct hypothesis_case h = {.want = want, .got = got, .tol = tol, .source = j->task->code};
+
+    tree_each(d->inputs.tree, compare_reply_input, &in, NULL);
+    h.inputs = in.v, h.n_inputs = in.n;
+    hypothesis_find(&h, c->hypothesis, sizeof c->hypothesis);
+    c->typical = hypothesis_typical_error(&h);
+}
+
 /* Compares leaf i. Returns false and fills c if it differs. */
 static bool compare_reply_leaf_ok(struct job *j, const struct ref_draw *d, const struct compare_reply_leaves l[3],
                                   size_t i, size_t tensor_index, const struct frame *got, struct comparison *c,
@@ -157,6 +193,8 @@ static bool compare_reply_leaf_ok(struct job *j, const struct ref_draw *d, const
         rc = compare_places(d, places, &eager, &oracle, &mine, tol, c, e);
     else
         compare_tensors(&eager, &oracle, &mine, tol, c);
+    if (rc == 0 && c->kind == CMP_VALUES && c->n_nan == 0)
+        compare_reply_explain(j, d, &oracle, &mine, tol, c);
     return compare_reply_judged(rc, tol, c);
 }
 

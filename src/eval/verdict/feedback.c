@@ -302,6 +302,10 @@ static void feedback_say_values(const json_t *w, struct buf *b)
     feedback_say_spot("First wrong at", json_object_get(w, "first"), json_object_get(w, "tolerance"), b);
     if (strcmp(json_str(json_object_get(w, "first"), "index", ""), json_str(json_object_get(w, "worst"), "index", "")))
         feedback_say_spot("Largest error at", json_object_get(w, "worst"), json_object_get(w, "tolerance"), b);
+    if (json_f64(w, "typical_abs_err", 0) > 0 && json_i64(w, "wrong", 0) > 2)
+        buf_addf(b, "Half of the wrong elements are off by %.3g or less.\n", json_f64(w, "typical_abs_err", 0));
+    if (*json_str(w, "hypothesis", ""))
+        buf_addf(b, "What would explain it: %.200s\n", json_str(w, "hypothesis", ""));
     feedback_say_nan(w, pattern, b);
 }
 
