@@ -22,7 +22,8 @@ ALWAYS = ("background 0", "background -", "background +", "whole numbers", "para
 FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # that let early elements reach the end
 AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large, the one of number trial / 64 - 1
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
-EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1")
+EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
+         "places moved")
 CHOOSING = EDGES[3:]  # kinds that change those tensors alone of which the reference stands it
 PLACING = EDGES[4:]   # in these whole numbers name other places
 REGIMES = {"influence": KINDS, "edges": EDGES}
@@ -233,8 +234,37 @@ def with_sentinels(leaf, gen, value=-1):
     return leaf.masked_fill(mark.to(leaf.device), value)
 
 
+def is_offsets(leaf):
+    """Places in ascending order, each once: positions, a table of blocks, where sequences begin."""
+    return (leaf.dtype in (torch.int64, torch.int32) and leaf.dim() == 1 and leaf.numel() >= 4 and
+            int(leaf.min()) >= 0 and bool((leaf.diff() > 0).all()))
+
+
+def movable(leaves, numbers):
+    """The one leaf whose places may move: nothing else among the arguments may follow from it."""
+    out = [i for i, t in enumerate(leaves) if is_offsets(t)]
+    whole = [i for i, t in enumerate(leaves) if not t.is_floating_point() and t.dtype != torch.bool and i not in out]
+    alone = len(out) == 1 and all(names_places(leaves[i]) and not is_ascending(leaves[i]) for i in whole)
+    return out if alone and all(isinstance(n, float) or abs(n) < 2 for n in numbers) else []
+
+
+def moved(leaf, gen):
+    """Still in order, between the same ends. Where there is room between them no two are alike; else some stand twice,
+    others no more."""
+    n, gap = leaf.numel(), int(leaf.diff().min())
+    if gap >= 3:
+        most = (gap - 1) // 2
+        step = torch.randint(-most, most + 1, (n,), generator=gen)
+        step[0] = step[-1] = 0
+        step[n // 2] = most
+        return leaf + step.to(leaf)
+    at = (torch.arange(n) + torch.randint(-1, 2, (n,), generator=gen)).clamp(0, n - 1)
+    at[0], at[-1], at[n // 2] = 0, n - 1, n // 2 - 1
+    return leaf[at.sort().values.to(leaf.device)]
+
+
 def places_changed(kind, leaf, gen):
-    return without_some(leaf, gen) if kind == PLACING[0] else with_sentinels(leaf, gen)
+    return {PLACING[0]: without_some, PLACING[1]: with_sentinels, PLACING[2]: moved}[kind](leaf, gen)
 
 
 # Numbers that are no tensors ------------------------------------------------------------------------------------------

@@ -1308,7 +1308,19 @@ class Task:
                 one, two = (self.run(self.model, b) for b in below)
                 if alike(one, two) and not alike(one, self.own_answer):
                     out[influence.PLACING[1]].append(i)
+        out[influence.PLACING[2]] = self.moving(own)
         return {kind: which for kind, which in out.items() if which}
+
+    def moving(self, own):
+        """The tensors whose places may move. Where one place is then written with several values it may not."""
+        for i in influence.movable(self.own_leaves, [n for n, _ in influence.numbers_of(own)]):
+            other = put_at(own, i, influence.moved(self.own_leaves[i], torch.Generator().manual_seed(1)))
+            if not self.stands(self.model, other):
+                return []
+            with ops.Ambiguous() as writes:
+                answer = self.run(self.model, other)
+            return [i] if not writes.found and not alike(answer, self.own_answer) else []
+        return []
 
     def tells(self, model, base, other, part=lambda t: t):
         """By how many tolerances the answer, or a part of it, moves at most where inputs become others."""

@@ -135,6 +135,20 @@ class Places(unittest.TestCase):
         for i in self.draws("x[rest[0] % 9].sum(1)", experts):
             self.assertTrue(bool((i.sort(1).values.diff(dim=1) > 0).all()))
 
+    def test_places_move_between_their_ends(self):
+        for forward, index in (("x[rest[0]]", "torch.arange(40)"), ("x * rest[0][:, None]", "torch.arange(0, 80, 2)")):
+            draws = self.draws(forward, index)
+            self.assertTrue(all(bool((i.diff() >= 0).all()) and i[0] == 0 for i in draws))
+            self.assertTrue(any(bool((i.diff() == 0).any()) for i in draws), forward)
+        means = "torch.stack([x[a:b].mean(0) for a, b in zip(rest[0][:-1].tolist(), rest[0][1:].tolist())])"
+        offsets = self.draws(means, "torch.arange(0, 41, 10)")
+        self.assertTrue(any(bool((i.diff() != 10).any()) for i in offsets))
+        self.assertTrue(all(bool((i.diff() > 0).all()) and i[-1] == 40 for i in offsets))
+        longest = self.draws("x[rest[0]] * rest[1]", "torch.arange(40)", ", 7")
+        self.assertTrue(all(bool((i.diff() > 0).all()) for i in longest))
+        written = self.draws("torch.zeros_like(x).index_copy(0, rest[0], x)", "torch.arange(40)")
+        self.assertTrue(all(bool((i.diff() > 0).all()) for i in written))
+
     def test_minus_one_where_the_task_singles_it_out(self):
         index = "torch.randint(0, 40, (50,))"
         guarded = "torch.where((rest[0] >= 0)[:, None], x[rest[0].clamp(min=0)], 0.0)"
