@@ -10,9 +10,11 @@
 #include <ATen/core/Generator.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -460,6 +462,35 @@ void assert_async_msg(const Tensor &self, std::string_view message)
 
 void record_stream(Tensor &, at::Stream) {}
 
+/* Padding by what is there: slices of the input, side by side. Axes from the last one on. */
+Tensor padded(Tensor t, at::IntArrayRef pad, bool reflects)
+{
+    for (size_t k = 0; k < pad.size() / 2; k++) {
+        int64_t d = t.dim() - 1 - int64_t(k), n = t.size(d), low = pad[2 * k], high = pad[2 * k + 1];
+        std::vector<Tensor> parts;
+
+        TORCH_CHECK(low >= 0 && high >= 0 && (!reflects || std::max(low, high) < n),
+                    "Padding size should be less than the corresponding input dimension");
+        for (int64_t i = low; i > 0; i--)
+            parts.push_back(t.narrow(d, reflects ? i : 0, 1));
+        parts.push_back(t);
+        for (int64_t i = 1; i <= high; i++)
+            parts.push_back(t.narrow(d, reflects ? n - 1 - i : n - 1, 1));
+        t = parts.size() > 1 ? at::cat(parts, d) : t;
+    }
+    return t.is_contiguous() ? t : t.contiguous();
+}
+
+Tensor reflection_pad(const Tensor &t, at::IntArrayRef pad)
+{
+    return padded(t, pad, true);
+}
+
+Tensor replication_pad(const Tensor &t, at::IntArrayRef pad)
+{
+    return padded(t, pad, false);
+}
+
 } // namespace
 
 void register_plumbing(torch::Library *m)
@@ -483,6 +514,10 @@ void register_plumbing(torch::Library *m)
     m->impl("_assert_async", TORCH_FN(assert_async));
     m->impl("_assert_async.msg", TORCH_FN(assert_async_msg));
     m->impl("record_stream", TORCH_FN(record_stream));
+    for (const char *name : {"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"})
+        m->impl(name, TORCH_FN(reflection_pad));
+    for (const char *name : {"replication_pad1d", "replication_pad2d", "replication_pad3d"})
+        m->impl(name, TORCH_FN(replication_pad));
     m->impl("cat", torch::CppFunction::makeFromBoxedFunction<&cat>());
     for (const char *name : {"dropout", "alpha_dropout", "feature_dropout"})
         m->impl(name, torch::CppFunction::makeFromBoxedFunction<&dropout>());

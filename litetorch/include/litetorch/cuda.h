@@ -69,6 +69,51 @@ struct CUDAStreamGuard {
 };
 namespace CUDACachingAllocator {
 inline void emptyCache() {}
+inline void *raw_alloc(size_t n)
+{
+    void *p = nullptr;
+
+    if (n && cudaMalloc(&p, n) != cudaSuccess)
+        LT_FAIL(Error, "", "CUDA out of memory. Tried to allocate ", n, " bytes");
+    return p;
+}
+inline void *raw_alloc_with_stream(size_t n, cudaStream_t) { return raw_alloc(n); }
+inline void raw_delete(void *p) { (void)cudaFree(p); }
+
+/* Scratch memory: given back where its owner goes. */
+class DataPtr {
+public:
+    explicit DataPtr(void *p) : p_(p) {}
+    DataPtr(DataPtr &&o) noexcept : p_(o.p_) { o.p_ = nullptr; }
+    DataPtr &operator=(DataPtr &&o) noexcept
+    {
+        std::swap(p_, o.p_);
+        return *this;
+    }
+    ~DataPtr() { clear(); }
+    void *get() const { return p_; }
+    void *mutable_get() const { return p_; }
+    void clear()
+    {
+        if (p_)
+            raw_delete(p_);
+        p_ = nullptr;
+    }
+    explicit operator bool() const { return p_ != nullptr; }
+
+private:
+    void *p_;
+};
+struct Allocator {
+    DataPtr allocate(size_t n) { return DataPtr(raw_alloc(n)); }
+    void *raw_allocate(size_t n) { return raw_alloc(n); }
+    void raw_deallocate(void *p) { raw_delete(p); }
+};
+inline Allocator *get()
+{
+    static Allocator all;
+    return &all;
+}
 }
 
 inline void check(cudaError_t err, const char *what)

@@ -218,6 +218,10 @@ public:
     int64_t get_device() const;
     Layout layout() const { return kStrided; }
     bool is_cuda() const;
+    std::string toString() const
+    {
+        return std::string(is_cuda() ? "CUDA" : "CPU") + c10::toString(scalar_type()) + "Type";
+    }
     bool is_cpu() const;
     bool is_sparse() const { return false; }
     bool is_privateuseone() const { return false; }
@@ -559,6 +563,8 @@ inline Tensor narrow(const Tensor &t, int64_t d, int64_t s, int64_t n) { return 
 inline Tensor select(const Tensor &t, int64_t d, int64_t i) { return t.select(d, i); }
 inline Tensor clone(const Tensor &t) { return t.clone(); }
 inline bool equal(const Tensor &a, const Tensor &b) { return a.equal(b); }
+inline Tensor view_as_complex(const Tensor &t) { return Tensor::op("view_as_complex", "", {t.me()}); }
+inline Tensor view_as_real(const Tensor &t) { return Tensor::op("view_as_real", "", {t.me()}); }
 inline std::vector<Tensor> split(const Tensor &t, int64_t n, int64_t d = 0) { return t.split(n, d); }
 inline std::vector<Tensor> chunk(const Tensor &t, int64_t n, int64_t d = 0) { return t.chunk(n, d); }
 
