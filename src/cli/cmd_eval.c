@@ -195,6 +195,20 @@ static void eval_report_open(const struct opts *o, struct verdict_report *r)
         r->detail = VERDICT_VERBOSE;
 }
 
+/* The first verdict of a cache takes long: it is said before anything is started. */
+static bool eval_announce_first(const char *backend)
+{
+    char *folder = path_cache("build"), **names = NULL;
+    size_t n = 0;
+
+    if (!strcmp(backend, "sim") && (dir_list(folder, &names, &n, NULL) < 0 || n == 0))
+        log_info("first run: headers are precompiled and PyTorch is imported, up to a minute; 'musacoder warm' does it "
+                 "beforehand");
+    names_free(names, n);
+    free(folder);
+    return true;
+}
+
 static int eval_judge_all(const struct opts *o, struct eval *ev, const struct task *task, const struct eval_texts *t,
                           const struct eval_options *eo, struct err *e)
 {
@@ -251,9 +265,9 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
     struct eval *ev = NULL;
     int rc = -1;
 
-    if (eval_options_check(&eo, e) == 0 && eval_backend_check(eo.backend, e) == 0 &&
-        task_read(opts_str(o, "task"), &task, e) == 0 && eval_read_candidates(o, &task, &t, e) == 0 &&
-        eval_open(c, &ev, e) == 0)
+    if (eval_options_check(&eo, e) == 0 && task_read(opts_str(o, "task"), &task, e) == 0 &&
+        eval_read_candidates(o, &task, &t, e) == 0 && eval_announce_first(eo.backend) &&
+        eval_backend_check(eo.backend, e) == 0 && eval_open(c, &ev, e) == 0)
         rc = eval_judge_all(o, ev, &task, &t, &eo, e);
     if (rc >= 0 && eo.capsule && !file_exists(eo.capsule))
         log_warn("no capsule: the candidate did not pass");

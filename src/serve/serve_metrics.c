@@ -24,9 +24,11 @@ static const char *const stages[] = {"extract", "load", "compile", "correctness"
 static const double bounds[] = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}; /* seconds */
 #define N_BOUNDS (sizeof bounds / sizeof *bounds)
 
+#define RECENT 512 /* values that quantiles are taken of */
 struct histogram {
     uint64_t n[N_BOUNDS + 1], count;
     double sum;
+    double recent[RECENT]; /* by turns */
 };
 
 #define N_ROUTES 32
@@ -76,6 +78,7 @@ static void serve_metrics_observe(struct histogram *h, double s)
     while (i < N_BOUNDS && s > bounds[i])
         i++;
     h->n[i]++;
+    h->recent[h->count % RECENT] = s;
     h->count++;
     h->sum += s;
 }
@@ -175,17 +178,22 @@ void metrics_print(struct serve_metrics *m, struct buf *b)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* The value below which a share of what was observed lies: the upper bound of its bucket. */
+static int serve_metrics_by_size(const void *a, const void *b)
+{
+    double p = *(const double *)a, q = *(const double *)b;
+
+    return (p > q) - (p < q);
+}
+
+/* The value that a share of the latest observations does not exceed (nearest rank); 0: there are none. */
 static double serve_metrics_quantile(const struct histogram *h, double share)
 {
-    uint64_t below = 0;
+    size_t n = h->count < RECENT ? (size_t)h->count : RECENT, rank = (size_t)ceil(share * (double)n);
+    double sorted[RECENT];
 
-    for (size_t i = 0; i < N_BOUNDS; i++) {
-        below += h->n[i];
-        if (h->count && (double)below >= share * (double)h->count)
-            return bounds[i];
-    }
-    return h->count ? INFINITY : 0;
+    memcpy(sorted, h->recent, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, serve_metrics_by_size);
+    return n ? sorted[rank ? rank - 1 : 0] : 0;
 }
 
 json_t *metrics_json(struct serve_metrics *m)

@@ -126,6 +126,19 @@ class Formats(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(folder, "draw.json")))
         self.assertEqual(self.eval("--repro", folder, self.good, self.bad).returncode, 2)
 
+    def test_the_first_run_is_announced(self):
+        """Before anything is started: what follows may take a minute."""
+        for cache, words in ((os.path.join(self.folder.name, "empty"), "up to a minute; 'musacoder warm'"),
+                             (os.path.join(self.folder.name, "used"), None)):
+            os.makedirs(os.path.join(cache, "build", *([] if words else ["x"])))
+            p = subprocess.Popen([EXE, "eval", "--task", TASK, self.good], stderr=subprocess.PIPE, text=True,
+                                 stdout=subprocess.DEVNULL, env=dict(os.environ, MUSACODER_CACHE_DIR=cache,
+                                                                     MUSACODER_CXX="/bin/false", MUSACODER_OWNER="none"))
+            line = p.stderr.readline()  # the second one fails, and says so there
+            p.kill()
+            p.communicate()
+            (self.assertIn if words else self.assertNotIn)("first run: headers are precompiled", line)
+
     def test_explain(self):
         p = subprocess.run([EXE, "explain", "304", "mc901"], capture_output=True, text=True, check=True)
         self.assertIn("MC304: data race", p.stdout)
