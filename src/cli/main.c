@@ -102,7 +102,7 @@ static const struct {
 } main_groups[] = {
     {"judge a kernel", ",eval,explain,replay,lint,shrink,translate,agent,mcp,"},
     {"serve the judge", ",serve,worker,owner,warm,"},
-    {"make tasks and data", ",synth,synth mine,synth teach,synth diagnose,synth profile,"},
+    {"make tasks and data", ",tasks,synth,synth mine,synth teach,synth diagnose,synth profile,"},
     {"train and compare", ",run,watch,bench,card,init,sft,rft,rl,launch,"},
     {"use a model", ",import,export,generate,logits,tokenize,"},
     {"this program", ",setup,doctor,profile,schema,man,completion,version,help,"},

@@ -132,8 +132,9 @@ class Formats(unittest.TestCase):
                              (os.path.join(self.folder.name, "used"), None)):
             os.makedirs(os.path.join(cache, "build", *([] if words else ["x"])))
             p = subprocess.Popen([EXE, "eval", "--task", TASK, self.good], stderr=subprocess.PIPE, text=True,
-                                 stdout=subprocess.DEVNULL, env=dict(os.environ, MUSACODER_CACHE_DIR=cache,
-                                                                     MUSACODER_CXX="/bin/false", MUSACODER_OWNER="none"))
+                                 stdout=subprocess.DEVNULL,
+                                 env=dict(os.environ, MUSACODER_CACHE_DIR=cache, MUSACODER_CXX="/bin/false",
+                                          MUSACODER_OWNER="none"))
             line = p.stderr.readline()  # the second one fails, and says so there
             p.kill()
             p.communicate()
