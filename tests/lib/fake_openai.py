@@ -1,8 +1,8 @@
 """fake_openai.py - a server of the test's own that speaks OpenAI's chat completions as a plan says.
 
-Server(plan): each request takes the next step of the plan. (TEXT, True) streams the text and ends; (TEXT, False) breaks
-off; a number is refused with that status. An empty plan answers 400, which is final. asked holds the requests, each with
-'key', its Authorization. Usable in a with statement, which ends it."""
+Server(plan): each request takes the next step of the plan. (TEXT, True) streams the text and ends; (TEXT, False)
+breaks off; a number is refused with that status. An empty plan answers 400, which is final. asked holds the requests,
+each with 'key', its Authorization. Usable in a with statement, which ends it."""
 
 import http.server
 import json
