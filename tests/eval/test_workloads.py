@@ -2,6 +2,7 @@
 but one of them fails, and the words name that one; tasks in another dtype or layout as if they were written so."""
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -86,6 +87,20 @@ class Workloads(unittest.TestCase):
         self.assertEqual((wrong["status"], wrong["workload"]["name"]), ("failed", "odd"))
         self.assertEqual([r["name"] for r in wrong["workloads"] if r["status"] != "passed"], ["odd"])
         self.assertIn("Workload 'odd' (width = 61)", wrong["feedback"])
+
+    def test_each_row_has_its_capsule(self):
+        with tempfile.TemporaryDirectory() as d:
+            sidecar = "".join(SIDECAR.splitlines(True)[:2])
+            for name, text in (("t.py", TASK), ("t.yaml", sidecar), ("right.py", PROGRAM)):
+                with open(os.path.join(d, name), "w") as f:
+                    f.write(text)
+            p = test_answers.judge(os.path.join(d, "t.py"), "--capsule", os.path.join(d, "a.capsule"),
+                                   os.path.join(d, "right.py"))
+            self.assertEqual(p.returncode, 0, p.stderr)
+            for name, elements in (("a.capsule", 512), ("a.1.capsule", 192)):
+                p = subprocess.run([test_answers.EXE, "replay", "--json", os.path.join(d, name)], text=True,
+                                   capture_output=True)
+                self.assertEqual([json.loads(p.stdout)[k] for k in ("right", "elements")], [True, elements], p.stderr)
 
 
 class Line(unittest.TestCase):
