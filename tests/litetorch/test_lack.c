@@ -77,7 +77,7 @@ static void test_own_mistakes(void **state)
         misses(own[i], "");
 }
 
-static void test_headers_and_tools(void **state)
+static void test_headers(void **state)
 {
     (void)state;
     assert_true(build_lack_header("ATen/native/Resize.h"));
@@ -85,9 +85,6 @@ static void test_headers_and_tools(void **state)
     assert_true(build_lack_header("nvtx3/nvToolsExt.h"));
     assert_false(build_lack_header("act.h"));
     assert_false(build_lack_header("cuda_source"));
-    assert_true(build_lack_tools("g++: fatal error: cannot execute 'cc1plus': execvp: No such file or directory\n"));
-    assert_true(build_lack_tools("/usr/bin/ld: final link failed: No space left on device\n"));
-    assert_false(build_lack_tools("cuda_source:3:5: error: expected ';'\n"));
 }
 
 /* ---- all names of the toolkit ---- */
@@ -180,7 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sentences), cmocka_unit_test(test_own_mistakes),
-        cmocka_unit_test(test_headers_and_tools), cmocka_unit_test(test_toolkit),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_toolkit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

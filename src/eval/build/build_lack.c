@@ -252,7 +252,7 @@ void build_lack_names(const char *log, void (*f)(const char *name, void *ctx), v
     }
 }
 
-/* ---- headers and tools ---- */
+/* ---- headers ---- */
 
 bool build_lack_header(const char *name)
 {
@@ -264,19 +264,4 @@ bool build_lack_header(const char *name)
             return true;
     return !strcmp(name, "Python.h") || !strcmp(name, "nvToolsExt.h") ||
            (strchr(name, '.') && build_lack_list_has(&cuda_names, name));
-}
-
-bool build_lack_tools(const char *log)
-{
-    static const char *const words[] = {"cannot execute ", "error while loading shared libraries",
-                                        "Cannot allocate memory",
-                                        "No space left on device", "Input/output error", "Too many open files",
-                                        "Read-only file system", "GLIBCXX_", "GLIBC_", "cannot find -l",
-                                        "virtual memory exhausted", "Resource temporarily unavailable",
-                                        "command not found", "not found (required by"};
-
-    for (size_t i = 0; i < N_OF(words); i++)
-        if (strstr(log, words[i]))
-            return true;
-    return false;
 }

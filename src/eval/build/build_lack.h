@@ -11,8 +11,5 @@
 void build_lack_names(const char *log, void (*f)(const char *name, void *ctx), void *ctx);
 /* Is the header 'name', as an #include spells it, one of the toolkit's or PyTorch's? */
 bool build_lack_header(const char *name);
-/* Does a log without a place in the source say that the compiler itself could not work (a library or a program of its
- * own is missing, the disk is full)? A source can print the same words: this is a reason to look, and no proof. */
-bool build_lack_tools(const char *log);
 
 #endif
