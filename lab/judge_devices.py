@@ -69,7 +69,8 @@ class Count:
 def ask(url, body, count, stop):
     if stop.is_set():
         return
-    request = urllib.request.Request(url + "/v1/eval?wait=600", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(url + "/v1/eval?wait=600", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
     try:
         answer = json.load(urllib.request.urlopen(request, timeout=600))
     except (OSError, ValueError):

@@ -155,6 +155,7 @@ static void easy_first(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shares), cmocka_unit_test(limit), cmocka_unit_test(plan), cmocka_unit_test(easy_first)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shares), cmocka_unit_test(limit), cmocka_unit_test(plan),
+                                       cmocka_unit_test(easy_first)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
