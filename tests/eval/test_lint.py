@@ -69,8 +69,8 @@ TASKS = {
     "bytes": (task("return x + 1", "[torch.rand(batch_size, 65536)]", sizes="batch_size = 10000\n"),
               [("byte_offset_overflow", "2621440000 bytes")], ["index_overflow", "too_large"]),
     "broken": (task("return x @ x"), [("broken", "RuntimeError")], []),
-    "rigid": (task("return x.cumsum(1)", "[torch.rand(int('500'), 500)]"),
-              [("not_judged", "cannot be made smaller than 1000")], []),
+    "rigid": (task("return x.cumsum(1)", "[torch.rand(int('500'), int('500'))]"),
+              [("not_judged", "cannot be made smaller than 250000")], []),
     "loose": (task("return torch.tanh(x)", "[torch.randn(16, 24)]"),
               [("trivial_output", "zeros would pass (strict)")], []),
 }
