@@ -164,7 +164,7 @@ struct maker {
     int rc;
 };
 
-static struct eval_options options = EVAL_OPTIONS_DEFAULT;
+static struct eval_options options; /* the defaults, from main on */
 
 static void maker_init(struct maker *m, const char *name, const char *other, int number)
 {
@@ -285,6 +285,7 @@ static void test_kept_while_there_is_room(void **state)
 
 int main(void)
 {
+    options = EVAL_OPTIONS_DEFAULT;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_yields_then_grows), cmocka_unit_test(test_made_beside_each_other),
         cmocka_unit_test(test_areas_in_turn), cmocka_unit_test(test_kept_while_there_is_room)};
