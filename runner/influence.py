@@ -183,7 +183,13 @@ def widened(leaf):
 
 # Places ---------------------------------------------------------------------------------------------------------------
 
-COMPARED = ("::ge", "::gt", "::le", "::lt", "::ne", "::clamp", "::relu")  # operators that single out a place of -1
+# Operators that single out a place of -1.
+COMPARED = {"aten::" + n for n in ("ge", "gt", "le", "lt", "ne", "clamp", "clamp_min")}
+
+
+def is_compared(seen):
+    return any(name.split(".")[0] in COMPARED for name in seen)
+
 
 
 def is_ascending(leaf):
@@ -235,9 +241,11 @@ def with_sentinels(leaf, gen, value=-1):
 
 
 def is_offsets(leaf):
-    """Places in ascending order, each once: positions, a table of blocks, where sequences begin."""
+    """Places in ascending order, each once: positions, a table of blocks, where sequences begin. A few that leave
+    none out are an order."""
     return (leaf.dtype in (torch.int64, torch.int32) and leaf.dim() == 1 and leaf.numel() >= 4 and
-            int(leaf.min()) >= 0 and bool((leaf.diff() > 0).all()))
+            int(leaf.min()) >= 0 and bool((leaf.diff() > 0).all()) and
+            (leaf.numel() >= 8 or bool((leaf.diff() > 1).any())))
 
 
 def movable(leaves, numbers):

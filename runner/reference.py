@@ -124,6 +124,7 @@ def load(source):
     module.get_init_inputs = lambda: home.arguments(module.Model, own())
     if changed.dtype or changed.layout:
         change(module, changed)
+    module.in_dtype = changed.dtype
     return module
 
 
@@ -1245,14 +1246,19 @@ class Task:
         own = self.first_inputs()
         self.odd = not finite(own)
         self.settle_mode(own)
+        try:
+            self.look_around(own)
+        except torch.OutOfMemoryError as e:  # for a moment: no draw may be left out for that
+            raise NoMemory(one_line(e)) from e
         self.settled = True
-        if not self.variant.numbers:
+
+    def look_around(self, own):
+        if self.variant.numbers:
+            self.variant.other = self.other_numbers(own)
+            own = self.first_inputs()
+            self.own_answer = self.run(self.model, own)
+        else:
             self.numbers = bool(self.other_numbers(own))
-            self.widen(own)
-            return
-        self.variant.other = self.other_numbers(own)
-        own = self.first_inputs()
-        self.own_answer = self.run(self.model, own)
         self.widen(own)
 
     def other_numbers(self, own):
@@ -1288,6 +1294,9 @@ class Task:
         for i, t in enumerate(self.own_leaves):
             if not self.is_drawn(t) or t.dim() < 1 or t.numel() > SMALL_MOST or any(st == 0 for st in t.stride()):
                 continue
+            if structure.order_of(t) or structure.is_symmetric(t) or (structure.is_unit(t) and
+                                                                      not structure.is_probability(t)):
+                continue  # zeros would break what every other draw keeps
             new = put_at(with_zeros, i, changed_by_choice("scattered zeros", t, torch.Generator().manual_seed(1)))
             if self.stands(self.model, new):
                 with_zeros, out = new, out + [i]
@@ -1304,7 +1313,7 @@ class Task:
                 functools.partial(influence.with_sentinels, value=-2)))
             if self.stands(self.model, fewer):
                 out[influence.PLACING[0]].append(i)
-            if influence.names_any(self.seen, influence.COMPARED) and all(self.stands(self.model, b) for b in below):
+            if influence.is_compared(self.seen) and all(self.stands(self.model, b) for b in below):
                 one, two = (self.run(self.model, b) for b in below)
                 if alike(one, two) and not alike(one, self.own_answer):
                     out[influence.PLACING[1]].append(i)
@@ -1314,7 +1323,11 @@ class Task:
     def moving(self, own):
         """The tensors whose places may move. Where one place is then written with several values it may not."""
         for i in influence.movable(self.own_leaves, [n for n, _ in influence.numbers_of(own)]):
-            other = put_at(own, i, influence.moved(self.own_leaves[i], torch.Generator().manual_seed(1)))
+            moved = influence.moved(self.own_leaves[i], torch.Generator().manual_seed(1))
+            most = int(self.own_leaves[i].diff().max())
+            if int(moved.diff().max()) > most and any(n == most for n, _ in influence.numbers_of(self.init)):
+                return []  # the constructor was told the longest gap
+            other = put_at(own, i, moved)
             if not self.stands(self.model, other):
                 return []
             with ops.Ambiguous() as writes:
@@ -1749,6 +1762,7 @@ class Task:
 
     def rest(self, draws, skipped, in_bytes=True):
         kinds, state = self.state_section(in_bytes)
+        dtype = self.variant.dtype or getattr(self.task, "in_dtype", None)
         second = self.second and {"init": self.section(self.second["init"]), "seed": self.second["seed"]}
         return {"ok": True, "draws": draws, "skipped": skipped, "mode": self.mode, "init": self.section(self.init),
                 "init_seed": self.init_seed, "second": second,
@@ -1758,7 +1772,7 @@ class Task:
                 "numbers": self.numbers,
                 "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),
-                "dtype": str(self.variant.dtype)[6:] if self.variant.dtype else None}
+                "dtype": str(dtype)[6:] if dtype else None}
 
 
 def shapes_agree(a, b):

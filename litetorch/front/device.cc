@@ -9,6 +9,7 @@
  * Operators that are written with others (composites) are left to that. The library is built against the torch
  * headers of the Python that loads it. */
 #include "device.h"
+#include "graph.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CPUAllocator.h>
@@ -406,7 +407,7 @@ static bool may_list(const c10::OperatorHandle &op, const torch::jit::Stack *sta
     static std::chrono::steady_clock::time_point first;
     static int n;
 
-    if (!operators_listed || !front_in_forward() || n == LISTED ||
+    if (!operators_listed || !front_in_forward() || front_capturing() || n == LISTED || /* a capture runs nothing */
         elements(stack, op.schema().arguments().size()) > LISTED_ELEMENTS)
         return false;
     if (n++ == 0)
@@ -437,7 +438,7 @@ void refuse(const char *op, const char *why)
     if (!front_in_forward())
         return;
     note_operator(op, why);
-    if (operators_allowed)
+    if (operators_allowed && !front_capturing())
         return;
     TORCH_CHECK(false, op, " on a tensor of the device: ", why ? why : "the arithmetic must be done by kernels of the "
                 "program's own");

@@ -348,6 +348,7 @@ static json_t *bench_compare_notes_of(const struct bench_compare_side *a, const 
     bench_compare_note_if_differs(notes, a, b, "suite_sha256", "the two suites are not the same files; tasks are "
                                                                "matched by name");
     bench_compare_note_if_differs(notes, a, b, "backend", "the two ran on different backends");
+    bench_compare_note_if_differs(notes, a, b, "protocol", "the two were judged under different protocols");
     bench_compare_note_if_differs(notes, a, b, "shrink_to", "the tasks were made small to different sizes");
     bench_compare_note_if_differs(notes, a, b, "samples", "the two have different numbers of samples per task");
     if (strcmp(json_str(json_object_get(a->bench, "missing"), "policy", "skip"),

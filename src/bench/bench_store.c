@@ -15,6 +15,7 @@
 #include "bench/bench_run.h"
 #include "remote/openai.h"
 #include "bench/speed.h"
+#include "task/bundle.h"
 
 /* ---- settings ---- */
 
@@ -275,6 +276,7 @@ static int bench_store_check_same(const struct bench_run *b, const struct attemp
 static int bench_store_take_item(struct bench_run *b, const struct foreign_item *it, struct err *e)
 {
     int k = b->n_samples[it->task];
+    struct err why = ERR_INIT;
     struct attempt *a;
     char *text;
 
@@ -282,8 +284,11 @@ static int bench_store_take_item(struct bench_run *b, const struct foreign_item 
         return 0; /* more than we want */
     a = bench_attempt(b, it->task, k, 0);
     b->n_samples[it->task]++;
-    if (foreign_text(it, b->suite.tasks[it->task].code, &text, e) < 0)
-        return -1;
+    if (foreign_text(it, b->suite.tasks[it->task].code, &text, &why) < 0) {
+        if (why.kind != ERR_INPUT || !bundle_is_one(it->file))
+            return err_set(e, why.kind, "%s", why.msg);
+        text = xstrdup(why.msg); /* a folder or an archive that is no answer fails alone */
+    }
     if (a->text) { /* read back from the run folder */
         int rc = bench_store_check_same(b, a, text, it->file, e);
 

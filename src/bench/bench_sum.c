@@ -180,6 +180,7 @@ static void bench_sum_set_head(json_t *v, const struct bench_run *b)
     bench_sum_set(v, "suite", json_utf8(o->suite ? o->suite : o->tasks, strlen(o->suite ? o->suite : o->tasks)));
     bench_sum_set(v, "suite_sha256", json_string(b->suite.sha256));
     bench_sum_set(v, "backend", json_string(bench_sum_backend_of(b)));
+    bench_sum_set(v, "protocol", json_string(json_str(o->verdict, "protocol", "strict")));
     bench_sum_set(v, "tasks", json_integer(b->suite.n));
     bench_sum_set(v, "samples", json_integer(o->samples));
     bench_sum_set(v, "k", json_integer(o->samples < 8 ? o->samples : 8));

@@ -92,12 +92,12 @@ static int prepare_shrink_one(const struct bench_run *b, const struct task *t, j
 
     plain.name = (char *)task_base(t->name);
     rc = b->o.shrink(&plain, b->o.shrink_to, ret, b->o.shrink_ctx, &why);
-    if (rc < 0 && why.kind != ERR_INPUT) {
+    if (rc < 0 && why.kind != ERR_INPUT && why.kind != ERR_ENV) {
         *e = why;
         return -1;
     }
     if (rc < 0)
-        *ret = json_pack("{s:o}", "error", json_utf8(why.msg, strlen(why.msg)));
+        *ret = json_pack("{s:o, s:b}", "error", json_utf8(why.msg, strlen(why.msg)), "again", why.kind == ERR_ENV);
     json_object_set_new(*ret, "task", json_string(t->name));
     json_object_set_new(*ret, "sha256", json_string(t->sha256));
     return 0;
@@ -116,7 +116,12 @@ static int prepare_work_task(struct prepare_work *w, int i, struct err *e)
     line = NULL;
     rc = prepare_shrink_one(w->b, t, &line, e);
     pthread_mutex_lock(&w->lock);
-    if (rc == 0)
+    if (rc == 0 && json_flag(line, "again", false)) { /* once more, with nobody beside it who begins */
+        json_decref(line);
+        line = NULL;
+        rc = prepare_shrink_one(w->b, t, &line, e);
+    }
+    if (rc == 0 && !json_flag(line, "again", false)) /* what the machine lacked is asked again by the next run */
         rc = jsonl_append(w->path, line, e);
     if (rc == 0)
         rc = prepare_apply(w->b, i, line, e);

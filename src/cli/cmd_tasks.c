@@ -48,15 +48,17 @@ static void tasks_say(const struct tasks_run *r, const char *path, const struct 
 /* Two tasks of one name: the second is called NAME_2. Owned. */
 static char *tasks_free_name(struct tasks_run *r, const char *wanted)
 {
-    char *name = xstrdup(wanted);
+    char *stem = xstrdup(wanted), *name;
 
-    for (char *p = name; *p; p++)
+    for (char *p = stem; *p; p++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-", *p))
             *p = '_';
+    name = xstrdup(stem);
     for (int k = 2; json_object_get(r->names, name); k++) {
         free(name);
-        name = xasprintf("%s_%d", wanted, k);
+        name = xasprintf("%s_%d", stem, k);
     }
+    free(stem);
     json_object_set_new(r->names, name, json_true());
     return name;
 }

@@ -658,14 +658,19 @@ static int eval_all_workloads(struct eval *ev, const struct task *task, const st
                               const struct eval_options *o, json_t **ret, struct err *e)
 {
     int all = task_workloads(task) + 1, n = 0, rc = 0;
-    json_t **records = xcalloc((size_t)all, sizeof *records);
+    json_t **records;
+
+    if (o->repro) /* a draw of one row would be told as another's */
+        return err_set(e, ERR_INPUT, "--repro takes a task of one workload; write the row that fails as a task of its "
+                                     "own");
+    records = xcalloc((size_t)all, sizeof *records);
 
     while (n < all && rc == 0 && !(n && workloads_decided(records[n - 1]))) {
         rc = eval_one_workload(ev, task, n, c, o, &records[n], e);
         n += rc == 0;
     }
     if (rc == 0)
-        *ret = workloads_merge(task, records, n);
+        *ret = workloads_merge(task, records, n, reward_is_default(o->reward) ? REWARD_DEFAULT : o->reward);
     for (int i = 0; i < n; i++)
         json_decref(records[i]);
     free(records);

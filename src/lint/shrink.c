@@ -31,7 +31,8 @@ struct shrinker {
 static int shrink_version(char ret[65], struct err *e)
 {
     static const char *const files[] = {"runner/shrink.py", "runner/sizes.py", "runner/reference.py",
-                                        "runner/values.py"};
+                                        "runner/values.py", "runner/home.py",  "runner/structure.py",
+                                        "runner/ops.py",    "runner/influence.py"};
     char *python = path_python(e);
     struct sha256 h;
     int rc = python ? 0 : -1;
@@ -126,7 +127,7 @@ static int shrink_ask(struct child *c, const struct task *t, int64_t max, json_t
         return err_set(e, ERR_INPUT, "task '%s' is not UTF-8 text", t->name);
     if (rpc(&r, req, &f, &fault, e) < 0)
         return fault == FRAME_STOPPED ? -1
-             : err_set(e, ERR_INPUT, "task '%s' cannot be tried out: its process %s", t->name,
+             : err_set(e, ERR_ENV, "task '%s' cannot be tried out: its process %s", t->name,
                        fault == FRAME_LATE ? "does not finish" : "died (out of memory?)");
     *ret_head = json_incref(f.head);
     frame_free(&f);

@@ -60,3 +60,13 @@ bool reward_of(const json_t *verdict, struct reward_params p, double *ret)
         *ret = -1;
     return true;
 }
+
+bool reward_recorded(const json_t *verdict, double *ret)
+{
+    const json_t *said = json_object_get(verdict, "reward");
+
+    if (!said)
+        return reward_of(verdict, REWARD_DEFAULT, ret);
+    *ret = json_number_value(said);
+    return json_is_number(said);
+}

@@ -24,6 +24,8 @@ static inline bool reward_is_default(struct reward_params p)
 
 /* False, with *ret untouched, for infra and unsupported records (they are never scored). */
 bool reward_of(const json_t *verdict, struct reward_params p, double *ret);
+/* The reward that the record names, else (a record without the key) reward_of with the default weights. */
+bool reward_recorded(const json_t *verdict, double *ret);
 
 /* Faster Rate counts a candidate as faster than "eager" or "compile" when it passed, its time is trusted
  * and the lower end of the speedup's 95 % interval is above the threshold. Without an interval: the speedup itself.

@@ -212,7 +212,8 @@ static int queue_finished_by(struct queue *q, const struct queue_job *j, struct 
 
 int queue_finish(struct queue *q, const struct queue_job *j, const char *result, struct err *e)
 {
-    static const char text[] = "UPDATE job SET state = 2, result = $1, payload = '', ended = " LATER " WHERE id "
+    static const char text[] = "UPDATE job SET state = 2, result = $1, payload = CASE WHEN lane LIKE "
+                               "'build:%' THEN '' ELSE payload END, ended = " LATER " WHERE id "
                                "= $2 AND lease = $3 AND state = 1";
     int64_t n = sql_run(q->db, NULL, e, text, "tii", result, j->id, j->lease);
 

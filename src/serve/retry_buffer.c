@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "objective/bdr.h"
+#include "objective/reward.h"
 
 #define SETTING "retry-buffer"
 #define GROUPS_MAX 4096               /* not complete; who has most of them, or of their bytes, loses its oldest */
@@ -280,7 +281,8 @@ static bool retry_buffer_closes(struct retry *r, const struct retry_buffer_group
 /* Counts a member's end; the group is full when all have ended. */
 static void retry_buffer_member_ended(struct retry *r, struct retry_buffer_group *g, struct member *m, const json_t *v)
 {
-    bool scored = json_is_number(json_object_get(v, "reward"));
+    double reward;
+    bool scored = reward_recorded(v, &reward);
     bool failed = scored && strcmp(json_str(v, "status", ""), "passed");
 
     m->ended = true;

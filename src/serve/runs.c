@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "objective/reward.h"
 
 #define LINES_MAX 1024 /* of all owners */
 #define ASKED_MAX 65536 /* jobs that are remembered; a power of two, as the chains are */
@@ -194,15 +195,15 @@ void runs_join(struct runs *r, const char *owner, const char *run, int turn, con
 /* Has it a score? */
 static bool runs_count(struct runs_line *l, const json_t *v)
 {
-    const json_t *reward = json_object_get(v, "reward");
+    double reward;
 
-    if (!json_is_number(reward)) {
+    if (!reward_recorded(v, &reward)) {
         l->unscored++;
         return false;
     }
     l->judged++;
     l->passed += !strcmp(json_str(v, "status", ""), "passed");
-    l->reward += json_number_value(reward);
+    l->reward += reward;
     return true;
 }
 

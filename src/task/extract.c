@@ -122,9 +122,11 @@ bool extract_defines_program(const char *code, size_t n)
 static void extract_take(const char *text, struct extraction *x, const struct fence *f, size_t to, bool closed)
 {
     size_t n = to - f->body;
+    bool cls = f->python && extract_defines_modelnew(text + f->body, n);
     bool model = f->python && extract_defines_program(text + f->body, n);
 
-    if (x->n_fences == 0 || model) {
+    if (x->n_fences == 0 || cls || (model && !x->has_class)) {
+        x->has_class |= cls;
         x->found = true;
         x->how = model ? "last fence with ModelNew" : "first fence";
         x->fence = x->n_fences;

@@ -25,6 +25,7 @@ struct extraction {
     int fence, n_fences;   /* which fence (from 0; -1 if none) of how many */
     bool closed;           /* the chosen fence has a closing line (true for files) */
     bool think_dropped;
+    bool has_class;        /* a fence before this one has class ModelNew: no custom_kernel takes its place */
     bool defines_modelnew; /* some line of the code begins 'class ModelNew', or 'def custom_kernel' */
     size_t offset, n;      /* the code is text[offset .. offset+n) */
 };

@@ -330,10 +330,9 @@ static int verdict_collect(struct verdict_service *s, struct verdict_batch *b, s
     return b->done;
 }
 
-int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b)
+int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b, struct err *e)
 {
-    verdict_collect(s, b, NULL);
-    return b->done;
+    return verdict_collect(s, b, e) < 0 ? -1 : b->done;
 }
 
 int verdict_service_wait(struct verdict_service *s, struct err *e)

@@ -46,7 +46,8 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
  * "status":"infra". The batch is freed in every case. */
 int verdict_batch_wait(struct verdict_service *s, struct verdict_batch *b, void (*on_progress)(int done, int n, void *),
                        void *ctx, json_t **ret, struct err *e);
-int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b); /* how many are there now; does not block */
+/* How many are there now; does not block. -1: the queue cannot be asked. */
+int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b, struct err *e);
 void verdict_batch_cancel(struct verdict_service *s, struct verdict_batch *b);
 
 /* Looks after the workers and waits until the queue changes, a quarter of a second at most. Ctrl-C: -1 with ERR_STOP.

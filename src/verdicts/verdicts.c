@@ -235,7 +235,7 @@ static int verdicts_sweep(struct verdicts *v, struct err *e)
 
     v->swept = now_s();
     for (int i = 0; i < v->n_programs && rc == 0; i++)
-        if (v->programs[i].batch && verdict_batch_done(v->service, v->programs[i].batch) > 0)
+        if (v->programs[i].batch && (rc = verdict_batch_done(v->service, v->programs[i].batch, e)) > 0)
             rc = verdicts_collect(v, &v->programs[i], e);
     return rc < 0 ? (verdicts_tell(v, NULL), -1) : verdicts_tell(v, e);
 }
@@ -275,7 +275,7 @@ int verdicts_ready(struct verdicts *v)
     for (int i = 0; i < v->n_tickets; i++) {
         const struct verdicts_program *p = &v->programs[v->tickets[i].program];
 
-        n += p->verdict || (p->batch && verdict_batch_done(v->service, p->batch) > 0);
+        n += p->verdict || (p->batch && verdict_batch_done(v->service, p->batch, NULL) > 0);
     }
     return n;
 }

@@ -11,7 +11,7 @@ fail() { echo "$*"; bad=1; }
 [ "$(wc -l <"$work/commands")" -ge 25 ] || fail "'musacoder help' lists $(wc -l <"$work/commands") commands"
 while read -r c; do
     "$exe" man $c >"$work/page" || fail "'man $c' fails"
-    "$exe" help $c | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p' | sort >"$work/help"
+    "$exe" help $c | sed -n 's/^  \(-[a-z], \)\{0,1\}--\([a-z0-9-]*\).*/\2/p' | sort >"$work/help"
     sed -n 's/\\-/-/g; s/^.B --\([a-z0-9-]*\).*/\1/p' "$work/page" | sort >"$work/man"
     cmp -s "$work/help" "$work/man" ||
         fail "options of '$c': -h and the manual page differ: $(diff "$work/help" "$work/man" | head -3)"

@@ -20,7 +20,7 @@ EXAMPLE = os.path.join(ROOT, "docs/example")
 PARSE, REQUEST, METHOD, PARAMS = -32700, -32600, -32601, -32602
 LOOPS = "import torch\nwhile True:\n    pass\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    pass\n" \
         "def get_init_inputs():\n    pass\n"
-LOOPING = {"name": "eval", "arguments": {"task": LOOPS, "candidate": "x"}}
+LOOPING = {"name": "eval", "arguments": {"task": LOOPS, "candidate": "class ModelNew:\n    pass\n"}}
 
 judges.share_owner()
 

@@ -19,7 +19,7 @@ class Precisions(base.Judge):
         path = self.write("c.py", corpus.row_kernel("for (int j = 0; j < n; j++) y[j] = r[j] * 0.0f;"))
         p = base.musacoder("eval", "--task", task, "--json", "--no-cache", path)
         self.assertEqual((p.returncode, p.stdout), (2, ""), p.stderr)
-        self.assertIn("none of its 33 draws tells a right answer from zeros", p.stderr)
+        self.assertRegex(p.stderr, r"none of its \d\d draws tells a right answer from zeros")
 
 
 if __name__ == "__main__":

@@ -120,7 +120,8 @@ class Sidecar(unittest.TestCase):
         v = self.verdict(GOOD, ODD + TURNED[len("variants:\n"):] + DOUBLE[len("variants:\n"):])
         self.assertEqual((v["status"], v["reward"]), ("passed", 1), v["feedback"])
         c = v["correctness"]
-        self.assertEqual(c["sidecar"], {"applied": True, "variants": ["odd", "turned", "wide"], "why": None})
+        self.assertEqual(c["sidecar"], {"applied": True, "variants": ["odd", "turned", "wide"], "why": None,
+                                        "format": None})
         self.assertEqual([k for k in c["regimes"] if k.startswith("wide/")], ["wide/uniform", "wide/task"])
         self.assertEqual(c["regimes"]["odd/normal"], {"trials": 1, "passed": 1})
         # five distributions, edges, influence and the task's own; of wide those that it asks for

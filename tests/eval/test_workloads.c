@@ -51,7 +51,7 @@ static json_t *record_of(const char *status, const char *category, double speedu
 
 static json_t *merged(json_t *a, json_t *b, json_t *c)
 {
-    json_t *all[] = {a, b, c}, *out = workloads_merge(&task, all, c ? 3 : b ? 2 : 1);
+    json_t *all[] = {a, b, c}, *out = workloads_merge(&task, all, c ? 3 : b ? 2 : 1, REWARD_DEFAULT);
 
     for (int i = 0; i < 3; i++)
         json_decref(all[i]);

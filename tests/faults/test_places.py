@@ -157,7 +157,8 @@ class Places(unittest.TestCase):
             how = {"user": NOBODY, "cwd": place, "HOME": place, "TMPDIR": place, "MUSACODER_RUN_DIR": place,
                    "MUSACODER_CACHE_DIR": os.path.join(place, "cache"), "MUSACODER_OWNER": "none"}
             out = os.path.join(place, "out")
-            lack = () if name not in JUDGED or self.judge_of(NOBODY) else ("Python", "jail", "doctor")
+            lacks = ("Python", "MUSACODER_PYTHON", "jail", "doctor")
+            lack = () if name not in JUDGED or self.judge_of(NOBODY) else lacks
             if lack:
                 self.expect_refused(name, out, lack, **how)
             else:

@@ -47,7 +47,7 @@ int verdict_service_wait(struct verdict_service *s, struct err *e)
     return 0;
 }
 
-int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b)
+int verdict_batch_done(struct verdict_service *s, struct verdict_batch *b, struct err *e)
 {
     return (int)json_array_size(b->verdicts);
 }

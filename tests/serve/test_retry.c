@@ -46,7 +46,8 @@ static void join(const char *owner, const char *group, int size, int64_t id, con
 
 static void fails(int64_t id)
 {
-    json_t *v = json_pack("{s:s,s:s,s:s}", "status", "failed", "category", "timeout", "feedback", "too slow");
+    json_t *v = json_pack("{s:s,s:s,s:s,s:f}", "status", "failed", "category", "timeout", "feedback", "too slow",
+                          "reward", -0.5);
 
     retry_ended(r, id, v);
     json_decref(v);

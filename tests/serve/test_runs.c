@@ -13,8 +13,9 @@
 
 static void ends(struct runs *r, int64_t id, const char *status)
 {
-    json_t *v = json_pack("{s:s,s:s*,s:f}", "status", status, "category", strcmp(status, "infra") ? NULL : "infra",
-                          "reward", 1.0);
+    json_t *v = json_pack("{s:s,s:s*}", "status", status, "category", strcmp(status, "infra") ? NULL : "infra");
+
+    json_object_set_new(v, "reward", strcmp(status, "infra") ? json_real(1) : json_null());
 
     runs_ended(r, id, v);
     json_decref(v);

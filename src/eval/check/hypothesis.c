@@ -305,7 +305,8 @@ static bool hypothesis_which(hcase *c, const struct tensor *values, struct hypot
 
     for (int t = 0; t < c->n_inputs; t++)
         for (int a = 0; a < c->inputs[t].ndim && c->inputs[t].n <= REDUCED_MOST; a++)
-            for (int op = 0; op < 4 && c->inputs[t].n == values->n * c->inputs[t].shape[a]; op++) {
+            for (int op = 0; op < 4 && c->inputs[t].n > 0 && c->inputs[t].n == values->n * c->inputs[t].shape[a];
+                 op++) {
                 int64_t i = 0;
 
                 *ret = (struct hypothesis_reduction){&c->inputs[t], a, op};

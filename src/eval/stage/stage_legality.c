@@ -169,6 +169,12 @@ static void stage_legality_take_facts(const struct job *j, struct rules_facts *f
     stage_legality_take_words(j, f);
 }
 
+/* The published rules judge the answers alone. */
+static bool stage_legality_is_published(const struct job *j)
+{
+    return j->protocol->operators && !j->protocol->sidecar;
+}
+
 bool legality_live(const struct job *j)
 {
     struct rules_facts f;
@@ -182,7 +188,7 @@ bool legality_convicts(const struct job *j)
     struct rules_facts f = {.ordered = true};
 
     stage_legality_take_words(j, &f);
-    return !j->protocol->operators && (f.torch_op || f.library || f.judge);
+    return (f.judge && !stage_legality_is_published(j)) || (!j->protocol->operators && (f.torch_op || f.library));
 }
 
 /* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
@@ -250,9 +256,13 @@ static int stage_legality_record_capsule(struct job *j, struct err *e)
     return !j->opt->capsule || !j->all_passed || j->recording->live || job_blamed(j) ? 0 : recording_section(j, d, e);
 }
 
-/* Is the verdict left alone, where torch's operators may stay? What is wrong stays wrong. */
+/* Is the verdict left alone, where torch's operators may stay? What is wrong stays wrong, and so does what has nothing
+ * to do with them: a call of the judge's functions, a program without a kernel. */
 static bool stands_beside(const struct job *j, const struct rules_finding *r)
 {
+    if (!stage_legality_is_published(j) &&
+        (r->category == RULES_CORRECTNESS || !strcmp(r->code, "judge_call") || !strcmp(r->code, "no_kernel")))
+        return false;
     return j->protocol->operators && (r->category != RULES_UNSUPPORTED || j->all_passed);
 }
 
@@ -291,6 +301,19 @@ static void stage_legality_blame(struct job *j, const struct rules_finding *r, j
         violate(violations, r);
 }
 
+/* An operator that may stay hides no finding that may not. */
+static void stage_legality_look_behind(const struct job *j, struct rules_facts *f, struct rules_finding *ret)
+{
+    struct rules_finding behind;
+
+    if (!j->protocol->operators || stage_legality_is_published(j) || !j->all_passed || !(f->torch_op || f->library))
+        return;
+    f->torch_op = f->library = NULL;
+    rules_decide(f, &behind);
+    if (behind.category != RULES_PASSED && behind.category != RULES_BLAMED && !stands_beside(j, &behind))
+        *ret = behind;
+}
+
 /* 0, or -1: infra. */
 static int stage_legality_decide(struct job *j, struct rules_finding *ret, struct err *e)
 {
@@ -305,6 +328,7 @@ static int stage_legality_decide(struct job *j, struct rules_finding *ret, struc
     f.movement_right = still == MOVEMENT_ALL;
     f.movement_most = still == MOVEMENT_MOST;
     rules_decide(&f, ret);
+    stage_legality_look_behind(j, &f, ret);
     return 0;
 }
 

@@ -49,10 +49,13 @@ static json_t *workloads_row(const struct task *t, int i, const json_t *rec)
 
 /* ---- together ---- */
 
+/* Cheating weighs more than any other failure, in whichever row it shows. */
 static int workloads_rank(const json_t *rec)
 {
     static const char *const order[] = {"failed", "infra", "unsupported", "passed"};
 
+    if (!strcmp(json_str(rec, "category", ""), "cheating"))
+        return -1;
     for (int i = 0; i < 4; i++)
         if (!strcmp(json_str(rec, "status", ""), order[i]))
             return i;
@@ -135,12 +138,17 @@ static json_t *workloads_performance(json_t *const *records, int n)
     return perf;
 }
 
+/* Trials are summed; the share of right values, which the reward reads, is the worst row's. */
 static void workloads_sum_trials(json_t *rec, json_t *const *records, int n)
 {
-    json_t *correct = json_deep_copy(json_object_get(rec, "correctness"));
+    json_t *correct = json_deep_copy(json_object_get(rec, "correctness")), *q;
     int64_t trials = 0, passed = 0;
 
     for (int i = 0; i < n; i++) {
+        q = json_object_get(json_object_get(records[i], "correctness"), "q");
+        if (json_is_number(q) && json_is_object(correct) &&
+            json_number_value(q) < json_number_value(json_object_get(correct, "q")))
+            json_object_set(correct, "q", q);
         trials += json_i64(json_object_get(records[i], "correctness"), "trials", 0);
         passed += json_i64(json_object_get(records[i], "correctness"), "passed", 0);
     }
@@ -152,12 +160,12 @@ static void workloads_sum_trials(json_t *rec, json_t *const *records, int n)
         json_object_set_new(rec, "correctness", correct);
 }
 
-static void workloads_say(json_t *rec)
+static void workloads_say(json_t *rec, struct reward_params p)
 {
     struct buf words;
     double reward;
 
-    json_object_set_new(rec, "reward", reward_of(rec, REWARD_DEFAULT, &reward) ? json_num(reward) : json_null());
+    json_object_set_new(rec, "reward", reward_of(rec, p, &reward) ? json_num(reward) : json_null());
     json_object_set_new(rec, "code", json_string(code_of(rec)->id));
     buf_init(&words, FEEDBACK_MAX);
     feedback_text(rec, &words);
@@ -165,7 +173,7 @@ static void workloads_say(json_t *rec)
     buf_free(&words);
 }
 
-json_t *workloads_merge(const struct task *t, json_t *const *records, int n)
+json_t *workloads_merge(const struct task *t, json_t *const *records, int n, struct reward_params p)
 {
     int deciding = workloads_deciding(records, n);
     json_t *rec = json_copy(records[deciding]), *rows = json_array(), *row;
@@ -181,7 +189,7 @@ json_t *workloads_merge(const struct task *t, json_t *const *records, int n)
     workloads_sum_trials(rec, records, n);
     json_object_set_new(rec, "performance", passed ? workloads_performance(records, n) : json_null());
     json_object_set_new(rec, "workloads", rows);
-    workloads_say(rec);
+    workloads_say(rec, p);
     return rec;
 }
 

@@ -13,10 +13,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "objective/reward.h"
 #include "task/task.h"
 
 /* records: of workload 0 .. n - 1 of t, in order; n may be less than all where the rest would say the same. New. */
-json_t *workloads_merge(const struct task *t, json_t *const *records, int n);
+json_t *workloads_merge(const struct task *t, json_t *const *records, int n, struct reward_params p);
 /* True if a failure has nothing to do with the shape: the other workloads need no judging. */
 bool workloads_decided(const json_t *record);
 

@@ -158,6 +158,23 @@ static void format_add_workload(json_t *workloads, json_t *sizes, int i)
     json_decref(sizes);
 }
 
+/* Has each of the first n rows the keys of the first, and no other? */
+static bool format_rows_agree(const json_t *rows, int n)
+{
+    const json_t *first = json_array_get(rows, 0);
+    const char *key;
+    json_t *value;
+
+    for (int i = 1; i < n; i++) {
+        if (json_object_size(json_array_get(rows, (size_t)i)) != json_object_size(first))
+            return false;
+        json_object_foreach((json_t *)first, key, value)
+            if (!json_object_get(json_array_get(rows, (size_t)i), key))
+                return false;
+    }
+    return true;
+}
+
 int format_rows(struct format_task *t, const json_t *rows, int most, struct err *e)
 {
     int n = (int)json_array_size(rows) < most ? (int)json_array_size(rows) : most;
@@ -165,6 +182,10 @@ int format_rows(struct format_task *t, const json_t *rows, int most, struct err 
     bool by_case = false;
     const char *key;
 
+    if (!format_rows_agree(rows, n)) {
+        json_decref(workloads);
+        return err_set(e, ERR_INPUT, "its rows do not all have the same keys: none says what a missing one would be");
+    }
     json_object_foreach(json_array_get(rows, 0), key, value) {
         if (!format_is_identifier(key)) {
             json_decref(workloads);
