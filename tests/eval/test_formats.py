@@ -204,6 +204,13 @@ class Formats(unittest.TestCase):
         self.assertEqual([bool(x["refused"]) for x in said], [True, True])
         self.assertIn("unknown kind", said[0]["refused"])
         self.assertIn("safetensors", said[1]["refused"])
+        named = dict(DEFINITION, name="../../a/b")
+        line = json.dumps(WORKLOADS[0]) + "\n"
+        said = self.read({"two/a/definition.json": named, "two/a/workload.jsonl": line, "two/b/definition.json": named,
+                          "two/b/workload.jsonl": line}, "--format", "definition", code=1)
+        names = [x["name"] for x in said if not x["refused"]]
+        self.assertTrue(all("/" not in n for n in names) and len(set(names)) == len(names) >= 2, names)
+        self.assertFalse(os.path.exists(os.path.join(self.dir.name, "a")), "written beside --out")
         p = subprocess.run([test_answers.EXE, "tasks", self.out, "--format", "nonsense"], capture_output=True)
         self.assertEqual(p.returncode, 2)
 

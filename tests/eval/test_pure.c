@@ -305,6 +305,21 @@ static void test_other_reductions(void **state)
     mistake_is(&m, NULL, "your result is the maximum over axis 1, the reference's the sum over axis 1");
 }
 
+/* An input of nothing, whatever its shape, is no reduction's. */
+static void test_mistake_without_elements(void **state)
+{
+    struct mistake m = mistake_start();
+    struct tensor want = tensor_f32(m.want, ROWS, COLUMNS), got = tensor_f32(m.got, ROWS, COLUMNS), x = want;
+    struct tolerance t = {.abs = 1e-6, .rel = 1e-5, .usable = true};
+    struct hypothesis_case c = {.want = &want, .got = &got, .tol = &t, .inputs = &x, .n_inputs = 1};
+    char text[200];
+
+    (void)state;
+    x.n = 0, x.ndim = 2, x.shape[0] = 0, x.shape[1] = 0;
+    EACH(m, i, m.want[i] * m.want[i] + (float)(i % 7));
+    hypothesis_find(&c, text, sizeof text);
+}
+
 static void test_typical_error(void **state)
 {
     struct mistake m = mistake_start();
@@ -850,6 +865,7 @@ int main(void)
         cmocka_unit_test(test_tolerance_cap),
         cmocka_unit_test(test_factors), cmocka_unit_test(test_wrong_places),
         cmocka_unit_test(test_missing_terms), cmocka_unit_test(test_other_reductions),
+        cmocka_unit_test(test_mistake_without_elements),
         cmocka_unit_test(test_typical_error), cmocka_unit_test(test_compare_values),
         cmocka_unit_test(test_compare_special),
         cmocka_unit_test(test_places), cmocka_unit_test(test_pack), cmocka_unit_test(test_compare_range),

@@ -123,6 +123,23 @@ static void the_words_name_the_shape_that_fails(void **state)
     json_decref(v);
 }
 
+/* Whichever row it shows in; and of failures alike the worst share of right values is what the reward reads. */
+static void cheating_decides_and_the_worst_row_pays(void **state)
+{
+    json_t *worse = record_of("failed", "correctness_error", 0, true);
+    json_t *v = merged(record_of("failed", "correctness_error", 0, true), record_of("failed", "cheating", 0, true),
+                       NULL);
+
+    (void)state;
+    assert_string_equal(json_str(v, "category", ""), "cheating");
+    assert_true(at(v, NULL, "reward") == -1);
+    json_decref(v);
+    json_object_set_new(json_object_get(worse, "correctness"), "q", json_real(0.25));
+    v = merged(record_of("failed", "correctness_error", 0, true), worse, NULL);
+    assert_true(at(v, NULL, "reward") == -0.375);
+    json_decref(v);
+}
+
 static void a_workload_is_a_task_of_its_own(void **state)
 {
     struct task one;
@@ -146,6 +163,7 @@ int main(void)
         cmocka_unit_test(speed_is_a_geometric_mean),
         cmocka_unit_test(one_row_without_trust_earns_nothing),
         cmocka_unit_test(the_words_name_the_shape_that_fails),
+        cmocka_unit_test(cheating_decides_and_the_worst_row_pays),
         cmocka_unit_test(a_workload_is_a_task_of_its_own),
     };
 

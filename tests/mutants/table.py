@@ -181,6 +181,8 @@ m("masked sequences make the others louder", "train/aggregate.c",
   "train/test_aggregate")
 m("the loss is one token late", "train/pack.c", "t + 1 >= s->from &&", "t >= s->from &&", "train/test_pack")
 m("mix shares ignored", "train/mixture.c", "share[k] >= 0 ? share[k] :", "0 ? 0 :", "train/test_mixture")
+m("a cheat in a later workload counts as its first failure", "eval/stage/workloads.c",
+  "return -1;", "return 0;", "eval/test_workloads")
 m("no limit to passes", "train/mixture.c", "share[k] = limit[k];", "limit[k] = share[k];", "train/test_mixture")
 m("mix shares of records, not tokens", "train/mixture.c", "given[k] += d->ex[m->order[n]].n;", "given[k] += 1;",
   "train/test_mixture")

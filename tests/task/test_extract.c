@@ -24,6 +24,8 @@ static const struct row rows[] = {
     {"```python\nclass ModelNew: a=1\n```\n```python\n" NEW "```\n```python\nprint(1)\n```",
      "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 1, true},
     {"```python\nx = 1\n```\n```c\nint y;\n```", "first fence", "x = 1\n", EXTRACT_RESPONSE, 0, false},
+    {"```python\n" NEW "```\n```python\ndef custom_kernel(data):\n    return data\n```", "last fence with ModelNew",
+     NEW, EXTRACT_RESPONSE, 0, true},
     {"```\n" NEW "```", "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 0, true},
     {"~~~~python\n" NEW "~~~\n~~~~", "last fence with ModelNew", NEW "~~~\n", EXTRACT_RESPONSE, 0, true},
     {"   ```Python\n" NEW "   ```", "last fence with ModelNew", NEW, EXTRACT_RESPONSE, 0, true},
