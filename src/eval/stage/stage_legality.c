@@ -142,11 +142,32 @@ static uint64_t stage_legality_drawn_by_seed(const struct job *j)
     return j->protocol->binds_params ? 0 : n < up ? n : up;
 }
 
+static int stage_legality_look_at_width(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    static const char *const types[] = {"float16", "bfloat16", "int16"};
+
+    (void)path, (void)e;
+    for (size_t i = 0; tree_is_tensor(leaf) && i < sizeof types / sizeof *types; i++)
+        *(bool *)ctx |= !strcmp(json_str(leaf, "dtype", ""), types[i]);
+    return 0;
+}
+
+/* Does an input's element have two bytes? Then a table of 65,536 entries may hold every answer. */
+static bool stage_legality_fits_a_table(const struct reference *ref)
+{
+    bool found = false;
+
+    tree_each(ref->draws[0].inputs.tree, stage_legality_look_at_width, &found, NULL);
+    return found;
+}
+
 /* Tables that a program makes of its constructor's arguments know no secret: those of the size of the task's own data
  * are program text. Where the seed is published they could be made of the weights. */
 static uint64_t own_bytes(const struct job *j)
 {
-    return j->protocol->binds_params && !j->ref->folds ? j->ref->draws[0].inputs.n + j->ref->state_values.n : 0;
+    if (!j->protocol->binds_params || j->ref->folds || stage_legality_fits_a_table(j->ref))
+        return 0;
+    return j->ref->draws[0].inputs.n + j->ref->state_values.n;
 }
 
 static void stage_legality_take_facts(const struct job *j, struct rules_facts *f)
