@@ -2,6 +2,7 @@
  * read that answer, and nothing is known of the task that was not known before. One that dies by itself is the task's
  * matter. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -96,6 +97,7 @@ static void test_stopped(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         make(&b);
+        assert_int_equal(kill(b.child->pid, SIGSTOP), 0); /* it answers nothing, however fast it is */
         stop_also(&stopped);
         steps[i](&b);
         stop_also(NULL);
