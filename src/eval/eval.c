@@ -670,7 +670,7 @@ static int eval_all_workloads(struct eval *ev, const struct task *task, const st
         n += rc == 0;
     }
     if (rc == 0)
-        *ret = workloads_merge(task, records, n, reward_is_default(o->reward) ? REWARD_DEFAULT : o->reward);
+        *ret = workloads_merge(task, records, n, o->reward);
     for (int i = 0; i < n; i++)
         json_decref(records[i]);
     free(records);

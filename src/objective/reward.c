@@ -52,6 +52,8 @@ bool reward_of(const json_t *verdict, struct reward_params p, double *ret)
 
     if (!strcmp(status, "infra") || !strcmp(category, "infra") || !strcmp(status, "unsupported"))
         return false;
+    if (reward_is_default(p)) /* not said */
+        p = REWARD_DEFAULT;
     if (!strcmp(status, "passed"))
         *ret = 1 + reward_speed_term(verdict, p);
     else if (!strcmp(category, "correctness_error") && q > 0 && q < 1)

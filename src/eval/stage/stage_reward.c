@@ -6,12 +6,11 @@
 
 static int stage_reward_run(struct job *j, struct err *e)
 {
-    struct reward_params p = reward_is_default(j->opt->reward) ? REWARD_DEFAULT : j->opt->reward;
     double r;
 
     (void)e;
     record_settle(j->rec);
-    record_set(j->rec, "reward", reward_of(j->rec, p, &r) ? json_num(r) : json_null());
+    record_set(j->rec, "reward", reward_of(j->rec, j->opt->reward, &r) ? json_num(r) : json_null());
     return 0;
 }
 
