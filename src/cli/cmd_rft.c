@@ -150,5 +150,5 @@ const struct command cmd_rft = {
     "prompt\n"
     "and draws one of each cluster; then fine-tunes on them together with the records of --data. "
     "Writes RUN/rft.jsonl,\n"
-    "RUN/rft_stats.json and RUN/model. Ctrl-C is safe: the same command continues.\n",
+    "RUN/groups.jsonl, RUN/rft_stats.json and RUN/model. Ctrl-C is safe: the same command continues.\n",
     rows, rft_command, 0};

@@ -30,6 +30,9 @@ static const struct opt rows[] = {
     {"rl", "sleep", OPT_BOOL, "false",
      "a prompt whose group passed whole, or failed whole twice, is left out for a pass",
      INTO(struct rl_options, sleep)},
+    {"rl", "asked", OPT_STR, NULL,
+     "RUN/groups.jsonl of rft: what all of its samples solved sleeps from the start",
+     INTO(struct rl_options, asked)},
     {"rl", "temperature", OPT_REAL, "0.9", "from 0: sampling temperature; the trainer divides logits by it too",
      INTO(struct rl_options, temperature)},
     {"rl", "top-p", OPT_REAL, "1", "0 to 1: below 1: draw from the likeliest ids; training's softmax runs over the "

@@ -30,7 +30,7 @@ struct run_kind {
     const char *section;
     const struct command *command;
     const char *folder;  /* under the run folder; NULL: the section's name */
-    const char *paths;   /* "option=what" words; what: out data train prompts tasks model metrics stage */
+    const char *paths;   /* "option=what" words; what: run_path_value */
     bool makes_model;    /* folder/model, or the folder itself for init, is the next stage's model */
 };
 
@@ -41,10 +41,11 @@ static const struct run_kind kinds[] = {
     {"sft", &cmd_sft, NULL, "model=model data=train harvest=harvest out=out metrics=metrics stage=stage", true},
     {"diagnose", &cmd_synth_diagnose, NULL, "model=model prompts=prompts out=out", false},
     {"rft", &cmd_rft, NULL, "model=model prompts=prompts data=train+own out=out metrics=metrics stage=stage", true},
-    {"rl_single", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
-    {"rl_multi", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
+    {"rl_single", &cmd_rl, NULL, "model=model prompts=prompts asked=asked out=out metrics=metrics stage=stage", true},
+    {"rl_multi", &cmd_rl, NULL, "model=model prompts=prompts asked=asked out=out metrics=metrics stage=stage", true},
     {"control_sft", &cmd_sft, NULL, "model=model data=train+own out=out metrics=metrics stage=stage", true},
-    {"control_permuted", &cmd_rl, NULL, "model=model prompts=prompts out=out metrics=metrics stage=stage", true},
+    {"control_permuted", &cmd_rl, NULL,
+        "model=model prompts=prompts asked=asked out=out metrics=metrics stage=stage", true},
     {"control_rft", &cmd_rft, NULL,
         "model=model prompts=prompts data=train+own out=out metrics=metrics stage=stage", true},
     {"control_oracle", &cmd_sft, NULL, "model=model data=train+own+oracle out=out metrics=metrics stage=stage", true},
@@ -60,6 +61,7 @@ struct recipe_run {
     int n;
     char *model;     /* made by the latest planned stage */
     bool has_own;    /* sft harvested the model's failures */
+    bool has_rft;    /* its groups say which prompts are in reach of RL */
     bool diagnosed;  /* prompts are those of the stage 'diagnose' */
     bool has_public; /* the stage 'public' was planned */
     bool has_synth;  /* 'synth' too: there are data/train.jsonl and data/harvest.jsonl */
@@ -116,6 +118,8 @@ static char *run_path_value(const struct recipe_run *r, const struct run_stage *
         return r->has_public && !r->has_synth ? xstrdup("") : xasprintf("%s/data/harvest.jsonl", r->out);
     if (!strcmp(what, "prompts"))
         return xasprintf("%s/%s/prompts.jsonl", r->out, r->diagnosed ? "diagnose" : "data");
+    if (!strcmp(what, "asked"))
+        return r->has_rft ? xasprintf("%s/rft/groups.jsonl", r->out) : xstrdup("");
     if (!strcmp(what, "tasks"))
         return xasprintf("%s/data/tasks/heldout", r->out);
     if (!strcmp(what, "metrics"))
@@ -273,6 +277,7 @@ static int run_plan_word(const char *word, void *ctx, struct err *e)
     if (!strcmp(word, "sft"))
         r->has_own = opts_int(&r->stages[r->n - 1].opts, "harvest-tasks") > 0;
     r->diagnosed |= !strcmp(word, "diagnose");
+    r->has_rft |= !strcmp(word, "rft");
     if (k->makes_model) {
         free(r->model);
         r->model = strcmp(word, "init") ? path_join(r->stages[r->n - 1].dir, "model")
@@ -315,7 +320,7 @@ static int run_call_command(void *ctx, struct err *e)
 }
 
 /* Options that name what a stage reads: paths, and contents at the time. */
-static const char *const input_options[] = {"model", "data", "prompts", "harvest", "tasks", "from"};
+static const char *const input_options[] = {"model", "data", "prompts", "harvest", "asked", "tasks", "from"};
 
 /* What the stage would read now; "" where something is absent, which the stage itself will say. */
 static void run_digest_inputs(const struct run_stage *s, char ret[65])

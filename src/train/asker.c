@@ -63,6 +63,22 @@ void asker_note(struct asker *a, const struct prompt_item *p, int passed, int sc
     }
 }
 
+static int asker_note_line(json_t *g, size_t line, void *ctx, struct err *e)
+{
+    struct asker *a = ctx;
+    const struct prompt_item *p = prompt_set_find(a->prompts, json_str(g, "name", ""));
+
+    (void)line, (void)e;
+    if (p)
+        asker_note(a, p, (int)json_i64(g, "passed", 0), (int)json_i64(g, "scored", 0));
+    return 0;
+}
+
+int asker_note_file(struct asker *a, const char *path, struct err *e)
+{
+    return jsonl_each(path, asker_note_line, a, e);
+}
+
 int asker_sleeping(const struct asker *a)
 {
     int n = 0;

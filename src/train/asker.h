@@ -1,7 +1,8 @@
 /* asker.h - the order in which RL asks its prompts: shuffled passes, and prompts that sleep where they teach nothing.
  *
  * With sleep on, a prompt whose whole group passed is left out of the next pass, and so is one whose whole group failed
- * twice in a row: equal rewards have no advantage. It depends on seed, step and verdicts only; the state is JSON, part
+ * twice in a row: equal rewards have no advantage. What rejection sampling has seen of a prompt counts too, so that the
+ * first pass asks what is in reach. It depends on seed, step and verdicts only; the state is JSON, part
  * of a checkpoint. */
 #ifndef MC_TRAIN_ASKER_H
 #define MC_TRAIN_ASKER_H
@@ -30,6 +31,9 @@ void asker_free(struct asker *a);
 const struct prompt_item *asker_next(struct asker *a);
 /* What a group of 'scored' samples did, passed of them: both 0 where it says nothing. */
 void asker_note(struct asker *a, const struct prompt_item *p, int passed, int scored);
+/* The same for groups that were sampled before the run: lines {"name","passed","scored"}, in the file's order; names
+ * that no prompt has are passed by. */
+int asker_note_file(struct asker *a, const char *path, struct err *e);
 int asker_sleeping(const struct asker *a);
 
 json_t *asker_save(const struct asker *a);             /* new: {"drawn","asleep":{id: pass},"failed":{id: n}} */

@@ -186,6 +186,19 @@ static void rft_add_family(json_t *families, const char *name, double samples, d
     json_object_set_new(f, "passed", json_real(json_f64(f, "passed", 0) + passed));
 }
 
+/* A line of groups.jsonl, which RL reads: {"name","passed","scored"}; what the judge could not score says nothing. */
+static void rft_join_asked(const json_t *g, struct buf *asked)
+{
+    int64_t lost = json_i64(g, "infra", 0) + json_i64(g, "unsupported", 0) + json_i64(g, "too_long", 0);
+    json_t *line = json_pack("{s:O,s:I,s:I}", "name", json_object_get(g, "name"), "passed", json_i64(g, "passed", 0),
+                             "scored", json_i64(g, "samples", 0) - lost);
+    char *text = json_text(line);
+
+    buf_addf(asked, "%s\n", text);
+    free(text);
+    json_decref(line);
+}
+
 static int rft_join_group(struct rft_sums *t, const json_t *g, struct buf *lines)
 {
     double samples = json_f64(g, "samples", 0), passed = json_f64(g, "passed", 0);
@@ -262,10 +275,12 @@ static int rft_join(struct rft *s, struct err *e)
     struct rft_sums t = {.families = json_object()};
     char *out = path_join(s->o->out, "rft.jsonl"), *stats = path_join(s->o->out, "rft_stats.json");
     int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk;
-    struct buf lines;
+    char *groups = path_join(s->o->out, "groups.jsonl");
+    struct buf lines, asked;
     int rc = 0;
 
     buf_init(&lines, (size_t)1 << 40);
+    buf_init(&asked, (size_t)1 << 40);
     for (int64_t c = 0; c < n_chunks && rc == 0; c++) {
         char *path = rft_chunk_path(s, c);
         json_t *v = json_read(path, e);
@@ -273,12 +288,16 @@ static int rft_join(struct rft *s, struct err *e)
         const json_t *g;
 
         rc = v ? 0 : -1;
-        json_array_foreach(v, i, g)
+        json_array_foreach(v, i, g) {
             rft_join_group(&t, g, &lines);
+            rft_join_asked(g, &asked);
+        }
         json_decref(v);
         free(path);
     }
     json_t *st = rft_stats_of(&t);
+    if (rc == 0)
+        rc = file_write(groups, asked.p, asked.n, e);
     if (rc == 0)
         rc = file_write(out, lines.p, lines.n, e);
     if (rc == 0)
@@ -296,6 +315,8 @@ static int rft_join(struct rft *s, struct err *e)
     json_decref(st);
     json_decref(t.families);
     buf_free(&lines);
+    buf_free(&asked);
+    free(groups);
     free(out);
     free(stats);
     return rc;

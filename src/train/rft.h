@@ -2,8 +2,8 @@
  * keep what MooreEval passes, cluster the correct programs of a prompt, draw one of each cluster.
  *
  * Writes out/rft.jsonl (records of kind "rft", see synth/training_record.h) and out/rft_stats.json: acceptance in all
- * and per family, the effective number of strategies per prompt before and after. The learning half is sft.h on a
- * mixture. */
+ * and per family, the effective number of strategies per prompt before and after; and out/groups.jsonl: how often each
+ * prompt passed, which RL begins with (asker.h). The learning half is sft.h on a mixture. */
 #ifndef MC_TRAIN_RFT_H
 #define MC_TRAIN_RFT_H
 

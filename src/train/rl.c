@@ -1026,6 +1026,8 @@ static int rl_do_run(struct rl *s, struct err *e)
         prompt_set_load(&s->prompts, o->data, e) < 0)
         goto out;
     asker_init(&s->asker, &s->prompts, o->seed, o->sleep);
+    if (o->asked && *o->asked && asker_note_file(&s->asker, o->asked, e) < 0) // a checkpoint's state takes its place
+        goto out;
     s->ahead = xcalloc((size_t)o->staleness + 1, sizeof *s->ahead);
     if (rl_open_model(s, folder, e) < 0 || rl_open_rollout_engine(s, e) < 0 ||
         (s->folder.claim && run_claim(&s->folder, e) < 0) ||

@@ -326,23 +326,35 @@ static int count_line(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
+static int add_passed(json_t *v, size_t line, void *ctx, struct err *e)
+{
+    (void)line, (void)e;
+    assert_true(strlen(json_str(v, "name", "")) > 0);
+    assert_int_equal(json_i64(v, "scored", 0), 8);
+    *(int *)ctx += (int)json_i64(v, "passed", -100);
+    return 0;
+}
+
 /* RFT: what passed is what is kept, at most one per cluster; a second call changes nothing. */
 static void rft(void **state)
 {
     (void)state;
     char *learned = tiny_path("learn/model"), *out = tiny_path("rft"), *prompts = tiny_path("prompts.jsonl");
     char *kept = path_join(out, "rft.jsonl"), *stats = path_join(out, "rft_stats.json");
+    char *groups = path_join(out, "groups.jsonl");
     struct rft_options o = {.model = learned, .data = prompts, .out = out, .samples = 8, .max_new = 12, .chunk = 4,
                             .max_keep = 3, .temperature = 1, .threshold = 0.85, .seed = 1};
     struct err e = ERR_INIT;
-    int n = 0, again = 0;
+    int n = 0, again = 0, passed = 0;
     json_t *s;
 
     tiny_must(rft_collect(&o, &e), &e);
     tiny_must(jsonl_each(kept, count_line, &n, &e), &e);
+    tiny_must(jsonl_each(groups, add_passed, &passed, &e), &e);
     s = json_read(stats, &e);
     assert_int_equal(json_f64(s, "samples", 0), 48);
     assert_int_equal(json_f64(s, "kept", 0), n);
+    assert_int_equal(json_f64(s, "passed", 0), passed);
     assert_true(n > 0 && n <= 18 && n <= json_f64(s, "passed", 0));
     assert_true(json_f64(s, "effective_before", 0) >= 1);
     assert_true(json_f64(s, "prompts_kept", 0) == json_f64(s, "prompts_solved", -1));
@@ -351,6 +363,7 @@ static void rft(void **state)
     tiny_must(rft_collect(&o, &e), &e);
     tiny_must(jsonl_each(kept, count_line, &again, &e), &e);
     assert_int_equal(n, again);
+    free(groups);
     free(learned);
     free(out);
     free(prompts);

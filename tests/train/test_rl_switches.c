@@ -6,8 +6,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "../lib/fake_letters.h"
@@ -364,6 +368,38 @@ static void prompts_sleep_for_a_pass(void **state)
     asker_free(&a), asker_free(&b);
 }
 
+/* What rejection sampling saw counts from the first pass on; names that no prompt has do not. */
+static void groups_sampled_before_count(void **state)
+{
+    (void)state;
+    static const char lines[] = "{\"name\":\"a\",\"passed\":8,\"scored\":8}\n{\"name\":\"b\",\"passed\":0,\"scored\":8}\n"
+                                "{\"name\":\"c\",\"passed\":3,\"scored\":8}\n{\"name\":\"gone\",\"passed\":8,\"scored\":8}\n"
+                                "{\"name\":\"d\",\"passed\":0,\"scored\":0}\n";
+    char dir[] = "/tmp/askerXXXXXX", *path;
+    struct prompt_item items[N];
+    struct prompt_set p;
+    struct asker a;
+    struct err e = {0};
+    int seen[N];
+
+    assert_non_null(mkdtemp(dir));
+    path = path_join(dir, "groups.jsonl");
+    assert_int_equal(file_write(path, lines, strlen(lines), &e), 0);
+    fill(&p, items);
+    asker_init(&a, &p, 7, true);
+    assert_int_equal(asker_note_file(&a, path, &e), 0);
+    assert_int_equal(asker_sleeping(&a), 1);
+    draw(&a, N - 1, seen);
+    assert_int_equal(seen[0], 0);
+    asker_note(&a, &items[1], 0, 4); // the second whole failure
+    assert_int_equal(asker_sleeping(&a), 2);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(asker_note_file(&a, path, &e), -1);
+    asker_free(&a);
+    free(path);
+    assert_int_equal(dir_remove(dir, &e), 0);
+}
+
 static void all_asleep_is_no_end(void **state)
 {
     (void)state;
@@ -389,7 +425,8 @@ int main(void)
         cmocka_unit_test(killed_and_continued), cmocka_unit_test(mixed_groups_come_first),
         cmocka_unit_test(rewards_are_permuted), cmocka_unit_test(failures_weigh_less),
         cmocka_unit_test(weights_are_averaged), cmocka_unit_test(moments_go_on),
-        cmocka_unit_test(prompts_sleep_for_a_pass), cmocka_unit_test(all_asleep_is_no_end)};
+        cmocka_unit_test(prompts_sleep_for_a_pass), cmocka_unit_test(all_asleep_is_no_end),
+        cmocka_unit_test(groups_sampled_before_count)};
     int rc;
 
     log_set_level(LOG_ERROR);
