@@ -87,12 +87,13 @@ static int run(struct feed *f, double seconds, struct err *e)
     while (f->left && now_s() - f->start < seconds && !stop_requested()) {
         bool any = false;
 
-        for (size_t i = 0; i < n; i++)
-            if (f->open[i] && verdict_batch_done(f->service, f->open[i])) {
-                any = true;
-                if (collect(f, i, e) < 0)
-                    return -1;
-            }
+        for (size_t i = 0; i < n; i++) {
+            int done = f->open[i] ? verdict_batch_done(f->service, f->open[i], e) : 0;
+
+            if (done < 0 || (done && collect(f, i, e) < 0))
+                return -1;
+            any |= done > 0;
+        }
         if (!any)
             nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }

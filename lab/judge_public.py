@@ -52,6 +52,18 @@ def read_lines(path):
 # Collecting -----------------------------------------------------------------------------------------------------------
 
 
+def elements(text):
+    """Of the largest input of a task; nothing is computed, so it needs PyTorch alone."""
+    import torch
+    module = {"__name__": "task"}
+    try:
+        with torch.device("meta"):
+            exec(compile(text, "task", "exec"), module)
+            return max((x.numel() for x in module["get_inputs"]() if isinstance(x, torch.Tensor)), default=0)
+    except Exception:  # some tasks need values: they are small enough, or fail where they are judged
+        return 0
+
+
 def collect(args):
     sys.path.insert(0, str(ROOT / "lab"))
     import public_runs as public
@@ -64,12 +76,13 @@ def collect(args):
                 seen.add(digest)
                 groups.setdefault(key, []).append((author, level, task, text, code, fate, digest))
     rng, rows = random.Random(args.seed), []
-    order = sorted(groups, key=lambda k: (-min(8, len(groups[k])), rng.random()))
+    order = sorted(groups, key=lambda k: (-min(args.per_task, len(groups[k])), rng.random()))
     for level, want in ((3, args.level3), (2, args.level2), (1, args.count - args.level2 - args.level3)):
         had = len(rows)
         for key in order:
-            if key[0] == level and len(rows) - had < want:
-                rows += [(key,) + row for row in rng.sample(groups[key], min(8, len(groups[key])))]
+            if key[0] == level and len(rows) - had < want and \
+                    (not args.at_most or elements(groups[key][0][3]) <= args.at_most):
+                rows += [(key,) + row for row in rng.sample(groups[key], min(args.per_task, len(groups[key])))]
     out = pathlib.Path(args.out)
     for folder in ("tasks", "candidates"):
         (out / folder).mkdir(parents=True, exist_ok=True)
@@ -175,7 +188,7 @@ def ours(args):
     out.mkdir(parents=True, exist_ok=True)
     stem = f"ours-{args.protocol}-{args.run}"
     options = {"backend": args.backend, "protocol": args.protocol, "timeout": args.timeout, "build-timeout": 120.0,
-               "max-elements": args.max_elements}
+               "max-elements": args.max_elements, "perf": not args.no_times}
     rows = [r for r in json.loads((work / "manifest.json").read_text()) if args.only in r["name"]][:args.limit or None]
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as requests:
         for r in rows:
@@ -254,7 +267,8 @@ def theirs_one(args):
         import torch
         r = evaluation.eval_kernel_against_ref((work / "tasks" / (row["task"] + ".py")).read_text(), code,
                                                num_correct_trials=5,
-                                               num_perf_trials=100, measure_performance=True, build_dir=build,
+                                               num_perf_trials=100,
+                                               measure_performance=not args.no_times, build_dir=build,
                                                device=torch.device("cuda:0"))
         answer = {"none": True} if r is None else {
             "compiled": bool(r.compiled), "correct": bool(r.correctness), "runtime": r.runtime,
@@ -270,7 +284,7 @@ def theirs_one(args):
 
 def theirs_spawn(args, name, limit):
     command = [sys.executable, os.path.abspath(__file__), args.command, args.work, args.out, "--build-dir",
-               args.build_dir, "--one", name]
+               args.build_dir, "--one", name] + (["--no-times"] if args.no_times else [])
     env = dict(os.environ, TORCH_CUDA_ARCH_LIST=args.arch, MAX_JOBS="2", PYTHONUNBUFFERED="1")
     started = time.monotonic()
     p = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -298,7 +312,7 @@ def theirs(args):
     random.Random(0).shuffle(names)  # what is done when time is up is a random part of them
     names = names[:args.limit or None]
     todo = [n for n in names if n not in have]
-    jobs = args.jobs or (16 if args.command == "theirs-build" else 1)
+    jobs = args.jobs or (16 if args.command == "theirs-build" or args.no_times else 1)
     limit = args.each
     watch, lock, seconds = Watch(os.getpid()), threading.Lock(), args.seconds
 
@@ -498,6 +512,8 @@ def main():
     p.add_argument("--level2", type=int, default=50)
     p.add_argument("--level3", type=int, default=30)
     p.add_argument("--sample", type=int, default=40)
+    p.add_argument("--at-most", type=int, default=0, help="elements of a task's largest input (needs PyTorch)")
+    p.add_argument("--per-task", type=int, default=8, help="candidates of one task, at most")
     p.add_argument("--seed", type=int, default=0)
     p.set_defaults(call=collect)
     p = verbs.add_parser("ours")
@@ -509,6 +525,7 @@ def main():
     p.add_argument("--timeout", type=float, default=60.0)
     p.add_argument("--max-elements", type=int, default=1 << 40)
     p.add_argument("--only", default="")
+    p.add_argument("--no-times", action="store_true", help="verdicts alone")
     p.set_defaults(call=ours)
     for name in ("theirs-build", "theirs-judge"):
         p = verbs.add_parser(name)
@@ -518,6 +535,8 @@ def main():
         p.add_argument("--reserve", type=float, default=100 if name == "theirs-build" else 60)
         p.add_argument("--each", type=float, default=300 if name == "theirs-build" else 180,
                        help="seconds for one candidate")
+        p.add_argument("--no-times", action="store_true",
+                       help="theirs-judge: verdicts alone, built where they are needed, side by side")
         p.add_argument("--one")
         p.set_defaults(call=theirs)
     p = verbs.add_parser("table")

@@ -45,6 +45,7 @@ FAST = ("passed/01_*", "passed/31_*", "passed/67_*", "cheating/25_*", "cheating/
 class Candidate:
     def __init__(self, path):
         self.path, self.expected = path, os.path.basename(os.path.dirname(path))
+        self.honest = self.expected == "passed"
         self.name = f"{self.expected}/{os.path.basename(path)[:-3]}"
         self.head = {}
         with open(path, encoding="utf-8") as f:
@@ -57,7 +58,7 @@ class Candidate:
         self.verdict = self.why = None
 
     def expect(self, backend):
-        self.expected = self.head.get(backend, self.expected).split()[0]
+        self.expected = self.head.get(backend, self.expected).split()[0].rstrip(":")
 
     def reason_to_skip(self, backend, tasks):
         if backend not in self.head.get("backends", backend).split():
@@ -210,7 +211,7 @@ def main():
         elif a.verbose:
             print(f"  right    {c.name}")
     table(candidates, skipped)
-    cheats = [c for c in candidates if c.expected != "passed"]
+    cheats = [c for c in candidates if not c.honest]
     n = collections.Counter(c.outcome() for c in candidates)
     caught = sum(c.got() not in ("passed", "no verdict", "infra") for c in cheats)
     print(f"\n{a.backend}: {caught} of {len(cheats)} caught, {n['missed']} missed, {n['other']} under another "
