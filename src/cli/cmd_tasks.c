@@ -15,6 +15,8 @@ static const struct opt rows[] = {
     {"tasks", "format", OPT_STR, NULL, "take this form alone: gpu-mode, definition, robust-kbench, multikernel, "
                                        "kernelbench, kernelbook"},
     {"tasks", "rows", OPT_INT, "257", "shapes of a task that are kept, the first ones"},
+    {"tasks", "tolerance", OPT_CHOICE, "own", "own|published: the judge's, or the benchmark's with its share of "
+                                              "elements that must match, where it has one"},
     {"tasks", "limit", OPT_INT, "0", "so many tasks at most; 0: all"},
     {"tasks", "json", OPT_BOOL, "false", "one line of JSON a task: path, format, name, rows, or refused with why"},
     {0},
@@ -107,7 +109,8 @@ static int tasks_run(const struct opts *o, struct err *e)
     if (r.out && dir_make(r.out, e) < 0)
         return -1;
     r.names = json_object();
-    rc = format_each(o->args[0], opts_str(o, "format"), (int)opts_int(o, "rows"), tasks_take, &r, e);
+    rc = format_each(o->args[0], opts_str(o, "format"), (int)opts_int(o, "rows"),
+                     !strcmp(opts_str(o, "tolerance"), "published"), tasks_take, &r, e);
     json_decref(r.names);
     if (rc == 0 && r.written + r.refused == 0)
         rc = err_set(e, ERR_INPUT, "'%s' holds no task in a form that is known", o->args[0]);

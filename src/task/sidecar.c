@@ -83,23 +83,31 @@ static json_t *sidecar_known_word(const json_t *v, const struct sidecar_where *w
 
 static json_t *sidecar_check_tolerance(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
-    static const char *const halves[] = {"abs", "rel", NULL};
-    double x[2] = {0, 0};
+    static const char *const parts[] = {"abs", "rel", "matched", "most", NULL};
+    double x[4] = {0, 0, 0, 0};
     const char *key;
-    json_t *half;
+    json_t *part, *out;
 
     if (!json_is_object(v) || json_object_size(v) == 0)
         return sidecar_refuse(w, e, "tolerance is {abs: NUMBER, rel: NUMBER}, or one of the two");
-    json_object_foreach((json_t *)v, key, half) {
-        int i = !strcmp(key, "abs") ? 0 : !strcmp(key, "rel") ? 1 : -1;
+    json_object_foreach((json_t *)v, key, part) {
+        int i = 0;
 
-        if (i < 0)
-            return sidecar_unknown(w, "half of a tolerance", key, sidecar_word_at, halves, e);
-        x[i] = json_is_number(half) ? json_number_value(half) : -1;
+        while (parts[i] && strcmp(parts[i], key))
+            i++;
+        if (!parts[i])
+            return sidecar_unknown(w, "part of a tolerance", key, sidecar_word_at, parts, e);
+        x[i] = json_is_number(part) ? json_number_value(part) : -1;
         if (!(x[i] >= 0) || !isfinite(x[i]))
             return sidecar_refuse(w, e, "tolerance %s must be a number of at least 0", key);
     }
-    return json_pack("{s:f,s:f}", "abs", x[0], "rel", x[1]);
+    if (x[2] > 1 || (json_object_get(v, "matched") && x[2] < 0.5))
+        return sidecar_refuse(w, e, "tolerance matched is a share of the elements, from 0.5 to 1");
+    out = json_pack("{s:f,s:f}", "abs", x[0], "rel", x[1]);
+    for (int i = 2; i < 4; i++)
+        if (json_object_get(v, parts[i]))
+            json_object_set_new(out, parts[i], json_real(x[i]));
+    return out;
 }
 
 /* A list of words, none of them twice. */

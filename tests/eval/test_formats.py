@@ -2,6 +2,7 @@
 and run by the reference's side, and one judged with its custom_kernel from end to end."""
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -126,6 +127,10 @@ class Formats(unittest.TestCase):
         self.assertEqual(p.returncode, code, p.stderr)
         return [json.loads(line) for line in p.stdout.splitlines()]
 
+    def sidecar(self, name):
+        with open(os.path.join(self.out, name + ".yaml")) as f:
+            return json.load(f)
+
     def rows(self, name):
         """(inputs, output) of each row, as the judge's side makes them."""
         with open(os.path.join(self.out, name + ".py")) as f:
@@ -163,6 +168,45 @@ class Formats(unittest.TestCase):
             self.assertEqual([i[2] for i, _ in rows], [0.5, 0.25])
             self.assertEqual((rows[0][0][0].dtype, rows[0][0][1].dtype), (torch.float16, torch.int32))
         self.assertEqual(list(self.rows("made"))[1][1][6, 0].item(), 6.25)
+
+    def test_the_published_tolerance(self):
+        lines = "".join(json.dumps(dict(w, tolerance=t)) + "\n" for w, t in zip(WORKLOADS, (
+            {"max_atol": 0.5, "required_matched_ratio": 0.9}, {"max_rtol": 0.25, "max_error_cap": 2.0})))
+        self.read({"sol/a/definition.json": DEFINITION, "sol/a/workload.jsonl": lines,
+                   "trace/definitions/op/other.json": dict(DEFINITION, name="other"),
+                   "trace/workloads/op/other.jsonl": lines.replace("tolerance", "t")}, "--tolerance", "published")
+        said = [self.sidecar(name) for name in ("scaled", "other")]
+        self.assertEqual([s["tolerance"] for s in said], [{"abs": 0.5, "rel": 0.01, "matched": 0.9},
+                                                          {"abs": 0.01, "rel": 0.01, "matched": 1}])
+        self.assertEqual([s["workloads"][0]["tolerance"] for s in said], [
+            {"abs": 0.01, "rel": 0.25, "matched": 0.99, "most": 2}, {"abs": 0.01, "rel": 0.01, "matched": 1}])
+        self.read({}, code=0)
+        self.assertNotIn("tolerance", self.sidecar("scaled"))
+
+    def stored(self, path="blob/it.safetensors", key="rows"):
+        """A definition whose 'i' comes from a file; its two rows have other values there."""
+        folder = os.path.join(self.dir.name, "from", "blob")
+        os.makedirs(folder, exist_ok=True)
+        values = [torch.arange(n, dtype=torch.int32) * 5 for n in (3, 7)]
+        head = json.dumps({"rows0": {"dtype": "I32", "shape": [3], "data_offsets": [0, 12]},
+                           "rows1": {"dtype": "I32", "shape": [7], "data_offsets": [12, 40]}}).encode()
+        with open(os.path.join(folder, "it.safetensors"), "wb") as f:
+            f.write(struct.pack("<Q", len(head)) + head + b"".join(v.numpy().tobytes() for v in values))
+        rows = [dict(w, inputs=dict(w["inputs"], i={"type": "safetensors", "path": path, "tensor_key": f"{key}{n}"}))
+                for n, w in enumerate(WORKLOADS)]
+        return values, {"definitions/op/scaled.json": DEFINITION,
+                        "workloads/op/scaled.jsonl": "".join(json.dumps({"workload": w}) + "\n" for w in rows)}
+
+    def test_stored_inputs(self):
+        values, files = self.stored()
+        self.assertEqual([x["rows"] for x in self.read(files)], [2])
+        for want, (inputs, _) in zip(values, self.rows("scaled")):
+            self.assertEqual(inputs[1].dtype, torch.int32)
+            torch.testing.assert_close(inputs[1], want)
+        for path, key, words in (("../it.safetensors", "rows", "not below"), ("/etc/passwd", "rows", "not below"),
+                                 ("blob/it.safetensors", "columns", "no tensor 'columns0'")):
+            said = self.read(self.stored(path, key)[1], code=1)
+            self.assertIn(words, said[0]["refused"])
 
     def test_robust_kbench(self):
         back = {name.replace("forward.", "backward."): text for name, text in ROBUST.items()}

@@ -121,7 +121,7 @@ class Sidecar(unittest.TestCase):
         self.assertEqual((v["status"], v["reward"]), ("passed", 1), v["feedback"])
         c = v["correctness"]
         self.assertEqual(c["sidecar"], {"applied": True, "variants": ["odd", "turned", "wide"], "why": None,
-                                        "format": None})
+                                        "format": None, "tolerance": None})
         self.assertEqual([k for k in c["regimes"] if k.startswith("wide/")], ["wide/uniform", "wide/task"])
         self.assertEqual(c["regimes"]["odd/normal"], {"trials": 1, "passed": 1})
         # five distributions, edges, influence and the task's own; of wide those that it asks for
@@ -162,6 +162,21 @@ class Sidecar(unittest.TestCase):
                                           "tolerance: {abs: 0.001}}]\n")
         self.assertEqual((v["category"], v["correctness"]["worst"]["variant"]), ("correctness_error", "tight"))
         self.assertEqual(v["correctness"]["worst"]["tolerance"], {"abs": 0.001, "rel": 0})
+
+    def test_a_share_of_the_elements(self):
+        """One of 48 elements is off by 0.01."""
+        wrong = GOOD.replace("y[i * n + j] = s;", "y[i * n + j] = s + (i * n + j == m * n - 1 ? 0.01f : 0.f);")
+        say = "regimes: [normal]\ntolerance: {abs: 0.001, matched: %s}\n"
+        passed = self.verdict(wrong, say % "0.95")
+        self.assertIsNone(passed["category"], passed["feedback"])
+        self.assertEqual(passed["correctness"]["sidecar"]["tolerance"], {"abs": 0.001, "rel": 0, "matched": 0.95})
+        v = self.verdict(wrong, say % "0.99")
+        self.assertEqual(v["correctness"]["worst"]["tolerance"], {"abs": 0.001, "rel": 0, "matched": 0.99})
+        self.assertIn("wants 99 % of the elements right", v["feedback"])
+        self.assertEqual(self.verdict(wrong, say % "0.95, most: 0.005")["category"], "correctness_error")
+        self.assertIsNone(self.verdict(wrong, say % "0.95, most: 0.1")["category"])
+        never = wrong.replace("0.01f : 0.f", "nanf(\"\") : 0.f")
+        self.assertEqual(self.verdict(never, say % "0.95")["category"], "correctness_error")
 
     def test_part_of_the_cache_key(self):
         first = json.loads(self.eval(ROWS, ODD).stdout)

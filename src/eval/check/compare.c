@@ -443,6 +443,18 @@ bool compare_number(const json_t *want, const json_t *got, struct comparison *re
     return ok;
 }
 
+bool compare_passes(const struct comparison *c, const struct tolerance *tol)
+{
+    double most = tol->most > 0 ? tol->most : INFINITY;
+
+    if (c->kind != CMP_VALUES)
+        return c->kind == CMP_SAME;
+    if (!tol->usable)
+        return true;
+    return tol->matched > 0 && (double)c->n_bad <= (1 - tol->matched) * (double)c->n &&
+           isfinite(c->worst_expected) && isfinite(c->worst_got) && c->n_nan == 0 && c->max_abs <= most;
+}
+
 void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
                      const struct tolerance *tol, struct comparison *ret)
 {

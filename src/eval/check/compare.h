@@ -28,6 +28,10 @@ struct comparison {
 void compare_tensors(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
                      const struct tolerance *tol, struct comparison *ret);
 
+/* Is this output right? An ill-conditioned one is (the draw decides nothing for it), and so is one of which the wanted
+ * share is within the tolerance: no nan, no infinity and nothing beyond the limit among the others. */
+bool compare_passes(const struct comparison *c, const struct tolerance *tol);
+
 /* Adds what a tile of an output showed to what the tiles before it showed: 'from' is the tile's first element in
  * whole, which gives shape and dtype. *all starts as {.first = -1, .worst = -1}; the pattern is the first wrong
  * tile's, as long as no other one is wrong. Shape and dtype of the whole are the caller's to compare. */

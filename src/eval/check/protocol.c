@@ -6,7 +6,7 @@
 static struct tolerance protocol_strict(enum dtype out, enum dtype low, const struct noise *n,
                                         const struct own_tolerance *own)
 {
-    return own && dt_is_float(out) ? tolerance_own(own->abs, own->rel, n) : tolerance_strict(out, low, n);
+    return own && dt_is_float(out) ? tolerance_own(own, n) : tolerance_strict(out, low, n);
 }
 
 static struct tolerance protocol_kernelbench(enum dtype out, enum dtype low, const struct noise *n,

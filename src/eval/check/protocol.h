@@ -4,10 +4,6 @@
 
 #include "eval/check/tolerance.h"
 
-struct own_tolerance { /* of a sidecar, for floating outputs */
-    double abs, rel;
-};
-
 struct protocol {
     const char *name;
     bool binds_params; /* the judge draws parameters and lays them; else both models draw them from one seed */

@@ -63,9 +63,10 @@ struct tolerance tolerance_strict(enum dtype out, enum dtype low, const struct n
     return tolerance_floating(tolerance_precision_of(out), tolerance_precision_of(low), n);
 }
 
-struct tolerance tolerance_own(double abs, double rel, const struct noise *n)
+struct tolerance tolerance_own(const struct own_tolerance *own, const struct noise *n)
 {
-    struct tolerance t = {.abs = abs, .rel = rel, .usable = true};
+    struct tolerance t = {.abs = own->abs, .rel = own->rel, .matched = own->matched, .most = own->most,
+                          .usable = true};
 
     t.decides = tolerance_decides(&t, n->max_abs);
     return t;

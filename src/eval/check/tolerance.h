@@ -35,6 +35,8 @@
 
 struct tolerance {
     double abs, rel;
+    double matched;   /* share of an output's elements that must be within; 0: all of them */
+    double most;      /* no element may be farther away, whatever the share; 0: no such limit */
     bool usable;      /* false: skip this draw for this output */
     bool decides;     /* a right answer and zeros are told apart */
     bool allclose;    /* scale rel by the candidate's value, not by the expected one */
@@ -48,8 +50,12 @@ struct noise {
 
 /* out: type of the output; low: the lowest precision that takes part (inputs, parameters, output). */
 struct tolerance tolerance_strict(enum dtype out, enum dtype low, const struct noise *n);
-/* A sidecar's own, for floating outputs. */
-struct tolerance tolerance_own(double abs, double rel, const struct noise *n);
+/* A sidecar's own, for floating outputs; 'matched' and 'most' as above: SOL-ExecBench's required_matched_ratio and
+ * max_error_cap. */
+struct own_tolerance {
+    double abs, rel, matched, most;
+};
+struct tolerance tolerance_own(const struct own_tolerance *own, const struct noise *n);
 struct tolerance tolerance_kernelbench(enum dtype dtype);
 
 #endif

@@ -57,6 +57,17 @@ static json_t *compare_reply_spot(const char *at, double expected, double got)
     return json_pack("{s:s,s:o,s:o}", "index", at, "expected", json_num(expected), "got", json_num(got));
 }
 
+static json_t *compare_reply_tolerance(const struct tolerance *t)
+{
+    json_t *v = json_pack("{s:o,s:o}", "abs", json_num(t->abs), "rel", json_num(t->rel));
+
+    if (t->matched > 0)
+        json_object_set_new(v, "matched", json_num(t->matched));
+    if (t->most > 0)
+        json_object_set_new(v, "most", json_num(t->most));
+    return v;
+}
+
 json_t *correct_worst(const struct ref_draw *d, const char *path, const struct comparison *c, const struct tolerance *t)
 {
     static const char *const kinds[] = {"same", "structure", "dtype", "shape", "values"};
@@ -80,7 +91,7 @@ json_t *correct_worst(const struct ref_draw *d, const char *path, const struct c
         json_object_set_new(w, "typical_abs_err", json_num(c->typical));
     json_object_set_new(w, "first", compare_reply_spot(c->first_at, c->first_expected, c->first_got));
     json_object_set_new(w, "worst", compare_reply_spot(c->worst_at, c->worst_expected, c->worst_got));
-    json_object_set_new(w, "tolerance", json_pack("{s:o,s:o}", "abs", json_num(t->abs), "rel", json_num(t->rel)));
+    json_object_set_new(w, "tolerance", compare_reply_tolerance(t));
     return w;
 }
 
@@ -94,9 +105,7 @@ static bool compare_reply_unreadable(struct comparison *c, struct err *e)
 
 static bool compare_reply_judged(int rc, const struct tolerance *tol, struct comparison *c)
 {
-    if (rc == 0 && c->kind == CMP_VALUES && !tol->usable)
-        c->kind = CMP_SAME; /* ill-conditioned: this draw decides nothing for this output */
-    return rc == 0 && c->kind == CMP_SAME;
+    return rc == 0 && compare_passes(c, tol);
 }
 
 struct nth_tensor {

@@ -121,9 +121,9 @@ static int spots_check_output(struct spots *s, struct job *j, const struct ref_d
             spots_add_run(&all, o, i, want, &tol);
     }
     free(want);
-    if (rc == 0 && all.kind != CMP_SAME && !s->worst)
+    if (rc == 0 && !compare_passes(&all, &tol) && !s->worst)
         s->worst = correct_worst(base, o->path, &all, &tol);
-    return rc < 0 ? -1 : all.kind == CMP_SAME;
+    return rc < 0 ? -1 : compare_passes(&all, &tol);
 }
 
 static int spots_check_call(struct spots *s, struct job *j, const struct ref_draw *base, const struct spots_call *c,

@@ -500,8 +500,9 @@ static json_t *stage_correct_sidecar_json(const struct job *j)
     names = json_array();
     for (int i = 1; i <= task_variants(j->task); i++)
         json_array_append_new(names, json_string(task_variant_name(j->task, i)));
-    return json_pack("{s:b,s:s?,s:o,s:s?}", "applied", j->protocol->sidecar, "format",
-                     json_str(j->task->sidecar, "format", NULL), "variants", names, "why",
+    return json_pack("{s:b,s:s?,s:o,s:O?,s:s?}", "applied", j->protocol->sidecar, "format",
+                     json_str(j->task->sidecar, "format", NULL), "variants", names, "tolerance",
+                     task_setting(j->task, 0, "tolerance"), "why",
                      j->protocol->sidecar ? NULL : "the published protocol knows one shape, dtype, layout and "
                                                    "tolerance");
 }

@@ -293,11 +293,14 @@ static void feedback_say_values(const json_t *w, struct buf *b)
 {
     const char *pattern = json_str(w, "pattern", "");
     double share = json_num_value(json_object_get(w, "share")) * 100;
+    double matched = json_f64(json_object_get(w, "tolerance"), "matched", 0);
 
     buf_addf(b, "Output%s%s is wrong on %s inputs: %lld of %lld elements (%.3g %%)%s%s.\n",
              *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""), json_str(w, "regime", ""),
              (long long)json_i64(w, "wrong", 1), (long long)json_i64(w, "elements", 1), share,
              *pattern ? ": " : "", pattern);
+    if (matched > 0 && matched < 1)
+        buf_addf(b, "The task's tolerance wants %.6g %% of the elements right.\n", matched * 100);
     say_regime(json_str(w, "regime", ""), b);
     feedback_say_spot("First wrong at", json_object_get(w, "first"), json_object_get(w, "tolerance"), b);
     if (strcmp(json_str(json_object_get(w, "first"), "index", ""), json_str(json_object_get(w, "worst"), "index", "")))

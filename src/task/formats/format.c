@@ -43,9 +43,10 @@ void format_task_free(struct format_task *t)
     *t = (struct format_task){0};
 }
 
-int format_read(const struct format *f, const char *path, int most, struct format_task *ret, struct err *e)
+int format_read(const struct format *f, const char *path, int most, bool published, struct format_task *ret,
+                struct err *e)
 {
-    struct format_task t = {.sidecar = json_pack("{s:s}", "format", f->name)};
+    struct format_task t = {.sidecar = json_pack("{s:s}", "format", f->name), .published = published};
     int rc;
 
     buf_init(&t.code, BUF_MAX_TEXT);
@@ -62,6 +63,7 @@ int format_read(const struct format *f, const char *path, int most, struct forma
 struct format_walk {
     const char *only;
     int most;
+    bool published;
     format_take *take;
     void *ctx;
 };
@@ -77,7 +79,7 @@ static int format_visit_file(const struct format_walk *w, const char *path, stru
         return -1;
     if (!f)
         return 0;
-    if (format_read(f, path, w->most, &t, &why) < 0)
+    if (format_read(f, path, w->most, w->published, &t, &why) < 0)
         return w->take(path, f, NULL, why.msg, w->ctx, e);
     rc = w->take(path, f, &t, NULL, w->ctx, e);
     format_task_free(&t);
@@ -107,9 +109,10 @@ static int format_visit(const struct format_walk *w, const char *path, int depth
     return rc;
 }
 
-int format_each(const char *path, const char *only, int most, format_take *take, void *ctx, struct err *e)
+int format_each(const char *path, const char *only, int most, bool published, format_take *take, void *ctx,
+                struct err *e)
 {
-    struct format_walk w = {only, most, take, ctx};
+    struct format_walk w = {only, most, published, take, ctx};
 
     if (!file_exists(path) && !file_is_dir(path))
         return err_set(e, ERR_INPUT, "no file or folder '%s'", path);

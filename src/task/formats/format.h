@@ -17,21 +17,23 @@ struct format_task {
     char name[120];  /* a plain file name without ending */
     struct buf code; /* owned */
     json_t *sidecar; /* owned; always has "format", maybe "workloads" */
+    bool published;  /* the benchmark's own tolerance goes into the sidecar, where it has one */
 };
 
 struct format {
     const char *name, *about;
     bool (*is)(const char *path);
     /* most: rows that are kept, at least 1. ret is ready for writing: empty code, a sidecar object. */
-    int (*read)(const char *path, int most, struct format_task *ret, struct err *e);
-};
+    int (*read)(const char *path, int most, struct format_task *ret, struct err *e);};
 
 extern const struct format format_gpumode, format_definition, format_robust, format_cases, format_plain,
     format_kernelbook;
 
 /* The reader of a file; NULL: it is no task. only: the name of one reader, or NULL. ERR_INPUT: no such reader. */
 int format_find(const char *path, const char *only, const struct format **ret, struct err *e);
-int format_read(const struct format *f, const char *path, int most, struct format_task *ret, struct err *e);
+/* published: as in struct format_task. */
+int format_read(const struct format *f, const char *path, int most, bool published, struct format_task *ret,
+                struct err *e);
 void format_task_free(struct format_task *t);
 void format_list(struct buf *out); /* "name  about" lines */
 
@@ -39,7 +41,8 @@ void format_list(struct buf *out); /* "name  about" lines */
 typedef int format_take(const char *path, const struct format *f, const struct format_task *task, const char *why,
                         void *ctx, struct err *e);
 /* All tasks of a file or a folder and what is below it; hidden folders are left out. */
-int format_each(const char *path, const char *only, int most, format_take *take, void *ctx, struct err *e);
+int format_each(const char *path, const char *only, int most, bool published, format_take *take, void *ctx,
+                struct err *e);
 
 /* ---- for readers ---- */
 
@@ -52,6 +55,9 @@ bool format_is_identifier(const char *s);
 /* Writes the module-level names of rows (objects of the same keys, at least one) and the sidecar's workloads; names[i]
  * may be NULL. ERR_INPUT for a key that is no identifier. */
 int format_rows(struct format_task *t, const json_t *rows, int most, struct err *e);
+/* A tensor of a safetensors file that a definition names: {"data": base64, "dtype", "shape"}; new. file is relative, in
+ * the definition's folder or one above. ERR_INPUT: another place, no such tensor, or more than a task can hold. */
+int format_tensor(const char *definition, const char *file, const char *key, json_t **ret, struct err *e);
 /* The text without the lines that import from these modules (NULL ends them): they are inlined. */
 void format_inline(struct buf *out, const char *text, const char *const *modules);
 
