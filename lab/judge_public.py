@@ -14,6 +14,7 @@ On the machine with the GPU (needs torch with CUDA, nvcc, ninja, make all build/
     other
 Anywhere:
     lab/judge_public.py table WORK OUT
+    lab/judge_public.py layout WORK DIR        for 'musacoder bench --suite kernelbench:DIR/suite --samples DIR/samples'
 
 `collect` prefers tasks for which there are many candidates (as a group of samples of one task); --sample 40 of them
 are for KernelBench. `ours` sends everything through verdict workers; the verdict cache is not read, builds are cached
@@ -103,6 +104,27 @@ def collect(args):
           f"{len({r['author'] for r in manifest})} authors, "
           f"levels {sorted({r['level'] for r in manifest})}, {sum(1 for r in manifest if r.get('theirs'))} for "
           f"KernelBench")
+
+
+def layout(args):
+    """The same programs as 'musacoder bench' wants them: a KernelBench checkout of their tasks, a folder of samples."""
+    work, out = pathlib.Path(args.work), pathlib.Path(args.out)
+    versions = {}
+    for row in json.loads((work / "manifest.json").read_text()):
+        number = re.match(r"\d+", row["title"]).group()
+        versions.setdefault((row["level"], number), {}).setdefault(row["task"], []).append(row)
+    (out / "samples").mkdir(parents=True, exist_ok=True)
+    written = 0
+    for (level, number), of_text in versions.items():
+        task, rows = max(of_text.items(), key=lambda item: len(item[1]))
+        folder = out / "suite" / "KernelBench" / f"level{level}"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(work / "tasks" / (task + ".py"), folder / (rows[0]["title"] + ".py"))
+        for i, row in enumerate(rows):
+            shutil.copy(work / "candidates" / (row["name"] + ".py"),
+                        out / "samples" / f"level_{level}_problem_{number}_sample_{i}_kernel.py")
+        written += len(rows)
+    print(f"{written} samples of {len(versions)} tasks")
 
 
 def take_kernelbench(git_dir, to):
@@ -539,13 +561,13 @@ def main():
                        help="theirs-judge: verdicts alone, built where they are needed, side by side")
         p.add_argument("--one")
         p.set_defaults(call=theirs)
-    p = verbs.add_parser("table")
-    p.set_defaults(call=table)
-    for name in ("ours", "theirs-build", "theirs-judge", "table"):
+    verbs.add_parser("table").set_defaults(call=table)
+    verbs.add_parser("layout").set_defaults(call=layout)
+    for name in ("ours", "theirs-build", "theirs-judge", "table", "layout"):
         q = verbs.choices[name]
         q.add_argument("work")
         q.add_argument("out")
-        if name != "table":
+        if name not in ("table", "layout"):
             q.add_argument("--seconds", type=float, default=520)
             q.add_argument("--limit", type=int, default=0)
     args = parser.parse_args()
