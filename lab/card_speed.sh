@@ -36,7 +36,8 @@ mkdir -p "$out"; out=$(realpath "$out")
 work=$(mktemp -d)
 finish() { "$MUSACODER" owner --stop >/dev/null 2>&1; rm -rf "$work"; }
 trap finish EXIT
-export MUSACODER_RUN_DIR=$work/run MUSACODER_PREFIX_DIR=$work/headers MUSACODER_SECRET=card-speed MUSACODER_OWNER_IDLE=20
+export MUSACODER_RUN_DIR=$work/run MUSACODER_PREFIX_DIR=$work/headers
+export MUSACODER_SECRET=card-speed MUSACODER_OWNER_IDLE=20
 mkdir -p "$MUSACODER_RUN_DIR"
 table=$out/table.md
 
@@ -49,8 +50,8 @@ part() {
     start=$(date +%s.%N) cpu=$(busy)
     timeout -s INT -k 10 "$limit" "$@" >"$out/$name.log" 2>&1
     rc=$?
-    row "$name" "$(echo "$start $(date +%s.%N) $cpu $(busy)" | awk '{printf "%.1f s, %.1f s of CPU", $2 - $1, $4 - $3}')$(
-        [ $rc = 0 ] || echo ", exit code $rc"): $(grep -v '^ *$' "$out/$name.log" | tail -n 1 | cut -c 1-600)"
+    row "$name" "$(echo "$start $(date +%s.%N) $cpu $(busy)" |
+        awk '{printf "%.1f s, %.1f s of CPU", $2 - $1, $4 - $3}')$([ $rc = 0 ] || echo ", exit code $rc"): $(grep -v '^ *$' "$out/$name.log" | tail -n 1 | cut -c 1-600)"
     return $rc
 }
 
