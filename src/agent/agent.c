@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "eval/verdict/feedback.h"
+#include "task/bundle.h"
 #include "task/extract.h"
 #include "task/repair_text.h"
 
@@ -38,11 +39,18 @@ static char *agent_words(const struct agent_options *o, const json_t *verdict, c
     return said;
 }
 
-static char *agent_program_of(const char *response)
+/* As one text, which 'eval' takes; owned, NULL if there is none. */
+static char *agent_program_of(const char *response, const struct task *task)
 {
+    size_t n = strlen(response);
     struct extraction x;
+    struct buf all;
 
-    extract_code(response, strlen(response), EXTRACT_RESPONSE, &x);
+    extract_code(response, n, EXTRACT_RESPONSE, &x);
+    buf_init(&all, BUF_MAX_TEXT);
+    if (bundle_of_response(response, n, &x, NULL, task->code, NULL, &all))
+        return buf_detach(&all);
+    buf_free(&all);
     return x.found ? xstrndup(response + x.offset, x.n) : NULL;
 }
 
@@ -53,14 +61,15 @@ static double agent_worth(const json_t *verdict)
     return json_is_number(r) ? json_number_value(r) : -2;
 }
 
-static void agent_keep_best(struct agent_result *r, int turn, const char *response, const json_t *verdict)
+static void agent_keep_best(struct agent_result *r, const struct task *task, int turn, const char *response,
+                            const json_t *verdict)
 {
     if (r->best && agent_worth(verdict) <= agent_worth(r->best))
         return;
     json_decref(r->best);
     free(r->program);
     r->best = json_incref((json_t *)verdict);
-    r->program = agent_program_of(response);
+    r->program = agent_program_of(response, task);
     r->turn = turn;
 }
 
@@ -92,7 +101,7 @@ static int agent_take_verdict(struct agent_play *p, const struct answer *a, cons
     int rc;
 
     p->r.turns = p->turn;
-    agent_keep_best(&p->r, p->turn, whole, verdict);
+    agent_keep_best(&p->r, p->task, p->turn, whole, verdict);
     json_array_append_new(p->r.turns_json, json_pack("{s:i,s:o,s:O}", "turn", p->turn, "response",
                                                      json_utf8(a->text, strlen(a->text)), "verdict", verdict));
     if (p->l->on_verdict)

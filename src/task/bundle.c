@@ -351,6 +351,48 @@ int bundle_read(const char *path, const char *task_code, struct buf *out, struct
     return rc;
 }
 
+struct bundle_fences {
+    struct bundle *b;
+    json_t *left_out;
+};
+
+/* A file that cannot be taken is left out, and said. A later one of its name replaces it. */
+static void bundle_take_fence(const char *path, const char *body, size_t n, void *ctx)
+{
+    struct bundle_fences *f = ctx;
+    struct err e = ERR_INIT;
+
+    if (!bundle_is_wanted(path))
+        return;
+    bundle_drop(f->b, path);
+    if (bundle_add(f->b, path, body, n, &e) < 0 && f->left_out)
+        json_array_append_new(f->left_out, json_utf8(e.msg, strlen(e.msg)));
+}
+
+bool bundle_of_response(const char *text, size_t n, const struct extraction *x, const char *code, const char *task_code,
+                        json_t *left_out, struct buf *out)
+{
+    struct bundle *b = xcalloc(1, sizeof *b);
+    struct bundle_fences f = {b, left_out};
+    char *own = code || !x->defines_modelnew ? NULL : xstrndup(text + x->offset, x->n);
+    bool found = code || own;
+    struct extraction all = *x;
+    struct err e = ERR_INIT;
+
+    if (!found)
+        all.offset = n; /* the fence that was chosen is a file as the others are */
+    if (x->n_fences)
+        extract_files(text, n, &all, bundle_take_fence, &f);
+    if (found)
+        bundle_add_main(b, code ? code : own, out);
+    else if (b->n)
+        found = bundle_text(b, task_code, out, &e) == 0;
+    free(own);
+    bundle_free(b);
+    free(b);
+    return found;
+}
+
 int bundle_of_json(const json_t *files, const char *task_code, struct buf *out, struct err *e)
 {
     struct bundle *b = xcalloc(1, sizeof *b);

@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "task/extract.h"
 
 #define BUNDLE_MAX_FILES 64
 #define BUNDLE_MAX_BYTES ((size_t)8 << 20)
@@ -43,6 +44,12 @@ int bundle_text(const struct bundle *b, const char *task_code, struct buf *out, 
 void bundle_add_main(const struct bundle *b, const char *code, struct buf *out);
 void bundle_drop(struct bundle *b, const char *path); /* no error if it is not there */
 void bundle_free(struct bundle *b);
+
+/* The program of a response as one text: 'code', or what x found where it is NULL, and behind it the files of other
+ * fences that name one. Where no fence holds a program, named CUDA sources alone are one, as for bundle_text. left_out
+ * (may be NULL) gets a line for each file whose name is refused. False: there is no program, and out is as it was. */
+bool bundle_of_response(const char *text, size_t n, const struct extraction *x, const char *code, const char *task_code,
+                        json_t *left_out, struct buf *out);
 
 /* True for a folder, an archive (.zip .tar .tar.gz .tgz) and a CUDA or C++ source: what bundle_read takes. */
 bool bundle_is_one(const char *path);

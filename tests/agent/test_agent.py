@@ -132,6 +132,34 @@ class Agent(unittest.TestCase):
         self.assertEqual([t["verdict"]["status"] for t in turns], ["failed", "passed"])
         self.assertIn(LINE.replace("0.5f", "0.25f"), asked[1]["messages"][2]["content"])
 
+    def test_an_answer_of_several_files(self):
+        """The first one's source has a name that is no plain path: it is left out, and the model is told. The best
+        program is one text that 'eval' takes."""
+        here = "import os\nhere = os.path.dirname(os.path.abspath(__file__))\n"
+        head, body = RIGHT.split('source = r"""\n')
+        source, rest = body.split('"""\n', 1)
+        program = here + head + "source = open(os.path.join(here, 'src/kernel.cu')).read()\n" + rest
+        answer = "```cuda %s\n" + source + "```\n```python main.py\n" + program + "```\n"
+        r, asked, turns, best = self.run_agent([(answer % "../src/kernel.cu", True), (answer % "src/kernel.cu", True)],
+                                               "--no-faster")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual([t["verdict"]["status"] for t in turns], ["failed", "passed"])
+        self.assertEqual(len(turns[0]["verdict"]["extraction"]["left_out"]), 1)
+        self.assertIn("'../src/kernel.cu' is no path", asked[1]["messages"][2]["content"])
+        with tempfile.TemporaryDirectory() as folder:
+            kept = os.path.join(folder, "best.py")
+            with open(kept, "w") as f:
+                f.write(best)
+            p = subprocess.run([EXE, "eval", "--json", "--task", TASK, kept], capture_output=True, text=True)
+        self.assertEqual(json.loads(p.stdout)["status"], "passed", p.stderr)
+
+    def test_an_answer_of_sources_alone(self):
+        source = RIGHT.split('source = r"""\n')[1].split('"""\n')[0]
+        r, _, turns, best = self.run_agent([("```cuda kernel.cu\n" + source + "```\n", True)], "--no-faster")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual([t["verdict"]["status"] for t in turns], ["passed"])
+        self.assertIn("#@file: kernel.cu\n", best)
+
     def test_after_a_pass_it_asks_for_speed_and_keeps_the_best(self):
         r, asked, turns, best = self.run_agent([(fenced(RIGHT), True), (fenced(WRONG), True)], "--turns", "2")
         self.assertEqual(r.returncode, 0, r.stderr)

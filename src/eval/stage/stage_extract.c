@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "eval/build/dialect.h"
 #include "eval/stage/stage.h"
@@ -90,33 +89,30 @@ static void stage_extract_blame_no_model(struct job *j, const char *code, size_t
 
 /* ---- answers of several fences ---- */
 
-/* A file that cannot be taken is left out: the program says that it is missing. A later one of its name replaces it. */
-static void stage_extract_take(const char *path, const char *body, size_t n, void *bundle)
-{
-    struct err e = ERR_INIT;
-
-    if (!bundle_is_wanted(path))
-        return;
-    bundle_drop(bundle, path);
-    if (bundle_add(bundle, path, body, n, &e) < 0)
-        log_debug("a fence of the answer is left out: %s", e.msg);
-}
-
-/* Puts the files that a response's other fences hold behind its program. */
+/* Puts the files that a response's other fences hold behind its program; where it has none they may be one. */
 static void stage_extract_join(struct job *j)
 {
-    struct bundle *b = xcalloc(1, sizeof *b);
+    json_t *left_out = json_array(), *said = json_object_get(j->rec, "extraction");
     struct buf all;
 
-    extract_files(j->cand->text, j->cand->n, &j->extraction, stage_extract_take, b);
-    if (b->n) {
-        buf_init(&all, BUF_MAX_TEXT);
-        bundle_add_main(b, j->code, &all);
-        free(j->code);
-        j->code = buf_detach(&all);
+    buf_init(&all, BUF_MAX_TEXT);
+    if (bundle_of_response(j->cand->text, j->cand->n, &j->extraction, j->code, j->task->code, left_out, &all)) {
+        char *before = j->code;
+        j->code = before ? xstrndup(all.p, all.n) : stage_extract_program_of(j, all.p, all.n);
+        free(before);
     }
-    bundle_free(b);
-    free(b);
+    if (json_array_size(left_out))
+        json_object_set(said, "left_out", left_out);
+    json_decref(left_out);
+    buf_free(&all);
+}
+
+/* Does a response without a program hold named CUDA sources? */
+static bool stage_extract_sources(struct job *j)
+{
+    if (j->extraction.n_fences > 0)
+        stage_extract_join(j);
+    return j->code != NULL;
 }
 
 static int stage_extract_run(struct job *j, struct err *e)
@@ -141,11 +137,11 @@ static int stage_extract_run(struct job *j, struct err *e)
     else if ((bad = stage_extract_bad_at(j->cand, code, x->n)) < x->n)
         record_blame(j->rec, "extraction_error", "extract", "the code is not UTF-8 text: see line %d",
                      stage_extract_line_of(code, bad));
-    else if (!x->defines_modelnew)
-        stage_extract_blame_no_model(j, code, x->n);
-    else
+    else if (x->defines_modelnew)
         j->code = stage_extract_program_of(j, code, x->n);
-    if (j->code && x->n_fences > 1)
+    else if (!stage_extract_sources(j))
+        stage_extract_blame_no_model(j, code, x->n);
+    if (j->code && x->defines_modelnew && x->n_fences > 1)
         stage_extract_join(j);
     return 0;
 }

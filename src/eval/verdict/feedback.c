@@ -527,6 +527,17 @@ static void feedback_say_workload(const json_t *verdict, struct buf *out)
         buf_addf(out, "All %zu workloads passed.\n", n);
 }
 
+/* Files of the answer that are not there, as their names are refused. */
+static void feedback_say_left_out(const json_t *extraction, struct buf *out)
+{
+    const json_t *why;
+    size_t i;
+
+    json_array_foreach(json_object_get(extraction, "left_out"), i, why)
+        buf_addf(out, "%sA file of the answer is left out: %.200s.\n", out->n && out->p[out->n - 1] != '\n' ? "\n" : "",
+                 json_string_value(why));
+}
+
 void feedback_text(const json_t *verdict, struct buf *out)
 {
     const char *category = json_str(verdict, "category", "");
@@ -539,6 +550,8 @@ void feedback_text(const json_t *verdict, struct buf *out)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(table[i].category, category))
             table[i].say(verdict, out);
+    if (strcmp(json_str(verdict, "status", ""), "passed"))
+        feedback_say_left_out(json_object_get(verdict, "extraction"), out);
     while (out->n && out->p[out->n - 1] == '\n')
         out->p[--out->n] = 0;
     feedback_plain_quotes(out);
