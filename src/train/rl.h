@@ -32,7 +32,7 @@ struct rl_options {
     double temperature, top_p;   /* top_p: 0 means 1; below 1 the kept sets are replayed in training */
     double oversample;           /* groups drawn for each that is learned from, mixed ones first; 0: 1 */
     bool sleep;                  /* asker.h */
-    const char *asked;           /* groups.jsonl of rft.h: how often each prompt passed before step 1; NULL or "": none */
+    const char *asked;           /* groups.jsonl of rft.h: how often each prompt passed before step 1; "": none */
     struct lr_schedule schedule; /* by rl step; .steps is set from steps */
     int64_t warmup_updates;      /* optimiser updates with rising rate: a step has several */
     double weight_decay, grad_clip;

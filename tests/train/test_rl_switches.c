@@ -372,8 +372,10 @@ static void prompts_sleep_for_a_pass(void **state)
 static void groups_sampled_before_count(void **state)
 {
     (void)state;
-    static const char lines[] = "{\"name\":\"a\",\"passed\":8,\"scored\":8}\n{\"name\":\"b\",\"passed\":0,\"scored\":8}\n"
-                                "{\"name\":\"c\",\"passed\":3,\"scored\":8}\n{\"name\":\"gone\",\"passed\":8,\"scored\":8}\n"
+    static const char lines[] = "{\"name\":\"a\",\"passed\":8,\"scored\":8}\n"
+                                "{\"name\":\"b\",\"passed\":0,\"scored\":8}\n"
+                                "{\"name\":\"c\",\"passed\":3,\"scored\":8}\n"
+                                "{\"name\":\"gone\",\"passed\":8,\"scored\":8}\n"
                                 "{\"name\":\"d\",\"passed\":0,\"scored\":0}\n";
     char dir[] = "/tmp/askerXXXXXX", *path;
     struct prompt_item items[N];
