@@ -112,6 +112,15 @@ static char *proc_find_program(const char *name, char *const *env)
     return found;
 }
 
+char *proc_find(const char *name)
+{
+    size_t n;
+    char **env = proc_env(NULL, &n), *path = proc_find_program(name, env);
+
+    names_free(env, n);
+    return path;
+}
+
 static int proc_start_jailed(struct proc *p, const struct proc_spec *s, char **env, const int stdio[3], struct err *e)
 {
     const struct jail_layers *l = jail_probe();

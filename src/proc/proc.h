@@ -62,6 +62,8 @@ int proc_end(struct proc *p, struct proc_result *ret, struct err *e);
 
 /* PATH, HOME=/tmp, LANG=C.UTF-8, TMPDIR=/tmp and nothing else of ours, then 'extra'. Caller frees with names_free. */
 char **proc_env(const char *const *extra, size_t *ret_n);
+/* Where that PATH has the program, or name itself if it holds a slash. Caller frees; NULL if it is nowhere. */
+char *proc_find(const char *name);
 
 /* The jail for a compiler: no network, /usr and the given folders read-only, one writable folder, exec allowed. */
 struct jail_spec proc_jail_compiler(const char *const *ro, const char *const *rw);

@@ -18,6 +18,8 @@ PLAIN = os.path.join(ROOT, "build", "musacoder")
 EXE = os.path.abspath(PLAIN if os.access(PLAIN, os.X_OK) else os.environ.get("MUSACODER_EXE", PLAIN))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 JOBS = int(os.environ.get("CRASH_JOBS", 3 * len(os.sched_getaffinity(0))))  # at a time: they wait for most of it
+# A folder that remembers which stops ended well, a file a command: an enumeration that was broken off goes on there.
+DONE = os.environ.get("CRASH_DONE", "")
 # One owner judges for all that a test starts.
 SETTING = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "MUSACODER_OWNER": "", "MUSACODER_OWNER_IDLE": "60",
            "MUSACODER_LIB_DIR": os.path.join(os.path.dirname(EXE), "lib")}
@@ -94,13 +96,12 @@ class Command:
         return p.returncode, p.stderr
 
     def wrong(self, n):
-        """What is wrong after a stop in call n, as lines."""
-        out = os.path.join(self.folder, f"at{n}", "out")
+        """Did call n come, and what is wrong after a stop in it, as lines."""
+        out = os.path.join(self.place(n), "out")
         os.makedirs(os.path.dirname(out))
         self.prepare(out)
         if self.call(out, CRASH_AT=str(n))[0] != -9:
-            return []  # how often the time of a running stage is noted differs: the last calls may not come
-        self.stops += 1
+            return False, []  # how often the time of a running stage is noted differs: the last calls may not come
         done, begun = finished(out), checkpoints(out)
         said = self.call(out)[1]
         lines = [f"stage '{s}' was finished and ran again" for s in done if f"{s}: done before" not in said]
@@ -109,13 +110,41 @@ class Command:
         got = self.seen(out)
         lines += [f"'{name}' {state(got.get(name), self.want.get(name))}" for name in sorted(set(got) | set(self.want))
                   if got.get(name) != self.want.get(name)]
-        shutil.rmtree(os.path.dirname(out))
-        return [f"stopped in call {n} ({self.calls[n - 1].replace(self.straight, 'OUT')}): {x}" for x in lines]
+        return True, [f"stopped in call {n} ({self.calls[n - 1].replace(self.straight, 'OUT')}): {x}" for x in lines]
 
     def wrong_of(self, points):
         """Of many stops, some at a time."""
+        known = self.remembered()
+        self.stops += sum(came for n, came in known.items() if n in points)
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            return [line for lines in pool.map(self.wrong, points) for line in lines]
+            return [line for lines in pool.map(self.look_at, [n for n in points if n not in known]) for line in lines]
+
+    def look_at(self, n):
+        try:
+            came, lines = self.wrong(n)
+        except (AssertionError, OSError, subprocess.TimeoutExpired) as e:
+            came, lines = True, [f"stopped in call {n}: {type(e).__name__}: {e}"]
+        shutil.rmtree(self.place(n), ignore_errors=True)
+        self.stops += came
+        if DONE:
+            with open(self.memory(), "a") as f:
+                f.write(f"{n} {'wrong' if lines else 'right' if came else 'never'} {json.dumps(lines)}\n")
+        return lines
+
+    def place(self, n):
+        return os.path.join(self.folder, f"at{n}")
+
+    def memory(self):
+        os.makedirs(DONE, exist_ok=True)
+        return os.path.join(DONE, os.path.basename(self.folder))
+
+    def remembered(self):
+        """{call: did it come} of the stops that earlier runs found right."""
+        if not DONE or not os.path.exists(self.memory()):
+            return {}
+        with open(self.memory()) as f:
+            rows = [line.split(" ", 2) for line in f]
+        return {int(n): state == "right" for n, state, _ in rows if state != "wrong"}
 
     def points(self, most):
         """At most so many calls, spread evenly over all, with the last."""

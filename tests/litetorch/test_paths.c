@@ -284,6 +284,30 @@ static void a_full_disk_is_the_machines(void **state)
     free(disk), free(cache), free(full), free(bad);
 }
 
+/* A verdict that is known costs little more than these processes: the compiler's version and its folders. */
+static void a_toolchain_is_told_by_two_answers(void **state)
+{
+    static const char asked[] = "#!/bin/sh\necho \"$*\" >>\"$0.asked\"\nexec g++ \"$@\"\n";
+    char *path = path_join(dir, "asked"), *log = path_join(dir, "asked.asked"), *id;
+    struct build_opts o = {.target = "sim", .compiler = path};
+    struct err e = ERR_INIT;
+    struct buf b;
+    int lines = 0;
+
+    (void)state;
+    put(path, asked);
+    if (!(id = build_toolchain_id(&o, &e)))
+        fail_msg("%s", e.msg);
+    buf_init(&b, 1 << 16);
+    assert_int_equal(file_read(log, &b, &e), 0);
+    for (const char *c = b.p; *c; c++)
+        lines += *c == '\n';
+    if (lines != 2)
+        fail_msg("%s", b.p);
+    buf_free(&b);
+    free(path), free(log), free(id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +317,7 @@ int main(void)
         cmocka_unit_test(damaged_builds_are_made_again),
         cmocka_unit_test(damaged_headers_are_made_again),
         cmocka_unit_test(a_full_disk_is_the_machines),
+        cmocka_unit_test(a_toolchain_is_told_by_two_answers),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

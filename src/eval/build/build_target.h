@@ -27,7 +27,7 @@ struct toolchain {
     char *system;           /* -isystem flags; may be "" */
     char *nvrtc;            /* cuda: the path of libnvrtc.so; NULL: not asked for, or none */
     char *nvcc, *home;      /* cuda: the driver and the toolkit's folder; musa: mcc and the SDK's; NULL on sim */
-    bool gold;              /* the host's compiler has this linker */
+    bool gold;              /* this linker is there */
     char tool[80];          /* begins id: "nvcc 13.0.88 sm_90 "; "" on sim */
     char id[256];           /* readable */
     char hash[65];
@@ -119,7 +119,7 @@ void build_plan_ro(struct build_plan *p, const char *path); /* copies; NULL and 
 /* Starts the making of prefix.h.gch in the folder as $p, for 'wait $p'. command: the host's compiler with its flags.
  * Templates that the headers ask for are made there once (litetorch/early_templates.c), where the compiler can. */
 void build_precompile_header(struct buf *script, const struct toolchain *t, const char *command);
-/* Sets t->gold, if the host's compiler has the linker 'gold', and adds which one to h. */
+/* Sets t->gold, if the linker 'gold' is in the PATH of compilers, and adds its path, size and time to h. */
 void build_find_linker(struct toolchain *t, struct sha256 *h);
 /* A link by the host's compiler. gold reads the C++ library's symbols in a quarter of the time; where it refuses, the
  * compiler's own linker decides, in its words. words: all but the compiler, in the shell's words. */
