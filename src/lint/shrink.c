@@ -11,12 +11,15 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "eval/process/identity.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 #include "store/limit.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 #define SHRINK_TIMEOUT_S 300.0
+#define SHRINK_MAX_FILE ((size_t)64 << 20)
 
 struct shrinker {
     pthread_mutex_t lock;  /* of fs */
@@ -72,26 +75,41 @@ static char *shrink_known_path(const struct shrinker *s, const struct task *t, i
     return path;
 }
 
-/* The reply that was given for this text before; NULL: none, or none that can be read. */
+/* The reply that was given for this text before, by this PyTorch; NULL: none, or none that holds. */
 static json_t *shrink_recall(const char *path)
 {
+    json_t *kept = NULL, *head = NULL;
     struct err e = ERR_INIT;
-    json_t *head = file_exists(path) ? json_read(path, &e) : NULL;
+    struct buf b;
 
+    buf_init(&b, SHRINK_MAX_FILE);
+    if (seal_read(path, &b))
+        kept = json_parse(b.p + SEAL_HEAD, b.n - SEAL_HEAD, path, &e);
+    if (kept && identity_unchanged(json_object_get(kept, "watch")))
+        head = json_incref(json_object_get(kept, "reply"));
     if (head)
         cache_touch(path);
+    json_decref(kept);
+    buf_free(&b);
     return head;
 }
 
 /* What depends on the text alone is kept: a result, and the refusal of a task whose sizes cannot do it. */
-static void shrink_remember(const char *path, const json_t *head)
+static void shrink_remember(struct shrinker *s, const char *path, json_t *head)
 {
     struct err e = ERR_INIT;
+    json_t *kept;
+    char *text;
 
     if (!json_flag(head, "ok", false) && strcmp(json_str(head, "type", ""), "refused") != 0)
         return;
-    if (json_write(path, head, &e) < 0)
+    kept = json_pack("{s:o,s:O}", "watch", identity_watch(json_object_get(forkserver_info(s->fs), "paths")), "reply",
+                     head);
+    text = json_text(kept);
+    if (seal_write(path, &(struct seal_part){text, strlen(text)}, 1, &e) < 0)
         log_debug("a shrunk task is not remembered: %s", e.msg);
+    json_decref(kept);
+    free(text);
 }
 
 /* ---- asking ---- */
@@ -198,7 +216,7 @@ int shrinker_task(struct shrinker *s, const struct task *t, int64_t max_elements
     path = shrink_known_path(s, t, max_elements);
     head = shrink_recall(path);
     if (!head && (rc = shrink_in_child(s, t, max_elements, &head, e)) == 0)
-        shrink_remember(path, head);
+        shrink_remember(s, path, head);
     if (rc == 0)
         rc = shrink_take(t, head, ret, e);
     json_decref(head);

@@ -1,7 +1,8 @@
 """test_stored.py - what is stored is believed only where it still answers the question: another device profile is
-another verdict; references and secrets that were damaged are made again."""
+another verdict; references and secrets that were damaged, and tasks that another PyTorch made small, are made again."""
 
 import glob
+import hashlib
 import json
 import os
 import subprocess
@@ -78,6 +79,33 @@ class Stored(unittest.TestCase):
             self.assertIn("judge-secret' is damaged", self.judge(KERNEL, secret=False)[2])
             with open(path) as f:
                 self.assertEqual(len(f.read()), 64)
+
+    def shrink(self):
+        p = subprocess.run([EXE, "shrink", "--max-elements", "64", TASK], capture_output=True, text=True,
+                           env=dict(os.environ, MUSACODER_CACHE_DIR=self.cache), timeout=280 * SLOWDOWN)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stdout
+
+    def test_a_task_made_small_by_another_torch_is_made_again(self):
+        small = self.shrink()
+        path, = glob.glob(os.path.join(self.cache, "shrunk", "**", "*.json"), recursive=True)
+        with open(path) as f:
+            kept = json.loads(f.read()[80:])
+        self.assertEqual(len(kept["watch"]), 2)
+        kept["reply"]["source"] = "from the cache"
+        self.seal(path, kept)
+        self.assertEqual(self.shrink(), "from the cache")
+        torch = next(p for p in kept["watch"] if p.endswith("torch/version.py"))
+        kept["watch"][torch] = "another"
+        self.seal(path, kept)
+        self.assertEqual(self.shrink(), small)
+
+    @staticmethod
+    def seal(path, kept):
+        text = json.dumps(kept)
+        with open(path, "w") as f:
+            f.write(f"{'musacoder/1 ' + hashlib.sha256(text.encode()).hexdigest():<79}\n{text}")
+
 
 
 if __name__ == "__main__":

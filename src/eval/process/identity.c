@@ -120,6 +120,7 @@ static void identity_add_compilers(struct sha256 *h, const struct judge_backend 
     char *path;
 
     identity_add_program(h, cxx && *cxx ? cxx : "g++");
+    identity_add_program(h, "ld.gold");
     if (!b->usable)
         return;
     identity_add_program(h, nvcc && *nvcc ? nvcc : "nvcc");
@@ -195,7 +196,7 @@ static char *identity_file_of(const struct judge_backend *b, const char *facts)
     return path_cache(name);
 }
 
-static bool identity_unchanged(const json_t *watched)
+bool identity_unchanged(const json_t *watched)
 {
     const char *path;
     char state[200];
@@ -230,7 +231,7 @@ void identity_look(const struct judge_backend *b, struct identity *id)
 }
 
 /* Where PyTorch lies, and the folder of packages it lies in, whose time changes when one is installed. */
-static json_t *identity_watch(const json_t *paths)
+json_t *identity_watch(const json_t *paths)
 {
     json_t *o = json_object(), *folder;
     char state[200], *torch;

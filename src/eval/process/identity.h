@@ -3,7 +3,7 @@
  * A verdict's key names the compiler, PyTorch, our own code and the device (judge_server.h, toolchain). To learn
  * these takes seconds: torch is imported, the driver is asked. So who has started a server writes the answer down
  * under path_cache("server"), together with the state (size, times, inode) of all that it was learned from; as long
- * as that is unchanged, the answer holds. Inside src/eval only. */
+ * as that is unchanged, the answer holds. */
 #ifndef MC_EVAL_IDENTITY_H
 #define MC_EVAL_IDENTITY_H
 
@@ -24,5 +24,9 @@ void identity_look(const struct judge_backend *b, struct identity *id);
  * down if it is news; a cache folder that cannot be written is only said in the log. */
 void identity_learn(const struct judge_backend *b, struct identity *id, const char *toolchain, const json_t *paths);
 void identity_free(struct identity *id);
+/* {path: its state} of the PyTorch in these folders (forkserver_info's paths); new, empty where there is none. */
+json_t *identity_watch(const json_t *paths);
+/* Are they what they were? False for an empty object and NULL. */
+bool identity_unchanged(const json_t *watched);
 
 #endif
