@@ -235,6 +235,48 @@ static void damaged_headers_are_made_again(void **state)
     free(cache);
 }
 
+/* How often a source is compiled that cannot be. */
+static long tries_of(const char *cache, const char *mark)
+{
+    char *bad = path_join(odd, "bin/g++"), *tries = path_join(odd, "bin/g++.tries");
+    struct build_result r = {0};
+    struct err e = ERR_INIT;
+    struct stat st = {0};
+
+    put(bad, "#!/bin/sh\ncase \" $* \" in *' -c cuda.cu '*|*' -c joined.cu '*|*' -c main.cpp '*)\n"
+             "printf x >>\"$0.tries\"; exit 1;; esac\nexec g++ \"$@\"\n");
+    assert_int_equal(build("sim", NULL, cache, mark, &r, &e), 0);
+    assert_false(r.ok);
+    build_result_free(&r);
+    put(bad, compiler);
+    assert_int_equal(stat(tries, &st), 0);
+    unlink(tries);
+    free(bad), free(tries);
+    return (long)st.st_size;
+}
+
+/* A folder of headers that another process was killed at is not one that this process compiled with. */
+static void half_made_headers_are_nobodys(void **state)
+{
+    char *cache = path_join(dir, "half"), *root = path_join(odd, "prefix"), **names, *half = NULL;
+    struct err e = ERR_INIT;
+    long beside;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(dir_list(root, &names, &n, &e), 0);
+    for (size_t i = 0; i < n && !half; i++)
+        if (strstr(names[i], "-host"))
+            half = xasprintf("%s/%.*s-half", root, (int)(strrchr(names[i], '-') - names[i]), names[i]);
+    assert_non_null(half);
+    assert_int_equal(dir_make(half, &e), 0);
+    beside = tries_of(cache, "beside");
+    dir_remove(half, NULL);
+    assert_int_equal(beside, tries_of(cache, "alone"));
+    names_free(names, n);
+    free(cache), free(root), free(half);
+}
+
 /* Fills the disk of a folder but for so many bytes. */
 static void fill(const char *folder, size_t but)
 {
@@ -316,6 +358,7 @@ int main(void)
         cmocka_unit_test(musa_builds_where_names_are_odd),
         cmocka_unit_test(damaged_builds_are_made_again),
         cmocka_unit_test(damaged_headers_are_made_again),
+        cmocka_unit_test(half_made_headers_are_nobodys),
         cmocka_unit_test(a_full_disk_is_the_machines),
         cmocka_unit_test(a_toolchain_is_told_by_two_answers),
     };

@@ -157,6 +157,27 @@ static char *build_parts_prefix_root(void)
     return given && *given ? xstrdup(given) : path_cache("build");
 }
 
+/* The prepared folders that this process compiled with: others may be half made, by whoever was killed at it. */
+static struct {
+    pthread_mutex_t lock;
+    char **dirs;
+    size_t n;
+} prefixes_used = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void build_parts_prefix_use(const char *dir)
+{
+    bool known = false;
+
+    pthread_mutex_lock(&prefixes_used.lock);
+    for (size_t i = 0; i < prefixes_used.n; i++)
+        known |= !strcmp(prefixes_used.dirs[i], dir);
+    if (!known) {
+        prefixes_used.dirs = xrealloc(prefixes_used.dirs, (prefixes_used.n + 1) * sizeof *prefixes_used.dirs);
+        prefixes_used.dirs[prefixes_used.n++] = xstrdup(dir);
+    }
+    pthread_mutex_unlock(&prefixes_used.lock);
+}
+
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
                        const struct toolchain *t, int arg), int arg, struct err *e)
 {
@@ -192,6 +213,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         free(dir);
         return NULL;
     }
+    build_parts_prefix_use(dir);
     return dir;
 }
 
@@ -213,21 +235,15 @@ static bool build_parts_prefix_holds(const char *dir)
 
 static bool build_parts_all_hold(const struct toolchain *t)
 {
-    char *root = build_parts_prefix_root(), folder[40], **names, *dir;
+    char folder[48];
     bool hold = true;
-    size_t n;
 
-    snprintf(folder, sizeof folder, "prefix-%.24s-", t->hash);
-    if (dir_list(root, &names, &n, NULL) == 0) {
-        for (size_t i = 0; i < n; i++)
-            if (!strncmp(names[i], folder, strlen(folder))) {
-                dir = path_join(root, names[i]);
-                hold &= build_parts_prefix_holds(dir);
-                free(dir);
-            }
-        names_free(names, n);
-    }
-    free(root);
+    snprintf(folder, sizeof folder, "/prefix-%.24s-", t->hash);
+    pthread_mutex_lock(&prefixes_used.lock);
+    for (size_t i = 0; i < prefixes_used.n; i++)
+        if (strstr(prefixes_used.dirs[i], folder))
+            hold &= build_parts_prefix_holds(prefixes_used.dirs[i]);
+    pthread_mutex_unlock(&prefixes_used.lock);
     return hold;
 }
 
