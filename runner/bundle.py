@@ -16,10 +16,13 @@ def split(source):
     files = {}
     for head, following in zip(heads, [*heads[1:], None]):
         body = source[head.end() + 1:following.start() if following else len(source)]
-        lines = body.split("\n")
-        rows = [line[2:] for line in lines if line.startswith("#|")]
+        rows = [line_of(row) for row in body.split("\n") if row.startswith(("#|", "#%"))]
         files[head.group(1)] = "".join(row + "\n" for row in rows)
     return files
+
+
+def line_of(row):
+    return row[2:] if row[1] == "|" else row[2:].replace("%0D", "\r").replace("%25", "%")
 
 
 def check(name):

@@ -191,6 +191,30 @@ static void bundle_write_loader(const struct bundle *b, struct buf *out)
 
 /* ---- the text ---- */
 
+/* A carriage return that stands alone would end the comment for Python. */
+static bool bundle_breaks_comment(const char *line, size_t n)
+{
+    const char *at = memchr(line, '\r', n);
+
+    return at && at + 1 < line + n;
+}
+
+static void bundle_comment_line(struct buf *out, const char *line, size_t n)
+{
+    if (!bundle_breaks_comment(line, n)) {
+        buf_adds(out, "#|");
+        buf_add(out, line, n);
+    } else {
+        buf_adds(out, "#%");
+        for (size_t i = 0; i < n; i++)
+            if (line[i] == '\r' || line[i] == '%')
+                buf_addf(out, "%%%02X", (unsigned)line[i]);
+            else
+                buf_addc(out, line[i]);
+    }
+    buf_addc(out, '\n');
+}
+
 static void bundle_comment_file(struct buf *out, const char *path, const char *text, size_t n)
 {
     const char *end = text + n, *nl;
@@ -200,9 +224,7 @@ static void bundle_comment_file(struct buf *out, const char *path, const char *t
         nl = memchr(text, '\n', (size_t)(end - text));
         if (!nl)
             nl = end;
-        buf_adds(out, "#|");
-        buf_add(out, text, (size_t)(nl - text));
-        buf_addc(out, '\n');
+        bundle_comment_line(out, text, (size_t)(nl - text));
     }
 }
 

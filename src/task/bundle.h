@@ -4,6 +4,7 @@
  * The text is the main Python file, and behind it every other file in comment lines:
  *   #@file: NAME
  *   #|the file's first line
+ *   #%a line with a carriage return amid it, which is %0D there, and a percent sign %25
  * so that lines of the main file keep their numbers. The candidate's process lays the files in a folder of its own
  * (runner/bundle.py) and runs the main file from there. The main file is the one that defines ModelNew or
  * custom_kernel; among several the one named candidate, main, solution, submission or kernel. Where no file is Python,
