@@ -509,7 +509,8 @@ static int mcp_web_start(const struct opts *o, struct mcp_web *w, struct http **
     struct http_config h = {.address = address, .port = (int)opts_int(o, "port"), .threads = CALLS_MAX + 4,
                             .body_max = MESSAGE_MAX, .bodies_max = 4 * MESSAGE_MAX, .owner_bodies = 2 * MESSAGE_MAX,
                             .idle_s = 30, .head_s = 45, .owner_calls = CALLS_MAX + 4, .connections = 256,
-                            .routes = mcp_web_routes, .who = mcp_web_who, .ctx = w};
+                            .routes = mcp_web_routes, .who = mcp_web_who, .ctx = w,
+                            .hosts = opts_has(o, "tokens") ? NULL : opts_has(o, "host") ? opts_str(o, "host") : ""};
 
     if (!opts_has(o, "tokens") && strncmp(address, "127.", 4) != 0 && strcmp(address, "::1") != 0)
         return err_set(e, ERR_INPUT, "'%s' is reached from other machines, so callers need tokens; give --tokens FILE, "
@@ -543,6 +544,7 @@ static const struct opt rows[] = {
     {"mcp", "port", OPT_INT, NULL, "speak HTTP at this port (0 = any free one), path /mcp, instead of standard input"},
     {"mcp", "address", OPT_STR, "127.0.0.1", "where --port listens; other machines need --tokens"},
     {"mcp", "tokens", OPT_STR, NULL, "of --port: a file of lines 'TOKEN OWNER', as 'serve' has it"},
+    {"mcp", "host", OPT_STR, NULL, "of --port without tokens: names it may be called by, as 'serve' has them"},
     {"mcp", "wait-max", OPT_REAL, "600", "seconds a call may take"},
     {"mcp", "explain", OPT_BOOL, "false", "print the words of the verdict record on standard input as JSON, and end"},
     {0},

@@ -30,6 +30,9 @@ static const struct opt rows[] = {
     {"serve", "tokens", OPT_STR, NULL, 
      "a file of lines 'TOKEN OWNER [operator]'; owners share the judge fairly and see their own jobs; operators see "
      "all, and drain workers", INTO(struct serve_config, tokens)},
+    {"serve", "host", OPT_STR, NULL,
+     "without tokens: names besides localhost and addresses that it may be called by, commas between",
+     INTO(struct serve_config, host)},
     {"serve", "backend", OPT_STR, "sim", "of requests that name none, and of the workers",
      INTO(struct serve_config, backend)},
     REWARD_ROWS("serve"),

@@ -591,6 +591,46 @@ static bool http_cross_site(const struct http_call *c)
     return origin && !http_bearer(c) && (!site || !host || strcasecmp(site + 3, host));
 }
 
+/* "[::1]:80" -> "::1", "here:80" -> "here"; owned. */
+static char *http_host_name(const char *host)
+{
+    bool address = *host == '[';
+
+    host += address;
+    return xstrndup(host, strcspn(host, address ? "]" : ":"));
+}
+
+static bool http_host_is_listed(const char *name, const char *list)
+{
+    for (size_t n; *list; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (n == strlen(name) && !strncasecmp(list, name, n))
+            return true;
+    }
+    return false;
+}
+
+/* A page's own name may be made to lead to this machine, after which the page is of no other site; an address and
+ * localhost may not. */
+static bool http_foreign_name(const struct http_call *c)
+{
+    const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST};
+    const char *host = http_header(c, "Host");
+    struct addrinfo *found = NULL;
+    char *name;
+    bool known;
+
+    if (!c->h->c.hosts || !host) /* no browser leaves it out */
+        return false;
+    name = http_host_name(host);
+    known = !strcasecmp(name, "localhost") || http_host_is_listed(name, c->h->c.hosts) ||
+            getaddrinfo(name, NULL, &numeric, &found) == 0;
+    if (found)
+        freeaddrinfo(found);
+    free(name);
+    return !known;
+}
+
 /* Before the body is read: who, where, how large. Sets an answer to refuse. */
 static void http_admit(struct http_call *c, const char *method)
 {
@@ -608,6 +648,9 @@ static void http_admit(struct http_call *c, const char *method)
     if (!c->owner && !c->route->open) {
         http_header_add(c, "WWW-Authenticate", "Bearer");
         http_refuse(c, 401, "unauthorized", "a known token is needed: 'Authorization: Bearer TOKEN'");
+    } else if (http_foreign_name(c)) {
+        http_refuse(c, 403, "foreign_host", "'%.200s' is no name of this server; call it by its address, or start it "
+                    "with --host NAME", http_header(c, "Host"));
     } else if (http_cross_site(c)) {
         http_refuse(c, 403, "cross_site", "a page of another site asks; give the server tokens, or ask without "
                     "'Origin'");

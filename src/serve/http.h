@@ -45,6 +45,9 @@ struct http_config {
     /* Who calls? Returns an owner's name that outlives the server, or NULL: 401. token: of the bearer, or NULL. */
     const char *(*who)(const char *token, void *ctx);
     void *ctx;
+    /* NULL: any name. Else 'Host' must be an address, localhost, or one of these, commas between: for a server whose
+     * callers need no token, so that a page whose name leads to this machine is no caller. */
+    const char *hosts;
 };
 
 int http_start(const struct http_config *c, struct http **ret, struct err *e);

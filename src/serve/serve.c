@@ -148,6 +148,7 @@ int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
                             .more = c->more,
                             .more_ctx = c->more_ctx,
                             .who = serve_who,
+                            .hosts = c->tokens ? NULL : c->host ? c->host : "",
                             .ctx = s};
 
     s->c = *c;

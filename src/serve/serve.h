@@ -18,6 +18,7 @@ struct serve_config {
     int port;            /* 0: any */
     int threads;
     const char *tokens;  /* a file of lines "TOKEN OWNER"; NULL: everybody may call, from this machine alone */
+    const char *host;    /* names that callers without a token may call it by, commas between; NULL: none */
     double wait_s;       /* longest a call is parked; then it is told to come again */
     double keep_s;       /* how long results are kept */
     int queue_max;       /* jobs that wait or run, of all owners; beyond it 429 */

@@ -43,12 +43,12 @@ class Client(threading.Thread):
     def leave(self):
         s = socket.create_connection(("127.0.0.1", self.port))
         body = self.body().encode()
-        s.sendall(b"POST /v1/eval HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        s.sendall(b"POST /v1/eval HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         s.close()
 
     def stream(self):
         s = socket.create_connection(("127.0.0.1", self.port))
-        s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+        s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         s.recv(1000)
         s.close()
 

@@ -82,7 +82,7 @@ class Strangers(Guarded):
         self.alive()
 
     def test_a_path_cannot_write_headers(self):
-        got = self.raw(b"GET /status/a%0d%0aX-Evil:%201%0d%0a%0d%0a<b> HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        got = self.raw(b"GET /status/a%0d%0aX-Evil:%201%0d%0a%0d%0a<b> HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
                        b"Authorization: Bearer " + b"alice" * 4 + b"\r\n\r\n")
         head, body = got.split(b"\r\n\r\n", 1)
         self.assertNotIn(b"X-Evil", head)
@@ -137,7 +137,7 @@ class Strangers(Guarded):
         for _ in range(60):  # and readers that never read
             s = socket.create_connection(("127.0.0.1", self.port))
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-            s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + b"carol" * 4 + b"\r\n\r\n")
+            s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + b"carol" * 4 + b"\r\n\r\n")
             streams.append(s)
         began = time.monotonic()
         for i in range(30):
@@ -154,7 +154,7 @@ class Strangers(Guarded):
         """Requests with pieces cut out, doubled, changed: each is answered or closed, and the server goes on."""
         rng = random.Random(7)
         body = json.dumps(self.request("never")).encode()
-        good = (b"POST /v1/eval?wait=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + b"alice" * 4 +
+        good = (b"POST /v1/eval?wait=0 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + b"alice" * 4 +
                 b"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) +
                 body)
         seen = set()
@@ -222,7 +222,7 @@ class Tenants(Guarded):
 
         def listen(who):
             with socket.create_connection(("127.0.0.1", self.port), timeout=4) as s:
-                s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n" +
+                s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n" +
                           f"Authorization: {KEYS[who]['Authorization']}\r\n\r\n".encode())
                 until = time.monotonic() + 3
                 while time.monotonic() < until:

@@ -113,7 +113,7 @@ static int hear(int fd, double s)
 
 static int ask(int fd, const char *owner, const char *path)
 {
-    char *text = xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, owner);
+    char *text = xasprintf("GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n", path, owner);
     say(fd, text);
     free(text);
     return hear(fd, 0.5);
@@ -283,6 +283,38 @@ static void test_pages_of_other_sites_are_refused(void **state)
     assert_int_equal(ask_from("Origin: http://here:80\r\nAuthorization: Bearer a\r\n"), 200);
 }
 
+static int ask_host(const char *host)
+{
+    int fd = dial(), status;
+    char *text = xasprintf("POST /open HTTP/1.1\r\nHost: %s\r\nOrigin: http://%s\r\nContent-Length: 0\r\n\r\n", host,
+                           host);
+
+    say(fd, text);
+    status = hear(fd, 3);
+    free(text);
+    close(fd);
+    return status;
+}
+
+/* Such a page has made its own name lead to this machine, so that its Origin and the Host are one. */
+static void test_a_name_of_somebody_is_no_host(void **state)
+{
+    static const char *const good[] = {"127.0.0.1", "127.0.0.1:80", "[::1]:80", "localhost:80", "Judge.LAN:80", "b"};
+    static const char *const bad[] = {"evil.example", "judge.lan.evil.example", "127.0.0.1.evil.example", "judge", "evil"};
+    struct http_config c = {.address = "127.0.0.1", .threads = 1, .body_max = 1000, .bodies_max = 2000, .idle_s = 20,
+                            .head_s = 3.0, .connections = 4, .routes = routes, .who = who, .hosts = "judge.lan,b"};
+    struct http *any = server;
+    struct err e = ERR_INIT;
+
+    assert_int_equal(http_start(&c, &server, &e), 0);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(ask_host(good[i]), 200);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(ask_host(bad[i]), 403);
+    http_stop(server);
+    server = any;
+}
+
 static void test_a_name_may_have_slashes(void **state)
 {
     int fd = dial();
@@ -334,8 +366,8 @@ static void test_an_ambiguous_length_is_refused(void **state)
 
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         int fd = dial(), status;
-        char *text = xasprintf("POST /size HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\n%s\r\n"
-                               "0\r\n\r\nGET /nothing HTTP/1.1\r\nHost: x\r\n\r\n",
+        char *text = xasprintf("POST /size HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer a\r\n%s\r\n"
+                               "0\r\n\r\nGET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
                                odd[i]);
         say(fd, text);
         free(text);
@@ -360,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_a_parked_call_keeps_no_body),
         cmocka_unit_test(test_who_is_nobody_sends_nothing),
         cmocka_unit_test(test_pages_of_other_sites_are_refused),
+        cmocka_unit_test(test_a_name_of_somebody_is_no_host),
         cmocka_unit_test(test_a_name_may_have_slashes),
         cmocka_unit_test(test_silent_connections_make_room),
         cmocka_unit_test(test_an_ambiguous_length_is_refused),
