@@ -137,7 +137,8 @@ class Strangers(Guarded):
         for _ in range(60):  # and readers that never read
             s = socket.create_connection(("127.0.0.1", self.port))
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-            s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + b"carol" * 4 + b"\r\n\r\n")
+            s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + b"carol" * 4 +
+                      b"\r\n\r\n")
             streams.append(s)
         began = time.monotonic()
         for i in range(30):
