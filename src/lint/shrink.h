@@ -17,7 +17,8 @@ struct shrunk {
 
 /* For many tasks: one Python process, which starts with the first task whose result the cache folder lacks. Results
  * and refusals are kept there by content: the task's text, the limit, and the program that made it small; they hold
- * as long as its PyTorch is the one that is installed. Any number of threads may ask at once; close when all have returned. */
+ * as long as its PyTorch is the one that is installed. Any number of threads may ask at once; close when all have
+ * returned. */
 struct shrinker;
 int shrinker_open(bool no_jail, struct shrinker **ret, struct err *e);
 int shrinker_task(struct shrinker *s, const struct task *t, int64_t max_elements, struct shrunk *ret, struct err *e);

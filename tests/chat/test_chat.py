@@ -244,7 +244,8 @@ class Chat(unittest.TestCase):
             s = socket.create_connection(("127.0.0.1", self.port))
             body = json.dumps({"messages": HI, "stream": stream, "max_tokens": 2000, "n": 64,
                                "temperature": 2}).encode()
-            s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                      b"Content-Length: %d\r\n\r\n" % len(body) + body)
             if stream:
                 s.recv(100)
             until = time.time() + 20

@@ -105,8 +105,8 @@ int build_add_kernels(const char *text, size_t n, const char *name, struct buf *
 char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
                        const struct toolchain *t, int arg), int arg, struct err *e);
 char *build_prefix(const struct toolchain *t, struct err *e); /* of a target that has one */
-/* Are the folders that this process compiled with what was made? One that was damaged is said in the log, and is made again by the next
- * build_prefix_dir(). For after a failed compiler: about 0.2 s, at most once a minute. */
+/* Are the folders that this process compiled with what was made? One that was damaged is said in the log, and is made
+ * again by the next build_prefix_dir(). For after a failed compiler: about 0.2 s, at most once a minute. */
 bool build_prefixes_hold(const struct toolchain *t);
 /* The folder of t->forward, made again if it has gone. Caller frees; NULL on error. */
 char *build_forward_dir(const struct toolchain *t, struct err *e);
