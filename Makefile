@@ -423,6 +423,11 @@ test-install: setup
 	@$(RECURSE) -s -j$(NPROC) all
 	@B=$(B) tests/setup/installed.sh
 
+## make test-fresh   package, wheel and a user's 'make install', each on a bare Debian 12 root (debootstrap; ARGS=deb)
+.PHONY: test-fresh
+test-fresh: wheel deb
+	@B=$(B) tests/setup/fresh.sh $(ARGS)
+
 BACKEND ?= sim
 .PHONY: test-corpus
 test-corpus: setup

@@ -1,7 +1,8 @@
 #!/bin/sh
 # setup.sh - installs what musacoder needs and this machine lacks; says what it does; fast when there is nothing to do.
 #
-# 1. Debian packages: compiler and libraries (root or sudo).
+# 1. Debian packages: compiler and libraries (root or sudo). An installed tree, which has no Makefile, builds nothing
+#    and needs the compiler alone.
 # 2. A Python with PyTorch: $MUSACODER_PYTHON, else one set up earlier, else one found with PyTorch >= 2.6 and numpy,
 #    else a virtual environment in the user's data folder with pinned versions from PyPI. Its path goes to DATA/python.
 set -eu
@@ -11,6 +12,9 @@ PACKAGES="gcc g++ libc6-dev make pkg-config python3 python3-venv libjansson-dev 
 libseccomp-dev libutf8proc-dev libpcre2-dev libssl-dev zlib1g-dev libcmocka-dev libpq-dev libmicrohttpd-dev
 libcurl4-openssl-dev"
 MODULES="jansson yaml-0.1 sqlite3 libseccomp libutf8proc libpcre2-8 libcrypto zlib cmocka libpq libmicrohttpd libcurl"
+BUILDS=1 AGAIN="make setup"
+[ -f "$(dirname "$0")/../Makefile" ] ||
+    BUILDS= AGAIN="musacoder setup" MODULES= PACKAGES="g++ libc6-dev python3 python3-venv"
 DATA=${MUSACODER_DATA_DIR:-${XDG_DATA_HOME:-${HOME:-/root}/.local/share}/musacoder}
 STAMP=$DATA/setup.stamp
 
@@ -18,8 +22,9 @@ say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 3; }
 
 have_packages() {
-    command -v g++ >/dev/null && command -v make >/dev/null && command -v python3 >/dev/null &&
-        command -v pkg-config >/dev/null && pkg-config --exists $MODULES
+    command -v g++ >/dev/null && command -v python3 >/dev/null || return 1
+    [ -n "$BUILDS" ] || return 0
+    command -v make >/dev/null && command -v pkg-config >/dev/null && pkg-config --exists $MODULES
 }
 
 have_python() {
@@ -64,13 +69,13 @@ install_packages() {
         [ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$p" 2>/dev/null | cut -c 1-2)" = ii ] || missing="$missing $p"
     done
     [ -n "$missing" ] || die "all Debian packages are installed, yet pkg-config does not find:" \
-        "$MODULES; check PKG_CONFIG_PATH"
+        "${MODULES:-g++ and python3}; check PKG_CONFIG_PATH and PATH"
     say "installing Debian packages:$missing"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update ||
-        die "'apt-get update' failed; check the network and /etc/apt/sources.list, then run 'make setup' again"
+        die "'apt-get update' failed; check the network and /etc/apt/sources.list, then run '$AGAIN' again"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $missing ||
-        die "apt-get could not install:$missing; fix what it says above, then run 'make setup' again"
-    have_packages || die "Debian packages were installed, but pkg-config still misses one of: $MODULES"
+        die "apt-get could not install:$missing; fix what it says above, then run '$AGAIN' again"
+    have_packages || die "Debian packages were installed, but one of these is still missing: ${MODULES:-$PACKAGES}"
 }
 
 # Prints "VERSION" if this Python can serve, else fails. einops is optional: some public tasks import it.
@@ -119,17 +124,17 @@ make_venv() {
         "and '$DATA' has $gb GB free; free some, or set MUSACODER_DATA_DIR"
     say "no Python with PyTorch >= 2.6 found: making one in $DATA/venv"
     say "downloading PyTorch $TORCH, numpy and einops from PyPI: about 3 GB, then about 5 GB on disk ($gb GB free)"
-    say "interrupt when you like: finished downloads are kept, 'make setup' continues"
+    say "interrupt when you like: finished downloads are kept, '$AGAIN' continues"
     [ -x "$DATA/venv/bin/python" ] || python3 -m venv "$DATA/venv" ||
         die "python3 cannot make a virtual environment; install python3-venv"
     mkdir -p "$DATA/tmp"
     TMPDIR="$DATA/tmp" "$DATA/venv/bin/python" -m pip install --disable-pip-version-check --retries 10 --timeout 60 \
         --progress-bar on "torch==$TORCH" numpy einops ||
-        die "pip failed; check the network and the disk, then run 'make setup' again"
+        die "pip failed; check the network and the disk, then run '$AGAIN' again"
     rm -rf "$DATA/tmp"
     v=$(python_serves "$DATA/venv/bin/python") ||
         die "PyTorch was installed but does not import: run '$DATA/venv/bin/python -c \"import torch\"';" \
-            "remove '$DATA/venv' and run 'make setup' again"
+            "remove '$DATA/venv' and run '$AGAIN' again"
     choose "$DATA/venv/bin/python" "$v"
 }
 

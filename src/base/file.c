@@ -440,10 +440,10 @@ char *path_python(struct err *e)
     if (env && *env) {
         if (access(env, X_OK) == 0)
             return xstrdup(env);
-        err_set(e, ERR_ENV, "MUSACODER_PYTHON names '%s', which cannot be run; unset it or run 'make setup'", env);
+        err_set(e, ERR_ENV, "MUSACODER_PYTHON names '%s', which cannot be run; unset it or run 'musacoder setup'", env);
         return NULL;
     }
-    /* 'make setup' writes the chosen interpreter's path here: the virtual environment's or one it found */
+    /* 'musacoder setup' writes the chosen interpreter's path here: the virtual environment's or one it found */
     link = path_data("python");
     buf_init(&b, 4096);
     p = NULL;
@@ -459,7 +459,7 @@ char *path_python(struct err *e)
         if (access(p, X_OK) != 0) {
             free(p);
             p = NULL;
-            err_set(e, ERR_ENV, "no Python with PyTorch is set up; run 'make setup' or set MUSACODER_PYTHON");
+            err_set(e, ERR_ENV, "no Python with PyTorch is set up; run 'musacoder setup' or set MUSACODER_PYTHON");
         }
     }
     return p;

@@ -87,7 +87,7 @@ static void doctor_check_compiler(struct doctor_report *r)
     char *line = doctor_first_line(cxx && *cxx ? cxx : "g++", "--version", NULL);
 
     doctor_add(r, "compiler", line ? GOOD : BAD, line ? line : "no C++ compiler",
-               "run 'make setup', or set MUSACODER_CXX");
+               "run 'musacoder setup', or set MUSACODER_CXX");
     free(line);
 }
 
@@ -100,7 +100,7 @@ static void doctor_check_python(struct doctor_report *r)
 
     text = line ? xasprintf("%s (%s)", line, python) : python ? xasprintf("'%s' has no PyTorch with numpy", python)
         : xstrdup(e.msg);
-    doctor_add(r, "python", line ? GOOD : BAD, text, "run 'make setup', or set MUSACODER_PYTHON to a Python with "
+    doctor_add(r, "python", line ? GOOD : BAD, text, "run 'musacoder setup', or set MUSACODER_PYTHON to a Python with "
                                                      "PyTorch >= "
                                                      "2.6");
     free(text);

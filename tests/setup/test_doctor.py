@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -38,7 +39,7 @@ class Doctor(unittest.TestCase):
             self.assertEqual(state["compiler"], "missing")
             p = run([EXE, "doctor"], MUSACODER_PYTHON="/bin/false")
             self.assertEqual(p.returncode, 3)
-            self.assertIn("make setup", p.stdout)
+            self.assertIn("musacoder setup", p.stdout)
 
 
     def test_nvcc_outside_path(self):
@@ -78,6 +79,20 @@ class Setup(unittest.TestCase):
                     CONDA_PREFIX="")
             self.assertEqual(p.returncode, 3, p.stdout)
             self.assertIn("GB free", p.stderr)
+
+    def test_an_installed_tree_needs_no_packages_for_building(self):
+        with tempfile.TemporaryDirectory() as data:
+            fake = os.path.join(data, "bin")
+            os.makedirs(fake)
+            os.makedirs(os.path.join(data, "share/setup"))
+            for name in ("python3", "g++", "pkg-config"):
+                with open(os.path.join(fake, name), "w") as f:
+                    f.write("#!/bin/sh\nexit " + ("1" if name == "pkg-config" else "0; echo 2.11.0") + "\n")
+                os.chmod(f.name, 0o755)
+            script = shutil.copy(self.script, os.path.join(data, "share/setup"))
+            p = run(["sh", script], PATH=fake + ":/usr/bin:/bin", MUSACODER_DATA_DIR=data)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            self.assertNotIn("packages", p.stdout + p.stderr)
 
     def test_idle_run_is_fast_and_silent(self):
         with tempfile.TemporaryDirectory() as data:

@@ -233,7 +233,7 @@ static int build_toolchain_make(struct toolchain *t, const struct build_opts *o,
     buf_init(&version, 1024);
     if (build_ask(argv, &version, NULL) < 0) {
         buf_free(&version);
-        return err_set(e, ERR_ENV, "the compiler '%s' cannot be run; run 'make setup' or set MUSACODER_CXX",
+        return err_set(e, ERR_ENV, "the compiler '%s' cannot be run; run 'musacoder setup' or set MUSACODER_CXX",
                        t->compiler);
     }
     t->lite = path_share("litetorch/include");
