@@ -56,6 +56,7 @@ static struct pending {
     uint8_t before[16];
     const void *pc;
     char message[400];
+    struct memory_described described;
     struct simt_dim3u block;
     int thread;
 } pending;
@@ -143,18 +144,17 @@ static bool own_past(uint32_t iv)
     return parked && block_ids[block_slot(iv)] == run.block_index;
 }
 
+/* "of shared memory, byte 4", or "at byte 4 of 'x' (64 bytes)", which memory_describe keeps. */
 static void place_name(uintptr_t addr, char *out, size_t n)
 {
-    const struct range *r;
-
     if (addr - (uintptr_t)simt_dynamic_shared < sizeof(char[SHARED_OPTIN]))
-        snprintf(out, n, "dynamic shared memory, byte %zu", (size_t)(addr - (uintptr_t)simt_dynamic_shared));
+        snprintf(out, n, "of dynamic shared memory, byte %zu", (size_t)(addr - (uintptr_t)simt_dynamic_shared));
     else if (run.shared_lo && addr - (uintptr_t)run.shared_lo < (uintptr_t)(run.shared_hi - run.shared_lo))
-        snprintf(out, n, "static shared memory, byte %zu", (size_t)(addr - (uintptr_t)run.shared_lo));
-    else if ((r = memory_find(addr)))
-        snprintf(out, n, "'%s', byte %zu", r->name, (size_t)(addr - r->lo));
+        snprintf(out, n, "of static shared memory, byte %zu", (size_t)(addr - (uintptr_t)run.shared_lo));
+    else if (memory_find(addr))
+        memory_describe(addr, 1, out, n);
     else
-        snprintf(out, n, "a device variable");
+        snprintf(out, n, "of a device variable");
 }
 
 static void describe_other(access_t a, int32_t pc, const char *verb, char *out, size_t n)
@@ -184,18 +184,20 @@ static const char *remedy(access_t other)
 static void race_message(uintptr_t addr, const char *verb, access_t other, int32_t other_pc, const char *other_verb,
                          char *out, size_t n)
 {
-    char place[96], who[128];
+    char place[160], who[128];
 
     place_name(addr, place, sizeof place);
     describe_other(other, other_pc, other_verb, who, sizeof who);
-    snprintf(out, n, "%s of %s conflicts with %s; %s", verb, place, who, remedy(other));
+    snprintf(out, n, "%s %s conflicts with %s; %s", verb, place, who, remedy(other));
 }
 
 static void decide_pending(void)
 {
     check_pending = false;
-    if (memcmp(pending.addr, pending.before, pending.bytes))
-        finding_by(pending.block, pending.thread, "race", pending.pc, pending.message);
+    if (!memcmp(pending.addr, pending.before, pending.bytes))
+        return;
+    described = pending.described;
+    finding_by(pending.block, pending.thread, "race", pending.pc, pending.message);
 }
 
 void check_decide(void)
@@ -210,6 +212,7 @@ static void defer(uintptr_t addr, size_t bytes, const void *pc, const char *mess
     pending.bytes = bytes > sizeof pending.before ? sizeof pending.before : bytes;
     memcpy(pending.before, pending.addr, pending.bytes);
     pending.pc = pc;
+    pending.described = described;
     pending.block = blockIdx;
     pending.thread = run.current->thread;
     snprintf(pending.message, sizeof pending.message, "%s", message);
@@ -566,8 +569,12 @@ static void access_memory(const struct access *a)
 
 static void misaligned(const void *p, size_t bytes, const void *pc)
 {
-    finding("misaligned", pc, true, "access of %zu bytes at address ...%03lx; it must be a multiple of %zu", bytes,
-            (unsigned long)p & 0xfff, bytes);
+    char where[160] = "";
+
+    if (find_range((uintptr_t)p))
+        memory_describe((uintptr_t)p, bytes, where, sizeof where);
+    finding("misaligned", pc, true, "access of %zu bytes %s%sat address ...%03lx; it must be a multiple of %zu", bytes,
+            where, *where ? ", " : "", (unsigned long)p & 0xfff, bytes);
     stop_here(CUDA_MISALIGNED);
 }
 

@@ -335,3 +335,49 @@ void simt_set_fatal_hook(void (*hook)(void))
     fatal_hook = hook;
     crash_install();
 }
+
+/* ---- a kernel whose time is up ---- */
+
+static int (*stop_wanted)(void);
+
+/* "; 31 threads of its block wait at a __syncthreads(), 4 have returned": those that tell of a thread that never comes. */
+static void describe_others(char *out, size_t n)
+{
+    const struct block *b = &run.block;
+    size_t at = 0;
+
+    out[0] = 0;
+    if (b->arrived)
+        at = (size_t)snprintf(out, n, "; %d thread%s of its block wait%s at a __syncthreads()", b->arrived,
+                              b->arrived == 1 ? "" : "s", b->arrived == 1 ? "s" : "");
+    if (b->exited && at < n)
+        snprintf(out + at, n - at, "%s %d %s returned", at ? "," : "; of its block", b->exited,
+                 b->exited == 1 ? "has" : "have");
+}
+
+static void on_stop(int sig, siginfo_t *info, void *context)
+{
+    char others[160];
+    struct place p;
+
+    (void)sig, (void)info;
+    if (!in_my_kernel() || (stop_wanted && !stop_wanted()))
+        return;
+    p = place_of(context, true);
+    describe_others(others, sizeof others);
+    finding("still_running", p.pc, p.call, "this thread is still running (block %lu of %lu)%s",
+            (unsigned long)run.block_index + 1, (unsigned long)run.blocks, others);
+    if (fatal_hook)
+        fatal_hook();
+}
+
+void simt_set_stop_signal(int sig, int (*wanted)(void))
+{
+    struct sigaction ours = {0};
+
+    crash_install();
+    stop_wanted = wanted;
+    ours.sa_sigaction = on_stop;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    sigaction(sig, &ours, NULL);
+}

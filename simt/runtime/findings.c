@@ -25,6 +25,7 @@ struct record {
     uintptr_t base; /* of the memory that the message is about; 0: none */
     size_t bytes;
     intptr_t at;    /* the access, from base on */
+    int pointer, pointers; /* which of the launch's arguments that are device pointers leads there, from 1; 0: not known */
 };
 
 struct kernel_count {
@@ -89,6 +90,28 @@ static struct where here(void)
     return w;
 }
 
+/* The only argument of a launch that points into the record's memory. Arguments lie at their natural alignment, and no
+ * number looks like a device address. */
+static void fill_pointer(struct record *r, const struct simt_launch *l)
+{
+    int found = 0;
+
+    for (size_t i = 0; i + sizeof(uintptr_t) <= l->ctx_bytes; i += sizeof(uintptr_t)) {
+        uintptr_t p;
+
+        memcpy(&p, (const char *)l->ctx + i, sizeof p);
+        if (!memory_is_device(p))
+            continue;
+        r->pointers++;
+        if (p - r->base <= r->bytes) {
+            found++;
+            r->pointer = r->pointers;
+        }
+    }
+    if (found != 1)
+        r->pointer = 0;
+}
+
 static void fill(struct record *r, const char *kind, const void *pc, const char *message, const struct where *w)
 {
     bool mine = run.owner == this_host_thread();
@@ -110,6 +133,8 @@ static void fill(struct record *r, const char *kind, const void *pc, const char 
         r->base = described.base;
         r->bytes = described.bytes;
         r->at = described.at;
+        if (l && !l->args)
+            fill_pointer(r, l);
     }
 }
 
@@ -279,8 +304,8 @@ static void add_record(struct text *t, const struct record *r, int alike)
         add(t, ",\"line\":null");
     add(t, ",\"alike\":%d", alike);
     if (r->base)
-        add(t, ",\"memory\":{\"base\":%lu,\"bytes\":%lu,\"at\":%ld}", (unsigned long)r->base,
-            (unsigned long)r->bytes, (long)r->at);
+        add(t, ",\"memory\":{\"base\":%lu,\"bytes\":%lu,\"at\":%ld,\"pointer\":%d,\"pointers\":%d}",
+            (unsigned long)r->base, (unsigned long)r->bytes, (long)r->at, r->pointer, r->pointers);
     if (r->in_kernel)
         add(t, ",\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]}", r->block.x, r->block.y, r->block.z, r->thread.x,
             r->thread.y, r->thread.z);

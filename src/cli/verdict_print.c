@@ -241,7 +241,7 @@ static void verdict_stages(const json_t *v, struct buf *out)
 
 #define PRINTED_LINES 8 /* of what a program printed, unless all is asked for */
 
-/* What the program's kernels printed. */
+/* What the program and its kernels printed. */
 static void verdict_printed(const json_t *v, bool whole, struct buf *out)
 {
     const char *text = json_str(v, "printed", ""), *end = text;

@@ -93,6 +93,10 @@ int executor_adopt(struct executor *x, const struct exec_log *log, struct err *e
 
 /* What the emulator found while kernels ran since the life or replay began: JSON text ("[]": nothing). Caller frees. */
 int executor_findings(struct executor *x, char **ret_json, struct err *e);
+/* After a time limit: ends the kernel that runs, if one does, and returns the findings with a still_running one that
+ * says where its thread stood. NULL: none, or the backend cannot say ('sim' can). Waits for 20 seconds at most. The
+ * executor is of no further use. Caller frees. */
+char *executor_stand(struct executor *x);
 
 /* Plays the life's log again, whole, on memory filled with 'poison'. The front is cut off and may be dead. */
 struct executor_replay {

@@ -69,6 +69,8 @@ struct backend_ops {
     int (*occupancy)(struct exec_backend *b, backend_handle function, uint32_t threads, uint64_t shared, int *ret);
     int (*tensor_map)(struct exec_backend *b, const struct wire_tensor_map *m, uint8_t ret[128]);
     int (*launch)(struct exec_backend *b, const struct backend_launch *l);
+    /* In a signal handler: the kernel that runs ends, and a finding says where it stood. NULL: none can be stopped. */
+    void (*stop)(struct exec_backend *b);
     void (*poison)(struct exec_backend *b, uint8_t byte); /* what blocks find in shared memory; NULL: not ours to say */
 
     int (*stream)(struct exec_backend *b, uint32_t flags, int32_t priority, backend_handle *ret);

@@ -2,6 +2,7 @@
  * process of their own (kernels.h). Everything is in program order, so streams are numbers and events are time
  * stamps. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct exec_backend {
     char *findings; /* the last words of a process that is gone */
     uint64_t changed; /* elements that casts changed */
     uint8_t poison;   /* of shared memory */
+    volatile sig_atomic_t runs; /* a kernel */
     uint64_t mapped;  /* bytes behind WIRE_BASE that were ever asked for */
     struct exec_sim_share *shares;
     size_t n_shares;
@@ -572,10 +574,18 @@ static int exec_sim_launch(struct exec_backend *b, const struct backend_launch *
         q->b |= l->w->attr[i].kind == WIRE_ATTR_COOPERATIVE && l->w->attr[i].v[0];
     if (b->error)
         return b->error;
+    b->runs = 1;
     code = exec_sim_ask(b);
+    b->runs = 0;
     if (code && b->r.n && !b->findings)
         b->findings = exec_sim_answer_text(b);
     return code ? exec_sim_fault(b, code, "the kernel failed") : WIRE_OK;
+}
+
+static void exec_sim_stop(struct exec_backend *b)
+{
+    if (b->runs)
+        kernels_stop(b->line);
 }
 
 static void exec_sim_poison(struct exec_backend *b, uint8_t byte)
@@ -694,7 +704,7 @@ const struct backend_ops exec_on_sim = {
     .event = exec_sim_event, .event_end = sim_event_end, .record = exec_sim_record, .wait = exec_sim_wait,
     .query_stream = exec_sim_query, .query_event = exec_sim_query, .elapsed = exec_sim_elapsed,
     .sync_stream = exec_sim_query,
-    .sync_event = exec_sim_query, .sync = exec_sim_sync, .why = exec_sim_why, .findings = sim_findings,
+    .stop = exec_sim_stop, .sync_event = exec_sim_query, .sync = exec_sim_sync, .why = exec_sim_why, .findings = sim_findings,
 };
 
 const struct backend_ops *exec_backend_find(const char *name)

@@ -37,6 +37,7 @@
     X(set_check, void, (int))                                                                                          \
     X(set_poison, void, (int))                                                                                         \
     X(set_fatal_hook, void, (void (*)(void)))                                                                          \
+    X(set_stop_signal, void, (int, int (*)(void)))                                                                     \
     X(findings_json, const char *, (void))
 
 static struct {
@@ -205,9 +206,30 @@ static void kernels_do_findings(void)
     kernels_put_printed();
 }
 
+static void kernels_do_nothing(void)
+{
+}
+
 static void (*const rows[])(void) = {kernels_do_module, kernels_do_function, kernels_do_symbol, kernels_do_attr,
                                      kernels_do_launch,
-                                     kernels_do_block,  kernels_do_read,     kernels_do_write,  kernels_do_findings};
+                                     kernels_do_block,  kernels_do_read,     kernels_do_write,  kernels_do_findings,
+                                     kernels_do_nothing};
+
+/* In the handler: is a KERNELS_STOP what came while the kernel ran? */
+static int kernels_is_stopped(void)
+{
+    uint32_t op = 0;
+
+    return recv(line, &op, sizeof op, MSG_PEEK | MSG_DONTWAIT) == sizeof op && op == KERNELS_STOP;
+}
+
+/* What comes while a kernel runs raises SIGIO. */
+static void kernels_hear_stop(void)
+{
+    simt.set_stop_signal(SIGIO, kernels_is_stopped);
+    fcntl(line, F_SETOWN, getpid());
+    fcntl(line, F_SETFL, fcntl(line, F_GETFL) | O_ASYNC);
+}
 
 static _Noreturn void kernels_main(int fd)
 {
@@ -219,6 +241,7 @@ static _Noreturn void kernels_main(int fd)
     setrlimit(RLIMIT_CORE, &no_core);
     simt.set_fatal_hook(kernels_last_words);
     kernels_hear_printing();
+    kernels_hear_stop();
     kernels_jail();
     while ((n = recv(fd, &q, sizeof q, 0)) > 0) {
         if ((size_t)n < offsetof(struct kernels_ask, data) || q.op >= sizeof rows / sizeof rows[0])
@@ -226,7 +249,7 @@ static _Noreturn void kernels_main(int fd)
         q.data[q.n < KERNELS_DATA ? q.n : KERNELS_DATA] = 0;
         memset(&r, 0, offsetof(struct kernels_answer, data));
         rows[q.op]();
-        if (q.op != KERNELS_BLOCK)
+        if (q.op != KERNELS_BLOCK && q.op != KERNELS_STOP)
             kernels_do_answer();
     }
     _exit(0);
@@ -374,4 +397,12 @@ bool kernels_ask(int fd, struct kernels_ask *ask, struct kernels_answer *ret)
         return false;
     ret->n = (uint32_t)(n - (ssize_t)offsetof(struct kernels_answer, data)); /* what came, not what it says */
     return true;
+}
+
+void kernels_stop(int fd)
+{
+    static const uint32_t stop[offsetof(struct kernels_ask, data) / sizeof(uint32_t)] = {KERNELS_STOP};
+
+    if (send(fd, stop, sizeof stop, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return; /* it has ended */
 }

@@ -20,7 +20,8 @@ enum kernels_op {
     KERNELS_BLOCK,    /* a: address, b: bytes; 0: it ends. No answer */
     KERNELS_READ,     /* a: address, b: bytes <= KERNELS_DATA; answer's data */
     KERNELS_WRITE,    /* a: address; data */
-    KERNELS_FINDINGS  /* answer's data: JSON, cut where it does not fit */
+    KERNELS_FINDINGS, /* answer's data: JSON, cut where it does not fit */
+    KERNELS_STOP      /* while a kernel runs: it says where it stands, answers its launch, and ends. No answer */
 };
 
 #define KERNELS_DATA (64u << 10)
@@ -57,5 +58,7 @@ int kernels_start(const struct kernels_source *s, struct err *e);
 
 /* One question. False: it does not answer any more. */
 bool kernels_ask(int fd, struct kernels_ask *q, struct kernels_answer *ret);
+/* KERNELS_STOP, from a signal handler of the process that asks. */
+void kernels_stop(int fd);
 
 #endif

@@ -3,6 +3,7 @@
  * the bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with the judge. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,14 @@ static void *mcexec_watch_judge(void *arg)
     _exit(1);
 }
 
+/* The judge's time is up (executor_stand). */
+static void mcexec_on_stop(int sig)
+{
+    (void)sig;
+    if (server.ops->stop)
+        server.ops->stop(server.b);
+}
+
 int main(int argc, char **argv)
 {
     struct ctl_reply ready = {0};
@@ -118,6 +127,7 @@ int main(int argc, char **argv)
         ready.code = ERR_ENV;
         snprintf(ready.why, sizeof ready.why, "the executor cannot be shut in its folder");
     }
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = mcexec_on_stop, .sa_flags = SA_RESTART}, NULL);
     if (strcmp(argv[5], "open")) // a profiler needs more
         executor_jail(); // on 'sim' the process that forks others is another one, and has been started
     if (fdpass_send(CTL_FD, &ready, sizeof ready, NULL, 0) < 0 || ready.code)

@@ -66,10 +66,10 @@ ext = load_inline("ext", cpp_sources="torch::Tensor run(torch::Tensor x);", cuda
 
 
 class ModelNew(nn.Module):
-    def forward(self, x):
+    def forward(self, x):%(said)s
         return ext.run(x)
 """
-PLAIN = {"short": 0, "over": 0, "print": "", "shared": ""}
+PLAIN = {"short": 0, "over": 0, "print": "", "shared": "", "said": ""}
 SHARED = "__shared__ float s[512]; s[threadIdx.x] = v; __syncthreads(); "
 LINE = next(i for i, line in enumerate(CANDIDATE.split("source = r'''")[1].splitlines(), 1) if "t[i] : 0" in line)
 
@@ -109,15 +109,31 @@ class Notes(unittest.TestCase):
         self.assertEqual(wrong["category"], "correctness_error", wrong["feedback"])
         self.assertIn("which no thread of the block has written", wrong["feedback"])
 
+    def test_all_that_was_found(self):
+        """Two races of one kernel in one verdict, and the parameter's name for memory of the program's own."""
+        two, = self.judge({"shared": "__shared__ float s[512];\n    s[threadIdx.x] = v;\n"
+                                     "    v += s[255 - threadIdx.x];\n    y[threadIdx.x] = v;\n"})
+        reason = two["reasons"][0]
+        found = [reason["finding"], *reason["more"]]
+        self.assertEqual({f["kind"] for f in found}, {"race"}, found)
+        self.assertEqual(len({(f["line"], f["text"]) for f in found}), len(found), found)
+        self.assertIn("y[threadIdx.x] = v;", [f["text"] for f in found])
+        self.assertIn("'y' (argument 1 of second, 2112 float32)", two["feedback"])
+        self.assertIn("\nAlso: ", two["feedback"])
+
     def test_printed(self):
-        few, many, none = self.judge({"print": 'if (i == 7) printf("seven \\"%d\\"\\n", i);'},
-                                     {"print": 'printf("%d of many many words in a row\\n", i);'}, {})
+        few, many, python, none = self.judge({"print": 'if (i == 7) printf("seven \\"%d\\"\\n", i);'},
+                                             {"print": 'printf("%d of many many words in a row\\n", i);'},
+                                             {"print": 'if (i == 7) printf("seven\\n");',
+                                              "said": "\n        print('a shape', *x.shape)"}, {})
         self.assertTrue(few["printed"].startswith('seven "7"\n'), few)
         self.assertNotIn("seven", few["feedback"])
         self.assertEqual(len(many["printed"]), 2000)
         self.assertTrue(many["printed"].startswith("0 of many"), many["printed"][:80])
         self.assertNotIn("printed", none)
-        for v in (few, many, none):
+        self.assertTrue(python["printed"].startswith("a shape "), python["printed"])
+        self.assertTrue(python["printed"].endswith("seven\n"), python["printed"])
+        for v in (few, many, python, none):
             self.assertIsNone(v["category"], v["feedback"])
 
 

@@ -810,6 +810,7 @@ static void test_an_executor_leaves_nothing_behind(void **state)
     struct executor_call call;
     struct err e = ERR_INIT;
     int before = folders();
+    char *stand;
 
     (void)state;
     must(executor_start(&o, &x, &e), &e);
@@ -822,6 +823,11 @@ static void test_an_executor_leaves_nothing_behind(void **state)
     assert_int_equal(front_step(&f), 0);
     assert_int_equal(executor_call_end(x, &call, &e), -1);
     assert_true(executor_timed_out(x));
+    stand = executor_stand(x);
+    assert_non_null(stand);
+    if (!strstr(stand, "still_running") || !strstr(stand, "k.cc") || !strstr(stand, "\"thread\":[0,0,0]"))
+        fail_msg("the kernel does not say where it stands: %s", stand);
+    free(stand);
     front_end(&f);
     executor_stop(x);
     assert_int_equal(folders(), before);

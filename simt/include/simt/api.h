@@ -66,6 +66,10 @@ int simt_call_guarded(void (*fn)(void *ctx), void *ctx);
  * be locked: simt_findings_json does without, and so must the hook. */
 void simt_set_fatal_hook(void (*hook)(void));
 
+/* A signal that asks a running kernel where it stands: a still_running finding names the thread and its line, then the
+ * fatal hook is called. wanted, if not NULL, is asked in the handler; outside kernels, or if it says 0, nothing happens. */
+void simt_set_stop_signal(int sig, int (*wanted)(void));
+
 /* ---- modes --------------------------------------------------------------------------------------------------- */
 void simt_set_check(int on);    /* 1: use the instrumentation of check builds; 0: skip it. Default 1 */
 void simt_set_ablation(int on); /* 1: launches are counted and checked against limits, but no kernel runs */

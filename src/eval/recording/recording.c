@@ -868,6 +868,16 @@ static bool recording_is_unwritten(const char *kind)
     return !strcmp(kind, "uninitialised_global") || !strcmp(kind, "uninitialised_shared");
 }
 
+/* The finding, and its line's text, by which the line is found in the user's file. */
+static json_t *recording_with_text(const struct job *j, json_t *f)
+{
+    char text[200];
+
+    if (session_source_line(j->session, json_str(f, "file", ""), json_i64(f, "line", 0), text, sizeof text))
+        json_object_set_new(f, "text", json_utf8(text, strlen(text)));
+    return json_incref(f);
+}
+
 /* Two kinds are no faults: what kernels printed, the program's own words, and reads of memory that nothing wrote, which
  * may be of values that nothing uses. Both stand in the record; a wrong value is explained by the second. */
 static void recording_take_notes(struct job *j, json_t *found)
@@ -879,7 +889,7 @@ static void recording_take_notes(struct job *j, json_t *found)
         if (!strcmp(kind, "printed") && !json_object_get(j->rec, "printed"))
             json_object_set(j->rec, "printed", json_object_get(f, "message"));
         else if (recording_is_unwritten(kind) && !seen)
-            record_set(j->rec, "unwritten", json_incref(f));
+            record_set(j->rec, "unwritten", recording_with_text(j, f));
         if (!strcmp(kind, "printed") || recording_is_unwritten(kind))
             json_array_remove(found, i);
     }
@@ -939,6 +949,25 @@ static json_t *recording_tensor_at(const struct job *j, uint64_t base, uint64_t 
     return NULL;
 }
 
+/* Memory of the program's own, by the kernel's parameter that leads there; new, NULL: that is not known. */
+static json_t *recording_tensor_of_parameter(const struct job *j, const json_t *finding, const json_t *m)
+{
+    const char *kernel = json_str(finding, "kernel", "");
+    const char *source = json_string_value(json_object_get(j->session->sources, json_str(finding, "file", "")));
+    struct place_parameter p = {.bytes = 0};
+    int64_t bytes = json_i64(m, "bytes", 0);
+    char role[160];
+    json_t *t;
+
+    if (!place_pointer(source, kernel, (int)json_i64(m, "pointer", 0), (int)json_i64(m, "pointers", 0), &p))
+        return NULL;
+    snprintf(role, sizeof role, "argument %d of %.96s", p.index, kernel);
+    t = json_pack("{s:s,s:s}", "tensor", p.name, "role", role);
+    if (p.bytes && bytes % p.bytes == 0)
+        json_object_update_new(t, json_pack("{s:[I],s:s}", "shape", (json_int_t)(bytes / p.bytes), "dtype", p.dtype));
+    return t;
+}
+
 /* A finding about memory: its tensor's name, shape and element in place of an address. */
 static void recording_name_memory(const struct job *j, json_t *finding)
 {
@@ -946,7 +975,10 @@ static void recording_name_memory(const struct job *j, json_t *finding)
     json_t *t = m ? recording_tensor_at(j, (uint64_t)json_i64(m, "base", 0), (uint64_t)json_i64(m, "bytes", 0)) : NULL;
     struct buf words;
 
+    t = t || !m ? t : recording_tensor_of_parameter(j, finding, m);
     json_object_del(m, "base");
+    json_object_del(m, "pointer");
+    json_object_del(m, "pointers");
     if (!t)
         return;
     json_object_update(m, t);
@@ -955,6 +987,21 @@ static void recording_name_memory(const struct job *j, json_t *finding)
     json_object_set_new(finding, "message", json_utf8(words.p, words.n));
     buf_free(&words);
     json_decref(t);
+}
+
+/* The same kind at the same place: a kernel that runs again finds it again. */
+static bool recording_knows(const json_t *list, const json_t *finding)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(list, i, f)
+        if (!strcmp(json_str(f, "kind", ""), json_str(finding, "kind", "")) &&
+            json_equal(json_object_get(f, "line"), json_object_get(finding, "line")) &&
+            json_equal(json_object_get(f, "file"), json_object_get(finding, "file")) &&
+            json_i64(f, "line", 0) > 0)
+            return true;
+    return false;
 }
 
 static void recording_take_findings(struct job *j)
@@ -971,10 +1018,26 @@ static void recording_take_findings(struct job *j)
     json_array_foreach(found, i, one)
         recording_name_memory(j, one);
     recording_take_notes(j, found);
-    if (json_is_array(found) && json_array_size(j->findings) < 64)
-        json_array_extend(j->findings, found);
+    json_array_foreach(found, i, one)
+        if (json_array_size(j->findings) < 64 && !recording_knows(j->findings, one))
+            json_array_append(j->findings, one);
     json_decref(found);
     free(text);
+}
+
+json_t *recording_stand(struct job *j)
+{
+    char *text = j->recording ? executor_stand(j->recording->x) : NULL;
+    json_t *found = text ? json_parse(text, strlen(text), "findings", NULL) : NULL, *one, *stand = NULL;
+    size_t i;
+
+    json_array_foreach(found, i, one)
+        if (!strcmp(json_str(one, "kind", ""), "still_running"))
+            stand = one;
+    json_incref(stand);
+    json_decref(found);
+    free(text);
+    return stand;
 }
 
 /* A fault of the device that no finding explains becomes one. */

@@ -67,6 +67,8 @@ void recording_take_report(struct job *j, const json_t *head);
 /* The program fails, and forward's launch was refused: that becomes the finding. The front says so itself; it turns one
  * failure into another one and never makes an answer right. False: no launch was refused. */
 bool recording_blame_launch(struct job *j);
+/* Time is up: where the kernel that still runs stands, as a finding; new. NULL: none runs, or it is not known. */
+json_t *recording_stand(struct job *j);
 /* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
 int recording_params(struct job *j, const json_t *const *pairs, struct err *e);
 /* Also: the row of the candidate's state holds elements of the reference's, as 'of' says (arrange.h; the caller's, of

@@ -15,6 +15,7 @@
 #include "eval/schedule/retry.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/stage.h"
+#include "eval/verdict/place.h"
 #include "eval/verdict/record.h"
 
 static const struct stage *const stages[] = {&stage_extract, &stage_load, &stage_compile, &stage_correct,
@@ -112,6 +113,23 @@ static int pipeline_look_for_others(struct job *j, struct err *e)
     return server_check(j->server, e);
 }
 
+#define PRINTED 2000 /* bytes of print that a record holds; of kernels' printf as many */
+
+/* What print wrote stands before what kernels did: the order between the two is not known. */
+static void pipeline_take_printed(struct job *j)
+{
+    struct buf b;
+
+    if (!j->session)
+        return;
+    buf_init(&b, 2 * PRINTED + 1);
+    place_printed(session_output(j->session), PRINTED, &b);
+    buf_adds(&b, json_str(j->rec, "printed", ""));
+    if (b.n)
+        json_object_set_new(j->rec, "printed", json_utf8(b.p, b.n));
+    buf_free(&b);
+}
+
 static void pipeline_job_end(struct job *j)
 {
     reference_release(j);
@@ -157,6 +175,7 @@ int pipeline_run(struct eval *ev, struct judge_server *sv, const struct task *ta
         record_waiting(j.rec, "slot", (j.session->wait_s - j.session->wait_device_s) * 1e3);
         record_waiting(j.rec, "device", j.session->wait_device_s * 1e3);
     }
+    pipeline_take_printed(&j);
     record_set(j.rec, "environment", pipeline_environment(&j));
     *ret = j.rec;
     pipeline_job_end(&j);

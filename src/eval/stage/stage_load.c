@@ -32,14 +32,37 @@ static void stage_load_set_line(struct job *j, json_t *r, int64_t line)
     json_object_set_new(r, "text", json_utf8(text, strlen(text)));
 }
 
-static void stage_load_set_finding(struct job *j, json_t *r, const json_t *f)
+/* A copy with the source line's text; new. */
+static json_t *stage_load_with_text(struct job *j, const json_t *f)
 {
     json_t *copy = json_deep_copy(f);
     char text[200];
 
     if (session_source_line(j->session, json_str(copy, "file", ""), json_i64(copy, "line", 0), text, sizeof text))
         json_object_set_new(copy, "text", json_utf8(text, strlen(text)));
-    json_object_set_new(r, "finding", copy);
+    return copy;
+}
+
+static void stage_load_set_finding(struct job *j, json_t *r, const json_t *f)
+{
+    json_object_set_new(r, "finding", stage_load_with_text(j, f));
+}
+
+#define MORE_FINDINGS 4 /* beside the first */
+
+/* What else the emulator found: other faults of the same run, which a second look would find. */
+static void stage_load_set_more(struct job *j, json_t *r, const json_t *first)
+{
+    json_t *more = json_array();
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(j->findings, i, f)
+        if (f != first && strcmp(json_str(f, "severity", ""), "warning") && json_array_size(more) < MORE_FINDINGS)
+            json_array_append_new(more, stage_load_with_text(j, f));
+    if (json_array_size(more))
+        json_object_set(r, "more", more);
+    json_decref(more);
 }
 
 /* An exception, or a fault that the emulator found: runtime_error with everything that helps to find it. */
@@ -55,8 +78,10 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage)
     r = f ? record_blame(j->rec, category, stage, "%.1500s", json_str(f, "message", ""))
           : record_blame(j->rec, "runtime_error", stage, "%.80s: %.3000s", json_str(head, "type", ""),
                          json_str(head, "message", ""));
-    if (f)
+    if (f) {
         stage_load_set_finding(j, r, f);
+        stage_load_set_more(j, r, f);
+    }
     if (head && json_i64(head, "line", -1) > 0) {
         json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
         json_object_set_new(r, "text", json_string(json_str(head, "text", "")));
@@ -121,8 +146,13 @@ static void stage_load_blame_timeout(struct job *j, const char *stage, const cha
 {
     json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s (--timeout) %s", j->opt->timeout_s,
                              during);
+    json_t *stand = recording_stand(j);
 
-    stage_load_set_line(j, r, place_python(session_output(j->session)));
+    if (stand)
+        stage_load_set_finding(j, r, stand);
+    else
+        stage_load_set_line(j, r, place_python(session_output(j->session)));
+    json_decref(stand);
 }
 
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e)

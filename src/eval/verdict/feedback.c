@@ -177,18 +177,6 @@ static void feedback_say_variant(const json_t *x, struct buf *b)
                  *is ? " (" : "", is, *is ? ")" : "");
 }
 
-static void feedback_say_timeout(const json_t *v, struct buf *b)
-{
-    buf_addf(b, "Time limit: %s.\n", json_str(feedback_reason(v), "message", ""));
-    feedback_at_line(b, feedback_reason(v));
-    if (json_i64(json_object_get(v, "correctness"), "passed", 0) > 0)
-        buf_adds(b, "Trials before this one ended and were right: it is slow, or a loop ends on some inputs only.\n");
-    else
-        buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much "
-                    "work per thread.\n");
-    feedback_say_variant(feedback_reason(v), b);
-}
-
 static void feedback_say_finding(const json_t *f, struct buf *b)
 {
     static const char *const keys[] = {"kernel", "block", "thread", NULL};
@@ -206,6 +194,38 @@ static void feedback_say_finding(const json_t *f, struct buf *b)
     }
     if (b->n && b->p[b->n - 1] == ' ')
         b->p[b->n - 1] = '\n';
+}
+
+static void feedback_say_timeout(const json_t *v, struct buf *b)
+{
+    const json_t *f = json_object_get(feedback_reason(v), "finding");
+
+    buf_addf(b, "Time limit: %s.\n", json_str(feedback_reason(v), "message", ""));
+    feedback_at_line(b, feedback_reason(v));
+    if (f) {
+        buf_addf(b, "%s.\n", json_str(f, "message", ""));
+        feedback_say_finding(f, b);
+    }
+    if (json_i64(json_object_get(v, "correctness"), "passed", 0) > 0)
+        buf_adds(b, "Trials before this one ended and were right: it is slow, or a loop ends on some inputs only.\n");
+    else
+        buf_adds(b, "Look for a loop that does not end, a __syncthreads() that not all threads reach, or far too much "
+                    "work per thread.\n");
+    feedback_say_variant(feedback_reason(v), b);
+}
+
+/* Beside the first: what, and where. */
+static void feedback_say_more(const json_t *r, struct buf *b)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(json_object_get(r, "more"), i, f) {
+        buf_addf(b, "Also: %.240s\n", json_str(f, "message", ""));
+        if (json_i64(f, "line", 0) > 0)
+            buf_addf(b, "At %s:%lld%s%.140s\n", json_str(f, "file", "?"), (long long)json_i64(f, "line", 0),
+                     *json_str(f, "text", "") ? ": " : "", json_str(f, "text", ""));
+    }
 }
 
 /* The judge's own call of ModelNew had other arguments: no line of the program is on the way. */
@@ -229,6 +249,7 @@ static void feedback_say_runtime(const json_t *v, struct buf *b)
     if (f)
         feedback_say_finding(f, b);
     feedback_at_line(b, r);
+    feedback_say_more(r, b);
     if (feedback_other_arguments(r))
         buf_addf(b, "ModelNew gets the arguments of Model in task '%.100s': is the program for another task?\n",
                  json_str(v, "task", ""));

@@ -34,6 +34,25 @@ int64_t place_python(const char *output)
     return at ? strtoll(at + sizeof frame - 1, NULL, 10) : 0;
 }
 
+#define PRINTED_MARK '\x1e' /* then four digits: how many bytes follow */
+
+void place_printed(const char *output, size_t most, struct buf *out)
+{
+    const char *at = output;
+
+    while ((at = strchr(at, PRINTED_MARK)) && out->n < most) {
+        char digits[5] = {0};
+        size_t n, there;
+
+        strncpy(digits, at + 1, 4);
+        at += 1 + strlen(digits);
+        n = strtoul(digits, NULL, 16);
+        there = strnlen(at, n);
+        buf_add(out, at, there < most - out->n ? there : most - out->n);
+        at += there;
+    }
+}
+
 bool place_line(const char *text, int64_t line, char *ret, size_t n)
 {
     for (int64_t i = 1; text && *text && i < line; i++) {
@@ -69,11 +88,91 @@ bool place_argument(const char *source, int i, char *ret, size_t n)
     return isalnum((unsigned char)*p) || *p == '_';
 }
 
+/* Behind the '(' of a kernel's declaration ("name<<<..>>>(" is none); NULL. */
+static const char *place_parameters(const char *source, const char *kernel)
+{
+    size_t n = strcspn(kernel, "<");
+    char name[96];
+
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), kernel);
+    for (const char *p = *name ? strstr(source, name) : NULL; p; p = strstr(p + 1, name)) {
+        const char *end = p + strlen(name);
+
+        end += strspn(end, " \t\r\n");
+        if (*end == '(' && (p == source || (!isalnum((unsigned char)p[-1]) && p[-1] != '_')))
+            return end + 1;
+    }
+    return NULL;
+}
+
+/* Where a parameter ends: its comma, or the list's bracket. */
+static const char *place_parameter_end(const char *p)
+{
+    for (int depth = 0; *p; p++) {
+        if (depth == 0 && (*p == ',' || *p == ')'))
+            break;
+        depth += (*p == '(' || *p == '[' || *p == '<') - (*p == ')' || *p == ']' || *p == '>');
+    }
+    return p;
+}
+
+static void place_take_parameter(const char *p, size_t n, int index, struct place_parameter *ret)
+{
+    static const struct {
+        const char *type, *dtype;
+        int bytes;
+    } types[] = {{"float", "float32", 4},        {"double", "float64", 8},  {"__half", "float16", 2},
+                 {"half", "float16", 2},         {"__nv_bfloat16", "bfloat16", 2}, {"int64_t", "int64", 8},
+                 {"long long", "int64", 8},      {"int", "int32", 4}};
+    size_t from = n;
+
+    *ret = (struct place_parameter){.index = index};
+    while (from > 0 && (isalnum((unsigned char)p[from - 1]) || p[from - 1] == '_'))
+        from--;
+    snprintf(ret->name, sizeof ret->name, "%.*s", (int)(n - from), p + from);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const char *at = memmem(p, from, types[i].type, strlen(types[i].type));
+        const char *behind = at ? at + strlen(types[i].type) : NULL;
+
+        if (at && !isalnum((unsigned char)*behind) && *behind != '_' &&
+            (at == p || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')) && !memmem(p, from, "unsigned", 8)) {
+            ret->dtype = types[i].dtype;
+            ret->bytes = types[i].bytes;
+            return;
+        }
+    }
+}
+
+bool place_pointer(const char *source, const char *kernel, int pointer, int pointers, struct place_parameter *ret)
+{
+    const char *p = source ? place_parameters(source, kernel) : NULL, *end;
+    int seen = 0;
+
+    for (int i = 0; p && *p; i++, p = end + 1) {
+        size_t n;
+
+        end = place_parameter_end(p);
+        n = (size_t)(end - p);
+        while (n && isspace((unsigned char)p[n - 1]))
+            n--;
+        if (memchr(p, '*', n) && ++seen == pointer)
+            place_take_parameter(p, n, i, ret);
+        if (*end != ',')
+            break;
+    }
+    return pointer > 0 && seen == pointers && pointer <= seen && *ret->name;
+}
+
+/* Where no shape is known, its size. */
 static void memory_shape(const json_t *memory, struct buf *out)
 {
     const json_t *d;
     size_t i;
 
+    if (!json_object_get(memory, "shape")) {
+        buf_addf(out, "%lld bytes", (long long)json_i64(memory, "bytes", 0));
+        return;
+    }
     json_array_foreach(json_object_get(memory, "shape"), i, d)
         buf_addf(out, "%s%lld", i ? " x " : "", (long long)json_integer_value(d));
     buf_addf(out, " %s", json_str(memory, "dtype", ""));
@@ -87,7 +186,7 @@ static int64_t memory_elements(const json_t *memory)
 
     json_array_foreach(json_object_get(memory, "shape"), i, d)
         n *= json_integer_value(d);
-    return n;
+    return json_object_get(memory, "shape") ? n : 0;
 }
 
 void memory_words(const char *message, const json_t *memory, struct buf *out)
@@ -104,9 +203,10 @@ void memory_words(const char *message, const json_t *memory, struct buf *out)
     buf_addf(out, "'%s' (%s, ", json_str(memory, "tensor", "?"), json_str(memory, "role", "?"));
     memory_shape(memory, out);
     buf_adds(out, ")");
-    buf_adds(out, end + 1);
     if (item > 0 && item * n == json_i64(memory, "bytes", 0))
-        buf_addf(out, ": element %lld of %lld", (long long)(json_i64(memory, "at", 0) / item), (long long)n);
+        buf_addf(out, "%s element %lld of %lld%s", end[1] ? "," : ":", (long long)(json_i64(memory, "at", 0) / item),
+                 (long long)n, end[1] && end[1] != ',' ? "," : "");
+    buf_adds(out, end + 1);
 }
 
 /* ---- operators ---- */

@@ -14,6 +14,9 @@
  * process crashed or its time was almost up (runner/front_role.py); 0 if there is none. */
 int64_t place_python(const char *output);
 
+/* What the program's print wrote into that output, where runner/front_role.py marks it: its first 'most' bytes. */
+void place_printed(const char *output, size_t most, struct buf *out);
+
 /* The first line of Python that mentions an operator ("aten::relu": relu, relu_, F.relu, x.relu()), of forward if it
  * does;
  * -1 if none. */
@@ -24,6 +27,17 @@ bool place_line(const char *text, int64_t line, char *ret, size_t n);
 
 /* The name of forward's i-th argument behind self ("def forward(self, x, weight: Tensor)"); false: it has none. */
 bool place_argument(const char *source, int i, char *ret, size_t n);
+
+/* A kernel's parameter, as its source declares it. */
+struct place_parameter {
+    char name[80];
+    int index;         /* of all parameters, from 0 */
+    const char *dtype; /* as the judge calls it; NULL: another type */
+    int bytes;         /* of an element; 0: not known */
+};
+/* The pointer'th (from 1) of a kernel's parameters that are pointers; false: the source declares no such kernel, or not
+ * so many pointers. */
+bool place_pointer(const char *source, const char *kernel, int pointer, int pointers, struct place_parameter *ret);
 
 /* A finding's message with the tensor that memory ({"tensor","role","shape","dtype","at"}) names, in place of
  * 'device memory' (N bytes): "read of 4 bytes right behind the end of 'weight' (parameter, 96 x 64 float32), element
