@@ -340,7 +340,7 @@ void simt_set_fatal_hook(void (*hook)(void))
 
 static int (*stop_wanted)(void);
 
-/* "; 31 threads of its block wait at a __syncthreads(), 4 have returned": those that tell of a thread that never comes. */
+/* "; 31 threads of its block wait at a __syncthreads(), 4 have returned": what tells of a thread that never comes. */
 static void describe_others(char *out, size_t n)
 {
     const struct block *b = &run.block;

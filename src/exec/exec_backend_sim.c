@@ -704,7 +704,8 @@ const struct backend_ops exec_on_sim = {
     .event = exec_sim_event, .event_end = sim_event_end, .record = exec_sim_record, .wait = exec_sim_wait,
     .query_stream = exec_sim_query, .query_event = exec_sim_query, .elapsed = exec_sim_elapsed,
     .sync_stream = exec_sim_query,
-    .stop = exec_sim_stop, .sync_event = exec_sim_query, .sync = exec_sim_sync, .why = exec_sim_why, .findings = sim_findings,
+    .stop = exec_sim_stop,
+    .sync_event = exec_sim_query, .sync = exec_sim_sync, .why = exec_sim_why, .findings = sim_findings,
 };
 
 const struct backend_ops *exec_backend_find(const char *name)

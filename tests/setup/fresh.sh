@@ -3,7 +3,7 @@
 # 'make install' by a user into a home folder; then README's first commands as they stand there. Each has a root of its
 # own over one made by debootstrap. Needs root, the network and 3 GB under $TMPDIR. Not part of 'make test'.
 #
-#   'make deb' and 'make wheel' come first, or 'make test-fresh' does all. ROOT=DIR keeps the bare root and uses it again.
+#   'make deb' and 'make wheel' come first, or 'make test-fresh' does all. ROOT=DIR keeps the bare root for another run.
 #   TORCH_FROM=SITE-PACKAGES lends a PyTorch (for Debian 12's Python 3.11) read-only: nothing large is downloaded.
 #   KEEP=1 leaves each way's changes beside the bare root.
 set -euo pipefail
@@ -47,7 +47,8 @@ inside() { # WAY
     mkdir -p "$root/outside"
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
         http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" no_proxy="${no_proxy:-}" NVCC= \
-        PIP_CERT=/etc/ssl/host-ca.crt SSL_CERT_FILE=/etc/ssl/host-ca.crt ${PIP_INDEX_URL:+"PIP_INDEX_URL=$PIP_INDEX_URL"} \
+        PIP_CERT=/etc/ssl/host-ca.crt SSL_CERT_FILE=/etc/ssl/host-ca.crt \
+        ${PIP_INDEX_URL:+"PIP_INDEX_URL=$PIP_INDEX_URL"} \
         unshare -m --propagation private bash -c '
             cd "$1" && pivot_root . outside && cd / && umount -l /outside && exec bash /opt/fresh_steps.sh "$2"
         ' sh "$root" "$1"

@@ -67,7 +67,7 @@ int simt_call_guarded(void (*fn)(void *ctx), void *ctx);
 void simt_set_fatal_hook(void (*hook)(void));
 
 /* A signal that asks a running kernel where it stands: a still_running finding names the thread and its line, then the
- * fatal hook is called. wanted, if not NULL, is asked in the handler; outside kernels, or if it says 0, nothing happens. */
+ * fatal hook is called. Nothing happens outside kernels, or if wanted (NULL: always), asked there, says 0. */
 void simt_set_stop_signal(int sig, int (*wanted)(void));
 
 /* ---- modes --------------------------------------------------------------------------------------------------- */
