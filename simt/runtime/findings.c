@@ -25,7 +25,7 @@ struct record {
     uintptr_t base; /* of the memory that the message is about; 0: none */
     size_t bytes;
     intptr_t at;    /* the access, from base on */
-    int pointer, pointers; /* which of the launch's device pointers leads there, from 1 (0: not known), and their number */
+    int pointer, pointers; /* which of the launch's device pointers leads there (from 1; 0: not known); how many */
 };
 
 struct kernel_count {
