@@ -15,6 +15,7 @@
 #include "synth/entropy.h"
 #include "synth/ir/ast_mutate.h"
 #include "synth/knowledge.h"
+#include "synth/knowledge_public.h"
 
 enum file { F_TRAIN, F_PROMPTS, F_ORACLE, F_HARVEST, F_HELDOUT, F_REJECTED, N_FILES };
 static const char *const file_names[N_FILES] = {"train.jsonl",   "prompts.jsonl", "oracle.jsonl",
@@ -275,7 +276,7 @@ static bool corpus_task_stays(const struct problem *p)
 static void corpus_add_knowledge(struct corpus *c)
 {
     for (int i = 0; i < c->o->knowledge; i++) {
-        json_t *v = knowledge_record(&c->source, i);
+        json_t *v = c->source.o->public ? knowledge_public_record(&c->source, i) : knowledge_record(&c->source, i);
         if (!v)
             break;
         entropy_add_messages(c->entropy, json_object_get(v, "messages"));

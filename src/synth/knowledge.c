@@ -36,9 +36,14 @@ static bool knowledge_is_said(const struct dag *g)
     return true;
 }
 
-/* Of a map over all elements alike no shape is needed. */
-static bool knowledge_needs_shapes(const struct nest *k)
+/* Of a map over all elements alike no shape is needed; what reads by index may look like one where an axis is 1. */
+static bool knowledge_needs_shapes(const struct knowledge_question *q)
 {
+    const struct nest *k = &q->k->k[0].nest;
+
+    for (int n = 0; n < q->g->n_nodes; n++)
+        if (!q->g->node[n].c.op->expr)
+            return true;
     return k->class != NEST_MAP || k->n_dims != 1;
 }
 
@@ -196,7 +201,7 @@ static bool knowledge_answer_function(struct knowledge_question *q)
     struct buf b;
     bool first = true;
 
-    if (knowledge_needs_shapes(&q->k->k[0].nest) || !x || !knowledge_is_scalar(*x))
+    if (knowledge_needs_shapes(q) || !x || !knowledge_is_scalar(*x))
         return false;
     knowledge_scalar_statements(*x);
     buf_init(&b, BUF_MAX_TEXT);
@@ -220,7 +225,7 @@ static bool knowledge_answer_expression(struct knowledge_question *q)
 {
     struct as **x = knowledge_element_of(q);
 
-    if (knowledge_needs_shapes(&q->k->k[0].nest) || !x || !*x || (*x)->next || (*x)->kind != AS_EXPR ||
+    if (knowledge_needs_shapes(q) || !x || !*x || (*x)->next || (*x)->kind != AS_EXPR ||
         !knowledge_is_scalar(*x))
         return false;
     knowledge_scalar_statements(*x);
@@ -256,7 +261,7 @@ static bool knowledge_ask(struct knowledge_question *q, int form)
     buf_addf(&q->ask, "%s%s%s\n```python\n", forms[form].before, knowledge_language(q, false), forms[form].behind);
     knowledge_add_torch(q, &q->ask);
     buf_adds(&q->ask, "```");
-    if (knowledge_needs_shapes(&q->k->k[0].nest))
+    if (knowledge_needs_shapes(q))
         knowledge_add_shapes(q->g, &q->ask);
     return forms[form].answer(q);
 }
@@ -271,7 +276,7 @@ static bool knowledge_make_kernel(struct knowledge_question *q, struct rng *r)
     fuse(q->g, FUSE_ALL, &q->a, q->k);
     if (q->k->n != 1 || fuse_schedule(q->k, NULL) < 0)
         return false;
-    if (knowledge_needs_shapes(&q->k->k[0].nest) && q->k->k[0].nest.class == NEST_MAP &&
+    if (knowledge_needs_shapes(q) && q->k->k[0].nest.class == NEST_MAP &&
         draw_below(r, BROADCAST_ONE_IN))
         return false;
     q->f = program_cuda(q->g, q->k, &style, &q->a, &e);

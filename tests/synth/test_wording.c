@@ -13,7 +13,9 @@
 #include "base/json.h"
 #include "synth/entropy.h"
 #include "synth/knowledge.h"
+#include "synth/knowledge_public.h"
 #include "synth/program.h"
+#include "synth/surface/surface.h"
 #include "synth/wording.h"
 
 /* ---- names ---- */
@@ -196,6 +198,63 @@ static void known_operators_are_asked_about(void **state)
     problem_source_free(&s);
 }
 
+/* ---- the same for tasks as people write them ---- */
+
+/* A frame with the answer in its gap is a kernel: braces close, and nothing but its statements was asked. */
+static void check_public_answer(const char *ask, const char *answer)
+{
+    int open = 0;
+
+    assert_non_null(strstr(ask, "class Model"));
+    assert_null(strstr(ask, "get_inputs"));
+    assert_true(!strstr(answer, "torch::Tensor ") && !strstr(answer, "ModelNew") && !strstr(answer, "return v;"));
+    if (strstr(ask, "declared?")) {
+        assert_int_equal(strncmp(answer, "```cuda\n__global__ void ", 24), 0);
+        return;
+    }
+    assert_null(strstr(answer, "__global__"));
+    for (const char *c = answer; *c; c++)
+        open += *c == '{' ? 1 : *c == '}' ? -1 : 0;
+    assert_int_equal(open, 0);
+    if (strstr(ask, "Fill in")) {
+        const char *frame = strstr(ask, "__global__");
+        assert_non_null(strstr(frame, "// ..."));
+        for (const char *c = frame; *c; c++)
+            open += *c == '{' ? 1 : *c == '}' ? -1 : 0;
+        assert_int_equal(open, 0);
+    }
+}
+
+static void public_questions_are_of_taught_and_known_kinds(void **state)
+{
+    static const char celu[] = "v = fmaxf(v, 0.0f) + fminf(alpha * expm1f(v / alpha), 0.0f);\n";
+    struct problem_options o = {.seed = 3, .max_ops = 2, .max_numel = 512, .dtypes = 1, .public = true};
+    json_t *asked = json_object();
+    struct problem_source s;
+    const char *name;
+    int known = 0, right = 0;
+    (void)state;
+
+    problem_source_init(&s, &o);
+    for (int i = 0; i < 600; i++) {
+        json_t *v = knowledge_public_record(&s, i);
+        assert_non_null(v);
+        name = json_string_value(json_array_get(json_object_get(json_object_get(v, "task"), "ops"), 0));
+        assert_true(heldout_name_class(surface_operator(name)) != OP_UNSEEN);
+        known += heldout_name_class(surface_operator(name)) == OP_KNOWN;
+        json_object_set_new(asked, name, json_true());
+        check_public_answer(said(v, 0), said(v, 1));
+        right += !strcmp(name, "celu") && strstr(said(v, 1), celu);
+        json_decref(v);
+    }
+    assert_true(known > 240 && known < 360 && right > 0);
+    for (int i = 0; (name = surface_kind(i)); i++)
+        if (heldout_name_class(surface_operator(name)) == OP_KNOWN && !json_object_get(asked, name))
+            fail_msg("nothing was asked about '%s'", name);
+    json_decref(asked);
+    problem_source_free(&s);
+}
+
 /* ---- entropy ---- */
 
 static double nats_a_byte(int distinct, int records)
@@ -236,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_never_meet),           cmocka_unit_test(formulas_are_the_registrys),
         cmocka_unit_test(questions_have_eight_forms), cmocka_unit_test(known_operators_are_asked_about),
+        cmocka_unit_test(public_questions_are_of_taught_and_known_kinds),
         cmocka_unit_test(entropy_tells_noise_from_repetition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,13 @@ static const struct kind *surface_find_kind(const char *name)
     return NULL;
 }
 
+bool surface_stands_alone(const char *kind)
+{
+    const struct kind *k = surface_find_kind(kind);
+
+    return k && alone[k->form];
+}
+
 const char *surface_kind(int i)
 {
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)

@@ -3,6 +3,7 @@
 #ifndef MC_SYNTH_SURFACE_SURFACE_H
 #define MC_SYNTH_SURFACE_SURFACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SURFACE_OPS 12
@@ -16,7 +17,7 @@ struct surface {
 
 struct surface_limits {
     double chains;    /* share of tasks that are chains of a convolution or product and what follows */
-    const char *only; /* a kind's name; NULL: any */
+    const char *only; /* the name of a kind that stands alone; NULL: any */
 };
 
 /* The task of this seed and index; the same bytes for the same arguments. */
@@ -27,6 +28,8 @@ uint64_t surface_hash(const struct surface *s);
 /* The operator of the registry (heldout.h) that a kind is a variant of, for the class that it is in; else its own
  * name. */
 const char *surface_operator(const char *kind);
+/* Is it drawn by itself? Others, residuals say, stand in chains alone. */
+bool surface_stands_alone(const char *kind);
 /* The name of the i-th kind; NULL behind the last. */
 const char *surface_kind(int i);
 
