@@ -3,25 +3,35 @@
     python repro.py          the reference on the same inputs and weights; compares what the kernel left
     python repro.py --run    builds the candidate and runs it too (an NVIDIA GPU and nvcc)
 
-Beside this file: task.py, candidate.py, verdict.json, draw.json and the *.bin that it names. In Python:
+Beside this file: task.py, candidate.py, sizes.py (the judge's, which reads a workload's sizes into a task), verdict.json,
+draw.json and the *.bin that it names. In Python:
     import repro; case = repro.Case(); case.inputs, case.expected, case.got, case.model()
 Exit code: 0 what was compared matches, 1 it does not."""
 
-import importlib.util
 import json
 import os
+import re
 import sys
+import types
 
+import sizes
 import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def module(name):
-    """task.py or candidate.py as a module."""
-    spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, name + ".py"))
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
+    """task.py or candidate.py as a module. A line '#@workload' of a task changes its sizes, and the type of its model."""
+    found = types.ModuleType(name)
+    found.__file__ = os.path.join(HERE, name + ".py")
+    with open(found.__file__, encoding="utf-8") as f:
+        source = f.read()
+    said = {}
+    for line in re.findall(r"^#@workload: (\{.*\})$", source, re.M):
+        said.update(json.loads(line))
+    source = sizes.with_sizes(source, said.get("sizes") or {})
+    exec(compile(source, found.__file__, "exec"), found.__dict__)
+    found.in_dtype = said.get("dtype")
     return found
 
 
@@ -67,8 +77,10 @@ class Case:
 
     def model(self, kind=None, device="cpu"):
         """The task's Model, or another class in its place, with the trial's weights."""
-        m = (kind or module("task").Model)(*(self.init or []))
-        m = m.to(getattr(torch, self.draw["dtype"])) if self.draw["dtype"] else m
+        task = module("task")
+        m = (kind or task.Model)(*(self.init or []))
+        dtype = self.draw["dtype"] or task.in_dtype
+        m = m.to(getattr(torch, dtype)) if dtype else m
         there = {**dict(m.named_parameters()), **dict(m.named_buffers())}
         with torch.no_grad():
             for row, now in zip(self.draw["rows"] or [], self.state or []):

@@ -144,32 +144,58 @@ static int eval_put_file(const char *folder, const char *name, const void *data,
     return rc;
 }
 
+/* The task that a verdict is about: of many workloads the one that failed. */
+static int eval_put_task(const char *folder, const char *path, const json_t *v, struct err *e)
+{
+    struct task all, one;
+    int rc, i;
+
+    if (task_read(path, &all, e) < 0)
+        return -1;
+    i = task_workload_find(&all, json_str(json_object_get(v, "workload"), "name", NULL));
+    if ((rc = task_workload(&all, i, &one, e)) == 0) {
+        rc = eval_put_file(folder, "task.py", one.code, one.n, e);
+        task_free(&one);
+    }
+    task_free(&all);
+    return rc;
+}
+
+static int eval_put_shared(const char *folder, const char *shared, const char *name, struct err *e)
+{
+    char *path = path_share(shared);
+    struct buf text;
+    int rc;
+
+    buf_init(&text, BUF_MAX_TEXT);
+    rc = file_read(path, &text, e);
+    if (rc == 0)
+        rc = eval_put_file(folder, name, text.p, text.n, e);
+    buf_free(&text);
+    free(path);
+    return rc;
+}
+
 /* Beside the draw, which the judge has written (eval/stage/repro.h): the task, the program, the verdict, the script. */
 static int eval_finish_repro(const struct eval_reporting *r, const json_t *v, struct err *e)
 {
     const char *folder = opts_str(r->o, "repro");
     const json_t *x = json_object_get(v, "extraction");
-    char *draw = path_join(folder, "draw.json"), *script = path_share("setup/repro.py"), *record = json_text(v);
-    struct buf task, code;
+    char *draw = path_join(folder, "draw.json"), *record = json_text(v);
     int rc = 0;
 
-    buf_init(&task, BUF_MAX_TEXT);
-    buf_init(&code, BUF_MAX_TEXT);
     if (!file_exists(draw))
         log_warn("--repro: nothing is written, as no trial failed; the verdict says why");
-    else if (file_read(opts_str(r->o, "task"), &task, e) < 0 || file_read(script, &code, e) < 0 ||
-             eval_put_file(folder, "task.py", task.p, task.n, e) < 0 ||
-             eval_put_file(folder, "repro.py", code.p, code.n, e) < 0 ||
+    else if (eval_put_task(folder, opts_str(r->o, "task"), v, e) < 0 ||
+             eval_put_shared(folder, "setup/repro.py", "repro.py", e) < 0 ||
+             eval_put_shared(folder, "runner/sizes.py", "sizes.py", e) < 0 ||
              eval_put_file(folder, "verdict.json", record, strlen(record), e) < 0 ||
              eval_put_file(folder, "candidate.py", r->t->text[0].p + json_i64(x, "offset", 0),
                            (size_t)json_i64(x, "bytes", 0), e) < 0)
         rc = -1;
     else
         fprintf(stderr, "repro: python %s/repro.py\n", folder);
-    buf_free(&task);
-    buf_free(&code);
     free(draw);
-    free(script);
     free(record);
     return rc;
 }

@@ -634,15 +634,48 @@ static char *eval_workload_capsule(const char *path, int i)
                                     : xasprintf("%s.%d", path, i);
 }
 
+/* What a failing trial of workload i leaves, until it is known whose failure the verdict is. Owned, NULL for NULL. */
+static char *eval_workload_repro(const char *folder, int i)
+{
+    return folder ? xasprintf("%s/workload-%d", folder, i) : NULL;
+}
+
+/* The files of the workload that the verdict is about come to stand in the folder itself; the others' go. */
+static int eval_keep_repro(const char *folder, int which, int n, struct err *e)
+{
+    char *kept = eval_workload_repro(folder, which), **names;
+    size_t n_names = 0;
+    int rc = file_is_dir(kept) ? dir_list(kept, &names, &n_names, e) : 0;
+
+    for (size_t i = 0; i < n_names; i++) {
+        char *from = path_join(kept, names[i]), *to = path_join(folder, names[i]);
+        if (rc == 0 && rename(from, to) < 0)
+            rc = err_sys(e, "cannot move '%s'", from);
+        free(from);
+        free(to);
+    }
+    if (n_names)
+        names_free(names, n_names);
+    free(kept);
+    for (int i = 0; i < n; i++) {
+        char *row = eval_workload_repro(folder, i);
+        if (rc == 0 && file_is_dir(row))
+            rc = dir_remove(row, e);
+        free(row);
+    }
+    return rc;
+}
+
 static int eval_one_workload(struct eval *ev, const struct task *task, int i, const struct eval_candidate *c,
                              const struct eval_options *o, json_t **ret, struct err *e)
 {
     struct eval_options own = *o;
-    char *capsule = eval_workload_capsule(o->capsule, i);
+    char *capsule = eval_workload_capsule(o->capsule, i), *repro = eval_workload_repro(o->repro, i);
     struct task one;
     int rc;
 
     own.capsule = capsule;
+    own.repro = repro;
     rc = task_workload(task, i, &one, e);
     if (rc == 0) {
         rc = eval_one_task(ev, &one, c, &own, ret, e);
@@ -651,6 +684,7 @@ static int eval_one_workload(struct eval *ev, const struct task *task, int i, co
         task_free(&one);
     }
     free(capsule);
+    free(repro);
     return rc;
 }
 
@@ -658,12 +692,8 @@ static int eval_all_workloads(struct eval *ev, const struct task *task, const st
                               const struct eval_options *o, json_t **ret, struct err *e)
 {
     int all = task_workloads(task) + 1, n = 0, rc = 0;
-    json_t **records;
-
-    if (o->repro) /* a draw of one row would be told as another's */
-        return err_set(e, ERR_INPUT, "--repro takes a task of one workload; write the row that fails as a task of its "
-                                     "own");
-    records = xcalloc((size_t)all, sizeof *records);
+    json_t **records = xcalloc((size_t)all, sizeof *records);
+    const char *failed;
 
     while (n < all && rc == 0 && !(n && workloads_decided(records[n - 1]))) {
         rc = eval_one_workload(ev, task, n, c, o, &records[n], e);
@@ -671,6 +701,9 @@ static int eval_all_workloads(struct eval *ev, const struct task *task, const st
     }
     if (rc == 0)
         *ret = workloads_merge(task, records, n, o->reward);
+    failed = rc == 0 ? json_str(json_object_get(*ret, "workload"), "name", NULL) : NULL;
+    if (rc == 0 && o->repro && (rc = eval_keep_repro(o->repro, task_workload_find(task, failed), n, e)) < 0)
+        json_decref(*ret);
     for (int i = 0; i < n; i++)
         json_decref(records[i]);
     free(records);

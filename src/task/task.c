@@ -233,6 +233,14 @@ const char *task_workload_name(const struct task *t, int i)
     return json_str(task_workload_entry(t, i), "name", "as written");
 }
 
+int task_workload_find(const struct task *t, const char *name)
+{
+    for (int i = task_workloads(t); name && i > 0; i--)
+        if (!strcmp(task_workload_name(t, i), name))
+            return i;
+    return 0;
+}
+
 void task_workload_text(const struct task *t, int i, char *out, size_t n)
 {
     task_entry_text(task_workload_entry(t, i), out, n);

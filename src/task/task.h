@@ -40,6 +40,7 @@ int task_workloads(const struct task *t); /* how many besides the task as writte
 const char *task_workload_name(const struct task *t, int i); /* "as written" for 0 */
 void task_workload_text(const struct task *t, int i, char *out, size_t n); /* as task_variant_text; "" for 0 */
 int task_workload(const struct task *t, int i, struct task *ret, struct err *e);
+int task_workload_find(const struct task *t, const char *name); /* its number; 0 for NULL and for no such name */
 /* Changes the task to this dtype ("float16"), in the same way; its sidecar stays. */
 int task_in_dtype(struct task *t, const char *dtype, struct err *e);
 /* What holds for variant i: its own value of key ("tolerance" or "regimes"), else the sidecar's, else NULL. */

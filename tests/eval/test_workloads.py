@@ -103,6 +103,26 @@ class Workloads(unittest.TestCase):
                 self.assertEqual([json.loads(p.stdout)[k] for k in ("right", "elements")], [True, elements], p.stderr)
 
 
+    def test_the_failing_row_is_written_down(self):
+        """'--repro' holds the row that the verdict is about, and nothing of the others; PyTorch alone repeats it."""
+        half = PROGRAM.replace("y[i] = __float2half(fmaxf(__half2float(x[i]), 0.f) * 0.5f)", "y[i] = x[i]")
+        odd = PROGRAM.replace("int n = x.numel(),", "int n = x.numel() / 32 * 32,")
+        with tempfile.TemporaryDirectory() as d:
+            for name, text in (("t.py", TASK), ("t.yaml", SIDECAR), ("odd.py", odd), ("half.py", half)):
+                with open(os.path.join(d, name), "w") as f:
+                    f.write(text)
+            for name, shape in (("odd", "(8, 61) torch.float32"), ("half", "(8, 64) torch.float16")):
+                out = os.path.join(d, "repro-" + name)
+                p = test_answers.judge(os.path.join(d, "t.py"), "--repro", out, os.path.join(d, name + ".py"))
+                self.assertEqual(json.loads(p.stdout)["workload"]["name"], name, p.stderr)
+                self.assertEqual([x for x in os.listdir(out) if x.startswith("workload")], [])
+                p = subprocess.run([sys.executable, os.path.join(out, "repro.py")], capture_output=True, text=True)
+                self.assertEqual(p.returncode, 1, p.stderr)
+                self.assertIn(f"input 0: {shape}", p.stdout)
+                self.assertRegex(p.stdout, r"reference: output 0: all \d+ elements match")
+                self.assertRegex(p.stdout, r"kernel, as judged: output 0: \d+ of \d+ elements are wrong")
+
+
 class Line(unittest.TestCase):
     def test_every_reader_obeys_it(self):
         t = reference.load(TASK + '\n#@workload: {"sizes": {"width": 7}, "dtype": "bfloat16"}\n')
