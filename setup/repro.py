@@ -3,8 +3,8 @@
     python repro.py          the reference on the same inputs and weights; compares what the kernel left
     python repro.py --run    builds the candidate and runs it too (an NVIDIA GPU and nvcc)
 
-Beside this file: task.py, candidate.py, sizes.py (the judge's, which reads a workload's sizes into a task), verdict.json,
-draw.json and the *.bin that it names. In Python:
+Beside this file: task.py, candidate.py, sizes.py (the judge's: a workload's sizes in a task), verdict.json, draw.json and
+the *.bin that it names. In Python:
     import repro; case = repro.Case(); case.inputs, case.expected, case.got, case.model()
 Exit code: 0 what was compared matches, 1 it does not."""
 
@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def module(name):
-    """task.py or candidate.py as a module. A line '#@workload' of a task changes its sizes, and the type of its model."""
+    """task.py or candidate.py as a module. A task's line '#@workload' changes its sizes, and the type of its model."""
     found = types.ModuleType(name)
     found.__file__ = os.path.join(HERE, name + ".py")
     with open(found.__file__, encoding="utf-8") as f:
