@@ -3,7 +3,7 @@
     python repro.py          the reference on the same inputs and weights; compares what the kernel left
     python repro.py --run    builds the candidate and runs it too (an NVIDIA GPU and nvcc)
 
-Beside this file: task.py, candidate.py, sizes.py (the judge's: a workload's sizes in a task), verdict.json, draw.json and
+Beside this file: task.py, candidate.py, sizes.py (the judge's: a workload's sizes), verdict.json, draw.json and
 the *.bin that it names. In Python:
     import repro; case = repro.Case(); case.inputs, case.expected, case.got, case.model()
 Exit code: 0 what was compared matches, 1 it does not."""
