@@ -7,6 +7,8 @@ A draw of regime "influence" or "edges" is of a kind (KINDS, EDGES); its trial i
 A constant argument varies where the reference stands it: scales and moments around their value, masks as coin flips,
 lengths from 1 to their value. What a program leaves out of a mean of bounded functions, a minimum or a long product
 is found where little else contributes: on a background where such functions are flat, with a few other elements."""
+import re
+
 import torch
 
 FLAT = 8.0      # where sigmoid, exp and relu are flat; sums of 65,536 such squares are exact in single precision
@@ -23,9 +25,10 @@ FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # t
 AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large, the one of number trial / 64 - 1
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
 EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
-         "places moved")
-CHOOSING = EDGES[3:]  # kinds that change those tensors alone of which the reference stands it
-PLACING = EDGES[4:]   # in these whole numbers name other places
+         "places moved", "eighths")
+CHOOSING = EDGES[3:7]  # kinds that change those tensors alone of which the reference stands it
+PLACING = EDGES[4:7]   # in these whole numbers name other places
+EXACT = EDGES[7]       # where the reference's arithmetic is exact, so steps decide
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
 
@@ -123,7 +126,8 @@ FILLS = {
     "rows of zeros": lambda base, gen, place: zero_rows(base, gen),
     "constant rows": lambda base, gen, place: constant_rows(base, gen),
     "equal values": lambda base, gen, place: torch.full_like(base, 1.0),
-    **dict.fromkeys(EDGES[3:], lambda base, gen, place: base),
+    **dict.fromkeys(CHOOSING, lambda base, gen, place: base),
+    EXACT: lambda base, gen, place: (base * 8).round().clamp(-32, 32) / 8,
 }
 
 
@@ -146,6 +150,24 @@ def last_quarter(out, n):
     """Of an output that has an axis of n elements: the last quarter along it; all of others."""
     axis = next((d for d, size in enumerate(out.shape) if size == n), None)
     return out if axis is None else out.narrow(axis, n - n // 4, n // 4)
+
+
+class Shorter:
+    """While it holds, loops of a module over range(n) end early, by a share of their rounds."""
+
+    def __init__(self, module, share):
+        self.module, self.share, self.ended = module, share, False
+
+    def __enter__(self):
+        self.module.range = self.range
+
+    def __exit__(self, *_):
+        del self.module.range
+
+    def range(self, *ends):
+        whole = range(*ends)
+        self.ended |= len(whole) > 1
+        return whole[:max(1, len(whole) - max(1, int(len(whole) * self.share)))]
 
 
 # Whole numbers --------------------------------------------------------------------------------------------------------
@@ -173,10 +195,13 @@ def is_number(leaf):
     return least < most and (leaf.element_size() > 1 or max(most, -least) >= CODES)
 
 
-def widened(leaf):
+def widened(leaf, sums_grow=False):
+    """sums_grow: a narrow type's answers are of a wide one, so that its own sums need not hold."""
     top = max(abs(int(leaf.min())), abs(int(leaf.max())), 1)
     if leaf.element_size() == 1:
         return leaf * (torch.iinfo(leaf.dtype).max // top or 1)
+    if sums_grow and leaf.dtype == torch.int32:
+        return leaf * max((1 << 30) // top, 1)
     most = (1 << 62 if leaf.dtype == torch.int64 else 1 << 30) // max(leaf.numel(), 1)
     return leaf * min(WIDE, max(most // top, 1))
 
@@ -187,9 +212,14 @@ def widened(leaf):
 COMPARED = {"aten::" + n for n in ("ge", "gt", "le", "lt", "ne", "clamp", "clamp_min")}
 
 
+def named_sentinel(source):
+    """The label that a task leaves out by name; None where it names none."""
+    found = re.search(r"ignore_index\s*=\s*(-\d+)", source)
+    return int(found[1]) if found else None
+
+
 def is_compared(seen):
     return any(name.split(".")[0] in COMPARED for name in seen)
-
 
 
 def is_ascending(leaf):
@@ -271,7 +301,9 @@ def moved(leaf, gen):
     return leaf[at.sort().values.to(leaf.device)]
 
 
-def places_changed(kind, leaf, gen):
+def places_changed(kind, leaf, gen, sentinel=None):
+    if kind == PLACING[1] and sentinel is not None:
+        return with_sentinels(leaf, gen, sentinel)
     return {PLACING[0]: without_some, PLACING[1]: with_sentinels, PLACING[2]: moved}[kind](leaf, gen)
 
 

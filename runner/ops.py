@@ -4,6 +4,7 @@ costs.
 Watching works on ATen operators (below autograd and composite functions), dropping on the calls that the task's source
 makes (F.relu, torch.add, x.mul, x + y), because those are what a program could leave out.
 """
+import math
 import sys
 
 import torch
@@ -73,6 +74,40 @@ def record(f):
     with Watch(see):
         f()
     return seen
+
+
+# Exact arithmetic -----------------------------------------------------------------------------------------------------
+
+EXACT = COPIES | {"aten::" + n for n in (
+    "abs", "add", "amax", "amin", "bitwise_and", "bitwise_not", "bitwise_or", "ceil", "clamp", "clamp_max", "clamp_min",
+    "div", "eq", "floor", "frac", "ge", "gt", "le", "logical_and", "logical_not", "logical_or", "lt", "masked_fill",
+    "maximum", "minimum", "mul", "ne", "neg", "relu", "round", "rsub", "scalar_tensor", "sign", "sub", "sum", "trunc",
+    "where", "_local_scalar_dense")}
+STEPS = {"aten::" + n for n in ("ceil", "floor", "frac", "ge", "gt", "le", "lt", "round", "sign", "trunc")}
+SHORT = 256  # a number in the task is exact where its fraction has no more bits than this one
+
+
+def is_short(number, divides):
+    """Few bits, so that products with eighths are exact; as a divisor a power of two."""
+    fraction = abs(math.frexp(number)[0])
+    return fraction in (0, 0.5) if divides else fraction * SHORT == int(fraction * SHORT)
+
+
+class Exactness(TorchDispatchMode):
+    """exact: every operator so far gives eighths, and sums and products of them, without rounding."""
+
+    def __init__(self):
+        super().__init__()
+        self.exact = True
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = name_of(func)
+        given = [*args, *(kwargs or {}).values()]
+        numbers = [a for a in given if isinstance(a, (int, float)) and not isinstance(a, bool)]
+        self.exact &= name in EXACT and not (name == "aten::div" and not numbers) and \
+            all(math.isfinite(n) and is_short(n, name == "aten::div") for n in numbers)
+        return func(*args, **(kwargs or {}))
 
 
 # Places that are written more than once ------------------------------------------------------------------------------

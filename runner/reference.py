@@ -65,6 +65,8 @@ HUGE_TRIALS = 2  # compares as many values as a hundred draws of others, and hol
 PART = 1 << 24  # elements of a parameter that are drawn at once
 LAWS = ("wild", "signed", "mild")  # how parameters are drawn: mild for most draws; gates of a wild set remember
 WILD = 4.0      # the spread of vectors in a wild set
+ROUNDS = (1 / 8, 1 / 2)  # of a loop's rounds: so many at its end must matter in some draw, the first that can
+LARGEST = 8     # doublings of an input by which a loop may be made to need them
 TOLD = 8.0      # tolerances: by so many an answer must move where a part of the inputs has influence
 FAR_AXES = 6    # of inputs, at most, that are looked at for it
 SET_MOST = 1 << 22  # elements of parameters; a larger model has one set
@@ -125,6 +127,7 @@ def load(source):
     if changed.dtype or changed.layout:
         change(module, changed)
     module.in_dtype = changed.dtype
+    module.sentinel, module.sums_grow = influence.named_sentinel(source), False
     return module
 
 
@@ -437,10 +440,10 @@ def small(t):
     return structure.like(t, clone(t).mul_(SMALL))
 
 
-def refill_kind(t, kind, gen, seed, place):
+def refill_kind(t, kind, gen, seed, place, sums_grow):
     """As refill, for a draw of influence.py. seed: of what inputs of one shape have in common."""
     if kind == "whole numbers":
-        return influence.widened(t) if influence.is_number(t) else t
+        return influence.widened(t, sums_grow) if influence.is_number(t) else t
     if keeps_distribution(t):
         return t
     base = torch.randn(t.shape, generator=gen, dtype=torch.float64, device=gen.device)
@@ -448,10 +451,10 @@ def refill_kind(t, kind, gen, seed, place):
     return structure.like(t, values._laid_out(new.reshape(-1), list(t.shape), list(t.stride())))
 
 
-def changed_by_choice(kind, t, gen):
+def changed_by_choice(kind, t, gen, sentinel=None):
     """Of a kind that changes only those tensors of which the reference stands it."""
     if kind in influence.PLACING:
-        return influence.places_changed(kind, t, gen)
+        return influence.places_changed(kind, t, gen, sentinel)
     return structure.in_place(t, t, influence.scattered_zeros(t, structure.is_probability(t), gen))
 
 
@@ -496,10 +499,10 @@ def draw_kind(task, regime, trial, seed, form, domains, chosen):
     kind, s = influence.kind_of(regime, trial), derive(seed, regime, trial)
     inputs = form(with_numbers(task_draw(task, s), task_draw(task, derive(seed, "numbers"))))
     gen, common = torch.Generator(PLACE).manual_seed(s), derive(s, "common")
-    redrawn = each_place(inputs, lambda t, i: refill_kind(t, kind, gen, common, i))
+    redrawn = each_place(inputs, lambda t, i: refill_kind(t, kind, gen, common, i, task.sums_grow))
     if kind in influence.CHOOSING:
         return each_place(redrawn, lambda t, i: changed_by_choice(
-            kind, t, torch.Generator().manual_seed(derive(s, "chosen", i))) if i in chosen[kind] else t)
+            kind, t, torch.Generator().manual_seed(derive(s, "chosen", i)), task.sentinel) if i in chosen[kind] else t)
     return varied(redrawn, domains, trial, derive(s, "constants")) if regime == "influence" else redrawn
 
 
@@ -622,6 +625,11 @@ def same(a, b):
     la, lb = values.leaves(a), values.leaves(b)
     return len(la) == len(lb) and all(x.shape == y.shape and torch.equal(values.comparable(x), values.comparable(y))
                                       for x, y in zip(la, lb))
+
+
+def same_values(a, b):
+    """Equal as numbers, whatever their types."""
+    return all(torch.equal(x.double(), y.double()) for x, y in zip(values.leaves(a), values.leaves(b)))
 
 
 def alike(a, b):
@@ -1282,7 +1290,9 @@ class Task:
                         influence.domain_of(t, lambda v, i=i: self.stands(self.model, put_at(own, i, v)), gen)
                         for i, t in enumerate(leaves)]
         self.sets = [self.model] + self.other_sets(own)
-        wide = values.map_tensors(own, lambda t: influence.widened(t) if influence.is_number(t) else t)
+        self.task.sums_grow = all(t.dtype == torch.int64 for t in values.leaves(self.own_answer))
+        wide = values.map_tensors(
+            own, lambda t: influence.widened(t, self.task.sums_grow) if influence.is_number(t) else t)
         self.wide = any(influence.is_number(t) for t in leaves) and \
             not influence.names_any(self.seen, influence.PLACES) and self.stands(self.model, wide)
 
@@ -1313,12 +1323,18 @@ class Task:
                 functools.partial(influence.with_sentinels, value=-2)))
             if self.stands(self.model, fewer):
                 out[influence.PLACING[0]].append(i)
-            if influence.is_compared(self.seen) and all(self.stands(self.model, b) for b in below):
+            if self.task.sentinel is not None:
+                if self.stands(self.model, put_at(own, i, self.with_sentinel(t))):
+                    out[influence.PLACING[1]].append(i)
+            elif influence.is_compared(self.seen) and all(self.stands(self.model, b) for b in below):
                 one, two = (self.run(self.model, b) for b in below)
                 if alike(one, two) and not alike(one, self.own_answer):
                     out[influence.PLACING[1]].append(i)
         out[influence.PLACING[2]] = self.moving(own)
         return {kind: which for kind, which in out.items() if which}
+
+    def with_sentinel(self, t):
+        return influence.with_sentinels(t, torch.Generator().manual_seed(1), self.task.sentinel)
 
     def moving(self, own):
         """The tensors whose places may move. Where one place is then written with several values it may not."""
@@ -1335,14 +1351,18 @@ class Task:
             return [i] if not writes.found and not alike(answer, self.own_answer) else []
         return []
 
-    def tells(self, model, base, other, part=lambda t: t):
-        """By how many tolerances the answer, or a part of it, moves at most where inputs become others."""
+    def tells(self, model, base, other, part=lambda t: t, around=None):
+        """By how many tolerances the answer, or a part of it, moves at most where inputs become others. around: a
+        context for the forward of these."""
         eager, most = values.leaves(run(model, base)[0]), 0.0
         with doubles():
             wide = copy.deepcopy(model).double()
-            a, b = (values.leaves(run(wide, values.map_tensors(x, to_double))[0]) for x in (base, other))
+            a, b = (values.leaves(run(wide, values.map_tensors(x, to_double), around=c)[0])
+                    for x, c in ((base, None), (other, around)))
         for e, x, y in zip(eager, a, b):
-            if x.shape == y.shape and x.numel() and e.is_floating_point():
+            if x.shape != y.shape:
+                return math.inf
+            if x.numel() and e.is_floating_point():
                 u = torch.finfo(e.dtype).eps / 2
                 allowed = 64 * beyond_rounding(e, x) + (32 if u < 1e-6 else 4) * u * top_of(x)
                 allowed = (allowed + max(2e-5, 4 * u) * x.abs()).clamp(min=1e-300)
@@ -1354,7 +1374,7 @@ class Task:
         if large(self.model, self.own_leaves, self.own_answer):
             return []
         try:
-            return self.amplified() + self.far()
+            return self.amplified() + self.far() + self.rounds()
         except torch.OutOfMemoryError:
             raise
         except Exception:  # not in double, or not with these values
@@ -1382,6 +1402,35 @@ class Task:
             if self.tells(self.model, *larger) >= TOLD:
                 return [influence.amplified_trial(i, doublings)] if doublings else []
         return []
+
+    def rounds(self):
+        """Where an iteration has converged long before its end, inputs become larger until its last rounds matter."""
+        if "range" not in self.req["source"] or "range" in vars(self.task):
+            return []
+        for share in ROUNDS:
+            found = self.unconverged(share)
+            if found is not None:
+                return found
+        return []
+
+    def unconverged(self, share):
+        """[the trial that tells a loop from one that is shorter by a share]; empty: there is nothing to tell, or every
+        distribution does. None: nothing does."""
+        base, shorter = self.values_like("normal", 0), influence.Shorter(self.task, share)
+        try:
+            told = self.tells(self.model, base, base, around=shorter) >= TOLD
+        except Exception:  # without all rounds there is no answer
+            return []
+        if told or not shorter.ended:
+            return []
+        for i in (i for i, t in enumerate(self.own_leaves) if self.is_drawn(t)):
+            for doublings in range(1, LARGEST):
+                larger = put_at(base, i, values.leaves(base)[i] * 2.0 ** doublings)
+                if not self.stands(self.model, larger):
+                    break
+                if self.tells(self.model, larger, larger, around=shorter) >= TOLD:
+                    return [influence.amplified_trial(i, doublings)]
+        return None
 
     def far(self):
         """What the early part of a long axis does to the late part of an answer may take draws that remember it."""
@@ -1552,6 +1601,7 @@ class Task:
         if oracle is None:
             return self.record(regime, trial, inputs, eager, eager, noise_again(self.noise[regime], eager), given)
         jumps, calm = self.jumps(inputs, eager, oracle, seed), (eager, oracle)
+        steps_decide = self.steps_decide(regime, trial, inputs, eager, oracle)
         if any(m is not None for m in jumps):  # neither noise nor values: those are of all others
             shifts = [s if m is None else largest(w.masked_fill(m, 0)) for s, w, m in zip(shifts, self.moved, jumps)]
             calm = [without(t, jumps, lambda x, m: x.masked_fill(m, 0)) for t in calm]
@@ -1561,10 +1611,20 @@ class Task:
         if regime in influence.REGIMES:
             as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256)
         self.noise.setdefault(regime, noise)
-        if oracle is not eager:
+        if oracle is not eager and not steps_decide:
             oracle = self.ties_left_out(regime, inputs, eager, oracle, noise, seed)
             oracle = without(oracle, jumps, lambda o, m: o.masked_fill(m, ANY_VALUE))
         return self.record(regime, trial, inputs, eager, oracle, noise, given)
+
+    def steps_decide(self, regime, trial, inputs, eager, oracle):
+        """Is the reference's arithmetic exact in this draw, so that a value on a step is there for everybody?"""
+        if regime not in influence.REGIMES or influence.kind_of(regime, trial) != influence.EXACT:
+            return False
+        with ops.Exactness() as arithmetic:
+            self.run(self.model, inputs)
+        if not arithmetic.exact or not same_values(eager, oracle):
+            raise Skip("its arithmetic is not exact")
+        return True
 
     def as_for_ordinary(self, noise, regime):
         """Where inputs are made small a right program may still have terms of ordinary size (tanh by exp, log(1 + x)):
@@ -1648,6 +1708,8 @@ class Task:
         kind = influence.kind_of(regime, trial)
         if kind == "whole numbers" or kind in influence.CHOOSING:
             return self.wide if kind == "whole numbers" else kind in self.chosen
+        if kind == influence.EXACT and not (ops.EXACT.issuperset(self.seen) and not ops.STEPS.isdisjoint(self.seen)):
+            return False
         return any(t.is_floating_point() and not keeps_distribution(t) for t in self.own_leaves)
 
     def draws_of(self, regime, trials, skipped):

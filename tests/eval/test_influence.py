@@ -92,7 +92,10 @@ class Parts(unittest.TestCase):
         self.assertTrue(any(int(x.abs().max()) > 1 << 21 for (x,) in inputs_of(head, blob)))
         head, blob = run(task("torch.ones(99)[x]", "[torch.randint(0, 99, (8, 50))]"))
         self.assertTrue(all(int(x.max()) < 99 for (x,) in inputs_of(head, blob)))
-
+        head, blob = run(task("x.sum(1)", "[torch.randint(0, 100, (8, 50), dtype=torch.int32)]"))
+        self.assertTrue(any(int(x.sum(1).max()) > 1 << 32 for (x,) in inputs_of(head, blob)), "sums are of a wide type")
+        head, blob = run(task("x.sum(1, dtype=x.dtype)", "[torch.randint(0, 100, (8, 50), dtype=torch.int32)]"))
+        self.assertTrue(all(int(x.sum(1).max()) < 1 << 31 for (x,) in inputs_of(head, blob)))
 
     def test_zeros_stand_among_values(self):
         """Where the reference is finite; rows of probabilities still sum to one."""
@@ -155,6 +158,50 @@ class Places(unittest.TestCase):
         self.assertTrue(any(bool((i == -1).any()) for i in self.draws(guarded, index)))
         for other in ("x[rest[0]]", "x[rest[0] % 40].relu().clamp(max=1)", "x[rest[0]].clamp(min=0)"):
             self.assertTrue(all(bool((i >= 0).all()) for i in self.draws(other, index)), other)
+
+
+    def test_a_label_that_the_task_leaves_out_by_name(self):
+        loss = "F.cross_entropy(x, rest[0], reduction='none'%s)"
+        label = "torch.randint(0, 4, (40,))"
+        self.assertTrue(any(bool((i == -7).any()) for i in self.draws(loss % ", ignore_index=-7", label)))
+        self.assertTrue(all(bool((i >= 0).all()) for i in self.draws(loss % "", label)))
+
+
+class Steps(unittest.TestCase):
+    def eighths(self, forward, inputs="[torch.randn(30, 32)]"):
+        head, blob = run(task(forward, inputs))
+        at = influence.EDGES.index(influence.EXACT)
+        return [(d, value(d["oracle"], blob)) for d in head["draws"] if (d["regime"], d["trial"]) == ("edges", at)]
+
+    def test_where_arithmetic_is_exact_each_value_decides(self):
+        for forward in ("torch.round(x * 4)", "torch.clamp((x + 1.5).floor() / 2, -1, 1)", "torch.sign(x - 0.5)",
+                        "(x > 0.25).to(x.dtype)"):
+            (draw, answer), = self.eighths(forward)
+            self.assertLess(draw["noise"][0]["n1"], 1e-6)
+            self.assertFalse(bool((answer == reference.ANY_VALUE).any()), forward)
+
+    def test_nowhere_else(self):
+        for forward in ("torch.round(x / 3)", "torch.round(x * 0.3)", "torch.round(x.exp())", "x * 2",
+                        "torch.round(x / x.abs().amax())", "torch.floor(x.mean(1) * 4)"):
+            self.assertEqual(self.eighths(forward), [], forward)
+
+
+class Rounds(unittest.TestCase):
+    HALVES = ("def halved(x, n, way):\n    y = torch.ones_like(x)\n    for _ in range(n):\n"
+              "        y = (y + way(x, y)) / 2\n    return y\n")
+
+    def amplified(self, forward):
+        head, _ = run(task(forward, "[torch.rand(6, 9) + 0.5]", sizes=self.HALVES))
+        return [d["trial"] for d in head["draws"] if d["trial"] >= influence.AMPLIFIED]
+
+    def test_inputs_grow_until_the_last_ones_matter(self):
+        """Heron's square root has converged after six rounds; of larger numbers it has not."""
+        self.assertEqual(len(self.amplified("halved(x.abs() + 0.5, 7, lambda x, y: x / y)")), 1)
+
+    def test_none_where_they_matter_anyway_or_never(self):
+        self.assertEqual(self.amplified("halved(x, 3, lambda x, y: x / (1 + y))"), [])
+        self.assertEqual(self.amplified("halved(x, 60, lambda x, y: torch.zeros_like(x))"), [])
+        self.assertEqual(self.amplified("torch.stack([x * i for i in range(5)])"), [])
 
 
 class Numbers(unittest.TestCase):
