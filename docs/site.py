@@ -26,6 +26,8 @@ PAGES = [
     ("How to/Install", "install.md", "docs/site/install.md"),
     ("How to/More shapes and dtypes: sidecars", "sidecar.md", "docs/sidecar.md"),
     ("How to/Find bad tasks: lint", "lint.md", "docs/lint.md"),
+    ("How to/Slurm", "howto-slurm.md", "docs/site/howto-slurm.md"),
+    ("How to/Add an operator", "howto-operator.md", "docs/site/howto-operator.md"),
     ("How to/Judge for coding agents", "mcp.md", "docs/mcp.md"),
     ("How to/MUSA", "musa.md", "docs/musa.md"),
     ("How to/Questions", "faq.md", "docs/site/faq.md"),

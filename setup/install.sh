@@ -3,7 +3,8 @@
 # install.sh --remove DESTDIR PREFIX   takes away what the first form put there, and nothing else (by its list)
 #
 # The tree can be moved: the program finds lib/musacoder and share/musacoder above itself. WITH_TORCH=0 leaves out the
-# library that was compiled for this machine's PyTorch (a package must); it is then made at the first run.
+# library that was compiled for this machine's PyTorch (a package must); it is then made at the first run. WITH_PYTHON=
+# leaves out the Python package (a wheel is that package).
 set -eu
 die() { printf 'install: %s\n' "$*" >&2; exit 3; }
 cd "$(dirname "$0")/.."
@@ -38,9 +39,10 @@ for f in "$B"/lib/lib*.so "$B"/lib/*.fatbin "$B"/lib/*.mubin; do
     case $f in *\**|*/libfake*) continue ;; */libfronttorch.so) [ "${WITH_TORCH:-1}" = 1 ] || continue ;; esac
     put 644 "$f" "lib/musacoder/${f##*/}"
 done
-for d in runner simt/include litetorch suites recipes docs/example docs/probe docs/schema setup; do
+for d in runner simt/include litetorch suites recipes docs/example docs/probe docs/schema setup deploy examples \
+    ${WITH_PYTHON-python/musacoder}; do
     [ -d "$d" ] || continue
-    find "$d" -type f ! -name '*.pyc' ! -path '*/__pycache__/*' | sort >"$work/files"
+    find "$d" -type f ! -name '*.pyc' ! -path '*/__pycache__/*' ! -path 'deploy/debian/*' | sort >"$work/files"
     while IFS= read -r f; do
         mode=644; [ -x "$f" ] && mode=755
         put $mode "$f" "share/musacoder/$f"

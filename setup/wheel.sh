@@ -12,7 +12,7 @@ mkdir -p "$B/wheel"
 out=$(cd "$B/wheel" && pwd)
 rm -rf "$out/tree" "$out/raw"
 mkdir -p "$out/raw"
-WITH_TORCH=0 setup/install.sh "$B" "$out/tree" "" >/dev/null
+WITH_TORCH=0 WITH_PYTHON= setup/install.sh "$B" "$out/tree" "" >/dev/null
 for f in "$out/tree/bin/musacoder" "$out/tree/lib/musacoder"/*; do
     case $f in *.fatbin | *.mubin) ;; *) strip -g "$f" ;; esac
 done

@@ -1,6 +1,7 @@
 """objective.py - the objective functions of src/objective through libmusacoder.so: one implementation, two users.
 
-The library is found at $MUSACODER_LIB, beside this file (a wheel), or in a checkout's build/lib.
+The library is found at $MUSACODER_LIB, beside this file (a wheel), in a checkout's build/lib, or in an
+installed tree's lib/musacoder.
 """
 
 import ctypes
@@ -9,7 +10,7 @@ import os
 
 ABI = 1
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_PLACES = (os.path.join(_HERE, "libmusacoder.so"), os.path.join(_HERE, "../../build/lib/libmusacoder.so"))
+_PLACES = tuple(os.path.join(_HERE, p, "libmusacoder.so") for p in (".", "../../build/lib", "../../../../lib/musacoder"))
 _lib = None
 
 

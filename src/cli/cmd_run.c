@@ -755,6 +755,27 @@ static int run_choose_folder(struct recipe_run *r, const struct opts *o, struct 
     return rc;
 }
 
+/* A file, else a recipe that comes with the program, as 'quickstart' or 'recipes/quickstart.yaml'. Caller frees. */
+static char *run_find_recipe(const char *given)
+{
+    bool name = !strpbrk(given, "/.");
+    char *shipped = name ? xasprintf("recipes/%s.yaml", given) : xstrdup(given), *found = NULL;
+
+    if (access(given, F_OK) != 0 && !strncmp(shipped, "recipes/", 8) && !strstr(shipped, ".."))
+        found = path_share(shipped);
+    free(shipped);
+    return found ? found : xstrdup(given);
+}
+
+static json_t *run_read_recipe(const char *given, const char *const *sections, struct err *e)
+{
+    char *path = run_find_recipe(given);
+    json_t *recipe = recipe_read(path, sections, e);
+
+    free(path);
+    return recipe;
+}
+
 static int run_command(const struct opts *o, struct err *e)
 {
     const char *sections[N_KINDS + 1];
@@ -763,10 +784,10 @@ static int run_command(const struct opts *o, struct err *e)
 
     run_section_names(sections);
     if (o->n_args != 1)
-        rc = err_set(e, ERR_INPUT, "one recipe is needed, e.g. recipes/quickstart.yaml");
+        rc = err_set(e, ERR_INPUT, "one recipe is needed: a file, or the name of one of ours, such as quickstart");
     if (rc == 0)
         rc = secret_use(o, e);
-    if (rc == 0 && !(r.recipe = recipe_read(o->args[0], sections, e)))
+    if (rc == 0 && !(r.recipe = run_read_recipe(o->args[0], sections, e)))
         rc = -1;
     if (rc == 0 && opts_has(o, "set"))
         rc = run_apply_sets(r.recipe, opts_str(o, "set"), sections, e);
@@ -783,6 +804,7 @@ static int run_command(const struct opts *o, struct err *e)
 
 const struct command cmd_run = {
     "run", "a recipe: from nothing to a trained model and a report", "RECIPE [--out RUN] [--set KEY=VALUE]...",
+    "RECIPE is a file, or the name of a recipe that comes with the program: quickstart, smoke, kernelbench, ..\n\n"
     "Runs the stages of a recipe, each in its own folder of RUN, and ends with RUN/summary.json and a table. Ctrl-C "
     "at\n"
     "any moment is safe: the same command continues where it stopped. A stage whose options changed, and those after\n"

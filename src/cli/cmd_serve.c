@@ -195,7 +195,7 @@ static int serve_run(const struct opts *o, struct err *e)
     char *file = path_data("serve/queue.db");
     struct serve_config c = {.queue = opts_has(o, "queue") ? opts_str(o, "queue") : file,
                              .keep_s = 3600 * opts_real(o, "keep-hours"), .reward = reward_params_of(o),
-                             .check_options = serve_check_options,
+                             .check_options = serve_check_options, .own_workers = opts_int(o, "workers") > 0,
                              .kernelgym = !strcmp(opts_str(o, "compat"), "kernelgym")};
     struct serve *s = NULL;
     struct endpoint *model = NULL;

@@ -60,8 +60,13 @@ bool backends_served(struct backends *b, const char *backend)
     return there;
 }
 
-void backends_say_lack(const char *backend, struct buf *out)
+void backends_say_lack(const char *backend, bool starts, struct buf *out)
 {
+    if (starts) {
+        buf_addf(out, "the server's own worker for backend '%.40s' is starting; the very first start takes up to a "
+                      "minute", backend);
+        return;
+    }
     buf_addf(out, "no worker gives verdicts for backend '%.40s' now; start one: musacoder worker --backend %.40s "
                   "--queue URL", backend, backend);
 }

@@ -14,7 +14,7 @@ void backends_free(struct backends *b); /* NULL is fine */
 /* workers: as queue_workers returns them. One that only builds, or drains, gives no verdicts. */
 void backends_look(struct backends *b, const json_t *workers);
 bool backends_served(struct backends *b, const char *backend);
-/* "no worker gives verdicts for backend 'cuda': .." into out, with the remedy. */
-void backends_say_lack(const char *backend, struct buf *out);
+/* "no worker gives verdicts for backend 'cuda': .." into out, with the remedy; starts: one is being started. */
+void backends_say_lack(const char *backend, bool starts, struct buf *out);
 
 #endif

@@ -61,7 +61,7 @@ static void route_eval_reply(struct serve *s, struct http_call *c, int status, j
 
     if (status == 202 && !backends_served(s->backends, s->c.backend)) {
         buf_init(&why, BUF_MAX_TEXT);
-        backends_say_lack(s->c.backend, &why);
+        backends_say_lack(s->c.backend, s->c.own_workers, &why);
         json_object_set_new(body, "warning", json_string(why.p));
         buf_free(&why);
     }

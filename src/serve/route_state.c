@@ -32,7 +32,7 @@ void route_ready(struct http_call *c, void *ctx)
         http_reply_json(c, 200, json_pack("{s:s}", "status", "ready"));
     } else {
         buf_init(&why, BUF_MAX_TEXT);
-        backends_say_lack(s->c.backend, &why);
+        backends_say_lack(s->c.backend, s->c.own_workers, &why);
         serve_refuse(s, c, 503, "no_worker", "%s", why.p);
         buf_free(&why);
     }

@@ -24,6 +24,7 @@ struct serve_config {
     int queue_max;       /* jobs that wait or run, of all owners; beyond it 429 */
     int owner_max;       /* of one owner; 0: no limit of its own */
     const char *backend; /* of requests that name none */
+    bool own_workers;    /* workers for that backend are started beside the server, and may not be there yet */
     struct reward_params reward; /* likewise; zeros: the judge's own */
     bool kernelgym;      /* answers KernelGYM's endpoints too */
     int (*check_options)(const json_t *options, struct err *e); /* of a request, as workers read them; NULL: not here */

@@ -1,5 +1,5 @@
 # test_plan.sh - which records SFT reads, by the stages that a recipe plans: public records, a corpus, or both.
-exe=${MUSACODER_EXE:-build/musacoder}
+exe=$(realpath "${MUSACODER_EXE:-build/musacoder}")
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 bad=0
 data_of() { # STAGES -> the value of sft's 'data', without the run folder
@@ -16,4 +16,7 @@ check "synth public sft" "public/data,data/train.jsonl"
 check "synth sft" "data/train.jsonl"
 grep -q "\"$(cat VERSION)\"" python/pyproject.toml && grep -q "\"$(cat VERSION)\"" python/musacoder/__init__.py ||
     { echo "VERSION, python/pyproject.toml and python/musacoder/__init__.py differ"; bad=1; }
+# A recipe that comes with the program is found by its name, from any folder.
+name=$(cd "$work" && "$exe" run smoke --plan 2>&1 | sed -n 's/^  "name": "\(.*\)",$/\1/p')
+[ "$name" = smoke ] || { echo "'run smoke' finds '$name'"; bad=1; }
 exit $bad

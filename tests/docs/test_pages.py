@@ -1,13 +1,18 @@
-"""test_pages.py - the documentation does what it says: every ```console block of the site's own pages is run, its
-output compared ("..." stands for anything); the reward's table is judged again; links between pages lead somewhere."""
+"""test_pages.py - the documentation does what it says: every ```console block of the site's pages is run, its output
+compared ("..." stands for anything); files with a title are written first, and C of the sources is compiled; every other
+command that a page names is one, and has the options that it is given; the reward's table is judged again; links lead
+somewhere."""
 
+import contextlib
 import doctest
+import glob
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -18,7 +23,9 @@ import gallery  # noqa: E402
 import judges  # noqa: E402
 
 judges.share_owner()
-PAGES = ["docs/site/" + n for n in sorted(os.listdir(os.path.join(ROOT, "docs/site")))]
+PAGES = sorted(os.path.relpath(p, ROOT) for d in ("docs", "docs/site") for p in glob.glob(os.path.join(ROOT, d, "*.md")))
+OTHERS = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "python/README.md", "deploy/README.md", "recipes/README.md",
+          "examples/README.md", "examples/verl/README.md", "docs/example/README.md"]
 
 
 def read(name):
@@ -37,15 +44,63 @@ def steps(text):
                 yield "run", command, output
 
 
+@contextlib.contextmanager
+def judge(folder):
+    """A server of its own, as a reader has started one; its address."""
+    log = os.path.join(folder, "serve.log")
+    with open(log, "w", encoding="utf-8") as f, subprocess.Popen(
+            [EXE, "serve", "--port", "0", "--queue", os.path.join(folder, "q.db")], stderr=f, stdout=f) as server:
+        try:
+            while not (url := re.search(r"http://[\d.:]+\d", read(log))):
+                if server.poll() is not None:
+                    raise RuntimeError(read(log))
+                time.sleep(0.05)
+            yield url[0]
+        finally:
+            server.terminate()
+
+
+def commands(text):
+    """[(command, its options)] of a page's code: spans, and fences with their continued lines."""
+    fences = re.findall(r"^```[^\n]*\n(.*?)^```$", text, re.M | re.S)
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+    names = "|".join(sorted(COMMANDS, key=len, reverse=True))
+    for code in spans + re.sub(r"\\\n", " ", "\n".join(fences)).split("\n"):
+        for m in re.finditer(r"(?:^|[\s(]|build/)musacoder ([a-z]+(?: [a-z]+)?)\b([^|;&<>#)]*)", code):
+            if re.search(r"\b(from|import) musacoder|COPY|-t musacoder|name|createdb", code[:m.end(1)]):
+                continue
+            name = re.match(f"(?:{names})(?![a-z])", m[1])
+            yield (name[0] if name else m[1]), re.findall(r"(?<!\S)--([a-z][a-z0-9-]*)", m[1] + m[2])
+
+
+COMMANDS = re.findall(r"^  ([a-z][a-z ]*[a-z])  ", subprocess.run([EXE, "help"], capture_output=True, text=True,
+                                                                  check=True).stdout, re.M) + ["help"]
+
+
 class Pages(unittest.TestCase):
+    def write_file(self, folder, name, text):
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        if name.startswith("src/"):
+            p = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-Werror", "-Wall", "-fsyntax-only", "-I", "src", "-I",
+                                os.path.join(os.path.dirname(EXE), "gen"), path], cwd=ROOT, capture_output=True,
+                               text=True, check=False)
+            self.assertEqual(p.returncode, 0, p.stderr)
+
     def run_page(self, page):
         check = doctest.OutputChecker()
-        with tempfile.TemporaryDirectory() as folder:
-            env = dict(os.environ, PATH=os.path.dirname(EXE) + ":" + os.environ["PATH"])
-            for kind, what, want in steps(read(page)):
+        text = read(page)
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            env = dict(os.environ, PATH=os.path.dirname(EXE) + ":" + os.environ["PATH"],
+                       PYTHONPATH=os.path.join(ROOT, "python"))
+            if "$MUSACODER_URL" in text:
+                env["MUSACODER_URL"] = stack.enter_context(judge(folder))
+            for kind, what, want in steps(text):
                 if kind == "file":
-                    with open(os.path.join(folder, what), "w", encoding="utf-8") as f:
-                        f.write(want)
+                    self.write_file(folder, what, want)
                     continue
                 p = subprocess.run(["bash", "-c", what], cwd=folder, env=env, capture_output=True, text=True,
                                    check=False)
@@ -57,6 +112,22 @@ class Pages(unittest.TestCase):
         for page in PAGES:
             with self.subTest(page):
                 self.run_page(page)
+
+    def test_commands_that_are_not_run_exist(self):
+        """Every 'musacoder COMMAND --option' of every document, run here or not."""
+        help_of, seen, wrong = {}, 0, []
+        for page in PAGES + OTHERS + [os.path.relpath(p, ROOT) for p in glob.glob(ROOT + "/docs/internals/*.md")]:
+            for name, options in commands(read(page)):
+                seen += 1
+                if name not in COMMANDS:
+                    wrong.append(f"{page}: no command '{name}'")
+                elif name not in help_of:
+                    help_of[name] = subprocess.run([EXE, *name.split(), "-h"], capture_output=True, text=True,
+                                                   check=False).stdout
+                wrong += [f"{page}: '{name}' has no --{o}" for o in options if name in help_of and not
+                          re.search(rf"--(?:no-)?{re.sub('^no-', '', o)}(?![a-z-])", help_of[name])]
+        self.assertGreater(seen, 100)
+        self.assertEqual("\n".join(wrong), "")
 
     def test_what_programs_earn(self):
         """Each row of docs/reward.md is judged again."""
