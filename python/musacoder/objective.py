@@ -10,7 +10,8 @@ import os
 
 ABI = 1
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_PLACES = tuple(os.path.join(_HERE, p, "libmusacoder.so") for p in (".", "../../build/lib", "../../../../lib/musacoder"))
+_FOLDERS = (".", "../../build/lib", "../../../../lib/musacoder")
+_PLACES = tuple(os.path.join(_HERE, p, "libmusacoder.so") for p in _FOLDERS)
 _lib = None
 
 

@@ -1,7 +1,7 @@
 """test_pages.py - the documentation does what it says: every ```console block of the site's pages is run, its output
-compared ("..." stands for anything); files with a title are written first, and C of the sources is compiled; every other
-command that a page names is one, and has the options that it is given; the reward's table is judged again; links lead
-somewhere."""
+compared ("..." stands for anything); files with a title are written first, and C of the sources is compiled; every
+other command that a page names is one, and has the options that it is given; the reward's table is judged again;
+links lead somewhere."""
 
 import contextlib
 import doctest
@@ -23,9 +23,9 @@ import gallery  # noqa: E402
 import judges  # noqa: E402
 
 judges.share_owner()
-PAGES = sorted(os.path.relpath(p, ROOT) for d in ("docs", "docs/site") for p in glob.glob(os.path.join(ROOT, d, "*.md")))
-OTHERS = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "python/README.md", "deploy/README.md", "recipes/README.md",
-          "examples/README.md", "examples/verl/README.md", "docs/example/README.md"]
+PAGES = sorted(p for d in ("docs/*.md", "docs/site/*.md") for p in glob.glob(d, root_dir=ROOT))
+OTHERS = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "python/README.md", "deploy/README.md",
+          "recipes/README.md", "examples/README.md", "examples/verl/README.md", "docs/example/README.md"]
 
 
 def read(name):
@@ -83,10 +83,10 @@ class Pages(unittest.TestCase):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-        if name.startswith("src/"):
-            p = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-Werror", "-Wall", "-fsyntax-only", "-I", "src", "-I",
-                                os.path.join(os.path.dirname(EXE), "gen"), path], cwd=ROOT, capture_output=True,
-                               text=True, check=False)
+        if name.endswith(".c"):
+            gen = os.path.join(os.path.dirname(EXE), "gen")
+            p = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-Werror", "-Wall", "-fsyntax-only", "-Isrc",
+                                "-I" + gen, path], cwd=ROOT, capture_output=True, text=True, check=False)
             self.assertEqual(p.returncode, 0, p.stderr)
 
     def run_page(self, page):
