@@ -51,7 +51,8 @@ part() {
     timeout -s INT -k 10 "$limit" "$@" >"$out/$name.log" 2>&1
     rc=$?
     row "$name" "$(echo "$start $(date +%s.%N) $cpu $(busy)" |
-        awk '{printf "%.1f s, %.1f s of CPU", $2 - $1, $4 - $3}')$([ $rc = 0 ] || echo ", exit code $rc"): $(grep -v '^ *$' "$out/$name.log" | tail -n 1 | cut -c 1-600)"
+        awk '{printf "%.1f s, %.1f s of CPU", $2 - $1, $4 - $3}')$(
+        [ $rc = 0 ] || echo ", exit code $rc"): $(grep -v '^ *$' "$out/$name.log" | tail -n 1 | cut -c 1-600)"
     return $rc
 }
 

@@ -25,6 +25,9 @@ import time
 import traceback
 
 CONTROL_FD = 3
+HUGE_PAGE = 2 << 20
+MADV_COLLAPSE = 25
+COLLAPSE_AFTER = 8  # children: huge pages cost a third of a second once, and spare each child a twentieth of it
 
 DEVICE = os.environ.get("MUSACODER_DEVICE") or "front"
 ROLES = {  # role -> (module, function called with the child's socket and the spawn's args, device or None)
@@ -67,6 +70,25 @@ def python_paths():
         if p != "/" and os.path.exists(p) and p not in found:
             found.append(p)
     return found
+
+
+def private_regions():
+    """(first byte, end) of this process's own anonymous memory."""
+    with open("/proc/self/maps", encoding="ascii", errors="replace") as f:
+        for row in f:
+            word = row.split()
+            if word[1] == "rw-p" and (len(word) < 6 or word[5] == "[heap]"):
+                yield tuple(int(x, 16) for x in word[0].split("-"))
+
+
+def collapse():
+    """A fork copies a page table of 350 MB, 17 ms each time; of huge pages it is three. Where the kernel has none, or
+    no memory for them, everything stays as it was."""
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    for low, end in list(private_regions()):
+        for at in range(-(-low // HUGE_PAGE) * HUGE_PAGE, end - HUGE_PAGE + 1, HUGE_PAGE):
+            advise(at, HUGE_PAGE, MADV_COLLAPSE)
 
 
 def resident(pid):
@@ -251,7 +273,7 @@ def child_main(request, sock_fd, out_fd, box, parent):
 
 class Server:
     def __init__(self, control):
-        self.control, self.children = control, {}
+        self.control, self.children, self.spawned = control, {}, 0
         self.wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -278,6 +300,9 @@ class Server:
         else:
             self.children[ident] = Child(ident, pid, box)
             self.report(op="spawned", id=ident, pid=pid)
+            self.spawned += 1
+            if self.spawned == COLLAPSE_AFTER:
+                collapse()
         finally:
             for fd in fds:
                 os.close(fd)

@@ -20,6 +20,7 @@ shares (area.py), and nothing is on the device before the first next. The reply 
     fill  {"area":spec|null} -> {"ok":true}: the last draw's values lie in the area (null: the one of the fill before);
                                 sections' "at" count from its start
 """
+import collections
 import contextlib
 import copy
 import functools
@@ -95,7 +96,16 @@ def seed_all(seed):
         numpy.random.seed(seed % 2**32)
     except ImportError:
         pass
-    torch.manual_seed(seed)
+    # torch.manual_seed also tells devices that were never begun, which writes the stack down each time: 2 ms.
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
+def copy_of(model):
+    """copy.deepcopy; empty tables of hooks, of which a module has a dozen, are not sent through its machinery."""
+    empty = [v for m in model.modules() for v in vars(m).values() if type(v) is collections.OrderedDict and not v]
+    return copy.deepcopy(model, {id(v): collections.OrderedDict() for v in empty})
 
 
 def derive(seed, *what):
@@ -595,7 +605,7 @@ class Variant:
 def run(model, inputs, seed=0, around=None, own=False):
     """forward on copies of the inputs, on a copy of the model (own: on the model itself): no state survives. around: a
     context for forward alone."""
-    m = model if own else copy.deepcopy(model)
+    m = model if own else copy_of(model)
     given = values.map_tensors(inputs, clone)
     seed_all(seed)
     with torch.no_grad(), around or contextlib.nullcontext():
@@ -722,7 +732,7 @@ def is_moved(a, b, n):
 
 def traced(model, inputs):
     """(the operators of a forward, does it change a parameter)"""
-    m = copy.deepcopy(model)
+    m = copy_of(model)
     outputs = []
     with ops.Ambiguous() as writes:
         seen = set(ops.record(lambda: outputs.extend(values.leaves(run(m, inputs, own=True)[0]))))
@@ -744,7 +754,7 @@ def moves_only(model, inputs, seen):
     if seen & set(ops.ROUNDED) or max([t.numel() for t in values.leaves(inputs)] + [0]) > HUGE:
         return False
     try:
-        m = copy.deepcopy(model).double()
+        m = copy_of(model).double()
         given = values.map_tensors(inputs, lambda t: clone(to_double(t)) if torch.is_tensor(t) else t)
         with doubles(), torch.no_grad():
             n, second = numbered([t for t in values.leaves(given) + [p for _, _, p in named_state(m)]
@@ -849,7 +859,7 @@ def perturbed(model, inputs, u, seed):
     def shake(t):
         return shaken(t, u, gen)
 
-    m = copy.deepcopy(model).double()
+    m = copy_of(model).double()
     with torch.no_grad():
         for p in m.parameters():
             if p.is_floating_point() and p.is_contiguous():
@@ -864,7 +874,7 @@ def oracle_of(model, inputs, eager, seed, each=None):
     """(oracle in double, how far rounded inputs move each of its tensors: not finite if they make it so). Inputs are
     rounded as coarsely as each output's own arithmetic shows. each: an empty list, for how far each element moved."""
     x64 = values.map_tensors(inputs, to_double)
-    oracle, _ = run(copy.deepcopy(model).double(), x64, own=True)  # one copy at a time: a model may be of gigabytes
+    oracle, _ = run(copy_of(model).double(), x64, own=True)  # one copy at a time: a model may be of gigabytes
     outs = values.leaves(oracle)
     alike_shaped = shapes_agree(eager, oracle)
     lows = lows_of(model, inputs, eager, oracle) if alike_shaped else [unit(values.leaves(inputs))] * len(outs)
@@ -985,7 +995,7 @@ def apart(x64, inputs, share, tiny, gen, most=1.0):
 
 def moved_numbers(model, inputs, oracle, share, tiny, seed, most=1.0):
     """[the outputs in double] for inputs told apart, several times."""
-    gen, wide = torch.Generator(PLACE).manual_seed(seed), copy.deepcopy(model).double()
+    gen, wide = torch.Generator(PLACE).manual_seed(seed), copy_of(model).double()
     x64 = values.map_tensors(inputs, to_double)
     tries = TIES if not large(model, inputs, oracle) else 2
     return [values.leaves(run(wide, apart(x64, inputs, share, tiny, gen, most))[0]) for _ in range(tries)]
@@ -1356,7 +1366,7 @@ class Task:
         context for the forward of these."""
         eager, most = values.leaves(run(model, base)[0]), 0.0
         with doubles():
-            wide = copy.deepcopy(model).double()
+            wide = copy_of(model).double()
             a, b = (values.leaves(run(wide, values.map_tensors(x, to_double), around=c)[0])
                     for x, c in ((base, None), (other, around)))
         for e, x, y in zip(eager, a, b):
@@ -1467,7 +1477,7 @@ class Task:
         an exception on the CPU; on a GPU it ends this process's context, so the CPU is asked first."""
         try:
             if PLACE.type != "cpu" and any(is_index(t) for t in values.leaves(inputs)):
-                run(copy.deepcopy(model).cpu(), values.map_tensors(inputs, torch.Tensor.cpu))
+                run(copy_of(model).cpu(), values.map_tensors(inputs, torch.Tensor.cpu))
             out = self.run(model, inputs)
         except torch.OutOfMemoryError:
             raise
@@ -1488,7 +1498,7 @@ class Task:
 
     def in_regime(self, law):
         """The model as it is constructed, with parameters of another law; what no law renews is as it is."""
-        other = copy.deepcopy(self.model)
+        other = copy_of(self.model)
         with torch.no_grad():
             for (name, kind, mine), (_, _, built) in zip(named_state(other), named_state(self.as_built())):
                 if is_renewed(name, kind, mine) and mine.shape == built.shape:
@@ -1516,7 +1526,7 @@ class Task:
     def keeps_count(self, inputs):
         """Does a second call of one model differ from the first, though its buffers are as they were? Then it counts in
         Python, and draws, which begin anew, say nothing about a program that does so too."""
-        m = copy.deepcopy(self.model)
+        m = copy_of(self.model)
         first = run(m, inputs, own=True)[0]
         with torch.no_grad():
             for (_, _, mine), (_, _, old) in zip(state_rows(m), state_rows(self.model)):
@@ -1668,7 +1678,7 @@ class Task:
 
     def left_in_buffers(self, inputs):
         """What a forward leaves in those that it changes."""
-        m = copy.deepcopy(self.model)
+        m = copy_of(self.model)
         run(m, inputs, own=True)
         rows = [(i, new) for i, ((_, k, old), (_, _, new)) in enumerate(zip(state_rows(self.model), state_rows(m)))
                 if k == "buffer" and not same(old, new)]

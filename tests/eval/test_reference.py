@@ -57,6 +57,28 @@ class Noise(unittest.TestCase):
         self.assertEqual([(r["dtype"], r["out"]) for r in head["draws"][0]["noise"]], [("bfloat16", "float32")])
 
 
+class Cheap(unittest.TestCase):
+    """What each of a thousand runs of a task does beside the task's own work."""
+
+    def test_seeds_are_torchs_and_ask_no_device(self):
+        torch.manual_seed(11)
+        want = torch.rand(3)
+        with unittest.mock.patch("traceback.format_stack", side_effect=AssertionError("the stack was written down")):
+            reference.seed_all(11)
+        self.assertTrue(torch.equal(torch.rand(3), want))
+
+    def test_copies_of_models_are_deep(self):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+        model[0].register_forward_hook(lambda m, x, y: y + 1)
+        model[1].kept = {"rows": [torch.ones(2)]}
+        twin, x = reference.copy_of(model), torch.randn(5, 3)
+        self.assertTrue(torch.equal(twin.eval()(x), model.eval()(x)))
+        twin[0].weight.data.zero_(), twin[1].kept["rows"][0].zero_()
+        twin[1].register_forward_hook(lambda m, x, y: y * 0)
+        self.assertTrue(model[0].weight.any() and model[1].kept["rows"][0].all() and model(x).any())
+        self.assertFalse(twin(x).any())
+
+
 def of_distributions(head):
     return [(d["regime"], d["trial"]) for d in head["draws"] if d["regime"] in reference.REGIMES]
 

@@ -1,5 +1,6 @@
 """test_main.py - the fork server's own book: has the kernel killed for memory in a child's time?"""
 
+import mmap
 import os
 import sys
 import tempfile
@@ -10,6 +11,28 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "runner"))
 
 import main  # noqa: E402
+
+
+HUGE = "/sys/kernel/mm/transparent_hugepage/enabled"
+
+
+class HugePages(unittest.TestCase):
+    @unittest.skipUnless(os.path.exists(HUGE), "a kernel without huge pages")
+    def test_forks_copy_few_pages(self):
+        """Memory that is there when the server has had some children lies in huge pages, with its contents."""
+        with open(HUGE) as f:
+            if "[never]" in f.read():
+                self.skipTest("huge pages are off here")
+        place = mmap.mmap(-1, 8 << 20, mmap.MAP_PRIVATE)
+        place.write(bytes(range(256)) * (32 << 10))
+        before = self.huge()
+        main.collapse()
+        self.assertGreaterEqual(self.huge() - before, 4 << 10)
+        self.assertEqual(place[:], bytes(range(256)) * (32 << 10))
+
+    def huge(self):
+        with open("/proc/self/smaps_rollup") as f:
+            return next(int(row.split()[1]) for row in f if row.startswith("AnonHugePages"))
 
 
 class Kills(unittest.TestCase):
