@@ -11,6 +11,7 @@ Request {"op":"lint","source","trials","seed","max_elements","variant","regimes"
 import torch
 
 import frame
+import home
 import ops
 import reference
 import shrink
@@ -190,6 +191,7 @@ def full_size(source):
             if t.untyped_storage().nbytes() >= t.numel() * t.element_size():  # an expanded view is not that large
                 add("the result of " + name, t, 0)
 
+    home.stay(source)  # before any other mode is entered, or that one would stay in its place
     try:
         with torch.device("meta"), torch.no_grad():
             task = reference.load(source)

@@ -238,6 +238,22 @@ class Formats(unittest.TestCase):
             (x,), y = next(self.rows(name))
             torch.testing.assert_close(y, x * 6)
 
+    def test_kernelbook_with_modules_that_are_missing(self):
+        """What is imported and not used, what another class uses, a configuration, and a base that is called Model."""
+        text = "from _paritybench_helpers import _mock_config\nimport torch\nfrom torch import nn\n" \
+            "import no_such_module.idle\nimport no_such_module.used as used\nfrom no_such_module.all import *\n" \
+            "\nclass Model(nn.Module):\n    def __init__(self):\n        super(Model, self).__init__()\n" \
+            "\nclass Other(nn.Module):\n    def forward(self, x):\n        return used.go(x)\n" \
+            "\nclass Times(Model):\n    def __init__(self, config):\n        super(Times, self).__init__()\n" \
+            "        self.by = config.by\n    def forward(self, x):\n        return x * self.by\n" \
+            "\ndef get_inputs():\n    return [torch.rand([4, 4])]\n\ndef get_init_inputs():\n" \
+            "    return [[], {'config': _mock_config(by=3)}]\n"
+        self.assertEqual([x["format"] for x in self.read({"9_Times.py": text})], ["kernelbook"])
+        (x,), y = next(self.rows("9_Times"))
+        torch.testing.assert_close(y, x * 3)
+        with open(os.path.join(self.out, "9_Times.py")) as f:
+            self.assertNotIn("idle", f.read())
+
     def test_rows_limits_and_refusals(self):
         self.assertEqual([x["rows"] for x in self.read(GPU_MODE, "--rows", "1")], [1])
         bad = dict(DEFINITION, axes=dict(DEFINITION["axes"], half={"type": "expr", "expression": "__import__('os')"}))

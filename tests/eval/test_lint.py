@@ -32,6 +32,8 @@ def task(forward, inputs="[torch.rand(16, 24)]", init="pass", sizes=""):
 # name -> (task, [(rule, a word of the message)] that must be there, rules that must not)
 TASKS = {
     "matmul": (task("return x @ rest[0]", "[torch.rand(16, 24), torch.rand(24, 8)]"), [], None),
+    "home": (task("m = self.fc(x).to('cuda' if torch.cuda.is_available() else 'cpu')\nreturn torch.tanh(m)",
+                  "[torch.randn(16, 24)]", "self.fc = nn.Linear(24, 8)"), [], None),
     "relu": (task("return torch.relu(x)", "[torch.randn(16, 24)]"), [], None),
     "zero": (task("m = self.fc(x).max(1, keepdim=True).values\nreturn F.gelu(m - m.mean(1, keepdim=True))",
                   init="self.fc = nn.Linear(24, 24)"), [("zero_output", "all outputs are 0")],
