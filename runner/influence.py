@@ -11,6 +11,7 @@ import re
 
 import torch
 
+MASK_MOST = 1 << 20  # elements of a mask whose rows may be emptied
 FLAT = 8.0      # where sigmoid, exp and relu are flat; sums of 65,536 such squares are exact in single precision
 ENDS = 8        # elements at both ends of each input that stand out from the background
 ACTIVE = 512    # elements that do, at most
@@ -25,9 +26,10 @@ FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # t
 AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large, the one of number trial / 64 - 1
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
 EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
-         "places moved", "eighths")
-CHOOSING = EDGES[3:7]  # kinds that change those tensors alone of which the reference stands it
+         "places moved", "eighths", "rows without")
+CHOOSING = EDGES[3:7] + EDGES[8:]  # kinds that change those tensors alone of which the reference stands it
 PLACING = EDGES[4:7]   # in these whole numbers name other places
+MASKING = EDGES[8]     # in these some rows of a mask allow nothing
 EXACT = EDGES[7]       # where the reference's arithmetic is exact, so steps decide
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
@@ -305,6 +307,26 @@ def places_changed(kind, leaf, gen, sentinel=None):
     if kind == PLACING[1] and sentinel is not None:
         return with_sentinels(leaf, gen, sentinel)
     return {PLACING[0]: without_some, PLACING[1]: with_sentinels, PLACING[2]: moved}[kind](leaf, gen)
+
+
+# Masks ----------------------------------------------------------------------------------------------------------------
+
+
+def is_free_mask(leaf):
+    """Ones and zeros, in rows of which some have more ones than others: no rows of one hot, no order."""
+    if leaf.dim() < 2 or leaf.numel() > MASK_MOST or leaf.is_complex() or any(st == 0 for st in leaf.stride()):
+        return False
+    if leaf.dtype != torch.bool and not bool(((leaf == 0) | (leaf == 1)).all()):
+        return False
+    ones = leaf.double().sum(-1)
+    return bool((ones.min() < ones.max())) and not bool((leaf.tril() == leaf).all() | (leaf.triu() == leaf).all())
+
+
+def emptied(leaf, gen):
+    """A third of the rows, and one at least, hold no one."""
+    mark = torch.rand(leaf.shape[:-1], generator=gen) < 1 / 3
+    mark.view(-1)[-1] = True
+    return leaf.masked_fill(mark[..., None].to(leaf.device), 0)
 
 
 # Numbers that are no tensors ------------------------------------------------------------------------------------------

@@ -465,6 +465,8 @@ def changed_by_choice(kind, t, gen, sentinel=None):
     """Of a kind that changes only those tensors of which the reference stands it."""
     if kind in influence.PLACING:
         return influence.places_changed(kind, t, gen, sentinel)
+    if kind == influence.MASKING:
+        return influence.emptied(t, gen)
     return structure.in_place(t, t, influence.scattered_zeros(t, structure.is_probability(t), gen))
 
 
@@ -1306,7 +1308,16 @@ class Task:
         self.wide = any(influence.is_number(t) for t in leaves) and \
             not influence.names_any(self.seen, influence.PLACES) and self.stands(self.model, wide)
 
-        self.chosen = {**self.zeroed(own), **({} if unchecked else self.placing(own))}
+        self.chosen = {**self.zeroed(own), **self.masking(own), **({} if unchecked else self.placing(own))}
+
+    def masking(self, own):
+        """The one mask whose rows may allow nothing: nothing else that stays as it is may follow from it."""
+        held = [i for i, t in enumerate(self.own_leaves) if not self.is_drawn(t) and not self.domains[i]]
+        if len(held) != 1 or not influence.is_free_mask(self.own_leaves[held[0]]):
+            return {}
+        gen = torch.Generator().manual_seed(1)
+        fewer = put_at(own, held[0], influence.emptied(self.own_leaves[held[0]], gen))
+        return {influence.MASKING: held} if self.stands(self.model, fewer) else {}
 
     def zeroed(self, own):
         """The tensors that may hold zeros among their values, together."""

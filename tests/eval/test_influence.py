@@ -167,6 +167,22 @@ class Places(unittest.TestCase):
         self.assertTrue(all(bool((i >= 0).all()) for i in self.draws(loss % "", label)))
 
 
+class Masks(unittest.TestCase):
+    def some_row_is_empty(self, forward, mask="torch.rand(40, 9) < 0.7"):
+        head, blob = run(task(forward, f"[torch.randn(40, 9), {mask}]"))
+        return any(bool((x[1].double().sum(-1) == 0).any()) for x in inputs_of(head, blob))
+
+    def test_rows_allow_nothing_where_the_reference_stands_it(self):
+        mean = "(x * rest[0]).sum(1) / rest[0].sum(1).clamp(min=1)"
+        self.assertTrue(self.some_row_is_empty(mean))
+        self.assertTrue(self.some_row_is_empty(mean, "(torch.rand(40, 9) < 0.7).float()"))
+        self.assertFalse(self.some_row_is_empty("x.masked_fill(~rest[0], -torch.inf).softmax(1)"))
+
+    def test_one_hot_rows_and_orders_stay(self):
+        self.assertFalse(self.some_row_is_empty("x * rest[0]", "F.one_hot(torch.randint(0, 9, (40,)), 9).float()"))
+        self.assertFalse(self.some_row_is_empty("x * rest[0]", "torch.ones(40, 9).tril()"))
+
+
 class Steps(unittest.TestCase):
     def eighths(self, forward, inputs="[torch.randn(30, 32)]"):
         head, blob = run(task(forward, inputs))
