@@ -511,6 +511,30 @@ static void logs_name_missing_libraries(void **s)
     json_decref(f);
 }
 
+/* A header of thrust alone, or a thread's own algorithm, is no algorithm for a whole array. */
+static void headers_alone_convict_nobody(void **s)
+{
+    static const struct {
+        const char *text, *kind;
+    } cases[] = {
+        {"#include <thrust/sort.h>\n__global__ void k() {}", "lacking"},
+        {"thrust::sort(thrust::seq, p, p + 4);", "lacking"},
+        {"thrust::transform_iterator<F, float *> it;", "lacking"},
+        {"thrust::sort(thrust::device, p, q);", "library_call"},
+        {"thrust::reduce (p, q);", "library_call"},
+        {"thrust::sort(thrust::seq, p, q); cub::DeviceScan::InclusiveSum(t, n, p, q, m);", "library_call"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *f = json_array();
+
+        build_audit_log("cuda_source:6:10: fatal error: thrust/sort.h: No such file or directory\n", f);
+        build_audit_relent(cases[i].text, f);
+        assert_string_equal(json_str(json_array_get(f, 0), "kind", ""), cases[i].kind);
+        json_decref(f);
+    }
+}
+
 static void no_name(const char *name, void *ctx)
 {
     (void)name;
@@ -818,6 +842,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(symbols_are_classed),
         cmocka_unit_test(sim_names_what_an_image_refers_to),
         cmocka_unit_test(logs_name_missing_libraries),
+        cmocka_unit_test(headers_alone_convict_nobody),
         cmocka_unit_test(audit_of_damaged_files),
         cmocka_unit_test(cuda_builds_and_names_dropped_flags),
         cmocka_unit_test(cuda_errors_have_a_line),

@@ -7,6 +7,7 @@
 #define MC_EVAL_BUILD_AUDIT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/hash.h"
@@ -33,6 +34,10 @@ void build_audit_image(const char *path, json_t *findings);
  * "fatal error: nccl.h") and torch's layers (torch::nn::functional::layer_norm); "lacking": headers and macros of the
  * toolkit and of torch that this judge has no answer to. */
 void build_audit_log(const char *log, json_t *findings);
+/* Does a source call an algorithm of thrust or CUB for a whole array? */
+bool build_audit_device_wide_calls(const char *text);
+/* Headers of such algorithms, among findings, only lack where the source calls none. */
+void build_audit_relent(const char *text, json_t *findings);
 void build_audit_hash(struct sha256 *h); /* the lists' version */
 
 #endif

@@ -293,6 +293,8 @@ static void build_sim_inspect(const struct build_job *j, const char *log, struct
     char *so = path_join(j->dir, "module.so"), *image = path_join(j->dir, "device.so");
 
     build_audit_log(log, ret->findings);
+    if (!build_audit_device_wide_calls(j->r->main_cpp.p))
+        build_audit_relent(j->r->cuda_cu.p, ret->findings);
     if (ret->ok) {
         build_audit_library(so, ret->findings);
         build_audit_image(image, ret->findings);
