@@ -290,7 +290,7 @@ static int forkserver_await_hello(struct forkserver *fs, struct err *e)
             return -1;
         forkserver_last_words(fs, why, sizeof why);
         return err_set(e, ERR_ENV, "the Python fork server did not start: %s; check with 'musacoder doctor'",
-                       why[0] ? why : e ? e->msg : "");
+                       why[0] ? why : "it ended, or stood still, without a word");
     }
     fs->info = json_incref(f.head);
     frame_free(&f);
