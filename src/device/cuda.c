@@ -105,7 +105,7 @@ static int cuda_fill_info(const struct drv *c, int index, struct device_info *i,
 
 static int cuda_list(struct device_info **ret, int *ret_n, struct err *e)
 {
-    const struct drv *c = drv_load(e);
+    const struct drv *c = drv_load("cuda", e);
     struct device_info *all;
     int n = 0, code;
 
@@ -198,7 +198,7 @@ static int cuda_open(struct device *d, struct err *e)
     struct cuda *g = xcalloc(1, sizeof *g);
 
     d->self = g;
-    g->c = drv_load(e);
+    g->c = drv_load("cuda", e);
     if (g->c && cuda_open_context(d, e) == 0)
         return 0;
     if (g->c)

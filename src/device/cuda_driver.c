@@ -10,39 +10,44 @@
 
 #define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 
-/* A vendor's driver: where it is, how it spells names, and what was found. */
-static struct vendor {
-    const char *env, *library, *owner, *prefix, *needs, *remedy;
+/* A driver with what was found of it. */
+static struct loaded {
+    struct drv_vendor vendor;
     void *lib;
     struct drv driver;
     struct err why; /* why there is no driver */
-    pthread_once_t once;
-} vendors[] = {
-    {"MUSACODER_LIBCUDA", "libcuda.so.1", "NVIDIA", "cu", "install one for CUDA 12 or later",
-     "install the NVIDIA driver, give this container its devices, or use '--backend sim'", NULL, {0}, ERR_INIT,
-     PTHREAD_ONCE_INIT},
-    {"MUSACODER_LIBMUSA", "libmusa.so", "MUSA", "mu", "install one for MUSA 4 or later",
-     "install Moore Threads' driver and MUSA SDK, or use '--backend sim --profile s4000'", NULL, {0}, ERR_INIT,
-     PTHREAD_ONCE_INIT},
+    bool tried;
+} drivers[] = {
+    {.vendor = {.device = "cuda", .owner = "NVIDIA", .env = "MUSACODER_LIBCUDA", .library = "libcuda.so.1",
+                .prefix = "cu", .needs = "install one for CUDA 12.4 or later",
+                .remedy = "install the NVIDIA driver, give this container its devices, or use '--backend sim'",
+                .kernels = "exec.fatbin", .compiler = "nvcc", .wire_backend = 1}},
+    {.vendor = {.device = "musa", .owner = "MUSA", .env = "MUSACODER_LIBMUSA", .library = "libmusa.so",
+                .prefix = "mu", .partial = true, .needs = "install one for MUSA 4 or later",
+                .remedy = "install Moore Threads' driver and MUSA SDK, or use '--backend sim --profile s4000'",
+                .kernels = "exec.mubin", .kernels_env = "MUSACODER_EXEC_MUBIN", .compiler = "mcc",
+                .wire_backend = 2}},
 };
 
-void *drv_symbol(enum drv_vendor which, const char *name)
-{
-    const struct vendor *v = &vendors[which];
-    char spelled[80], *version;
-    void *f;
+static pthread_mutex_t cuda_driver_lock = PTHREAD_MUTEX_INITIALIZER;
 
-    snprintf(spelled, sizeof spelled, "%s%s", v->prefix, name + 2);
-    f = v->lib ? dlsym(v->lib, spelled) : NULL;
-    if (!f && which == DRV_MOORE_THREADS && (version = strstr(spelled, "_v2"))) {
-        *version = 0;
-        f = dlsym(v->lib, spelled);
-    }
-    return f;
+static struct loaded *cuda_driver_of(const char *device)
+{
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
+        if (!strcmp(drivers[i].vendor.device, device))
+            return &drivers[i];
+    return NULL;
 }
 
-/* The executor does without these; NVIDIA's driver has them. */
-bool drv_is_optional(const char *name)
+const struct drv_vendor *drv_vendor_find(const char *device)
+{
+    const struct loaded *l = cuda_driver_of(device);
+
+    return l ? &l->vendor : NULL;
+}
+
+/* The executor does without these where a driver has CUDA's interface in part. */
+static bool cuda_driver_is_optional(const char *name)
 {
     static const char *const names[] = {"cuDeviceGetUuid_v2", "cuCtxResetPersistingL2Cache", "cuMemHostRegister_v2",
                                         "cuMemHostUnregister", "cuMemHostGetDevicePointer_v2", "cuGetErrorName",
@@ -55,73 +60,70 @@ bool drv_is_optional(const char *name)
     return false;
 }
 
-static int cuda_driver_find_all(enum drv_vendor which, const char **ret_missing)
+int drv_symbol(const struct drv_vendor *v, const char *name, void **ret, struct err *e)
 {
-    struct drv *driver = &vendors[which].driver;
+    const struct loaded *l = cuda_driver_of(v->device);
+    char spelled[80], *version;
 
-#define DRV_FIND(name, symbol, args)                                                                                   \
-    *(void **)&driver->name = drv_symbol(which, symbol);                                                               \
-    if (!driver->name && !(which == DRV_MOORE_THREADS && drv_is_optional(symbol))) {                                   \
-        *ret_missing = symbol;                                                                                         \
-        return -1;                                                                                                     \
+    snprintf(spelled, sizeof spelled, "%s%s", v->prefix, name + 2);
+    *ret = l->lib ? dlsym(l->lib, spelled) : NULL;
+    if (!*ret && v->partial && (version = strstr(spelled, "_v2"))) {
+        *version = 0;
+        *ret = dlsym(l->lib, spelled);
     }
+    if (*ret || (v->partial && cuda_driver_is_optional(name)))
+        return 0;
+    return err_set(e, ERR_ENV, "the %s driver is too old: it has no %s%s; %s", v->owner, v->prefix, name + 2,
+                   v->needs);
+}
+
+static int cuda_driver_find_all(struct loaded *l)
+{
+#define DRV_FIND(name, symbol, args)                                                                                   \
+    if (drv_symbol(&l->vendor, symbol, (void **)&l->driver.name, &l->why) < 0)                                        \
+        return -1;
     DRV_FUNCTIONS(DRV_FIND)
 #undef DRV_FIND
     return 0;
 }
 
-static void cuda_driver_load(enum drv_vendor which)
+static void cuda_driver_load(struct loaded *l)
 {
-    struct vendor *v = &vendors[which];
-    const char *name = getenv(v->env), *missing = NULL, *text = "";
+    const struct drv_vendor *v = &l->vendor;
+    const char *name = getenv(v->env), *text = "";
     int code;
 
-    v->lib = dlopen(name = name && *name ? name : v->library, RTLD_NOW | RTLD_LOCAL);
-    if (!v->lib) {
-        err_set(&v->why, ERR_ENV, "no %s driver: '%s' is not found; %s", v->owner, name, v->remedy);
+    l->tried = true;
+    l->lib = dlopen(name = name && *name ? name : v->library, RTLD_NOW | RTLD_LOCAL);
+    if (!l->lib) {
+        err_set(&l->why, ERR_ENV, "no %s driver: '%s' is not found; %s", v->owner, name, v->remedy);
         return;
     }
-    if (cuda_driver_find_all(which, &missing) < 0) {
-        err_set(&v->why, ERR_ENV, "the %s driver is too old: it has no %s%s; %s", v->owner, v->prefix, missing + 2,
-                v->needs);
+    if (cuda_driver_find_all(l) < 0)
         return;
-    }
-    code = v->driver.Init(0);
-    if (code && v->driver.GetErrorString(code, &text) != 0)
+    code = l->driver.Init(0);
+    if (code && l->driver.GetErrorString(code, &text) != 0)
         text = "unknown error";
     if (code)
-        err_set(&v->why, ERR_ENV, "the %s driver does not start: %s (%d); %s", v->owner, text, code, v->remedy);
+        err_set(&l->why, ERR_ENV, "the %s driver does not start: %s (%d); %s", v->owner, text, code, v->remedy);
 }
 
-static void cuda_driver_load_nvidia(void)
+const struct drv *drv_load(const char *device, struct err *e)
 {
-    cuda_driver_load(DRV_NVIDIA);
-}
+    struct loaded *l = cuda_driver_of(device);
 
-static void cuda_driver_load_moore_threads(void)
-{
-    cuda_driver_load(DRV_MOORE_THREADS);
-}
-
-static const struct drv *cuda_driver_loaded(enum drv_vendor which, void (*how)(void), struct err *e)
-{
-    struct vendor *v = &vendors[which];
-
-    pthread_once(&v->once, how);
-    if (v->why.kind == ERR_NONE)
-        return &v->driver;
-    err_set(e, v->why.kind, "%s", v->why.msg);
+    if (!l) {
+        err_set(e, ERR_INPUT, "device '%.40s' has no driver of CUDA's kind", device);
+        return NULL;
+    }
+    pthread_mutex_lock(&cuda_driver_lock);
+    if (!l->tried)
+        cuda_driver_load(l);
+    pthread_mutex_unlock(&cuda_driver_lock);
+    if (l->why.kind == ERR_NONE)
+        return &l->driver;
+    err_set(e, l->why.kind, "%s", l->why.msg);
     return NULL;
-}
-
-const struct drv *drv_load(struct err *e)
-{
-    return cuda_driver_loaded(DRV_NVIDIA, cuda_driver_load_nvidia, e);
-}
-
-const struct drv *drv_load_musa(struct err *e)
-{
-    return cuda_driver_loaded(DRV_MOORE_THREADS, cuda_driver_load_moore_threads, e);
 }
 
 int drv_fail(const struct drv *c, int code, struct err *e, const char *fmt, ...)

@@ -115,19 +115,29 @@ struct drv {
 #undef DRV_MEMBER
 };
 
-/* Loads the driver library once ($MUSACODER_LIBCUDA in place of libcuda.so.1: tests) and initialises it. NULL with one
- * message that says what is missing and what to do. Threads: safe. */
-const struct drv *drv_load(struct err *e);
+/* A vendor whose driver has CUDA's interface: its functions under another prefix, with the same numbers and structs.
+ * One row a device (cuda_driver.c); a new device of this kind is a row there. */
+struct drv_vendor {
+    const char *device;       /* the backend's name */
+    const char *owner;        /* in messages */
+    const char *env, *library; /* the variable that names another library (tests), and the library's own name */
+    const char *prefix;       /* in place of "cu" */
+    bool partial;             /* some functions may be missing, and are NULL; versions ("_v2") too */
+    const char *needs, *remedy; /* what to do where a function, or all of it, is missing */
+    const char *kernels, *kernels_env; /* the executor's own kernels in build/lib, and a variable that names others */
+    const char *compiler;     /* that makes them */
+    int wire_backend;         /* wire_info.backend */
+};
 
-/* The same of Moore Threads' driver ($MUSACODER_LIBMUSA in place of libmusa.so), whose interface is CUDA's with "mu"
- * for "cu": same numbers, same structs. What only drv_is_optional names may be missing there, and is NULL. */
-const struct drv *drv_load_musa(struct err *e);
+const struct drv_vendor *drv_vendor_find(const char *device); /* NULL: none, or a device of another kind */
 
-enum drv_vendor { DRV_NVIDIA, DRV_MOORE_THREADS };
+/* Loads a device's driver library once and initialises it. NULL with one message that says what is missing and what
+ * to do. Threads: safe. */
+const struct drv *drv_load(const char *device, struct err *e);
 
-/* The function that libcuda calls so, in that vendor's driver: with the vendor's prefix, then without a version. */
-void *drv_symbol(enum drv_vendor v, const char *name);
-bool drv_is_optional(const char *name);
+/* The function that libcuda calls so, in that vendor's loaded driver: with the vendor's prefix, then without a version.
+ * 0 with *ret NULL where a partial driver may lack it; -1 with what is missing. */
+int drv_symbol(const struct drv_vendor *v, const char *name, void **ret, struct err *e);
 
 /* -1 with "what: text (NAME)" for code, which is not 0. */
 int drv_fail(const struct drv *c, int code, struct err *e, const char *fmt, ...) __attribute__((format(printf, 4, 5)));

@@ -37,27 +37,17 @@
 int eval_backend_check(const char *backend, struct err *e)
 {
     const struct judge_backend *b = backend_find(backend);
-    struct build_opts o = {.target = b ? b->target : NULL};
-    char *text, *device, *uuid, *arch;
+    struct device_facts facts = {0};
+    char *python;
 
     if (!b)
         return options_no_backend(backend, e);
-    if (b->usable)
-        return b->usable(e);
-    if (b->describe) {
-        if (b->describe(&device, &uuid, &arch, e) < 0)
-            return -1;
-        free(device);
-        free(uuid);
-        free(arch);
-        return 0;
-    }
-    if (!(text = path_python(e)))
+    if (!(python = path_python(e)))
         return err_prefix(e, "backend '%s' cannot be used", b->name);
-    free(text);
-    if (!(text = build_toolchain_id(&o, e)))
-        return err_prefix(e, "backend '%s' cannot be used", b->name);
-    free(text);
+    free(python);
+    if (judge_server_look(b, &facts, e) < 0)
+        return -1;
+    device_facts_free(&facts);
     return 0;
 }
 

@@ -5,14 +5,11 @@
 
 #include "exec/cuda_device.h"
 
-int drv_more_load(enum drv_vendor vendor, struct drv_more *ret, struct err *e)
+int drv_more_load(const struct drv_vendor *vendor, struct drv_more *ret, struct err *e)
 {
-    bool musa = vendor == DRV_MOORE_THREADS;
-
 #define FIND(member, symbol, args)                                                                                     \
-    if (!(*(void **)&ret->member = drv_symbol(vendor, symbol)) && !(musa && drv_is_optional(symbol)))                  \
-        return err_set(e, ERR_ENV, "the %s driver has no %s%s; install one for %s or later", musa ? "MUSA" : "NVIDIA", \
-                       musa ? "mu" : "cu", &symbol[2], musa ? "MUSA 4" : "CUDA 12.4");
+    if (drv_symbol(vendor, symbol, (void **)&ret->member, e) < 0)                                                     \
+        return -1;
     DRV_MORE(FIND)
 #undef FIND
     return 0;

@@ -19,7 +19,7 @@ struct share { /* the judge's memory, mapped here too */
 };
 
 struct exec_backend {
-    enum drv_vendor vendor;
+    const struct drv_vendor *vendor;
     const struct drv *c;
     struct drv_more m;
     drv_ctx ctx;

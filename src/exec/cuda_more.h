@@ -52,8 +52,7 @@ struct drv_more {
 #undef DRV_MEMBER_MORE
 };
 
-/* After drv_load of that vendor. -1 with the name of what this driver lacks; what drv_is_optional names may be NULL on
- * Moore Threads'. */
-int drv_more_load(enum drv_vendor vendor, struct drv_more *ret, struct err *e);
+/* After drv_load of that vendor. -1 with the name of what this driver lacks; of a partial one a member may be NULL. */
+int drv_more_load(const struct drv_vendor *vendor, struct drv_more *ret, struct err *e);
 
 #endif

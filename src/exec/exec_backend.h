@@ -13,8 +13,9 @@ struct exec_backend; /* each backend's own */
 typedef void *backend_handle; /* a module, function, stream or event of the device */
 
 struct backend_options {
+    const char *backend;
     int device;
-    uint64_t memory; /* bytes a life may hold; 0: the backend's choice */
+    uint64_t memory; /* bytes a recording may hold; 0: the backend's choice */
     bool no_check;   /* sim */
 };
 
@@ -26,7 +27,6 @@ struct backend_launch {
 };
 
 struct backend_ops {
-    const char *name;
     /* Before any front exists. Fills *info. */
     int (*open)(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info, struct err *e);
     void (*close)(struct exec_backend *b);
@@ -97,8 +97,8 @@ struct backend_ops {
     bool inline_play; /* calls return before the device is done: no thread of its own is needed */
 };
 
-extern const struct backend_ops exec_on_sim, exec_on_cuda, exec_on_musa;
-const struct backend_ops *exec_backend_find(const char *name); /* NULL: none of that name */
+extern const struct backend_ops exec_on_sim;
+extern const struct backend_ops exec_on_driver; /* a device of drv_vendor_find (device/cuda_driver.h) */
 
 /* The legacy and the per-thread default stream, as handles. */
 #define BACKEND_STREAM_LEGACY ((backend_handle)1)

@@ -1,6 +1,6 @@
-/* exec_backend_cuda.c - an NVIDIA GPU as the executor's device: memory at fixed addresses, streams, events, plumbing.
- * Modules and launches are cuda_code.c's. The row 'musa' is the same code over Moore Threads' driver, whose
- * interface is CUDA's under other names (device/cuda_driver.h); nobody of the project had a card: docs/musa.md. */
+/* exec_backend_cuda.c - a card whose driver has CUDA's interface as the executor's device: memory at fixed addresses,
+ * streams, events, data movement. Modules and launches are cuda_code.c's. Which driver: a row of
+ * device/cuda_driver.c. Nobody of the project had a card of Moore Threads': docs/musa.md. */
 #include "exec/cuda_device.h"
 
 #include <stdio.h>
@@ -34,9 +34,10 @@ static void exec_cuda_describe(struct exec_backend *b, const struct backend_opti
 {
     size_t left = 0, total = 0;
 
-    *i = (struct wire_info){.reserved = b->reserved, .constant = 65536, .pitch = 0x7fffffff, .backend = 1};
-    if (b->vendor == DRV_MOORE_THREADS)
-        i->backend = 2, i->constant = (uint64_t)exec_cuda_attr(b, 9);
+    *i = (struct wire_info){.reserved = b->reserved, .constant = 65536, .pitch = 0x7fffffff,
+                            .backend = b->vendor->wire_backend};
+    if (b->vendor->partial)
+        i->constant = (uint64_t)exec_cuda_attr(b, 9);
     b->c->DeviceGetName(i->name, sizeof i->name, b->device);
     b->c->MemGetInfo(&left, &total);
     i->memory = o->memory ? o->memory : left / 10 * 9;
@@ -75,22 +76,21 @@ static int exec_cuda_reserve(struct exec_backend *b, struct err *e)
 
 static char *exec_cuda_movement_path(const struct exec_backend *b)
 {
-    const char *own = b->vendor == DRV_MOORE_THREADS ? getenv("MUSACODER_EXEC_MUBIN") : NULL;
+    const char *own = b->vendor->kernels_env ? getenv(b->vendor->kernels_env) : NULL;
 
-    return own && *own ? xstrdup(own) : path_lib(b->vendor == DRV_MOORE_THREADS ? "exec.mubin" : "exec.fatbin");
+    return own && *own ? xstrdup(own) : path_lib(b->vendor->kernels);
 }
 
 static int exec_cuda_load_movement(struct exec_backend *b, struct err *e)
 {
-    bool musa = b->vendor == DRV_MOORE_THREADS;
     char *path = exec_cuda_movement_path(b);
     struct buf image;
     int code = 0, rc = -1;
 
     buf_init(&image, 64u << 20);
     if (!path)
-        err_set(e, ERR_ENV, "'exec.%s' is missing; run 'make' where there is an %s", musa ? "mubin" : "fatbin",
-                musa ? "mcc" : "nvcc");
+        err_set(e, ERR_ENV, "'%s' is missing; run 'make' where there is an %s", b->vendor->kernels,
+                b->vendor->compiler);
     else
         rc = file_read(path, &image, e);
     if (rc == 0 && (code = b->c->ModuleLoad(&b->movement, image.p)))
@@ -107,8 +107,7 @@ static int exec_cuda_take_device(struct exec_backend *b, const struct backend_op
 {
     int code;
 
-    if (!(b->c = b->vendor == DRV_MOORE_THREADS ? drv_load_musa(e) : drv_load(e)) ||
-        drv_more_load(b->vendor, &b->m, e) < 0)
+    if (!(b->c = drv_load(b->vendor->device, e)) || drv_more_load(b->vendor, &b->m, e) < 0)
         return -1;
     if ((code = b->c->DeviceGet(&b->device, o->device)) || (code = b->c->PrimaryCtxRetain(&b->ctx, b->device)) ||
         (code = b->c->CtxSetCurrent(b->ctx)))
@@ -121,12 +120,12 @@ static int exec_cuda_take_device(struct exec_backend *b, const struct backend_op
     return 0;
 }
 
-static int exec_cuda_open_of(enum drv_vendor vendor, const struct backend_options *o, struct exec_backend **ret,
-                             struct wire_info *info, struct err *e)
+static int exec_cuda_open(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info,
+                          struct err *e)
 {
     struct exec_backend *b = xcalloc(1, sizeof *b);
 
-    b->vendor = vendor;
+    b->vendor = drv_vendor_find(o->backend);
     if (exec_cuda_take_device(b, o, e) < 0) {
         free(b);
         return -1;
@@ -134,18 +133,6 @@ static int exec_cuda_open_of(enum drv_vendor vendor, const struct backend_option
     exec_cuda_describe(b, o, info);
     *ret = b;
     return 0;
-}
-
-static int exec_cuda_open(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info,
-                          struct err *e)
-{
-    return exec_cuda_open_of(DRV_NVIDIA, o, ret, info, e);
-}
-
-static int exec_cuda_musa_open(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info,
-                               struct err *e)
-{
-    return exec_cuda_open_of(DRV_MOORE_THREADS, o, ret, info, e);
 }
 
 static void exec_cuda_close(struct exec_backend *b)
@@ -480,27 +467,17 @@ static void cuda_profile(struct exec_backend *b, bool on)
         f();
 }
 
-/* All that the two vendors' drivers have in common: everything but where they are. */
-#define DRIVER_OPS                                                                                                     \
-    .close = exec_cuda_close, .fresh = exec_cuda_fresh, .map = exec_cuda_map, \
-        .mapped = exec_cuda_mapped,                                  \
-    .block = \
-        exec_cuda_block,                                                                                               \
-    .share = exec_cuda_share, \
-        .unshare = cuda_unshare,                                                                      \
-    .set = exec_cuda_set, .write = exec_cuda_write, .read = exec_cuda_read, .copy = exec_cuda_copy, \
-        .fill = exec_cuda_fill,                     \
-    .strided = cuda_strided, .arange = exec_cuda_arange, .random = exec_cuda_random, \
-        .equal = exec_cuda_equal,                        \
-    .changed = cuda_changed, .module = cuda_module, .function = cuda_function, .symbol = cuda_symbol,                  \
-    .func_attr = cuda_func_attr, .occupancy = cuda_occupancy, .tensor_map = cuda_tensor_map, .launch = cuda_launch,    \
-    .stream = exec_cuda_stream, .stream_end = cuda_stream_end, .event = exec_cuda_event, \
-        .event_end = cuda_event_end,            \
-    .record = exec_cuda_record, .wait = exec_cuda_wait, .query_stream = cuda_query_stream, \
-        .query_event = cuda_query_event,      \
-    .elapsed = cuda_elapsed, .sync_stream = cuda_sync_stream, .sync_event = cuda_sync_event, \
-        .sync = exec_cuda_sync,        \
-    .why = exec_cuda_why, .cold = exec_cuda_cold, .pad = exec_cuda_pad, .profile = cuda_profile, .inline_play = true
-
-const struct backend_ops exec_on_cuda = {.name = "cuda", .open = exec_cuda_open, DRIVER_OPS};
-const struct backend_ops exec_on_musa = {.name = "musa", .open = exec_cuda_musa_open, DRIVER_OPS};
+const struct backend_ops exec_on_driver = {
+    .open = exec_cuda_open, .close = exec_cuda_close, .fresh = exec_cuda_fresh,
+    .map = exec_cuda_map, .mapped = exec_cuda_mapped, .block = exec_cuda_block,
+    .share = exec_cuda_share, .unshare = cuda_unshare,
+    .set = exec_cuda_set, .write = exec_cuda_write, .read = exec_cuda_read, .copy = exec_cuda_copy,
+    .fill = exec_cuda_fill, .strided = cuda_strided, .arange = exec_cuda_arange, .random = exec_cuda_random,
+    .equal = exec_cuda_equal, .changed = cuda_changed,
+    .module = cuda_module, .function = cuda_function, .symbol = cuda_symbol, .func_attr = cuda_func_attr,
+    .occupancy = cuda_occupancy, .tensor_map = cuda_tensor_map, .launch = cuda_launch,
+    .stream = exec_cuda_stream, .stream_end = cuda_stream_end,
+    .event = exec_cuda_event, .event_end = cuda_event_end, .record = exec_cuda_record, .wait = exec_cuda_wait,
+    .query_stream = cuda_query_stream, .query_event = cuda_query_event, .elapsed = cuda_elapsed,
+    .sync_stream = cuda_sync_stream, .sync_event = cuda_sync_event, .sync = exec_cuda_sync, .why = exec_cuda_why,
+    .cold = exec_cuda_cold, .pad = exec_cuda_pad, .profile = cuda_profile, .inline_play = true};

@@ -690,7 +690,7 @@ static int exec_sim_pad(struct exec_backend *b, uint64_t ns)
 }
 
 const struct backend_ops exec_on_sim = {
-    .name = "sim", .open = exec_sim_open, .close = exec_sim_close, .tidy = exec_sim_tidy, .shut_in = exec_sim_shut_in,
+    .open = exec_sim_open, .close = exec_sim_close, .tidy = exec_sim_tidy, .shut_in = exec_sim_shut_in,
     .fresh = exec_sim_fresh,
     .map = exec_sim_map, .mapped = exec_sim_mapped, .block = exec_sim_block, .cold = exec_sim_cold, .pad = exec_sim_pad,
     .share = exec_sim_share, .unshare = exec_sim_unshare, .push = exec_sim_push, .pull = exec_sim_pull,
@@ -707,13 +707,3 @@ const struct backend_ops exec_on_sim = {
     .stop = exec_sim_stop,
     .sync_event = exec_sim_query, .sync = exec_sim_sync, .why = exec_sim_why, .findings = sim_findings,
 };
-
-const struct backend_ops *exec_backend_find(const char *name)
-{
-    const struct backend_ops *const all[] = {&exec_on_sim, &exec_on_cuda, &exec_on_musa};
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (!strcmp(all[i]->name, name))
-            return all[i];
-    return NULL;
-}

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "device/cuda_driver.h"
 #include "exec/ctl.h"
 #include "exec/fdpass.h"
 #include "exec/kernels_jail.h"
@@ -23,9 +24,10 @@ static struct exec_server server;
 
 static int mcexec_start(struct exec_server *s, char **argv, struct err *e)
 {
-    const struct backend_options o = {atoi(argv[2]), strtoull(argv[3], NULL, 10), !strcmp(argv[4], "no-check")};
+    const struct backend_options o = {argv[1], atoi(argv[2]), strtoull(argv[3], NULL, 10),
+                                      !strcmp(argv[4], "no-check")};
 
-    s->ops = exec_backend_find(argv[1]);
+    s->ops = !strcmp(argv[1], "sim") ? &exec_on_sim : drv_vendor_find(argv[1]) ? &exec_on_driver : NULL;
     if (!s->ops)
         return err_set(e, ERR_INPUT, "there is no backend '%s'", argv[1]);
     s->ctl = CTL_FD;

@@ -2,43 +2,39 @@
 #include "nn/engine_device.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 
-static const struct engine_device_kind {
-    const char *name, *library, *remedy;
-} kinds[] = {
-    {"cuda", "libnncuda.so", "build where CUDA's nvcc is installed"},
-    {"musa", "libnnmusa.so", "run 'make MUSA=1' where Moore Threads' mcc is installed"},
-    {"sim", "libnnsim.so", "run 'make'"},
-};
+#define KIND_MAX 16
 
-static const struct engine_device_kind *engine_device_kind_of(const char *spec, int *ret_ordinal, struct err *e)
+/* "KIND" or "KIND:N" in its parts. */
+static int engine_device_parse(const char *spec, char kind[KIND_MAX], int *ret_ordinal, struct err *e)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        size_t n = strlen(kinds[i].name);
-        char *end;
-        if (strncmp(spec, kinds[i].name, n) || (spec[n] && spec[n] != ':'))
-            continue;
-        *ret_ordinal = spec[n] ? (int)strtol(spec + n + 1, &end, 10) : 0;
-        if (!spec[n] || (spec[n + 1] && !*end && *ret_ordinal >= 0))
-            return &kinds[i];
-    }
-    err_set(e, ERR_INPUT, "device '%s' is not cpu, cuda, cuda:N, musa, musa:N or sim", spec);
-    return NULL;
+    char digits[5] = "0", more;
+    int n = sscanf(spec, "%15[a-z]:%4[0-9]%c", kind, digits, &more);
+
+    *ret_ordinal = atoi(digits);
+    if (!strcmp(spec, "cpu") || (n != 2 && (n != 1 || strcmp(spec, kind))))
+        return err_set(e, ERR_INPUT, "device '%s' is not cpu, cuda, cuda:N, musa, musa:N or sim", spec);
+    return 0;
 }
 
-static const struct nn_dev_ops *engine_device_load(const struct engine_device_kind *k, struct err *e)
+/* The library of a kind of device: libnnKIND.so, where the build made one. */
+static const struct nn_dev_ops *engine_device_load(const char *kind, struct err *e)
 {
-    char *path = path_lib(k->library);
+    char name[KIND_MAX + 12], *path;
     const struct nn_dev_ops *ops;
     void *lib;
 
+    snprintf(name, sizeof name, "libnn%s.so", kind);
+    path = path_lib(name);
     if (!path) {
-        err_set(e, ERR_ENV, "'%s' is missing for device '%s'; %s", k->library, k->name, k->remedy);
+        err_set(e, ERR_ENV, "device '%s' needs '%s', which is missing; run 'make' (where nvcc is for cuda; 'make "
+                            "MUSA=1' where mcc is for musa)", kind, name);
         return NULL;
     }
     lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -49,7 +45,7 @@ static const struct nn_dev_ops *engine_device_load(const struct engine_device_ki
         return NULL;
     ops = dlsym(lib, NN_DEV_SYMBOL);
     if (!ops || ops->abi != NN_DEV_ABI) {
-        err_set(e, ERR_ENV, "'%s' belongs to another build; run 'make' again", k->library);
+        err_set(e, ERR_ENV, "'%s' belongs to another build; run 'make' again", name);
         return NULL;
     }
     return ops;
@@ -57,21 +53,20 @@ static const struct nn_dev_ops *engine_device_load(const struct engine_device_ki
 
 const struct nn_dev_ops *nn_device_ops(const char *spec, struct err *e)
 {
+    char kind[KIND_MAX];
     int ordinal;
-    const struct engine_device_kind *k = engine_device_kind_of(spec, &ordinal, e);
 
-    return k ? engine_device_load(k, e) : NULL;
+    return engine_device_parse(spec, kind, &ordinal, e) < 0 ? NULL : engine_device_load(kind, e);
 }
 
 struct nn_device *nn_device_open(const char *spec, struct err *e)
 {
     const struct nn_dev_ops *ops;
-    const struct engine_device_kind *k;
     struct nn_device *d;
-    char msg[256] = "";
+    char msg[256] = "", kind[KIND_MAX];
     int ordinal = 0, n;
 
-    if (!(k = engine_device_kind_of(spec, &ordinal, e)) || !(ops = engine_device_load(k, e)))
+    if (engine_device_parse(spec, kind, &ordinal, e) < 0 || !(ops = engine_device_load(kind, e)))
         return NULL;
     n = ops->count();
     if (ordinal >= n) {

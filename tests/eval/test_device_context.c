@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "eval/process/judge_backend.h"
+#include "eval/build/judge_backend.h"
 #include "eval/process/device_context.h"
 
 static void (*fake_memory)(size_t n);

@@ -15,7 +15,7 @@
 #include "eval/check/ties.h"
 #include "eval/recording/arrange.h"
 #include "eval/eval.h"
-#include "eval/process/judge_backend.h"
+#include "eval/build/judge_backend.h"
 #include "eval/verdict/feedback.h"
 #include "eval/verdict/place.h"
 #include "eval/verdict/record.h"

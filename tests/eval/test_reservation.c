@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/process/judge_backend.h"
+#include "eval/build/judge_backend.h"
 #include "eval/process/job.h"
 #include "eval/process/streamed.h"
 #include "eval/schedule/schedule.h"

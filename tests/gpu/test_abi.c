@@ -45,7 +45,7 @@ static void test_driver_loads(void **state)
     struct err e = ERR_INIT;
 
     (void)state;
-    if (!drv_load(&e))
+    if (!drv_load("cuda", &e))
         fail_msg("%s", e.msg);
 }
 

@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "eval/build/build_log.h"
 #include "eval/build/build_target.h"
+#include "eval/build/judge_backend.h"
 #include "eval/build/dialect.h"
 #include "proc/proc.h"
 #include "store/limit.h"
@@ -29,7 +30,6 @@
 #define BUILD_SALT "musacoder.build/5" /* 5: tensor.o beside module.o */
 #define DEFAULT_TIMEOUT 60.0
 
-static const struct build_target *const build_targets[] = {&build_target_sim, &build_target_cuda, &build_target_musa};
 
 /* ---- what the request says ---- */
 
@@ -215,10 +215,10 @@ static const char *build_arch_of(const struct build_opts *o)
 static const struct build_target *build_target_of(const struct build_opts *o, struct err *e)
 {
     const char *name = o->target ? o->target : "sim";
+    const struct judge_backend *b = backend_find(name);
 
-    for (size_t i = 0; i < sizeof build_targets / sizeof *build_targets; i++)
-        if (!strcmp(build_targets[i]->name, name))
-            return build_targets[i];
+    if (b)
+        return b->target;
     err_set(e, ERR_INPUT, "unknown target '%s'; the compile stage knows sim, cuda and musa", name);
     return NULL;
 }
@@ -295,7 +295,7 @@ static const struct toolchain *build_toolchain_get(const struct build_opts *o, s
 
     if (!target)
         return NULL;
-    arch = target == &build_target_sim ? "" : build_arch_of(o);
+    arch = target == backend_sim.target ? "" : build_arch_of(o);
     pthread_mutex_lock(&toolchain_lock);
     for (int i = 0; i < n && !t; i++)
         if (known[i].target == target && !strcmp(known[i].compiler, cxx) && !strcmp(known[i].arch, arch))

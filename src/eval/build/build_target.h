@@ -1,5 +1,5 @@
-/* build_target.h - inside of the compile stage: what build.c and the files of the targets share. A target is one row
- * (build_targets) and one file: what to compile with, which text, in which shell script, and what to look at
+/* build_target.h - inside of the compile stage: what build.c and the files of the backends share. A target belongs to
+ * a backend's row (judge_backend.h): what to compile with, which text, in which shell script, and what to look at
  * afterwards. build.c owns the request, the caches, the jail and the explaining. */
 #ifndef MC_EVAL_BUILD_TARGET_H
 #define MC_EVAL_BUILD_TARGET_H
@@ -87,7 +87,7 @@ struct build_target {
     void (*inspect)(const struct build_job *j, const char *log, struct build_result *ret);
 };
 
-extern const struct build_target build_target_sim, build_target_cuda, build_target_musa;
+extern const struct build_target build_target_cuda; /* of backend_cuda and its test's */
 
 /* build_parts.c: what targets are made of. */
 void build_quote(struct buf *out, const char *s); /* one shell word and a space */

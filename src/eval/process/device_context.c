@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/trace.h"
-#include "eval/process/judge_backend.h"
+#include "eval/build/judge_backend.h"
 
 void device_context_init(struct device_context *k)
 {

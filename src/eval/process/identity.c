@@ -121,7 +121,7 @@ static void identity_add_compilers(struct sha256 *h, const struct judge_backend 
 
     identity_add_program(h, cxx && *cxx ? cxx : "g++");
     identity_add_program(h, "ld.gold");
-    if (!b->usable)
+    if (!b->on_device)
         return;
     identity_add_program(h, nvcc && *nvcc ? nvcc : "nvcc");
     path = path_join(home && *home ? home : "/usr/local/cuda", "bin/nvcc");
@@ -133,13 +133,13 @@ static void identity_add_compilers(struct sha256 *h, const struct judge_backend 
 static void identity_add_device(struct sha256 *h, const struct judge_backend *b)
 {
     size_t n = 0;
-    char **nodes = b->devices ? b->devices(&n) : NULL, *said[3] = {NULL, NULL, NULL};
+    char **nodes = b->devices ? b->devices(&n) : NULL, *said = NULL;
+    struct device_facts f = {0};
 
-    if (b->describe && b->describe(&said[0], &said[1], &said[2], NULL) == 0)
-        for (int i = 0; i < 3; i++) {
-            sha256_adds(h, said[i]);
-            free(said[i]);
-        }
+    if (b->look && !b->devices && b->look(&f, NULL) == 0)
+        sha256_adds(h, said = xasprintf("%s %s %s", f.name, f.uuid, f.arch));
+    free(said);
+    device_facts_free(&f);
     if (!nodes)
         return;
     for (size_t i = 0; i < n; i++)

@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "eval/process/judge_backend.h"
+#include "eval/build/judge_backend.h"
 
 struct identity { /* zeroed: not looked at yet */
     bool looked;

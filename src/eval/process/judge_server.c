@@ -96,7 +96,7 @@ static void judge_server_binary_hash(char ret[65])
 
 static struct build_opts judge_server_build_options(const struct eval *ev, const struct judge_server *sv)
 {
-    return (struct build_opts){.target = sv->backend->target, .arch = sv->arch, .no_jail = ev->config.no_jail};
+    return (struct build_opts){.target = sv->backend->name, .arch = sv->arch, .no_jail = ev->config.no_jail};
 }
 
 /* What all builds need, made while the fork server imports torch: both take seconds. */
@@ -149,26 +149,34 @@ static int judge_server_make_toolchain(struct eval *ev, struct judge_server *sv,
 
 /* ---- starting ---- */
 
+int judge_server_look(const struct judge_backend *b, struct device_facts *ret, struct err *e)
+{
+    struct build_opts o = {.target = b->name};
+    char *id;
+
+    if (b->look && b->look(ret, e) < 0)
+        return err_prefix(e, "backend '%s' cannot be used", b->name);
+    o.arch = ret->arch;
+    if (!(id = build_toolchain_id(&o, e))) {
+        device_facts_free(ret);
+        return err_prefix(e, "backend '%s' cannot be used", b->name);
+    }
+    free(id);
+    return 0;
+}
+
 /* What the device is. Asks the driver without making a context. */
 static int judge_server_look_at_device(struct judge_server *sv, struct err *e)
 {
-    struct device_info *info = NULL;
-    int n = 0;
+    struct device_facts f = {0};
 
-    if (sv->backend->describe)
-        return sv->backend->describe(&sv->device, &sv->uuid, &sv->arch, e);
-    if (!sv->backend->usable) {
-        sv->device = xstrdup("");
-        sv->uuid = sv->backend->timed ? xasprintf("%s-test", sv->backend->name) : NULL;
-        return 0;
-    }
-    if (sv->backend->usable(e) < 0 || device_list(sv->backend->name, &info, &n, e) < 0)
+    if (sv->backend->look && judge_server_look(sv->backend, &f, e) < 0)
         return -1;
-    sv->device = xasprintf("%s, driver %s", info[0].name, info[0].driver_version);
-    sv->uuid = xstrdup(info[0].uuid);
-    sv->arch = xasprintf("sm_%d", info[0].cc);
-    sv->device_memory = info[0].memory;
-    free(info);
+    if (!f.name)
+        f.name = xstrdup("");
+    if (!f.uuid && sv->backend->timed)
+        f.uuid = xasprintf("%s-test", sv->backend->name);
+    sv->device = f.name, sv->uuid = f.uuid, sv->arch = f.arch, sv->device_memory = f.memory;
     return 0;
 }
 
@@ -245,7 +253,7 @@ static int judge_server_take_device(struct eval *ev, struct judge_server *sv, st
 
     const char *how = getenv("MUSACODER_OWNER");
 
-    if (!sv->backend->usable || !sv->uuid || (how && !strcmp(how, "none")) ||
+    if (!sv->backend->on_device || !sv->uuid || (how && !strcmp(how, "none")) ||
         (sv->device_lock = daemon_device(sv->uuid, ev->config.socket, &why)) >= 0)
         return 0;
     if (why.kind == ERR_STOP)
@@ -348,7 +356,7 @@ static json_t *judge_server_spawn_args(const struct judge_server *sv, const stru
 {
     json_t *device;
 
-    if (!sv->backend->usable || c->client)
+    if (!sv->backend->on_device || c->client)
         return NULL;
     device = json_pack("{s:o,s:i}", "tf32", c->published ? json_null() : json_false(), "queues", c->queues);
     return json_pack("{s:s,s:o}", "place", sv->backend->device, "device", device);
@@ -420,7 +428,7 @@ int server_spawn(struct judge_server *sv, const struct server_child *c, struct c
 {
     struct child_spec spec = {.role = c->role, .jail = c->jail, .may_exec = c->compiles};
     struct child *child;
-    bool begins = sv->backend->usable && !c->client;
+    bool begins = sv->backend->on_device && !c->client;
     double t0 = now_s();
     int rc;
 

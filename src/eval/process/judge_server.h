@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-#include "eval/process/judge_backend.h"
+#include "eval/build/judge_backend.h"
 #include "eval/process/executors.h"
 #include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
@@ -40,6 +40,9 @@ struct judge_server {
     _Atomic double begun_at; /* and the last one was ready at this time of now_s() */
 };
 
+/* What b's device is (nothing on sim), if all is there that judging needs but Python. ERR_ENV, which names what is
+ * missing and the remedy. Starts nothing and makes no context. */
+int judge_server_look(const struct judge_backend *b, struct device_facts *ret, struct err *e);
 /* The server of backend b, started if it is not: seconds. ERR_ENV with the remedy when the backend cannot be used. */
 int server_get(struct eval *ev, const struct judge_backend *b, struct judge_server **ret, struct err *e);
 /* Something will be timed: what baselines import begins to be imported, where that is not done yet. */

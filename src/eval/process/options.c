@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/opt.h"
 #include "eval/check/protocol.h"
-#include "eval/process/judge_backend.h"
+#include "eval/build/judge_backend.h"
 
 int options_no_backend(const char *name, struct err *e)
 {

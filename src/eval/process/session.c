@@ -223,7 +223,7 @@ static json_t *session_build_refused(struct session *s, struct err *why)
 static json_t *session_build_answer(struct session *s, const json_t *request, struct err *e)
 {
     double t0, left = s->opt->build_timeout_s - s->build_s;
-    struct build_opts o = {.target = s->server->backend->target, .arch = s->server->arch,
+    struct build_opts o = {.target = s->server->backend->name, .arch = s->server->arch,
                            .timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail};
     struct build_result r = {0};
     json_t *reply = NULL, *named;

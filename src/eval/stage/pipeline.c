@@ -94,7 +94,7 @@ static int pipeline_look_for_others(struct job *j, struct err *e)
     struct try_error x;
     enum err_lack lack;
 
-    if (!j->server->backend->usable || !r)
+    if (!j->server->backend->on_device || !r)
         return 0;
     kind = json_str(json_object_get(r, "finding"), "kind", "");
     x = (struct try_error){.alone = j->alone, .finding = kind,

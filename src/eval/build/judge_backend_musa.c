@@ -1,9 +1,11 @@
-/* build_musa.c - the compile stage's target 'musa': mcc for a MUSA source's device half, g++ for the rest.
+/* judge_backend_musa.c - the backend 'musa': Moore Threads' cards. mcc for a MUSA source's device half, g++ for the
+ * rest. The reference runs on the CPU, since the card's own operators are not known to be right; nothing is timed
+ * ('musacoder replay' of a capsule times its kernels).
  *
  * The candidate's process has no driver, so its host half needs no SDK: it is compiled against the emulator's runtime
  * headers under MUSA's names (litetorch/split_musa.h) and linked with a proxy of the runtime. mcc sees kernels alone
  * (translate/cuda_split.h), behind litetorch/musa/litetorch/musa.h, and makes the image that the executor loads.
- * Nobody of the project had a card or mcc: tests run this with a recorded compiler (docs/musa.md). */
+ * Nobody of the project had a card or mcc: tests run this with a recorded driver and compiler (docs/musa.md). */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +14,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "device/cuda_driver.h"
 #include "device/musa_cards.h"
 #include "eval/build/build_audit.h"
 #include "eval/build/build_target.h"
+#include "eval/build/judge_backend.h"
 #include "translate/cuda_split.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
@@ -299,8 +303,45 @@ static void build_musa_inspect(const struct build_job *j, const char *log, struc
     free(so);
 }
 
-const struct build_target build_target_musa = {
+static const struct build_target build_target_musa = {
     .name = "musa", .native = true, .find = build_musa_find, .keep_flags = build_musa_keep_flags,
     .add_kernels = build_add_kernels,
     .precompile = build_musa_precompile, .script = build_musa_script, .inspect = build_musa_inspect,
+};
+
+/* ---- the row ---- */
+
+/* What the executor loads of ours. */
+static int judge_musa_check_movement(struct err *e)
+{
+    const char *own = getenv("MUSACODER_EXEC_MUBIN");
+    char *path = own && *own ? xstrdup(own) : path_lib("exec.mubin");
+    int rc = path && file_exists(path) ? 0
+             : err_set(e, ERR_ENV, "the executor's own kernels are missing ('exec.mubin'); run 'make' where mcc is, "
+                                   "or 'make MCC=PATH'");
+
+    free(path);
+    return rc;
+}
+
+static int judge_musa_look(struct device_facts *ret, struct err *e)
+{
+    struct musa_card *cards = NULL;
+    int n = 0;
+
+    if (musa_cards(&cards, &n, e) < 0)
+        return -1;
+    if (!drv_load("musa", e) || judge_musa_check_movement(e) < 0) {
+        free(cards);
+        return -1;
+    }
+    ret->name = xstrdup(cards[0].name);
+    ret->uuid = xasprintf("musa-%s", cards[0].name);
+    ret->arch = xasprintf("mp_%d%d", cards[0].major % 10, cards[0].minor % 10);
+    free(cards);
+    return 0;
+}
+
+const struct judge_backend backend_musa = {
+    .name = "musa", .target = &build_target_musa, BACKEND_ON_CPU, .slots = 4, .look = judge_musa_look,
 };

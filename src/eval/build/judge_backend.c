@@ -1,15 +1,8 @@
-/* judge_backend.c - the rows of judge_backend.h that need no code of their own, and the table. */
-#include "eval/process/judge_backend.h"
+/* judge_backend.c - the table of judge_backend.h. */
+#include "eval/build/judge_backend.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define SIM_ROW .name = "sim", .target = "sim", .max_elements = 1 << 22, BACKEND_ON_CPU
-
-const struct judge_backend backend_sim = {SIM_ROW};
-
-/* For tests of timing without a GPU ($MUSACODER_TEST_TIMED). */
-static const struct judge_backend backend_sim_timed = {SIM_ROW, BACKEND_TIMED_BY_HOST};
 
 static const struct judge_backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda, &backend_musa,
                                                            &backend_cuda_test, &backend_sim_timed};
@@ -32,4 +25,12 @@ const struct judge_backend *backend_find(const char *name)
         if (name && !strcmp(rows[i]->name, name))
             return rows[i];
     return NULL;
+}
+
+void device_facts_free(struct device_facts *f)
+{
+    free(f->name);
+    free(f->uuid);
+    free(f->arch);
+    *f = (struct device_facts){0};
 }

@@ -1,5 +1,5 @@
 /* judge_backend_cuda.c - the backend 'cuda': NVIDIA GPUs. What must be there, and what a child is shown of the
- * driver. */
+ * driver. How its candidates are compiled is build_cuda.c's. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,23 +8,21 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "device/device.h"
-#include "eval/build/build.h"
-#include "eval/process/judge_backend.h"
+#include "eval/build/build_target.h"
+#include "eval/build/judge_backend.h"
 
-/* The driver, the device, the compiler. That PyTorch has CUDA is seen when the fork server starts. */
-static int judge_cuda_usable(struct err *e)
+static int judge_cuda_look(struct device_facts *ret, struct err *e)
 {
-    struct build_opts o = {.target = "cuda"};
     struct device_info *info = NULL;
-    char *id;
     int n = 0;
 
     if (device_list("cuda", &info, &n, e) < 0)
-        return err_prefix(e, "backend 'cuda' cannot be used");
+        return -1;
+    ret->name = xasprintf("%s, driver %s", info[0].name, info[0].driver_version);
+    ret->uuid = xstrdup(info[0].uuid);
+    ret->arch = xasprintf("sm_%d", info[0].cc);
+    ret->memory = info[0].memory;
     free(info);
-    if (!(id = build_toolchain_id(&o, e)))
-        return err_prefix(e, "backend 'cuda' cannot be used");
-    free(id);
     return 0;
 }
 
@@ -91,12 +89,13 @@ const struct judge_backend backend_cuda = {
     .baseline = "baseline_cuda",
     .clock = "cuda",
     .place = "cuda:0",
-    .target = "cuda",
+    .target = &build_target_cuda,
+    .on_device = true,
     .timed = true,
     .slots = 18,
     .memory_bytes = (size_t)8 << 30,
     .reference_memory_bytes = (size_t)24 << 30,
-    .usable = judge_cuda_usable,
+    .look = judge_cuda_look,
     .env = judge_cuda_env,
     .devices = cuda_devices,
     .folders = cuda_folders,
@@ -105,5 +104,5 @@ const struct judge_backend backend_cuda = {
 /* For tests with a driver that is none ($MUSACODER_LIBCUDA, tests/device/fake_cuda.c): reference and baseline are on
  * the CPU. */
 const struct judge_backend backend_cuda_test = {
-    .name = "cuda", .target = "cuda", BACKEND_ON_CPU, BACKEND_TIMED_BY_HOST,
+    .name = "cuda", .target = &build_target_cuda, BACKEND_ON_CPU, BACKEND_TIMED_BY_HOST,
 };

@@ -1,4 +1,5 @@
-/* build_sim.c - the compile stage's target 'sim': g++ on the rewritten sources, against litetorch/ and simt/. */
+/* judge_backend_sim.c - the backend 'sim': the emulator. Compiles by g++ the rewritten sources, against litetorch/
+ * and simt/. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/mem.h"
 #include "eval/build/build_audit.h"
 #include "eval/build/build_target.h"
+#include "eval/build/judge_backend.h"
 #include "proc/proc.h"
 #include "translate/simt_rewrite.h"
 
@@ -303,8 +305,15 @@ static void build_sim_inspect(const struct build_job *j, const char *log, struct
     free(so);
 }
 
-const struct build_target build_target_sim = {
+static const struct build_target build_target_sim = {
     .name = "sim", .find = build_sim_find, .keep_flags = build_sim_keep_flags, .add_kernels = simt_rewrite,
     .prepare = build_sim_prepare,
     .script = build_sim_script, .inspect = build_sim_inspect,
 };
+
+#define SIM_ROW .name = "sim", .target = &build_target_sim, .max_elements = 1 << 22, BACKEND_ON_CPU
+
+const struct judge_backend backend_sim = {SIM_ROW};
+
+/* For tests of timing without a GPU ($MUSACODER_TEST_TIMED). */
+const struct judge_backend backend_sim_timed = {SIM_ROW, BACKEND_TIMED_BY_HOST};

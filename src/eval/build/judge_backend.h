@@ -1,13 +1,23 @@
-/* judge_backend.h - where candidates run: one row per backend. Stages ask the row and never the name; a new backend
- * is a row here, a target of the compile stage (build_target.h) and a device package in runner/. */
-#ifndef MC_EVAL_PROCESS_JUDGE_BACKEND_H
-#define MC_EVAL_PROCESS_JUDGE_BACKEND_H
+/* judge_backend.h - where candidates run: one row per backend. Stages ask the row and never the name. A new backend is
+ * one file: judge_backend_NAME.c defines its row and its target of the compile stage (build_target.h); judge_backend.c
+ * lists it. A driver with CUDA's interface is one more row, in device/cuda_driver.c. */
+#ifndef MC_EVAL_BUILD_JUDGE_BACKEND_H
+#define MC_EVAL_BUILD_JUDGE_BACKEND_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
+
+struct build_target;
+
+/* What a card is; text is owned (device_facts_free). */
+struct device_facts {
+    char *name, *uuid, *arch; /* uuid, arch: NULL where there are none */
+    size_t memory;            /* bytes; 0: not known */
+};
+void device_facts_free(struct device_facts *f);
 
 struct judge_backend {
     const char *name;
@@ -16,16 +26,16 @@ struct judge_backend {
     const char *candidate, *reference, *baseline; /* roles of runner/main.py; baseline only where timed */
     const char *clock;        /* where timed: the judge's own device (device.h) */
     const char *place;        /* where timed: torch's name of the device */
-    const char *target;       /* build_opts.target */
+    const struct build_target *target; /* how candidates are compiled */
+    bool on_device;           /* the reference runs there too: one judge owns the device, children get its nodes */
     bool timed;               /* speed is measured: stage performance, and the reward's speed term */
     int slots;                /* candidates on the device at once; 0: as many as run at all */
     size_t memory_bytes;      /* host memory of a candidate, resident; 0: JAIL_MEMORY */
     size_t reference_memory_bytes;
     int64_t max_elements;     /* of a task's largest tensor, where the caller sets none; 0: no limit but memory */
-    /* What a card is, owned text each, for the verdict and the compiler. NULL: device.h's list says so. */
-    int (*describe)(char **ret_device, char **ret_uuid, char **ret_arch, struct err *e);
-    /* Is everything there? ERR_ENV with one sentence that names what is missing and the remedy. NULL: always. */
-    int (*usable)(struct err *e);
+    /* Is everything there but the compiler, and what is it? ERR_ENV with one sentence that names what is missing and
+     * the remedy. Makes no context. NULL: there is no device. */
+    int (*look)(struct device_facts *ret, struct err *e);
     /* "KEY=VALUE" for the fork server; NULL-terminated and owned by the caller (names_free). NULL: none. */
     char **(*env)(size_t *ret_n);
     /* Device nodes that children may use, and folders outside /usr that they must read; as env. NULL: none. */
@@ -39,7 +49,7 @@ struct judge_backend {
     .device = "front", .candidate = "front", .reference = "reference", .reference_memory_bytes = (size_t)8 << 30
 #define BACKEND_TIMED_BY_HOST .baseline = "baseline", .clock = "host", .place = "cpu", .timed = true
 
-extern const struct judge_backend backend_sim, backend_cuda, backend_musa, backend_cuda_test;
+extern const struct judge_backend backend_sim, backend_sim_timed, backend_cuda, backend_cuda_test, backend_musa;
 
 #define BACKENDS 5
 /* NULL if there is none. For tests without a GPU: with $MUSACODER_TEST_REFERENCE=cpu backend_cuda_test for "cuda", with
