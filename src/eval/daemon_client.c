@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/process/job.h"
+#include "eval/process/options.h"
 #include "eval/process/settings.h"
 #include "eval/verdict/record.h"
 

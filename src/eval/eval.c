@@ -20,9 +20,9 @@
 #include "base/trace.h"
 #include "device/device.h"
 #include "eval/build/build.h"
+#include "eval/eval_state.h"
 #include "eval/daemon_client.h"
 #include "eval/perf/baseline.h"
-#include "eval/process/job.h"
 #include "eval/process/judge_server.h"
 #include "eval/process/settings.h"
 #include "eval/schedule/schedule.h"
@@ -126,7 +126,7 @@ static int eval_secret_load(struct eval *ev, struct err *e)
         buf_adds(&b, env);
     else
         rc = dir_make(folder, e) < 0 ? -1 : eval_secret_file(path, &b, e);
-    snprintf(ev->secret, sizeof ev->secret, "%.64s", b.n ? b.p : "");
+    snprintf(ev->servers.secret, sizeof ev->servers.secret, "%.64s", b.n ? b.p : "");
     buf_free(&b);
     free(path);
     free(folder);
@@ -153,7 +153,7 @@ static int eval_begin(struct eval *ev, const struct judge_backend *b, struct jud
     struct identity *id = &ev->identities[backend_index(b)];
 
     free(eval_toolchain_of(ev, b));
-    if (server_get(ev, b, ret, e) < 0)
+    if (server_get(&ev->servers, b, ret, e) < 0)
         return -1;
     pthread_mutex_lock(&ev->lock);
     identity_learn(b, id, (*ret)->toolchain, json_object_get((*ret)->info, "paths"));
@@ -175,7 +175,7 @@ static void eval_hand_over(struct eval *ev, const struct judge_backend *b)
     struct identity *id = &ev->identities[backend_index(b)];
 
     identity_look(b, id);
-    ev->daemon_client = daemon_client_open(&ev->config, b->name, id->facts, ev->secret);
+    ev->daemon_client = daemon_client_open(&ev->servers.config, b->name, id->facts, ev->servers.secret);
     ev->daemon_backend = b;
 }
 
@@ -191,21 +191,15 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
         free(ev);
         return options_no_backend(c->backend, e);
     }
-    ev->config = *c;
+    servers_init(&ev->servers, c, cpus > 0 ? (int)cpus : 1);
     sha256_start(&h);
     settings_add(&h, SETTINGS_ANSWER);
     sha256_end(&h, ev->settings);
-    ev->config.jobs_given = ev->config.jobs > 0;
-    if (ev->config.jobs <= 0)
-        ev->config.jobs = eval_jobs_for(first, cpus);
-    ev->baselines = baseline_list_new();
-    ev->baselines_stop = baseline_list_stop;
+    ev->servers.config.jobs_given = ev->servers.config.jobs > 0;
+    if (ev->servers.config.jobs <= 0)
+        ev->servers.config.jobs = eval_jobs_for(first, cpus);
     pthread_mutex_init(&ev->lock, NULL);
-    pthread_mutex_init(&ev->server_lock, NULL);
     pthread_cond_init(&ev->landed, NULL);
-    for (int i = 0; i < BACKENDS; i++)
-        device_context_set_init(&ev->device_contexts[i]);
-    sem_init(&ev->build_slots, 0, cpus > 0 ? (unsigned)cpus : 1);
     if (eval_secret_load(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0)
         goto fail;
     if (c->daemon_client)
@@ -224,27 +218,23 @@ void eval_close(struct eval *ev)
     if (!ev)
         return;
     daemon_client_free(ev->daemon_client);
-    baseline_list_free(ev);
-    reference_list_free(ev);
-    for (int i = 0; i < BACKENDS; i++)
-        device_context_set_close(&ev->device_contexts[i]);
-    servers_close(ev);
-    if (ev->timer)
-        device_close(ev->timer);
+    for (int i = 0; i < BACKENDS; i++) {
+        baseline_list_free(&ev->servers.kept[i]);
+        reference_list_free(&ev->servers.kept[i]);
+    }
+    servers_close(&ev->servers);
     if (ev->store)
         store_close(ev->store);
     for (int i = 0; i < BACKENDS; i++)
         identity_free(&ev->identities[i]);
     pthread_cond_destroy(&ev->landed);
     pthread_mutex_destroy(&ev->lock);
-    pthread_mutex_destroy(&ev->server_lock);
-    sem_destroy(&ev->build_slots);
     free(ev);
 }
 
 int eval_jobs(const struct eval *ev)
 {
-    return ev->config.jobs;
+    return ev->servers.config.jobs;
 }
 
 /* ---- the verdict cache ---- */
@@ -261,9 +251,9 @@ static void eval_cache_key(const struct eval *ev, const char *toolchain, const s
     snprintf(options, sizeof options, "kind=%d backend=%s protocol=%s trials=%d timeout=%g build=%g seed=%lld max=%lld "
              "perf=%d calls=%d compile=%s dialect=%s jail=%d settings=%.32s%s",
              c->kind, o->backend, o->protocol, o->trials, o->timeout_s, o->build_timeout_s,
-             (long long)reference_seed(ev, o->seed), (long long)eval_max_elements(o), o->perf, o->calls,
+             (long long)reference_seed(ev->servers.secret, o->seed), (long long)eval_max_elements(o), o->perf, o->calls,
              o->compile_baseline ? o->compile_mode : "none", o->dialect ? o->dialect : "any",
-             !ev->config.no_jail, ev->settings, reward);
+             !ev->servers.config.no_jail, ev->settings, reward);
     store_key(t->sha256, sha, options, toolchain, ret);
 }
 
@@ -372,7 +362,7 @@ static void eval_flight_land(struct eval *ev, struct single_flight *f, const jso
 static void eval_cache_tend(struct eval *ev)
 {
     static const char *const folders[] = {"build", "reference", "shrunk", NULL};
-    struct cache_limit l = {.bytes = ev->config.cache_limit, .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
+    struct cache_limit l = {.bytes = ev->servers.config.cache_limit, .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
     struct cache_trimmed done = {0};
     struct err e = ERR_INIT;
     uint64_t verdicts = 0;
@@ -402,7 +392,6 @@ static void eval_cache_tend(struct eval *ev)
 /* ---- tries ---- */
 
 struct eval_entry { /* of one candidate, through all its tries */
-    struct eval *ev;
     struct judge_server *sv;
     const struct task *task;
     const struct eval_candidate *c;
@@ -419,9 +408,9 @@ static void eval_give_way(struct eval_entry *n, bool all)
 
     if (device_lock_take(&n->sv->schedule, false, &share, NULL) < 0)
         return;
-    reference_list_fit(n->ev, all ? 0 : schedule_room(&n->sv->schedule));
+    reference_list_fit(n->sv->kept, all ? 0 : schedule_room(&n->sv->schedule));
     if (all)
-        baseline_list_stop(n->ev, false, 0);
+        baseline_list_stop(n->sv->kept, false, 0);
     device_lock_drop(&share);
 }
 
@@ -452,7 +441,7 @@ static void eval_try_once(void *ctx, enum retry_step how, struct try_seen *seen)
     if (eval_enter(n, how, &reservation) == 0) {
         waited = now_s() - t0;
         trace_span(t0, "wait", "memory");
-        pipeline_run(n->ev, n->sv, n->task, n->c, n->o, how, &reservation, &n->rec, &infra, &n->why);
+        pipeline_run(n->sv, n->task, n->c, n->o, how, &reservation, &n->rec, &infra, &n->why);
         trace_span(t0, "candidate", "%s, %s", n->task->name, n->c->name);
         seen->learned = reservation_learned(&reservation);
         reservation_leave(&reservation);
@@ -471,7 +460,7 @@ static void eval_revive(void *ctx)
 {
     struct eval_entry *n = ctx;
 
-    server_revive(n->ev, n->sv, NULL);
+    server_revive(n->sv, NULL);
 }
 
 /* Memory did not suffice with nobody else in the room: that is how it is. */
@@ -487,10 +476,10 @@ static void eval_say_it_is_final(json_t *rec)
 }
 
 /* Judges, again after a fault of ours; where memory was short, with more of it (retry.h). */
-static int eval_judge(struct eval *ev, struct judge_server *sv, const struct task *task, const struct eval_candidate *c,
+static int eval_judge(struct judge_server *sv, const struct task *task, const struct eval_candidate *c,
                       const struct eval_options *o, json_t **ret, struct err *e)
 {
-    struct eval_entry n = {.ev = ev, .sv = sv, .task = task, .c = c, .o = o};
+    struct eval_entry n = {.sv = sv, .task = task, .c = c, .o = o};
     struct try_seen seen;
     enum retry_step how = retry_run(eval_try_once, eval_revive, &n, &seen);
 
@@ -513,7 +502,7 @@ static int eval_judge(struct eval *ev, struct judge_server *sv, const struct tas
 static json_t *eval_known(struct eval *ev, const struct task *task, const struct eval_candidate *c,
                           const struct eval_options *o)
 {
-    char *toolchain = ev->config.no_cache || o->fresh ? NULL : eval_toolchain_of(ev, backend_find(o->backend)), key[65];
+    char *toolchain = ev->servers.config.no_cache || o->fresh ? NULL : eval_toolchain_of(ev, backend_find(o->backend)), key[65];
     json_t *rec = NULL;
 
     if (toolchain) {
@@ -534,7 +523,7 @@ static int eval_judge_once(struct eval *ev, struct judge_server *sv, const struc
     int rc;
 
     eval_cache_key(ev, sv->toolchain, task, c, o, key);
-    if (!ev->config.no_cache && !o->fresh && !(f = eval_flight_board(ev, key, &rec))) {
+    if (!ev->servers.config.no_cache && !o->fresh && !(f = eval_flight_board(ev, key, &rec))) {
         *ret = eval_renamed(rec, task, c);
         return 0;
     }
@@ -544,7 +533,7 @@ static int eval_judge_once(struct eval *ev, struct judge_server *sv, const struc
         *ret = eval_renamed(rec, task, c);
         return 0;
     }
-    rc = eval_judge(ev, sv, task, c, o, &rec, e);
+    rc = eval_judge(sv, task, c, o, &rec, e);
     kept = rc == 0 && eval_cache_put(ev, key, rec);
     if (f)
         eval_flight_land(ev, f, kept ? rec : NULL);
@@ -588,7 +577,7 @@ static int eval_judge_settled(struct eval *ev, const struct task *task, const st
     if (ev->daemon_client && ev->daemon_backend == backend_find(o->backend)) {
         struct eval_options asked = *o;
 
-        asked.fresh |= ev->config.no_cache; /* the owner's own setting may be another */
+        asked.fresh |= ev->servers.config.no_cache; /* the owner's own setting may be another */
         return daemon_client_one(ev->daemon_client, task, c, &asked, ret, e);
     }
     if (eval_begin(ev, backend_find(o->backend), &sv, e) < 0)
@@ -783,7 +772,7 @@ int eval_many(struct eval *ev, const struct task *task, const struct eval_candid
                      .verdicts = xcalloc((size_t)n + 1, sizeof(json_t *)),
                      .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
     /* an owner has slots of its own */
-    int most = ev->config.jobs * (ev->daemon_client && ev->config.jobs_given ? 1 : 2);
+    int most = ev->servers.config.jobs * (ev->daemon_client && ev->servers.config.jobs_given ? 1 : 2);
     int n_threads = most < n ? most : n, started = 0, rc;
     pthread_t *threads = xcalloc((size_t)n_threads + 1, sizeof *threads);
 

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/eval.h"
-#include "eval/process/job.h"
+#include "eval/eval_state.h"
 #include "eval/process/streamed.h"
 
 struct output { /* one of a candidate that there is none of */
@@ -229,7 +229,7 @@ static inline int seam_judge_draws(struct seam *r, struct err *e)
 static inline int seam_task(struct seam *r, const struct task *t, json_t **ret)
 {
     struct reference_want w = {.sv = r->sv, .t = t, .o = &r->o, .params = "random",
-                               .seed = reference_seed(r->ev, 0), .small = r->small};
+                               .seed = reference_seed(r->ev->servers.secret, 0), .small = r->small};
     struct err why = ERR_INIT;
     double t0 = now_s();
     int rc;
@@ -263,9 +263,9 @@ static inline int seam_open(struct seam *r, struct err *e)
     struct eval_config c = {.jobs = 1, .backend = r->o.backend, .start = true};
     const struct judge_backend *b = backend_find(r->o.backend);
 
-    if (eval_open(&c, &r->ev, e) < 0 || server_get(r->ev, b, &r->sv, e) < 0)
+    if (eval_open(&c, &r->ev, e) < 0 || server_get(&r->ev->servers, b, &r->sv, e) < 0)
         return -1;
-    r->device_context = &r->ev->device_contexts[backend_index(b)].each[0];
+    r->device_context = &r->sv->kept->contexts.each[0];
     return device_context_open(r->device_context, b, e);
 }
 

@@ -15,14 +15,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/build/judge_backend.h"
-#include "eval/process/job.h"
+#include "eval/process/reference.h"
 #include "eval/process/streamed.h"
 #include "eval/schedule/schedule.h"
 
 #define GIB ((uint64_t)1 << 30)
 #define INPUT ((size_t)64 * 33 * 4)
 
-static struct eval ev;
+static struct judge_servers servers;
 static struct judge_server *sv;
 
 static int start(void **state)
@@ -38,19 +38,17 @@ static int start(void **state)
         print_message("skipped: %s\n", e.msg);
         exit(0);
     }
-    sv = &ev.servers[at];
-    ev.config.no_jail = true;
-    pthread_mutex_init(&ev.lock, NULL);
-    pthread_mutex_init(&ev.server_lock, NULL);
+    servers_init(&servers, &(struct eval_config){.no_jail = true}, 1);
+    sv = &servers.each[at];
+    sv->all = &servers;
+    sv->kept = &servers.kept[at];
     sv->backend = backend_find("sim");
     sem_init(&sv->run_slots, 0, 2);
     schedule_init(&sv->schedule, 4 * GIB, 10);
-    device_context_set_init(&ev.device_contexts[at]);
     if (forkserver_start(&s, &sv->fs, &e) < 0) {
         print_message("%s\n", e.msg);
         return -1;
     }
-    sv->lock = &ev.server_lock;
     sv->info = forkserver_info(sv->fs);
     return 0;
 }
@@ -58,8 +56,8 @@ static int start(void **state)
 static int stop(void **state)
 {
     (void)state;
-    reference_list_free(&ev);
-    device_context_set_close(&ev.device_contexts[backend_index(sv->backend)]);
+    reference_list_free(sv->kept);
+    device_context_set_close(&sv->kept->contexts);
     forkserver_stop(sv->fs);
     return 0;
 }
@@ -95,7 +93,8 @@ static void test_yields_then_grows(void **state)
     struct reservation mine, other;
     struct task t;
     struct err e = ERR_INIT;
-    struct job j = {.ev = &ev, .server = sv, .task = &t, .opt = &o, .reservation = &mine, .yields = true};
+    struct reference_held j = {.want = {.sv = sv, .t = &t, .o = &o, .params = "random", .reservation = &mine,
+                                        .yields = true}};
     size_t small;
 
     (void)state;
@@ -109,17 +108,17 @@ static void test_yields_then_grows(void **state)
     reservation_leave(&mine);
     enter("other", &other);
     enter(t.sha256, &mine);
-    assert_int_equal(reference_get(&j, "random", &e), -1);
+    assert_int_equal(reference_get(&j, &e), -1);
     assert_int_equal(e.lack, LACK_DEVICE);
     assert_null(j.ref);
     assert_int_equal(mine.need.own, small);
     assert_true(reservation_learned(&mine));
     sv->fs = NULL; /* it is known: no process is asked */
-    assert_int_equal(reference_get(&j, "random", &e), -1);
+    assert_int_equal(reference_get(&j, &e), -1);
     assert_int_equal(e.lack, LACK_DEVICE);
     sv->fs = fs;
     reservation_leave(&other);
-    if (reference_get(&j, "random", &e) < 0)
+    if (reference_get(&j, &e) < 0)
         fail_msg("%s", e.msg);
     assert_true(covers(&mine.need, &all));
     reference_release(&j);
@@ -127,7 +126,7 @@ static void test_yields_then_grows(void **state)
 
     enter(t.sha256, &mine); /* who comes to a reference that is there claims as much */
     assert_true(covers(&mine.need, &all));
-    if (reference_get(&j, "random", &e) < 0)
+    if (reference_get(&j, &e) < 0)
         fail_msg("%s", e.msg);
     reference_release(&j);
     reservation_leave(&mine);
@@ -135,8 +134,8 @@ static void test_yields_then_grows(void **state)
     enter("third", &mine); /* who does not yield goes on with what it has */
     enter("other", &other);
     reservation_learn(&mine, &most);
-    j.yields = false;
-    if (reference_get(&j, "random", &e) < 0)
+    j.want.yields = false;
+    if (reference_get(&j, &e) < 0)
         fail_msg("%s", e.msg);
     assert_int_equal(mine.need.own, small);
     reference_release(&j);
@@ -158,7 +157,7 @@ static const char waiting[] =
 
 struct maker {
     struct task t;
-    struct job j;
+    struct reference_held j;
     struct reservation reservation;
     struct err e;
     int rc;
@@ -174,20 +173,21 @@ static void maker_init(struct maker *m, const char *name, const char *other, int
     *m = (struct maker){.e = ERR_INIT};
     options.trials = 1;
     assert_int_equal(task_make(name, text, strlen(text), &m->t, &m->e), 0);
-    m->j = (struct job){.ev = &ev, .server = sv, .task = &m->t, .opt = &options, .reservation = &m->reservation};
+    m->j = (struct reference_held){.want = {.sv = sv, .t = &m->t, .o = &options, .params = "random",
+                                            .reservation = &m->reservation}};
     free(text);
 }
 
 static struct device_context *context_of_maker(const struct maker *m)
 {
-    return device_context_of(&ev.device_contexts[backend_index(sv->backend)], m->t.sha256);
+    return device_context_of(&sv->kept->contexts, m->t.sha256);
 }
 
 static void *make(void *ctx)
 {
     struct maker *m = ctx;
 
-    m->rc = reference_get(&m->j, "random", &m->e);
+    m->rc = reference_get(&m->j, &m->e);
     return NULL;
 }
 
@@ -225,8 +225,8 @@ static void test_made_beside_each_other(void **state)
 
 static bool is_kept(const char *sha)
 {
-    for (int i = 0; i < REFERENCE_LIST && ev.refs.items[i]; i++)
-        if (!strcmp(ev.refs.items[i]->streamed->task.sha256, sha))
+    for (int i = 0; i < REFERENCE_LIST && sv->kept->refs.items[i]; i++)
+        if (!strcmp(sv->kept->refs.items[i]->streamed->task.sha256, sha))
             return true;
     return false;
 }
@@ -273,13 +273,13 @@ static void test_kept_while_there_is_room(void **state)
     assert_int_equal(m.rc, 0);
     memcpy(sha, m.t.sha256, sizeof sha);
     leave(&m);
-    assert_true(reference_list_fit(&ev, SIZE_MAX) && is_kept(sha));
+    assert_true(reference_list_fit(sv->kept, SIZE_MAX) && is_kept(sha));
     enter("small", &other);
     assert_true(schedule_room(&sv->schedule) < 4 * GIB);
-    reference_list_fit(&ev, schedule_room(&sv->schedule));
+    reference_list_fit(sv->kept, schedule_room(&sv->schedule));
     assert_true(is_kept(sha));
     reservation_leave(&other);
-    assert_false(reference_list_fit(&ev, SCHEDULE_CONTEXT));
+    assert_false(reference_list_fit(sv->kept, SCHEDULE_CONTEXT));
     assert_false(is_kept(sha));
 }
 

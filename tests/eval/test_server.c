@@ -15,7 +15,7 @@
 #include "eval/process/judge_server.h"
 #include "proc/jail.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct judge_servers servers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct judge_server sv;
 
 enum other { NOBODY, BEGINS, FAILS };
@@ -37,7 +37,7 @@ static double check(enum other other, double begun_at, bool *ret_ok)
     struct err e = ERR_INIT;
     pthread_t thread;
 
-    sv = (struct judge_server){.backend = backend_find("cuda"), .lock = &lock, .beginning = other != NOBODY,
+    sv = (struct judge_server){.backend = backend_find("cuda"), .all = &servers, .beginning = other != NOBODY,
                                .begun_at = begun_at};
     if (other != NOBODY)
         assert_int_equal(pthread_create(&thread, NULL, other_main, &other), 0);
@@ -78,7 +78,7 @@ static void test_a_server_for_compilers_that_fails(void **state)
     free(python);
     if (!python)
         skip();
-    sv = (struct judge_server){.backend = backend_find("sim"), .lock = &lock};
+    sv = (struct judge_server){.backend = backend_find("sim"), .all = &servers};
     if (forkserver_start(&s, &sv.fs, &e) < 0 || forkserver_launch(&bad, &sv.compilers, &e) < 0)
         fail_msg("%s", e.msg);
     for (int i = 0; i < 3; i++) {

@@ -14,9 +14,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "eval/process/job.h"
+#include "eval/process/reference.h"
 #include "eval/process/streamed.h"
 #include "eval/schedule/schedule.h"
+#include "store/store.h"
 
 #define START_S 120.0
 #define BLOCK_S 60.0
@@ -62,25 +63,25 @@ static int baseline_ask_bytes(struct baseline *b, json_t *req, const struct sect
     return baseline_ask_for(b, req, (struct rpc){.blob = s->bytes, .n_blob = s->n}, START_S, ret, NULL, e);
 }
 
-static int baseline_load(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
+static int baseline_load(struct baseline *b, const struct reference_held *h, const struct baseline_place *p, struct err *e)
 {
-    json_t *req = json_pack("{s:s,s:s,s:O,s:I,s:s,s:s,s:b,s:s?}", "op", "load", "source", j->task->code, "init",
-                            j->ref->init.tree, "seed", (json_int_t)j->ref->init_seed, "mode", j->ref->mode, "device",
-                            p->device, "tf32", p->tf32, "dtype", j->ref->dtype);
+    json_t *req = json_pack("{s:s,s:s,s:O,s:I,s:s,s:s,s:b,s:s?}", "op", "load", "source", h->want.t->code, "init",
+                            h->ref->init.tree, "seed", (json_int_t)h->ref->init_seed, "mode", h->ref->mode, "device",
+                            p->device, "tf32", p->tf32, "dtype", h->ref->dtype);
 
-    return baseline_ask_bytes(b, req, &j->ref->init, NULL, e);
+    return baseline_ask_bytes(b, req, &h->ref->init, NULL, e);
 }
 
-static int baseline_params(struct baseline *b, struct job *j, struct err *e)
+static int baseline_params(struct baseline *b, const struct reference_held *h, struct err *e)
 {
-    const json_t *list = json_object_get(j->ref->state_values.tree, "v"), *row;
+    const json_t *list = json_object_get(h->ref->state_values.tree, "v"), *row;
     json_t *rows = json_array();
     size_t i;
 
-    json_array_foreach(j->ref->state, i, row)
+    json_array_foreach(h->ref->state, i, row)
         json_array_append_new(rows, json_pack("{s:s,s:O}", "name", json_str(row, "name", ""), "value",
                                               json_array_get(list, i)));
-    return baseline_ask_bytes(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &j->ref->state_values,
+    return baseline_ask_bytes(b, json_pack("{s:s,s:o}", "op", "params", "values", rows), &h->ref->state_values,
                               NULL, e);
 }
 
@@ -146,42 +147,42 @@ static bool baseline_cache_load(const struct baseline *b, const char *what, stru
 
 /* The process that may start compilers comes from a fork server that imports for seconds: only where compile's ratio to
  * eager is not known from before. */
-static bool baseline_needs_compiler(struct baseline *b, const struct job *j)
+static bool baseline_needs_compiler(struct baseline *b, const struct reference_held *h)
 {
-    if (j->opt->compile_baseline && !b->compile_known)
-        b->compile_known = baseline_cache_load(b, j->opt->compile_mode, &b->compile_of_eager, &b->compile_error);
-    return j->opt->compile_baseline && !b->compile_known;
+    if (h->want.o->compile_baseline && !b->compile_known)
+        b->compile_known = baseline_cache_load(b, h->want.o->compile_mode, &b->compile_of_eager, &b->compile_error);
+    return h->want.o->compile_baseline && !b->compile_known;
 }
 
-void baseline_check(struct baseline *b, const struct job *j)
+void baseline_check(struct baseline *b, const struct reference_held *h)
 {
-    uint64_t area = j->ref->streamed ? j->ref->streamed->number : 0;
+    uint64_t area = h->ref->streamed ? h->ref->streamed->number : 0;
 
     baseline_lock(b);
-    if (b->child && !b->compiling && (b->area_of != area || (!b->compiles && baseline_needs_compiler(b, j))))
+    if (b->child && !b->compiling && (b->area_of != area || (!b->compiles && baseline_needs_compiler(b, h))))
         baseline_give_up(b);
     baseline_unlock(b);
 }
 
-int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e)
+int baseline_start(struct baseline *b, const struct reference_held *h, const struct baseline_place *p, struct err *e)
 {
-    struct server_child spec = {.role = p->role, .compiles = baseline_needs_compiler(b, j), .published = p->tf32,
+    struct server_child spec = {.role = p->role, .compiles = baseline_needs_compiler(b, h), .published = p->tf32,
                                 .jail = {.memory_bytes = (size_t)24 << 30, .tmp_bytes = (size_t)1 << 30, .pids = 256}};
     struct err why = ERR_INIT;
 
     if (b->child)
         return 0;
-    if (server_spawn(j->server, &spec, &b->child, e) < 0) {
+    if (server_spawn(h->want.sv, &spec, &b->child, e) < 0) {
         b->child = NULL;
         return -1;
     }
     b->compiles = spec.compiles;
     /* Where no answer of it is compared its parameters are its own: they may be of gigabytes. */
-    if (baseline_load(b, j, p, &why) == 0 && (j->ref->streamed || baseline_params(b, j, &why) == 0) &&
-        baseline_put(b, j->ref, &why) == 0)
+    if (baseline_load(b, h, p, &why) == 0 && (h->ref->streamed || baseline_params(b, h, &why) == 0) &&
+        baseline_put(b, h->ref, &why) == 0)
         return 0;
     baseline_give_up(b);
-    err_set(e, why.kind, "no baseline of task '%.100s': %.600s", j->task->name, why.msg);
+    err_set(e, why.kind, "no baseline of task '%.100s': %.600s", h->want.t->name, why.msg);
     return err_lack(e, why.lack);
 }
 
@@ -220,16 +221,16 @@ static void baseline_free(struct baseline *b)
 }
 
 /* Everything that a baseline's times depend on. */
-static void baseline_key(const struct job *j, const struct baseline_place *p, char ret[65])
+static void baseline_key(const struct reference_held *h, const struct baseline_place *p, char ret[65])
 {
-    struct sha256 h;
+    struct sha256 sum;
 
-    sha256_start(&h);
-    sha256_adds(&h, j->ref->key); /* task, sizes, seed, protocol, our own code */
-    sha256_adds(&h, p->machine);
-    sha256_adds(&h, p->device);
-    sha256_adds(&h, p->tf32 ? "tf32" : "ieee");
-    sha256_end(&h, ret);
+    sha256_start(&sum);
+    sha256_adds(&sum, h->ref->key); /* task, sizes, seed, protocol, our own code */
+    sha256_adds(&sum, p->machine);
+    sha256_adds(&sum, p->device);
+    sha256_adds(&sum, p->tf32 ? "tf32" : "ieee");
+    sha256_end(&sum, ret);
 }
 
 /* Under the lock: the item, moved to the front; made if absent. An idle one falls off the end into *ret_old. */
@@ -311,78 +312,76 @@ bool baseline_ready(struct baseline *b, bool with_compile)
     return ready;
 }
 
-struct baseline *baseline_get(struct job *j, const struct baseline_place *p)
+struct baseline *baseline_get(const struct reference_held *h, const struct baseline_place *p)
 {
-    struct eval *ev = j->ev;
+    struct judge_kept *k = h->want.sv->kept;
     struct baseline *b, *old;
     char key[65];
 
-    baseline_key(j, p, key);
-    pthread_mutex_lock(&ev->lock);
-    b = baseline_list_take(ev->baselines, key, &old);
-    pthread_mutex_unlock(&ev->lock);
+    baseline_key(h, p, key);
+    pthread_mutex_lock(&k->lock);
+    if (!k->baselines)
+        k->baselines = xcalloc(1, sizeof *k->baselines);
+    k->baselines_stop = baseline_list_stop;
+    b = baseline_list_take(k->baselines, key, &old);
+    pthread_mutex_unlock(&k->lock);
     if (old)
         baseline_free(old);
     return b;
 }
 
-static void baseline_let_go(struct eval *ev, struct baseline *b)
+static void baseline_let_go(struct judge_kept *k, struct baseline *b)
 {
     bool last;
 
-    pthread_mutex_lock(&ev->lock);
-    last = --b->users == 0 && !baseline_listed(ev->baselines, b);
-    pthread_mutex_unlock(&ev->lock);
+    pthread_mutex_lock(&k->lock);
+    last = --b->users == 0 && !baseline_listed(k->baselines, b);
+    pthread_mutex_unlock(&k->lock);
     if (last)
         baseline_free(b);
 }
 
-struct baseline_list *baseline_list_new(void)
+void baseline_list_free(struct judge_kept *k)
 {
-    return xcalloc(1, sizeof(struct baseline_list));
-}
-
-void baseline_list_free(struct eval *ev)
-{
-    for (int i = 0; ev->baselines && i < BASELINE_LIST; i++)
-        if (ev->baselines->items[i])
-            baseline_free(ev->baselines->items[i]);
-    free(ev->baselines);
-    ev->baselines = NULL;
+    for (int i = 0; k->baselines && i < BASELINE_LIST; i++)
+        if (k->baselines->items[i])
+            baseline_free(k->baselines->items[i]);
+    free(k->baselines);
+    k->baselines = NULL;
 }
 
 /* Whoever holds one locked or has it compile sees its process die, if it does: waiting here, it might wait for us. */
-void baseline_list_stop(struct eval *ev, bool all, int idle)
+void baseline_list_stop(struct judge_kept *k, bool all, int idle)
 {
     struct baseline *items[BASELINE_LIST] = {NULL}, *b;
     bool ours;
 
-    pthread_mutex_lock(&ev->lock);
-    for (int i = 0; i < BASELINE_LIST; i++)
-        if ((b = ev->baselines->items[i]) && (all || (b->users == 0 && b->child && idle-- <= 0)))
+    pthread_mutex_lock(&k->lock);
+    for (int i = 0; k->baselines && i < BASELINE_LIST; i++)
+        if ((b = k->baselines->items[i]) && (all || (b->users == 0 && b->child && idle-- <= 0)))
             items[i] = b, b->users++;
-    pthread_mutex_unlock(&ev->lock);
+    pthread_mutex_unlock(&k->lock);
     for (int i = 0; i < BASELINE_LIST; i++) {
         if (!items[i])
             continue;
         if (pthread_mutex_trylock(&items[i]->lock) == 0) {
-            pthread_mutex_lock(&ev->lock);
+            pthread_mutex_lock(&k->lock);
             ours = !items[i]->compiling && (all || items[i]->users == 1);
-            pthread_mutex_unlock(&ev->lock);
+            pthread_mutex_unlock(&k->lock);
             if (ours)
                 baseline_give_up(items[i]);
             baseline_unlock(items[i]);
         }
-        baseline_let_go(ev, items[i]);
+        baseline_let_go(k, items[i]);
     }
 }
 
-void baseline_release(struct eval *ev, struct baseline *b)
+void baseline_release(struct judge_kept *k, struct baseline *b)
 {
     if (!b)
         return;
-    baseline_let_go(ev, b);
-    baseline_list_stop(ev, false, BASELINE_IDLE);
+    baseline_let_go(k, b);
+    baseline_list_stop(k, false, BASELINE_IDLE);
 }
 
 void baseline_rest(struct baseline *b)

@@ -62,8 +62,8 @@ struct baseline_place {
     bool tf32;
 };
 
-/* The baseline of j's task. Never NULL. */
-struct baseline *baseline_get(struct job *j, const struct baseline_place *p);
+/* The baseline of h's task. Never NULL. */
+struct baseline *baseline_get(const struct reference_held *h, const struct baseline_place *p);
 /* For all that follows: waits for its other users. Who locks has the device already, shared or alone (schedule.h), and
  * gives it back after unlocking: so nobody with the lock waits for the device. Another user may have given the
  * process up meanwhile, or have it compile: then there is nothing to do but to unlock, to give the device back and
@@ -76,13 +76,13 @@ int baseline_wait(struct baseline *b, struct err *e);
 /* When the lock was last given back, did its process run with all that is prepared once, torch.compile's part too where
  * with_compile? As baseline_wait. */
 bool baseline_ready(struct baseline *b, bool with_compile);
-/* Gives up its process if it has mapped another area than j's task has now, or may not compile what j wants compiled.
+/* Gives up its process if it has mapped another area than h's task has now, or may not compile what h's options want compiled.
  * Without the lock. */
-void baseline_check(struct baseline *b, const struct job *j);
+void baseline_check(struct baseline *b, const struct reference_held *h);
 /* Starts the process of a locked baseline if there is none, sharing the device. ERR_ENV: it cannot be had. */
-int baseline_start(struct baseline *b, struct job *j, const struct baseline_place *p, struct err *e);
+int baseline_start(struct baseline *b, const struct reference_held *h, const struct baseline_place *p, struct err *e);
 /* NULL is fine. The caller shares the device. */
-void baseline_release(struct eval *ev, struct baseline *b);
+void baseline_release(struct judge_kept *k, struct baseline *b);
 /* The device has back what torch keeps for later. */
 void baseline_rest(struct baseline *b);
 void baseline_give_up(struct baseline *b); /* its process is not to be used again: the next holder starts another */
@@ -106,11 +106,10 @@ void baseline_time_compiled(struct baseline *b, const char *mode, const struct m
 void baseline_library(struct baseline *b);
 void baseline_time_library(struct baseline *b, const struct measure_plan *p);
 
-struct baseline_list *baseline_list_new(void);
-void baseline_list_free(struct eval *ev);
+void baseline_list_free(struct judge_kept *k);
 /* Gives up processes: of all baselines, before the fork server that they are children of goes; or of those that nobody
  * uses, except the 'idle' most recent ones (the caller shares the device, where it has a clock). What is known about
  * them stays. Who talks to one sees it die. */
-void baseline_list_stop(struct eval *ev, bool all, int idle);
+void baseline_list_stop(struct judge_kept *k, bool all, int idle);
 
 #endif

@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "device/device.h"
-#include "eval/process/job.h"
-#include "eval/process/torch_device.h"
 #include "daemon/daemon.h"
+#include "device/device.h"
+#include "eval/build/build.h"
+#include "eval/process/torch_device.h"
 #include "proc/frame.h"
 
 #define BEGIN_S 60.0 /* context, first launch; several children may wait for the driver's lock */
@@ -94,9 +94,9 @@ static void judge_server_binary_hash(char ret[65])
     buf_free(&b);
 }
 
-static struct build_opts judge_server_build_options(const struct eval *ev, const struct judge_server *sv)
+static struct build_opts judge_server_build_options(const struct judge_server *sv)
 {
-    return (struct build_opts){.target = sv->backend->name, .arch = sv->arch, .no_jail = ev->config.no_jail};
+    return (struct build_opts){.target = sv->backend->name, .arch = sv->arch, .no_jail = sv->all->config.no_jail};
 }
 
 /* What all builds need, made while the fork server imports torch: both take seconds. */
@@ -132,9 +132,9 @@ static int judge_server_preparation_end(struct preparation *p, struct err *e)
     return p->rc;
 }
 
-static int judge_server_make_toolchain(struct eval *ev, struct judge_server *sv, struct err *e)
+static int judge_server_make_toolchain(struct judge_server *sv, struct err *e)
 {
-    struct build_opts o = judge_server_build_options(ev, sv);
+    struct build_opts o = judge_server_build_options(sv);
     const json_t *info = sv->info = json_incref(forkserver_info(sv->fs));
     char exe[65];
 
@@ -183,8 +183,7 @@ static int judge_server_look_at_device(struct judge_server *sv, struct err *e)
 /* Of references and baselines; of baselines that compile, not waited for; of candidates without a device. */
 enum forks { FORKS, FORKS_COMPILE, FORKS_CLIENT };
 
-static int judge_server_start_forks(struct eval *ev, struct judge_server *sv, enum forks kind, struct forkserver **fs,
-                                    struct err *e)
+static int judge_server_start_forks(struct judge_server *sv, enum forks kind, struct forkserver **fs, struct err *e)
 {
     bool compiles = kind == FORKS_COMPILE, client = kind == FORKS_CLIENT;
     char *builds = path_cache("build"), *lib = path_lib_folder();
@@ -193,7 +192,7 @@ static int judge_server_start_forks(struct eval *ev, struct judge_server *sv, en
     const char **ro = xcalloc(sv->n_folders + 3, sizeof *ro);
     struct forkserver_spec spec = {.env = (const char *const *)env, .ro = ro,
                                    .device = client ? sv->backend->client_device : sv->backend->device,
-                                   .no_jail = ev->config.no_jail, .compiles = compiles};
+                                   .no_jail = sv->all->config.no_jail, .compiles = compiles};
     int rc = dir_make(builds, e);
 
     if (rc == 0 && (!spec.device || !strcmp(spec.device, "front"))) // on 'sim' the reference's processes too
@@ -247,14 +246,14 @@ static void server_close(struct judge_server *sv)
 
 /* A real device has one process that judges there: what it knows of the memory is all that is given out. Whoever sets
  * $MUSACODER_OWNER to "none" sees to that. */
-static int judge_server_take_device(struct eval *ev, struct judge_server *sv, struct err *e)
+static int judge_server_take_device(struct judge_server *sv, struct err *e)
 {
     struct err why = ERR_INIT;
 
     const char *how = getenv("MUSACODER_OWNER");
 
     if (!sv->backend->on_device || !sv->uuid || (how && !strcmp(how, "none")) ||
-        (sv->device_lock = daemon_device(sv->uuid, ev->config.socket, &why)) >= 0)
+        (sv->device_lock = daemon_device(sv->uuid, sv->all->config.socket, &why)) >= 0)
         return 0;
     if (why.kind == ERR_STOP)
         return err_set(e, ERR_STOP, "interrupted");
@@ -262,92 +261,112 @@ static int judge_server_take_device(struct eval *ev, struct judge_server *sv, st
     return 0;
 }
 
-static int server_start(struct eval *ev, struct judge_server *sv, struct err *e)
+static int server_start(struct judge_server *sv, struct err *e)
 {
+    const struct eval_config *c = &sv->all->config;
     const struct judge_backend *b = sv->backend;
     struct preparation p = {.rc = 0};
     int rc;
 
     sv->device_lock = -1;
-    if (judge_server_look_at_device(sv, e) < 0 || judge_server_take_device(ev, sv, e) < 0)
+    if (judge_server_look_at_device(sv, e) < 0 || judge_server_take_device(sv, e) < 0)
         return -1;
     sv->devices = b->devices ? b->devices(&sv->n_devices) : NULL;
     sv->folders = b->folders ? b->folders(&sv->n_folders) : NULL;
-    p.o = judge_server_build_options(ev, sv);
+    p.o = judge_server_build_options(sv);
     judge_server_preparation_start(&p);
-    rc = judge_server_start_forks(ev, sv, FORKS, &sv->fs, e);
+    rc = judge_server_start_forks(sv, FORKS, &sv->fs, e);
     if (rc == 0 && b->client_device)
-        rc = judge_server_start_forks(ev, sv, FORKS_CLIENT, &sv->clients, e);
+        rc = judge_server_start_forks(sv, FORKS_CLIENT, &sv->clients, e);
     if (judge_server_preparation_end(&p, rc == 0 ? e : NULL) < 0 || rc < 0 ||
-        judge_server_make_toolchain(ev, sv, e) < 0)
+        judge_server_make_toolchain(sv, e) < 0)
         return -1;
-    sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !ev->config.jobs_given ? b->slots : ev->config.jobs));
-    schedule_init(&sv->schedule, b->timed ? sv->device_memory / 2 : 0, 2 * ev->config.jobs);
+    sem_init(&sv->run_slots, 0, (unsigned)(b->slots && !c->jobs_given ? b->slots : c->jobs));
+    schedule_init(&sv->schedule, b->timed ? sv->device_memory / 2 : 0, 2 * c->jobs);
     executors_init(&sv->executors, b->timed);
     sv->started = true;
     return 0;
 }
 
-int server_get(struct eval *ev, const struct judge_backend *b, struct judge_server **ret, struct err *e)
+void servers_init(struct judge_servers *s, const struct eval_config *c, int build_slots)
 {
-    struct judge_server *sv = &ev->servers[backend_index(b)];
+    s->config = *c;
+    pthread_mutex_init(&s->lock, NULL);
+    sem_init(&s->build_slots, 0, (unsigned)build_slots);
+    for (int i = 0; i < BACKENDS; i++) {
+        pthread_mutex_init(&s->kept[i].lock, NULL);
+        device_context_set_init(&s->kept[i].contexts);
+    }
+}
+
+int server_get(struct judge_servers *s, const struct judge_backend *b, struct judge_server **ret, struct err *e)
+{
+    struct judge_server *sv = &s->each[backend_index(b)];
     int rc = 0;
 
-    pthread_mutex_lock(&ev->server_lock);
+    pthread_mutex_lock(&s->lock);
     if (!sv->started) {
         sv->backend = b;
-        sv->lock = &ev->server_lock;
-        if ((rc = server_start(ev, sv, e)) < 0)
+        sv->all = s;
+        sv->kept = &s->kept[backend_index(b)];
+        if ((rc = server_start(sv, e)) < 0)
             server_close(sv);
     }
-    pthread_mutex_unlock(&ev->server_lock);
+    pthread_mutex_unlock(&s->lock);
     if (rc == 0)
         *ret = sv;
     return rc;
 }
 
-int server_revive(struct eval *ev, struct judge_server *sv, struct err *e)
+int server_revive(struct judge_server *sv, struct err *e)
 {
     int rc = 0;
 
-    pthread_mutex_lock(&ev->server_lock);
+    pthread_mutex_lock(&sv->all->lock);
     if (!sv->fs || !forkserver_alive(sv->fs)) {
         log_warn("the fork server died; starting another");
-        if (ev->baselines_stop)
-            ev->baselines_stop(ev, true, 0);
+        if (sv->kept->baselines_stop)
+            sv->kept->baselines_stop(sv->kept, true, 0);
         forkserver_stop(sv->fs);
         sv->fs = NULL;
-        rc = judge_server_start_forks(ev, sv, FORKS, &sv->fs, e);
+        rc = judge_server_start_forks(sv, FORKS, &sv->fs, e);
     }
     if (rc == 0 && sv->backend->client_device && (!sv->clients || !forkserver_alive(sv->clients))) {
         log_warn("the fork server of candidates died; starting another");
         forkserver_stop(sv->clients);
         sv->clients = NULL;
-        rc = judge_server_start_forks(ev, sv, FORKS_CLIENT, &sv->clients, e);
+        rc = judge_server_start_forks(sv, FORKS_CLIENT, &sv->clients, e);
     }
     if (sv->compilers && !forkserver_alive(sv->compilers)) { /* the next one that is timed starts another */
         forkserver_stop(sv->compilers);
         sv->compilers = NULL;
     }
-    pthread_mutex_unlock(&ev->server_lock);
+    pthread_mutex_unlock(&sv->all->lock);
     return rc;
 }
 
-void server_expect_baseline(struct eval *ev, struct judge_server *sv)
+void server_expect_baseline(struct judge_server *sv)
 {
     struct err e = ERR_INIT;
 
-    pthread_mutex_lock(&ev->server_lock);
-    if (sv->backend->timed && !sv->compilers && judge_server_start_forks(ev, sv, FORKS_COMPILE, &sv->compilers, &e) < 0)
+    pthread_mutex_lock(&sv->all->lock);
+    if (sv->backend->timed && !sv->compilers && judge_server_start_forks(sv, FORKS_COMPILE, &sv->compilers, &e) < 0)
         log_debug("no fork server for baselines: %s", e.msg);
-    pthread_mutex_unlock(&ev->server_lock);
+    pthread_mutex_unlock(&sv->all->lock);
 }
 
-void servers_close(struct eval *ev)
+void servers_close(struct judge_servers *s)
 {
-    for (int i = 0; i < BACKENDS; i++)
-        if (ev->servers[i].started)
-            server_close(&ev->servers[i]);
+    for (int i = 0; i < BACKENDS; i++) {
+        device_context_set_close(&s->kept[i].contexts);
+        if (s->kept[i].timer)
+            device_close(s->kept[i].timer);
+        pthread_mutex_destroy(&s->kept[i].lock);
+        if (s->each[i].started)
+            server_close(&s->each[i]);
+    }
+    pthread_mutex_destroy(&s->lock);
+    sem_destroy(&s->build_slots);
 }
 
 /* ---- children ---- */
@@ -395,12 +414,12 @@ static struct forkserver *judge_server_current_forks(struct judge_server *sv, en
 {
     struct forkserver *fs;
 
-    pthread_mutex_lock(sv->lock);
+    pthread_mutex_lock(&sv->all->lock);
     fs = kind == FORKS_COMPILE && sv->compilers && forkserver_alive(sv->compilers) ? sv->compilers
          : kind == FORKS_CLIENT                                                     ? sv->clients
                                                                                    : sv->fs;
     fs = fs ? forkserver_hold(fs) : NULL;
-    pthread_mutex_unlock(sv->lock);
+    pthread_mutex_unlock(&sv->all->lock);
     return fs;
 }
 

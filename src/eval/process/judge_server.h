@@ -8,20 +8,36 @@
 #include <semaphore.h>
 
 #include "eval/build/judge_backend.h"
+#include "eval/process/device_context.h"
 #include "eval/process/executors.h"
+#include "eval/process/options.h"
 #include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 
-struct eval;
+#define REFERENCE_LIST 32
+struct reference_list {
+    struct reference *items[REFERENCE_LIST]; /* most recent first */
+};
+
+/* What stays on a backend's device between candidates, whether or not its fork server runs. */
+struct judge_kept {
+    pthread_mutex_t lock; /* the two lists, and who opens the timer */
+    struct reference_list refs;
+    struct baseline_list *baselines; /* NULL: there was none yet */
+    void (*baselines_stop)(struct judge_kept *k, bool all, int idle); /* baseline_list_stop, once there is a list */
+    struct device_context_set contexts; /* the judge's device, for values */
+    struct device *timer; /* opened by who first times, used while holding the device alone; NULL: not yet */
+};
 
 struct judge_server {
     const struct judge_backend *backend;
+    struct judge_servers *all;
+    struct judge_kept *kept;
     bool started;
     struct forkserver *fs; /* under lock: server_revive replaces it */
     struct forkserver *clients; /* under lock: of candidates, where their processes have no device; else NULL */
     /* under lock: for children that use torch.compile, NULL until server_expect_baseline */
     struct forkserver *compilers;
-    pthread_mutex_t *lock; /* struct eval's server_lock */
     struct executors executors; /* of candidates without a device, between two of them */
     json_t *info;          /* forkserver_info of the first one */
     char *toolchain;      /* everything outside task, candidate and options that a verdict depends on */
@@ -40,16 +56,27 @@ struct judge_server {
     _Atomic double begun_at; /* and the last one was ready at this time of now_s() */
 };
 
+/* The servers of one process, and what they share. */
+struct judge_servers {
+    struct eval_config config;
+    struct judge_server each[BACKENDS];
+    struct judge_kept kept[BACKENDS];
+    pthread_mutex_t lock; /* starts of fork servers */
+    sem_t build_slots;
+    char secret[65];      /* goes into every seed; see reference_seed */
+};
+
+void servers_init(struct judge_servers *s, const struct eval_config *c, int build_slots);
 /* What b's device is (nothing on sim), if all is there that judging needs but Python. ERR_ENV, which names what is
  * missing and the remedy. Starts nothing and makes no context. */
 int judge_server_look(const struct judge_backend *b, struct device_facts *ret, struct err *e);
 /* The server of backend b, started if it is not: seconds. ERR_ENV with the remedy when the backend cannot be used. */
-int server_get(struct eval *ev, const struct judge_backend *b, struct judge_server **ret, struct err *e);
+int server_get(struct judge_servers *s, const struct judge_backend *b, struct judge_server **ret, struct err *e);
 /* Something will be timed: what baselines import begins to be imported, where that is not done yet. */
-void server_expect_baseline(struct eval *ev, struct judge_server *sv);
+void server_expect_baseline(struct judge_server *sv);
 /* A fork server that died (out of memory, killed) is started again. */
-int server_revive(struct eval *ev, struct judge_server *sv, struct err *e);
-void servers_close(struct eval *ev);
+int server_revive(struct judge_server *sv, struct err *e);
+void servers_close(struct judge_servers *s); /* after what is kept was freed by its rooms */
 
 struct server_child {
     const char *role;      /* of runner/main.py */

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "eval/process/job.h"
 #include "eval/process/reference_child.h"
 #include "eval/process/streamed.h"
 #include "eval/schedule/schedule.h"
@@ -143,13 +142,13 @@ static void reference_file_save(const char *path, const struct frame *f)
 /* ---- made by the reference side ---- */
 
 /* 53 bits, so that JSON of any reader keeps them. */
-int64_t reference_seed(const struct eval *ev, int64_t seed)
+int64_t reference_seed(const char *secret, int64_t seed)
 {
     char hex[65], word[15];
     struct sha256 h;
 
     sha256_start(&h);
-    sha256_adds(&h, ev->secret);
+    sha256_adds(&h, secret);
     sha256_add(&h, &seed, sizeof seed);
     sha256_end(&h, hex);
     snprintf(word, sizeof word, "%.13s", hex);
@@ -309,9 +308,9 @@ static int reference_more_draws(struct reference *r, size_t i, struct err *e)
     return rc < 0 ? -1 : 0;
 }
 
-static int reference_streamed_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+static int reference_streamed_draw(struct reference_held *h, size_t i, const struct ref_draw **ret, struct err *e)
 {
-    struct reference *r = j->ref;
+    struct reference *r = h->ref;
     double t0 = now_s();
     int rc;
 
@@ -321,7 +320,7 @@ static int reference_streamed_draw(struct job *j, size_t i, const struct ref_dra
     if (rc == 0 && i < r->n_draws)
         *ret = &r->draws[i];
     rc = rc < 0 ? -1 : i < r->n_draws;
-    j->reference_s += now_s() - t0;
+    h->seconds += now_s() - t0;
     return rc;
 }
 
@@ -341,10 +340,11 @@ static int reference_make_streamed(struct reference *r, const struct reference_w
 /* What is kept on the device and claimed by nobody leaves room for what is claimed. */
 static void reference_make_room(const struct reference_want *w)
 {
+    struct judge_kept *k = w->sv->kept;
     size_t room = schedule_room(&w->sv->schedule);
 
-    if (!reference_list_fit(w->ev, room) && w->ev->baselines_stop)
-        w->ev->baselines_stop(w->ev, false, 0);
+    if (!reference_list_fit(k, room) && k->baselines_stop)
+        k->baselines_stop(k, false, 0);
 }
 
 /* out: -1 is not known; as large as the inputs then. */
@@ -409,13 +409,13 @@ static int reference_start_streamed(struct reference *r, struct device_context *
     return rc;
 }
 
-static struct reference *reference_streamed_known(struct eval *ev, const char *key)
+static struct reference *reference_streamed_known(struct judge_kept *k, const char *key)
 {
     struct reference *r;
 
-    pthread_mutex_lock(&ev->lock);
-    r = reference_list_find(&ev->refs, key);
-    pthread_mutex_unlock(&ev->lock);
+    pthread_mutex_lock(&k->lock);
+    r = reference_list_find(&k->refs, key);
+    pthread_mutex_unlock(&k->lock);
     return r;
 }
 
@@ -432,9 +432,9 @@ static int reference_make_listed(struct device_context *k, const struct referenc
         reference_free(r);
         return rc;
     }
-    pthread_mutex_lock(&w->ev->lock);
-    old = reference_list_add(&w->ev->refs, r);
-    pthread_mutex_unlock(&w->ev->lock);
+    pthread_mutex_lock(&w->sv->kept->lock);
+    old = reference_list_add(&w->sv->kept->refs, r);
+    pthread_mutex_unlock(&w->sv->kept->lock);
     if (old)
         reference_free(old);
     *ret = r;
@@ -444,57 +444,57 @@ static int reference_make_listed(struct device_context *k, const struct referenc
 /* 0, 1: not streamed, -1. References of other tasks are made beside this one, as far as claims let their jobs in. */
 static int reference_get_streamed(const struct reference_want *w, bool always, struct reference **ret, struct err *e)
 {
-    struct device_context *k = device_context_of(&w->ev->device_contexts[backend_index(w->sv->backend)], w->t->sha256);
+    struct device_context *k = device_context_of(&w->sv->kept->contexts, w->t->sha256);
     char key[65];
     int rc = 0;
 
     if (reference_reserve_known(w, e) < 0) /* somebody may have learned it since the job came in */
         return -1;
     reference_key(w, true, key);
-    if ((*ret = reference_streamed_known(w->ev, key)))
+    if ((*ret = reference_streamed_known(w->sv->kept, key)))
         return 0;
     pthread_mutex_lock(&k->making);
-    if (!(*ret = reference_streamed_known(w->ev, key)))
+    if (!(*ret = reference_streamed_known(w->sv->kept, key)))
         rc = reference_reserve_known(w, e) < 0 ? -1 : reference_make_listed(k, w, always, key, ret, e);
     pthread_mutex_unlock(&k->making);
     return rc;
 }
 
-int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
+int reference_draw(struct reference_held *h, size_t i, const struct ref_draw **ret, struct err *e)
 {
-    struct reference *r = j->ref;
+    struct reference *r = h->ref;
 
     if (r->streamed)
-        return reference_streamed_draw(j, i, ret, e);
+        return reference_streamed_draw(h, i, ret, e);
     if (i >= r->n_draws)
         return 0;
     *ret = &r->draws[i];
     return 1;
 }
 
-int reference_all(struct job *j, struct err *e)
+int reference_all(struct reference_held *h, struct err *e)
 {
     const struct ref_draw *d;
-    size_t i = j->ref->n_draws;
+    size_t i = h->ref->n_draws;
     int rc;
 
-    while ((rc = reference_draw(j, i, &d, e)) == 1)
+    while ((rc = reference_draw(h, i, &d, e)) == 1)
         i++;
     return rc;
 }
 
 /* ---- in frames ---- */
 
-static int reference_get_in_frames(struct eval *ev, const struct reference_want *w, struct reference **ret,
-                                   struct err *e)
+static int reference_get_in_frames(const struct reference_want *w, struct reference **ret, struct err *e)
 {
+    struct judge_kept *k = w->sv->kept;
     struct reference *r, *other, *old = NULL;
     char key[65];
 
     reference_key(w, false, key);
-    pthread_mutex_lock(&ev->lock);
-    r = reference_list_find(&ev->refs, key);
-    pthread_mutex_unlock(&ev->lock);
+    pthread_mutex_lock(&k->lock);
+    r = reference_list_find(&k->refs, key);
+    pthread_mutex_unlock(&k->lock);
     if (r) {
         *ret = r;
         return 0;
@@ -506,12 +506,12 @@ static int reference_get_in_frames(struct eval *ev, const struct reference_want 
         reference_free(r);
         return -1;
     }
-    pthread_mutex_lock(&ev->lock);
-    if ((other = reference_list_find(&ev->refs, key)))
+    pthread_mutex_lock(&k->lock);
+    if ((other = reference_list_find(&k->refs, key)))
         old = r, r = other;
     else
-        old = reference_list_add(&ev->refs, r);
-    pthread_mutex_unlock(&ev->lock);
+        old = reference_list_add(&k->refs, r);
+    pthread_mutex_unlock(&k->lock);
     if (old)
         reference_free(old);
     *ret = r;
@@ -537,63 +537,58 @@ static bool reference_streams(const struct reference_want *w, bool *ret_always)
     return !cached;
 }
 
-int reference_get(struct job *j, const char *params, struct err *e)
+int reference_get(struct reference_held *h, struct err *e)
 {
-    struct reference_want w = {.ev = j->ev, .sv = j->server, .t = j->task, .o = j->opt, .params = params,
-                               .variant = j->variant, .seed = reference_seed(j->ev, j->opt->seed),
-                               .reservation = j->reservation,
-                               .yields = j->yields};
     bool always;
     int rc = 1;
 
-    reference_name_task(&w);
-    if (reference_streams(&w, &always))
-        rc = reference_get_streamed(&w, always, &j->ref, e);
-    return rc == 1 ? reference_get_in_frames(j->ev, &w, &j->ref, e) : rc;
+    reference_name_task(&h->want);
+    if (reference_streams(&h->want, &always))
+        rc = reference_get_streamed(&h->want, always, &h->ref, e);
+    return rc == 1 ? reference_get_in_frames(&h->want, &h->ref, e) : rc;
 }
 
-int reference_own(struct job *j, struct err *e)
+int reference_own(struct reference_held *h, struct err *e)
 {
-    const char *params;
-
-    while (j->ref->streamed && !j->owns) {
-        pthread_mutex_lock(&j->ref->streamed->lock);
-        j->owns = true;
-        if (!j->ref->streamed->broken) /* by who had it before */
+    while (h->ref->streamed && !h->owns) {
+        pthread_mutex_lock(&h->ref->streamed->lock);
+        h->owns = true;
+        if (!h->ref->streamed->broken) /* by who had it before */
             return 0;
-        params = j->ref->streamed->w.params;
-        reference_release(j);
-        if (reference_get(j, params, e) < 0)
+        reference_release(h);
+        if (reference_get(h, e) < 0)
             return -1;
     }
     return 0;
 }
 
 /* What is broken leaves the list before the next one can have it. */
-static void reference_disown(struct job *j)
+static void reference_disown(struct reference_held *h)
 {
-    if (j->ref->streamed->broken) {
-        pthread_mutex_lock(&j->ev->lock);
-        reference_list_drop(&j->ev->refs, j->ref);
-        pthread_mutex_unlock(&j->ev->lock);
+    struct judge_kept *k = h->want.sv->kept;
+
+    if (h->ref->streamed->broken) {
+        pthread_mutex_lock(&k->lock);
+        reference_list_drop(&k->refs, h->ref);
+        pthread_mutex_unlock(&k->lock);
     }
-    pthread_mutex_unlock(&j->ref->streamed->lock);
-    j->owns = false;
+    pthread_mutex_unlock(&h->ref->streamed->lock);
+    h->owns = false;
 }
 
-void reference_release(struct job *j)
+void reference_release(struct reference_held *h)
 {
-    struct reference *r = j->ref;
+    struct reference *r = h->ref;
     bool last;
 
     if (!r)
         return;
-    if (j->owns)
-        reference_disown(j);
-    j->ref = NULL;
-    pthread_mutex_lock(&j->ev->lock);
+    if (h->owns)
+        reference_disown(h);
+    h->ref = NULL;
+    pthread_mutex_lock(&h->want.sv->kept->lock);
     last = --r->users == 0 && !r->listed;
-    pthread_mutex_unlock(&j->ev->lock);
+    pthread_mutex_unlock(&h->want.sv->kept->lock);
     if (last)
         reference_free(r);
 }
@@ -619,16 +614,16 @@ static struct reference *reference_list_too_much(const struct reference_list *l,
     return r;
 }
 
-bool reference_list_fit(struct eval *ev, size_t room)
+bool reference_list_fit(struct judge_kept *k, size_t room)
 {
     struct reference *r;
     bool all = true;
 
     do {
-        pthread_mutex_lock(&ev->lock);
-        if ((r = reference_list_too_much(&ev->refs, room)))
-            reference_list_drop(&ev->refs, r);
-        pthread_mutex_unlock(&ev->lock);
+        pthread_mutex_lock(&k->lock);
+        if ((r = reference_list_too_much(&k->refs, room)))
+            reference_list_drop(&k->refs, r);
+        pthread_mutex_unlock(&k->lock);
         if (r)
             reference_free(r);
         all = all && !r;
@@ -636,10 +631,10 @@ bool reference_list_fit(struct eval *ev, size_t room)
     return all;
 }
 
-void reference_list_free(struct eval *ev)
+void reference_list_free(struct judge_kept *k)
 {
     for (int i = 0; i < REFERENCE_LIST; i++)
-        if (ev->refs.items[i])
-            reference_free(ev->refs.items[i]);
-    memset(ev->refs.items, 0, sizeof ev->refs.items);
+        if (k->refs.items[i])
+            reference_free(k->refs.items[i]);
+    memset(k->refs.items, 0, sizeof k->refs.items);
 }

@@ -9,15 +9,11 @@
 
 #include "eval/check/protocol.h"
 #include "eval/check/tensor.h"
-#include "eval/process/device_context.h"
+#include "eval/process/judge_server.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 #include "task/task.h"
 
-struct eval;
-struct eval_options;
-struct job;
-struct judge_server;
 struct streamed;
 
 #define REF_SETS 2 /* of parameters, at most (runner/reference.py) */
@@ -75,22 +71,40 @@ struct reference {
     struct streamed *streamed; /* large tasks on a device: no draw has values (streamed.h); else NULL */
 };
 
-#define REFERENCE_LIST 32
-struct reference_list {
-    struct reference *items[REFERENCE_LIST]; /* most recent first */
-};
-
 #define REGIME_SECRET "secret" /* runner/reference.py: draws of protocol kernelbench whose seed is not published */
 
-/* Of j's task and variant, whatever j->ref is. params: "random" (floating parameters re-randomised) or "seed" (as
- * constructed). ERR_INPUT: the task or its sidecar is at fault. Before its process uses the device, j's claim grows to
- * what the task is known or (estimated) expected to need; where that does not fit and j yields: LACK_DEVICE, and
- * nothing was made. j->ref is NULL before, and j's until reference_release. j holds no run slot. */
-int reference_get(struct job *j, const char *params, struct err *e);
-/* Makes the process and the buffers of a streamed reference j's alone, until reference_release by the same thread.
+/* What is asked for: the way to make the values. */
+struct reference_want {
+    struct judge_server *sv;
+    const struct task *t;
+    const struct eval_options *o;
+    const char *params;
+    int variant;
+    int64_t seed;    /* of the draws: reference_seed */
+    struct reservation *reservation; /* of the job that asks; NULL: nothing is claimed */
+    int64_t small;   /* streamed.py: elements up to which a task is small; 0: as it says */
+    bool yields;     /* it ends where that is too small and cannot grow */
+    char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */
+};
+
+/* One job's hold on its reference. Zeroed but for want: it has none. */
+struct reference_held {
+    struct reference_want want; /* sv, t, o, params, variant, seed, reservation and yields are set by the job */
+    struct reference *ref;  /* NULL: none yet */
+    bool owns;              /* its areas (reference_own) */
+    double seconds;         /* of wall time until the expected values were there: what reference_draw took */
+};
+
+/* Of h->want's task and variant, whatever h->ref is. params: "random" (floating parameters re-randomised) or "seed"
+ * (as constructed). ERR_INPUT: the task or its sidecar is at fault. Before its process uses the device, the
+ * reservation grows to what the task is known or (estimated) expected to need; where that does not fit and it yields:
+ * LACK_DEVICE, and nothing was made. h->ref is NULL before, and h's until reference_release. The caller holds no run
+ * slot. */
+int reference_get(struct reference_held *h, struct err *e);
+/* Makes the process and the buffers of a streamed reference h's alone, until reference_release by the same thread.
  * Called before any trial is asked for. Blocks until the buffers are free: call without a run slot, or this deadlocks.
- * May replace j->ref by an equal reference. Does nothing if j owns them already or the reference is not streamed. */
-int reference_own(struct job *j, struct err *e);
+ * May replace h->ref by an equal reference. Does nothing if h owns them already or the reference is not streamed. */
+int reference_own(struct reference_held *h, struct err *e);
 /* One section or draw of a frame from runner/; the result points into the frame. ERR_BUG if it is broken. */
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e);
 int ref_draw_parse(const struct frame *f, const json_t *d, struct ref_draw *ret, struct err *e);
@@ -105,16 +119,16 @@ bool ref_decides(const struct ref_draw *d, const struct protocol *protocol, cons
 /* The seed that draws are made from: of the user's seed and a secret of this machine (path_cache("judge-secret"), or
  * $MUSACODER_SECRET), so that a program which knows this source cannot draw them itself.
  * A hash of it is recorded as "inputs_id". */
-int64_t reference_seed(const struct eval *ev, int64_t seed);
-void reference_release(struct job *j); /* having none is fine */
-void reference_list_free(struct eval *ev);
+int64_t reference_seed(const char *secret, int64_t seed);
+void reference_release(struct reference_held *h); /* having none is fine */
+void reference_list_free(struct judge_kept *k);
 /* Of those that nobody uses the most recent ones stay, as many as have 'room' bytes of the device together; the others
  * give theirs back. Did all stay? Where the device has a clock the caller shares it (schedule.h). */
-bool reference_list_fit(struct eval *ev, size_t room);
+bool reference_list_fit(struct judge_kept *k, size_t room);
 
-/* Draw i of j->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at
- * fault). The caller has a share of the device, where it has a clock. What it takes to make one is j->reference_s. */
-int reference_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e);
-/* All draws of j->ref are made: for who looks for one among them. 0, or -1 as reference_draw. */
-int reference_all(struct job *j, struct err *e);
+/* Draw i of h->ref, from 0. Returns 1; 0: there are no so many; -1: it cannot be made (ERR_INPUT: the task is at
+ * fault). The caller has a share of the device, where it has a clock. What it takes to make one is h->seconds. */
+int reference_draw(struct reference_held *h, size_t i, const struct ref_draw **ret, struct err *e);
+/* All draws of h->ref are made: for who looks for one among them. 0, or -1 as reference_draw. */
+int reference_all(struct reference_held *h, struct err *e);
 #endif

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "eval/process/job.h"
 
 static int reference_child_task_error(const struct reference_want *w, const json_t *head, struct err *e)
 {

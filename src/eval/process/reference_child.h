@@ -3,27 +3,10 @@
 #ifndef MC_EVAL_REFERENCE_CHILD_H
 #define MC_EVAL_REFERENCE_CHILD_H
 
-#include "eval/process/options.h"
-#include "eval/process/judge_server.h"
-#include "eval/schedule/schedule.h"
+#include "eval/process/reference.h"
 #include "proc/frame.h"
 
 #define REFERENCE_TIMEOUT_S 120.0
-
-/* What is asked for: the way to make the values. */
-struct reference_want {
-    struct eval *ev;
-    struct judge_server *sv;
-    const struct task *t;
-    const struct eval_options *o;
-    const char *params;
-    int variant;
-    int64_t seed;    /* of the draws: reference_seed */
-    struct reservation *reservation; /* of the job that asks; NULL: nothing is claimed */
-    int64_t small;   /* streamed.py: elements up to which a task is small; 0: as it says */
-    bool yields;     /* it ends where that is too small and cannot grow */
-    char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */
-};
 
 /* A child of that role. */
 int reference_start(const struct reference_want *w, const char *role, struct child **ret, struct err *e);

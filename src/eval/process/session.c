@@ -12,7 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "eval/process/job.h"
+#include "eval/process/judge_server.h"
+#include "eval/process/options.h"
 #include "eval/verdict/place.h"
 
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
@@ -96,7 +97,7 @@ void session_give_way(struct session *s)
     session_share_device(s);
 }
 
-int session_open(struct eval *ev, struct judge_server *sv, const struct eval_options *o, bool alone,
+int session_open(struct judge_server *sv, const struct eval_options *o, bool alone,
                  struct session **ret, struct err *e)
 {
     struct server_child spec = {.role = sv->backend->candidate, .client = true,
@@ -104,7 +105,6 @@ int session_open(struct eval *ev, struct judge_server *sv, const struct eval_opt
     struct session *s = xcalloc(1, sizeof *s);
     int rc;
 
-    s->ev = ev;
     s->alone = alone;
     s->server = sv;
     s->findings = json_array();
@@ -224,7 +224,7 @@ static json_t *session_build_answer(struct session *s, const json_t *request, st
 {
     double t0, left = s->opt->build_timeout_s - s->build_s;
     struct build_opts o = {.target = s->server->backend->name, .arch = s->server->arch,
-                           .timeout_s = left > 1 ? left : 1, .no_jail = s->ev->config.no_jail};
+                           .timeout_s = left > 1 ? left : 1, .no_jail = s->server->all->config.no_jail};
     struct build_result r = {0};
     json_t *reply = NULL, *named;
     int rc;
@@ -233,7 +233,7 @@ static json_t *session_build_answer(struct session *s, const json_t *request, st
         return json_pack("{s:b,s:s}", "ok", 0, "error", "too many build requests");
     named = session_keep_sources(s, request);
     session_run_slot(s, false);
-    if (!session_slot_take(s, &s->ev->build_slots)) {
+    if (!session_slot_take(s, &s->server->all->build_slots)) {
         json_decref(named);
         err_set(e, ERR_STOP, "interrupted");
         return NULL;
@@ -243,7 +243,7 @@ static json_t *session_build_answer(struct session *s, const json_t *request, st
     trace_span(t0, "call", "build");
     json_decref(named);
     s->build_s += now_s() - t0;
-    sem_post(&s->ev->build_slots);
+    sem_post(&s->server->all->build_slots);
     if (rc == 0) {
         session_note_build(s, &r);
         if (!r.image || !s->on_image || s->on_image(s->image_ctx, r.image, e) == 0)

@@ -13,7 +13,6 @@
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 
-struct eval;
 struct eval_options;
 struct judge_server;
 
@@ -28,7 +27,6 @@ enum call_fault {
 #define SESSION_MAX_BUILDS 32
 
 struct session {
-    struct eval *ev;
     struct judge_server *server;
     const struct eval_options *opt;
     struct child *child;
@@ -53,7 +51,7 @@ struct session {
 };
 
 /* alone: nobody else may use the device while this one has a slot. */
-int session_open(struct eval *ev, struct judge_server *sv, const struct eval_options *o, bool alone,
+int session_open(struct judge_server *sv, const struct eval_options *o, bool alone,
                  struct session **ret, struct err *e);
 /* Sends a request, serves builds, waits for the reply. ret is filled on CALL_OK only (frame_free it). */
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,

@@ -104,7 +104,7 @@ static uint32_t recording_number_of_calls(const struct job *j)
 {
     struct rng r;
 
-    rng_seed(&r, (uint64_t)reference_seed(j->ev, j->opt->seed), 78);
+    rng_seed(&r, (uint64_t)j->seed, 78);
     return RECORDING_CALLS_LEAST + (uint32_t)rng_below(&r, RECORDING_CALLS - RECORDING_CALLS_LEAST + 1);
 }
 
@@ -121,7 +121,7 @@ int recording_open(struct job *j, struct err *e)
     l->n_calls = recording_number_of_calls(j);
     record_set(j->rec, "schema", json_string(RECORD_SCHEMA_REPLAY));
     l->home = &j->server->executors;
-    l->harmed = j->ref->streamed != NULL; /* what its front held would stay mapped, and the area too */
+    l->harmed = j->held.ref->streamed != NULL; /* what its front held would stay mapped, and the area too */
     if (recording_streamed_memory(j, &memory, e) < 0 || executors_take(l->home, &o, memory, &l->x, fds, e) < 0)
         return -1;
     if (j->opt->capsule)
@@ -369,7 +369,7 @@ static int recording_add_binding(struct job *j, size_t at, const json_t *row, st
     struct tensor from;
     uint8_t *packed, *other;
 
-    if (row_of_set(j->ref, 0, at, &from, e) < 0)
+    if (row_of_set(j->held.ref, 0, at, &from, e) < 0)
         return -1;
     if (place_tensor(row, &p, e) < 0)
         return -1;
@@ -397,7 +397,7 @@ static int recording_add_binding(struct job *j, size_t at, const json_t *row, st
         snprintf(l->bindings[l->n_bindings - 1].name, sizeof l->bindings->name, "%s", json_str(row, "name", "?"));
     free(packed);
     free(other);
-    return add_other_sets(j->ref, &l->bindings[l->n_bindings - 1], &p, e);
+    return add_other_sets(j->held.ref, &l->bindings[l->n_bindings - 1], &p, e);
 }
 
 int recording_params(struct job *j, const json_t *const *pairs, struct err *e)
@@ -406,8 +406,8 @@ int recording_params(struct job *j, const json_t *const *pairs, struct err *e)
     int rc = 0;
 
     recording_bindings_free(j->recording);
-    rng_seed(&r, (uint64_t)reference_seed(j->ev, j->opt->seed), 77);
-    for (size_t i = 0; i < json_array_size(j->ref->state) && rc == 0; i++)
+    rng_seed(&r, (uint64_t)j->seed, 77);
+    for (size_t i = 0; i < json_array_size(j->held.ref->state) && rc == 0; i++)
         if (pairs[i])
             rc = recording_add_binding(j, i, pairs[i], &r, e);
     return rc;
@@ -431,14 +431,14 @@ static struct tensor *rows_of(const struct section *s, size_t n)
 
 int64_t *life_read(struct job *j, const json_t *row)
 {
-    size_t n = json_array_size(j->ref->state);
+    size_t n = json_array_size(j->held.ref->state);
     struct tensor *rows, packed;
     uint8_t *strided, *dense;
     int64_t *of = NULL;
     struct recording_place p;
 
-    if (!j->ref->built.tree || place_tensor(row, &p, NULL) < 0 || !p.address || !p.t.n || p.span > MAX_OUTPUT ||
-        !(rows = rows_of(&j->ref->built, n)))
+    if (!j->held.ref->built.tree || place_tensor(row, &p, NULL) < 0 || !p.address || !p.t.n || p.span > MAX_OUTPUT ||
+        !(rows = rows_of(&j->held.ref->built, n)))
         return NULL;
     strided = xmalloc(p.span + 1);
     dense = xmalloc((size_t)p.t.n * p.item + 1);
@@ -467,7 +467,7 @@ static uint8_t *gathered(const struct section *s, size_t n, const struct recordi
 
 int life_packed(struct job *j, const json_t *row, const int64_t *of, struct err *e)
 {
-    size_t n = json_array_size(j->ref->state);
+    size_t n = json_array_size(j->held.ref->state);
     struct recording *l = j->recording;
     struct recording_binding binding = {.row = SIZE_MAX};
     struct recording_place p;
@@ -477,14 +477,14 @@ int life_packed(struct job *j, const json_t *row, const int64_t *of, struct err 
         return -1;
     binding.address = p.address, binding.bytes = p.span, binding.dtype = p.t.dtype,
         binding.packed = place_is_packed(&p);
-    for (int k = 0; k < j->ref->n_sets; k++) {
-        uint8_t *dense = gathered(k ? &j->ref->other_states[k - 1] : &j->ref->state_values, n, &p, of);
+    for (int k = 0; k < j->held.ref->n_sets; k++) {
+        uint8_t *dense = gathered(k ? &j->held.ref->other_states[k - 1] : &j->held.ref->state_values, n, &p, of);
 
         binding.real[k] = recording_laid_out(&p, dense);
         if (!k) {
             uint8_t *other = xcalloc((size_t)p.t.n + 1, p.item);
 
-            rng_seed(&r, (uint64_t)reference_seed(j->ev, j->opt->seed), 81 + l->n_bindings);
+            rng_seed(&r, (uint64_t)j->seed, 81 + l->n_bindings);
             recording_make_up(&p, dense, other, &r);
             binding.made_up = recording_laid_out(&p, other);
             free(other);
@@ -546,7 +546,7 @@ static uint64_t recording_input_at(const struct job *j, size_t i, uint32_t call)
 {
     const struct recording *l = j->recording;
 
-    return j->ref->streamed ? l->inputs[i] : l->inputs[2 * i + call % 2];
+    return j->held.ref->streamed ? l->inputs[i] : l->inputs[2 * i + call % 2];
 }
 
 static int recording_bind_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
@@ -804,7 +804,7 @@ static json_t *recording_buffers_missed(struct job *j, const struct ref_draw *d,
             return NULL;
         }
         if (!ok)
-            json_array_append(out, json_object_get(json_array_get(j->ref->state, row), "name"));
+            json_array_append(out, json_object_get(json_array_get(j->held.ref->state, row), "name"));
     }
     return out;
 }
@@ -817,7 +817,7 @@ static int recording_fetch(struct job *j, const struct ref_draw *d, uint32_t cal
     struct changes c = {{.j = j, .d = d}, call, NULL, NULL, NULL};
     json_t *tree, *buffers = NULL;
 
-    if (j->ref->streamed && recording_as_expected(d, output)) {
+    if (j->held.ref->streamed && recording_as_expected(d, output)) {
         json_decref(o.on_host);
         return recording_streamed_fetch(j, output, ret, e);
     }
@@ -924,7 +924,7 @@ static json_t *recording_tensor_of_input(const struct job *j, size_t i)
     struct recording_nth x = {.want = i};
     char name[80], role[32];
 
-    tree_each(j->ref->draws[0].inputs.tree, recording_nth_leaf, &x, NULL);
+    tree_each(j->held.ref->draws[0].inputs.tree, recording_nth_leaf, &x, NULL);
     snprintf(role, sizeof role, "input %zu", i);
     if (!place_argument(j->code, (int)i, name, sizeof name))
         snprintf(name, sizeof name, "%s", role);
@@ -934,14 +934,14 @@ static json_t *recording_tensor_of_input(const struct job *j, size_t i)
 static json_t *recording_tensor_at(const struct job *j, uint64_t base, uint64_t bytes)
 {
     const struct recording *l = j->recording;
-    size_t each = j->ref && j->ref->streamed ? 1 : 2;
+    size_t each = j->held.ref && j->held.ref->streamed ? 1 : 2;
 
-    for (size_t i = 0; j->ref && i < l->n_inputs; i++)
+    for (size_t i = 0; j->held.ref && i < l->n_inputs; i++)
         if (l->inputs[i] && l->inputs[i] == base)
             return recording_tensor_of_input(j, i / each);
     for (size_t i = 0; i < l->n_bindings; i++) {
         const struct recording_binding *b = &l->bindings[i];
-        const json_t *row = json_array_get(j->ref->state, b->row);
+        const json_t *row = json_array_get(j->held.ref->state, b->row);
 
         if (b->address == base && b->bytes <= bytes)
             return recording_tensor_of_row(row, json_str(row, "name", "?"), b->buffer ? "buffer" : "parameter");
@@ -1123,7 +1123,7 @@ static int recording_look_at_params(struct job *j, struct err *e)
 {
     struct recording *l = j->recording;
 
-    for (size_t i = 0; i < l->n_bindings && !j->ref->alters && !*l->altered; i++) {
+    for (size_t i = 0; i < l->n_bindings && !j->held.ref->alters && !*l->altered; i++) {
         if (*l->bindings[i].name && recording_note_changed(l, i, e) < 0)
             return -1;
         if (*l->bindings[i].name && l->bindings[i].changed)
@@ -1149,7 +1149,7 @@ static int recording_prepare(struct job *j, const struct ref_draw *d, struct err
         return 0;
     if (executor_pause(j->recording->x, e) < 0)
         return -1;
-    if (j->ref->streamed ? recording_streamed_open(j, e) < 0 : tree_each(d->inputs.tree, recording_allocate_leaf, &in,
+    if (j->held.ref->streamed ? recording_streamed_open(j, e) < 0 : tree_each(d->inputs.tree, recording_allocate_leaf, &in,
                                                                          e) < 0)
         return -1;
     return recording_bind_params(j, e) < 0 || recording_type_params(j->recording, e) < 0 ? -1 : 0;
@@ -1235,7 +1235,7 @@ static enum call_fault recording_live_call(struct job *j, const struct ref_draw 
         return recording_late_or_lost(j, e);
     if (recording_bind_changed(j->recording, e) < 0)
         return recording_late_or_lost(j, e);
-    if (j->ref->streamed ? recording_streamed_bind(j, d, e) < 0 : tree_each(d->inputs.tree, recording_bind_leaf, &in,
+    if (j->held.ref->streamed ? recording_streamed_bind(j, d, e) < 0 : tree_each(d->inputs.tree, recording_bind_leaf, &in,
                                                                             e) < 0)
         return recording_late_or_lost(j, e);
     req = json_pack("{s:s,s:o}", "op", "call", "inputs", tree_map(d->inputs.tree, recording_placed_leaf, &at));
@@ -1479,7 +1479,7 @@ static int recording_bound_again(void *ctx, uint32_t tag, uint64_t addr, uint64_
     if (r->bound == r->ended + 1)
         return 0;
     d = recording_draw_of(r, r->bound = r->ended + 1, &own);
-    return streamed_bind(r->j->ref->streamed, d, !own, e);
+    return streamed_bind(r->j->held.ref->streamed, d, !own, e);
 }
 
 /* Equal programs on equal inputs have equal ones, whatever the machine does beside. */
@@ -1516,7 +1516,7 @@ static int recording_call_ended(void *ctx, uint32_t call, struct err *e)
 /* Of a replay's time so much was the reference's: it is no candidate's. */
 static double recording_reference_time(const struct job *j)
 {
-    return j->ref->streamed ? j->ref->streamed->spent_s : 0;
+    return j->held.ref->streamed ? j->held.ref->streamed->spent_s : 0;
 }
 
 /* What memory holds before it is written: NaN in every second replay. In the others a byte that nobody knows before,
@@ -1525,7 +1525,7 @@ static uint8_t recording_poison_of(const struct job *j, int replay)
 {
     struct rng r;
 
-    rng_seed(&r, (uint64_t)reference_seed(j->ev, j->opt->seed), 79 + (uint64_t)replay);
+    rng_seed(&r, (uint64_t)j->seed, 79 + (uint64_t)replay);
     return replay % 2 ? (uint8_t)(0x3b + rng_below(&r, 11)) : 0xff;
 }
 

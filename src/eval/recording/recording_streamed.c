@@ -14,7 +14,7 @@
 
 int recording_streamed_memory(const struct job *j, uint64_t *ret, struct err *e)
 {
-    const struct streamed *s = j->ref->streamed;
+    const struct streamed *s = j->held.ref->streamed;
     struct memory_plan p;
     struct buf text;
 
@@ -37,9 +37,9 @@ static int streamed_run_share(struct job *j, struct device_buf *b, uint64_t inpu
 {
     int fd = -1, rc;
 
-    device_context_lock(j->ref->streamed->device_context);
+    device_context_lock(j->held.ref->streamed->device_context);
     rc = device_export(b, &fd, e);
-    device_context_unlock(j->ref->streamed->device_context);
+    device_context_unlock(j->held.ref->streamed->device_context);
     if (rc < 0)
         return -1;
     rc = executor_share(j->recording->x, fd, b->capacity, inputs, ret, e);
@@ -65,7 +65,7 @@ static int streamed_run_place_leaf(const json_t *leaf, const char *path, void *c
 
 int recording_streamed_open(struct job *j, struct err *e)
 {
-    struct streamed *s = j->ref->streamed;
+    struct streamed *s = j->held.ref->streamed;
 
     if (streamed_run_share(j, &s->area, s->area.size, &j->recording->area, e) < 0 ||
         streamed_run_share(j, &s->mine, 0, &j->recording->tile, e) < 0)
@@ -95,9 +95,9 @@ int recording_streamed_bind(struct job *j, const struct ref_draw *d, struct err 
 {
     struct telling t = {j->recording, 0};
 
-    if (streamed_bind(j->ref->streamed, d, false, e) < 0)
+    if (streamed_bind(j->held.ref->streamed, d, false, e) < 0)
         return -1;
-    return tree_each(json_object_get(j->ref->streamed->inputs, "tree"), streamed_run_tell_leaf, &t, e);
+    return tree_each(json_object_get(j->held.ref->streamed->inputs, "tree"), streamed_run_tell_leaf, &t, e);
 }
 
 /* ---- outputs ---- */
@@ -204,7 +204,7 @@ static int streamed_run_look_at(const json_t *leaf, const char *path, void *ctx,
 
 static json_t *streamed_run_changed_inputs(struct job *j, struct err *e)
 {
-    struct streamed *s = j->ref->streamed;
+    struct streamed *s = j->held.ref->streamed;
     bool changed[STREAMED_INPUTS];
     json_t *list;
 
@@ -259,5 +259,5 @@ int recording_streamed_compare(struct job *j, size_t leaf, const json_t *node, c
 
     if (place_tensor(node, &p, e) < 0)
         return -1;
-    return streamed_compare(j->ref->streamed, leaf, expected, tol, streamed_run_put_part, &part, ret, e);
+    return streamed_compare(j->held.ref->streamed, leaf, expected, tol, streamed_run_put_part, &part, ret, e);
 }

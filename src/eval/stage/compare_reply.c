@@ -186,7 +186,7 @@ static bool compare_reply_leaf_ok(struct job *j, const struct ref_draw *d, const
     if (!tree_is_tensor(l[0].v[i].node))
         return compare_number(l[0].v[i].node, l[2].v[i].node, c);
     *tol = ref_tolerance(d, tensor_index, j->protocol, task_setting(j->task, j->variant, "tolerance"));
-    if (j->ref->streamed) {
+    if (j->held.ref->streamed) {
         rc = tensor_kind(l[0].v[i].node, &eager, e);
         if (rc == 0 && eager.n)
             rc = recording_streamed_compare(j, tensor_index, l[2].v[i].node, &eager, tol, c, e);
@@ -229,7 +229,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
     struct comparison c = {.kind = CMP_SAME};
     struct tolerance tol = {0};
     size_t tensors = 0, at = 0;
-    bool streamed = j->ref->streamed != NULL; /* then other inputs than the draw's say nothing: inputs_kept does */
+    bool streamed = j->held.ref->streamed != NULL; /* then other inputs than the draw's say nothing: inputs_kept does */
     bool changed = json_array_size(json_object_get(got->head, "changed")) > 0;
     int ok = 1;
 
@@ -252,7 +252,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
     if (ok == 1 && (ok = compare_reply_kinds_ok(l, &c, &at)) == 0)
         *ret_worst = correct_worst(d, l[0].v[at].path, &c, &tol);
     if (ok == 1 && streamed && !changed)
-        ok = streamed_expect(j->ref->streamed, false, e) < 0 ? -1 : 1;
+        ok = streamed_expect(j->held.ref->streamed, false, e) < 0 ? -1 : 1;
     for (size_t i = 0; ok == 1 && !(streamed && changed) && i < l[0].n; i++) {
         bool good = compare_reply_leaf_ok(j, d, l, i, tensors, got, &c, &tol, e);
 
@@ -265,7 +265,7 @@ int correct_compare(struct job *j, const struct ref_draw *d, const struct frame 
         if (ok == 0)
             *ret_worst = correct_worst(d, l[0].v[i].path, &c, &tol);
     }
-    if (streamed && !changed && streamed_drop(j->ref->streamed, e) < 0)
+    if (streamed && !changed && streamed_drop(j->held.ref->streamed, e) < 0)
         ok = -1;
     for (int k = 0; k < 3; k++)
         free(l[k].v);

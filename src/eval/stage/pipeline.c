@@ -34,7 +34,7 @@ static double pipeline_waited_s(const struct job *j)
 
 static int pipeline_run_stage(struct job *j, const struct stage *s, struct err *e)
 {
-    double t0 = now_s(), built = pipeline_built_s(j), waited = pipeline_waited_s(j), made = j->reference_s;
+    double t0 = now_s(), built = pipeline_built_s(j), waited = pipeline_waited_s(j), made = j->held.seconds;
     int rc;
 
     if (!s->always && job_blamed(j))
@@ -44,7 +44,7 @@ static int pipeline_run_stage(struct job *j, const struct stage *s, struct err *
     rc = s->run(j, e);
     built = pipeline_built_s(j) - built;
     waited = pipeline_waited_s(j) - waited;
-    made = j->reference_s - made;
+    made = j->held.seconds - made;
     trace_span(t0, "stage", "%s", s->name);
     record_stage_ms(j->rec, s->name, (now_s() - t0 - built - waited - made) * 1e3);
     if (built > 0)
@@ -61,7 +61,7 @@ static json_t *pipeline_seed_name(const struct job *j)
 {
     char text[64], hex[65];
 
-    snprintf(text, sizeof text, "draws of %lld", (long long)reference_seed(j->ev, j->opt->seed));
+    snprintf(text, sizeof text, "draws of %lld", (long long)j->seed);
     sha256_hex(text, strlen(text), hex);
     hex[16] = 0;
     return json_string(hex);
@@ -132,7 +132,7 @@ static void pipeline_take_printed(struct job *j)
 
 static void pipeline_job_end(struct job *j)
 {
-    reference_release(j);
+    reference_release(&j->held);
     session_close(j->session);
     recording_close(j->recording);
     free(j->code);
@@ -140,14 +140,15 @@ static void pipeline_job_end(struct job *j)
     json_decref(j->state);
 }
 
-int pipeline_run(struct eval *ev, struct judge_server *sv, const struct task *task, const struct eval_candidate *c,
+int pipeline_run(struct judge_server *sv, const struct task *task, const struct eval_candidate *c,
                  const struct eval_options *o, enum retry_step how, struct reservation *reservation, json_t **ret,
                  struct err *ret_void, struct err *e)
 {
-    struct job j = {.ev = ev, .alone = how >= RETRY_ALONE, .yields = how == RETRY_AGAIN, .reservation = reservation,
-                    .server = sv,
-                    .task = task, .cand = c, .opt = o, .protocol = protocol_find(o->protocol),
-                    .params = "none", .findings = json_array()};
+    int64_t seed = reference_seed(sv->all->secret, o->seed);
+    struct job j = {.alone = how >= RETRY_ALONE, .server = sv, .task = task, .cand = c, .opt = o,
+                    .protocol = protocol_find(o->protocol), .params = "none", .findings = json_array(), .seed = seed,
+                    .held.want = {.sv = sv, .t = task, .o = o, .seed = seed, .reservation = reservation,
+                                  .yields = how == RETRY_AGAIN}};
     struct err why = ERR_INIT;
     char sha[65];
     int rc = 0;

@@ -13,7 +13,7 @@ struct judge_server;
  * the device is to be used by nobody else meanwhile, and what happens there is the candidate's doing. claim: what it
  * has of the device's memory and the machine's. It may grow; where RETRY_AGAIN is seen to need more than there is
  * room for, it ends before anything is there, with LACK_DEVICE. */
-int pipeline_run(struct eval *ev, struct judge_server *sv, const struct task *task, const struct eval_candidate *c,
+int pipeline_run(struct judge_server *sv, const struct task *task, const struct eval_candidate *c,
                  const struct eval_options *o, enum retry_step how, struct reservation *reservation, json_t **ret,
                  struct err *ret_void, struct err *e);
 

@@ -36,20 +36,20 @@ static json_t *repro_head(const struct job *j, const struct ref_draw *d)
     struct tolerance t = ref_tolerance(d, 0, j->protocol, task_setting(j->task, j->variant, "tolerance"));
 
     return json_pack("{s:s,s:s,s:i,s:s,s:s?,s:O?,s:{s:f,s:f},s:b}", "schema", "musacoder.repro/1", "regime", d->regime,
-                     "trial", d->trial, "mode", j->ref->mode, "dtype", j->ref->dtype, "rows", j->ref->state,
-                     "tolerance", "abs", t.abs, "rel", t.rel, "streamed", j->ref->streamed != NULL);
+                     "trial", d->trial, "mode", j->held.ref->mode, "dtype", j->held.ref->dtype, "rows", j->held.ref->state,
+                     "tolerance", "abs", t.abs, "rel", t.rel, "streamed", j->held.ref->streamed != NULL);
 }
 
 static int repro_files(const struct job *j, const struct ref_draw *d, const struct frame *got, json_t *draw,
                        struct err *e)
 {
     const char *folder = j->opt->repro;
-    const struct section *state = d->parameters ? &j->ref->other_states[d->parameters - 1] : &j->ref->state_values;
+    const struct section *state = d->parameters ? &j->held.ref->other_states[d->parameters - 1] : &j->held.ref->state_values;
     char *path = path_join(folder, "draw.json");
     int rc = 0;
 
     if (repro_put_section(folder, draw, "inputs", &d->inputs, e) < 0 ||
-        repro_put_section(folder, draw, "init", &j->ref->init, e) < 0 ||
+        repro_put_section(folder, draw, "init", &j->held.ref->init, e) < 0 ||
         repro_put_section(folder, draw, "state", state, e) < 0 ||
         repro_put_section(folder, draw, "expected", &d->eager, e) < 0 ||
         (got && repro_put(folder, draw, "got", json_object_get(got->head, "output"), got->blob, got->n_blob, e) < 0))

@@ -50,7 +50,7 @@ static int spots_take_leaf(const json_t *leaf, const char *path, void *ctx, stru
 {
     struct taking *t = ctx;
     struct spots_call *c = t->call;
-    const struct streamed *st = t->j->ref->streamed;
+    const struct streamed *st = t->j->held.ref->streamed;
     struct output *o;
     struct recording_place p;
     size_t part;
@@ -104,7 +104,7 @@ static void spots_add_run(struct comparison *all, const struct output *o, int i,
 static int spots_check_output(struct spots *s, struct job *j, const struct ref_draw *base, const struct output *o,
                               struct err *e)
 {
-    struct streamed *st = j->ref->streamed;
+    struct streamed *st = j->held.ref->streamed;
     struct tolerance tol = ref_tolerance(base, o->tensor, j->protocol, task_setting(j->task, j->variant, "tolerance"));
     struct comparison all = {.kind = CMP_SAME, .first = -1, .worst = -1};
     size_t part = (size_t)o->per * dt_size(o->whole.dtype) * (size_t)dt_components(o->whole.dtype);
@@ -129,7 +129,7 @@ static int spots_check_output(struct spots *s, struct job *j, const struct ref_d
 static int spots_check_call(struct spots *s, struct job *j, const struct ref_draw *base, const struct spots_call *c,
                             struct err *e)
 {
-    struct streamed *st = j->ref->streamed;
+    struct streamed *st = j->held.ref->streamed;
     int ok = 1;
 
     if (streamed_fresh(st, c->seed, e) < 0 || streamed_expect(st, true, e) < 0)
@@ -147,7 +147,7 @@ int spots_check(struct spots *s, struct job *j, const struct ref_draw *base, str
 {
     double until = now_s() + PATIENCE_S;
 
-    if (s->n && streamed_bind(j->ref->streamed, base, false, e) < 0) /* whatever a program wrote there */
+    if (s->n && streamed_bind(j->held.ref->streamed, base, false, e) < 0) /* whatever a program wrote there */
         return -1;
     rng_shuffle(&s->rng, s->v, s->n, sizeof *s->v);
     for (size_t i = 0; i < s->n && i < CALLS_MOST && (i < CALLS_LEAST || now_s() < until); i++)

@@ -22,11 +22,11 @@ static inline bool job_blamed(const struct job *j)
     return record_blamed(j->rec);
 }
 
-/* reference_get into j->ref (what it held is released), on the clock of its own. */
+/* reference_get into j->held (what it held is released), on the clock of its own. */
 int job_reference(struct job *j, const char *params, struct err *e);
 /* reference_own, on the same clock: before the first draw. */
 int job_own_reference(struct job *j, struct err *e);
-/* Constructs ModelNew with the arguments of j->ref: sets ready and state, or blames. -1 only for infra. */
+/* Constructs ModelNew with the arguments of j->held.ref: sets ready and state, or blames. -1 only for infra. */
 int job_construct(struct job *j, struct err *e);
 /* Of a process that has ended: of the machine's memory it had half of what it may have, or more. */
 bool job_was_large(const struct job *j);

@@ -165,7 +165,7 @@ static bool match_packed(struct matching *m, struct job *j)
         m->used[q] = any = true;
     }
     if (any)
-        note_covered(m, j->ref->state, j->state);
+        note_covered(m, j->held.ref->state, j->state);
     return any;
 }
 
@@ -227,7 +227,7 @@ static bool match_shapes(struct matching *m, const json_t *ref, const json_t *ca
  * that stand once. Returns "none", "name", "packed", "order", or "seed" if nothing fits. */
 static const char *stage_correct_match_state(struct matching *m, struct job *j)
 {
-    const json_t *ref = j->ref->state, *cand = j->state;
+    const json_t *ref = j->held.ref->state, *cand = j->state;
     bool packed;
 
     match_names(m, ref, cand);
@@ -264,10 +264,10 @@ static int lay_packed(struct job *j, const struct matching *m, struct err *e)
 
 int correct_parameters(struct job *j, struct err *e)
 {
-    struct matching m = matching_open(j->ref->state, j->state);
+    struct matching m = matching_open(j->held.ref->state, j->state);
     int rc = 0;
 
-    j->params = !j->protocol->binds_params ? stage_correct_parameters_of(j->ref->state) ? "seed" : "none"
+    j->params = !j->protocol->binds_params ? stage_correct_parameters_of(j->held.ref->state) ? "seed" : "none"
         : stage_correct_match_state(&m, j);
     if (!strcmp(j->params, "seed") && j->protocol->binds_params) {
         record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by "
@@ -364,7 +364,7 @@ static void stage_correct_count_skipped(struct job *j, struct stage_correct_tall
     char key[96];
     json_t *why;
 
-    json_object_foreach((json_t *)j->ref->skipped, regime, why) {
+    json_object_foreach((json_t *)j->held.ref->skipped, regime, why) {
         stage_correct_regime_key(j, regime, key, sizeof key);
         if (!json_object_get(t->regimes, key))
             json_object_set_new(t->regimes, key, json_pack("{s:O}", "skipped", why));
@@ -512,16 +512,16 @@ static json_t *correct_section(struct job *j, struct stage_correct_tally *t, con
     json_t *c = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o?,s:s,s:s,s:o,s:o}", "trials", t->trials, "passed", t->passed, "q",
                           json_num(t->trials ? (double)t->passed / t->trials : 0), "max_abs_err", json_num(t->max_abs),
                           "max_rel_err", json_num(t->max_rel), "worst", t->worst, "params", params, "mode",
-                          j->ref->mode, "regimes", t->regimes, "sidecar", stage_correct_sidecar_json(j));
+                          j->held.ref->mode, "regimes", t->regimes, "sidecar", stage_correct_sidecar_json(j));
 
     if (t->stopped)
         json_object_set_new(c, "stopped", json_string(t->stopped));
     if (t->slow || t->fewer)
         json_object_set_new(c, "slow", json_true());
-    if (json_is_array(j->ref->defects))
-        json_object_set(c, "known_defects", (json_t *)j->ref->defects);
-    if (json_is_object(j->ref->tf32))
-        json_object_set(c, "tf32", (json_t *)j->ref->tf32);
+    if (json_is_array(j->held.ref->defects))
+        json_object_set(c, "known_defects", (json_t *)j->held.ref->defects);
+    if (json_is_object(j->held.ref->tf32))
+        json_object_set(c, "tf32", (json_t *)j->held.ref->tf32);
     return c;
 }
 
@@ -558,7 +558,7 @@ static const char *stage_correct_enough(const struct job *j, const struct stage_
 static int stage_correct_next_draw(struct job *j, size_t i, const struct ref_draw **ret, struct err *e)
 {
     session_give_way(j->session);
-    return reference_draw(j, i, ret, e);
+    return reference_draw(&j->held, i, ret, e);
 }
 
 /* It runs, is compared and counted. -1: infra, or the end of the draws. */
@@ -755,7 +755,7 @@ static int stage_correct_live_again(struct job *j, struct err *e)
 {
     session_close(j->session);
     j->session = NULL;
-    if (session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
+    if (session_open(j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
         return -1;
     return job_construct(j, e);
 }
@@ -794,7 +794,7 @@ static int stage_correct_convicted(struct job *j, const struct stage_correct_tal
 static int stage_correct_run_variants(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     const char *params = j->params;
-    int rc = 0, n = task_variants(j->task), all = n + j->ref->numbers;
+    int rc = 0, n = task_variants(j->task), all = n + j->held.ref->numbers;
 
     for (int i = 1; i <= all && rc == 0 && !job_blamed(j) && !t->stopped; i++)
         if ((rc = stage_correct_convicted(j, t, e)) == 0 && (i <= n || t->passed == t->trials))
@@ -823,7 +823,7 @@ static int counting_task(struct err *e)
 /* The first output that no draw compares; -1: each is compared by one. */
 static int stage_correct_never_looked_at(const struct job *j, const struct stage_correct_tally *t)
 {
-    size_t n = json_array_size(j->ref->draws[0].noise);
+    size_t n = json_array_size(j->held.ref->draws[0].noise);
 
     for (size_t i = 0; i < n && i < 64; i++)
         if (!(t->looked_at >> i & 1))
@@ -860,7 +860,7 @@ static bool stage_correct_answers(struct job *j, const struct section *first, co
 /* What is right for one draw is right for all: a program could bring the answer along. */
 static bool stage_correct_one_answer(struct job *j, struct err *e)
 {
-    const struct reference *r = j->ref;
+    const struct reference *r = j->held.ref;
 
     for (size_t i = 1; i < r->n_draws; i++)
         if (!stage_correct_answers(j, &r->draws[0].eager, &r->draws[i], e))
@@ -917,7 +917,7 @@ static int stage_correct_run_live(struct job *j, struct stage_correct_tally *t, 
 
     if (rc == 0 && j->ready && !job_blamed(j)) {
         j->recording->live = true;
-        j->recording->smallest = stage_correct_smallest_output(&j->ref->draws[0]);
+        j->recording->smallest = stage_correct_smallest_output(&j->held.ref->draws[0]);
         rc = stage_correct_run_draws(j, &recorded_run, e);
     }
     j->recording->live_right = rc == 0 && !job_blamed(j) && recorded_run.ran > 0 &&
@@ -961,7 +961,7 @@ static void stage_correct_add_tally(struct stage_correct_tally *t, struct stage_
 static int stage_correct_run_second(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     struct stage_correct_tally second = {.regimes = json_object()};
-    int rc = j->ref->has_second && !job_blamed(j) ? stage_correct_convicted(j, t, e) : 1;
+    int rc = j->held.ref->has_second && !job_blamed(j) ? stage_correct_convicted(j, t, e) : 1;
 
     if (rc == 1 || !j->all_passed) {
         json_decref(second.regimes);
@@ -993,7 +993,7 @@ static int stage_correct_run(struct job *j, struct err *e)
         rc = j->protocol->sidecar ? stage_correct_run_variants(j, &t, e) : stage_correct_run_second(j, &t, e);
     if (t.secret && t.passed == t.trials - t.secret) /* an answer book */
         t.passed = 0;
-    if (rc == 0 && !job_blamed(j) && j->ref->counts && t.passed < t.trials)
+    if (rc == 0 && !job_blamed(j) && j->held.ref->counts && t.passed < t.trials)
         rc = counting_task(e);
     if (rc == 0 && !job_blamed(j) && t.ran && !t.deciding)
         rc = stage_correct_undecided(&t, e);

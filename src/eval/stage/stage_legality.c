@@ -137,7 +137,7 @@ static uint64_t stage_legality_fixed_bytes(const struct reference *ref)
  * table. */
 static uint64_t stage_legality_drawn_by_seed(const struct job *j)
 {
-    uint64_t up = j->recording->counts.bytes_up, n = j->ref->state_values.n;
+    uint64_t up = j->recording->counts.bytes_up, n = j->held.ref->state_values.n;
 
     return j->protocol->binds_params ? 0 : n < up ? n : up;
 }
@@ -165,9 +165,9 @@ static bool stage_legality_fits_a_table(const struct reference *ref)
  * are program text. Where the seed is published they could be made of the weights. */
 static uint64_t own_bytes(const struct job *j)
 {
-    if (!j->protocol->binds_params || j->ref->folds || stage_legality_fits_a_table(j->ref))
+    if (!j->protocol->binds_params || j->held.ref->folds || stage_legality_fits_a_table(j->held.ref))
         return 0;
-    return j->ref->draws[0].inputs.n + j->ref->state_values.n;
+    return j->held.ref->draws[0].inputs.n + j->held.ref->state_values.n;
 }
 
 static void stage_legality_take_facts(const struct job *j, struct rules_facts *f)
@@ -177,9 +177,9 @@ static void stage_legality_take_facts(const struct job *j, struct rules_facts *f
     *f = (struct rules_facts){.ran = j->ran, .failed = stage_legality_failed(j), .live_right = l->live_right,
                               .last = l->last,
                               .launches = l->launches,
-                              .most = l->most, .counts = l->counts, .input_bytes = j->ref->draws[0].inputs.n,
-                              .own_bytes = own_bytes(j), .fixed_bytes = stage_legality_fixed_bytes(j->ref),
-                              .table_bytes = j->ref->tables,
+                              .most = l->most, .counts = l->counts, .input_bytes = j->held.ref->draws[0].inputs.n,
+                              .own_bytes = own_bytes(j), .fixed_bytes = stage_legality_fixed_bytes(j->held.ref),
+                              .table_bytes = j->held.ref->tables,
                               .output_bytes = l->smallest, .log_full = l->log_full,
                               .refused = l->refused, .replay_why = l->why,
                               .altered = *l->altered ? l->altered : NULL,
@@ -215,7 +215,7 @@ bool legality_convicts(const struct job *j)
 /* The draw whose expected values are farthest from trivial: the first one whose outputs are not all zero. */
 static const struct ref_draw *stage_legality_telling_draw(const struct job *j)
 {
-    const struct reference *r = j->ref;
+    const struct reference *r = j->held.ref;
     size_t first = 0;
 
     for (size_t i = 0; i < r->n_draws; i++)
@@ -233,7 +233,7 @@ enum movement { MOVEMENT_LACKS, MOVEMENT_MOST, MOVEMENT_ALL };
  * must be. */
 static bool stage_legality_mostly_there(const struct job *j, const json_t *worst)
 {
-    return j->ref->copies && !strcmp(json_str(worst, "kind", ""), "values") && json_f64(worst, "share", 1) < 0.5;
+    return j->held.ref->copies && !strcmp(json_str(worst, "kind", ""), "values") && json_f64(worst, "share", 1) < 0.5;
 }
 
 /* How much of this draw's answer does the log give without its launches? -1: infra. */
@@ -257,7 +257,7 @@ static int stage_legality_movement_gives(struct job *j, const struct ref_draw *d
 /* The least that it gives of any draw: what kernels do may show in few of them (a bound that most values keep). */
 static int stage_legality_movement_suffices(struct job *j, struct err *e)
 {
-    const struct reference *r = j->ref;
+    const struct reference *r = j->held.ref;
     size_t first = (size_t)(stage_legality_telling_draw(j) - r->draws);
     int least = MOVEMENT_ALL;
 

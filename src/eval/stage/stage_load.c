@@ -203,14 +203,16 @@ int job_reference(struct job *j, const char *params, struct err *e)
     double t0 = now_s();
     int rc;
 
-    reference_release(j);
+    reference_release(&j->held);
     if (awake) /* while a reference is made nobody waits for it with a share of the device */
         session_rest(j->session);
-    rc = reference_get(j, params, e);
-    j->reference_s += now_s() - t0;
+    j->held.want.params = params;
+    j->held.want.variant = j->variant;
+    rc = reference_get(&j->held, e);
+    j->held.seconds += now_s() - t0;
     if (awake)
         session_wake(j->session);
-    j->yields = j->yields && rc < 0;
+    j->held.want.yields = j->held.want.yields && rc < 0;
     return rc;
 }
 
@@ -219,28 +221,28 @@ int job_own_reference(struct job *j, struct err *e)
     double t0 = now_s();
     int rc;
 
-    if (!j->ref->streamed || j->owns)
+    if (!j->held.ref->streamed || j->held.owns)
         return 0;
     session_rest(j->session);
-    rc = reference_own(j, e);
-    j->reference_s += now_s() - t0;
+    rc = reference_own(&j->held, e);
+    j->held.seconds += now_s() - t0;
     session_wake(j->session);
     return rc;
 }
 
 bool job_recordings(const struct job *j, const struct ref_draw *d)
 {
-    return !j->ref->has_second || j->second == !strcmp(d->regime, REGIME_SECRET);
+    return !j->held.ref->has_second || j->second == !strcmp(d->regime, REGIME_SECRET);
 }
 
 int job_construct(struct job *j, struct err *e)
 {
-    const struct section *init = j->second ? &j->ref->second : &j->ref->init;
-    int64_t seed = j->second ? j->ref->second_seed : j->ref->init_seed;
+    const struct section *init = j->second ? &j->held.ref->second : &j->held.ref->init;
+    int64_t seed = j->second ? j->held.ref->second_seed : j->held.ref->init_seed;
     json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?,s:i}", "op", "load", "timeout_s", j->opt->timeout_s,
                             "source",
                             json_utf8(j->code, strlen(j->code)), "init", init->tree, "seed", (json_int_t)seed, "mode",
-                            j->ref->mode, "dtype", j->ref->dtype, "operators", j->protocol->operators ? 1 : 2);
+                            j->held.ref->mode, "dtype", j->held.ref->dtype, "operators", j->protocol->operators ? 1 : 2);
     struct frame f;
     enum call_fault fault = session_call(j->session, req, init->bytes, init->n, &f, e);
     int rc = 0;
@@ -266,9 +268,9 @@ int job_construct(struct job *j, struct err *e)
 static int stage_load_run(struct job *j, struct err *e)
 {
     if (j->opt->perf)
-        server_expect_baseline(j->ev, j->server);
+        server_expect_baseline(j->server);
     if (job_reference(j, j->protocol->binds_params ? "random" : "seed", e) < 0 ||
-        session_open(j->ev, j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
+        session_open(j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
         return -1;
     return job_construct(j, e);
 }

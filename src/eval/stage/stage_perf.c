@@ -30,14 +30,14 @@
 
 /* ---- the device ---- */
 
-static int stage_perf_open_device(struct eval *ev, const struct judge_backend *b, struct err *e)
+static int stage_perf_open_device(struct judge_server *sv, struct err *e)
 {
     int rc = 0;
 
-    pthread_mutex_lock(&ev->lock);
-    if (!ev->timer)
-        rc = device_open(b->clock, 0, &ev->timer, e);
-    pthread_mutex_unlock(&ev->lock);
+    pthread_mutex_lock(&sv->kept->lock);
+    if (!sv->kept->timer)
+        rc = device_open(sv->backend->clock, 0, &sv->kept->timer, e);
+    pthread_mutex_unlock(&sv->kept->lock);
     return rc;
 }
 
@@ -140,7 +140,7 @@ static int stage_perf_look(void *ctx, const struct ref_draw *d, const struct fra
 /* What fresh inputs are like. Once: the published code draws on the host, which takes seconds for gigabytes. */
 static int stage_perf_bind_base(struct perf *p, struct err *e)
 {
-    return streamed_bind(p->j->ref->streamed, p->draws[0], false, e);
+    return streamed_bind(p->j->held.ref->streamed, p->draws[0], false, e);
 }
 
 static int stage_perf_fresh(void *ctx, struct err *e)
@@ -148,7 +148,7 @@ static int stage_perf_fresh(void *ctx, struct err *e)
     struct perf *p = ctx;
 
     p->seed = rng_u64(&p->rng);
-    return streamed_fresh(p->j->ref->streamed, p->seed, e);
+    return streamed_fresh(p->j->held.ref->streamed, p->seed, e);
 }
 
 static int stage_perf_keep_spots(void *ctx, const json_t *output, struct err *e)
@@ -181,7 +181,7 @@ static int stage_perf_block(void *ctx, const struct timing_block *b, struct time
                                  .whole = p->whole, .ctx = p};
     int rc;
 
-    if (p->j->ref->streamed)
+    if (p->j->held.ref->streamed)
         t.fresh = stage_perf_fresh, t.ended = stage_perf_keep_spots;
 
     if (t.empty && mine.n > EMPTY_CALLS)
@@ -202,7 +202,7 @@ static int stage_perf_block(void *ctx, const struct timing_block *b, struct time
 /* Draws like the one that eager's data are made from: other values each, and all of them expected. */
 static void stage_perf_choose_draws(struct perf *p)
 {
-    const struct reference *r = p->j->ref;
+    const struct reference *r = p->j->held.ref;
     const struct ref_draw *base = baseline_base(r);
 
     if (r->streamed)
@@ -236,16 +236,16 @@ static int stage_perf_time_alone(struct perf *p, struct err *e)
     plan.calls = o->calls;
     plan.published = p->j->protocol->published;
     p->usual = measure_usual(&plan);
-    plan.input_bytes = p->j->ref->streamed ? p->j->ref->streamed->area.size : p->draws[0]->inputs.n;
-    device_health(p->j->ev->timer, &p->before, NULL);
+    plan.input_bytes = p->j->held.ref->streamed ? p->j->held.ref->streamed->area.size : p->draws[0]->inputs.n;
+    device_health(p->j->server->kept->timer, &p->before, NULL);
     p->eager = (struct measure_side){.fd = p->base->child->fd, .which = "eager", .timeout_s = 60};
     p->mine = (struct measure_side){.fd = -1, .which = "candidate", .replay = stage_perf_block, .ctx = p,
                                     .timeout_s = p->j->opt->timeout_s, .known_s = p->j->call_s};
-    rc = p->j->ref->streamed && stage_perf_bind_base(p, e) < 0 ? -1 : measure_pair(&p->eager, &p->mine, &plan,
+    rc = p->j->held.ref->streamed && stage_perf_bind_base(p, e) < 0 ? -1 : measure_pair(&p->eager, &p->mine, &plan,
                                                                                    &p->fault, e);
     p->calls_s += stage_perf_lap(p);
-    device_health(p->j->ev->timer, &p->after, NULL);
-    if (rc == 0 && p->j->ref->streamed)
+    device_health(p->j->server->kept->timer, &p->after, NULL);
+    if (rc == 0 && p->j->held.ref->streamed)
         rc = stage_perf_look_at_spots(p, e);
     if (rc == 0)
         baseline_time_library(p->base, &plan);
@@ -278,8 +278,8 @@ static struct perf_facts stage_perf_facts_of(struct perf *p, struct measure_call
     measure_calls(&p->mine.calls, TIMING_NULL, &c[MINE_EMPTY]);
     measure_calls(&p->eager.calls, TIMING_COLD, &c[EAGER]);
     f.cold = c[MINE].c, f.empty = c[MINE_EMPTY].c, f.eager_cold = c[EAGER].c;
-    f.inputs_repeat = p->j->ref->streamed && json_array_size(p->base->fresh) == 0;
-    f.device = stage_perf_limits_of(device_info(p->j->ev->timer), json_str(p->base->facts, "dtype", "float32"),
+    f.inputs_repeat = p->j->held.ref->streamed && json_array_size(p->base->fresh) == 0;
+    f.device = stage_perf_limits_of(device_info(p->j->server->kept->timer), json_str(p->base->facts, "dtype", "float32"),
                                     p->place.tf32);
     f.throttled = (p->before.reasons | p->after.reasons) & TROUBLE;
     f.device_busy = p->after.processes > p->before.processes;
@@ -297,7 +297,7 @@ static struct perf_facts stage_perf_facts_of(struct perf *p, struct measure_call
 
 static json_t *stage_perf_section(struct perf *p)
 {
-    const struct device_info *d = device_info(p->j->ev->timer);
+    const struct device_info *d = device_info(p->j->server->kept->timer);
     struct measure_calls c[KINDS];
     struct perf_facts f = stage_perf_facts_of(p, c);
     json_t *s = perf_section(&f);
@@ -326,7 +326,7 @@ static json_t *stage_perf_section(struct perf *p)
 
 static int stage_perf_prepare(struct perf *p, struct err *e)
 {
-    if (baseline_start(p->base, p->j, &p->place, e) < 0)
+    if (baseline_start(p->base, &p->j->held, &p->place, e) < 0)
         return -1;
     baseline_library(p->base);
     p->compiles = p->j->opt->compile_baseline && baseline_begin_compile(p->base, p->j->opt->compile_mode);
@@ -364,7 +364,7 @@ static int stage_perf_prepare_base(struct perf *p, struct err *e)
 {
     if (baseline_wait(p->base, e) < 0)
         return -1;
-    baseline_check(p->base, p->j);
+    baseline_check(p->base, &p->j->held);
     if (baseline_ready(p->base, p->j->opt->compile_baseline))
         return 0;
     if (stage_perf_with_base(p, false, stage_perf_prepare, e) < 0)
@@ -396,22 +396,22 @@ static int stage_perf_measure_job(struct perf *p, struct err *e)
 
     if (j->recording->live)
         return err_set(e, ERR_ENV, "its host reads the device's values: such a program is not timed yet");
-    if (stage_perf_open_device(j->ev, j->server->backend, e) < 0)
+    if (stage_perf_open_device(j->server, e) < 0)
         return -1;
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return err_set(e, ERR_ENV, "no random numbers from the system");
     rng_seed(&p->rng, seed, 0);
     rng_seed(&p->spots.rng, seed, 1);
     p->whole = test && !strcmp(test, "whole");
-    d = device_info(j->ev->timer);
+    d = device_info(j->server->kept->timer);
     snprintf(machine, sizeof machine, "%s %s torch %s", d->name, d->driver_version,
              json_str(j->server->info, "torch", "?"));
     p->place = (struct baseline_place){.role = j->server->backend->baseline, .device = j->server->backend->place,
                                        .machine = machine, .tf32 = j->protocol->published};
-    if (reference_all(j, e) < 0)
+    if (reference_all(&j->held, e) < 0)
         return -1;
     session_rest(j->session);
-    p->base = baseline_get(j, &p->place);
+    p->base = baseline_get(&j->held, &p->place);
     rc = stage_perf_prepare_base(p, e) < 0 || stage_perf_set_out(p, e) < 0 ? -1 : 0;
     p->preparing_s += stage_perf_lap(p);
     if (rc == 0)
@@ -445,14 +445,14 @@ static int stage_perf_measure_and_record(struct job *j, struct err *e)
     if (p.wrong)
         stage_perf_blame_output(&p);
     spots_free(&p.spots);
-    baseline_release(j->ev, p.base);
+    baseline_release(j->server->kept, p.base);
     measure_side_free(&p.eager);
     measure_side_free(&p.mine);
     json_decref(p.fault.error);
     json_decref(p.worst);
     if (why.kind == ERR_STOP)
         return err_set(e, ERR_STOP, "interrupted");
-    if (rc < 0 && !j->alone && !j->ref->streamed && why.lack != LACK_NONE) { /* others hold what timing needs */
+    if (rc < 0 && !j->alone && !j->held.ref->streamed && why.lack != LACK_NONE) { /* others hold what timing needs */
         *e = why;
         return -1;
     }
