@@ -18,7 +18,7 @@ def lib_dir():
 
 
 def _device_library():
-    """libfronttorch.so: the one made for this very PyTorch (src/eval/process/torch_device.h), else the build's."""
+    """libfronttorch.so: the one made for this very PyTorch (src/eval/server/torch_device.h), else the build's."""
     own = os.environ.get("MUSACODER_FRONT_TORCH")
     return own or os.path.abspath(os.path.join(lib_dir(), "libfronttorch.so"))
 

@@ -15,8 +15,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/process/options.h"
-#include "eval/process/settings.h"
+#include "eval/server/options.h"
+#include "eval/server/settings.h"
 #include "eval/verdict/record.h"
 
 struct daemon_client {

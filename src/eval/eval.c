@@ -23,8 +23,8 @@
 #include "eval/eval_state.h"
 #include "eval/daemon_client.h"
 #include "eval/perf/baseline.h"
-#include "eval/process/judge_server.h"
-#include "eval/process/settings.h"
+#include "eval/server/judge_server.h"
+#include "eval/server/settings.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/pipeline.h"
 #include "eval/stage/workloads.h"
@@ -362,7 +362,8 @@ static void eval_flight_land(struct eval *ev, struct single_flight *f, const jso
 static void eval_cache_tend(struct eval *ev)
 {
     static const char *const folders[] = {"build", "reference", "shrunk", NULL};
-    struct cache_limit l = {.bytes = ev->servers.config.cache_limit, .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
+    struct cache_limit l = {.bytes = ev->servers.config.cache_limit,
+                            .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
     struct cache_trimmed done = {0};
     struct err e = ERR_INIT;
     uint64_t verdicts = 0;
@@ -502,7 +503,8 @@ static int eval_judge(struct judge_server *sv, const struct task *task, const st
 static json_t *eval_known(struct eval *ev, const struct task *task, const struct eval_candidate *c,
                           const struct eval_options *o)
 {
-    char *toolchain = ev->servers.config.no_cache || o->fresh ? NULL : eval_toolchain_of(ev, backend_find(o->backend)), key[65];
+    bool asks = !ev->servers.config.no_cache && !o->fresh;
+    char *toolchain = asks ? eval_toolchain_of(ev, backend_find(o->backend)) : NULL, key[65];
     json_t *rec = NULL;
 
     if (toolchain) {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "eval/process/options.h"
+#include "eval/server/options.h"
 #include "task/task.h"
 
 struct eval;

@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-#include "eval/process/identity.h"
-#include "eval/process/judge_server.h"
+#include "eval/server/identity.h"
+#include "eval/server/judge_server.h"
 #include "store/store.h"
 
 struct eval {

@@ -1,7 +1,7 @@
 /* memory_plan.h - what judging a streamed task needs on the device at once, and what that leaves for the candidate.
  * Pure.
  *
- * Nothing is kept that can be made again (eval/process/streamed.h). From a life's first call to its end there are
+ * Nothing is kept that can be made again (eval/reference/streamed.h). From a life's first call to its end there are
  *   judge      one set of inputs, a tile of expected values, a tile of an output
  *   reference  what its process needs while it makes expected values: beside them what the candidate holds stays mapped
  *   timing     in the reference's place: its model at rest, and the baseline's (two while it is made) with what forward

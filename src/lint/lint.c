@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/check/compare.h"
-#include "eval/process/reference.h"
+#include "eval/reference/reference.h"
 #include "lint/lint_state.h"
 #include "proc/forkserver.h"
 

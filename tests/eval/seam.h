@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "eval/eval.h"
 #include "eval/eval_state.h"
-#include "eval/process/streamed.h"
+#include "eval/reference/streamed.h"
 
 struct output { /* one of a candidate that there is none of */
     struct tensor t;

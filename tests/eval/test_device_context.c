@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "eval/build/judge_backend.h"
-#include "eval/process/device_context.h"
+#include "eval/server/device_context.h"
 
 static void (*fake_memory)(size_t n);
 

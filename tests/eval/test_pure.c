@@ -13,7 +13,7 @@
 #include "eval/check/compare.h"
 #include "eval/check/hypothesis.h"
 #include "eval/check/ties.h"
-#include "eval/recording/arrange.h"
+#include "eval/candidate/arrange.h"
 #include "eval/eval.h"
 #include "eval/build/judge_backend.h"
 #include "eval/verdict/feedback.h"

@@ -12,9 +12,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "eval/process/executors.h"
-#include "eval/process/job.h"
-#include "eval/recording/recording.h"
+#include "eval/server/executors.h"
+#include "eval/candidate/job.h"
+#include "eval/candidate/recording.h"
 
 #define GIB ((uint64_t)1 << 30)
 

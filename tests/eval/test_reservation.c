@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/build/judge_backend.h"
-#include "eval/process/reference.h"
-#include "eval/process/streamed.h"
+#include "eval/reference/reference.h"
+#include "eval/reference/streamed.h"
 #include "eval/schedule/schedule.h"
 
 #define GIB ((uint64_t)1 << 30)

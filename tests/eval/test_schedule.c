@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "eval/check/protocol.h"
-#include "eval/process/session.h"
+#include "eval/candidate/session.h"
 #include "eval/schedule/retry.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/stage.h"
@@ -499,7 +499,8 @@ static void a_load_that_hangs(void **state)
     struct child child = {0};
     struct session s = {.server = &sv, .opt = &o, .child = &child, .ended = true};
     struct reference ref = {.mode = "eval", .init = {.tree = json_object()}};
-    struct job j = {.server = &sv, .session = &s, .opt = &o, .held.ref = &ref, .rec = record_new("", "", "", "", "", ""),
+    struct job j = {.server = &sv, .session = &s, .opt = &o, .held.ref = &ref,
+                    .rec = record_new("", "", "", "", "", ""),
                     .code = "", .protocol = protocol_find("strict")};
     struct err e = ERR_INIT;
     int pair[2];

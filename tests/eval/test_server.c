@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "eval/process/judge_server.h"
+#include "eval/server/judge_server.h"
 #include "proc/jail.h"
 
 static struct judge_servers servers = {.lock = PTHREAD_MUTEX_INITIALIZER};

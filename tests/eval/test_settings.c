@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "eval/process/settings.h"
+#include "eval/server/settings.h"
 
 static void digest(enum settings_of what, char ret[65])
 {

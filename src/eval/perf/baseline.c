@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "eval/process/reference.h"
-#include "eval/process/streamed.h"
+#include "eval/reference/reference.h"
+#include "eval/reference/streamed.h"
 #include "eval/schedule/schedule.h"
 #include "store/store.h"
 
@@ -63,7 +63,8 @@ static int baseline_ask_bytes(struct baseline *b, json_t *req, const struct sect
     return baseline_ask_for(b, req, (struct rpc){.blob = s->bytes, .n_blob = s->n}, START_S, ret, NULL, e);
 }
 
-static int baseline_load(struct baseline *b, const struct reference_held *h, const struct baseline_place *p, struct err *e)
+static int baseline_load(struct baseline *b, const struct reference_held *h, const struct baseline_place *p,
+                         struct err *e)
 {
     json_t *req = json_pack("{s:s,s:s,s:O,s:I,s:s,s:s,s:b,s:s?}", "op", "load", "source", h->want.t->code, "init",
                             h->ref->init.tree, "seed", (json_int_t)h->ref->init_seed, "mode", h->ref->mode, "device",

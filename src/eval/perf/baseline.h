@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 #include "eval/perf/measure.h"
-#include "eval/process/reference.h"
+#include "eval/reference/reference.h"
 #include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 
@@ -76,7 +76,8 @@ int baseline_wait(struct baseline *b, struct err *e);
 /* When the lock was last given back, did its process run with all that is prepared once, torch.compile's part too where
  * with_compile? As baseline_wait. */
 bool baseline_ready(struct baseline *b, bool with_compile);
-/* Gives up its process if it has mapped another area than h's task has now, or may not compile what h's options want compiled.
+/* Gives up its process if it has mapped another area than h's task has now, or may not compile what h's options
+ * want compiled.
  * Without the lock. */
 void baseline_check(struct baseline *b, const struct reference_held *h);
 /* Starts the process of a locked baseline if there is none, sharing the device. ERR_ENV: it cannot be had. */

@@ -9,7 +9,7 @@
 #include "eval/check/compare_parts.h"
 #include "eval/check/hypothesis.h"
 #include "eval/check/ties.h"
-#include "eval/recording/recording_streamed.h"
+#include "eval/candidate/recording_streamed.h"
 #include "eval/stage/stage.h"
 
 struct leaf {

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "eval/build/dialect.h"
-#include "eval/recording/recording.h"
+#include "eval/candidate/recording.h"
 #include "eval/schedule/retry.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/stage.h"

@@ -2,7 +2,7 @@
 #ifndef MC_EVAL_PIPELINE_H
 #define MC_EVAL_PIPELINE_H
 
-#include "eval/process/job.h"
+#include "eval/candidate/job.h"
 #include "eval/schedule/retry.h"
 #include "eval/schedule/schedule.h"
 

@@ -36,7 +36,8 @@ static json_t *repro_head(const struct job *j, const struct ref_draw *d)
     struct tolerance t = ref_tolerance(d, 0, j->protocol, task_setting(j->task, j->variant, "tolerance"));
 
     return json_pack("{s:s,s:s,s:i,s:s,s:s?,s:O?,s:{s:f,s:f},s:b}", "schema", "musacoder.repro/1", "regime", d->regime,
-                     "trial", d->trial, "mode", j->held.ref->mode, "dtype", j->held.ref->dtype, "rows", j->held.ref->state,
+                     "trial", d->trial, "mode", j->held.ref->mode, "dtype", j->held.ref->dtype, "rows",
+                     j->held.ref->state,
                      "tolerance", "abs", t.abs, "rel", t.rel, "streamed", j->held.ref->streamed != NULL);
 }
 
@@ -44,7 +45,8 @@ static int repro_files(const struct job *j, const struct ref_draw *d, const stru
                        struct err *e)
 {
     const char *folder = j->opt->repro;
-    const struct section *state = d->parameters ? &j->held.ref->other_states[d->parameters - 1] : &j->held.ref->state_values;
+    const struct reference *r = j->held.ref;
+    const struct section *state = d->parameters ? &r->other_states[d->parameters - 1] : &r->state_values;
     char *path = path_join(folder, "draw.json");
     int rc = 0;
 

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/recording/recording_streamed.h"
+#include "eval/candidate/recording_streamed.h"
 
 #define RUNS 16           /* places of an output, */
 #define RUN 256           /* and elements from each on: a run is what a warp or a small block writes */

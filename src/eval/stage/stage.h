@@ -2,7 +2,8 @@
 #ifndef MC_EVAL_STAGE_H
 #define MC_EVAL_STAGE_H
 
-#include "eval/process/job.h"
+#include "eval/candidate/job.h"
+#include "eval/check/compare.h"
 #include "eval/verdict/record.h"
 
 #define SLOW_S 0.3 /* of run time (schedule.h) for one call */

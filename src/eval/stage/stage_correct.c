@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
-#include "eval/recording/recording_streamed.h"
+#include "eval/candidate/recording_streamed.h"
 #include "eval/stage/repro.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "eval/recording/recording.h"
+#include "eval/candidate/recording.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/place.h"
 #include "eval/verdict/record.h"

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "eval/recording/recording.h"
+#include "eval/candidate/recording.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/place.h"
 #include "eval/verdict/record.h"
@@ -242,7 +242,8 @@ int job_construct(struct job *j, struct err *e)
     json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?,s:i}", "op", "load", "timeout_s", j->opt->timeout_s,
                             "source",
                             json_utf8(j->code, strlen(j->code)), "init", init->tree, "seed", (json_int_t)seed, "mode",
-                            j->held.ref->mode, "dtype", j->held.ref->dtype, "operators", j->protocol->operators ? 1 : 2);
+                            j->held.ref->mode, "dtype", j->held.ref->dtype, "operators",
+                            j->protocol->operators ? 1 : 2);
     struct frame f;
     enum call_fault fault = session_call(j->session, req, init->bytes, init->n, &f, e);
     int rc = 0;

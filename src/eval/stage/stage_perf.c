@@ -14,10 +14,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "eval/recording/recording.h"
+#include "eval/candidate/recording.h"
 #include "eval/perf/baseline.h"
 #include "eval/perf/measure.h"
-#include "eval/process/streamed.h"
+#include "eval/reference/streamed.h"
 #include "eval/schedule/schedule.h"
 #include "eval/stage/spots.h"
 #include "eval/verdict/record.h"
@@ -279,7 +279,8 @@ static struct perf_facts stage_perf_facts_of(struct perf *p, struct measure_call
     measure_calls(&p->eager.calls, TIMING_COLD, &c[EAGER]);
     f.cold = c[MINE].c, f.empty = c[MINE_EMPTY].c, f.eager_cold = c[EAGER].c;
     f.inputs_repeat = p->j->held.ref->streamed && json_array_size(p->base->fresh) == 0;
-    f.device = stage_perf_limits_of(device_info(p->j->server->kept->timer), json_str(p->base->facts, "dtype", "float32"),
+    f.device = stage_perf_limits_of(device_info(p->j->server->kept->timer),
+                                    json_str(p->base->facts, "dtype", "float32"),
                                     p->place.tf32);
     f.throttled = (p->before.reasons | p->after.reasons) & TROUBLE;
     f.device_busy = p->after.processes > p->before.processes;

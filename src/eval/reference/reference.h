@@ -9,7 +9,7 @@
 
 #include "eval/check/protocol.h"
 #include "eval/check/tensor.h"
-#include "eval/process/judge_server.h"
+#include "eval/server/judge_server.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 #include "task/task.h"

@@ -1,5 +1,5 @@
 /* reference.c - see reference.h. */
-#include "eval/process/reference.h"
+#include "eval/reference/reference.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "eval/process/reference_child.h"
-#include "eval/process/streamed.h"
+#include "eval/reference/reference_child.h"
+#include "eval/reference/streamed.h"
 #include "eval/schedule/schedule.h"
 #include "store/limit.h"
 #include "store/seal.h"
+#include "store/store.h"
 
 #define REGIMES 6 /* of a streamed draw, at most: those of runner/reference.py, and the task's own */
 #define REFERENCE_MAX_FILE ((size_t)2 << 30)

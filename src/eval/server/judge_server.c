@@ -1,5 +1,5 @@
 /* judge_server.c - see judge_server.h. */
-#include "eval/process/judge_server.h"
+#include "eval/server/judge_server.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "daemon/daemon.h"
 #include "device/device.h"
 #include "eval/build/build.h"
-#include "eval/process/torch_device.h"
+#include "eval/server/torch_device.h"
 #include "proc/frame.h"
 
 #define BEGIN_S 60.0 /* context, first launch; several children may wait for the driver's lock */

@@ -1,5 +1,5 @@
 /* recording.c - see recording.h. Reading order: recording_direct, then recording_replay, then recording_do_replay(). */
-#include "eval/recording/recording.h"
+#include "eval/candidate/recording.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "device/element.h"
-#include "eval/recording/recording_place.h"
-#include "eval/recording/recording_streamed.h"
-#include "eval/recording/arrange.h"
-#include "eval/process/job.h"
+#include "eval/candidate/recording_place.h"
+#include "eval/candidate/recording_streamed.h"
+#include "eval/candidate/arrange.h"
+#include "eval/candidate/job.h"
 #include "eval/verdict/place.h"
 #include "eval/verdict/record.h"
 
@@ -1149,8 +1149,8 @@ static int recording_prepare(struct job *j, const struct ref_draw *d, struct err
         return 0;
     if (executor_pause(j->recording->x, e) < 0)
         return -1;
-    if (j->held.ref->streamed ? recording_streamed_open(j, e) < 0 : tree_each(d->inputs.tree, recording_allocate_leaf, &in,
-                                                                         e) < 0)
+    if (j->held.ref->streamed ? recording_streamed_open(j, e) < 0
+                              : tree_each(d->inputs.tree, recording_allocate_leaf, &in, e) < 0)
         return -1;
     return recording_bind_params(j, e) < 0 || recording_type_params(j->recording, e) < 0 ? -1 : 0;
 }
@@ -1235,8 +1235,8 @@ static enum call_fault recording_live_call(struct job *j, const struct ref_draw 
         return recording_late_or_lost(j, e);
     if (recording_bind_changed(j->recording, e) < 0)
         return recording_late_or_lost(j, e);
-    if (j->held.ref->streamed ? recording_streamed_bind(j, d, e) < 0 : tree_each(d->inputs.tree, recording_bind_leaf, &in,
-                                                                            e) < 0)
+    if (j->held.ref->streamed ? recording_streamed_bind(j, d, e) < 0
+                              : tree_each(d->inputs.tree, recording_bind_leaf, &in, e) < 0)
         return recording_late_or_lost(j, e);
     req = json_pack("{s:s,s:o}", "op", "call", "inputs", tree_map(d->inputs.tree, recording_placed_leaf, &at));
     fault = session_call(j->session, req, NULL, 0, ret, e);

@@ -8,9 +8,9 @@
 #define MC_EVAL_STREAMED_H
 
 #include "eval/check/compare.h"
-#include "eval/process/device_context.h"
-#include "eval/process/reference.h"
-#include "eval/process/reference_child.h"
+#include "eval/server/device_context.h"
+#include "eval/reference/reference.h"
+#include "eval/reference/reference_child.h"
 #include "exec/memory_plan.h"
 
 #define STREAMED_LEAST ((int64_t)24 << 20) /* bytes of inputs and outputs; below it all draws fit into a cached frame */

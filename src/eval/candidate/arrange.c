@@ -1,5 +1,5 @@
 /* arrange.c - see arrange.h. */
-#include "eval/recording/arrange.h"
+#include "eval/candidate/arrange.h"
 
 #include <math.h>
 #include <stdlib.h>

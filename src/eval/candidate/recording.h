@@ -5,11 +5,11 @@
  * the front ends. A replay lays the real parameters, and for each call another draw's inputs, where the log says; each
  * call's outputs are compared at its end. So what is compared was computed by the candidate's kernels from what the
  * judge laid, or it is wrong. */
-#ifndef MC_EVAL_RECORDING_RECORDING_H
-#define MC_EVAL_RECORDING_RECORDING_H
+#ifndef MC_EVAL_CANDIDATE_RECORDING_H
+#define MC_EVAL_CANDIDATE_RECORDING_H
 
-#include "eval/process/reference.h"
-#include "eval/process/session.h"
+#include "eval/reference/reference.h"
+#include "eval/candidate/session.h"
 #include "exec/capsule.h"
 #include "exec/exec.h"
 #include "exec/order.h"

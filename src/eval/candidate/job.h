@@ -2,18 +2,11 @@
 #ifndef MC_EVAL_JOB_H
 #define MC_EVAL_JOB_H
 
-#include <pthread.h>
-#include <semaphore.h>
+#include <jansson.h>
 
-#include "eval/check/compare.h"
-#include "eval/process/identity.h"
-#include "eval/process/options.h"
-#include "eval/process/reference.h"
-#include "eval/process/judge_server.h"
-#include "eval/process/session.h"
-#include "eval/schedule/schedule.h"
-#include "proc/forkserver.h"
-#include "store/store.h"
+#include "eval/candidate/session.h"
+#include "eval/reference/reference.h"
+#include "eval/server/options.h"
 
 struct job {
     struct judge_server *server; /* of the backend */

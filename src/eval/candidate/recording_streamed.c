@@ -1,5 +1,5 @@
 /* recording_streamed.c - see recording_streamed.h. */
-#include "eval/recording/recording_streamed.h"
+#include "eval/candidate/recording_streamed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "eval/recording/recording_place.h"
-#include "eval/process/job.h"
+#include "eval/candidate/recording_place.h"
+#include "eval/candidate/job.h"
 
 /* ---- memory ---- */
 

@@ -1,11 +1,11 @@
 /* recording_streamed.h - a life on inputs that nobody copies, and whose outputs are compared in tiles (streamed.h):
  * what recording.c does otherwise where j->ref->streamed. Inside src/eval only. */
-#ifndef MC_EVAL_RECORDING_RECORDING_STREAMED_H
-#define MC_EVAL_RECORDING_RECORDING_STREAMED_H
+#ifndef MC_EVAL_CANDIDATE_RECORDING_STREAMED_H
+#define MC_EVAL_CANDIDATE_RECORDING_STREAMED_H
 
-#include "eval/recording/recording.h"
-#include "eval/recording/recording_place.h"
-#include "eval/process/streamed.h"
+#include "eval/candidate/recording.h"
+#include "eval/candidate/recording_place.h"
+#include "eval/reference/streamed.h"
 
 /* Bytes that the front of a streamed task may hold: a program that wants more is out of memory by its own fault, as the
  * judge's inputs, the reference and the baseline have their room besides (exec/memory_plan.h). *ret 0: the task is not

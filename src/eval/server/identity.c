@@ -1,5 +1,5 @@
 /* identity.c - see identity.h. */
-#include "eval/process/identity.h"
+#include "eval/server/identity.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/build/build.h"
-#include "eval/process/settings.h"
+#include "eval/server/settings.h"
 
 /* ---- states ---- */
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "eval/process/reference.h"
+#include "eval/reference/reference.h"
 
 int ref_section_parse(const struct frame *f, const json_t *s, struct section *ret, struct err *e)
 {

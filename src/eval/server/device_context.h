@@ -5,8 +5,8 @@
  * has a clock (schedule.h). On a device that many share every wait for it takes its turn among their contexts (some
  * 10 ms), so there are several device contexts, each with a stream of its own in the judge's one context: waits
  * overlap. All of a task use one device context, and a buffer stays with the device context that made it. */
-#ifndef MC_EVAL_PROCESS_DEVICE_CONTEXT_H
-#define MC_EVAL_PROCESS_DEVICE_CONTEXT_H
+#ifndef MC_EVAL_SERVER_DEVICE_CONTEXT_H
+#define MC_EVAL_SERVER_DEVICE_CONTEXT_H
 
 #include <jansson.h>
 #include <pthread.h>

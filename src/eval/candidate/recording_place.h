@@ -1,6 +1,6 @@
 /* recording_place.h - a tensor that lies on the executor, as a front or a draw describes it. Inside src/eval only. */
-#ifndef MC_EVAL_RECORDING_RECORDING_PLACE_H
-#define MC_EVAL_RECORDING_RECORDING_PLACE_H
+#ifndef MC_EVAL_CANDIDATE_RECORDING_PLACE_H
+#define MC_EVAL_CANDIDATE_RECORDING_PLACE_H
 
 #include "eval/check/tensor.h"
 

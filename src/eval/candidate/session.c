@@ -1,5 +1,5 @@
 /* session.c - see session.h. */
-#include "eval/process/session.h"
+#include "eval/candidate/session.h"
 
 #include <math.h>
 #include <poll.h>
@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "eval/process/judge_server.h"
-#include "eval/process/options.h"
+#include "eval/server/judge_server.h"
+#include "eval/server/options.h"
 #include "eval/verdict/place.h"
 
 #define MAX_REPLY_HEAD ((size_t)16 << 20)

@@ -1,5 +1,5 @@
 /* torch_device.c - finds or compiles the device inside PyTorch; see torch_device.h. */
-#include "eval/process/torch_device.h"
+#include "eval/server/torch_device.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* recording_place.c - see recording_place.h. */
-#include "eval/recording/recording_place.h"
+#include "eval/candidate/recording_place.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* executors.c - see executors.h. */
-#include "eval/process/executors.h"
+#include "eval/server/executors.h"
 
 #include <string.h>
 #include <unistd.h>

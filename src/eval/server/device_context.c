@@ -1,5 +1,5 @@
 /* device_context.c - see device_context.h. */
-#include "eval/process/device_context.h"
+#include "eval/server/device_context.h"
 
 #include <stdint.h>
 #include <string.h>

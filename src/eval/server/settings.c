@@ -1,5 +1,5 @@
 /* settings.c - see settings.h. */
-#include "eval/process/settings.h"
+#include "eval/server/settings.h"
 
 #include <stdlib.h>
 #include <string.h>

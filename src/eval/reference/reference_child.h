@@ -3,7 +3,7 @@
 #ifndef MC_EVAL_REFERENCE_CHILD_H
 #define MC_EVAL_REFERENCE_CHILD_H
 
-#include "eval/process/reference.h"
+#include "eval/reference/reference.h"
 #include "proc/frame.h"
 
 #define REFERENCE_TIMEOUT_S 120.0

@@ -1,5 +1,5 @@
 /* streamed.c - see streamed.h. */
-#include "eval/process/streamed.h"
+#include "eval/reference/streamed.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* options.c - a judgement's options: their checks, and their reading from a record. */
-#include "eval/process/options.h"
+#include "eval/server/options.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* reference_child.c - see reference_child.h. */
-#include "eval/process/reference_child.h"
+#include "eval/reference/reference_child.h"
 
 #include <string.h>
 

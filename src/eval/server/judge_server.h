@@ -1,16 +1,16 @@
 /* judge_server.h - one fork server per backend (two device packages do not fit into one Python process), what it was
  * built with, and the slots on its device. Started when first asked for. Inside src/eval only. */
-#ifndef MC_EVAL_PROCESS_JUDGE_SERVER_H
-#define MC_EVAL_PROCESS_JUDGE_SERVER_H
+#ifndef MC_EVAL_SERVER_JUDGE_SERVER_H
+#define MC_EVAL_SERVER_JUDGE_SERVER_H
 
 #include <jansson.h>
 #include <pthread.h>
 #include <semaphore.h>
 
 #include "eval/build/judge_backend.h"
-#include "eval/process/device_context.h"
-#include "eval/process/executors.h"
-#include "eval/process/options.h"
+#include "eval/server/device_context.h"
+#include "eval/server/executors.h"
+#include "eval/server/options.h"
 #include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 

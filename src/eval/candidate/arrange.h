@@ -1,7 +1,7 @@
 /* arrange.h - how a program arranged the model's weights while it was constructed: transposed, padded, cast, side by
  * side, under names of its own. Read off the values that the construction's seed gives both models. Pure. */
-#ifndef MC_EVAL_RECORDING_ARRANGE_H
-#define MC_EVAL_RECORDING_ARRANGE_H
+#ifndef MC_EVAL_CANDIDATE_ARRANGE_H
+#define MC_EVAL_CANDIDATE_ARRANGE_H
 
 #include "eval/check/tensor.h"
 
