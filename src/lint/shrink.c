@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "eval/process/identity.h"
+#include "eval/server/identity.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 #include "store/limit.h"

@@ -1,5 +1,5 @@
 /* recording_streamed.h - a life on inputs that nobody copies, and whose outputs are compared in tiles (streamed.h):
- * what recording.c does otherwise where j->ref->streamed. Inside src/eval only. */
+ * what recording.c does otherwise where j->held.ref->streamed. Inside src/eval only. */
 #ifndef MC_EVAL_CANDIDATE_RECORDING_STREAMED_H
 #define MC_EVAL_CANDIDATE_RECORDING_STREAMED_H
 
