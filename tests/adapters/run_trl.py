@@ -1,5 +1,5 @@
-"""run_trl.py - TRL's GRPOTrainer with a two-layer Qwen3 on a CPU: three steps with some rewards missing; three
-steps of PrimeEcho rollouts with the MirrorPop mask."""
+"""run_trl.py - TRL's GRPOTrainer with a two-layer Qwen3 (or ADAPTER_MODEL) on a CPU: three steps with some rewards
+missing; three steps of PrimeEcho rollouts with the MirrorPop mask."""
 
 import os
 import sys
@@ -17,15 +17,7 @@ except ImportError as e:
     sys.exit(judge.SKIP)
 import torch  # noqa: E402
 from musacoder.adapters import trl as ours  # noqa: E402
-from tiny import tokenizer  # noqa: E402
-
-def model(tok):
-    torch.manual_seed(1)
-    c = transformers.Qwen3Config(vocab_size=len(tok), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-                                 num_attention_heads=2, num_key_value_heads=1, head_dim=16,
-                                 max_position_embeddings=1024, eos_token_id=tok.eos_token_id,
-                                 pad_token_id=tok.pad_token_id)
-    return transformers.Qwen3ForCausalLM(c)
+from tiny import FOLDER, model, tokenizer  # noqa: E402
 
 
 def train(folder, kind, **more):
@@ -74,7 +66,7 @@ def main():
                                            sampling_per_token_logps=one * 0 - 1,
                                            mask=torch.ones(2, 2), off_policy_threshold=0.02)
         assert mask.tolist() == [[0.0], [1.0]], mask
-        print(f"ok TRL {trl.__version__}: 3 steps, {sum(r is None for r in seen)} of {len(seen)} rewards missing; "
+        print(f"ok TRL {trl.__version__}, {os.path.basename(FOLDER or 'a tiny model')}: 3 steps, {sum(r is None for r in seen)} of {len(seen)} rewards missing; "
               f"3 steps with PrimeEcho and MirrorPop, {sum(r is None for r in echoes)} of {len(echoes)} missing")
 
 

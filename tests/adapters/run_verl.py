@@ -21,9 +21,8 @@ except ImportError as e:
     sys.exit(judge.SKIP)
 import hydra  # noqa: E402
 import torch  # noqa: E402
-import transformers  # noqa: E402
 from musacoder.adapters import verl as ours  # noqa: E402
-from tiny import tokenizer  # noqa: E402
+from tiny import save_config, tokenizer  # noqa: E402
 from tensordict import TensorDict  # noqa: E402
 
 WIDTH = 24
@@ -31,8 +30,7 @@ WIDTH = 24
 
 def config_for(folder):
     tok = tokenizer()
-    tok.save_pretrained(folder)
-    transformers.Qwen3Config(vocab_size=len(tok)).save_pretrained(folder)
+    save_config(tok, folder)
     with hydra.initialize_config_dir(os.path.join(os.path.dirname(verl.__file__), "trainer/config"), version_base=None):
         c = hydra.compose("ppo_trainer", overrides=[
             f"actor_rollout_ref.model.path={folder}", "reward.num_workers=2",
@@ -65,7 +63,7 @@ def check_reward_loop(folder):
     got = manager.compute_rm_score(batch_of(tok, ["passed", "correctness_error", "compile_error", "cheating"]))
     scores = got.batch["rm_scores"].sum(1).tolist()
     assert scores == [1.0, -0.25, -1.0, -1.0], scores
-    assert got.batch["rm_scores"][0].nonzero().tolist() == [[len("passed") - 1]]
+    assert got.batch["rm_scores"][0].nonzero().tolist() == [[len(tok.encode("passed")) - 1]]
     assert got.non_tensor_batch["cheating"].tolist() == [0, 0, 0, 1] and set(ours.KEYS) <= set(got.non_tensor_batch)
     for kind in ("infra", "unsupported"):
         try:
