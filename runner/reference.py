@@ -815,11 +815,13 @@ def noise_of(eager, oracle, shifts, inputs, model):
 EQUAL_TERMS = 1 << 14  # of a serial sum, at most, that are all alike
 
 
-def as_for_equal_terms(noise, share):
-    """A serial sum of terms that are all alike errs in one direction, like its length; torch's own does not."""
+def as_for_equal_terms(noise, share, longest):
+    """A serial sum of terms that are all alike errs in one direction, like its length; torch's own does not. longest:
+    axis of an input, along which an output of the inputs' size (softmax) may have summed: that widens its rel."""
     for row in noise:
         if getattr(torch, row["out"]).is_floating_point:
             row["n1"] = max(float(row["n1"]), SINGLE * share * min(row["fan_in"], EQUAL_TERMS) * float(row["max_abs"]))
+            row["rel"] = SINGLE * min(longest, EQUAL_TERMS) / 4
 
 
 def tries_of(oracle, inputs):
@@ -1630,7 +1632,8 @@ class Task:
         if regime == "uniform" and trial % 2:
             self.as_for_ordinary(noise, regime)
         if regime in influence.REGIMES:
-            as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256)
+            longest = max((n for t in values.leaves(inputs) for n in t.shape), default=1)
+            as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256, longest)
         self.noise.setdefault(regime, noise)
         if oracle is not eager and not steps_decide:
             oracle = self.ties_left_out(regime, inputs, eager, oracle, noise, seed)

@@ -28,9 +28,9 @@ static const struct precision *tolerance_precision_of(enum dtype d)
     }
 }
 
-static double tolerance_rel_of(const struct precision *p, double fan_in)
+static double tolerance_rel_of(const struct precision *p, double fan_in, double least)
 {
-    return p->k2 > 0 ? p->rel : fmax(p->rel, 2 * p->u * sqrt(fmin(fan_in, SUM_MAX)));
+    return p->k2 > 0 ? p->rel : fmax(fmax(p->rel, least), 2 * p->u * sqrt(fmin(fan_in, SUM_MAX)));
 }
 
 /* Can a right answer and zeros be told apart? */
@@ -45,7 +45,7 @@ static struct tolerance tolerance_floating(const struct precision *p, const stru
 {
     double m = fmax(n->fan_in, 1), k2 = low->k2 > 0 ? low->k2 : fmax(32, 4 * sqrt(fmin(m, FAN_IN_MAX)));
     double wide = fmax(low->k1 * n->n1, k2 * n->n2), cap = n->max_abs * fmax(0x1p-8, 16 * low->u);
-    struct tolerance t = {.rel = tolerance_rel_of(p, m), .abs = wide, .usable = n->n1 >= 0 && n->n2 >= 0};
+    struct tolerance t = {.rel = tolerance_rel_of(p, m, n->rel), .abs = wide, .usable = n->n1 >= 0 && n->n2 >= 0};
 
     if (n->max_abs > 0) {
         t.usable = t.usable && fmax(n->n1, n->n2) <= cap / 2 && wide <= 16 * cap && p->tiny <= cap;

@@ -46,6 +46,7 @@ struct noise {
     double n1, n2;    /* as above */
     double max_abs;   /* max_i |o_i| over finite elements */
     double fan_in;    /* m */
+    double rel;       /* fp32: no less than this, of a draw whose terms are alike; 0 of others */
 };
 
 /* out: type of the output; low: the lowest precision that takes part (inputs, parameters, output). */

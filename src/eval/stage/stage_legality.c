@@ -322,16 +322,26 @@ static void stage_legality_blame(struct job *j, const struct rules_finding *r, j
         violate(violations, r);
 }
 
-/* An operator that may stay hides no finding that may not. */
+/* Of a program that failed under the published rules: does what is behind torch's operators excuse it? */
+static bool stage_legality_excuses(const struct rules_finding *r)
+{
+    return r->category == RULES_UNSUPPORTED || (r->code && !strcmp(r->code, "library_call"));
+}
+
+/* An operator that may stay hides no finding that may not, nor what this judge lacks. */
 static void stage_legality_look_behind(const struct job *j, struct rules_facts *f, struct rules_finding *ret)
 {
+    bool published = stage_legality_is_published(j);
     struct rules_finding behind;
 
-    if (!j->protocol->operators || stage_legality_is_published(j) || !j->all_passed || !(f->torch_op || f->library))
+    if (!j->protocol->operators || !(f->torch_op || f->library) || (published ? !job_blamed(j) : !j->all_passed))
         return;
-    f->torch_op = f->library = NULL;
+    f->torch_op = NULL;
+    if (!published)
+        f->library = NULL;
     rules_decide(f, &behind);
-    if (behind.category != RULES_PASSED && behind.category != RULES_BLAMED && !stands_beside(j, &behind))
+    if (published ? stage_legality_excuses(&behind)
+                  : behind.category != RULES_PASSED && behind.category != RULES_BLAMED && !stands_beside(j, &behind))
         *ret = behind;
 }
 

@@ -1,6 +1,8 @@
 # 182_copies_behind_the_end.py - the last thread copies 64 bytes, of which its input has fewer.
 # Must be caught: it reads behind the end of its input, by a memcpy of a constant size.
 # task: relu
+# backends: sim
+# a card does not see reads behind an array ("musacoder replay --check" does)
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

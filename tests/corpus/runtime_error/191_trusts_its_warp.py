@@ -1,6 +1,8 @@
 # 191_trusts_its_warp.py - lanes of a warp exchange values through shared memory and nothing orders them.
 # Must be caught: threads of a warp do not run in step; the words name __syncwarp.
 # task: relu
+# backends: sim
+# as compiled for a card it is right
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
