@@ -65,6 +65,7 @@ static void test_own_mistakes(void **state)
         "cuda_source:3:5: error: " L "relu6000" R " was not declared in this scope\n",
         "cuda_source:3:5: error: " L "stream" R " was not declared in this scope\n",
         "cuda_source:3:5: error: " L "num_rows" R " was not declared in this scope\n",
+        "source:3:5: error: " L "C10_CUDA_KERNEL_LAUNCH_CHECK" R " was not declared in this scope\n", /* not included */
         "a:1:2: error: " L "class at::Tensor" R " has no member named " L "frobnicate" R "\n",
         "a:1:2: error: " L "frobnicate" R " is not a member of " L "torch" R "\n",
         "a:1:2: error: " L "struct Mine" R " has no member named " L "expect_contiguous" R "\n",

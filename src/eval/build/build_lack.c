@@ -106,10 +106,18 @@ static bool build_lack_has_capital(const char *s)
     return *s;
 }
 
+/* Macros of torch's that our headers have where torch's have them: who misses one did not include that header. */
+static bool build_lack_is_ours(const char *name)
+{
+    return !strcmp(name, "C10_CUDA_CHECK") || !strcmp(name, "C10_CUDA_KERNEL_LAUNCH_CHECK");
+}
+
 static bool build_lack_name_lacks(const char *name, const char *scope)
 {
     char field[MAX_NAME + 8];
 
+    if (!*scope && build_lack_is_ours(name))
+        return false;
     if (*scope && build_lack_scope_is_cuda(scope))
         return true;
     if (*scope && build_lack_scope_is_torch(scope))

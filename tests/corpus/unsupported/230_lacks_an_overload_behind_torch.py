@@ -1,4 +1,4 @@
-# 230_lacks_an_overload_behind_torch.py - under the published rules: torch's convolution, then an overload that is not here.
+# 230_lacks_an_overload_behind_torch.py - published rules: torch convolves, then an operator that no CPU has.
 # task: convolved
 # options: --protocol kernelbench
 import torch
