@@ -13,7 +13,7 @@
 static const struct opt rows[] = {
     {"tasks", "out", OPT_STR, NULL, "folder to write NAME.py and NAME.yaml into; without it they are only listed"},
     {"tasks", "format", OPT_STR, NULL, "take this form alone: gpu-mode, definition, robust-kbench, multikernel, "
-                                       "kernelbench, kernelbook"},
+                                       "kernelbench, kernelbook, leetgpu"},
     {"tasks", "rows", OPT_INT, "257", "shapes of a task that are kept, the first ones"},
     {"tasks", "tolerance", OPT_CHOICE, "own", "own|published: the judge's, or the benchmark's with its share of "
                                               "elements that must match, where it has one"},
@@ -122,8 +122,8 @@ static int tasks_run(const struct opts *o, struct err *e)
 const struct command cmd_tasks = {
     "tasks", "turn tasks of other benchmarks into a folder of tasks", "FROM [--out FOLDER] [--format NAME] [--rows N]",
     "Finds tasks in FROM by their form: GPU MODE's task.yml, definitions of FlashInfer-Bench and SOL-ExecBench with\n"
-    "their workloads, robust-kbench's func_forward.py, MultiKernelBench's NAME.py with NAME.json, and KernelBench's\n"
-    "own. Each becomes NAME.py, and NAME.yaml with a workload for every further shape (docs/formats.md). Nothing is\n"
+    "their workloads, robust-kbench's func_forward.py, MultiKernelBench's NAME.py with NAME.json, LeetGPU's\n"
+    "challenge.py, KernelBook's modules, and KernelBench's own. Each becomes NAME.py, and NAME.yaml with a workload for every further shape (docs/formats.md). Nothing is\n"
     "run.\n"
     "Exit code: 0 all were taken, 1 some were refused, with the reason, 2 usage, or no task at all.\n\n",
     rows, tasks_run, 1};

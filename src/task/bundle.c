@@ -166,18 +166,27 @@ static const char bundle_loader[] =
     "here = os.path.dirname(os.path.abspath(__file__))\n"
     "kernels = load(name=\"kernels\", sources=[os.path.join(here, name) for name in SOURCES])\n"
     "exports = [f for f in dir(kernels) if not f.startswith(\"_\")]\n"
-    "named = [f for f in (\"forward\", \"backward\") if f in exports] or exports\n"
+    "named = [f for f in (\"forward\", \"backward\", \"solve\") if f in exports] or exports\n"
     "if len(exports) != 1 and named == exports:\n"
     "    raise AttributeError(f\"the sources export no function 'forward'; they have {exports}\")\n"
     "function = getattr(kernels, named[0])\n"
     "takes_fn = \"fn\" in inspect.signature(judged_task.Model.forward).parameters\n"
+    "writes = getattr(judged_task, \"solve_writes\", {})\n"
+    "if named[0] == \"solve\" and not writes:\n"
+    "    raise AttributeError(\"the sources export 'solve', and the task says nothing of what it writes\")\n"
     "\n"
     "\n"
     "class ModelNew(judged_task.Model):\n"
     "    def forward(self, *args):\n"
     "        if takes_fn:\n"
     "            return super().forward(*args, fn=function)\n"
-    "        return function(*args, *self.parameters(), *self.buffers())\n";
+    "        if not writes:\n"
+    "            return function(*args, *self.parameters(), *self.buffers())\n"
+    "        args = list(args)\n"
+    "        for i, how in writes.items():\n"
+    "            args[i] = torch.empty_like(args[i]) if how == \"out\" else args[i].clone()\n"
+    "        function(*args)\n"
+    "        return args[next(iter(writes))] if len(writes) == 1 else tuple(args[i] for i in writes)\n";
 
 static void bundle_write_loader(const struct bundle *b, struct buf *out)
 {
@@ -236,8 +245,58 @@ static bool bundle_names_exports(const struct bundle *b)
     return false;
 }
 
-/* Sources that export nothing: the first one that defines a function 'forward' exports it. */
+/* Sources that export nothing: the first one that defines a function 'forward', or 'solve', exports it. */
 static const char bundle_export[] = "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"forward\", &forward); }\n";
+
+/* The parameters of a function, from behind its bracket on, one after the other. */
+static char *bundle_next_parameter(const char **at)
+{
+    size_t n = strcspn(*at, ",)");
+    char *one = xstrndup(*at, n);
+
+    *at += n + ((*at)[n] == ',');
+    return one;
+}
+
+/* LeetGPU's 'void solve(const float *a, .., int n)': a function of tensors and numbers that calls it, exported. Pointers
+ * are cast to the type that solve has. */
+static void bundle_put_solve(const char *text, struct buf *out)
+{
+    const char *at = strchr(strstr(text, "void solve("), '(') + 1;
+    struct buf takes, gives;
+
+    buf_init(&takes, BUNDLE_MAX_BYTES);
+    buf_init(&gives, BUNDLE_MAX_BYTES);
+    for (int i = 0; *at && *at != ')'; i++) {
+        char *one = bundle_next_parameter(&at), *star = strrchr(one, '*');
+        bool real = strstr(one, "float") || strstr(one, "double");
+
+        buf_addf(&takes, "%s%s a%d", i ? ", " : "", star ? "torch::Tensor" : real ? "double" : "int64_t", i);
+        if (star)
+            buf_addf(&gives, "%s(%.*s)a%d.data_ptr()", i ? ", " : "", (int)(star + 1 - one), one, i);
+        else
+            buf_addf(&gives, "%sa%d", i ? ", " : "", i);
+        free(one);
+    }
+    buf_addf(out, "#include <torch/extension.h>\n%s\nstatic void solve_of_tensors(%s) { solve(%s); }\n"
+             "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"solve\", &solve_of_tensors); }\n", text,
+             takes.p ? takes.p : "", gives.p ? gives.p : "");
+    buf_free(&takes);
+    buf_free(&gives);
+}
+
+static void bundle_comment_exported(const struct bundle_file *f, struct buf *out)
+{
+    struct buf text;
+
+    buf_init(&text, BUNDLE_MAX_BYTES);
+    if (strstr(f->text, " forward("))
+        buf_addf(&text, "%s%s", f->text, bundle_export);
+    else
+        bundle_put_solve(f->text, &text);
+    bundle_comment_file(out, f->path, text.p, text.n);
+    buf_free(&text);
+}
 
 static void bundle_comment_others(const struct bundle *b, int top, struct buf *out)
 {
@@ -247,10 +306,9 @@ static void bundle_comment_others(const struct bundle *b, int top, struct buf *o
         const struct bundle_file *f = &b->file[i];
         if (i == top)
             continue;
-        if (!exports && bundle_is_source(f->path) && strstr(f->text, " forward(")) {
-            char *text = xasprintf("%s%s", f->text, bundle_export);
-            bundle_comment_file(out, f->path, text, strlen(text));
-            free(text);
+        bool named = strstr(f->text, " forward(") || strstr(f->text, "void solve(");
+        if (!exports && named && bundle_is_source(f->path)) {
+            bundle_comment_exported(f, out);
             exports = true;
         } else {
             bundle_comment_file(out, f->path, f->text, f->n);
@@ -352,10 +410,24 @@ static int bundle_take_entry(const char *path, const char *data, size_t n, void 
     return 0;
 }
 
+/* A source that stands alone: its name is its reader's own, so letters that no answer may use become '_'. */
+static int bundle_add_alone(struct bundle *b, const char *path, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = xstrdup(slash ? slash + 1 : path);
+    int rc;
+
+    for (char *p = name; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("._+-", *p))
+            *p = '_';
+    rc = bundle_add_file(b, path, name, e);
+    free(name);
+    return rc;
+}
+
 int bundle_read(const char *path, const char *task_code, struct buf *out, struct err *e)
 {
     struct bundle *b = xcalloc(1, sizeof *b);
-    const char *slash = strrchr(path, '/');
     int rc;
 
     if (file_is_dir(path))
@@ -363,7 +435,7 @@ int bundle_read(const char *path, const char *task_code, struct buf *out, struct
     else if (archive_is_one(path))
         rc = archive_each(path, BUNDLE_MAX_BYTES, bundle_take_entry, b, e);
     else
-        rc = bundle_add_file(b, path, slash ? slash + 1 : path, e);
+        rc = bundle_add_alone(b, path, e);
     if (rc == 0)
         rc = bundle_text(b, task_code, out, e);
     if (rc < 0 && e && e->kind == ERR_INPUT)

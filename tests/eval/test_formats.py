@@ -106,6 +106,55 @@ def get_init_inputs():
 """, "reference/3_add.json": "".join(json.dumps({"inputs": [{"name": "x", "dtype": d, "shape": s},
                                                             {"name": "alpha", "value": a}]}) + "\n"
                                      for d, s, a in (("float32", [2, 3], 1.5), ("float16", [4], None)))}
+LEETGPU = {"easy/3_mix/challenge.py": """import ctypes
+from typing import Any, Dict, List
+
+import torch
+from core.challenge_base import ChallengeBase, OutTensor, RandTensor
+
+
+class Challenge(ChallengeBase):
+    name = "Mix"
+    num_gpus = 1
+
+    def reference_impl(self, A: torch.Tensor, B: torch.Tensor, C: torch.Tensor, N: int, by: float):
+        assert A.shape == C.shape
+        B.add_(A)
+        torch.mul(A, by, out=C)
+
+    def get_solve_signature(self) -> Dict[str, tuple]:
+        return {
+            "A": (ctypes.POINTER(ctypes.c_float), "in"),
+            "B": (ctypes.POINTER(ctypes.c_float), "inout"),
+            "C": (ctypes.POINTER(ctypes.c_float), "out"),
+            "N": (ctypes.c_size_t, "in"),
+            "by": (ctypes.c_float, "in"),
+        }
+
+    def test_of(self, n):
+        return {"A": torch.rand(n, device=self.device), "B": torch.rand(n, device=self.device),
+                "C": torch.zeros(n, device=self.device), "N": n, "by": 3.0}
+
+    def generate_functional_test(self) -> List[Dict[str, Any]]:
+        same = dict(self.test_of(9), A=torch.zeros(9, device=self.device))
+        return [same] + [self.test_of(n) for n in range(10, 20)]
+
+    def generate_performance_test(self) -> Dict[str, Any]:
+        return dict(self.test_of(100), A=RandTensor((100,), 2.0, 3.0), C=OutTensor((100,)))
+"""}
+SOLVE = """#include <cuda_runtime.h>
+
+__global__ void mix(const float *A, float *B, float *C, int N, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < N) { B[i] += A[i]; C[i] = A[i] * by; }
+}
+
+// A, B, C are device pointers
+extern "C" void solve(const float* A, float* B, float* C, size_t N, float by) {
+    mix<<<(N + 127) / 128, 128>>>(A, B, C, N, by);
+    cudaDeviceSynchronize();
+}
+"""
 
 
 class Formats(unittest.TestCase):
@@ -253,6 +302,27 @@ class Formats(unittest.TestCase):
         torch.testing.assert_close(y, x * 3)
         with open(os.path.join(self.out, "9_Times.py")) as f:
             self.assertNotIn("idle", f.read())
+
+    def test_leetgpu(self):
+        """Five functional tests and the performance test; a .cu with 'solve' is an answer, whatever its name."""
+        said = self.read(LEETGPU)
+        self.assertEqual([(x["format"], x["name"], x["rows"]) for x in said], [("leetgpu", "3_mix", 6)])
+        rows = list(self.rows("3_mix"))
+        self.assertEqual([i[3] for i, _ in rows], [10, 12, 14, 16, 19, 100])
+        for (a, b, _, _, by), (sums, scaled) in rows:
+            torch.testing.assert_close(sums, a + b)
+            torch.testing.assert_close(scaled, a * by)
+        files = [os.path.join(self.dir.name, name) for name in ("My answer.cu", "wrong.cu")]
+        for path, text in zip(files, (SOLVE, SOLVE.replace("i < N", "i < N && i < 18"))):
+            with open(path, "w") as f:
+                f.write(text)
+        self.read(LEETGPU, "--rows", "5")
+        p = test_answers.judge(os.path.join(self.out, "3_mix.py"), *files)
+        right, wrong = (json.loads(line) for line in p.stdout.splitlines())
+        self.assertEqual((right["status"], len(right["workloads"])), ("passed", 5), right["feedback"])
+        self.assertEqual(wrong["workload"]["name"], "test-4")
+        bad = {name: text.replace('"inout"', '"in"').replace('"out"', '"in"') for name, text in LEETGPU.items()}
+        self.assertIn("no argument that is written", self.read(bad, code=1)[0]["refused"])
 
     def test_rows_limits_and_refusals(self):
         self.assertEqual([x["rows"] for x in self.read(GPU_MODE, "--rows", "1")], [1])

@@ -1,0 +1,126 @@
+/* leetgpu.c - LeetGPU's challenge.py: a class Challenge with a reference that writes into its arguments, the signature
+ * of solve, and functions that generate tests. Model takes solve's arguments in order and gives what solve writes. Rows
+ * are five of the functional tests, evenly spaced among those whose inputs vary, and the performance test. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "task/formats/format.h"
+
+#define LEETGPU_TESTS 5 /* functional ones; the performance test is the row behind them */
+
+/* What a challenge builds on: the words of core.challenge_base, as tensors at once. */
+static const char leetgpu_head[] =
+    "import torch\n\n\nclass ChallengeBase:\n    device = \"cuda\"\n\n\n"
+    "def made(shape, dtype):\n    return torch.empty(tuple(shape), dtype=getattr(torch, dtype), device=\"cuda\")\n\n\n"
+    "def RandTensor(shape, low=0.0, high=1.0, dtype=\"float32\"):\n"
+    "    return made(shape, dtype).uniform_(low, high)\n\n\n"
+    "def RandnTensor(shape, mean=0.0, std=1.0, dtype=\"float32\"):\n"
+    "    return made(shape, dtype).normal_(mean, std)\n\n\n"
+    "def RandIntTensor(shape, low, high, dtype=\"int32\"):\n    return made(shape, dtype).random_(low, high)\n\n\n"
+    "def FullTensor(shape, value=0.0, dtype=\"float32\"):\n    return made(shape, dtype).fill_(value)\n\n\n"
+    "def OutTensor(shape, dtype=\"float32\"):\n    return made(shape, dtype).zero_()\n\n\n";
+
+static const char leetgpu_tail[] =
+    "\n\ncase = 0  # of the functional tests, evenly spaced; the last one is the performance test\ntests = 5\n\n\n"
+    "class Model(torch.nn.Module):\n    def forward(self, *args):\n        args = list(args)\n"
+    "        for i, how in solve_writes.items():\n"
+    "            args[i] = torch.zeros_like(args[i]) if how == \"out\" else args[i].clone()\n"
+    "        Challenge().reference_impl(*args)\n"
+    "        return args[next(iter(solve_writes))] if len(solve_writes) == 1 else "
+    "tuple(args[i] for i in solve_writes)\n\n\n"
+    "def tells(test):  # by inputs of one value no program is told from another\n"
+    "    given = [test[name] for i, name in enumerate(solve_takes) if solve_writes.get(i) != \"out\"]\n"
+    "    return all(len(t.unique()) > 1 for t in given if isinstance(t, torch.Tensor))\n\n\n"
+    "def get_inputs():\n    challenge = Challenge()\n    if case == tests:\n"
+    "        test = challenge.generate_performance_test()\n    else:\n"
+    "        found = challenge.generate_functional_test()\n"
+    "        every = [test for test in found if tells(test)] or found\n"
+    "        test = every[case * (len(every) - 1) // (tests - 1)]\n"
+    "    return [test[name] for name in solve_takes]\n\n\ndef get_init_inputs():\n    return []\n";
+
+static bool leetgpu_is(const char *path)
+{
+    struct buf text;
+    bool is = format_named(path, "challenge.py") && format_text(path, &text, NULL) == 0;
+
+    if (is) {
+        is = strstr(text.p, "def reference_impl(") && strstr(text.p, "def get_solve_signature(");
+        buf_free(&text);
+    }
+    return is;
+}
+
+/* solve's parameters, from the lines '"NAME": (TYPE, "in"|"out"|"inout"),' of its signature. How many are written. */
+static int leetgpu_put_signature(struct buf *out, const char *text)
+{
+    struct buf writes;
+    char name[100];
+    int n = 0, written = 0;
+
+    buf_init(&writes, 1 << 16);
+    buf_adds(out, "\n\nsolve_takes = [");
+    for (const char *p = strchr(text, '\n'); p && strncmp(p, "\n    def ", 9); p = strchr(p + 1, '\n')) {
+        const char *line = p + 1 + strspn(p + 1, " "), *end = line + strcspn(line, "\n");
+        const char *how = memmem(line, (size_t)(end - line), "\"out\"", 5) ? "out"
+            : memmem(line, (size_t)(end - line), "\"inout\"", 7) ? "inout" : NULL;
+
+        if (sscanf(line, "\"%99[A-Za-z0-9_]\": (", name) != 1)
+            continue;
+        buf_addf(out, "%s\"%s\"", n ? ", " : "", name);
+        if (how)
+            buf_addf(&writes, "%s%d: \"%s\"", written++ ? ", " : "", n, how);
+        n++;
+    }
+    buf_addf(out, "]\nsolve_writes = {%s}  # places of solve_takes\n", writes.n ? writes.p : "");
+    buf_free(&writes);
+    return written;
+}
+
+static int leetgpu_build(const char *text, int most, struct format_task *t, struct err *e)
+{
+    static const char *const inlined[] = {"core.challenge_base", NULL};
+    json_t *workloads = json_array();
+
+    buf_adds(&t->code, leetgpu_head);
+    format_inline(&t->code, text, inlined);
+    if (leetgpu_put_signature(&t->code, strstr(text, "def get_solve_signature(")) == 0) {
+        json_decref(workloads);
+        return err_set(e, ERR_INPUT, "its signature of solve names no argument that is written");
+    }
+    buf_adds(&t->code, leetgpu_tail);
+    for (int i = 1; i <= LEETGPU_TESTS && i < most; i++) {
+        char name[32];
+        snprintf(name, sizeof name, i == LEETGPU_TESTS ? "performance" : "test-%d", i);
+        json_array_append_new(workloads, json_pack("{s:s,s:{s:i}}", "name", name, "sizes", "case", i));
+    }
+    if (json_array_size(workloads))
+        json_object_set(t->sidecar, "workloads", workloads);
+    json_decref(workloads);
+    return 0;
+}
+
+/* Named as its folder is: 1_vector_add. */
+static int leetgpu_read(const char *path, int most, struct format_task *t, struct err *e)
+{
+    char *folder = format_beside(path, ""), *end = folder + strlen(folder), *slash;
+    struct buf text;
+    int rc;
+
+    while (end > folder && end[-1] == '/')
+        *--end = 0;
+    slash = strrchr(folder, '/');
+    snprintf(t->name, sizeof t->name, "%.100s", slash ? slash + 1 : *folder ? folder : "challenge");
+    free(folder);
+    if (format_text(path, &text, e) < 0)
+        return -1;
+    rc = strstr(text.p, "num_gpus = 1") || !strstr(text.p, "num_gpus = ")
+        ? leetgpu_build(text.p, most, t, e) : err_set(e, ERR_INPUT, "it needs several GPUs");
+    buf_free(&text);
+    return rc;
+}
+
+const struct format format_leetgpu = {"leetgpu", "LeetGPU's challenge.py; a .cu with 'void solve(..)' is an answer",
+                                      leetgpu_is, leetgpu_read};
