@@ -258,8 +258,8 @@ static char *bundle_next_parameter(const char **at)
     return one;
 }
 
-/* LeetGPU's 'void solve(const float *a, .., int n)': a function of tensors and numbers that calls it, exported. Pointers
- * are cast to the type that solve has. */
+/* LeetGPU's 'void solve(const float *a, .., int n)': a function of tensors and numbers that calls it, exported.
+ * Pointers are cast to the type that solve has. */
 static void bundle_put_solve(const char *text, struct buf *out)
 {
     const char *at = strchr(strstr(text, "void solve("), '(') + 1;
