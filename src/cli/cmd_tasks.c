@@ -123,7 +123,7 @@ const struct command cmd_tasks = {
     "tasks", "turn tasks of other benchmarks into a folder of tasks", "FROM [--out FOLDER] [--format NAME] [--rows N]",
     "Finds tasks in FROM by their form: GPU MODE's task.yml, definitions of FlashInfer-Bench and SOL-ExecBench with\n"
     "their workloads, robust-kbench's func_forward.py, MultiKernelBench's NAME.py with NAME.json, LeetGPU's\n"
-    "challenge.py, KernelBook's modules, and KernelBench's own. Each becomes NAME.py, and NAME.yaml with a workload for\n"
-    "every further shape (docs/formats.md). Nothing is run.\n"
+    "challenge.py, KernelBook's modules, and KernelBench's own. Each becomes NAME.py, and NAME.yaml with a workload\n"
+    "for every further shape (docs/formats.md). Nothing is run.\n"
     "Exit code: 0 all were taken, 1 some were refused, with the reason, 2 usage, or no task at all.\n\n",
     rows, tasks_run, 1};
