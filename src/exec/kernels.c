@@ -390,9 +390,9 @@ bool kernels_ask(int fd, struct kernels_ask *ask, struct kernels_answer *ret)
         return false;
     if (ask->op == KERNELS_BLOCK)
         return true;
-    do
+    do /* a process that ends with questions unread resets the line; what it said before can be read all the same */
         n = recv(fd, ret, sizeof *ret, 0);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < (ssize_t)offsetof(struct kernels_answer, data))
         return false;
     ret->n = (uint32_t)(n - (ssize_t)offsetof(struct kernels_answer, data)); /* what came, not what it says */

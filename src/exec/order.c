@@ -159,8 +159,9 @@ static void order_look(struct order *o, struct order_finding *ret)
             ret->ordered = false;
             ret->stream = s;
             ret->work = o->work[s];
-            snprintf(ret->why, sizeof ret->why, "%llu launches, copies or fills on a stream of the program's own are "
-                     "not waited for when forward returns; let the current stream wait for an event recorded there",
+            snprintf(ret->why, sizeof ret->why,
+                     "work on a stream of the program's own (launches, copies, fills: %llu) is not waited "
+                     "for when forward returns; let the current stream wait for an event recorded there",
                      (unsigned long long)o->work[s]);
             return;
         }

@@ -124,12 +124,37 @@ CASES = [
     ("A fallback hides the kernel's error", "MC501", "        " + CALL, "        try:\n            return ext.run(x)\n"
      "        except TypeError:\n            return torch.softmax(self.linear(x), dim=1)"),
     ("A loop that does not end", "MC602", "k < K; k++) acc", "k < K; k += 0) acc"),
+    ("A vector load at an odd address", "MC303", "float acc = b[n];",
+     "float acc = b[n] + 0 * ((const float4 *)(x + 1))->x;"),
+    ("A barrier is missing", "MC304", "    __syncthreads();\n    for (int n = t; n < N; n += blockDim.x) y",
+     "    for (int n = t; n < N; n += blockDim.x) y"),
+    ("All blocks write to the same row", "MC304", "y[m * N + n] =", "y[n] ="),
+    ("An element of shared memory is never written", "MC402", "row[n] = acc;", "if (n != 5) row[n] = acc;"),
+    ("One block too few", "MC402", "<<<M, 64,", "<<<M - 1, 64,"),
+    ("A warp function without the lane that calls it", "MC307", "    __syncthreads();\n    if (t == 0) {",
+     "    if (t < 32) __syncwarp(0xffff0000);\n    __syncthreads();\n    if (t == 0) {"),
+    ("More memory than there is", "MC313", "torch::empty({M, N}", "torch::empty({M, N + (1L << 36)}"),
+    ("The process ends itself", "MC315", CALL, "import os\n        os._exit(0)"),
+    ("A stream that nobody waits for", "MC411", "    linear_softmax<<<M, 64, N * sizeof(float)>>>",
+     "    cudaStream_t s;\n    cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);\n"
+     "    linear_softmax<<<M, 64, N * sizeof(float), s>>>"),
+    ("The first answer for ever", "MC413", CALL, "if not hasattr(self, 'y'):\n            self.y = " + CALL[7:] +
+     "\n        return self.y"),
+    ("No kernel at all", "MC504", CALL, "return torch.full((32, 96), 1 / 96, device=x.device)"),
+    ("The extension asks PyTorch", "MC502", "    return y;\n", "    return y.cpu().mul(1).cuda();\n"),
+    ("Assembly that the emulator does not know", "MC709", "int m = blockIdx.x, t = threadIdx.x;",
+     "int m = blockIdx.x, t = threadIdx.x;\n    int lane;\n    asm(\"mov.u32 %0, %laneidd;\" : \"=r\"(lane));"),
+    ("An answer that was cut off", "MC102", None, "Here it is:\n```python\n" + RIGHT[:400]),
+    ("An answer without a program", "MC104", None, "A softmax needs the maximum of its row first.\n"),
     ("Triton", "MC701", CALL, "import triton\n        k = triton.jit(lambda x: x)\n        return k[(1,)](x)"),
 ]
 
 
 def programs():
     for what, code, old, new in CASES:
+        if old is None:
+            yield what, code, "", new, new
+            continue
         if old not in RIGHT:
             raise ValueError(f"'{what}': its change does not fit the program")
         text = RIGHT.replace(old, new)
@@ -145,8 +170,8 @@ def verdicts(exe, folder):
     names = []
     with open(os.path.join(folder, "task.py"), "w", encoding="utf-8") as f:
         f.write(TASK)
-    for i, (*_, text) in enumerate(programs()):
-        names.append(f"program_{i}.py")
+    for i, (_, _, old, _, text) in enumerate(programs()):
+        names.append(f"program_{i}.{'py' if old else 'md'}")  # a whole answer is Markdown
         with open(os.path.join(folder, names[-1]), "w", encoding="utf-8") as f:
             f.write(text)
     p = subprocess.run([exe, "eval", "--task", "task.py", "--timeout", "10", "--color", "never", *names], cwd=folder,
@@ -154,10 +179,12 @@ def verdicts(exe, folder):
     parts = re.split(r"^(?=(?:PASS|FAIL|SKIP|ERROR) program_)", p.stdout, flags=re.M)[1:]
     if len(parts) != len(names):
         raise RuntimeError(p.stdout + p.stderr)
-    return [re.sub(r"program_\d+\.py", "program.py", x) for x in parts]
+    return [re.sub(r"program_\d+\.(py|md)", r"program.\1", x) for x in parts]
 
 
 def diff(old, new):
+    if not old:
+        return "\n".join("+ " + x for x in new.strip("\n").split("\n"))
     lines = [("- " + x) for x in old.strip("\n").split("\n")] + [("+ " + x) for x in new.strip("\n").split("\n")]
     return "\n".join(lines)
 
