@@ -402,6 +402,10 @@ docs: $(B)/musacoder
 	@python3 docs/site.py $(B)/musacoder $(B)/docs
 	@NO_MKDOCS_2_WARNING=1 $(B)/docs/venv/bin/mkdocs build -q --strict -f $(B)/docs/mkdocs.yml
 	@echo "open $(B)/docs/site/index.html"
+## make look         pages in headless Chromium at three widths, light, dark, printed: pictures, and axe-core's findings
+.PHONY: look
+look: all docs
+	@B=$(B) sh tests/docs/look.sh
 ## make image        a container image, musacoder:latest, by podman, buildah or docker (IMAGE_ARGS='--build-arg TORCH=none')
 .PHONY: image
 image:

@@ -322,11 +322,11 @@ static int bench_check_source(const struct bench_options *o, struct err *e)
     return 0;
 }
 
-/* samples: 0 with a suite and a folder means as many as there are, known once the folder is read. */
+/* samples: 0 with a folder of samples means as many as there are, known once the folder is read. */
 static int bench_check_options(struct bench_options *o, struct err *e)
 {
     const char *slash = strrchr(o->out, '/');
-    bool as_many = o->suite && o->samples_dir;
+    bool as_many = o->samples_dir != NULL;
 
     o->samples = o->samples || as_many ? o->samples : 8;
     o->turns = o->turns ? o->turns : 1;
@@ -374,6 +374,7 @@ static int bench_scan_samples(struct bench_run *b, struct err *e)
                        o->samples_dir);
     if (!o->samples)
         o->samples = b->foreign.most < BENCH_MAX_SAMPLES ? b->foreign.most : BENCH_MAX_SAMPLES;
+    o->samples += !o->samples; /* a folder that holds none is refused by the task that lacks one */
     return 0;
 }
 

@@ -185,8 +185,9 @@ static void bench_sum_set_head(json_t *v, const struct bench_run *b)
     bench_sum_set(v, "samples", json_integer(o->samples));
     bench_sum_set(v, "k", json_integer(o->samples < 8 ? o->samples : 8));
     bench_sum_set(v, "turns", json_integer(o->turns));
-    bench_sum_set(v, "temperature", json_real(o->temperature));
-    bench_sum_set(v, "top_p", json_real(o->top_p));
+    /* nobody here sampled what a folder holds */
+    bench_sum_set(v, "temperature", o->samples_dir ? json_null() : json_real(o->temperature));
+    bench_sum_set(v, "top_p", o->samples_dir ? json_null() : json_real(o->top_p));
     bench_sum_set(v, "seed", json_integer((json_int_t)o->seed));
     bench_sum_set(v, "faster_than", json_real(o->faster_than));
 }

@@ -26,19 +26,33 @@ static int bench_table_k_of(const json_t *result, bool average)
     return average ? (int)json_i64(result, "samples", k) : k;
 }
 
+struct bench_column {
+    const char *title, *key;
+    enum { PLAIN, PASS, AVERAGE } of;
+    bool best; /* of all turns */
+};
+
+/* Each number once: with one turn the best is the first, with one sample all are Pass@1. */
+static bool bench_table_shows(const json_t *result, const struct bench_column *c)
+{
+    return !(c->best && json_i64(result, "turns", 1) < 2) &&
+           !(c->of && !c->best && bench_table_k_of(result, c->of == AVERAGE) == 1);
+}
+
 static void bench_table_main(FILE *out, const json_t *const *results, int n)
 {
-    static const struct {
-        const char *title, *key;
-        enum { PLAIN, PASS, AVERAGE } of;
-    } cols[] = {{"Pass@", "pass_at_8", PASS}, {"Avg@", "avg_at_8", AVERAGE}, {"best P@", "best_pass_at_8", PASS},
-                {"best A@", "best_avg_at_8", AVERAGE}, {"faster", "faster_eager", PLAIN},
-                {"cut off", "cut_share", PLAIN}, {"of whole", "whole_pass_rate", PLAIN}};
+    static const struct bench_column cols[] = {
+        {"Pass@", "pass_at_8", PASS, false}, {"Avg@", "avg_at_8", AVERAGE, false},
+        {"best P@", "best_pass_at_8", PASS, true}, {"best A@", "best_avg_at_8", AVERAGE, true},
+        {"faster", "faster_eager", PLAIN, false}, {"cut off", "cut_share", PLAIN, false},
+        {"of whole", "whole_pass_rate", PLAIN, false}};
     const size_t n_cols = sizeof cols / sizeof *cols;
     char title[24];
 
     fprintf(out, "%-12s %9s", "", "Pass@1");
     for (size_t k = 0; k < n_cols; k++) {
+        if (!bench_table_shows(results[0], &cols[k]))
+            continue;
         snprintf(title, sizeof title, "%s%.0d", cols[k].title,
                  cols[k].of ? bench_table_k_of(results[0], cols[k].of == AVERAGE) : 0);
         fprintf(out, " %9s", title);
@@ -48,7 +62,8 @@ static void bench_table_main(FILE *out, const json_t *const *results, int n)
         fprintf(out, "%-12.12s", json_str(results[i], "name", "?"));
         bench_table_percent(out, results[i], "pass_at_1");
         for (size_t k = 0; k < n_cols; k++)
-            bench_table_percent(out, results[i], cols[k].key);
+            if (bench_table_shows(results[0], &cols[k]))
+                bench_table_percent(out, results[i], cols[k].key);
         fprintf(out, " %6lld %11lld\n", (long long)json_i64(results[i], "infra", 0),
                 (long long)json_i64(results[i], "unsupported", 0));
     }
@@ -90,15 +105,22 @@ static void bench_table_failures(FILE *out, const json_t *result)
         fputc('\n', out);
 }
 
+/* "20 tasks x 8 samples, T 0.7, top-p 0.95, backend sim"; without T where nobody here sampled. */
+static void bench_table_head(FILE *out, const json_t *r)
+{
+    long long tasks = json_i64(r, "tasks", 0), samples = json_i64(r, "samples", 0);
+
+    fprintf(out, "%lld task%s x %lld sample%s", tasks, buf_plural(tasks), samples, buf_plural(samples));
+    if (json_is_number(json_object_get(r, "temperature")))
+        fprintf(out, ", T %g, top-p %g", json_f64(r, "temperature", 0), json_f64(r, "top_p", 0));
+    fprintf(out, ", backend %s\n\n", json_str(r, "backend", "?"));
+}
+
 void bench_table(FILE *out, const json_t *const *results, int n)
 {
     if (n == 0)
         return;
-    fprintf(out, "%lld task%s x %lld sample%s, T %g, top-p %g, backend %s\n\n",
-            (long long)json_i64(results[0], "tasks", 0), buf_plural(json_i64(results[0], "tasks", 0)),
-            (long long)json_i64(results[0], "samples", 0), buf_plural(json_i64(results[0], "samples", 0)),
-            json_f64(results[0], "temperature", 0),
-            json_f64(results[0], "top_p", 0), json_str(results[0], "backend", "?"));
+    bench_table_head(out, results[0]);
     bench_table_main(out, results, n);
     bench_table_family(out, results, n);
     if (n == 1)

@@ -2,6 +2,7 @@
  * Reading order: cmd_run at the end, run_all, then the table of stage kinds. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -479,20 +480,38 @@ static void run_print_generate(const struct recipe_run *r)
     free(dir);
 }
 
-/* Nothing where no stage was measured. */
+/* A share that nothing was measured for, such as that of whole programs where none was whole, is a dash. */
+static void run_print_share(const json_t *row, const char *key)
+{
+    const json_t *x = json_object_get(row, key);
+    double p = x && !json_is_null(x) ? json_num_value(x) : NAN;
+
+    if (isnan(p))
+        printf(" %8s", "-");
+    else
+        printf(" %7.1f%%", 100 * p);
+}
+
+/* Nothing where no stage was measured; each number once. */
 static void run_print_stages(const json_t *stages)
 {
     const json_t *row, *first = json_array_get(stages, 0);
-    int k = (int)json_i64(first, "k", 8);
+    int k = (int)json_i64(first, "k", 8), samples = (int)json_i64(first, "samples", k);
     size_t i;
 
     if (!first)
         return;
-    printf("\n%-16s   Pass@%d    Avg@%d of whole", "stage", k, (int)json_i64(first, "samples", k));
+    printf("\n%-16s   Pass@%d", "stage", k);
+    if (samples > 1)
+        printf("%*sAvg@%d", samples > 9 ? 3 : 4, "", samples);
+    printf(" of whole");
     run_print_families(first, true);
     json_array_foreach(stages, i, row) {
-        printf("%-16s %7.1f%% %7.1f%% %7.1f%%", json_str(row, "name", ""), 100 * json_f64(row, "pass_at_8", 0),
-               100 * json_f64(row, "avg_at_8", 0), 100 * json_f64(row, "whole_pass_rate", 0));
+        printf("%-16s", json_str(row, "name", ""));
+        run_print_share(row, "pass_at_8");
+        if (samples > 1)
+            run_print_share(row, "avg_at_8");
+        run_print_share(row, "whole_pass_rate");
         run_print_families(row, false);
     }
 }

@@ -117,7 +117,9 @@ static json_t *report_start(const struct report *r)
     if (r->summary || r->n > 1)
         return report_head("run", r->title, "A model learns to write GPU kernels; MooreEval judges every program.",
                            from);
-    return report_head("bench", r->title, "Programs that a model wrote, judged by MooreEval.", from);
+    return report_head("bench", r->title, r->n && json_is_string(json_object_get(r->stages[0].bench, "model"))
+                       ? "Programs that a model wrote, judged by MooreEval."
+                       : "A folder of programs, judged by MooreEval.", from);
 }
 
 static json_t *report_page_of(const struct report *r)

@@ -540,23 +540,36 @@ static void test_bad_options(void **state)
     free(out);
 }
 
-/* Pass@k is headed by its k, an average by the samples it is of: the keys keep their names. */
-static void test_heading(void **state)
+static void check_table(const json_t *result, const char *first, const char *heading, const char *row)
 {
-    json_t *v = json_pack("{s:s,s:i,s:i,s:i,s:f,s:f}", "name", "m", "tasks", 2, "samples", 16, "k", 8,
-                          "pass_at_1", 0.25, "pass_at_8", 0.5);
-    const json_t *list[] = {v};
+    const json_t *list[] = {result};
     char *text = NULL;
     size_t n;
     FILE *out = open_memstream(&text, &n);
 
-    (void)state;
     bench_table(out, list, 1);
     fclose(out);
-    if (!strstr(text, "    Pass@1    Pass@8    Avg@16  best P@8 best A@16    faster   cut off  of whole  infra") ||
-        !strstr(text, "     25.0%     50.0%         -"))
+    if (!strstr(text, first) || !strstr(text, heading) || !strstr(text, row))
         fail_msg("the table is:\n%s", text);
     free(text);
+}
+
+/* Pass@k is headed by its k, an average by the samples it is of: the keys keep their names. */
+static void test_heading(void **state)
+{
+    json_t *v = json_pack("{s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f}", "name", "m", "tasks", 2, "samples", 16, "k", 8,
+                          "turns", 2, "temperature", 0.5, "top_p", 1.0, "pass_at_1", 0.25, "pass_at_8", 0.5);
+
+    (void)state;
+    check_table(v, "16 samples, T 0.5, top-p 1,",
+                "    Pass@1    Pass@8    Avg@16  best P@8 best A@16    faster   cut off  of whole  infra",
+                "     25.0%     50.0%         -");
+    json_object_set_new(v, "turns", json_integer(1)); /* each number once */
+    json_object_set_new(v, "temperature", json_null()); /* nobody here sampled */
+    check_table(v, "16 samples, backend", "    Pass@1    Pass@8    Avg@16    faster", "     25.0%     50.0%         -");
+    json_object_set_new(v, "samples", json_integer(1));
+    json_object_set_new(v, "k", json_integer(1));
+    check_table(v, "1 sample, backend", "    Pass@1    faster", "     25.0%         -");
     json_decref(v);
 }
 

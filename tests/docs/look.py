@@ -4,7 +4,7 @@
 
 Pictures go to OUT/NAME-WIDTH-SCHEME.png and OUT/NAME.pdf. axe-core looks at each page at 400 and 1,600 pixels in both
 schemes; its findings are printed, and those that are serious or critical make the exit code 1. Needs chromium; axe-core
-comes from the package axe-core-python, whose axe.min.js AXE names. 'make look-at-pages' does all of it."""
+comes from the package axe-core-python, whose axe.min.js AXE names. 'make look' does all of it (look.sh)."""
 
 import http.client
 import http.server
@@ -27,7 +27,8 @@ RUN = """<script>%s</script><script>setTimeout(() => axe.run().then(r => {
   const p = document.createElement("pre"); p.id = "axe-found"; p.hidden = true;
   p.textContent = JSON.stringify(r.violations.map(v => [v.impact, v.id, v.nodes.length, v.nodes[0].target.join(" "),
                                                         v.nodes[0].failureSummary.slice(0, 300)]));
-  document.body.append(p); fetch('/look-done'); }), %d)</script><input type=image alt=page src=/look-slow style="width:1px">"""
+  document.body.append(p); fetch('/look-done'); }), %d)</script>
+<input type=image alt=page src=/look-slow style="width:1px">"""
 
 
 class Pages(http.server.BaseHTTPRequestHandler):
@@ -35,12 +36,13 @@ class Pages(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        asked = self.path.removesuffix("?axe")
         if path in ("/look-slow", "/look-done"):  # the page counts as loaded once axe-core has ended
             self.server.ended.wait(MOST_S) if path == "/look-slow" else self.server.ended.set()
             self.send_response(204)
             return self.end_headers()
         behind = self.server.behind
-        kind, parts = self.of_server(behind, path) if isinstance(behind, str) and behind.startswith("http") else \
+        kind, parts = self.of_server(behind, asked) if isinstance(behind, str) and behind.startswith("http") else \
             self.of_file(os.path.join(behind, path.lstrip("/")))
         self.send_response(200 if kind else 404)
         self.send_header("Content-Type", kind or "text/plain")
@@ -76,9 +78,10 @@ class Pages(http.server.BaseHTTPRequestHandler):
 
 def chromium(*args):
     with tempfile.TemporaryDirectory() as profile:
-        return subprocess.run([shutil.which("chromium") or "google-chrome", "--headless=new", "--no-sandbox", "--disable-gpu",
-                               "--hide-scrollbars", "--user-data-dir=" + profile, *args], capture_output=True, text=True,
-                              timeout=300, check=False).stdout
+        exe = shutil.which("chromium") or "google-chrome"
+        return subprocess.run([exe, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                               "--user-data-dir=" + profile, *args], capture_output=True, text=True, timeout=300,
+                              check=False).stdout
 
 
 def look(url, name, out, ended):
@@ -117,7 +120,8 @@ def main(out, pages):
         for width, scheme, (impact, rule, n, where, words) in look(url, name, out, server.ended):
             serious = impact in ("serious", "critical")
             bad += serious
-            print(f"{name} {width} {scheme}: {impact} {rule} x{n} {where}" + (f"\n  {words}" if serious else ""), flush=True)
+            words = "\n  " + words if serious else ""
+            print(f"{name} {width} {scheme}: {impact} {rule} x{n} {where}{words}", flush=True)
         print(f"{name}: looked at", flush=True)
         server.shutdown()
     print(f"{bad} serious findings")
