@@ -79,6 +79,10 @@ class Base(unittest.TestCase):
                 generation = json.load(f)
             self.assertGreater(generation["max_new_tokens"], 300, stage)
             self.assertTrue(generation["eos_token_id"], stage)
+        with open(os.path.join(self.out, "rl_single", "options.json")) as f:
+            self.assertEqual(json.load(f)["asked"], os.path.join(self.out, "rft", "groups.jsonl"))
+        with open(os.path.join(self.out, "rft", "groups.jsonl")) as f:
+            self.assertTrue(all(json.loads(line)["scored"] >= 0 for line in f))
         again = run(self.base, self.out)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual(again.stderr.count("done before"), 9, again.stderr)
