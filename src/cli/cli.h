@@ -23,6 +23,9 @@ struct command {
     const struct opt *rows; /* ends with a NULL name */
     int (*run)(const struct opts *o, struct err *e); /* an exit code; -1 means 'see *e' */
     int words; /* that are no options: so many at most; main refuses more. The command checks that there are enough */
+    /* What run() would refuse of these options, said before: touches neither a machine nor what other stages of a
+     * recipe make. NULL: nothing. */
+    int (*check)(const struct opts *o, struct err *e);
 };
 
 #define WORDS_ANY (-1)

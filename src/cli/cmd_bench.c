@@ -134,9 +134,7 @@ static int bench_options_of(const struct opts *o, struct bench_options *b, struc
         return err_set(e, ERR_INPUT, "no run folder; say --out RUN");
     if (b->queue && (opts_has(o, "secret") || opts_has(o, "profile")))
         return err_set(e, ERR_INPUT, "--secret and --profile are matters of the workers of --queue; give them there");
-    if (model_folder_max_new(b->model, opts_int(o, "max-new"), &b->max_new, e) < 0)
-        return -1;
-    if (b->turns < 1 || (b->model && b->max_new < 1))
+    if (b->turns < 1 || opts_int(o, "max-new") < 0)
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
     if (!(b->faster_than > 0))
         return err_set(e, ERR_INPUT, "--faster-than %g is not possible; 1.1 means ten percent faster", b->faster_than);
@@ -213,6 +211,13 @@ static bool bench_complete(const json_t *result)
     return json_i64(all, "infra", 0) == 0 && (!levels || json_i64(all, "samples", 0) > 0);
 }
 
+static int bench_command_check(const struct opts *o, struct err *e)
+{
+    struct bench_options b;
+
+    return bench_options_of(o, &b, e);
+}
+
 static int bench_do_run(const struct opts *o, struct err *e)
 {
     struct shrinker *shrinker = NULL;
@@ -224,6 +229,8 @@ static int bench_do_run(const struct opts *o, struct err *e)
     if (o->n_args && !strcmp(o->args[0], "compare"))
         return bench_do_compare(o, e);
     rc = bench_options_of(o, &b, e);
+    if (rc == 0)
+        rc = model_folder_max_new(b.model, opts_int(o, "max-new"), &b.max_new, e);
     if (rc == 0 && !b.queue)
         rc = eval_backend_check(opts_has(o, "backend") ? opts_str(o, "backend") : EVAL_OPTIONS_DEFAULT.backend, e);
     if (rc == 0)
@@ -282,4 +289,4 @@ const struct command cmd_bench = {
     "compare tests two finished run folders on their common tasks: McNemar's exact test on first samples, a bootstrap\n"
     "interval of the difference of Avg@k, and of speed the ratio with its interval and Wilcoxon's "
     "signed-rank test.\n\n",
-    rows, bench_do_run, WORDS_ANY};
+    rows, bench_do_run, WORDS_ANY, bench_command_check};

@@ -63,19 +63,25 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int rft_do_collect(const struct opts *o, const json_t *verdict, struct err *e)
+static struct rft_options rft_options_of(const struct opts *o)
 {
-    struct rft_options ro = {
+    return (struct rft_options){
         .model = opts_str(o, "model"), .data = opts_str(o, "prompts"), .out = opts_str(o, "out"),
         .metrics = opts_str(o, "metrics"), .stage = opts_str(o, "stage"), .prompts = opts_int(o, "max-prompts"),
         .samples = (int)opts_int(o, "samples"), .chunk = (int)opts_int(o, "chunk"),
-        .max_keep = (int)opts_int(o, "max-keep"),
+        .max_keep = (int)opts_int(o, "max-keep"), .max_new = (int)opts_int(o, "max-new"),
         .keep_min = (int)opts_int(o, "keep-min"), .keep_max = (int)opts_int(o, "keep-max"),
-        .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"), .verdict = verdict,
+        .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"),
         .claim = o->values,
         .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
         .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
+}
 
+static int rft_do_collect(const struct opts *o, const json_t *verdict, struct err *e)
+{
+    struct rft_options ro = rft_options_of(o);
+
+    ro.verdict = verdict;
     if (model_folder_max_new(ro.model, opts_int(o, "max-new"), &ro.max_new, e) < 0)
         return -1;
     return rft_collect(&ro, e);
@@ -104,13 +110,23 @@ static int rft_learn(const struct opts *o, struct err *e)
     return rc;
 }
 
-/* What the second half would refuse after hours of sampling. */
-static int rft_check_learning(const struct opts *o, struct err *e)
+/* Also what the second half would refuse after hours of sampling. */
+static int rft_command_check(const struct opts *o, struct err *e)
 {
+    struct rft_options ro = rft_options_of(o);
     struct lr_schedule s = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"),
                             .floor = opts_real(o, "lr-floor")};
+
+    if (!ro.model || !ro.data || !ro.out)
+        return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
+    ro.max_new += ro.max_new == 0; // the model's own
+    return rft_check(&ro, e) < 0 ? -1 : schedule_check(&s, e);
+}
+
+static int rft_check_files(const struct opts *o, struct err *e)
+{
     char *copy = xstrdup(opts_has(o, "data") ? opts_str(o, "data") : ""), *save = NULL;
-    int rc = schedule_check(&s, e);
+    int rc = 0;
 
     for (char *file = strtok_r(copy, ",", &save); file && rc == 0; file = strtok_r(NULL, ",", &save))
         if (!file_exists(file))
@@ -123,16 +139,14 @@ static int rft_command(const struct opts *o, struct err *e)
 {
     json_t *verdict = verdicts_options_of(o);
     const char *out = opts_str(o, "out");
-    int rc = 0;
+    int rc = rft_command_check(o, e);
 
-    if (!opts_str(o, "model") || !opts_str(o, "prompts") || !out)
-        rc = err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
     if (rc == 0 && opts_has(o, "backend"))
         rc = eval_backend_check(opts_str(o, "backend"), e);
     if (rc == 0)
         rc = secret_use(o, e);
     if (rc == 0)
-        rc = rft_check_learning(o, e);
+        rc = rft_check_files(o, e);
     if (rc == 0)
         rc = rft_do_collect(o, verdict, e);
     if (rc == 0 && opts_int(o, "steps") > 0)
@@ -151,4 +165,4 @@ const struct command cmd_rft = {
     "and draws one of each cluster; then fine-tunes on them together with the records of --data. "
     "Writes RUN/rft.jsonl,\n"
     "RUN/groups.jsonl, RUN/rft_stats.json and RUN/model. Ctrl-C is safe: the same command continues.\n",
-    rows, rft_command, 0};
+    rows, rft_command, 0, rft_command_check};

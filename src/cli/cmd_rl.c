@@ -145,8 +145,8 @@ static int rl_options_of(const struct opts *o, struct rl_options *r, struct err 
         r->bdr_size = 0;
     if (!r->model || !r->data || !r->out)
         return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
-    if (model_folder_max_new(r->model, opts_int(o, "max-new"), &r->max_new, e) < 0 ||
-        schedule_check(&r->schedule, e) < 0 ||
+    r->max_new = (int)opts_int(o, "max-new");
+    if (schedule_check(&r->schedule, e) < 0 ||
         schedule_kind_of(opts_str(o, "schedule"), &r->schedule.kind, e) < 0 ||
         aggregate_kind_of(opts_str(o, "aggregate"), &r->policy.aggregate, e) < 0 ||
         kl_kind_of(opts_str(o, "kl"), &r->policy.kl, e) < 0 ||
@@ -158,6 +158,16 @@ static int rl_options_of(const struct opts *o, struct rl_options *r, struct err 
     return advantage_kind_of(opts_str(o, "advantage"), &r->advantage, e);
 }
 
+static int rl_command_check(const struct opts *o, struct err *e)
+{
+    struct rl_options r;
+
+    if (rl_options_of(o, &r, e) < 0)
+        return -1;
+    r.max_new += r.max_new == 0; // the model's own
+    return rl_check(&r, e);
+}
+
 static int rl_command(const struct opts *o, struct err *e)
 {
     struct rl_options r;
@@ -165,6 +175,8 @@ static int rl_command(const struct opts *o, struct err *e)
     int rc = rl_options_of(o, &r, e);
 
     r.verdict = verdict;
+    if (rc == 0)
+        rc = model_folder_max_new(r.model, opts_int(o, "max-new"), &r.max_new, e);
     if (rc == 0 && opts_has(o, "backend"))
         rc = eval_backend_check(opts_str(o, "backend"), e);
     if (rc == 0)
@@ -184,4 +196,4 @@ const struct command cmd_rl = {
     "the warm-up,\n"
     "--turns 3 appends MooreEval's feedback after a failure and rewards with PrimeEcho. Writes RUN/model,\n"
     "RUN/metrics.jsonl, RUN/verdicts.jsonl, RUN/rollouts and checkpoints. Ctrl-C is safe: the same command continues, "
-    "bit for bit.\n", rows, rl_command, 0};
+    "bit for bit.\n", rows, rl_command, 0, rl_command_check};

@@ -18,11 +18,12 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "cli/secret.h"
+#include "eval/eval.h"
 #include "nn/budget.h"
+#include "nn/engine_device.h"
 #include "nn/model.h"
 #include "report/report.h"
 #include "train/recipe.h"
-#include "train/lr_schedule.h"
 
 #define MAX_STAGES 32
 
@@ -168,12 +169,10 @@ static int run_parse_options(struct recipe_run *r, struct run_stage *s, const st
         free(seed_text);
     }
     rc = opts_parse(s->command->rows, argc, argv, json_is_object(section) ? section : NULL, &s->opts, e);
-    if (rc == 0 && opts_has(&s->opts, "lr-floor")) // a stage that learns: now, not after the stages before it
-        rc = schedule_check(&(struct lr_schedule){.peak = opts_real(&s->opts, "lr"),
-                                                  .floor = opts_real(&s->opts, "lr-floor"),
-                                                  .warmup = json_f64(s->opts.values, "warmup", 0)}, e);
     if (rc == 0)
         rc = run_check_counts(s, e);
+    if (rc == 0 && s->command->check)
+        rc = s->command->check(&s->opts, e);
     for (int i = 0; i < argc; i++)
         free(argv[i]);
     free(words);
@@ -696,6 +695,21 @@ static int run_tell_budgets(struct recipe_run *r, struct err *e)
     return rc;
 }
 
+/* Can this machine do what the stages ask for? Said before the first of them runs. */
+static int run_check_machine(const struct recipe_run *r, struct err *e)
+{
+    for (int i = 0; i < r->n; i++) {
+        const struct opts *o = &r->stages[i].opts;
+        const char *backend = opts_has(o, "backend") ? opts_str(o, "backend") : NULL;
+        const char *device = opts_has(o, "device") ? opts_str(o, "device") : "cpu";
+
+        if ((backend && !opts_has(o, "queue") && eval_backend_check(backend, e) < 0) ||
+            (strcmp(device, "cpu") && nn_device_check(device, e) < 0))
+            return err_prefix(e, "stage '%s'", r->stages[i].name);
+    }
+    return 0;
+}
+
 static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
 {
     const char *base = json_str(r->recipe, "model", NULL);
@@ -713,7 +727,8 @@ static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
         run_tell_data(r);
         return run_tell_budgets(r, e);
     }
-    if ((base && model_check_folder(base, e) < 0) || run_claim_folder(r, e) < 0 || run_write_resolved(r, e) < 0)
+    if ((base && model_check_folder(base, e) < 0) || run_check_machine(r, e) < 0 || run_claim_folder(r, e) < 0 ||
+        run_write_resolved(r, e) < 0)
         return -1;
     log = path_join(r->out, "run.log");
     log_tee(log);

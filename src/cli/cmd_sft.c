@@ -168,20 +168,26 @@ static bool sft_is_done(const char *run)
     return done;
 }
 
+static bool sft_harvests(const struct opts *o)
+{
+    return opts_has(o, "harvest") && opts_int(o, "harvest-tasks") > 0;
+}
+
+/* The steps before the harvest. */
+static int64_t sft_first_steps(const struct opts *o)
+{
+    return (int64_t)((double)opts_int(o, "steps") * opts_real(o, "harvest-at"));
+}
+
 static int sft_train_and_harvest(const struct opts *o, struct err *e)
 {
-    int64_t steps = opts_int(o, "steps"), first = (int64_t)((double)steps * opts_real(o, "harvest-at"));
+    int64_t steps = opts_int(o, "steps"), first = sft_first_steps(o);
     const char *out = opts_str(o, "out"), *mix = opts_str(o, opts_has(o, "harvest-mix") ? "harvest-mix" : "mix");
     char *half = path_join(out, "first"), *model = path_join(half, "model"), *own = path_join(out, "harvest");
     char *data = xasprintf("%s,%s/own.jsonl", opts_str(o, "data"), own);
     char *stage = xasprintf("%s_first", opts_str(o, "stage")); // the second part's metrics would take its lines' place
-    int rc = 0;
+    int rc = folder_claim(out, "this run", e);
 
-    if (first < 1 || first >= steps)
-        rc = err_set(e, ERR_INPUT, "harvest-at is %g; with %lld steps it must leave some before and some after",
-                     opts_real(o, "harvest-at"), (long long)steps);
-    if (!rc)
-        rc = folder_claim(out, "this run", e);
     if (!rc)
         rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "stage",
                                     stage, "schedule", "wsd", "harvest-tasks", 0), sft_is_done(half), e);
@@ -194,18 +200,30 @@ static int sft_train_and_harvest(const struct opts *o, struct err *e)
     return rc;
 }
 
-static int sft_command(const struct opts *o, struct err *e)
+static int sft_command_check(const struct opts *o, struct err *e)
 {
-    int gpus = (int)opts_int(o, "gpus"), rc;
+    int gpus = (int)opts_int(o, "gpus");
     struct sft_options so;
 
-    if (sft_options_of(o, &so, e) < 0)
+    if (sft_options_of(o, &so, e) < 0 || sft_check(&so, e) < 0)
         return -1;
     if (gpus < 1 || gpus > RANKS_MAX || (gpus > 1 && strcmp(so.device, "cuda") && strcmp(so.device, "sim")))
         return err_set(e, ERR_INPUT, "gpus wants 1 to %d, and '--device cuda' for more than 1", RANKS_MAX);
     if (so.zero < 0 || so.zero > 1)
         return err_set(e, ERR_INPUT, "zero wants 0 or 1, not %d: gradients and weights are whole on each GPU", so.zero);
-    if (!opts_has(o, "harvest") || opts_int(o, "harvest-tasks") < 1)
+    if (sft_harvests(o) && (sft_first_steps(o) < 1 || sft_first_steps(o) >= so.steps))
+        return err_set(e, ERR_INPUT, "harvest-at is %g; with %lld steps it must leave some before and some after",
+                       opts_real(o, "harvest-at"), (long long)so.steps);
+    return 0;
+}
+
+static int sft_command(const struct opts *o, struct err *e)
+{
+    int rc;
+
+    if (sft_command_check(o, e) < 0)
+        return -1;
+    if (!sft_harvests(o))
         rc = sft_train(o, json_object(), false, e);
     else if (opts_has(o, "backend") && eval_backend_check(opts_str(o, "backend"), e) < 0)
         rc = -1;
@@ -213,7 +231,7 @@ static int sft_command(const struct opts *o, struct err *e)
         rc = secret_use(o, e) < 0 ? -1 : sft_train_and_harvest(o, e);
     if (rc < 0)
         return -1;
-    printf("%s/model\n", so.out);
+    printf("%s/model\n", opts_str(o, "out"));
     return EXIT_OK;
 }
 
@@ -222,4 +240,4 @@ const struct command cmd_sft = {
     "Trains on the last response of each dialogue; what comes before is context. Writes RUN/model (Hugging Face\n"
     "layout), RUN/metrics.jsonl and checkpoints. Ctrl-C is safe: the same command continues, bit for bit.\n"
     "With --harvest the model answers tasks half-way; MooreEval judges, and failures become repair dialogues.\n",
-    sft_rows, sft_command, 0};
+    sft_rows, sft_command, 0, sft_command_check};

@@ -243,6 +243,12 @@ static int synth_run_stream(const struct opts *o, struct err *e)
     return EXIT_OK;
 }
 
+static void synth_free_options(struct corpus_options *c)
+{
+    free((void *)(uintptr_t)c->problem.ops);
+    json_decref((json_t *)(uintptr_t)c->problem.weights);
+}
+
 static int synth_run_corpus(const struct opts *o, struct err *e)
 {
     struct corpus_options c;
@@ -253,13 +259,21 @@ static int synth_run_corpus(const struct opts *o, struct err *e)
         rc = -1;
     if (!rc)
         rc = corpus_make(&c, &n, e);
-    free((void *)(uintptr_t)c.problem.ops);
-    json_decref((json_t *)(uintptr_t)c.problem.weights);
+    synth_free_options(&c);
     if (rc)
         return -1;
     printf("%s: %d training records (%d repairs, %d knowledge), %d held-out tasks, %d prompts, %d harvest tasks, "
            "%d rejected\n", c.out, n.train, n.repairs, n.knowledge, n.heldout, n.prompts, n.harvest, n.rejected);
     return EXIT_OK;
+}
+
+static int synth_command_check(const struct opts *o, struct err *e)
+{
+    struct corpus_options c = {.tasks = 0};
+    int rc = synth_check_ranges(o, e) < 0 || synth_needs_out(o, e) < 0 || synth_fill_options(o, &c, e) < 0 ? -1 : 0;
+
+    synth_free_options(&c);
+    return rc;
 }
 
 static int synth_run(const struct opts *o, struct err *e)
@@ -295,4 +309,5 @@ const struct command cmd_synth = {
     rows,
     synth_run,
     WORDS_ANY,
+    synth_command_check,
 };

@@ -60,6 +60,8 @@ static bool synth_diagnose_is_own_source(const struct opts *o)
 
 static int synth_diagnose_check(const struct opts *o, struct err *e)
 {
+    enum prompt_style style;
+
     if (!opts_has(o, "out"))
         return err_set(e, ERR_INPUT, "no output folder; give --out DIR");
     if (synth_diagnose_is_own_source(o))
@@ -71,7 +73,7 @@ static int synth_diagnose_check(const struct opts *o, struct err *e)
     if (opts_int(o, "balanced") < 0 || opts_int(o, "keep") < 0 || opts_int(o, "samples") < 1 ||
         opts_int(o, "max-new") < 1)
         return err_set(e, ERR_INPUT, "--balanced and --keep start at 0, --samples and --max-new at 1");
-    return 0;
+    return prompt_style_parse(opts_str(o, "style"), &style, e);
 }
 
 /* The tasks that the model is asked, as files. */
@@ -234,4 +236,4 @@ const struct command cmd_synth_diagnose = {
     "with --prompts OUT/prompts.jsonl the prompts in an order in which weak families come first. In a recipe the\n"
     "stage 'diagnose' does so, and stages behind it ask these prompts.\n"
     "Exit code: 0 done, 2 usage, 3 no Python or no jail.\n\n",
-    rows, synth_diagnose_run, 0};
+    rows, synth_diagnose_run, 0, synth_diagnose_check};

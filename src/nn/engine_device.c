@@ -59,20 +59,37 @@ const struct nn_dev_ops *nn_device_ops(const char *spec, struct err *e)
     return engine_device_parse(spec, kind, &ordinal, e) < 0 ? NULL : engine_device_load(kind, e);
 }
 
-struct nn_device *nn_device_open(const char *spec, struct err *e)
+static const struct nn_dev_ops *engine_device_find(const char *spec, int *ret_ordinal, struct err *e)
 {
     const struct nn_dev_ops *ops;
-    struct nn_device *d;
-    char msg[256] = "", kind[KIND_MAX];
-    int ordinal = 0, n;
+    char kind[KIND_MAX];
+    int n;
 
-    if (engine_device_parse(spec, kind, &ordinal, e) < 0 || !(ops = engine_device_load(kind, e)))
+    if (engine_device_parse(spec, kind, ret_ordinal, e) < 0 || !(ops = engine_device_load(kind, e)))
         return NULL;
     n = ops->count();
-    if (ordinal >= n) {
-        err_set(e, ERR_ENV, "device '%s': this machine has %d of that kind; 'musacoder doctor' says more", spec, n);
+    if (*ret_ordinal < n)
+        return ops;
+    err_set(e, ERR_ENV, "device '%s': this machine has %d of that kind; 'musacoder doctor' says more", spec, n);
+    return NULL;
+}
+
+int nn_device_check(const char *spec, struct err *e)
+{
+    int ordinal;
+
+    return engine_device_find(spec, &ordinal, e) ? 0 : -1;
+}
+
+struct nn_device *nn_device_open(const char *spec, struct err *e)
+{
+    int ordinal = 0;
+    const struct nn_dev_ops *ops = engine_device_find(spec, &ordinal, e);
+    struct nn_device *d;
+    char msg[256] = "";
+
+    if (!ops)
         return NULL;
-    }
     d = xcalloc(1, sizeof *d);
     d->ops = ops;
     if (ops->open(ordinal, &d->q, msg, sizeof msg) < 0) {

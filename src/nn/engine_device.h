@@ -20,6 +20,8 @@ struct nn_device {
 /* spec: "cuda", "cuda:1", "musa", "sim". ERR_INPUT for another one; ERR_ENV with the remedy where the library, the
  * driver, the device or a vendor library is missing. NULL on error. */
 struct nn_device *nn_device_open(const char *spec, struct err *e);
+/* Would nn_device_open find this device? Opens nothing. As its errors. */
+int nn_device_check(const char *spec, struct err *e);
 const struct nn_dev_ops *nn_device_ops(const char *spec, struct err *e); /* the table alone */
 void nn_device_close(struct nn_device *d);
 

@@ -354,16 +354,23 @@ out:
     return rc;
 }
 
-int rft_collect(const struct rft_options *o, struct err *e)
+int rft_check(const struct rft_options *o, struct err *e)
 {
-    struct rft s = {.o = o};
-    int rc;
-
     if (o->keep_max && o->keep_max < o->keep_min)
         return err_set(e, ERR_INPUT, "keep-max (%d) is below keep-min (%d): no prompt would be kept", o->keep_max,
                        o->keep_min);
     if (o->samples < 1 || o->chunk < 1 || o->max_keep < 1 || o->max_new < 1)
         return err_set(e, ERR_INPUT, "samples, chunk, max-keep and max-new want at least 1");
+    return 0;
+}
+
+int rft_collect(const struct rft_options *o, struct err *e)
+{
+    struct rft s = {.o = o};
+    int rc;
+
+    if (rft_check(o, e) < 0)
+        return -1;
     if (o->claim && run_open(o->out, o->claim, may_change, &s.folder, e) < 0)
         return -1;
     s.chunks = path_join(o->out, "chunks");

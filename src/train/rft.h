@@ -29,6 +29,7 @@ struct rft_options {
 };
 
 /* Continues with the first chunk that is not done. ERR_STOP after Ctrl-C. */
+int rft_check(const struct rft_options *o, struct err *e); /* ERR_INPUT for options that rft_collect would refuse */
 int rft_collect(const struct rft_options *o, struct err *e);
 
 #endif

@@ -1045,7 +1045,7 @@ out:
     return rc;
 }
 
-static int rl_check(const struct rl_options *o, struct err *e)
+int rl_check(const struct rl_options *o, struct err *e)
 {
     if (o->steps < 1 || o->prompts < 1 || o->save_every < 1 || o->minibatches < 1 || o->epochs < 1 || o->max_new < 1)
         return err_set(e, ERR_INPUT, "steps, prompts, save-every, minibatches, epochs and max-new want at least 1");

@@ -68,6 +68,8 @@ struct rl_options {
     const char *device, *dtype; /* of model_to_device; NULL: the host */
 };
 
+/* ERR_INPUT for options that rl_run would refuse, without reading a file. */
+int rl_check(const struct rl_options *o, struct err *e);
 int rl_run(const struct rl_options *o, struct err *e);
 
 #endif

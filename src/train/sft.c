@@ -424,7 +424,7 @@ out:
     return rc;
 }
 
-static int sft_check(const struct sft_options *o, struct err *e)
+int sft_check(const struct sft_options *o, struct err *e)
 {
     if (o->steps < 1 || o->batch_tokens < 1 || o->val_every < 1 || o->save_every < 1)
         return err_set(e, ERR_INPUT, "steps, batch-tokens, val-every and save-every want at least 1");

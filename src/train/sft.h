@@ -38,6 +38,7 @@ struct sft_options {
 /* Runs or continues to the last step. ERR_STOP after Ctrl-C, with a checkpoint written. */
 int sft_run(const struct sft_options *o, struct err *e);
 /* ERR_INPUT where o->out was begun with other options (o->claim) or other contents. Trains nothing. */
+int sft_check(const struct sft_options *o, struct err *e); /* ERR_INPUT for options that sft_run would refuse */
 int sft_check_same(const struct sft_options *o, struct err *e);
 
 #endif

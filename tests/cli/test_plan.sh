@@ -19,4 +19,30 @@ grep -q "\"$(cat VERSION)\"" python/pyproject.toml && grep -q "\"$(cat VERSION)\
 # A recipe that comes with the program is found by its name, from any folder.
 name=$(cd "$work" && "$exe" run smoke --plan 2>&1 | sed -n 's/^  "name": "\(.*\)",$/\1/p')
 [ "$name" = smoke ] || { echo "'run smoke' finds '$name'"; bad=1; }
+# What a stage would refuse is said before the first one runs: nothing is made, neither with --plan nor without.
+refuses() { # SETTING WORDS
+    for plan in --plan ""; do
+        "$exe" run recipes/smoke.yaml --set "$1" --out "$work/none" $plan >"$work/said" 2>&1
+        code=$?
+        [ $code = 2 ] && grep -q "$2" "$work/said" && [ ! -e "$work/none" ] && continue
+        echo "'$1' $plan: code $code, says '$(head -c 300 "$work/said")', not '$2'"
+        bad=1
+    done
+}
+refuses synth.ops=nosuch nosuch
+refuses synth.dtypes=float31 float31
+refuses sft.zero=7 "zero wants 0 or 1"
+refuses sft.gpus=99 "gpus wants 1 to"
+refuses sft.micro-tokens=9 "must hold a sequence"
+refuses rft.samples=-1 "want"
+refuses rl_multi.loss-terms=nosuch nosuch
+refuses rl_multi.turns=99 "turns wants 1 to"
+refuses rl_multi.negative-weight=7 "negative-weight wants"
+refuses bench.faster-than=0 "faster-than 0 is not possible"
+# What the machine lacks is no matter of a plan.
+"$exe" run recipes/smoke.yaml --set bench.device=cuda:77 --out "$work/none" --plan >/dev/null 2>"$work/said" ||
+    { echo "a plan asks for the device: $(cat "$work/said")"; bad=1; }
+"$exe" run recipes/smoke.yaml --set bench.device=cuda:77 --out "$work/none" >/dev/null 2>"$work/said"
+[ $? = 3 ] && grep -q "stage 'bench_[a-z_]*'" "$work/said" && [ ! -e "$work/none" ] ||
+    { echo "a device that is not there is found late: $(cat "$work/said")"; bad=1; }
 exit $bad
