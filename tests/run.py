@@ -1,6 +1,6 @@
 """run.py - runs the test programs, one more at a time than there are cores, as a test waits for a third of its time:
 one line each with its seconds and those of its CPU (children that it waited for are in them), the output of failures,
-and 'N passed, M failed'.
+the twenty that took the most CPU, and 'N passed, M failed'.
 
     run.py BUILD [--slow | --all [--fuzz FOLDER --seconds N] [--resume] | --gpu] [--jobs N] [--plan] [WORD...]
 
@@ -34,6 +34,7 @@ TIMEOUT_S = 600  # of one test program
 SLOWDOWN = 4     # --all: by what limits that are there against hanging are longer; tests read TEST_SLOWDOWN
 SLOW_S = 900     # of a slow_* test
 LONG_S = 3600    # of a long_* test
+SLOWEST = 20     # are listed at the end
 KEEP_S = 7 * 86400  # builds that no test has used for so long go
 UNKNOWN_S, UNKNOWN_LONG_S = 20, 1200  # a test that has never run here, for the plan
 SOURCES = ("Makefile", "src", "simt", "litetorch", "runner", "python", "tests", "setup", "recipes", "docs", "tasks")
@@ -171,6 +172,12 @@ def run(name, argv, env, limit):
 def note(text):
     skipped = text.count("[  SKIPPED ]") or sum(int(n) for n in re.findall(r"skipped=(\d+)", text))
     return f"  ({skipped} skipped)" if skipped else ""
+
+
+def slowest(used, owners):
+    """What took the most CPU: {name: seconds}, and of the owners, which judged for many tests."""
+    rows = sorted([*used.items(), ("owners (daemons that judged for tests)", owners)], key=lambda r: -r[1])[:SLOWEST]
+    return "\n".join(f"{seconds:6.1f} CPU  {name}" for name, seconds in rows if seconds >= 1)
 
 
 def is_long(name):
@@ -331,13 +338,13 @@ def main():
     slowdown = SLOWDOWN if a.all else 1
     shared = Shared(build)
     env = environment(build, shared, slowdown)
-    failed, start, n, work = [], time.monotonic(), 0, 0.0
+    failed, start, n, used = [], time.monotonic(), 0, {}
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         runs = [pool.submit(run, name, argv, env, limit_of(name, slowdown)) for name, argv in tests]
         try:
             for future in concurrent.futures.as_completed(runs):
                 name, ok, seconds, cpu, text = future.result()
-                times[name], n, work = round(seconds, 1), n + 1, work + cpu
+                times[name], n, used[name] = round(seconds, 1), n + 1, cpu
                 plan.done(name)
                 left = f"  [{n}/{len(tests)}, about {minutes(plan.seconds())} left]" if a.all and n < len(tests) else ""
                 word = "ok    " if ok else "FAILED"
@@ -357,10 +364,12 @@ def main():
             shared.close()
             print(f"stopped after {n} of {len(tests)} tests; --resume goes on", flush=True)
             return 130
-    work += shared.close()
+    owners = shared.close()
+    if n > SLOWEST:
+        print(f"the most CPU:\n{slowest(used, owners)}")
     for name in failed:
         print(f"failed: {name}")
-    print(f"{time.monotonic() - start:.0f} s, {work:.0f} s of CPU")
+    print(f"{time.monotonic() - start:.0f} s, {sum(used.values()) + owners:.0f} s of CPU")
     print(f"{len(earlier) + len(tests) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed or not earlier + tests else 0
 

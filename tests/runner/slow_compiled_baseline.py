@@ -1,6 +1,6 @@
-"""runner/baseline.py with torch's own compiler, for the host: a task is compiled, with the device asked for once, and
-timed over the same socket. In a process of its own: here the compiler runs in a thread, and torch wants it to stay
-there."""
+"""slow_compiled_baseline.py - runner/baseline.py with torch's own compiler, for the host: a task is compiled, with
+the device asked for once, and timed over the same socket. In a process of its own: here the compiler runs in a thread,
+and torch wants it to stay there."""
 import os
 import sys
 import tempfile
