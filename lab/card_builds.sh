@@ -20,8 +20,7 @@ run() { # NAME
     echo "$before $(now)" | awk -v w="$1" -v n="$n" '{ s = $3 - $1
         printf "%-6s %6.1f s  %6.3f s of CPU a program  %5.0f an hour\n", w, s, ($4 - $2) / n, n * 3600 / s }'
 }
-run nvcc
-export MUSACODER_CUDA_NVRTC=1
+MUSACODER_CUDA_NVRTC=0 run nvcc
 run nvrtc
 cut -d, -f1 "$work/set-nvcc/train.jsonl" >"$work/a"
 cut -d, -f1 "$work/set-nvrtc/train.jsonl" >"$work/b"

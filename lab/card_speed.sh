@@ -1,6 +1,8 @@
 #!/bin/bash
 # card_speed.sh - what one GPU says of the judge's speed; prints one table, seconds and CPU of the machine beside it.
 #   builds   programs an hour and CPU a program with device halves by nvcc, and by NVRTC first (card_builds.sh)
+#   reference   what a task's expected values cost in a new process, step by step (card_reference.py)
+#   where    CPU by process of a few new tasks (cpu_by_process.py), and a trace of their stages
 #   corpus   verdicts of a part of tests/corpus by nvcc and by NVRTC first: the same?
 #   ours     public programs at their real sizes, where a verdict's time goes, how busy the GPU is (judge_public.py)
 #   bench    the same programs by 'musacoder bench --suite', as documented
@@ -10,7 +12,7 @@
 #   parity   ten steps of AdamW in bf16 against the worst of eight runs of PyTorch (tests/nn/test_model_dev)
 # usage: lab/card_speed.sh OUT [--material FOLDER] [--backend sim] [PART...]
 # MATERIAL/public is judge_public.py's WORK, MATERIAL/bench its layout; parts that need them are left out without.
-# Parts are run in the order given (builds corpus ours devices), each within its own limit of seconds. Needs the
+# Parts are run in the order given (reference where ours devices), each within its own limit of seconds. Needs the
 # program, its libraries, build/lab/judge_feed and build/tests/nn/test_model_dev; no network. With --backend sim, which
 # tries the script, builds, bench, theirs, profile and parity are left out.
 set -uo pipefail
@@ -25,7 +27,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(builds corpus ours devices)
+[ ${#parts[@]} -gt 0 ] || parts=(reference where ours devices)
 cd "$(dirname "$0")/.." || exit 3
 build=$(realpath "${B:-build}")
 export MUSACODER=${MUSACODER:-$build/musacoder} JUDGE_FEED=$build/lab/judge_feed
@@ -38,7 +40,7 @@ finish() { "$MUSACODER" owner --stop >/dev/null 2>&1; rm -rf "$work"; }
 trap finish EXIT
 export MUSACODER_RUN_DIR=$work/run MUSACODER_PREFIX_DIR=$work/headers
 export MUSACODER_SECRET=card-speed MUSACODER_OWNER_IDLE=20
-mkdir -p "$MUSACODER_RUN_DIR"
+mkdir -m 700 "$MUSACODER_RUN_DIR"
 table=$out/table.md
 
 busy() { awk '/^cpu /{print ($2 + $3 + $4 + $7 + $8) / 100}' /proc/stat; }
@@ -61,15 +63,28 @@ part_builds() {
     grep -h 'an hour' "$out/builds.log" | while read -r line; do row builds "$line"; done
 }
 
+part_reference() {
+    local place=cuda; [ $backend = sim ] && place=cpu
+    part reference 60 "$python" lab/card_reference.py --place $place docs/example/task.py tests/corpus/tasks/relu.py
+}
+
+part_where() {
+    MUSACODER_TRACE=$out/where.trace part where 80 python3 lab/cpu_by_process.py "$MUSACODER" synth --out \
+        "$work/where" --backend $backend --tasks 12 --per-task 1 --heldout 0 --prompts 0 --repairs 0 --knowledge 0 \
+        --trials 1 --seed 53 --verify-share 1
+    [ ! -f "$out/where.trace" ] || gzip -f "$out/where.trace"
+    grep -h kernel "$out/where.log" | head -8 | while read -r line; do row where "$line"; done
+}
+
 corpus_once() { # NAME
     python3 tests/corpus/run.py --backend $backend --no-perf --keep "$out/$1.jsonl" --jobs "$(($(nproc) / 2 + 1))" \
         --only 'passed/[0-4]*' --only 'correctness_error/*' --only 'compile_error/*' --only 'runtime_error/[0-2]*'
 }
 part_corpus() {
     export -f corpus_once; export out backend
-    part corpus-nvcc 100 bash -c 'corpus_once corpus-nvcc'
+    MUSACODER_CUDA_NVRTC=0 part corpus-nvcc 100 bash -c 'corpus_once corpus-nvcc'
     "$MUSACODER" owner --stop >/dev/null 2>&1
-    MUSACODER_CUDA_NVRTC=1 part corpus-nvrtc 100 bash -c 'corpus_once corpus-nvrtc'
+    part corpus-nvrtc 100 bash -c 'corpus_once corpus-nvrtc'
     "$MUSACODER" owner --stop >/dev/null 2>&1
     row corpus "$(python3 - "$out" <<'EOF'
 import json, statistics as st, sys
@@ -148,10 +163,10 @@ printf '%s, %s, %s cores, commit %s\n\n| part | result |\n|---|---|\n' "$(date -
     --query-gpu=name --format=csv,noheader 2>/dev/null || echo 'no card')" "$(nproc)" "$(git rev-parse --short HEAD \
     2>/dev/null || cat "${material:-.}/commit" 2>/dev/null)" | tee -a "$table"
 part warm 120 "$MUSACODER" warm --backend $backend
-MUSACODER_CUDA_NVRTC=1 part warm-nvrtc 120 "$MUSACODER" warm --backend $backend
+MUSACODER_CUDA_NVRTC=0 part warm-nvcc 120 "$MUSACODER" warm --backend $backend
 for p in "${parts[@]}"; do
     case $p in
-    builds | corpus | ours | bench | theirs | devices | profile | parity) "part_$p" ;;
+    builds | reference | where | corpus | ours | bench | theirs | devices | profile | parity) "part_$p" ;;
     *) echo "$0: no part '$p'" >&2; exit 2 ;;
     esac
 done

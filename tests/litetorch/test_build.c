@@ -22,8 +22,8 @@
 #include "eval/build/build.h"
 #include "eval/build/build_audit.h"
 #include "eval/build/build_log.h"
+#include "eval/build/build_target.h"
 #include "proc/jail.h"
-#include "proc/proc.h"
 
 #define RELU                                                                                                   \
     "#include <torch/extension.h>\n"                                                                           \
@@ -147,44 +147,31 @@ static void declared_but_undefined_is_a_link_error(void **s)
     build_result_free(&r);
 }
 
-/* A g++ that is found before the real one and runs the lines of 'act' before it compiles a candidate's text. It has
- * the real one's name, so it shares its precompiled headers. */
-static char *fake_dir, *real_path;
+/* A compiler that stands for g++ and runs the lines of 'act' before it compiles a candidate's text. In the same place
+ * in each run, where there is one: headers are precompiled for a compiler of this name. */
+static char *fake_dir, *fake;
 
 static void fake_compiler(const char *act)
 {
+    const char *keep = getenv("MUSACODER_PREFIX_DIR");
     struct err e = ERR_INIT;
-    char *path, *text, *real = proc_find("g++");
+    char *path, *text;
 
-    if (!fake_dir) {
-        assert_non_null(real);
-        fake_dir = dir_temp("fake-compiler", &e);
-        assert_non_null(fake_dir);
-        path = path_join(fake_dir, "g++");
+    if (!fake) {
+        fake_dir = keep ? path_join(keep, "fake-compiler") : dir_temp("fake-compiler", &e);
+        dir_remove(fake_dir, NULL);
+        assert_int_equal(dir_make(fake_dir, &e), 0);
+        fake = path_join(fake_dir, "g++");
         text = xasprintf("#!/bin/sh\nd=%s\nfor unit in main.cpp joined.cu cuda.cu; do case \"$*\" in *\" -c $unit \"*) "
                          ". $d/act;; esac; "
-                         "done\nexec %s \"$@\"\n", fake_dir, real);
-        assert_int_equal(file_write(path, text, strlen(text), &e), 0);
-        assert_int_equal(chmod(path, 0755), 0);
-        free(text);
-        free(path);
-        real_path = xstrdup(getenv("PATH"));
-        text = xasprintf("%s:%s", fake_dir, real_path);
-        setenv("PATH", text, 1);
+                         "done\nexec g++ \"$@\"\n", fake_dir);
+        assert_int_equal(file_write(fake, text, strlen(text), &e), 0);
+        assert_int_equal(chmod(fake, 0755), 0);
         free(text);
     }
     path = path_join(fake_dir, "act");
     assert_int_equal(file_write(path, act, strlen(act), &e), 0);
     free(path);
-    free(real);
-}
-
-static void no_fake_compiler(void)
-{
-    setenv("PATH", real_path, 1);
-    dir_remove(fake_dir, NULL);
-    free(fake_dir);
-    free(real_path);
 }
 
 static int try_build(const char *more, struct build_result *ret, struct err *e)
@@ -195,6 +182,7 @@ static int try_build(const char *more, struct build_result *ret, struct err *e)
     int rc;
 
     *e = (struct err)ERR_INIT;
+    o.compiler = fake;
     o.no_jail = true;
     rc = build_run(req, &o, ret, e);
     json_decref(req);
@@ -268,7 +256,9 @@ static void an_interrupted_build_is_not_kept(void **s)
     atomic_store(&stopped, false);
     fake_compiler("");
     expect_fresh("stopped");
-    no_fake_compiler();
+    dir_remove(fake_dir, NULL);
+    free(fake_dir);
+    free(fake);
 }
 
 static void templates_that_never_end(void **s)
@@ -811,6 +801,26 @@ static void nvrtc_compiles_or_says_no(void **s)
     free(tool);
 }
 
+/* NVRTC goes first wherever the toolkit has it, unless a variable says no. */
+static void nvrtc_is_on_unless_it_is_off(void **s)
+{
+    struct toolchain with = {.home = "/usr/local/cuda"}, without = with;
+    struct sha256 h;
+    char name[65];
+
+    if (no_nvcc() || !file_exists("/usr/local/cuda/lib64/libnvrtc.so"))
+        skip();
+    sha256_start(&h);
+    unsetenv("MUSACODER_CUDA_NVRTC");
+    build_nvrtc_find(&with, &h);
+    setenv("MUSACODER_CUDA_NVRTC", "0", 1);
+    build_nvrtc_find(&without, &h);
+    unsetenv("MUSACODER_CUDA_NVRTC");
+    sha256_end(&h, name);
+    assert_true(with.nvrtc && !without.nvrtc);
+    free(with.nvrtc);
+}
+
 static int make_cache(void **s)
 {
     cache = dir_temp("musacoder-build", NULL);
@@ -831,6 +841,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_make_their_templates_once),
         cmocka_unit_test(nvrtc_compiles_or_says_no),
+        cmocka_unit_test(nvrtc_is_on_unless_it_is_off),
         cmocka_unit_test(builds_once_then_hits_the_cache),
         cmocka_unit_test(first_error_has_line_and_source),
         cmocka_unit_test(every_header_that_passes_on_is_found),

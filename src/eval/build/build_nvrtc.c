@@ -1,7 +1,7 @@
 /* build_nvrtc.c - the target 'cuda': which device halves NVRTC may compile first, and how; see build_target.h. Its
- * front end is nvcc's, its headers are not: what could mean something else without them is nvcc's from the start. Only
- * where $MUSACODER_CUDA_NVRTC asks for it: a fifth of all kernels get other machine code than by nvcc, so other times.
- */
+ * front end is nvcc's, its headers are not: what could mean something else without them is nvcc's from the start. A
+ * fifth of all kernels get other machine code than by nvcc (addresses of shared memory in 64 bits);
+ * $MUSACODER_CUDA_NVRTC=0 leaves all of them to nvcc. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,8 +84,10 @@ static bool build_nvrtc_flags(const char *flags, struct buf *out)
 void build_nvrtc_find(struct toolchain *t, struct sha256 *h)
 {
     static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib"};
+    const char *wanted = getenv("MUSACODER_CUDA_NVRTC");
+    bool off = wanted && !strcmp(wanted, "0");
 
-    for (size_t i = 0; i < N_OF(folders) && !t->nvrtc && getenv("MUSACODER_CUDA_NVRTC"); i++) {
+    for (size_t i = 0; i < N_OF(folders) && !t->nvrtc && !off; i++) {
         char *dir = path_join(t->home, folders[i]), **names = NULL;
         size_t n = 0;
 

@@ -124,7 +124,7 @@ void build_find_linker(struct toolchain *t, struct sha256 *h);
 /* A link by the host's compiler. gold reads the C++ library's symbols in a quarter of the time; where it refuses, the
  * compiler's own linker decides, in its words. words: all but the compiler, in the shell's words. */
 void build_add_link(struct buf *script, const struct toolchain *t, const char *words);
-/* build_nvrtc.c. Sets t->nvrtc from t->home, where $MUSACODER_CUDA_NVRTC is set, and adds it to h. */
+/* build_nvrtc.c. Sets t->nvrtc from t->home, unless $MUSACODER_CUDA_NVRTC is 0, and adds it to h. */
 void build_nvrtc_find(struct toolchain *t, struct sha256 *h);
 /* Appends "NVRTC makes device.fatbin, .cubin and .ptx of device.cu ||", for nvcc's command behind it, if device, the
  * text of that half, means the same to both. uses: flags for split_device.h. False: nothing was appended. */
