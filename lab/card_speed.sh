@@ -38,7 +38,7 @@ mkdir -p "$out"; out=$(realpath "$out")
 work=$(mktemp -d)
 finish() { "$MUSACODER" owner --stop >/dev/null 2>&1; rm -rf "$work"; }
 trap finish EXIT
-export MUSACODER_RUN_DIR=$work/run MUSACODER_PREFIX_DIR=$work/headers
+export MUSACODER_RUN_DIR=$work/run MUSACODER_PREFIX_DIR=${MUSACODER_PREFIX_DIR:-$work/headers}
 export MUSACODER_SECRET=card-speed MUSACODER_OWNER_IDLE=20
 mkdir -m 700 "$MUSACODER_RUN_DIR"
 table=$out/table.md
