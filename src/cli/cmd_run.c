@@ -61,6 +61,7 @@ struct recipe_run {
     char *out;
     struct run_stage stages[MAX_STAGES];
     int n;
+    bool anew;
     char *model;     /* made by the latest planned stage */
     bool has_own;    /* sft harvested the model's failures */
     bool has_rft;    /* its groups say which prompts are in reach of RL */
@@ -348,14 +349,44 @@ static const char *run_why_anew(const struct run_marker *m, const struct run_sta
     return *m->inputs && strcmp(m->inputs, inputs) ? "what it reads has changed" : NULL;
 }
 
-/* Empties the stage's folder if it is ours: stamped, or named by a marker. The marker names it until it is empty. */
+/* Empties the stage's folder if it is ours: stamped, or named by a marker. Until it is empty no stage is done there. */
 static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
 {
-    if ((*m->key ? folder_adopt(s->dir, e) : folder_claim(s->dir, "this stage", e)) < 0 || folder_empty(s->dir, e) < 0)
+    if ((*m->key ? folder_adopt(s->dir, e) : folder_claim(s->dir, "this stage", e)) < 0)
         return -1;
-    *m = (struct run_marker){0};
+    *m = (struct run_marker){.key = RUN_EMPTYING};
+    if (run_marker_write(r->out, s->name, m, e) < 0 || folder_empty(s->dir, e) < 0)
+        return -1;
     memcpy(m->key, s->key, sizeof m->key);
     return run_marker_write(r->out, s->name, m, e);
+}
+
+/* Hours of work do not go because an option was mistyped. */
+static int run_may_begin_anew(const struct recipe_run *r, const struct run_stage *s, const struct run_marker *m,
+                              const char *why, struct err *e)
+{
+    char took[32];
+
+    if (r->anew || m->seconds <= RUN_DEAR_S)
+        return 0;
+    format_duration(m->seconds, took, sizeof took);
+    return err_set(e, ERR_INPUT, "stage '%s' has taken %s and would start anew, as %s; give --anew, or another --out "
+                                 "to keep what is there", s->name, took, why);
+}
+
+/* Before the first stage runs, which may be one that took no time and that the others are made of. */
+static int run_check_loss(const struct recipe_run *r, struct err *e)
+{
+    struct run_marker m;
+
+    for (int i = 0; i < r->n; i++) {
+        const struct run_stage *s = &r->stages[i];
+
+        if (run_marker_read(r->out, s->name, &m, e) < 0 ||
+            (*m.key && strcmp(m.key, s->key) && run_may_begin_anew(r, s, &m, "options changed", e) < 0))
+            return -1;
+    }
+    return 0;
 }
 
 static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_marker *m, struct err *e)
@@ -379,9 +410,12 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
     const char *why;
     char inputs[65];
 
-    run_marker_read(r->out, s->name, &m);
+    if (run_marker_read(r->out, s->name, &m, e) < 0)
+        return -1;
     run_digest_inputs(s, inputs);
     if ((why = run_why_anew(&m, s, inputs))) {
+        if (run_may_begin_anew(r, s, &m, why, e) < 0)
+            return -1;
         if (*m.key)
             log_info("%s: %s, starting anew", s->name, why);
         if (run_begin_anew(r, s, &m, e) < 0)
@@ -404,7 +438,7 @@ static double run_total_seconds(const struct recipe_run *r)
     for (int i = 0; i < r->n; i++) {
         struct run_marker m;
 
-        run_marker_read(r->out, r->stages[i].name, &m);
+        run_marker_read(r->out, r->stages[i].name, &m, NULL);
         sum += m.seconds;
     }
     return sum;
@@ -558,7 +592,7 @@ static int run_claim_folder(const struct recipe_run *r, struct err *e)
     int lock; // held until the process ends
 
     for (int i = 0; i < r->n && !*m.key; i++)
-        run_marker_read(r->out, r->stages[i].name, &m);
+        run_marker_read(r->out, r->stages[i].name, &m, NULL);
     if ((*m.key ? folder_adopt(r->out, e) : folder_claim(r->out, "this run", e)) < 0)
         return -1;
     return folder_lock(r->out, "musacoder run", &lock, e);
@@ -728,7 +762,7 @@ static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
         return run_tell_budgets(r, e);
     }
     if ((base && model_check_folder(base, e) < 0) || run_check_machine(r, e) < 0 || run_claim_folder(r, e) < 0 ||
-        run_write_resolved(r, e) < 0)
+        run_check_loss(r, e) < 0 || run_write_resolved(r, e) < 0)
         return -1;
     log = path_join(r->out, "run.log");
     log_tee(log);
@@ -768,6 +802,7 @@ static const struct opt rows[] = {
     {"run", "out", OPT_STR, NULL, "run folder (default: runs/NAME of the recipe)"},
     {"run", "set", OPT_LIST, NULL, "KEY=VALUE or SECTION.KEY=VALUE instead of the recipe's; may be repeated"},
     SECRET_ROW("run"),
+    {"run", "anew", OPT_BOOL, "false", "let stages whose options changed start anew that took more than ten minutes"},
     {"run", "plan", OPT_BOOL, "false", "print the resolved recipe, and what training needs of a GPU, and stop"},
     {0},
 };
@@ -813,7 +848,7 @@ static json_t *run_read_recipe(const char *given, const char *const *sections, s
 static int run_command(const struct opts *o, struct err *e)
 {
     const char *sections[N_KINDS + 1];
-    struct recipe_run r = {.resolved = json_object()};
+    struct recipe_run r = {.resolved = json_object(), .anew = opts_bool(o, "anew")};
     int rc = 0;
 
     run_section_names(sections);
@@ -842,5 +877,5 @@ const struct command cmd_run = {
     "Runs the stages of a recipe, each in its own folder of RUN, and ends with RUN/summary.json and a table. Ctrl-C "
     "at\n"
     "any moment is safe: the same command continues where it stopped. A stage whose options changed, and those after\n"
-    "it, start anew.\n",
+    "it, start anew in emptied folders; where that would lose more than ten minutes, --anew is needed.\n",
     rows, run_command, 1};

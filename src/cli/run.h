@@ -3,7 +3,7 @@
  * A stage's key is a hash of its resolved options and of the keys of the stages before it. stages/NAME.json holds
  * the key, a hash of the contents that the stage reads, whether it is done and the seconds it took: a stage with
  * the same key and contents is not run again, one that was stopped continues in its folder, one with others starts
- * anew. Only folders of ours (base/folder.h) are emptied. */
+ * anew, if it took no more than RUN_DEAR_S or --anew is given. Only folders of ours (base/folder.h) are emptied. */
 #ifndef MC_CLI_RUN_H
 #define MC_CLI_RUN_H
 
@@ -13,6 +13,9 @@
 #include "cli/cli.h"
 
 extern const struct command cmd_scratch;
+
+#define RUN_DEAR_S 600.0
+#define RUN_EMPTYING "-" /* the key while a folder is emptied: no options are those of what is left in it */
 
 struct run_stage {
     char *name;      /* "sft", "bench_sft" */
@@ -29,7 +32,8 @@ struct run_marker {
     double seconds;
 };
 
-void run_marker_read(const char *out, const char *name, struct run_marker *ret); /* key "" when there is none */
+/* Key "" when there is none. ERR_ENV where it is damaged: what it stood for may be a finished stage. */
+int run_marker_read(const char *out, const char *name, struct run_marker *ret, struct err *e);
 int run_marker_write(const char *out, const char *name, const struct run_marker *m, struct err *e);
 
 /* Runs f(ctx) while a thread adds the time to the marker every few seconds, so that a killed run loses little of its

@@ -18,16 +18,21 @@ static char *run_marker_path(const char *out, const char *name)
     return xasprintf("%s/stages/%s.json", out, name);
 }
 
-void run_marker_read(const char *out, const char *name, struct run_marker *ret)
+int run_marker_read(const char *out, const char *name, struct run_marker *ret, struct err *e)
 {
     char *path = run_marker_path(out, name);
-    json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
+    bool there = file_exists(path);
+    json_t *v = there ? json_read(path, NULL) : NULL;
+    int rc = there && !*json_str(v, "key", "")
+                 ? err_set(e, ERR_ENV, "'%s' is damaged; remove it, and the stage starts anew in an emptied folder", path)
+                 : 0;
 
     *ret = (struct run_marker){.done = json_flag(v, "done", false), .seconds = json_f64(v, "seconds", 0)};
     snprintf(ret->key, sizeof ret->key, "%s", json_str(v, "key", ""));
     snprintf(ret->inputs, sizeof ret->inputs, "%s", json_str(v, "inputs", ""));
     json_decref(v);
     free(path);
+    return rc;
 }
 
 int run_marker_write(const char *out, const char *name, const struct run_marker *m, struct err *e)

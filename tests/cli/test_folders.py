@@ -2,13 +2,18 @@
 what a killed writer left is mended by the same command."""
 
 import filecmp
+import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "faults"))
+import crash  # noqa: E402
+
 EXE = os.path.abspath(os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")))
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 SYNTH = ("--ops", "activation", "--max-ops", "1", "--tasks", "8", "--heldout", "1", "--prompts", "3", "--per-task", "1",
@@ -101,6 +106,41 @@ class Folders(unittest.TestCase):
         os.remove(self.path("r/.musacoder"))  # as older versions left it
         os.remove(self.path("r/sft/.musacoder"))
         self.assertIn("sft: options changed", self.succeed(*argv, "--set", "synth.tasks=9", "--set", "sft.steps=3"))
+
+    def finish(self):
+        """A run of three stages, and what is in its folder of the last one."""
+        self.succeed("run", self.recipe("synth init sft"), "--out", "r")
+        return self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))
+
+    def test_hours_are_not_lost_unasked(self):
+        was = self.finish()
+        with open(self.path("r/stages/sft.json")) as f:
+            marker = json.load(f)
+        self.write("r/stages/sft.json", json.dumps(dict(marker, seconds=7200)))
+        for change in "sft.steps=3", "synth.tasks=9":
+            self.refuse("stage 'sft' has taken 2h00m and would start anew", "run", "recipe.yaml", "--out", "r", "--set",
+                        change)
+            self.assertEqual((self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))), was)
+        self.assertIn("sft: done before", self.succeed("run", "recipe.yaml", "--out", "r"))
+        self.assertIn("starting anew", self.succeed("run", "recipe.yaml", "--out", "r", "--anew", "--set",
+                                                    "sft.steps=3"))
+
+    def test_a_damaged_marker_is_no_missing_one(self):
+        was = self.finish()
+        self.write("r/stages/sft.json", "")
+        p = self.call("run", "recipe.yaml", "--out", "r")
+        self.assertEqual(p.returncode, 3, p.stderr)
+        self.assertIn("r/stages/sft.json' is damaged", p.stderr)
+        self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
+
+    def test_a_folder_half_emptied_is_not_finished(self):
+        """Killed while it was emptied for other options, then given the former ones again."""
+        was, out = self.finish(), self.path("r")
+        p = self.call("run", "recipe.yaml", "--out", "r", "--set", "sft.steps=3", LD_PRELOAD=crash.library(self.dir),
+                      CRASH_UNDER=out, CRASH_ONLY="/sft/model", CRASH_AT="2", OMP_WAIT_POLICY="passive")
+        self.assertEqual(p.returncode, -9, p.stderr)
+        self.succeed("run", "recipe.yaml", "--out", "r")
+        self.assertEqual((self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))), was)
 
     def test_a_base_model_counts_by_its_weights(self):
         for seed in "12":

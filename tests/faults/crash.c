@@ -3,8 +3,9 @@
  *
  * CRASH_UNDER: the folder's path. CRASH_AT: n, from 1; 0 or absent: nothing ends. CRASH_LIST: a file that gets a
  * line "CALL PATH" for each such call. CRASH_ONLY: a word that the path must hold. Calls: write, pwrite, fsync,
- * fdatasync, rename, unlink, link, ftruncate; a write is cut in half first. What stdio writes by itself is not seen:
- * the fsync and rename behind it are. CRASH_HALT: it is stopped by SIGSTOP there, before the call, and may go on. */
+ * fdatasync, rename, unlink, remove, link, ftruncate; a write is cut in half first. What stdio writes by itself is not
+ * seen: the fsync and rename behind it are. CRASH_HALT: it is stopped by SIGSTOP there, before the call, and may go
+ * on. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -165,6 +166,13 @@ int unlinkat(int fd, const char *path, int flags)
     if (fd == AT_FDCWD ? now_path("unlink", path) : now_fd("unlink", fd))
         end();
     return (int)syscall(SYS_unlinkat, fd, path, flags);
+}
+
+int remove(const char *path)
+{
+    if (now_path("remove", path))
+        end();
+    return syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0 ? 0 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }
 
 int link(const char *from, const char *to)
