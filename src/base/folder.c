@@ -46,15 +46,51 @@ static bool folder_holds_something(const char *path)
     return found;
 }
 
-int folder_adopt(const char *path, struct err *e)
+#define STAMP_TEXT "This folder is written and emptied by musacoder.\n"
+#define STAMP_OF "It is of "
+
+/* what: of a new stamp, NULL: of anything. */
+static int folder_stamp(const char *path, const char *what, struct err *e)
 {
-    static const char text[] = "This folder is written and emptied by musacoder.\n";
     char *stamp = path_join(path, FOLDER_STAMP);
+    char *text = what ? xasprintf(STAMP_TEXT STAMP_OF "%s.\n", what) : xstrdup(STAMP_TEXT);
     int rc = dir_make(path, e);
 
     for (int tries = 3; rc == 0 && !file_exists(stamp) && tries > 0; tries--) // who locks it meanwhile sweeps our file
-        rc = file_write(stamp, text, sizeof text - 1, tries > 1 ? NULL : e) < 0 && tries == 1 ? -1 : 0;
+        rc = file_write(stamp, text, strlen(text), tries > 1 ? NULL : e) < 0 && tries == 1 ? -1 : 0;
+    free(text);
     free(stamp);
+    return rc;
+}
+
+int folder_adopt(const char *path, struct err *e)
+{
+    return folder_stamp(path, NULL, e);
+}
+
+/* What the stamp says that the folder is of, owned; NULL: it does not say. */
+static char *folder_kind(const char *path)
+{
+    char *stamp = path_join(path, FOLDER_STAMP), *at, *kind = NULL;
+    struct buf b;
+
+    buf_init(&b, 4096);
+    if (file_exists(stamp) && file_read(stamp, &b, NULL) == 0 && (at = strstr(b.p, STAMP_OF)))
+        kind = xstrndup(at + strlen(STAMP_OF), strcspn(at + strlen(STAMP_OF), ".\n"));
+    buf_free(&b);
+    free(stamp);
+    return kind;
+}
+
+/* A folder of ours that another command of ours fills. What is in a stage's folder, the stage's command wrote. */
+static int folder_check_kind(const char *path, const char *what, struct err *e)
+{
+    char *kind = folder_kind(path);
+    int rc = 0;
+
+    if (kind && strcmp(kind, what) && strcmp(kind, FOLDER_STAGE) && folder_holds_something(path))
+        rc = err_set(e, ERR_INPUT, "'%s' is a folder of %s; name another one for %s", path, kind, what);
+    free(kind);
     return rc;
 }
 
@@ -65,7 +101,7 @@ int folder_claim(const char *path, const char *what, struct err *e)
     if (!folder_is_ours(path) && folder_holds_something(path))
         return err_set(e, ERR_INPUT, "'%s' holds files that are not of %s; name a new folder, or, if what is in it "
                        "may go, 'touch %s/" FOLDER_STAMP "'", path, what, path);
-    return folder_adopt(path, e);
+    return folder_check_kind(path, what, e) < 0 ? -1 : folder_stamp(path, what, e);
 }
 
 int folder_empty(const char *path, struct err *e)

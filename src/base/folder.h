@@ -11,9 +11,10 @@
 #include "base/err.h"
 
 #define FOLDER_STAMP ".musacoder"
+#define FOLDER_STAGE "this stage" /* the one 'what' whose folders any command may claim */
 
 /* Makes the folder with its parents and stamps it, unless it is stamped. A folder that is not empty and has no
- * stamp is ERR_INPUT. 'what' names the writer in messages: "a run". */
+ * stamp, or the stamp of another 'what', is ERR_INPUT. 'what' names the writer, in messages too: "this run". */
 int folder_claim(const char *path, const char *what, struct err *e);
 /* As folder_claim, where some other file of ours (options.json, a stage's marker) proves that an older version
  * made it. */

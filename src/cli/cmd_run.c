@@ -352,7 +352,7 @@ static const char *run_why_anew(const struct run_marker *m, const struct run_sta
 /* Empties the stage's folder if it is ours: stamped, or named by a marker. Until it is empty no stage is done there. */
 static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
 {
-    if ((*m->key ? folder_adopt(s->dir, e) : folder_claim(s->dir, "this stage", e)) < 0)
+    if ((*m->key ? folder_adopt(s->dir, e) : folder_claim(s->dir, FOLDER_STAGE, e)) < 0)
         return -1;
     *m = (struct run_marker){.key = RUN_EMPTYING};
     if (run_marker_write(r->out, s->name, m, e) < 0 || folder_empty(s->dir, e) < 0)

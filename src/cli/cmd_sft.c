@@ -186,7 +186,7 @@ static int sft_train_and_harvest(const struct opts *o, struct err *e)
     char *half = path_join(out, "first"), *model = path_join(half, "model"), *own = path_join(out, "harvest");
     char *data = xasprintf("%s,%s/own.jsonl", opts_str(o, "data"), own);
     char *stage = xasprintf("%s_first", opts_str(o, "stage")); // the second part's metrics would take its lines' place
-    int rc = folder_claim(out, "this run", e);
+    int rc = folder_claim(out, "this training", e);
 
     if (!rc)
         rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "stage",

@@ -281,7 +281,7 @@ int run_claim(struct run_folder *f, struct err *e)
     int rc = 0;
 
     if (f->lock < 0) {
-        rc = folder_claim(f->path, "this run", e) < 0 ? -1 : folder_lock(f->path, "musacoder", &f->lock, e);
+        rc = folder_claim(f->path, "this training", e) < 0 ? -1 : folder_lock(f->path, "musacoder", &f->lock, e);
         if (rc == 0 && file_exists(path))
             rc = err_set(e, ERR_INPUT, "'%s' was started by another process meanwhile; run again to continue it",
                          f->path);

@@ -86,6 +86,20 @@ class Folders(unittest.TestCase):
         self.refuse("are not of this stage", "run", recipe, "--out", "r")
         self.assertEqual(self.read("r/data/mydataset.csv"), "precious")
 
+    def test_a_folder_of_another_command_stays(self):
+        """Each is a folder of ours; a stamp alone would let the second command fill or empty it."""
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        train = ("--model", "r/init", "--data", "r/data/train.jsonl", "--steps", "1", "--batch-tokens", "512",
+                 "--max-length", "1500")
+        self.succeed("sft", *train, "--out", "r/sft")
+        was = crash.files(self.path("r/sft"))
+        self.refuse("'r' is a folder of this run; name another one for this training", "sft", *train, "--out", "r")
+        self.refuse("is a folder of this training; name another one for this corpus", "synth", *SYNTH, "--out",
+                    "r/sft")
+        self.refuse("is a folder of this training; name another one for this stage", "run",
+                    self.recipe("synth init sft"), "--out", "r")
+        self.assertEqual(crash.files(self.path("r/sft")), was)
+
     def test_synth_leaves_foreign_tasks(self):
         self.write("p/tasks/train/my_task.py", "mine")
         self.refuse("are not of this corpus", "synth", *SYNTH, "--out", "p")
