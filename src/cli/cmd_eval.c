@@ -23,28 +23,40 @@ static const struct opt rows[] = {
     {"eval", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},
     {"eval", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where candidates run: the CPU emulator, an NVIDIA GPU, a "
                                            "Moore Threads "
-     "card"},
+     "card",
+     INTO(struct eval_options, backend)},
     {"eval", "protocol", OPT_CHOICE, "strict",
      "strict|strict-torch|kernelbench: tolerance per task from an fp64 oracle on five input distributions; the "
-     "same, and torch's operators may stay; or the published algorithm"},
+     "same, and torch's operators may stay; or the published algorithm",
+     INTO(struct eval_options, protocol)},
     {"eval", "allow", OPT_CHOICE, "own", "own|torch: who may do a program's arithmetic. torch: protocol strict becomes "
                                          "strict-torch, whose records never count as strict's"},
-    {"eval", "trials", OPT_INT, "5", "trials per input distribution (strict), trials (kernelbench)"},
-    {"eval", "timeout", OPT_REAL, "30", "seconds one candidate may run; builds have a limit of their own"},
-    {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take"},
-    {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters"},
-    {"eval", "dialect", OPT_CHOICE, "any", "any|cuda|musa: what candidates must be written in"},
+    {"eval", "trials", OPT_INT, "5", "trials per input distribution (strict), trials (kernelbench)",
+     INTO(struct eval_options, trials)},
+    {"eval", "timeout", OPT_REAL, "30", "seconds one candidate may run; builds have a limit of their own",
+     INTO(struct eval_options, timeout_s)},
+    {"eval", "build-timeout", OPT_REAL, "60", "seconds all builds of one candidate may take",
+     INTO(struct eval_options, build_timeout_s)},
+    {"eval", "seed", OPT_INT, "0", "seed of inputs and parameters",
+     INTO(struct eval_options, seed)},
+    {"eval", "dialect", OPT_CHOICE, "any", "any|cuda|musa: what candidates must be written in",
+     INTO(struct eval_options, dialect)},
     REWARD_ROWS("eval"),
     PROFILE_ROW("eval"),
     SECRET_ROW("eval"),
     {"eval", "max-elements", OPT_INT, "0",
-     "largest tensor of a task; 0 = 4194304 on sim (see 'musacoder shrink'), what fits on a GPU"},
+     "largest tensor of a task; 0 = 4194304 on sim (see 'musacoder shrink'), what fits on a GPU",
+     INTO(struct eval_options, max_elements)},
     {"eval", "perf", OPT_BOOL, "true", "time what passed, where the backend has a clock (not sim); --no-perf leaves it "
-                                       "out"},
-    {"eval", "calls", OPT_INT, "0", "timed calls of each side; 0 = as many as 0.2 s hold, 30 to 60"},
+                                       "out",
+     INTO(struct eval_options, perf)},
+    {"eval", "calls", OPT_INT, "0", "timed calls of each side; 0 = as many as 0.2 s hold, 30 to 60",
+     INTO(struct eval_options, calls)},
     {"eval", "compile-baseline", OPT_BOOL, "true", "compare with torch.compile too; --no-compile-baseline saves its "
-                                                   "compiling"},
-    {"eval", "compile-mode", OPT_CHOICE, "default", "default|max-autotune: torch.compile's mode"},
+                                                   "compiling",
+     INTO(struct eval_options, compile_baseline)},
+    {"eval", "compile-mode", OPT_CHOICE, "default", "default|max-autotune: torch.compile's mode",
+     INTO(struct eval_options, compile_mode)},
     {"eval", "jobs", OPT_INT, "0", "candidates handed over at once; 0 = 3 for each CPU, on a GPU 6. The owner runs 1.5 "
                                    "for each CPU"},
     {"eval", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
@@ -54,9 +66,11 @@ static const struct opt rows[] = {
                                               "used "
                                               "longest ago goes first, but nothing of the last hour; 0 = no limit. The "
                                               "caller that starts the owner sets it"},
-    {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'"},
+    {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'",
+     INTO(struct eval_options, capsule)},
     {"eval", "repro", OPT_STR, NULL, "write the trial that one candidate fails on into this folder: inputs, weights, "
-                                     "expected and got, and a script that needs PyTorch alone"},
+                                     "expected and got, and a script that needs PyTorch alone",
+     INTO(struct eval_options, repro)},
     {"eval", "format", OPT_CHOICE, "text", "text|json|github|sarif: words, one record a line, annotations of a GitHub "
                                            "workflow, a SARIF 2.1.0 document"},
     {"eval", "json", OPT_BOOL, "false", "as --format json: one verdict record a line, nothing else"},
@@ -269,28 +283,18 @@ static int eval_run_worker(const struct opts *o, const struct eval_config *c, st
     return rc < 0 ? -1 : EXIT_OK;
 }
 
-static const char *eval_protocol(const struct opts *o)
-{
-    bool torch = !strcmp(opts_str(o, "allow"), "torch") && !strcmp(opts_str(o, "protocol"), "strict");
-
-    return torch ? "strict-torch" : opts_str(o, "protocol");
-}
-
 static int eval_run_candidates(const struct opts *o, const struct eval_config *c, struct err *e)
 {
-    struct eval_options eo = {.backend = opts_str(o, "backend"), .protocol = eval_protocol(o),
-                              .trials = (int)opts_int(o, "trials"), .timeout_s = opts_real(o, "timeout"),
-                              .build_timeout_s = opts_real(o, "build-timeout"), .seed = opts_int(o, "seed"),
-                              .max_elements = opts_int(o, "max-elements"), .perf = opts_bool(o, "perf"),
-                              .calls = (int)opts_int(o, "calls"), .compile_baseline = opts_bool(o, "compile-baseline"),
-                              .compile_mode = opts_str(o, "compile-mode"), .dialect = opts_str(o, "dialect"),
-                              .reward = reward_params_of(o), .capsule = opts_str(o, "capsule"),
-                              .repro = opts_str(o, "repro"), .fresh = c->no_cache};
+    struct eval_options eo = {.reward = reward_params_of(o), .fresh = c->no_cache};
     struct eval_texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;
     int rc = -1;
 
+    if (opts_store(o, &eo, e) < 0)
+        return -1;
+    if (!strcmp(opts_str(o, "allow"), "torch") && !strcmp(eo.protocol, "strict"))
+        eo.protocol = "strict-torch";
     if (eval_options_check(&eo, e) == 0 && task_read(opts_str(o, "task"), &task, e) == 0 &&
         eval_read_candidates(o, &task, &t, e) == 0 && eval_announce_first(eo.backend) &&
         eval_backend_check(eo.backend, e) == 0 && eval_open(c, &ev, e) == 0)

@@ -23,25 +23,35 @@ static const struct opt rows[] = {
     {"diagnose", "prompts", OPT_STR, NULL,
         "prompts.jsonl of 'synth': its tasks, where --tasks names none; OUT/prompts.jsonl has weak families first"},
     {"diagnose", "out", OPT_STR, NULL, "folder to write; needed. A stopped run continues there"},
-    {"diagnose", "model", OPT_STR, NULL, "model folder, or a server: it answers the tasks that are picked"},
+    {"diagnose", "model", OPT_STR, NULL, "model folder, or a server: it answers the tasks that are picked",
+     INTO(struct bench_options, model)},
     {"diagnose", "bench", OPT_STR, NULL, "run folder of 'bench' on these tasks, instead of --model"},
     {"diagnose", "balanced", OPT_INT, "64", "tasks that the model is asked, families in turn; 0: all"},
-    {"diagnose", "samples", OPT_INT, "2", "answers to each"},
+    {"diagnose", "samples", OPT_INT, "2", "answers to each",
+     INTO(struct bench_options, samples)},
     {"diagnose", "keep", OPT_INT, "0", "prompts that are written; 0: half of --prompts (with --tasks: all of them)"},
-    {"diagnose", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy"},
-    {"diagnose", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled"},
-    {"diagnose", "max-new", OPT_INT, "1024", "longest answer (tokens)"},
+    {"diagnose", "temperature", OPT_REAL, "0.7", "sampling temperature; 0: greedy",
+     INTO(struct bench_options, temperature)},
+    {"diagnose", "top-p", OPT_REAL, "0.95", "nucleus of the distribution that is sampled",
+     INTO(struct bench_options, top_p)},
+    {"diagnose", "max-new", OPT_INT, "1024", "longest answer (tokens)",
+     INTO(struct bench_options, max_new)},
     {"diagnose", "style", OPT_CHOICE, "plain", "plain|full: wording of the request, as in training"},
-    {"diagnose", "seed", OPT_INT, "1", "seed of sampling, and of the prompts' order"},
+    {"diagnose", "seed", OPT_INT, "1", "seed of sampling, and of the prompts' order",
+     INTO(struct bench_options, seed)},
     {"diagnose", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's); a reference has 60"},
     {"diagnose", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"diagnose", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
     {"diagnose", "dialect", OPT_CHOICE, "cuda", "cuda|musa: what is asked for and judged"},
     SECRET_ROW("diagnose"),
-    {"diagnose", "workers", OPT_INT, "1", "verifier processes"},
-    {"diagnose", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
-    {"diagnose", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
-    {"diagnose", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
+    {"diagnose", "workers", OPT_INT, "1", "verifier processes",
+     INTO(struct bench_options, workers)},
+    {"diagnose", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)",
+     INTO(struct bench_options, jobs)},
+    {"diagnose", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs",
+     INTO(struct bench_options, device)},
+    {"diagnose", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device",
+     INTO(struct bench_options, dtype)},
     {"diagnose", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run references unjailed, or run them so"},
     {0},
 };
@@ -97,15 +107,11 @@ static int synth_diagnose_write_picked(const json_t *tasks, const json_t *found,
 
 static int synth_diagnose_run_bench(const struct opts *o, const char *folder, const char *out, struct err *e)
 {
-    struct bench_options b = {.model = opts_str(o, "model"), .tasks = folder, .out = out,
-                              .samples = (int)opts_int(o, "samples"), .max_new = (int)opts_int(o, "max-new"),
-                              .temperature = opts_real(o, "temperature"), .top_p = opts_real(o, "top-p"), .turns = 1,
-                              .seed = (uint64_t)opts_int(o, "seed"), .workers = (int)opts_int(o, "workers"),
-                              .jobs = (int)opts_int(o, "jobs"), .device = opts_str(o, "device"),
-                              .dtype = opts_str(o, "dtype"), .musa = !strcmp(opts_str(o, "dialect"), "musa")};
+    struct bench_options b = {.turns = 1, .musa = !strcmp(opts_str(o, "dialect"), "musa")};
     json_t *verdict = NULL, *result = NULL;
-    int rc = prompt_style_parse(opts_str(o, "style"), &b.style, e);
+    int rc = opts_store(o, &b, e) < 0 ? -1 : prompt_style_parse(opts_str(o, "style"), &b.style, e);
 
+    b.tasks = folder, b.out = out;
     if (!rc)
         rc = eval_backend_check(opts_has(o, "backend") ? opts_str(o, "backend") : EVAL_OPTIONS_DEFAULT.backend, e);
     if (!rc)
