@@ -49,7 +49,17 @@ check-deps:
 	@command -v pkg-config >/dev/null && pkg-config --exists $(PKGS) $(HEADERS) || \
 	  { echo "musacoder: libraries are missing; run 'make setup'" >&2; exit 1; }
 
-$(B)/obj/%.o: src/%.c
+# What candidates run on: each file src/eval/build/judge_backend_NAME.c is a backend. As words and as a list of names.
+BACKENDSLIST := $(B)/gen/backends_list.h
+BACKENDFILES := $(wildcard src/eval/build/judge_backend_*.c)
+BACKENDNAMES := $(patsubst src/eval/build/judge_backend_%.c,%,$(BACKENDFILES))
+$(BACKENDSLIST): $(BACKENDFILES)
+	@mkdir -p $(@D)
+	@(printf '#define BACKEND_WORDS "sim'; for n in $(filter-out sim,$(sort $(BACKENDNAMES))); do printf "|$$n"; done; \
+	echo '"'; printf '#define BACKEND_FILES(X)'; for n in $(sort $(BACKENDNAMES)); do printf " X($$n)"; done; \
+	echo) > $@.new; cmp -s $@.new $@ && touch $@ || mv $@.new $@
+
+$(B)/obj/%.o: src/%.c | $(BACKENDSLIST)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/profile.h"
 #include "cli/secret.h"
+#include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "lint/shrink.h"
 #include "nn/model.h"
@@ -64,7 +65,7 @@ static const struct opt rows[] = {
      INTO(struct bench_options, precision)},
     {"bench", "faster-than", OPT_REAL, "1.1", "Faster Rate counts speedups above this",
      INTO(struct bench_options, faster_than)},
-    {"bench", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
+    {"bench", "backend", OPT_CHOICE, NULL, BACKEND_WORDS ": where candidates run (default: the judge's)"},
     {"bench", "protocol", OPT_CHOICE, NULL,
      "strict|strict-torch|kernelbench: rules of the verdict (default: the judge's)"},
     {"bench", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},

@@ -14,6 +14,7 @@
 #include "cli/reward_rows.h"
 #include "cli/secret.h"
 #include "cli/verdict_print.h"
+#include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "task/bundle.h"
 
@@ -21,7 +22,7 @@
 
 static const struct opt rows[] = {
     {"eval", "task", OPT_STR, NULL, "the task: a KernelBench-format Python file"},
-    {"eval", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: where candidates run: the CPU emulator, an NVIDIA GPU, a "
+    {"eval", "backend", OPT_CHOICE, "sim", BACKEND_WORDS ": where candidates run: the CPU emulator, an NVIDIA GPU, a "
                                            "Moore Threads "
      "card",
      INTO(struct eval_options, backend)},

@@ -10,12 +10,13 @@
 #include "cli/cli.h"
 #include "eval/eval.h"
 #include "daemon/daemon.h"
+#include "eval/build/judge_backend.h"
 
 static const struct opt rows[] = {
     {"owner", "stop", OPT_BOOL, "false", "ask all owners of this user to finish what they have and leave"},
     {"owner", "json", OPT_BOOL, "false", "print the list as JSON"},
     {"owner", "serve", OPT_BOOL, "false", "be one; eval, bench and the others start it by themselves, with --digest"},
-    {"owner", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: --serve: where candidates run"},
+    {"owner", "backend", OPT_CHOICE, "sim", BACKEND_WORDS ": --serve: where candidates run"},
     {"owner", "jail", OPT_CHOICE, "auto", "auto|none: --serve: as of 'musacoder eval'"},
     {"owner", "cache-limit", OPT_STR, "10GiB", "--serve: size of the cache folder; 0 = no limit"},
     {"owner", "digest", OPT_STR, NULL, "--serve: names it"},

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/secret.h"
 #include "cli/train_opts.h"
+#include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "nn/model.h"
 #include "train/checkpoint.h"
@@ -40,7 +41,7 @@ static const struct opt rows[] = {
     {"rft", "keep-min", OPT_INT, "1", "prompts are kept whose samples pass so often at least"},
     {"rft", "keep-max", OPT_INT, "0", "and so often at most; 0: no limit. What all samples solve teaches nothing"},
     {"rft", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
-    {"rft", "backend", OPT_CHOICE, NULL, "sim|cuda: where candidates run (default: the judge's)"},
+    {"rft", "backend", OPT_CHOICE, NULL, BACKEND_WORDS ": where candidates run (default: the judge's)"},
     {"rft", "protocol", OPT_CHOICE, NULL,
      "strict|strict-torch|kernelbench: rules of the verdict (default: the judge's)"},
     {"rft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},

@@ -6,6 +6,7 @@
 #include "cli/reward_rows.h"
 #include "cli/secret.h"
 #include "cli/train_opts.h"
+#include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "nn/model.h"
 #include "train/rl.h"
@@ -116,7 +117,7 @@ static const struct opt rows[] = {
      INTO(struct rl_options, edits)},
     {"rl", "style", OPT_CHOICE, "plain", "plain|full: wording of the feedback"},
     {"rl", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
-    {"rl", "backend", OPT_CHOICE, NULL, "sim|cuda: where candidates run (default: the judge's)"},
+    {"rl", "backend", OPT_CHOICE, NULL, BACKEND_WORDS ": where candidates run (default: the judge's)"},
     {"rl", "protocol", OPT_CHOICE, NULL,
      "strict|strict-torch|kernelbench: rules of the verdict (default: the judge's)"},
     {"rl", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/secret.h"
 #include "cli/train_opts.h"
+#include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "nn/model.h"
 #include "train/harvest.h"
@@ -53,7 +54,7 @@ static const struct opt sft_rows[] = {
      "the harvest's failures are shown with numbered lines and mended by lines, where few have to change"},
     {"sft", "style", OPT_CHOICE, "plain", "plain|full: how the judge's words are told, as in the prompts"},
     {"sft", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
-    {"sft", "backend", OPT_CHOICE, NULL, "sim|cuda: where the harvest's programs run (default: the judge's)"},
+    {"sft", "backend", OPT_CHOICE, NULL, BACKEND_WORDS ": where the harvest's programs run (default: the judge's)"},
     {"sft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"sft", "workers", OPT_INT, "1", "verifier processes"},
     {"sft", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},

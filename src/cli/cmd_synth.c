@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/secret.h"
+#include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "synth/corpus.h"
 #include "synth/diagnose.h"
@@ -61,7 +62,7 @@ static const struct opt rows[] = {
         "0 to 1: share of the programs that the judge must pass; held-out tasks and bugs are always judged"},
     {"synth", "trials", OPT_INT, "2", "1 to 1000: trials per input distribution of a verification"},
     {"synth", "dialect", OPT_CHOICE, "cuda", "cuda|musa: the language of the programs, and of what is asked for"},
-    {"synth", "backend", OPT_CHOICE, "sim", "sim|cuda: where programs are verified"},
+    {"synth", "backend", OPT_CHOICE, "sim", BACKEND_WORDS ": where programs are verified"},
     SECRET_ROW("synth"),
     {"synth", "jobs", OPT_INT, "0", "0 to 1024: candidates verified at once; 0: 1.5 for each CPU"},
     {"synth", "list", OPT_BOOL, "false", "print operators and schedules, one a line, and stop"},

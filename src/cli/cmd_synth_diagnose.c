@@ -14,6 +14,7 @@
 #include "bench/bench.h"
 #include "cli/cli.h"
 #include "cli/secret.h"
+#include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "synth/diagnose.h"
 #include "verdicts/verdicts.h"
@@ -41,7 +42,7 @@ static const struct opt rows[] = {
      INTO(struct bench_options, seed)},
     {"diagnose", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's); a reference has 60"},
     {"diagnose", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
-    {"diagnose", "backend", OPT_CHOICE, NULL, "sim|cuda|musa: where candidates run (default: the judge's)"},
+    {"diagnose", "backend", OPT_CHOICE, NULL, BACKEND_WORDS ": where candidates run (default: the judge's)"},
     {"diagnose", "dialect", OPT_CHOICE, "cuda", "cuda|musa: what is asked for and judged"},
     SECRET_ROW("diagnose"),
     {"diagnose", "workers", OPT_INT, "1", "verifier processes",

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/cli.h"
 #include "cli/secret.h"
+#include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "remote/openai.h"
 #include "synth/teach.h"
@@ -33,7 +34,7 @@ static const struct opt rows[] = {
     {"teach", "limit", OPT_INT, "0", "first so many tasks only; 0: all", INTO(struct teach_options, limit)},
     {"teach", "style", OPT_CHOICE, "full", "plain|full: wording of the request, and of the records"},
     {"teach", "dialect", OPT_CHOICE, "cuda", "cuda|musa: the language that is asked for"},
-    {"teach", "backend", OPT_CHOICE, "sim", "sim|cuda: where programs are judged",
+    {"teach", "backend", OPT_CHOICE, "sim", BACKEND_WORDS ": where programs are judged",
      INTO(struct teach_options, verify.backend)},
     {"teach", "trials", OPT_INT, "2", "trials per input distribution of a verdict",
      INTO(struct teach_options, verify.trials)},

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "eval/build/judge_backend.h"
 
 /* setup.sh of the installation: it says what it installs, how large that is, and where. */
 static int warm_setup_run(const struct opts *o, struct err *e)
@@ -45,7 +46,7 @@ static int warm_run(const struct opts *o, struct err *e)
 }
 
 static const struct opt warm_rows[] = {
-    {"warm", "backend", OPT_CHOICE, "sim", "sim|cuda|musa: which backend to make ready"},
+    {"warm", "backend", OPT_CHOICE, "sim", BACKEND_WORDS ": which backend to make ready"},
     {0},
 };
 

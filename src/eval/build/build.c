@@ -219,7 +219,7 @@ static const struct build_target *build_target_of(const struct build_opts *o, st
 
     if (b)
         return b->target;
-    err_set(e, ERR_INPUT, "unknown target '%s'; the compile stage knows sim, cuda and musa", name);
+    err_set(e, ERR_INPUT, "unknown target '%s'; the compile stage knows " BACKEND_WORDS, name);
     return NULL;
 }
 

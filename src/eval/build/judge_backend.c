@@ -1,29 +1,26 @@
-/* judge_backend.c - the table of judge_backend.h. */
+/* judge_backend.c - the table of judge_backend.h, of the files that the Makefile lists. */
 #include "eval/build/judge_backend.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const struct judge_backend *const rows[BACKENDS] = {&backend_sim, &backend_cuda, &backend_musa,
-                                                           &backend_cuda_test, &backend_sim_timed};
+#define BACKEND_ROW(name) &backend_##name,
+static const struct judge_backend *const rows[BACKENDS] = {BACKEND_FILES(BACKEND_ROW)};
+#undef BACKEND_ROW
 
 int backend_index(const struct judge_backend *b)
 {
     for (int i = 0; i < BACKENDS; i++)
-        if (rows[i] == b)
+        if (rows[i] == b || rows[i]->for_tests == b)
             return i;
     return -1;
 }
 
 const struct judge_backend *backend_find(const char *name)
 {
-    if (name && !strcmp(name, "cuda") && getenv("MUSACODER_TEST_REFERENCE"))
-        return &backend_cuda_test;
-    if (name && !strcmp(name, "sim") && getenv("MUSACODER_TEST_TIMED"))
-        return &backend_sim_timed;
-    for (int i = 0; i < BACKENDS && rows[i] != &backend_cuda_test; i++)
+    for (int i = 0; i < BACKENDS; i++)
         if (name && !strcmp(rows[i]->name, name))
-            return rows[i];
+            return rows[i]->test_variable && getenv(rows[i]->test_variable) ? rows[i]->for_tests : rows[i];
     return NULL;
 }
 

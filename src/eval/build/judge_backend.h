@@ -1,6 +1,6 @@
 /* judge_backend.h - where candidates run: one row per backend. Stages ask the row and never the name. A new backend is
- * one file: judge_backend_NAME.c defines its row and its target of the compile stage (build_target.h); judge_backend.c
- * lists it. A driver with CUDA's interface is one more row, in device/cuda_driver.c. */
+ * one file: judge_backend_NAME.c defines its row, backend_NAME, and its target of the compile stage (build_target.h);
+ * the Makefile lists these files. A driver with CUDA's interface is a row of device/cuda_driver.c too. */
 #ifndef MC_EVAL_BUILD_JUDGE_BACKEND_H
 #define MC_EVAL_BUILD_JUDGE_BACKEND_H
 
@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends_list.h"
 #include "base/err.h"
 
 struct build_target;
@@ -28,6 +29,8 @@ struct judge_backend {
     const char *place;        /* where timed: torch's name of the device */
     const struct build_target *target; /* how candidates are compiled */
     bool on_device;           /* the reference runs there too: one judge owns the device, children get its nodes */
+    const char *test_variable; /* where it is set, for tests without a GPU, for_tests stands for this row */
+    const struct judge_backend *for_tests;
     bool timed;               /* speed is measured: stage performance, and the reward's speed term */
     int slots;                /* candidates on the device at once; 0: as many as run at all */
     size_t memory_bytes;      /* host memory of a candidate, resident; 0: JAIL_MEMORY */
@@ -49,12 +52,13 @@ struct judge_backend {
     .device = "front", .candidate = "front", .reference = "reference", .reference_memory_bytes = (size_t)8 << 30
 #define BACKEND_TIMED_BY_HOST .baseline = "baseline", .clock = "host", .place = "cpu", .timed = true
 
-extern const struct judge_backend backend_sim, backend_sim_timed, backend_cuda, backend_cuda_test, backend_musa;
+#define BACKEND_ROW(name) extern const struct judge_backend backend_##name;
+BACKEND_FILES(BACKEND_ROW)
+#undef BACKEND_ROW
+#define BACKEND_ONE(name) +1
+enum { BACKENDS = 0 BACKEND_FILES(BACKEND_ONE) };
 
-#define BACKENDS 5
-/* NULL if there is none. For tests without a GPU: with $MUSACODER_TEST_REFERENCE=cpu backend_cuda_test for "cuda", with
- * $MUSACODER_TEST_TIMED a row of "sim" that is timed by the machine's clock. */
-const struct judge_backend *backend_find(const char *name);
-int backend_index(const struct judge_backend *b);
+const struct judge_backend *backend_find(const char *name); /* NULL if there is none */
+int backend_index(const struct judge_backend *b); /* from 0; a row for tests has that of the row it stands for */
 
 #endif

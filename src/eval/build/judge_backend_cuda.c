@@ -80,6 +80,12 @@ static char **cuda_folders(size_t *ret_n)
     return list;
 }
 
+/* For tests with a driver that is none ($MUSACODER_LIBCUDA, tests/device/fake_cuda.c): reference and baseline are on
+ * the CPU. */
+static const struct judge_backend backend_cuda_test = {
+    .name = "cuda", .target = &build_target_cuda, BACKEND_ON_CPU, BACKEND_TIMED_BY_HOST,
+};
+
 const struct judge_backend backend_cuda = {
     .name = "cuda",
     .device = "cuda",
@@ -99,10 +105,6 @@ const struct judge_backend backend_cuda = {
     .env = judge_cuda_env,
     .devices = cuda_devices,
     .folders = cuda_folders,
-};
-
-/* For tests with a driver that is none ($MUSACODER_LIBCUDA, tests/device/fake_cuda.c): reference and baseline are on
- * the CPU. */
-const struct judge_backend backend_cuda_test = {
-    .name = "cuda", .target = &build_target_cuda, BACKEND_ON_CPU, BACKEND_TIMED_BY_HOST,
+    .test_variable = "MUSACODER_TEST_REFERENCE",
+    .for_tests = &backend_cuda_test,
 };

@@ -313,7 +313,8 @@ static const struct build_target build_target_sim = {
 
 #define SIM_ROW .name = "sim", .target = &build_target_sim, .max_elements = 1 << 22, BACKEND_ON_CPU
 
-const struct judge_backend backend_sim = {SIM_ROW};
+/* For tests of timing without a GPU. */
+static const struct judge_backend backend_sim_timed = {SIM_ROW, BACKEND_TIMED_BY_HOST};
 
-/* For tests of timing without a GPU ($MUSACODER_TEST_TIMED). */
-const struct judge_backend backend_sim_timed = {SIM_ROW, BACKEND_TIMED_BY_HOST};
+const struct judge_backend backend_sim = {SIM_ROW, .test_variable = "MUSACODER_TEST_TIMED",
+                                          .for_tests = &backend_sim_timed};

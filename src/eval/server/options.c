@@ -10,7 +10,7 @@
 
 int options_no_backend(const char *name, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "no backend '%s'; use sim, cuda or musa", name);
+    return err_set(e, ERR_INPUT, "no backend '%s'; there is " BACKEND_WORDS, name);
 }
 
 int eval_options_check(const struct eval_options *o, struct err *e)
