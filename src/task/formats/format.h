@@ -49,6 +49,7 @@ int format_each(const char *path, const char *only, int most, bool published, fo
 bool format_named(const char *path, const char *base);    /* the last part of the path is base */
 int format_text(const char *path, struct buf *out, struct err *e); /* a text file; out is made */
 char *format_beside(const char *path, const char *name);  /* owned: name in the folder of path; may begin with ../ */
+void format_folder_name(const char *path, char *out, size_t n); /* of the folder that it is in; no folder: as it was */
 bool format_has_beside(const char *path, const char *name);
 void format_python(struct buf *out, const json_t *v);     /* a JSON value as a Python literal */
 bool format_is_identifier(const char *s);

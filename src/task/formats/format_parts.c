@@ -39,6 +39,18 @@ char *format_beside(const char *path, const char *name)
     return slash ? xasprintf("%.*s/%s", (int)(slash - path), path, name) : xstrdup(name);
 }
 
+void format_folder_name(const char *path, char *out, size_t n)
+{
+    char *folder = format_beside(path, ""), *end = folder + strlen(folder), *slash;
+
+    while (end > folder && end[-1] == '/')
+        *--end = 0;
+    slash = strrchr(folder, '/');
+    if (*folder)
+        snprintf(out, n, "%.100s", slash ? slash + 1 : folder);
+    free(folder);
+}
+
 bool format_has_beside(const char *path, const char *name)
 {
     char *at = format_beside(path, name);

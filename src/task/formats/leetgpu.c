@@ -110,15 +110,11 @@ static int leetgpu_build(const char *text, int most, struct format_task *t, stru
 /* Named as its folder is: 1_vector_add. */
 static int leetgpu_read(const char *path, int most, struct format_task *t, struct err *e)
 {
-    char *folder = format_beside(path, ""), *end = folder + strlen(folder), *slash;
     struct buf text;
     int rc;
 
-    while (end > folder && end[-1] == '/')
-        *--end = 0;
-    slash = strrchr(folder, '/');
-    snprintf(t->name, sizeof t->name, "%.100s", slash ? slash + 1 : *folder ? folder : "challenge");
-    free(folder);
+    snprintf(t->name, sizeof t->name, "challenge");
+    format_folder_name(path, t->name, sizeof t->name);
     if (format_text(path, &text, e) < 0)
         return -1;
     rc = strstr(text.p, "num_gpus = 1") || !strstr(text.p, "num_gpus = ")

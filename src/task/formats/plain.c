@@ -30,6 +30,8 @@ static int plain_read(const char *path, int most, struct format_task *t, struct 
     if (task_read(path, &own, e) < 0)
         return -1;
     snprintf(t->name, sizeof t->name, "%.100s", own.name);
+    if (!strcmp(own.name, "reference")) /* KernelBench-Hard: its folder has the name */
+        format_folder_name(path, t->name, sizeof t->name);
     buf_add(&t->code, own.code, own.n);
     if (own.sidecar)
         json_object_update_missing(t->sidecar, own.sidecar);
