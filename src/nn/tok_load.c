@@ -255,23 +255,33 @@ static int tok_load_check_model_flags(const json_t *model, struct err *e)
     return 0;
 }
 
+/* Bytes of text that somebody writes: not control characters, not what UTF-8 never has, and not the first bytes of
+ * planes 4 to 11, where no character is. */
+static bool tok_load_occurs(int b)
+{
+    if (b < 0x20)
+        return b == '\t' || b == '\n' || b == '\r';
+    return b != 0x7f && b != 0xc0 && b != 0xc1 && b != 0xf1 && b != 0xf2 && b < 0xf5;
+}
+
 static int tok_load_bytes(struct tokenizer *t, const json_t *model, struct err *e)
 {
     const char *unk = json_str(model, "unk_token", "");
-    int missing = 0;
+    int missing = 0, missed = 0; /* the second: of text */
 
     for (int b = 0; b < 256; b++) {
         char c[4];
         t->bpe.byte_id[b] = token_find(t, c, utf8_put(byte_to_char((uint8_t)b), c));
         missing += t->bpe.byte_id[b] < 0;
+        missed += t->bpe.byte_id[b] < 0 && tok_load_occurs(b);
     }
     t->bpe.fuse_unk = json_flag(model, "fuse_unk", false);
     if (*unk && (t->bpe.unk_id = token_find(t, unk, strlen(unk))) < 0)
         return err_set(e, ERR_INPUT, "tokenizer.json: unk_token '%.80s' is not in the vocabulary", unk);
     if (missing == 256)
         return err_set(e, ERR_INPUT, "tokenizer.json: the vocabulary is not byte-level; it has none of the 256 bytes");
-    if (missing && t->bpe.unk_id < 0)
-        log_warn("tokenizer.json lacks %d of 256 bytes; they vanish from encoded text", missing);
+    if (missed && t->bpe.unk_id < 0)
+        log_warn("tokenizer.json lacks bytes of text: %d; they vanish when it is encoded", missed);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -315,12 +316,59 @@ static void test_small_vocab(void **state)
     log_set_level(LOG_INFO);
 }
 
+/* A tokenizer of single bytes, without those below 'from' but tab and line ends, and without 'other'. */
+static char *bytes_without(int from, int other)
+{
+    json_t *vocab = json_object(), *doc;
+    char *text;
+
+    for (int b = 0, next = 256; b < 256; b++) {
+        bool plain = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+        int c = plain ? b : next++;
+        const char s[3] = {(char)(c < 128 ? c : 0xc0 | c >> 6), (char)(c < 128 ? 0 : 0x80 | (c & 63)), 0};
+
+        if ((b >= from || strchr("\t\n\r", b ? b : 1)) && b != other)
+            json_object_set_new(vocab, s, json_integer(b));
+    }
+    doc = json_pack("{s:{s:o,s:[]},s:{s:s,s:b}}", "model", "vocab", vocab, "merges", "pre_tokenizer", "type",
+                    "ByteLevel",
+                    "add_prefix_space", 0);
+    text = json_dumps(doc, 0);
+    json_decref(doc);
+    return text;
+}
+
+/* Control characters and what UTF-8 never has are missed by nobody; a letter's byte is. */
+static void test_missed_bytes(void **state)
+{
+    const int others[] = {0xf1, 0xc0, 0x7f, 'e'};
+    char path[] = "/tmp/test_tokenizer.XXXXXX";
+    struct err e = ERR_INIT;
+    struct buf said;
+
+    (void)state;
+    assert_true(close(mkstemp(path)) == 0 && log_tee(path) == 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char *doc = bytes_without(32, others[i]);
+
+        tokenizer_free(tokenizer_parse(doc, strlen(doc), "t.json", &e));
+        assert_string_equal(e.msg, "");
+        free(doc);
+        buf_init(&said, BUF_MAX_TEXT);
+        assert_int_equal(file_read(path, &said, &e), 0);
+        assert_true(!strstr(said.p ? said.p : "", "lacks bytes of text: 1;") == (others[i] != 'e'));
+        buf_free(&said);
+    }
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),     cmocka_unit_test(test_invalid_bytes), cmocka_unit_test(test_megabyte),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_modes),         cmocka_unit_test(test_lookup),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_small_vocab),
+        cmocka_unit_test(test_missed_bytes),
     };
 
     return cmocka_run_group_tests_name("tokenizer", tests, NULL, NULL);
