@@ -1,5 +1,6 @@
 /* test_build.c - the compile stage, on sim and (where nvcc is) for a real GPU. Called as 'test_build build' it reads
  * a request from stdin and prints the reply. */
+#include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -539,6 +540,30 @@ static void headers_alone_convict_nobody(void **s)
     }
 }
 
+/* Another library in the place of libm has not its versions: then a machine is unfit; else a program that says so lies.
+ */
+static void the_linker_says_what_loads(void **s)
+{
+    char *lib = path_lib("libsimt.so"), *stale = dir_temp("stale", NULL), *libm = path_join(stale, "libm.so.6");
+    Dl_info other;
+    struct buf b;
+
+    buf_init(&b, 64u << 20);
+    assert_true(build_loads(lib));
+    assert_false(build_loads("/no/such/library.so"));
+    assert_true(dladdr((void *)json_object, &other) && file_read(other.dli_fname, &b, NULL) == 0);
+    assert_int_equal(file_write(libm, b.p, b.n, NULL), 0);
+    setenv("LD_LIBRARY_PATH", stale, 1);
+    assert_false(build_loads(lib));
+    unsetenv("LD_LIBRARY_PATH");
+    assert_true(build_loads(lib));
+    dir_remove(stale, NULL);
+    buf_free(&b);
+    free(libm);
+    free(stale);
+    free(lib);
+}
+
 static void no_name(const char *name, void *ctx)
 {
     (void)name;
@@ -868,6 +893,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sim_names_what_an_image_refers_to),
         cmocka_unit_test(logs_name_missing_libraries),
         cmocka_unit_test(headers_alone_convict_nobody),
+        cmocka_unit_test(the_linker_says_what_loads),
         cmocka_unit_test(audit_of_damaged_files),
         cmocka_unit_test(cuda_builds_and_names_dropped_flags),
         cmocka_unit_test(cuda_errors_have_a_line),

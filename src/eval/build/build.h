@@ -60,6 +60,9 @@ struct build_result {
  * is not the candidate's fault (no compiler, disk full, a malformed request of our own shim): category infra. */
 int build_run(const json_t *request, const struct build_opts *o, struct build_result *ret, struct err *e);
 void build_result_free(struct build_result *r);
+/* Does the dynamic linker find all that a library needs, in its versions? It runs nothing of it. false also where it
+ * cannot be asked. */
+bool build_loads(const char *so);
 
 /* The reply for the candidate's process: {"ok":true,"so":path,"image":sha256 or null} or {"ok":false,"error":text}. New
  * reference. */

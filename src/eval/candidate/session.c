@@ -152,8 +152,11 @@ static void session_note_build(struct session *s, const struct build_result *r)
     s->builds_cached += r->cached;
     json_array_extend(s->findings, r->findings);
     session_note_dropped(s, r->dropped);
-    if (r->ok)
+    if (r->ok) {
+        free(s->built);
+        s->built = xstrdup(r->so);
         return;
+    }
     s->builds_failed++;
     s->builds_refused += session_calls_library(r->findings);
     s->build_timed_out |= r->timed_out;
@@ -401,5 +404,6 @@ void session_close(struct session *s)
     json_decref(s->findings);
     json_decref(s->dropped);
     json_decref(s->error);
+    free(s->built);
     free(s);
 }

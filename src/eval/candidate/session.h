@@ -46,6 +46,7 @@ struct session {
     json_t *dropped;      /* of all builds: flags of the candidate that no compiler got, each once */
     json_t *findings;     /* of the builds: {"kind","name"}, what libraries refer to and must not */
     json_t *error;        /* text of the first failed build, or NULL */
+    char *built;          /* path of the last library that was built, or NULL */
     int (*on_image)(void *ctx, const char *path, struct err *e); /* of a build's device code; NULL: nobody wants it */
     void *image_ctx;
 };

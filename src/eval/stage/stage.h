@@ -33,8 +33,9 @@ int job_construct(struct job *j, struct err *e);
 bool job_was_large(const struct job *j);
 /* Turns a failed session call into a blame (timeout, crash, tampering); -1 only for infra. */
 int job_blame_call(struct job *j, enum call_fault fault, const char *stage, const char *during, struct err *e);
-/* Does an error's head say that the machine is unfit (a library too old to load what was compiled)? Then e says so. */
-bool job_unfit(const json_t *head, struct err *e);
+/* Does an error's head say that the machine is unfit (a library too old to load what was compiled)? Then e says so. The
+ * dynamic linker is asked: it finds all that the last build needs where a program has raised such an error itself. */
+bool job_unfit(const struct job *j, const json_t *head, struct err *e);
 void job_blame_error(struct job *j, const json_t *head, const char *stage);
 void compile_judge(struct job *j);
 /* Is the draw one of the life that is lived? */

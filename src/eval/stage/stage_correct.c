@@ -446,7 +446,7 @@ static int stage_correct_judge_reply(struct job *j, const struct ref_draw *d, st
     json_t *worst = NULL;
     int ok = 2;
 
-    if (job_unfit(f->head, e)) {
+    if (job_unfit(j, f->head, e)) {
         ok = -1;
     } else if (strcmp(json_str(f->head, "op", ""), "result")) {
         job_blame_error(j, f->head, "correctness");

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "eval/build/build.h"
 #include "eval/candidate/recording.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/place.h"
@@ -172,9 +173,9 @@ int job_blame_call(struct job *j, enum call_fault fault, const char *stage, cons
     return e->kind == ERR_NONE ? err_set(e, ERR_ENV, "the judge lost the candidate's process %s", during) : -1;
 }
 
-bool job_unfit(const json_t *head, struct err *e)
+bool job_unfit(const struct job *j, const json_t *head, struct err *e)
 {
-    if (!json_flag(head, "infra", false))
+    if (!json_flag(head, "infra", false) || !j->session->built || build_loads(j->session->built))
         return false;
     err_set(e, ERR_ENV, "%.400s", json_str(head, "message", "the candidate's process is unfit"));
     return true;
@@ -257,7 +258,7 @@ int job_construct(struct job *j, struct err *e)
         j->ready = true;
         json_decref(j->state);
         j->state = json_incref(json_object_get(f.head, "state"));
-    } else if (job_unfit(f.head, e)) {
+    } else if (job_unfit(j, f.head, e)) {
         rc = -1;
     } else {
         stage_load_blame_error(j, f.head);
