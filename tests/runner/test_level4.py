@@ -1,6 +1,6 @@
 """test_level4.py - KernelBench's level 4: tasks that read a model of transformers by name from the user's model cache.
 Two models of random weights lie in a cache of this test, so nothing is fetched: GPT-2 and Qwen3, of two layers each.
-Needs transformers beside PyTorch (tests/adapters/run.sh level4)."""
+Needs transformers beside PyTorch (tests/adapters/run.sh makes such a Python)."""
 
 import importlib.util
 import json
@@ -118,8 +118,9 @@ class Level4(unittest.TestCase):
                 f.write(text)
         env = dict(os.environ, HF_HOME=self.home.name, MUSACODER_OWNER="none", MUSACODER_PYTHON=sys.executable)
         env.pop("HF_HUB_CACHE", None)
-        done = subprocess.run([EXE, "eval", "--json", "--no-cache", "--trials", "1", "--timeout", "300", *options, "--task", task, answer],
-                              env=env, capture_output=True, text=True, timeout=900 * SLOWDOWN)
+        options = ["--json", "--no-cache", "--trials", "1", "--timeout", "300", *options]
+        done = subprocess.run([EXE, "eval", *options, "--task", task, answer], env=env,
+                              capture_output=True, text=True, timeout=900 * SLOWDOWN)
         self.assertTrue(done.stdout, done.stderr)
         return json.loads(done.stdout)
 
