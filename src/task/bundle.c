@@ -184,7 +184,7 @@ static const char bundle_loader[] =
     "            return function(*args, *self.parameters(), *self.buffers())\n"
     "        args = list(args)\n"
     "        for i, how in writes.items():\n"
-    "            args[i] = torch.empty_like(args[i]) if how == \"out\" else args[i].clone()\n"
+    "            args[i] = torch.zeros_like(args[i]) if how == \"out\" else args[i].clone()\n"
     "        function(*args)\n"
     "        return args[next(iter(writes))] if len(writes) == 1 else tuple(args[i] for i in writes)\n";
 

@@ -137,7 +137,8 @@ class Challenge(ChallengeBase):
 
     def generate_functional_test(self) -> List[Dict[str, Any]]:
         same = dict(self.test_of(9), A=torch.zeros(9, device=self.device))
-        return [same] + [self.test_of(n) for n in range(10, 20)]
+        still = dict(self.test_of(9), A=torch.full((9,), 1e-30, device=self.device) * torch.arange(1, 10))
+        return [same, still] + [self.test_of(n) for n in range(10, 20)]
 
     def generate_performance_test(self) -> Dict[str, Any]:
         return dict(self.test_of(100), A=RandTensor((100,), 2.0, 3.0), C=OutTensor((100,)))
