@@ -13,7 +13,7 @@
 static const struct opt rows[] = {
     {"tasks", "out", OPT_STR, NULL, "folder to write NAME.py and NAME.yaml into; without it they are only listed"},
     {"tasks", "format", OPT_STR, NULL, "take this form alone: gpu-mode, definition, robust-kbench, multikernel, "
-                                       "kernelbench, kernelbook, leetgpu"},
+                                       "kernelbench, kernelbook, leetgpu, compute-eval"},
     {"tasks", "rows", OPT_INT, "257", "shapes of a task that are kept, the first ones"},
     {"tasks", "tolerance", OPT_CHOICE, "own", "own|published: the judge's, or the benchmark's with its share of "
                                               "elements that must match, where it has one"},

@@ -342,6 +342,9 @@ class Formats(unittest.TestCase):
         names = [x["name"] for x in said if not x["refused"]]
         self.assertTrue(all("/" not in n for n in names) and len(set(names)) == len(names) >= 2, names)
         self.assertFalse(os.path.exists(os.path.join(self.dir.name, "a")), "written beside --out")
+        spec = "task_id: CUDA/0\nbuild_command: nvcc -o test.out solution.cu test/*.cu\ntest_command: ./test.out\n"
+        said = self.read({"ce/CUDA-0/problem-spec.yaml": spec}, "--format", "compute-eval", code=1)
+        self.assertIn("hidden test program", said[0]["refused"])
         p = subprocess.run([test_answers.EXE, "tasks", self.out, "--format", "nonsense"], capture_output=True)
         self.assertEqual(p.returncode, 2)
 

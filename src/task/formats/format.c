@@ -13,7 +13,7 @@
 #define FORMAT_MAX_DEPTH 12
 
 static const struct format *const formats[] = {&format_gpumode, &format_definition, &format_robust, &format_cases,
-                                               &format_leetgpu, &format_kernelbook, &format_plain};
+                                               &format_leetgpu, &format_computeeval, &format_kernelbook, &format_plain};
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
 int format_find(const char *path, const char *only, const struct format **ret, struct err *e)

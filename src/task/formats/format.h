@@ -27,7 +27,7 @@ struct format {
     int (*read)(const char *path, int most, struct format_task *ret, struct err *e);};
 
 extern const struct format format_gpumode, format_definition, format_robust, format_cases, format_plain,
-    format_kernelbook, format_leetgpu;
+    format_kernelbook, format_leetgpu, format_computeeval;
 
 /* The reader of a file; NULL: it is no task. only: the name of one reader, or NULL. ERR_INPUT: no such reader. */
 int format_find(const char *path, const char *only, const struct format **ret, struct err *e);
