@@ -61,3 +61,25 @@ bool place_is_packed(const struct recording_place *p)
     }
     return true;
 }
+
+void recording_permute(const struct recording_place *p, uint8_t *strided, uint8_t *packed, bool to)
+{
+    int64_t at[TENSOR_MAX_DIMS] = {0}, offset = 0;
+
+    if (place_is_packed(p)) {
+        memcpy(to ? strided : packed, to ? packed : strided, (size_t)p->t.n * p->item);
+        return;
+    }
+    for (int64_t i = 0; i < p->t.n; i++) {
+        uint8_t *s = strided + (size_t)offset * p->item, *c = packed + (size_t)i * p->item;
+
+        memcpy(to ? s : c, to ? c : s, p->item);
+        for (int d = p->t.ndim - 1; d >= 0; d--) {
+            offset += p->stride[d];
+            if (++at[d] < p->t.shape[d])
+                break;
+            offset -= p->stride[d] * p->t.shape[d];
+            at[d] = 0;
+        }
+    }
+}

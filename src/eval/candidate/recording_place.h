@@ -15,4 +15,7 @@ struct recording_place { /* {"dtype","shape","strides","address"} */
 int place_tensor(const json_t *node, struct recording_place *p, struct err *e);
 bool place_is_packed(const struct recording_place *p); /* contiguous, in C order */
 
+/* Walks the elements in C order; to: strided gets packed's values, else the other way round. */
+void recording_permute(const struct recording_place *p, uint8_t *strided, uint8_t *packed, bool to);
+
 #endif
