@@ -26,10 +26,11 @@ FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # t
 AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large, the one of number trial / 64 - 1
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
 EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
-         "places moved", "eighths", "rows without")
+         "places moved", "eighths", "rows without", "triangles with holes")
 CHOOSING = EDGES[3:7] + EDGES[8:]  # kinds that change those tensors alone of which the reference stands it
 PLACING = EDGES[4:7]   # in these whole numbers name other places
 MASKING = EDGES[8]     # in these some rows of a mask allow nothing
+THINNING = EDGES[9]    # in these a triangular mask allows less than its triangle
 EXACT = EDGES[7]       # where the reference's arithmetic is exact, so steps decide
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
@@ -312,14 +313,35 @@ def places_changed(kind, leaf, gen, sentinel=None):
 # Masks ----------------------------------------------------------------------------------------------------------------
 
 
-def is_free_mask(leaf):
-    """Ones and zeros, in rows of which some have more ones than others: no rows of one hot, no order."""
+def is_mask(leaf):
+    """Ones and zeros, in rows of which some have more ones than others: no rows of one hot."""
     if leaf.dim() < 2 or leaf.numel() > MASK_MOST or leaf.is_complex() or any(st == 0 for st in leaf.stride()):
         return False
     if leaf.dtype != torch.bool and not bool(((leaf == 0) | (leaf == 1)).all()):
         return False
     ones = leaf.double().sum(-1)
-    return bool((ones.min() < ones.max())) and not bool((leaf.tril() == leaf).all() | (leaf.triu() == leaf).all())
+    return bool((ones.min() < ones.max()))
+
+
+def is_triangle(leaf):
+    return bool((leaf.tril() == leaf).all() | (leaf.triu() == leaf).all())
+
+
+def is_free_mask(leaf):
+    return is_mask(leaf) and not is_triangle(leaf)
+
+
+def is_triangular_mask(leaf):
+    return leaf.dtype == torch.bool and is_mask(leaf) and is_triangle(leaf) and leaf.shape[-1] == leaf.shape[-2]
+
+
+def thinned(leaf, gen):
+    """A third of the ones beside the diagonal are none. A row that would be empty stays as it is."""
+    n = leaf.shape[-1]
+    mark = (torch.rand(leaf.shape, generator=gen) < 1 / 3) & ~torch.eye(n, dtype=torch.bool)
+    out = leaf.masked_fill(mark.to(leaf.device), 0)
+    empty = out.double().sum(-1, keepdim=True) == 0
+    return torch.where(empty, leaf, out)
 
 
 def emptied(leaf, gen):

@@ -167,6 +167,38 @@ class Ambiguous(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+BOUNDING = ("aten::clamp", "aten::clamp_", "aten::hardtanh", "aten::hardtanh_")
+
+
+class Bounds(TorchDispatchMode):
+    """share: of the elements that an operator bounds from both sides, how many lie beyond a bound; the least of all
+    such operators and of both sides. None: there was no such operator."""
+
+    def __init__(self):
+        super().__init__()
+        self.share = None
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if name_of(func) in BOUNDING and args[0].numel():
+            self.look(args[0], *self.ends(func, args, kwargs))
+        return func(*args, **kwargs)
+
+    @staticmethod
+    def ends(func, args, kwargs):
+        """The operator's bounds, None where it has none on that side."""
+        rows = func._schema.arguments[1:3]
+        return [args[k] if k < len(args) else kwargs.get(row.name, row.default_value) for k, row in enumerate(rows, 1)]
+
+    def look(self, x, low, high):
+        if low is not None and high is not None:
+            beyond = [float(side.double().mean()) for side in (x < low, x > high)]
+            self.share = min(beyond + ([] if self.share is None else [self.share]))
+
+
 # TF32 -----------------------------------------------------------------------------------------------------------------
 
 

@@ -67,6 +67,7 @@ PART = 1 << 24  # elements of a parameter that are drawn at once
 LAWS = ("wild", "signed", "mild")  # how parameters are drawn: mild for most draws; gates of a wild set remember
 WILD = 4.0      # the spread of vectors in a wild set
 ROUNDS = (1 / 8, 1 / 2)  # of a loop's rounds: so many at its end must matter in some draw, the first that can
+BOUNDED = 1 / 32  # of the elements that are bounded, so many lie beyond either bound in some draw
 LARGEST = 8     # doublings of an input by which a loop may be made to need them
 TOLD = 8.0      # tolerances: by so many an answer must move where a part of the inputs has influence
 FAR_AXES = 6    # of inputs, at most, that are looked at for it
@@ -470,6 +471,8 @@ def changed_by_choice(kind, t, gen, sentinel=None):
         return influence.places_changed(kind, t, gen, sentinel)
     if kind == influence.MASKING:
         return influence.emptied(t, gen)
+    if kind == influence.THINNING:
+        return influence.thinned(t, gen)
     return structure.in_place(t, t, influence.scattered_zeros(t, structure.is_probability(t), gen))
 
 
@@ -1316,13 +1319,15 @@ class Task:
         self.chosen = {**self.zeroed(own), **self.masking(own), **({} if unchecked else self.placing(own))}
 
     def masking(self, own):
-        """The one mask whose rows may allow nothing: nothing else that stays as it is may follow from it."""
+        """The one mask that may allow less: nothing else that stays as it is may follow from it."""
         held = [i for i, t in enumerate(self.own_leaves) if not self.is_drawn(t) and not self.domains[i]]
-        if len(held) != 1 or not influence.is_free_mask(self.own_leaves[held[0]]):
+        mask = self.own_leaves[held[0]] if len(held) == 1 else None
+        kind = None if mask is None else influence.MASKING if influence.is_free_mask(mask) else \
+            influence.THINNING if influence.is_triangular_mask(mask) else None
+        if not kind:
             return {}
-        gen = torch.Generator().manual_seed(1)
-        fewer = put_at(own, held[0], influence.emptied(self.own_leaves[held[0]], gen))
-        return {influence.MASKING: held} if self.stands(self.model, fewer) else {}
+        fewer = put_at(own, held[0], changed_by_choice(kind, mask, torch.Generator().manual_seed(1)))
+        return {kind: held} if self.stands(self.model, fewer) else {}
 
     def zeroed(self, own):
         """The tensors that may hold zeros among their values, together."""
@@ -1400,7 +1405,7 @@ class Task:
         if large(self.model, self.own_leaves, self.own_answer):
             return []
         try:
-            return self.amplified() + self.far() + self.rounds()
+            return self.amplified() + self.far() + self.rounds() + self.bounds()
         except torch.OutOfMemoryError:
             raise
         except Exception:  # not in double, or not with these values
@@ -1457,6 +1462,28 @@ class Task:
                 if self.tells(self.model, larger, larger, around=shorter) >= TOLD:
                     return [influence.amplified_trial(i, doublings)]
         return None
+
+    def bounds(self):
+        """Where values reach a bound (clamp, hardtanh) hardly, inputs become larger until they do on both sides."""
+        base = self.values_like("normal", 0)
+        share = self.bounded_share(base)
+        if share is None or share >= BOUNDED:
+            return []
+        for i in (i for i, t in enumerate(self.own_leaves) if self.is_drawn(t)):
+            for doublings in range(1, LARGEST + 1):
+                larger = put_at(base, i, values.leaves(base)[i] * 2.0 ** doublings)
+                if not self.stands(self.model, larger):
+                    break
+                if self.bounded_share(larger) >= BOUNDED:
+                    return [influence.amplified_trial(i, doublings)]
+        return []
+
+    def bounded_share(self, inputs):
+        """Of the elements that the reference bounds, how many lie beyond: on the side that has fewer. None: there are
+        no bounds."""
+        with ops.Bounds() as seen:
+            self.run(self.model, inputs)
+        return seen.share
 
     def far(self):
         """What the early part of a long axis does to the late part of an answer may take draws that remember it."""

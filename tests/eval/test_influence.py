@@ -178,6 +178,17 @@ class Masks(unittest.TestCase):
         self.assertTrue(self.some_row_is_empty(mean, "(torch.rand(40, 9) < 0.7).float()"))
         self.assertFalse(self.some_row_is_empty("x.masked_fill(~rest[0], -torch.inf).softmax(1)"))
 
+    def test_a_triangle_has_holes_and_keeps_its_diagonal(self):
+        mask = "torch.ones(9, 9, dtype=torch.bool).%s"
+        inputs = f"[torch.randn(9, 9), {mask % 'tril()'}]"
+        head, blob = run(task("x.masked_fill(~rest[0], -torch.inf).softmax(1)", inputs))
+        masks = [x[1] for x in inputs_of(head, blob)]
+        self.assertTrue(any(int(m.sum()) < 45 for m in masks) and all(bool(m.diagonal().all()) for m in masks))
+        self.assertTrue(all(not bool(m.triu(1).any()) for m in masks))
+        for kept in (mask % "tril(-1)", mask % "triu(1)"):
+            out = influence.thinned(eval(kept), torch.Generator().manual_seed(1))  # noqa: S307
+            self.assertTrue(torch.equal(out.any(1), eval(kept).any(1)), kept)  # noqa: S307
+
     def test_one_hot_rows_and_orders_stay(self):
         self.assertFalse(self.some_row_is_empty("x * rest[0]", "F.one_hot(torch.randint(0, 9, (40,)), 9).float()"))
         self.assertFalse(self.some_row_is_empty("x * rest[0]", "torch.ones(40, 9).tril()"))
@@ -218,6 +229,21 @@ class Rounds(unittest.TestCase):
         self.assertEqual(self.amplified("halved(x, 3, lambda x, y: x / (1 + y))"), [])
         self.assertEqual(self.amplified("halved(x, 60, lambda x, y: torch.zeros_like(x))"), [])
         self.assertEqual(self.amplified("torch.stack([x * i for i in range(5)])"), [])
+
+
+class Bounds(unittest.TestCase):
+    def amplified(self, forward):
+        head, _ = run(task(forward, "[torch.randn(6, 40)]"))
+        return [d["trial"] for d in head["draws"] if d["trial"] >= influence.AMPLIFIED]
+
+    def test_inputs_grow_until_both_are_reached(self):
+        for forward in ("torch.clamp(x, -90, 100)", "x.clamp(max=100, min=-90)", "F.hardtanh(x, -90, 100)"):
+            (trial,) = self.amplified(forward)
+            self.assertGreater(2.0 ** (trial % influence.AMPLIFIED), 30, forward)
+
+    def test_none_where_they_are_or_cannot_be(self):
+        for forward in ("x.clamp(-1, 1)", "x.clamp(min=-90)", "x.sigmoid().clamp(-3, 3)", "F.relu(x)"):
+            self.assertEqual(self.amplified(forward), [], forward)
 
 
 class Numbers(unittest.TestCase):

@@ -295,6 +295,7 @@ struct stage_correct_tally {
     uint64_t looked_at;
     int secret;              /* wrong ones behind the published ones: then those show nothing */
     int raced;               /* wrong ones, in replays that play streams in another order */
+    bool fell;               /* a replay ended in an error that the program is blamed for */
     const char *stopped; /* before the last draw, for this; NULL: it was not */
     double fastest_s;    /* call, of run time; 0: none yet */
     bool slow;           /* every call took more than SLOW_S: only SLOW_TRIALS of each regime, or one (CRAWL_S) */
@@ -596,6 +597,7 @@ static int stage_correct_judge_call(void *ctx, const struct ref_draw *d, struct 
     int ok = stage_correct_judge_reply(r->j, d, r->t, f, e);
 
     r->t->raced += ok == 0 && r->j->recording->shuffled;
+    r->t->fell |= ok == 2;
     if (ok == 0 || (ok == 1 && !r->again))
         stage_correct_count(r->j, r->t, d, ok == 1);
     return ok == 0 || ok == 1 ? 0 : -1;
@@ -924,7 +926,7 @@ static int stage_correct_run_live(struct job *j, struct stage_correct_tally *t, 
         recorded_run.passed == recorded_run.trials;
     if (rc == 0 && j->recording->live)
         rc = recording_finish(j, e);
-    if (rc == 0 && legality_live(j)) /* these draws count */
+    if (rc == 0 && (legality_live(j) || (t->fell && !j->recording->live_right))) /* these draws count */
         stage_correct_replace_tally(t, &recorded_run);
     json_decref(recorded_run.regimes);
     json_decref(recorded_run.worst);
@@ -933,7 +935,19 @@ static int stage_correct_run_live(struct job *j, struct stage_correct_tally *t, 
 
 static bool stage_correct_may_be_live(const struct job *j, const struct stage_correct_tally *t)
 {
-    return !job_blamed(j) && t->trials > t->passed && recording_reads(j->recording);
+    return recording_reads(j->recording) && (job_blamed(j) ? t->fell : t->trials > t->passed);
+}
+
+/* Sizes that the host read belong to the draw that it read: a fault of other draws' replays is no fault of the program,
+ * but a wrong draw. What is wrong as the program lives it is said then. */
+static void stage_correct_forgive_fall(struct job *j, struct stage_correct_tally *t)
+{
+    if (!t->fell)
+        return;
+    json_array_clear(json_object_get(j->rec, "reasons"));
+    json_array_clear(j->findings);
+    j->reproduced = false;
+    t->trials++;
 }
 
 /* One life, on its draws. */
@@ -941,7 +955,10 @@ static int stage_correct_run_recording(struct job *j, struct stage_correct_tally
 {
     int rc = stage_correct_run_draws(j, t, e);
 
-    return rc == 0 && stage_correct_may_be_live(j, t) ? stage_correct_run_live(j, t, e) : rc;
+    if (rc < 0 || !stage_correct_may_be_live(j, t))
+        return rc;
+    stage_correct_forgive_fall(j, t);
+    return stage_correct_run_live(j, t, e);
 }
 
 static void stage_correct_add_tally(struct stage_correct_tally *t, struct stage_correct_tally *more)

@@ -288,7 +288,7 @@ static void say_regime(const char *regime, struct buf *b)
 {
     static const char *const rows[][2] = {
         {"task", "those are the task's own, of get_inputs"},
-        {"edges", "those hold rows of zeros, constant rows or equal values"},
+        {"edges", "those hold rows of zeros, constant rows or equal values, or masks and indices of other places"},
         {"influence", "there few elements stand out from a background, arguments that get_inputs makes constant "
                       "vary, or parameters have both signs and other sizes"},
     };
