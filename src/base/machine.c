@@ -38,3 +38,15 @@ char *machine_text(void)
     free(model);
     return text;
 }
+
+double machine_sharers(double load, long processors)
+{
+    return processors > 0 && load > (double)processors ? load / (double)processors : 1;
+}
+
+double machine_busy(void)
+{
+    double load = 0;
+
+    return getloadavg(&load, 1) == 1 ? machine_sharers(load, machine_cpus()) : 1;
+}

@@ -6,4 +6,8 @@
  * Nothing that names a host or a person. The caller frees. */
 char *machine_text(void);
 
+/* How many that want to run share a processor: load, of the last minute, over processors; 1 at least. */
+double machine_sharers(double load, long processors);
+double machine_busy(void); /* of this machine, now */
+
 #endif

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/opt.h"
 #include "base/rng.h"
@@ -457,6 +458,14 @@ static void test_home(void **state)
     free(path), free(want);
 }
 
+static void processors_are_shared_by_the_load(void **state)
+{
+    (void)state;
+    assert_true(machine_sharers(0.5, 2) == 1 && machine_sharers(2, 2) == 1 && machine_sharers(9, 0) == 1);
+    assert_true(machine_sharers(6, 2) == 3);
+    assert_true(machine_busy() >= 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +489,7 @@ int main(void)
         cmocka_unit_test(sha256_matches_the_standard),
         cmocka_unit_test(files_are_replaced_whole),
         cmocka_unit_test(test_home),
+        cmocka_unit_test(processors_are_shared_by_the_load),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

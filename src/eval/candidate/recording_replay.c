@@ -207,7 +207,7 @@ static int recording_do_replay(struct recording_replaying *ctx, bool movement, s
     ctx->recorded = j->recording->recording;
     rc = executor_replay(j->recording->x, &r, e);
     if (!movement)
-        j->session->used_s += now_s() - t0 - (recording_reference_time(j) - reference);
+        j->session->used_s += (now_s() - t0 - (recording_reference_time(j) - reference)) / session_busy(j->session);
     ctx->goes_on = ctx->goes_on && r.ret_moved;
     if (rc == 0 && r.last_call && !r.ret_moved)
         return 0;

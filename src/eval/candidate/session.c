@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/trace.h"
 #include "eval/server/judge_server.h"
@@ -279,6 +280,11 @@ static enum call_fault session_fault_of(struct session *s, enum frame_fault f, s
     return CALL_DIED;
 }
 
+double session_busy(const struct session *s)
+{
+    return session_shares_device(s) ? 1 : fmin(machine_busy(), SHARE_MOST);
+}
+
 static enum call_fault session_send_timed(struct session *s, const json_t *head, const char *blob, size_t n,
                                           struct err *e)
 {
@@ -313,7 +319,7 @@ static void session_wait_shared(struct session *s, struct schedule *c, double v0
 static enum call_fault session_recv_timed(struct session *s, struct frame *ret, struct err *e)
 {
     struct schedule *c = session_shares_device(s) ? &s->server->schedule : NULL; /* NULL: the wall's */
-    double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0;
+    double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0, busy = session_busy(s);
     enum frame_fault f = FRAME_OK;
     int rc;
 
@@ -323,8 +329,8 @@ static enum call_fault session_recv_timed(struct session *s, struct frame *ret, 
         left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0);
     }
     rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB,
-                    c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left, ret, &f, e);
-    s->used_s += c ? share_time(c, now_s(), -1) - v0 : now_s() - t0;
+                    c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left * busy, ret, &f, e);
+    s->used_s += c ? share_time(c, now_s(), -1) - v0 : (now_s() - t0) / busy;
     return rc < 0 ? session_fault_of(s, f, e) : CALL_OK;
 }
 

@@ -64,6 +64,9 @@ enum call_fault session_give(struct session *s, const json_t *head, const int *f
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
 /* Ends the process, if it has not ended, and returns what it wrote to its output. Valid until session_close. */
 const char *session_output(struct session *s);
+/* By how much a run lasts longer than alone where the processors are the device: others want them too. At most
+ * SHARE_MOST; 1 where a device is shared, whose clock knows it. */
+double session_busy(const struct session *s);
 /* Gives slot and share of the device away, and takes them again (waits): for who wants the device alone. */
 void session_rest(struct session *s);
 void session_wake(struct session *s);
