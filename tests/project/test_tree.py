@@ -147,6 +147,17 @@ class Tree(unittest.TestCase):
         for key in results.NEEDED:
             self.assertTrue(results.check_row("x.json", {k: v for k, v in row.items() if k != key}), key)
 
+    def test_programs_of_the_lab_compile(self):
+        """'make all' builds none of them; a header that is not here (OpenBLAS) is no mistake of theirs."""
+        broken = []
+        for name in sorted(n for n in tracked() if n.startswith("lab/") and n.endswith(".c")):
+            argv = ["cc", "-std=c11", "-D_GNU_SOURCE", "-fsyntax-only", "-w", "-Werror=implicit-function-declaration",
+                    f"-I{ROOT}/src", os.path.join(ROOT, name)]
+            out = subprocess.run(argv, capture_output=True, text=True, check=False)
+            if out.returncode and not re.search(r"fatal error: [\w.]+: No such file", out.stderr):
+                broken.append((name, out.stderr[:300]))
+        self.assertEqual(broken, [])
+
     def test_nothing_big_or_built_is_tracked(self):
         wrong = []
         for name in tracked():
