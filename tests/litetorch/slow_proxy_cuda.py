@@ -10,10 +10,11 @@ import test_proxy_cuda as base  # noqa: E402
 @unittest.skipUnless(base.has_nvcc(), "no nvcc")
 class More(base.Judged):
     def test_the_other_programs(self):
-        self.check([row for row in base.PROGRAMS if row[0] not in base.FIRST])
+        programs = [row for row in base.PROGRAMS if row[0] not in base.FIRST]
+        self.check(programs, self.judge_all(programs))
 
     def test_a_source_that_is_not_parted(self):
-        self.check_probe({"MUSACODER_CUDA_WHOLE": "1"})
+        self.check_probe(self.judge([base.PROBE], {"MUSACODER_CUDA_WHOLE": "1"})[0])
 
 
 if __name__ == "__main__":
