@@ -613,21 +613,125 @@ static bool known_read(uintptr_t addr, int me)
     return seen_range(shadow_last, addr, me) || seen_range(shadow_older, addr, me);
 }
 
-static __attribute__((noinline)) void look(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
+/* Can this access of thread 'me' neither race with 'a' nor join it as a reader? 'a' is of before 'first', behind a
+ * barrier of the block, or of this thread alone. What is not settled is for track() to decide. */
+static inline bool settled(access_t a, uint32_t first, int me)
+{
+    uint32_t iv = interval_of(a);
+
+    if (iv < first)
+        return true;
+    return !(a & MULTI_BLOCK) && iv >= block_first &&
+           (iv < interval || (iv == interval && thread_of(a) == me && !(a & MULTI)));
+}
+
+/* Did other blocks of the launch read this whole word, and none of this interval? Then a read only joins them. */
+static inline bool read_by_blocks(access_t r, uint32_t first)
+{
+    uint32_t iv = interval_of(r);
+
+    return !parked && bytes_of(r) == 15 && iv >= first && iv < interval && (iv < block_first || (r & MULTI_BLOCK));
+}
+
+/* As track() for a whole word where nothing is to be found out. False: nothing was done. */
+static inline bool plain_word(struct cell *c, uint32_t first, bool write, int me, const void *pc)
+{
+    const struct warp *w = &run.block.warp[me / WARP];
+    bool alone = settled(c->read, first, me);
+
+    if (!settled(c->write, first, me) || !(alone || (!write && read_by_blocks(c->read, first))))
+        return false;
+    if (write) {
+        c->write = pack(me, w->epoch, 15, 0);
+        c->write_pc = relative(pc);
+    } else {
+        c->read = pack(me, w->step, 15, alone ? 0 : MULTI_BLOCK);
+        c->read_pc = relative(pc);
+    }
+    return true;
+}
+
+static inline bool plain_shared(int which, size_t offset, size_t size, bool write, int me, const void *pc)
+{
+    size_t i = offset / 4;
+
+    if (offset + 4 > size || i >= shared_words[which] || (!write && shared_init[which][i] != 15) ||
+        !plain_word(&shared_cells[which][i], block_first, write, me, pc))
+        return false;
+    shared_init[which][i] = 15;
+    return true;
+}
+
+/* May this word be read, as far as what was written is followed? Writes are noted. */
+static inline bool plain_written(uintptr_t addr, bool write)
+{
+    size_t i = addr - written_base;
+    uint8_t mask;
+
+    if (!written || i >= written_bytes)
+        return true;
+    if (i & 3)
+        return false;
+    mask = (uint8_t)(15u << (i & 7));
+    if (write)
+        written[i / 8] |= mask;
+    return (written[i / 8] & mask) == mask;
+}
+
+static inline bool plain_range(const struct range *r, uintptr_t addr, bool write, int me, const void *pc)
+{
+    return r->shadow && addr + 4 <= r->hi && plain_written(addr, write) &&
+           plain_word(&r->shadow[(addr - (r->lo & ~(uintptr_t)3)) / 4], launch_first, write, me, pc);
+}
+
+/* The common case of an aligned word that no other thread has to do with. False: nothing is decided. */
+static bool plain_access(uintptr_t addr, bool write, int me, const void *pc)
+{
+    size_t dynamic = addr - (uintptr_t)simt_dynamic_shared, fixed = addr - (uintptr_t)run.shared_lo;
+    size_t room = (size_t)(run.shared_hi - run.shared_lo);
+    bool done = false;
+
+    if (shadow_last && addr - shadow_last->lo < shadow_last->hi - shadow_last->lo)
+        done = plain_range(shadow_last, addr, write, me, pc);
+    else if (dynamic < run.launch->shared)
+        done = plain_shared(0, dynamic, run.launch->shared, write, me, pc);
+    else if (run.shared_lo && fixed < room)
+        done = plain_shared(1, fixed, room, write, me, pc);
+    else if (shadow_older && addr - shadow_older->lo < shadow_older->hi - shadow_older->lo)
+        done = plain_range(shadow_older, addr, write, me, pc);
+    if (done && !write) {
+        last_read.pc = pc;
+        last_read.addr = addr;
+        last_read.thread = me;
+    }
+    return done;
+}
+
+static __attribute__((noinline)) void look_closely(const void *p, size_t bytes, bool write, bool aligned,
+                                                   const void *pc)
 {
     struct access a = {(uintptr_t)p, bytes, write, !write, false, false, false, pc};
 
+    if (run.owner != this_host_thread()) /* host code of another thread is none of the kernel's */
+        return;
+    if (aligned && bytes <= 16 && ((uintptr_t)p & (bytes - 1)))
+        misaligned(p, bytes, pc);
+    if (bytes == 4 && ((uintptr_t)p & 3) == 0 && !check_pending &&
+        plain_access((uintptr_t)p, write, run.current->thread, pc))
+        return;
+    access_memory(&a);
+}
+
+/* What needs no closer look stays small: most accesses end here. */
+static __attribute__((noinline)) void look(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
+{
     const struct fiber *f = run.current;
 
     if (!f)
         return;
     if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !check_pending && known_read((uintptr_t)p, f->thread))
         return;
-    if (run.owner != this_host_thread()) /* host code of another thread is none of the kernel's */
-        return;
-    if (aligned && bytes <= 16 && ((uintptr_t)p & (bytes - 1)))
-        misaligned(p, bytes, pc);
-    access_memory(&a);
+    look_closely(p, bytes, write, aligned, pc);
 }
 
 /* Stacks of the running thread are its own: most such accesses are spilled locals. */
