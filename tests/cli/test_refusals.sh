@@ -25,6 +25,9 @@ refuses "there are 'synth mine'" synth mined "$dir"
 refuses '--max-program is -1' $stream --max-program=-1
 [ ! -e "$dir/s" ] || fail "a refused stream leaves its folder"
 
+mkdir "$dir/model" && ln -s model "$dir/same"
+refuses "is the model's own folder" export --model "$dir/model" --out "$dir/same"
+
 echo '{}' >"$dir/empty.jsonl"
 for lr in -1 0 2; do
     refuses 'lr is' sft --model "$dir/no" --data "$dir/no" --out "$dir/o" --lr=$lr
