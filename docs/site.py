@@ -182,7 +182,7 @@ def main(exe, folder):
 
 def on_post_page(output, **_):
     """MkDocs' hook: the theme's search dialog and its switches get the names that screen readers ask for."""
-    output = re.sub(r'id="__(drawer|search)"', r'id="__\1" aria-label="\1"', output)
+    output = re.sub(r'id="__(drawer|search|toc)"', r'id="__\1" aria-label="\1"', output)
     return output.replace('data-md-component="search" role="dialog"',
                           'data-md-component="search" role="dialog" aria-label="Search"')
 

@@ -60,6 +60,15 @@ def tensors(tree):
     return [t for x in tree for t in tensors(x)] if isinstance(tree, (list, tuple)) else []
 
 
+def moved(tree, device):
+    """The tree with its tensors on another device; layouts stay."""
+    if isinstance(tree, torch.Tensor):
+        return tree.to(device)
+    if isinstance(tree, dict):
+        return {k: moved(v, device) for k, v in tree.items()}
+    return type(tree)(moved(v, device) for v in tree) if isinstance(tree, (list, tuple)) else tree
+
+
 class Case:
     """Inputs, expected, got and a model with the weights of the trial; got is None where the kernel left nothing."""
 
@@ -89,10 +98,25 @@ class Case:
         return m.to(device).train(self.draw["mode"] == "train")
 
 
+    def run(self):
+        """What the candidate's kernels leave on this machine's GPU, on the CPU."""
+        if not torch.cuda.is_available():
+            sys.exit("--run needs an NVIDIA GPU that PyTorch finds, and nvcc to build the candidate")
+        model = self.model(module("candidate").ModelNew, "cuda")
+        with torch.no_grad():
+            return [t.cpu() for t in tensors(model(*moved(self.inputs, "cuda")))]
+
+
 def compare(name, expected, got, tolerance):
     """Prints how far two answers are from each other; True if within tolerance."""
-    right = True
+    right, n, m = True, len(tensors(expected)), len(tensors(got))
+    if n != m:
+        print(f"{name}: {m} tensors, expected {n}")
+        return False
     for i, (want, have) in enumerate(zip(tensors(expected), tensors(got))):
+        if want.dtype != have.dtype:
+            print(f"{name}: output {i} is {have.dtype}, expected {want.dtype}")
+            right = False
         if want.shape != have.shape:
             print(f"{name}: output {i} has shape {tuple(have.shape)}, expected {tuple(want.shape)}")
             return False
@@ -132,10 +156,7 @@ def main(words):
         print("the kernel left no answer:\n" + "\n".join("  " + x for x in verdict["feedback"].split("\n")))
         right = False
     if "--run" in words:
-        new = module("candidate").ModelNew
-        inputs = [t.cuda() if isinstance(t, torch.Tensor) else t for t in case.inputs]
-        right = compare("kernel, run here", case.expected, [t.cpu() for t in tensors(case.model(new, "cuda")(*inputs))],
-                        tolerance)
+        right = compare("kernel, run here", case.expected, case.run(), tolerance)
     return 0 if right else 1
 
 

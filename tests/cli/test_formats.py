@@ -121,6 +121,10 @@ class Formats(unittest.TestCase):
         self.assertEqual(p.returncode, 1, p.stderr)
         self.assertRegex(p.stdout, r"reference: output 0: all 2257 elements match; the largest difference is 0\n")
         self.assertRegex(p.stdout, r"kernel, as judged: output 0: 22\d\d of 2257 elements are wrong; first at \[0, 0\]")
+        ask = ("import repro, torch; x, t = torch.ones(2), {'abs': 0, 'rel': 0}; print(repro.compare('n', [x], [], t), "
+               "repro.compare('d', x, x.double(), t), repro.moved({'a': [x, 3]}, 'meta')['a'][0].device)")
+        p = subprocess.run([sys.executable, "-c", ask], cwd=folder, capture_output=True, text=True, check=False)
+        self.assertEqual(p.stdout.split("\n")[-2], "False False meta", p.stdout + p.stderr)
         p = self.eval("--repro", folder, self.good)
         self.assertIn("no trial failed", p.stderr)
         self.assertFalse(os.path.exists(os.path.join(folder, "draw.json")))

@@ -151,6 +151,14 @@ class Page(unittest.TestCase):
             self.assertRegex(dom, r"<svg [^>]*role=\"img\"|class=\"tile\"", kind)
             self.assertNotRegex(dom, r"NaN|undefined|\[object", kind)
 
+    def test_an_axis_reaches_its_last_value(self):
+        """Five marks for six decades: the last, which is not shown, is on the axis."""
+        path = os.path.join(self.folder.name, "ticks.html")
+        ask = "<script>document.title = (t => [t.length <= 5, t.lo, t.hi].join())(logTicks(.1, 3400, 5));</script>"
+        with open(path, "w") as f:
+            f.write(page_of(run_data()) + ask)
+        self.assertIn("<title>true,0.1,10000</title>", browse(self.folder.name, path, "--dump-dom"))
+
     def test_text_is_text(self):
         for kind, dom in self.drawn.items():
             self.assertNotIn("<img", dom, kind)
