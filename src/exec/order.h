@@ -1,7 +1,10 @@
-/* order.h - does everything that a call queued come before what its caller queues next? A pure reading of the log.
+/* order.h - does everything that a call queued come before what its caller queues next, and behind what its caller
+ * queued before? A pure reading of the log.
  *
- * The caller goes on on the legacy default stream. Work on a stream that was never joined into it is not finished when
- * forward returns, whatever a replay that drains the device says. */
+ * The caller's work is on the legacy default stream. Work on a stream that was never joined into it is not finished
+ * when forward returns, whatever a replay that drains the device says. Work that names inputs on a stream that did not
+ * wait for the legacy one may come before the inputs are there. Only events and synchronisations order streams:
+ * destroying a stream waits for nothing. */
 #ifndef MC_EXEC_ORDER_H
 #define MC_EXEC_ORDER_H
 
@@ -12,7 +15,7 @@
 struct order_finding {
     bool ordered;
     bool streams;      /* some work goes to another stream than the legacy one */
-    uint32_t stream;   /* of the first work that is not, */
+    uint32_t stream;   /* of the first work that is not (one that takes a destroyed one's number has another), */
     uint64_t work;     /* and how many launches, copies and fills of that stream in the call */
     char why[192];     /* "" when ordered */
 };

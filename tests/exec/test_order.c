@@ -72,6 +72,29 @@ static void sync_device(void)
     exec_log_add(&l, WIRE_DEVICE_SYNC, 0, 0, &m, sizeof m, NULL, 0, NULL);
 }
 
+static void destroy(uint32_t s)
+{
+    const struct wire_stream m = {s, 0};
+
+    exec_log_add(&l, WIRE_STREAM_DESTROY, 0, 0, &m, sizeof m, NULL, 0, NULL);
+}
+
+static void bind(uint64_t addr, uint64_t n)
+{
+    const struct log_binding m = {.addr = addr, .n = n, .call = 1};
+
+    exec_log_add(&l, LOG_BIND, 0, 0, &m, sizeof m, NULL, 0, NULL);
+}
+
+/* A launch with an address among its arguments. */
+static void launch_on(uint32_t stream, uint64_t addr)
+{
+    const struct wire_launch m = {.stream = stream};
+    const uint64_t args[] = {7, addr};
+
+    exec_log_add(&l, WIRE_LAUNCH, 0, 0, &m, sizeof m, args, sizeof args, NULL);
+}
+
 static bool ordered(uint32_t call)
 {
     struct order_finding f;
@@ -187,6 +210,57 @@ static void test_the_host_waits(void **state)
     assert_false(ordered(0));
 }
 
+static void test_destroying_a_stream_joins_nothing(void **state)
+{
+    (void)state;
+    begin(1), stream(3, 1), launch(3), destroy(3), end(1);
+    assert_false(ordered(0));
+}
+
+static void test_a_stream_of_the_same_number_joins_its_own_work(void **state)
+{
+    (void)state;
+    begin(1), stream(3, 1), launch(3), destroy(3), stream(3, 1), launch(3), event(WIRE_EVENT_RECORD, 1, 3);
+    event(WIRE_EVENT_WAIT, 1, 0), end(1);
+    assert_false(ordered(0));
+    exec_log_clear(&l);
+    begin(1), stream(3, 1), launch(3), event(WIRE_EVENT_RECORD, 1, 3), destroy(3), stream(3, 1);
+    event(WIRE_EVENT_WAIT, 1, 0), end(1);
+    assert_true(ordered(0));
+}
+
+#define INPUT 0x400000001000u
+
+static void test_inputs_are_waited_for(void **state)
+{
+    (void)state;
+    stream(3, 1), bind(INPUT, 64), begin(1), bind(INPUT, 64);
+    launch_on(3, INPUT + 32), event(WIRE_EVENT_RECORD, 2, 3), event(WIRE_EVENT_WAIT, 2, 0), end(1);
+    assert_false(ordered(0));
+    exec_log_clear(&l);
+    stream(3, 1), begin(1), bind(INPUT, 64), event(WIRE_EVENT_RECORD, 1, 0), event(WIRE_EVENT_WAIT, 1, 3);
+    launch_on(3, INPUT + 32), event(WIRE_EVENT_RECORD, 2, 3), event(WIRE_EVENT_WAIT, 2, 0), end(1);
+    assert_true(ordered(0));
+    begin(2), bind(INPUT, 64), event(WIRE_EVENT_WAIT, 1, 3), launch_on(3, INPUT), sync_stream(3), end(2);
+    assert_false(ordered(0)); /* that event was the first call's */
+    assert_true(ordered(1));
+}
+
+static void test_the_host_waits_for_inputs(void **state)
+{
+    (void)state;
+    stream(3, 1), begin(1), bind(INPUT, 64), sync_stream(0), launch_on(3, INPUT), sync_stream(3), end(1);
+    assert_true(ordered(0));
+}
+
+static void test_what_names_no_input_waits_for_none(void **state)
+{
+    (void)state;
+    stream(3, 1), stream(4, 0), begin(1), bind(INPUT, 64), launch_on(3, INPUT + 64), launch_on(4, INPUT);
+    sync_stream(3), end(1);
+    assert_true(ordered(0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +273,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_copies_and_fills_are_work, fresh, gone),
         cmocka_unit_test_setup_teardown(test_each_call_joins_its_own, fresh, gone),
         cmocka_unit_test_setup_teardown(test_the_host_waits, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_destroying_a_stream_joins_nothing, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_a_stream_of_the_same_number_joins_its_own_work, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_inputs_are_waited_for, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_the_host_waits_for_inputs, fresh, gone),
+        cmocka_unit_test_setup_teardown(test_what_names_no_input_waits_for_none, fresh, gone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
