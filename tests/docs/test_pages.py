@@ -113,6 +113,20 @@ class Pages(unittest.TestCase):
             with self.subTest(page):
                 self.run_page(page)
 
+    def test_the_first_screens(self):
+        """README's two verdicts, and that of the site's first page, which its first tutorial runs."""
+        block = re.search(r"^```\n(\$ make setup.*?)^```$", read("README.md"), re.M | re.S)[1]
+        ran = 0
+        for part in re.split(r"^\$ ", block, flags=re.M)[2:]:
+            command, _, want = part.partition("\n")
+            p = subprocess.run(["bash", "-c", command.replace("build/musacoder", EXE)], cwd=ROOT, capture_output=True,
+                               text=True, check=False)
+            self.assertTrue(doctest.OutputChecker().check_output(want, p.stdout, doctest.ELLIPSIS), p.stdout + p.stderr)
+            ran += 1
+        self.assertEqual(ran, 2)
+        shown = re.search(r"^```text\n(.*?)^```$", read("docs/site/index.md"), re.M | re.S)[1]
+        self.assertIn(shown, read("docs/site/tutorial-kernel.md"))
+
     def test_commands_that_are_not_run_exist(self):
         """Every 'musacoder COMMAND --option' of every document, run here or not."""
         help_of, seen, wrong = {}, 0, []
