@@ -22,7 +22,7 @@ stream="synth --records 4 --verify-share 0 --out $dir/s"
 refuses "no operator or family 'activations'" $stream --ops activations
 refuses "dialect" $stream --dialect opencl
 refuses "there are 'synth mine'" synth mined "$dir"
-refuses '--max-program is -1' $stream --max-program=-1
+refuses "'max-program' wants a number 0 to" $stream --max-program=-1
 [ ! -e "$dir/s" ] || fail "a refused stream leaves its folder"
 
 mkdir "$dir/model" && ln -s model "$dir/same"
@@ -61,7 +61,7 @@ refuses 'cannot write --capsule' eval --capsule /nonexist/x --task docs/example/
 
 refuses 'wants a number 0 to 1, not 1.5' run recipes/smoke.yaml --plan --set rl_single.top-p=1.5
 for set in sft.steps=-5 rl_single.group=0 synth.tasks=0 init.layers=0 rft.samples=-1; do
-    refuses 'at least 1' run recipes/smoke.yaml --plan --set $set
+    refuses "at least 1\|wants a number 1 to" run recipes/smoke.yaml --plan --set $set
 done
 
 echo '__global__ void k() {}' >"$dir/k.cu"
