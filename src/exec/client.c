@@ -1,4 +1,4 @@
-/* client.c - the front's functions, each one message. See client.h. */
+/* client.c - the client's functions, each one message. See client.h. */
 #include "exec/client.h"
 
 #include <string.h>
@@ -104,7 +104,7 @@ int client_mem_info(struct client *c, uint64_t *ret_free, uint64_t *ret_total)
     return code;
 }
 
-/* ---- plumbing ---- */
+/* ---- data movement ---- */
 
 static void client_dims_copy(int64_t *to, const int64_t *from, uint32_t n)
 {

@@ -1,4 +1,4 @@
-/* client.h - the front's side of the wire: what proxies of libcudart, libcuda and torch's device call.
+/* client.h - the client's side of the wire: what proxies of libcudart, libcuda and torch's device call.
  *
  * Plain C, libc only, built into libfront.so. Any thread may call anything at any time;
  * no call allocates. Functions return enum wire_code, which are CUDA's numbers. Those marked (queued) write one message
@@ -38,7 +38,7 @@ int client_down(struct client *c, void *to, uint64_t from, uint64_t n, uint32_t 
 int client_copy(struct client *c, uint64_t to, uint64_t from, uint64_t n, uint32_t stream);    /* queued */
 int client_mem_info(struct client *c, uint64_t *ret_free, uint64_t *ret_total);                /* waits */
 
-/* ---- plumbing (queued); dtypes are base/dtype.h's; sizes and strides in elements ---- */
+/* ---- data movement (queued); dtypes are base/dtype.h's; sizes and strides in elements ---- */
 struct client_view {
     uint64_t addr;
     uint32_t dtype, dims;
@@ -77,7 +77,7 @@ int client_launch(struct client *c, const struct client_launch *l);
 int client_launch_args(struct client *c, const struct client_launch *l, void *const *args);
 int client_tensor_map(struct client *c, const struct wire_tensor_map *m, uint8_t ret[128]); /* waits */
 
-/* ---- order. Synchronising is queued: the front learns nothing from it, so it need not wait ---- */
+/* ---- order. Synchronising is queued: the client learns nothing from it, so it need not wait ---- */
 int client_stream_create(struct client *c, uint32_t flags, int32_t priority, uint32_t *ret_stream); /* waits */
 int client_stream_destroy(struct client *c, uint32_t stream);
 int client_stream_sync(struct client *c, uint32_t stream);

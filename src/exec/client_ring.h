@@ -1,4 +1,4 @@
-/* client_ring.h - within the front's library: how a message gets into the ring and a reply out of a slot. */
+/* client_ring.h - within the client's library: how a message gets into the ring and a reply out of a slot. */
 #ifndef MC_EXEC_CLIENT_RING_H
 #define MC_EXEC_CLIENT_RING_H
 

@@ -124,7 +124,7 @@ static int context_check_take_copy(struct check *c)
     return context_check_need_range(c, m->from, m->n, m->stream);
 }
 
-/* ---- plumbing ---- */
+/* ---- data movement ---- */
 
 static int context_check_need_view(struct check *c, uint64_t addr, uint32_t dtype, uint32_t dims, const int64_t *size,
                                    const int64_t *stride, bool written)

@@ -13,7 +13,7 @@
 
 enum ctl_op {
     CTL_HELLO,      /* bulk: struct wire_info */
-    CTL_CONTEXT,    /* a: bytes that the front may hold, at most; 0: all. Descriptors: area, bell */
+    CTL_CONTEXT,    /* a: bytes that the client may hold, at most; 0: all. Descriptors: area, bell */
     CTL_IMAGE,      /* a: bytes; descriptor: the image. The answer's hash says what it is known as */
     CTL_ALLOC,      /* a: bytes. v[0]: address */
     CTL_BIND,       /* a: address, b: bytes here, c: offset of these, d: bytes in all, tag; bulk: the bytes */
@@ -26,7 +26,7 @@ enum ctl_op {
     CTL_RANDOM,     /* bulk: struct wire_random; tag */
     CTL_PEEK,       /* a: address, b: bytes; bulk: the bytes */
     CTL_TYPED,      /* a: address, b: bytes, c: dtype */
-    CTL_PAUSE,      /* the front is not served until the next call begins */
+    CTL_PAUSE,      /* the client is not served until the next call begins */
     CTL_CALL_BEGIN, /* a: index */
     CTL_CALL_END,   /* bulk: struct executor_call */
     CTL_LOG,        /* descriptor: the log's bytes; v[0]: how many, v[1]: full; bulk: struct log_counts */

@@ -1,4 +1,4 @@
-/* data_movement.h - plumbing requests carried out in host memory: the sim backend, and the reference for the GPU's
+/* data_movement.h - data movement requests carried out in host memory: the sim backend, and the reference for the GPU's
  * kernels. Pointers stand for the addresses in the request. */
 #ifndef MC_EXEC_DATA_MOVEMENT_H
 #define MC_EXEC_DATA_MOVEMENT_H

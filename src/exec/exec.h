@@ -1,4 +1,4 @@
-/* exec.h - the judge's side: start an executor, let a front live in it, replay what the front asked for.
+/* exec.h - the judge's side: start an executor, let a client live in it, replay what the client asked for.
  *
  * A life is construction, laying of parameters, calls 1..k. The judge marks it: executor_context, executor_bind,
  * executor_call_begin / _end. All values that the judge lays and looks at pass here and never through the front.
@@ -18,7 +18,7 @@ struct executor;
 struct executor_options {
     const char *backend; /* "sim", "cuda" or "musa" */
     int device;          /* ordinal; cuda */
-    uint64_t memory;     /* bytes a front may hold; 0: 8 GiB on sim, 9/10 of what is free on cuda */
+    uint64_t memory;     /* bytes a client may hold; 0: 8 GiB on sim, 9/10 of what is free on cuda */
     double timeout_s;    /* the longest wait for one reply of the executor; 0: 60 */
     bool no_check;       /* sim: kernels run without the emulator's checks */
     const char *const *under; /* a program and its options that mcexec runs under (ncu, compute-sanitizer); NULL */
@@ -31,14 +31,14 @@ int executor_start(const struct executor_options *o, struct executor **ret, stru
 void executor_stop(struct executor *x); /* NULL is fine */
 /* The same, but it may finish by itself: what it runs under writes its files. Its exit code, -1 for a signal. */
 int executor_end(struct executor *x);
-/* Bytes that a front may hold in later lives, the judge's own memory apart: beyond, it is told that it is out of
+/* Bytes that a client may hold in later lives, the judge's own memory apart: beyond, it is told that it is out of
  * memory. 0, or more than executor_options.memory: as that says. */
 void executor_limit(struct executor *x, uint64_t bytes);
 void executor_wait(struct executor *x, double timeout_s); /* how long it may take to answer, from now on */
 const struct wire_info *executor_info(const struct executor *x);
 bool executor_timed_out(const struct executor *x); /* the last error was a wait of timeout_s: work that does not end */
 
-/* A fresh life: empty memory, empty log, no modules. ret_fds: the area and the bell, for client_attach in the front;
+/* A fresh life: empty memory, empty log, no modules. ret_fds: the area and the bell, for client_attach in the client;
  * owned by the caller. The life before it ends. */
 int executor_context(struct executor *x, int ret_fds[2], struct err *e);
 /* An image that the compile worker wrote: only these can be loaded. Kept for the executor's life. */
@@ -65,12 +65,12 @@ int executor_tile(struct executor *x, const struct wire_strided *m, uint64_t spa
 
 /* What lies there are values of this type (base/dtype.h), n bytes: a cast that reads them as another one is counted. */
 int executor_typed(struct executor *x, uint64_t addr, uint64_t n, int dtype, struct err *e);
-/* From here on the front is served within calls only. Before real parameters are laid. */
+/* From here on the client is served within calls only. Before real parameters are laid. */
 int executor_pause(struct executor *x, struct err *e);
-/* Bits of enum wire_lack: what the front has asked for in vain. */
+/* Bits of enum wire_lack: what the client has asked for in vain. */
 int executor_lacks(struct executor *x, uint32_t *ret, struct err *e);
 
-/* Calls are numbered from 1. Requests that reach the ring before _end count to the call; behind it the front is not
+/* Calls are numbered from 1. Requests that reach the ring before _end count to the call; behind it the client is not
  * served until the next _begin, and what it asks for meanwhile belongs to the next call. */
 struct executor_call {
     int32_t error;       /* the device's sticky error, WIRE_OK */
@@ -98,7 +98,7 @@ int executor_findings(struct executor *x, char **ret_json, struct err *e);
  * executor is of no further use. Caller frees. */
 char *executor_stand(struct executor *x);
 
-/* Plays the life's log again, whole, on memory filled with 'poison'. The front is cut off and may be dead. */
+/* Plays the life's log again, whole, on memory filled with 'poison'. The client is cut off and may be dead. */
 struct executor_replay {
     bool movement_only; /* leave launches out */
     bool last_call;     /* from the state before the last call, as the latest replay of the whole life left it */

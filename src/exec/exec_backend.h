@@ -27,7 +27,7 @@ struct backend_launch {
 };
 
 struct backend_ops {
-    /* Before any front exists. Fills *info. */
+    /* Before any client exists. Fills *info. */
     int (*open)(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info, struct err *e);
     void (*close)(struct exec_backend *b);
     /* from another thread, before the process ends: files go; NULL: there are none */

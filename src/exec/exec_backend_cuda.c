@@ -277,7 +277,7 @@ static int exec_cuda_copy(struct exec_backend *b, uint64_t to, uint64_t from, ui
     return cuda_fault(b, b->error ? 0 : b->c->CopyDtoD(to, from, n, s), "copy");
 }
 
-/* ---- plumbing ---- */
+/* ---- data movement ---- */
 
 enum { K_SET, K_FILL, K_STRIDED, K_ARANGE, K_RANDOM, K_EQUAL, K_SPIN };
 
@@ -415,7 +415,7 @@ static int cuda_query_event(struct exec_backend *b, backend_handle v)
 
 static int cuda_elapsed(struct exec_backend *b, backend_handle from, backend_handle to, float *ret_ms)
 {
-    int code = b->error ? b->error : b->c->EventSync(to); /* the front, which waited, only said so */
+    int code = b->error ? b->error : b->c->EventSync(to); /* the client, which waited, only said so */
 
     if (!code)
         code = b->c->EventElapsed(ret_ms, from, to);

@@ -1,4 +1,4 @@
-/* exec_backend_sim.c - the emulator as a device: memory in a file without a name, plumbing done here, kernels in a
+/* exec_backend_sim.c - the emulator as a device: memory in a file without a name, data movement done here, kernels in a
  * process of their own (kernels.h). Everything is in program order, so streams are numbers and events are time
  * stamps. */
 #include <fcntl.h>
@@ -414,7 +414,7 @@ static int exec_sim_set(struct exec_backend *b, const struct wire_memset *m, bac
     return code;
 }
 
-/* ---- plumbing: within device memory only ---- */
+/* ---- data movement: within device memory only ---- */
 
 static int exec_sim_fill(struct exec_backend *b, const struct wire_fill *m, backend_handle s)
 {

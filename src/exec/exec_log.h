@@ -1,4 +1,4 @@
-/* exec_log.h - what a front asked for: checked requests in order, append-only, hashed. Pure but for memory.
+/* exec_log.h - what a client asked for: checked requests in order, append-only, hashed. Pure but for memory.
  *
  * An entry is a log_head, the op's struct as the executor checked it, its tail. Entries of the judge (marks and lays)
  * and corrections (an upload that is an echo) have numbers of their own. The log holds no value that the judge laid. */
@@ -11,7 +11,7 @@
 
 #include "exec/wire.h"
 
-/* Ops of the executor's own, behind the front's. */
+/* Ops of the executor's own, behind the client's. */
 enum log_op {
     LOG_BIND = 256, /* log_binding: the judge wrote here */
     LOG_CALL_BEGIN, /* log_call */

@@ -1,4 +1,4 @@
-/* exec_serve.c - the front's requests: copied, taken apart, checked, logged, played, answered. */
+/* exec_serve.c - the client's requests: copied, taken apart, checked, logged, played, answered. */
 #include <string.h>
 #include <time.h>
 

@@ -1,4 +1,4 @@
-/* exec_server.h - the executor's program: a life, the device that plays it, and who asks (a front, the judge). */
+/* exec_server.h - the executor's program: a life, the device that plays it, and who asks (a client, the judge). */
 #ifndef MC_EXEC_EXEC_SERVER_H
 #define MC_EXEC_EXEC_SERVER_H
 
@@ -53,7 +53,7 @@ struct exec_server {
     struct ring ring;
     struct replaying replay;
     struct shared shared[SERVER_SHARES]; /* of this life */
-    bool paused;   /* between calls the front is not served: nothing of it would be counted */
+    bool paused;   /* between calls the client is not served: nothing of it would be counted */
     uint64_t changed; /* elements that casts changed before the first call */
     int ctl;       /* the judge's socket */
     uint8_t *bulk; /* CTL_BULK bytes shared with the judge */

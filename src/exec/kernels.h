@@ -39,7 +39,7 @@ struct kernels_answer {
 };
 
 /* The process from which such processes are forked: it has libsimt and device memory at its addresses, and starts
- * before any front exists, so that every one of them has the same layout. */
+ * before any client exists, so that every one of them has the same layout. */
 struct kernels_source {
     pid_t pid;
     int fd;

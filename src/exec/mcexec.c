@@ -1,6 +1,6 @@
 /* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK JAIL' (JAIL: apart, jail or open),
  * started by exec.c with its socket and
- * the bulk area as descriptors 3 and 4. It serves one front and the judge, and ends with the judge. */
+ * the bulk area as descriptors 3 and 4. It serves one client and the judge, and ends with the judge. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ static bool mcexec_served(const struct exec_server *s)
     return s->ring.area && !s->paused;
 }
 
-/* Looks at the ring for a while, then sleeps until the judge or the front's bell. */
+/* Looks at the ring for a while, then sleeps until the judge or the client's bell. */
 static void mcexec_wait_for_work(struct exec_server *s)
 {
     struct pollfd p[2] = {{.fd = s->ctl, .events = POLLIN},

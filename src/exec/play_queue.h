@@ -1,4 +1,4 @@
-/* play_queue.h - the device works through the log behind the front's back: a thread that plays entries as they are
+/* play_queue.h - the device works through the log behind the client's back: a thread that plays entries as they are
  * written, or nothing at all where the device has a queue of its own. So how long a kernel takes shows in no reply that
  * is not a read. */
 #ifndef MC_EXEC_PLAY_QUEUE_H

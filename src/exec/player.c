@@ -161,7 +161,7 @@ static int player_play_copy(struct player *p, const struct log_entry *en)
     return p->ops->copy(p->b, m->to, m->from, m->n, player_stream(p, m->stream));
 }
 
-/* ---- plumbing ---- */
+/* ---- data movement ---- */
 
 #define MOVEMENT(op, type)                                                                                             \
     static int play_##op(struct player *p, const struct log_entry *en)                                                 \

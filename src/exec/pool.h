@@ -20,7 +20,7 @@ struct pool_block {
 
 struct pool {
     uint64_t base, room;  /* the range */
-    uint64_t limit, used; /* of the front's: bytes that may live, that do. The judge's own are not counted */
+    uint64_t limit, used; /* of the client's: bytes that may live, that do. The judge's own are not counted */
     uint64_t high;        /* offset behind the highest byte ever given out, its red zone included */
     struct pool_block *blocks;
     size_t n, cap;

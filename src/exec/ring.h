@@ -17,8 +17,8 @@ struct ring {
 };
 
 int ring_open(struct ring *r, const struct wire_info *info, struct err *e);
-void ring_close(struct ring *r); /* the front is told that nobody answers any more; closed already: fine */
-/* Copies the next message. 1, 0: none, -1: the front has broken its head or a length. msg: RING_MESSAGE bytes. */
+void ring_close(struct ring *r); /* the client is told that nobody answers any more; closed already: fine */
+/* Copies the next message. 1, 0: none, -1: the client has broken its head or a length. msg: RING_MESSAGE bytes. */
 int ring_take(struct ring *r, void *msg, size_t *ret_n);
 void ring_reply(struct ring *r, const struct wire_head *h, int code, const uint64_t v[4], const void *down, size_t n);
 void ring_error(struct ring *r, int code); /* the device's sticky error */

@@ -80,7 +80,7 @@ static bool rules_judge_called(facts *f, finding *r)
     return f->judge && rules_say(r, "a kernel calls a function that is the judge's: %s", f->judge);
 }
 
-/* Work that the front refused, whether or not the program looks at the error: without it nothing can be right. */
+/* Work that the client refused, whether or not the program looks at the error: without it nothing can be right. */
 static uint32_t rules_refused_work(facts *f)
 {
     return f->lacks & (1u << WIRE_LACK_CAPTURES | 1u << WIRE_LACK_LAUNCH | 1u << WIRE_LACK_GRAPHS |

@@ -38,14 +38,14 @@ struct rules_facts {
     uint64_t fixed_bytes;      /* of input_bytes: tensors that are the same in all draws, so a host may know them */
     uint64_t own_bytes;        /* of a call's inputs and the model: tables of that size are program text; 0: none are */
     uint64_t table_bytes;      /* of constants that the task itself holds, the same by any seed */
-    const char *torch_op;      /* an operator that forward asked torch for and that is no plumbing; NULL */
+    const char *torch_op;      /* an operator that forward asked torch for and that is no data movement; NULL */
     const char *library;       /* of a vendor, that host code calls: the function; NULL */
     const char *judge;         /* a kernel calls this function, which is the judge's; NULL */
     const char *lack;          /* the compile worker found that the judge does not have this: its name; NULL */
     const char *lack_why;
     bool some_right;           /* a deciding draw was right: what was refused was not needed */
     uint32_t lacks;            /* bits of enum wire_lack: the program asked for it in vain */
-    const char *lacks_name;    /* what the front says that it is called ("Triton"), for the text; NULL */
+    const char *lacks_name;    /* what the client says that it is called ("Triton"), for the text; NULL */
     bool log_full;
     bool refused;              /* the log cannot be replayed, with replay_why */
     const char *replay_why;

@@ -1,4 +1,4 @@
-/* serve_ctl.c - the judge's requests: lives, images, values, marks. Each waits for what the front asked before. */
+/* serve_ctl.c - the judge's requests: lives, images, values, marks. Each waits for what the client asked before. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,7 +219,7 @@ static int serve_ctl_do_call_begin(struct ctl *c, struct err *e)
     if (!c->s->context.calls && player_sync(&c->s->player) == WIRE_OK)
         c->s->changed = c->s->ops->changed(c->s->b);
     context_call_begin(&c->s->context, (uint32_t)c->q.a, clock_now_ns());
-    c->s->paused = false; /* what the front asked for meanwhile belongs to this call */
+    c->s->paused = false; /* what the client asked for meanwhile belongs to this call */
     play_queue_go(&c->s->queue);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* serve_replay.c - the log played again: on memory that was filled anew, with the judge's values at each lay. Also logs
- * from elsewhere: each entry is checked as if a front had asked for it. */
+ * from elsewhere: each entry is checked as if a client had asked for it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

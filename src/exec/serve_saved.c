@@ -57,7 +57,7 @@ static uint64_t serve_saved_bytes_of(const struct exec_server *s, const struct p
     return n;
 }
 
-/* f for each range that is kept: blocks of the front, then variables. The judge lays its own again. */
+/* f for each range that is kept: blocks of the client, then variables. The judge lays its own again. */
 static void serve_saved_each(struct exec_server *s, const struct pool *p, uint8_t *bytes,
                              void (*f)(struct exec_server *s, uint64_t addr, uint8_t *bytes, uint64_t n))
 {

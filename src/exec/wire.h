@@ -1,11 +1,11 @@
-/* wire.h - what the front says to the executor: requests in a ring of shared memory, replies in slots.
+/* wire.h - what the client says to the executor: requests in a ring of shared memory, replies in slots.
  *
- * The front maps the area read-write and is hostile. The executor copies a message out of the ring before it looks at
+ * The client maps the area read-write and is hostile. The executor copies a message out of the ring before it looks at
  * it (wire_parse), then checks every number against its own tables. Nothing that the executor decides by is read from
- * the area: heads, tails and words below are hints, and a wrong one harms the front alone.
+ * the area: heads, tails and words below are hints, and a wrong one harms the client alone.
  *
  * A message is a wire_head, the op's struct, then 'tail' bytes (names, arguments, data), all little endian, padded to 8
- * bytes. Device addresses are true: the same number in the front, in kernel arguments and in the executor. */
+ * bytes. Device addresses are true: the same number in the client, in kernel arguments and in the executor. */
 #ifndef MC_EXEC_WIRE_H
 #define MC_EXEC_WIRE_H
 
@@ -35,7 +35,7 @@
 #define WIRE_ARGS (64u << 10) /* most bytes of a kernel's arguments; CUDA's own limit is 32,764 */
 #define WIRE_NAME 4096u
 
-/* Device memory lies in [WIRE_BASE, WIRE_BASE + info.reserved): the front maps this range without access. */
+/* Device memory lies in [WIRE_BASE, WIRE_BASE + info.reserved): the client maps this range without access. */
 #define WIRE_BASE 0x200000000000ull
 
 /* Results: CUDA's numbers (cudaError_t and CUresult agree on these), and two of the executor's own. */
@@ -59,7 +59,7 @@ enum wire_code {
 
 /* Kinds of a request, bits. */
 enum {
-    WIRE_REPLIES = 1, /* the front waits for a slot */
+    WIRE_REPLIES = 1, /* the client waits for a slot */
     WIRE_LOGGED = 2,  /* becomes an entry of the log and is played in order */
     WIRE_READS = 4    /* the reply depends on the device's progress: counted, and on the 1 ms grid within a call */
 };
@@ -108,7 +108,7 @@ struct wire_copy {
     uint64_t to, from, n;
     uint32_t stream, zero;
 };
-/* ---- plumbing: views are in elements; sizes are shared; strides >= 0 ---- */
+/* ---- data movement: views are in elements; sizes are shared; strides >= 0 ---- */
 struct wire_fill { /* value: one element in the view's own type */
     uint64_t addr;
     uint32_t dtype, dims, stream, zero;
@@ -236,7 +236,7 @@ enum wire_lack {
 #undef WIRE_LACK_ENUM
     WIRE_LACK_COUNT
 };
-struct wire_note { /* the front asked for this, in vain. It may be said on purpose: rules.c says what it excuses */
+struct wire_note { /* the client asked for this, in vain. It may be said on purpose: rules.c says what it excuses */
     uint32_t lack, zero;
 };
 
@@ -300,7 +300,7 @@ struct wire_info {
 struct wire_area {
     uint32_t magic, version, bytes, spin_ns; /* spin_ns: how long a waiting side looks before it sleeps */
     struct wire_info info;
-    alignas(64) uint64_t head; /* bytes ever written to the ring; the front's */
+    alignas(64) uint64_t head; /* bytes ever written to the ring; the client's */
     alignas(64) uint64_t tail; /* bytes ever taken from it; the executor's */
     alignas(64) uint32_t asleep; /* the executor waits for the bell (an eventfd) */
     uint32_t blocked;             /* producers that wait for room, on the low word of tail */
@@ -309,7 +309,7 @@ struct wire_area {
 
 struct wire_slot {
     alignas(64) uint32_t done; /* the ticket whose reply is here; futex */
-    uint32_t waiting;           /* the front sleeps on 'done' */
+    uint32_t waiting;           /* the client sleeps on 'done' */
     int32_t code;               /* enum wire_code */
     uint32_t down;              /* bytes in the slot's download area */
     uint64_t v[4];

@@ -1,10 +1,11 @@
-/* recording.h - a candidate's life on an executor: lived once by its front, then replayed by the judge on data that no
- * process of the candidate ever met (docs/internals/executor.md, docs/internals/front.md). Inside src/eval only.
+/* recording.h - a candidate's run on an executor: recorded once, while the candidate's process calls forward, then
+ * replayed by the judge on data that no process of the candidate ever met (docs/internals/executor.md,
+ * docs/internals/front.md). Inside src/eval only.
  *
- * The front constructs, the judge lays parameters that it makes up, the front calls forward three to five times; then
- * the front ends. A replay lays the real parameters, and for each call another draw's inputs, where the log says; each
- * call's outputs are compared at its end. So what is compared was computed by the candidate's kernels from what the
- * judge laid, or it is wrong. */
+ * The candidate's process constructs, the judge binds parameters that it makes up, and the process calls forward three
+ * to five times; then it ends. A replay binds the real parameters and, for each call, another draw's inputs, where the
+ * log says. Each call's outputs are compared at its end. So what is compared was computed by the candidate's kernels
+ * from what the judge bound, or it is wrong. */
 #ifndef MC_EVAL_CANDIDATE_RECORDING_H
 #define MC_EVAL_CANDIDATE_RECORDING_H
 
@@ -33,7 +34,7 @@ struct recording {
     uint64_t launches;      /* in them */
     struct rules_reads most; /* of any call */
     uint64_t smallest;      /* bytes of the smallest output */
-    json_t *notes;          /* what the front said about itself, owned array (litetorch/front/front.h) */
+    json_t *notes;          /* what the candidate's process said about itself, owned array (litetorch/front/front.h) */
     json_t *refused_launch; /* the first launch of forward that was refused, as a finding, owned; NULL: none */
     /* tree of each call's output: where it lies; owned. Live: [0] is the last call's */
     json_t *outputs[RECORDING_CALLS];
@@ -57,7 +58,7 @@ struct recording {
     char why[256];
 };
 
-/* For a session that has just been opened: an executor, and the front attached to it. -1: infra. */
+/* For a session that has just been opened: an executor, and the candidate's process attached to it. -1: infra. */
 int recording_open(struct job *j, struct err *e);
 void recording_close(struct recording *l); /* NULL is fine */
 /* Of a built library: the executor may open its device code. */
@@ -72,11 +73,11 @@ json_t *recording_stand(struct job *j);
 /* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
 int recording_params(struct job *j, const json_t *const *pairs, struct err *e);
 /* Also: the row of the candidate's state holds elements of the reference's, as 'of' says (arrange.h; the caller's, of
- * life_read). After recording_params. -1: infra, or ERR_INPUT as recording_params. */
-int life_packed(struct job *j, const json_t *row, const int64_t *of, struct err *e);
+ * recording_read_row). After recording_params. -1: infra, or ERR_INPUT as recording_params. */
+int recording_bind_packed(struct job *j, const json_t *row, const int64_t *of, struct err *e);
 /* What a row of the candidate's state holds now, as an arrangement of the model as it was constructed: owned, or NULL
  * where it is none. */
-int64_t *life_read(struct job *j, const json_t *row);
+int64_t *recording_read_row(struct job *j, const json_t *row);
 /* Did forward look at the device's values? Then what a replay finds wrong may still be right as it was lived. */
 bool recording_reads(const struct recording *l);
 /* Lives: construction has been, the front calls forward n_calls times on d's inputs and ends. *ret_ended: it did not
@@ -89,7 +90,7 @@ enum call_fault recording_direct(struct job *j, const struct ref_draw *d, struct
 typedef int (*recording_judge)(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e);
 enum call_fault recording_replay(struct job *j, const struct ref_draw *const *draws, int n, recording_judge judge,
                                  void *ctx, struct err *e);
-/* One draw as it is lived (life->live): the front may read what it computes.
+/* One draw as it is lived (life->live): the candidate's process may read what it computes.
  * CALL_INFRA: *e. */
 enum call_fault recording_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
 /* The draw once more without the candidate's launches: 1: the answer is still there. 0: it is not. -1: infra. */
@@ -98,8 +99,8 @@ int recording_movement(struct job *j, const struct ref_draw *d, struct frame *re
 int recording_finish(struct job *j, struct err *e);
 /* After recording_replay: the last call again, on the draw's inputs, from the state that it left on the device. Nothing
  * is played, and *ret_moved is false, where that is the state that it began with. A fault of the device is judged. */
-enum call_fault life_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx, bool *ret_moved,
-                             struct err *e);
+enum call_fault recording_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx,
+                                  bool *ret_moved, struct err *e);
 /* The draw once more, as recording_replay does it: 1 with *ret, 0: the device reports an error, -1: infra. */
 int recording_again(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
 /* Times the last call n times, each from the state before it in the latest recording_again. Event times and the

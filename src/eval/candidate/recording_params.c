@@ -213,7 +213,7 @@ static struct tensor *rows_of(const struct section *s, size_t n)
     return rows;
 }
 
-int64_t *life_read(struct job *j, const json_t *row)
+int64_t *recording_read_row(struct job *j, const json_t *row)
 {
     size_t n = json_array_size(j->held.ref->state);
     struct tensor *rows, packed;
@@ -249,7 +249,7 @@ static uint8_t *gathered(const struct section *s, size_t n, const struct recordi
     return out;
 }
 
-int life_packed(struct job *j, const json_t *row, const int64_t *of, struct err *e)
+int recording_bind_packed(struct job *j, const json_t *row, const int64_t *of, struct err *e)
 {
     size_t n = json_array_size(j->held.ref->state);
     struct recording *l = j->recording;

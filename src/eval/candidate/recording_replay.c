@@ -224,7 +224,7 @@ static int recording_do_replay(struct recording_replaying *ctx, bool movement, s
     return rc < 0 ? -1 : 0;
 }
 
-/* One draw as it is lived: the front has the inputs' addresses, and reads what it likes. */
+/* One draw as it is lived: the candidate's process has the inputs' addresses, and reads what it likes. */
 enum call_fault recording_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
 {
     enum call_fault fault;
@@ -259,8 +259,8 @@ enum call_fault recording_replay(struct job *j, const struct ref_draw *const *dr
     return judge(ctx, draws[r.done], &f, e) < 0 && e->kind != ERR_NONE ? CALL_INFRA : CALL_OK;
 }
 
-enum call_fault life_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx, bool *ret_moved,
-                             struct err *e)
+enum call_fault recording_goes_on(struct job *j, const struct ref_draw *d, recording_judge judge, void *ctx,
+                                  bool *ret_moved, struct err *e)
 {
     struct recording_replaying r = {.j = j, .draws = &d, .n = 1, .judge = judge, .ctx = ctx,
                                     .ended = j->recording->n_calls - 1,

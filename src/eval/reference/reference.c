@@ -224,7 +224,7 @@ static void reference_key(const struct reference_want *w, bool streamed, char re
     sha256_end(&h, ret);
 }
 
-/* Under the lock: moves to the front; NULL if absent. */
+/* Under the lock: moves to the list's front; NULL if absent. */
 static struct reference *reference_list_find(struct reference_list *l, const char *key)
 {
     struct reference *r;

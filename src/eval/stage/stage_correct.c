@@ -160,7 +160,7 @@ static bool match_packed(struct matching *m, struct job *j)
         if (m->used[q] || !stage_correct_is_float_row(c) || !tries)
             continue;
         tries--;
-        if (!(m->packed[q] = life_read(j, c)))
+        if (!(m->packed[q] = recording_read_row(j, c)))
             continue;
         m->used[q] = any = true;
     }
@@ -252,13 +252,13 @@ static int stage_correct_bind_params(struct job *j, const json_t *const *pairs, 
     return 0;
 }
 
-static int lay_packed(struct job *j, const struct matching *m, struct err *e)
+static int stage_correct_bind_packed(struct job *j, const struct matching *m, struct err *e)
 {
     int rc = 0;
 
     for (size_t q = 0; q < m->m && rc == 0; q++)
         if (m->packed[q])
-            rc = life_packed(j, json_array_get(j->state, q), m->packed[q], e);
+            rc = recording_bind_packed(j, json_array_get(j->state, q), m->packed[q], e);
     return rc;
 }
 
@@ -274,7 +274,7 @@ int correct_parameters(struct job *j, struct err *e)
                      "name and shape or in order: what cannot take the weights replaces nothing");
     } else if (strcmp(j->params, "seed")) {
         rc = stage_correct_bind_params(j, m.pairs, e);
-        rc = rc == 0 && !job_blamed(j) ? lay_packed(j, &m, e) : rc;
+        rc = rc == 0 && !job_blamed(j) ? stage_correct_bind_packed(j, &m, e) : rc;
     }
     matching_free(&m);
     return rc;
@@ -679,7 +679,7 @@ static int stage_correct_follow_state(struct replayed *r, const struct ref_draw 
     r->again = true;
     for (int i = 0; i < LATER_CALLS && moved && rc == 0 && !job_blamed(r->j) && r->t->passed == r->t->trials &&
          now_s() < until; i++) {
-        fault = life_goes_on(r->j, d, stage_correct_judge_call, r, &moved, e);
+        fault = recording_goes_on(r->j, d, stage_correct_judge_call, r, &moved, e);
         rc = fault == CALL_OK ? 0 : stage_correct_blame_call(r->j, fault, d, e);
         if (r->t->passed < r->t->trials && r->t->worst) {
             json_object_set_new(r->t->worst, "later_calls", json_integer(i + 1));
