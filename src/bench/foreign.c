@@ -147,7 +147,7 @@ static void foreign_add_strays(struct foreign *f, const struct listing *l)
         }
 }
 
-/* Of one task in one folder: its own subfolder, or the files named after it. */
+/* Takes one task's samples from one folder: all of the subfolder BASE/, else the files that are named after it. */
 static int foreign_take_in(struct foreign *f, struct listing *l, int task, const char *base, int level,
                            const struct suite *s, struct err *e)
 {

@@ -131,7 +131,8 @@ static int worker_judge(const struct opts *o, const struct eval_config *c, struc
     return rc;
 }
 
-/* A file that is not there yet may come; its folder is a misspelt one. */
+/* Opens the queue if it is there. A missing file is ERR_ENV, as its server may still make it; a missing folder is
+ * ERR_INPUT, as it is misspelt. */
 static int worker_open_once(const char *url, struct queue **ret, struct err *e)
 {
     char *folder = xstrdup(url), *slash = strrchr(folder, '/');

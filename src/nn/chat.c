@@ -233,7 +233,8 @@ static int chat_add_response(struct chat *c, enum chat_think think, struct text 
     return rc;
 }
 
-/* Thinking in its block. What the generation prompt says of the block already is not said again. */
+/* Adds an assistant's message: its thinking goes into the template's block, less what the generation prompt holds of
+ * that block already. */
 static int chat_add_assistant(struct chat *c, struct text content, struct err *e)
 {
     struct text thinking, answer;

@@ -207,6 +207,7 @@ static int dev_model_make_decays(struct dev_model *g, const struct model *m, str
     return g->decays ? 0 : -1;
 }
 
+/* Master weights in fp32 and, for another type, a copy of it; decays and a place for a norm. Uploads m's weights. */
 static int dev_model_allocate(struct dev_model *g, const struct model *m, struct err *e)
 {
     if (!(g->master = nn_device_alloc(g->d, g->n * sizeof(float), "weights", e)) ||

@@ -285,6 +285,7 @@ static int tok_load_bytes(struct tokenizer *t, const json_t *model, struct err *
     return 0;
 }
 
+/* Fills t's vocabulary and merges from tokenizer.json's "model". ERR_INPUT names what is no BPE model. */
 static int tok_load_model(struct tokenizer *t, const json_t *model, const json_t *added, struct err *e)
 {
     json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges"), *m;

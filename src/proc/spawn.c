@@ -66,6 +66,8 @@ static int spawn_place_fds(struct spawn_child *c)
     return 0;
 }
 
+/* The child between clone and exec: signals, death with us, group, user, cgroup, folder, descriptors. What fails is
+ * reported through c->report as an errno. */
 static int spawn_child_main(void *arg)
 {
     struct spawn_child *c = arg;

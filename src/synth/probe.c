@@ -61,6 +61,7 @@ static void probe_free_numbers(const struct op_call *c, struct probe_numbers *n)
     free(n->out);
 }
 
+/* Do the loop nest and the reference disagree anywhere? Both compute in double: 1e-7 allows another order of sums. */
 static bool probe_differs(const struct op_call *c, const struct nest *k, const struct probe_numbers *n)
 {
     int64_t m = tdesc_numel(&c->out);

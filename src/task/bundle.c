@@ -26,6 +26,7 @@ static bool bundle_part_is_plain(const char *s, size_t n)
     return plain;
 }
 
+/* Is the path relative, short and without "..", hidden or odd names? Then it cannot leave the folder. */
 static bool bundle_path_is_plain(const char *path)
 {
     const char *p = path, *slash;

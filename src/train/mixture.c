@@ -21,6 +21,7 @@ static bool mixture_is_made_by_runs(const char *name, size_t n)
     return false;
 }
 
+/* Sets the share of one "NAME=VALUE" of mix. A kind that only runs make may be absent: the log says so. */
 static int mixture_set_share(const struct dataset *d, const char *name, size_t n, const char *value, double *share,
                              struct err *e)
 {

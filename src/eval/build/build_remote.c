@@ -183,6 +183,7 @@ static json_t *build_remote_ask(struct build_remote *b, const char *payload, con
 
 /* ---- the toolchain ---- */
 
+/* What the builders answered to that question before; owned by the caller, NULL if nobody asked. */
 static char *build_remote_known_toolchain(struct build_remote *b, const char *asked)
 {
     char *id = NULL;

@@ -88,7 +88,8 @@ bool place_argument(const char *source, int i, char *ret, size_t n)
     return isalnum((unsigned char)*p) || *p == '_';
 }
 
-/* Behind the '(' of a kernel's declaration ("name<<<..>>>(" is none); NULL. */
+/* Where the kernel's parameters begin, behind the '(' of its declaration. A launch "name<<<..>>>(" is none. NULL: the
+ * source does not declare it. */
 static const char *place_parameters(const char *source, const char *kernel)
 {
     size_t n = strcspn(kernel, "<");

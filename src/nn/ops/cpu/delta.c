@@ -213,6 +213,7 @@ static void delta_outputs(struct delta_task *t, int at, int m, float *o, int ld)
     gemm_rows(m, dv, m, x->p, CH, x->pack[1], o, ld, GEMM_ADD);
 }
 
+/* The work of one sequence and key head; its buffers lie in scratch, which delta_place divides. */
 static struct delta_task delta_task(const struct nn_delta *s, const int32_t *cu, int seq, int kh, float *scratch)
 {
     struct delta_task t = {.s = s, .from = cu[seq], .n = cu[seq + 1] - cu[seq], .kh = kh};
