@@ -982,6 +982,7 @@ def without(tree, marks, put):
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 SINGLE = 2.0**-24  # arithmetic on half precision is done in single
+TINY = 1e-12  # of an input's largest: what zeros become, so that exp of them is not 1 either
 TIES = 8  # tries to break them: two equal values change places in half of them
 
 
@@ -997,7 +998,7 @@ def apart(x64, inputs, share, tiny, gen, most=1.0):
             return t
         u = min(torch.finfo(own.dtype).eps / 2, most) * share
         r = 2 * torch.rand((2, *t.shape), generator=gen, dtype=torch.float64, device=t.device) - 1
-        return t * (1 + u * r[0]) + (1e-30 * largest(t) * r[1] if tiny else 0)
+        return t * (1 + u * r[0]) + (TINY * largest(t) * r[1] if tiny else 0)
 
     own = iter(values.leaves(inputs))
     return values.map_tensors(x64, lambda t: one(t, next(own)))

@@ -213,6 +213,14 @@ class Steps(unittest.TestCase):
             self.assertEqual(self.eighths(forward), [], forward)
 
 
+class Ties(unittest.TestCase):
+    def test_a_router_may_name_any_of_equal_experts(self):
+        """Rows of zeros too, whose exp is 1: the index is one among equal values there."""
+        head, _ = run(task("torch.topk(torch.softmax(x, 1), 2).indices", "[torch.randn(40, 8)]"))
+        rows = [d["noise"][0] for d in head["draws"] if (d["regime"], d["trial"]) == ("edges", 0)]
+        self.assertEqual([("places" in r) for r in rows], [True])
+
+
 class Rounds(unittest.TestCase):
     HALVES = ("def halved(x, n, way):\n    y = torch.ones_like(x)\n    for _ in range(n):\n"
               "        y = (y + way(x, y)) / 2\n    return y\n")
