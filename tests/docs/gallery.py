@@ -129,7 +129,6 @@ CASES = [
     ("A barrier is missing", "MC304", "    __syncthreads();\n    for (int n = t; n < N; n += blockDim.x) y",
      "    for (int n = t; n < N; n += blockDim.x) y"),
     ("All blocks write to the same row", "MC304", "y[m * N + n] =", "y[n] ="),
-    ("An element of shared memory is never written", "MC402", "row[n] = acc;", "if (n != 5) row[n] = acc;"),
     ("One block too few", "MC402", "<<<M, 64,", "<<<M - 1, 64,"),
     ("A warp function without the lane that calls it", "MC307", "    __syncthreads();\n    if (t == 0) {",
      "    if (t < 32) __syncwarp(0xffff0000);\n    __syncthreads();\n    if (t == 0) {"),
