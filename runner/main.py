@@ -61,6 +61,25 @@ def import_everything():
     return {"torch": torch.__version__, "numpy": numpy.__version__}
 
 
+ON_META = "torch._dynamo"  # shapes are tried on the meta device, whose operators import this: a second of CPU
+NEEDS = {"lint": ON_META, "shrink": ON_META}
+
+
+def prepare(role):
+    """What each child of this role would import, imported once: when the first of them is asked for. The driver is not
+    touched. What cannot be imported is for the children to say."""
+    torch = sys.modules.get("torch")
+    if role not in NEEDS or NEEDS[role] in sys.modules or torch is None:
+        return
+    asked, torch.cuda.is_available = torch.cuda.is_available, lambda: False
+    try:
+        with contextlib.suppress(Exception):
+            importlib.import_module(NEEDS[role])
+    finally:
+        torch.cuda.is_available = asked
+    gc.freeze()
+
+
 def python_paths():
     """Folders that a child must see to import what is not imported yet."""
     paths = [sys.prefix, sys.base_prefix, sys.exec_prefix] + sys.path
@@ -289,6 +308,7 @@ class Server:
                 raise ValueError(f"bad request for role '{request['role']}'")
             if request["plan"] is not None:
                 box = jail.Box(request["plan"], request["memory"], request["pids"])
+            prepare(request["role"])
             parent = os.getpid()
             pid = os.fork()
             if pid == 0:

@@ -17,6 +17,7 @@ import torch  # noqa: E402
 
 import defects  # noqa: E402
 import lint  # noqa: E402
+import main  # noqa: E402
 import ops  # noqa: E402
 import reference  # noqa: E402
 import shrink  # noqa: E402
@@ -196,6 +197,12 @@ class Parts(unittest.TestCase):
         out, _ = reference.run(t.Model(), [torch.full((2, 2), -1.0)], 0,
                                ops.Calls(reference.FILE, drop=watch.list[0][0]))
         self.assertTrue(torch.equal(out, torch.zeros(4)))
+
+    def test_the_server_has_what_children_would_import(self):
+        main.prepare("lint")
+        before = set(sys.modules)
+        lint.full_size(task("return torch.tanh(x)"))
+        self.assertLess(len(set(sys.modules) - before), 20)
 
     def test_full_size_on_paper(self):
         f = lint.full_size(task("return x.expand(4, -1, -1).sum(0) @ rest[0]", "[torch.rand(1, 1000000, 300), "
