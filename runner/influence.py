@@ -190,12 +190,20 @@ def names_any(seen, words):
     return any(w in name for name in seen for w in words)
 
 
-def is_number(leaf):
-    """Whole numbers that may be values: wide types of more than masks and lengths, bytes of more than codes."""
+def longest_axis(leaves):
+    """Of the floating arguments: a whole number up to it may be a place in one of them, whoever reads it."""
+    return max((n for t in leaves if t.is_floating_point() for n in t.shape), default=0)
+
+
+def is_number(leaf, longest):
+    """Whole numbers that may be values: wide types of more than masks, lengths and places up to longest, bytes of more
+    than codes."""
     if leaf.numel() < 2 or leaf.dtype not in (torch.int64, torch.int32, torch.uint8, torch.int8):
         return False
     least, most = int(leaf.min()), int(leaf.max())
-    return least < most and (leaf.element_size() > 1 or max(most, -least) >= CODES)
+    if leaf.element_size() == 1:
+        return least < most and max(most, -least) >= CODES
+    return least < most and (least < 0 or most > longest)
 
 
 def widened(leaf, sums_grow=False):

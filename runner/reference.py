@@ -138,7 +138,7 @@ def load(source):
     if changed.dtype or changed.layout:
         change(module, changed)
     module.in_dtype = changed.dtype
-    module.sentinel, module.sums_grow = influence.named_sentinel(source), False
+    module.sentinel, module.sums_grow, module.longest = influence.named_sentinel(source), False, 0
     return module
 
 
@@ -454,10 +454,10 @@ def small(t):
     return structure.like(t, clone(t).mul_(SMALL))
 
 
-def refill_kind(t, kind, gen, seed, place, sums_grow):
+def refill_kind(t, kind, gen, seed, place, task):
     """As refill, for a draw of influence.py. seed: of what inputs of one shape have in common."""
     if kind == "whole numbers":
-        return influence.widened(t, sums_grow) if influence.is_number(t) else t
+        return influence.widened(t, task.sums_grow) if influence.is_number(t, task.longest) else t
     if keeps_distribution(t):
         return t
     base = torch.randn(t.shape, generator=gen, dtype=torch.float64, device=gen.device)
@@ -517,7 +517,7 @@ def draw_kind(task, regime, trial, seed, form, domains, chosen):
     kind, s = influence.kind_of(regime, trial), derive(seed, regime, trial)
     inputs = form(with_numbers(task_draw(task, s), task_draw(task, derive(seed, "numbers"))))
     gen, common = torch.Generator(PLACE).manual_seed(s), derive(s, "common")
-    redrawn = each_place(inputs, lambda t, i: refill_kind(t, kind, gen, common, i, task.sums_grow))
+    redrawn = each_place(inputs, lambda t, i: refill_kind(t, kind, gen, common, i, task))
     if kind in influence.CHOOSING:
         return each_place(redrawn, lambda t, i: changed_by_choice(
             kind, t, torch.Generator().manual_seed(derive(s, "chosen", i)), task.sentinel) if i in chosen[kind] else t)
@@ -1312,9 +1312,10 @@ class Task:
                         for i, t in enumerate(leaves)]
         self.sets = [self.model] + self.other_sets(own)
         self.task.sums_grow = all(t.dtype == torch.int64 for t in values.leaves(self.own_answer))
+        self.task.longest = longest = influence.longest_axis(leaves)
         wide = values.map_tensors(
-            own, lambda t: influence.widened(t, self.task.sums_grow) if influence.is_number(t) else t)
-        self.wide = any(influence.is_number(t) for t in leaves) and \
+            own, lambda t: influence.widened(t, self.task.sums_grow) if influence.is_number(t, longest) else t)
+        self.wide = any(influence.is_number(t, longest) for t in leaves) and \
             not influence.names_any(self.seen, influence.PLACES) and self.stands(self.model, wide)
 
         self.chosen = {**self.zeroed(own), **self.masking(own), **({} if unchecked else self.placing(own))}

@@ -66,8 +66,9 @@ def main():
                                            sampling_per_token_logps=one * 0 - 1,
                                            mask=torch.ones(2, 2), off_policy_threshold=0.02)
         assert mask.tolist() == [[0.0], [1.0]], mask
-        print(f"ok TRL {trl.__version__}, {os.path.basename(FOLDER or 'a tiny model')}: 3 steps, {sum(r is None for r in seen)} of {len(seen)} rewards missing; "
-              f"3 steps with PrimeEcho and MirrorPop, {sum(r is None for r in echoes)} of {len(echoes)} missing")
+        lost = [sum(r is None for r in rewards) for rewards in (seen, echoes)]
+        print(f"ok TRL {trl.__version__}, {os.path.basename(FOLDER or 'a tiny model')}: 3 steps, {lost[0]} of "
+              f"{len(seen)} rewards missing; 3 steps with PrimeEcho and MirrorPop, {lost[1]} of {len(echoes)} missing")
 
 
 if __name__ == "__main__":

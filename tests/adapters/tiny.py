@@ -1,5 +1,5 @@
-"""tiny.py - a tokenizer whose tokens are bytes and a model of two layers, so that nothing has to be downloaded; or those
-of the folder that ADAPTER_MODEL names."""
+"""tiny.py - a tokenizer whose tokens are bytes and a model of two layers, so that nothing has to be downloaded; or
+those of the folder that ADAPTER_MODEL names."""
 
 import os
 
