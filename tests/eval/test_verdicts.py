@@ -1,5 +1,6 @@
 """test_verdicts.py - end to end: real candidates through 'musacoder eval', every category, in one process per task."""
 import glob
+import hashlib
 import json
 import os
 import subprocess
@@ -250,11 +251,12 @@ class Shrink(unittest.TestCase):
             kept = glob.glob(os.path.join(d, "cache", "shrunk", "*", "*.json"))
             self.assertEqual(len(kept), 1)
             with open(kept[0]) as f:
-                known = json.load(f)
-            self.assertEqual(known["source"], first)
-            known["source"] = "remembered"
+                known = json.loads(f.read()[80:])  # behind its seal
+            self.assertEqual(known["reply"]["source"], first)
+            known["reply"]["source"] = "remembered"
+            text = json.dumps(known)
             with open(kept[0], "w") as f:
-                json.dump(known, f)
+                f.write(f"{'musacoder/1 ' + hashlib.sha256(text.encode()).hexdigest():<79}\n{text}")
             self.assertEqual(ask(4096), "remembered")
             self.assertNotEqual(ask(8192), "remembered")
 
