@@ -47,8 +47,8 @@ PAGES = [
 CONTRAST = """.md-tabs__link { opacity: 1 }
 [data-md-color-scheme=default] { --md-code-hl-generic-color: #555; --md-code-hl-comment-color: #555;
   --md-code-hl-operator-color: #555; --md-code-hl-punctuation-color: #555 }
-[data-md-color-scheme=slate] { --md-code-hl-constant-color: #b3a6f5; --md-code-hl-number-color: #f2948b;
-  --md-typeset-a-color: #82a9f2 }
+[data-md-color-scheme=slate] { --md-code-hl-constant-color: #b3a6f5; --md-code-hl-number-color: #f2948b }
+[data-md-color-scheme=slate][data-md-color-primary] { --md-typeset-a-color: #82a9f2 }
 """
 
 
