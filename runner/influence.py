@@ -93,7 +93,9 @@ def some_rows(base, gen):
 
 
 def zero_rows(base, gen):
+    """A single number is no row: it may be a scale, and what is no number as a whole one is nobody's mistake."""
     rows, mark = some_rows(base, gen)
+    mark &= base.numel() > 1
     return torch.where(mark[:, None], 0.0, rows).reshape(base.shape)
 
 
