@@ -23,6 +23,7 @@
         old = *p;                                                                                                     \
         *p = (T)(EXPR);                                                                                               \
         LOOKED(p, old, *p == old);                                                                                    \
+        wait_behind_atomic(p);                                                                                        \
         return old;                                                                                                   \
     }
 #define ATOMIC_BITS(S, T)                                                                                             \
@@ -57,6 +58,7 @@ ATOMIC(exch_f32, float, v)
         if (old == expected)                                                                                          \
             *p = desired;                                                                                             \
         LOOKED(p, old, old != expected);                                                                              \
+        wait_behind_atomic(p);                                                                                        \
         return old;                                                                                                   \
     }
 CAS(u16, uint16_t)

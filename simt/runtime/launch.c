@@ -7,7 +7,7 @@
 
 static struct simt_dim3u index_table[MAX_THREADS], index_shape;
 static uint64_t schedule;
-static int ablation, poison = 0xff;
+static int ablation, poison = 0xff, how_blocks;
 
 /* ---- blocks ---- */
 
@@ -32,6 +32,7 @@ static void block_reset(struct block *b, int n)
     b->at_barrier = b->ready = b->at_active = b->at_grid = (struct list){NULL, NULL};
     b->n_at_grid = 0;
     b->idle = 0;
+    b->gave_way = false;
     memset(b->named, 0, sizeof b->named);
     for (int w = 0; w < warps; w++) {
         int lanes = n - w * WARP < WARP ? n - w * WARP : WARP;
@@ -68,12 +69,12 @@ static void set_block_index(uint64_t index)
 /* Blocks of the launch that wait for other blocks. */
 static struct parked_queue spinning, at_grid;
 
-static bool park_into(struct parked_queue *q)
+static bool park_into(struct parked_queue *q, void (*push)(struct parked_queue *q, struct parked *p))
 {
     struct parked *p = wait_park();
 
     if (p)
-        wait_push(q, p);
+        push(q, p);
     else
         finding("crash", NULL, false, "out of memory for blocks that wait for other blocks");
     return p != NULL;
@@ -84,8 +85,9 @@ static bool block_ended(void)
 {
     switch (run.end) {
     case LAUNCH_DONE: wait_note_progress(); return true;
-    case LAUNCH_SPINS: return park_into(&spinning);
-    case LAUNCH_GRID: wait_note_progress(); return park_into(&at_grid);
+    case LAUNCH_SPINS: return park_into(&spinning, wait_push);
+    case LAUNCH_GIVES_WAY: wait_note_progress(); return park_into(&spinning, wait_push_front);
+    case LAUNCH_GRID: wait_note_progress(); return park_into(&at_grid, wait_push);
     case LAUNCH_DEADLOCK: explain_deadlock(); return false;
     case LAUNCH_ABORTED: break;
     }
@@ -139,6 +141,7 @@ static bool release_grid(uint64_t blocks)
     return true;
 }
 
+enum { GIVE_WAY_MOST = 64 }; /* blocks of a launch: each costs memory until it goes on */
 enum { ROUNDS = 64 }; /* through all waiting blocks without a change before they are stuck */
 
 static bool stuck(int *rounds)
@@ -261,14 +264,17 @@ static const char *refuse(const struct simt_launch *l, char *text, size_t n, int
 static void run_grid(uint64_t blocks, int threads)
 {
     uint64_t stride = schedule > 1 && blocks > 1 ? block_stride(blocks) : 1, at = 0;
+    bool last_first = schedule == 1 || how_blocks == SIMT_BLOCKS_LAST_FIRST;
 
+    run.give_way = how_blocks == SIMT_BLOCKS_GIVE_WAY && blocks > 1 ? GIVE_WAY_MOST : 0;
     for (uint64_t i = 0; i < blocks; i++) {
-        uint64_t index = schedule == 1 ? blocks - 1 - i : at;
+        uint64_t index = last_first ? blocks - 1 - i : at;
 
         if (!run_block(index, threads))
             return;
         at = (at + stride) % blocks;
     }
+    run.give_way = 0;
     run_waiting(blocks);
 }
 
@@ -358,6 +364,11 @@ void simt_set_ablation(int on)
 void simt_set_poison(int byte)
 {
     poison = byte;
+}
+
+void simt_set_blocks(int how)
+{
+    how_blocks = how;
 }
 
 void simt_set_schedule(uint64_t order)

@@ -139,6 +139,14 @@ void wait_push(struct parked_queue *q, struct parked *p)
     q->n++;
 }
 
+void wait_push_front(struct parked_queue *q, struct parked *p)
+{
+    p->next = q->head;
+    q->head = p;
+    q->tail = q->tail ? q->tail : p;
+    q->n++;
+}
+
 struct parked *wait_pop(struct parked_queue *q)
 {
     struct parked *p = q->head;

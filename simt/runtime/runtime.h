@@ -95,12 +95,13 @@ struct block {
     int n_at_grid;
     const void *grid_pc;
     struct named { int arrived; struct list waiting; } named[NAMED_BARRIERS];
+    bool gave_way;         /* to the blocks that had not begun, behind an atomic */
     unsigned idle;         /* looks of spinning threads since a thread of the block got on */
     struct warp warp[MAX_WARPS];
 };
 
-/* Why the host got control back. Blocks that SPIN or wait for the GRID go on later (wait.c). */
-enum launch_end { LAUNCH_DONE, LAUNCH_DEADLOCK, LAUNCH_ABORTED, LAUNCH_SPINS, LAUNCH_GRID };
+/* Why the host got control back. Blocks that SPIN, GIVE_WAY or wait for the GRID go on later (wait.c). */
+enum launch_end { LAUNCH_DONE, LAUNCH_DEADLOCK, LAUNCH_ABORTED, LAUNCH_SPINS, LAUNCH_GIVES_WAY, LAUNCH_GRID };
 
 struct run {
     const struct simt_launch *launch; /* NULL outside kernels */
@@ -109,6 +110,7 @@ struct run {
     uint64_t block_index; /* linear */
     uint64_t blocks;      /* of the grid */
     bool in_kernel;
+    unsigned give_way; /* so many blocks of the launch still do (simt_set_blocks) */
     const void *owner; /* the host thread that launched */
     void *host_sp;
     sigjmp_buf escape; /* where crashes go */
@@ -144,6 +146,7 @@ void launch_abandon(void); /* a fault of host code left a launch of this thread 
 /* ---- wait.c: waiting without a barrier ---- */
 /* The running thread looked at memory and found it unchanged: a thread that does so again and again lets others run. */
 void wait_look(const void *addr, uint64_t value, const void *pc);
+void wait_behind_atomic(const void *addr); /* one has happened there: the block may have to give way */
 void wait_pause(const void *pc); /* the same of __nanosleep */
 unsigned __int128 wait_active(const void *pc); /* of __activemask called there */
 bool wait_release_active(void);  /* nobody can go on: lanes in __activemask may; false if there are none */
@@ -164,6 +167,7 @@ bool wait_progress(void);        /* did a spinning thread find a change, or any 
 void wait_note_progress(void);
 struct parked_queue { struct parked *head, *tail; size_t n; };
 void wait_push(struct parked_queue *q, struct parked *p);
+void wait_push_front(struct parked_queue *q, struct parked *p);
 struct parked *wait_pop(struct parked_queue *q);
 
 void barrier_at(const void *pc); /* sched.c: __syncthreads called there */

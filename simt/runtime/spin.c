@@ -80,7 +80,9 @@ VOLATILE(16)
     {                                                                                                                 \
         (void)order;                                                                                                  \
         check_atomic((const void *)(uintptr_t)p, sizeof *p, RET, true);                                               \
-        return OP(p, v, __ATOMIC_SEQ_CST);                                                                            \
+        v = OP(p, v, __ATOMIC_SEQ_CST);                                                                               \
+        wait_behind_atomic((const void *)(uintptr_t)p);                                                               \
+        return v;                                                                                                     \
     }
 #define ATOMIC_CAS(N, T, NAME)                                                                                        \
     int __tsan_atomic##N##_##NAME(volatile T *p, T *expected, T v, int order, int fail);                              \

@@ -58,6 +58,21 @@ void wait_look(const void *addr, uint64_t value, const void *pc)
     }
 }
 
+/* Shared memory is the block's own: nobody waits for it. */
+void wait_behind_atomic(const void *addr)
+{
+    struct fiber *me = run.current;
+    struct block *b = &run.block;
+
+    if (!run.give_way || b->gave_way || !me || me->thread < 0 || !in_my_kernel() || !memory_find((uintptr_t)addr))
+        return;
+    run.give_way--;
+    b->gave_way = true;
+    check_suspend();
+    list_add(&b->ready, me);
+    leave_to_host(me, LAUNCH_GIVES_WAY);
+}
+
 void wait_pause(const void *pc)
 {
     struct fiber *me = run.current;

@@ -33,8 +33,8 @@ enum ctl_op {
     CTL_ADOPT,      /* a: bytes; descriptor: a log */
     CTL_FINDINGS,   /* v[0]: bytes of text in bulk */
     CTL_LACKS,      /* v[0]: bits, enum wire_lack */
-    CTL_REPLAY,     /* a: poison, b: leave launches out, c: from the saved state, d: 1 for timing, 2 in
-                       another order of streams (shuffle.h) */
+    CTL_REPLAY,     /* a: poison, b: leave launches out, c: from the saved state, d: 1 for timing; else
+                       bits: 2 in another order of streams (shuffle.h), 4 of blocks */
     /* stop: LOG_BIND (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call, v[1]: the log's last),
      * 0 */
     CTL_NEXT,

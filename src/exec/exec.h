@@ -104,6 +104,7 @@ struct executor_replay {
     bool last_call;     /* from the state before the last call, as the latest replay of the whole life left it */
     bool goes_on;       /* with last_call: from what the latest play left; where that is as before nothing is played */
     bool shuffled;      /* streams run in another order that the program allows (shuffle.h) */
+    bool blocks_vary;   /* blocks run last first, or give way, by turns of calls (where the backend can: 'sim') */
     uint8_t poison;     /* fills memory before use: 0xff (NaN), or a finite number */
     /* Fills n bytes for a lay of the log: parameters (call 0) and inputs (the call that they are laid in or before, as
      * logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop. */

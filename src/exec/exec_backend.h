@@ -26,6 +26,9 @@ struct backend_launch {
     size_t args_bytes;
 };
 
+/* As simt_set_blocks (simt/api.h). */
+enum backend_blocks { BACKEND_BLOCKS_IN_ORDER, BACKEND_BLOCKS_LAST_FIRST, BACKEND_BLOCKS_GIVE_WAY };
+
 struct backend_ops {
     /* Before any client exists. Fills *info. */
     int (*open)(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info, struct err *e);
@@ -72,6 +75,9 @@ struct backend_ops {
     /* In a signal handler: the kernel that runs ends, and a finding says where it stood. NULL: none can be stopped. */
     void (*stop)(struct exec_backend *b);
     void (*poison)(struct exec_backend *b, uint8_t byte); /* what blocks find in shared memory; NULL: not ours to say */
+
+    /* of launches from here on; NULL: not ours to say */
+    void (*blocks)(struct exec_backend *b, enum backend_blocks how);
 
     int (*stream)(struct exec_backend *b, uint32_t flags, int32_t priority, backend_handle *ret);
     void (*stream_end)(struct exec_backend *b, backend_handle stream);

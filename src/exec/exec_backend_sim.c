@@ -38,6 +38,7 @@ struct exec_backend {
     char *findings; /* the last words of a process that is gone */
     uint64_t changed; /* elements that casts changed */
     uint8_t poison;   /* of shared memory */
+    enum backend_blocks blocks;
     volatile sig_atomic_t runs; /* a kernel */
     uint64_t mapped;  /* bytes behind WIRE_BASE that were ever asked for */
     struct exec_sim_share *shares;
@@ -269,6 +270,7 @@ static int exec_sim_fresh(struct exec_backend *b, struct err *e)
     b->error = WIRE_OK;
     b->why[0] = 0;
     b->changed = b->mapped = 0;
+    b->blocks = BACKEND_BLOCKS_IN_ORDER;
     free(b->findings);
     b->findings = NULL;
     fallocate(b->memory_fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, 0, (off_t)RESERVED);
@@ -570,6 +572,7 @@ static int exec_sim_launch(struct exec_backend *b, const struct backend_launch *
     memcpy(q->block, l->w->block, sizeof q->block);
     q->shared = l->w->shared;
     q->poison = b->poison;
+    q->c = b->blocks;
     for (uint32_t i = 0; i < l->w->attrs; i++)
         q->b |= l->w->attr[i].kind == WIRE_ATTR_COOPERATIVE && l->w->attr[i].v[0];
     if (b->error)
@@ -591,6 +594,11 @@ static void exec_sim_stop(struct exec_backend *b)
 static void exec_sim_poison(struct exec_backend *b, uint8_t byte)
 {
     b->poison = byte;
+}
+
+static void exec_sim_blocks(struct exec_backend *b, enum backend_blocks how)
+{
+    b->blocks = how;
 }
 
 /* ---- order ---- */
@@ -700,6 +708,7 @@ const struct backend_ops exec_on_sim = {
     .module = exec_sim_module,
     .function = sim_function, .symbol = exec_sim_symbol, .func_attr = sim_func_attr, .occupancy = sim_occupancy,
     .tensor_map = sim_tensor_map, .launch = exec_sim_launch, .poison = exec_sim_poison,
+    .blocks = exec_sim_blocks,
     .stream = exec_sim_stream, .stream_end = sim_stream_end,
     .event = exec_sim_event, .event_end = sim_event_end, .record = exec_sim_record, .wait = exec_sim_wait,
     .query_stream = exec_sim_query, .query_event = exec_sim_query, .elapsed = exec_sim_elapsed,

@@ -50,7 +50,7 @@ int executor_replay(struct executor *x, struct executor_replay *p, struct err *e
 {
     const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->movement_only,
                                   .c = p->last_call + (p->last_call && p->goes_on),
-                                  .d = p->shuffled ? 2 : 0};
+                                  .d = (p->shuffled ? 2 : 0) | (p->blocks_vary ? 4 : 0)};
     struct ctl_reply r;
     int rc = exec_ask(x, &q, -1, &r, e);
 

@@ -31,7 +31,8 @@ struct replaying {
     uint32_t last;    /* the log's last call */
     struct pool pool; /* what lives at this point of the replay */
     struct saved saved;
-    bool shuffled;    /* streams run in another order than the program's own */
+    bool shuffled;    /* streams run in another order than the program's own, */
+    bool blocks_vary; /* and blocks than their numbers' */
     struct shuffle shuffle;
     backend_handle timer[2]; /* events */
 };

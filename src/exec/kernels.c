@@ -36,6 +36,7 @@
     X(set_written, void, (uint8_t *, const void *, size_t))                                                            \
     X(set_check, void, (int))                                                                                          \
     X(set_poison, void, (int))                                                                                         \
+    X(set_blocks, void, (int))                                                                                         \
     X(set_fatal_hook, void, (void (*)(void)))                                                                          \
     X(set_stop_signal, void, (int, int (*)(void)))                                                                     \
     X(findings_json, const char *, (void))
@@ -139,6 +140,7 @@ static void kernels_do_launch(void)
 
     r.code = WIRE_BAD_HANDLE;
     simt.set_poison((int)(q.poison & 0xff));
+    simt.set_blocks((int)(q.c & 3));
     if (q.a < n_functions)
         r.code = simt.image_launch(functions[q.a], grid, block, q.shared, q.b != 0, q.data, q.n);
     if (r.code)

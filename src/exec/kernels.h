@@ -16,7 +16,8 @@ enum kernels_op {
     KERNELS_FUNCTION, /* a: module; data: name. v[0]: function */
     KERNELS_SYMBOL,   /* a: module; data: name. v[0]: address, v[1]: bytes */
     KERNELS_ATTR,     /* a: function, b: attribute, c: value */
-    KERNELS_LAUNCH,   /* a: function, b: cooperative, grid, block, shared, poison; data: arguments */
+    /* a: function, b: cooperative, c: how blocks run (simt_set_blocks), grid, block, shared, poison; data: arguments */
+    KERNELS_LAUNCH,
     KERNELS_BLOCK,    /* a: address, b: bytes; 0: it ends. No answer */
     KERNELS_READ,     /* a: address, b: bytes <= KERNELS_DATA; answer's data */
     KERNELS_WRITE,    /* a: address; data */

@@ -34,7 +34,8 @@ int replay_begin(struct exec_server *s, const struct ctl_request *q, uint64_t *r
     s->player.no_launches = q->b != 0;
     s->player.poisons = !(q->d == 1 && q->c);
     s->player.drains = q->d == 1 && q->c;
-    if ((r->shuffled = q->d == 2))
+    r->blocks_vary = q->d & 4;
+    if ((r->shuffled = q->d & 2))
         shuffle_init(&r->shuffle);
     *ret_moved = q->c == 2 && saved_follow(s);
     if ((q->c ? saved_restore(s, e) : serve_replay_begin_again(s, e)) < 0)
@@ -111,12 +112,23 @@ static uint64_t serve_replay_freed_bytes(const struct replaying *r, const struct
     return b ? b->bytes : 0;
 }
 
+/* By turns of calls, as one order may hide what the other one shows: who reads what a block before it has left, or
+ * takes a number and trusts that those who took lower ones are done. */
+static void serve_replay_order_blocks(struct exec_server *s)
+{
+    enum backend_blocks how = s->replay.call % 2 ? BACKEND_BLOCKS_GIVE_WAY : BACKEND_BLOCKS_LAST_FIRST;
+
+    if (s->ops->blocks)
+        s->ops->blocks(s->b, s->replay.blocks_vary ? how : BACKEND_BLOCKS_IN_ORDER);
+}
+
 void replay_next(struct exec_server *s, struct ctl_reply *out)
 {
     struct replaying *r = &s->replay;
     struct log_entry en;
     uint64_t freed;
 
+    serve_replay_order_blocks(s);
     while (!s->player.error && exec_log_next(&s->context.log, &r->at, &en) > 0) {
         if (serve_replay_stops(r, &en, out))
             break;

@@ -43,7 +43,7 @@ struct entry { /* struct check and struct fault of the sources */
 static struct {
     void *lib;
     const char *(*findings)(void), *(*stats)(void);
-    void (*reset)(void), (*set_check)(int), (*set_ablation)(int), (*set_schedule)(uint64_t);
+    void (*reset)(void), (*set_check)(int), (*set_ablation)(int), (*set_schedule)(uint64_t), (*set_blocks)(int);
     int (*call_guarded)(void (*)(void *), void *);
     int (*mem_register)(const void *, size_t, const char *), (*mem_unregister)(const void *);
     void (*set_hooks)(void (*)(void), void (*)(void));
@@ -94,6 +94,7 @@ static int set_up(void **state)
     *(void **)&simt.set_check = symbol(simt.lib, "simt_set_check");
     *(void **)&simt.set_ablation = symbol(simt.lib, "simt_set_ablation");
     *(void **)&simt.set_schedule = symbol(simt.lib, "simt_set_schedule");
+    *(void **)&simt.set_blocks = symbol(simt.lib, "simt_set_blocks");
     *(void **)&simt.call_guarded = symbol(simt.lib, "simt_call_guarded");
     *(void **)&simt.mem_register = symbol(simt.lib, "simt_mem_register");
     *(void **)&simt.mem_unregister = symbol(simt.lib, "simt_mem_unregister");
@@ -219,6 +220,11 @@ static void test_correct_kernels(void **state)
         run_checks(lib);
     }
     simt.set_schedule(0);
+    for (int how = 1; how < 3; how++) { /* blocks last first, or giving way */
+        simt.set_blocks(how);
+        run_checks(lib);
+    }
+    simt.set_blocks(0);
     dlclose(lib);
 }
 
@@ -248,6 +254,11 @@ static void test_waits(void **state)
             run_checks(lib);
         }
         simt.set_schedule(0);
+        for (int how = 1; how < 3; how++) {
+            simt.set_blocks(how);
+            run_checks(lib);
+        }
+        simt.set_blocks(0);
         dlclose(lib);
     }
 }

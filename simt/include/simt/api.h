@@ -77,6 +77,11 @@ void simt_set_poison(int byte); /* fills shared memory before a block begins; de
 void simt_set_limit(int max_findings); /* default 64; more are counted but not kept */
 /* Order in which threads of a block and blocks of a grid run: 0 forward, 1 reverse, else a seed for a random order. */
 void simt_set_schedule(uint64_t order);
+/* What a device may do with blocks, too, whatever the schedule: start them in the order of their numbers, the last one
+ * first; or let each one wait behind its first atomic of device memory until the others have begun, and let those that
+ * began last go on first (the first 64 that come to one). Threads of a block run as the schedule says. */
+enum simt_blocks { SIMT_BLOCKS_IN_ORDER, SIMT_BLOCKS_LAST_FIRST, SIMT_BLOCKS_GIVE_WAY };
+void simt_set_blocks(int how);
 
 /* ---- what happened --------------------------------------------------------------------------------------------
  * A JSON list of {"kind","message","kernel","file","line","block":[x,y,z],"thread":[x,y,z]}; "file" and "line" are

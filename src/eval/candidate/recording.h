@@ -44,7 +44,8 @@ struct recording {
     size_t n_inputs;
     uint64_t area, tile;    /* streamed tasks: where the judge's memory lies (recording_streamed.h) */
     int replays;
-    bool shuffled; /* the replay that runs plays streams in another order than the program's own */
+    bool shuffled; /* the replay that runs plays streams in another order than the program's own, */
+    bool blocks_vary; /* and blocks than their numbers' */
     struct executor_call last; /* of the last live call */
     struct log_counts counts;
     char log_sha256[65];

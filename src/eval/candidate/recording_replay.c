@@ -196,6 +196,7 @@ static int recording_do_replay(struct recording_replaying *ctx, bool movement, s
 {
     struct job *j = ctx->j;
     struct executor_replay r = {.movement_only = movement, .shuffled = j->recording->shuffled,
+                                .blocks_vary = j->recording->blocks_vary,
                                 .last_call = ctx->goes_on, .goes_on = ctx->goes_on,
                                 .poison = recording_poison_of(j, j->recording->replays++),
                                 .binding = recording_bind_and_keep, .bound = recording_bound_again,
@@ -248,9 +249,10 @@ enum call_fault recording_replay(struct job *j, const struct ref_draw *const *dr
 
     if (j->session->used_s > j->opt->timeout_s)
         return CALL_TIMEOUT;
-    j->recording->shuffled = j->recording->replays % 2 && j->recording->order.streams;
+    j->recording->blocks_vary = j->recording->replays % 2;
+    j->recording->shuffled = j->recording->blocks_vary && j->recording->order.streams;
     rc = recording_do_replay(&r, false, e);
-    j->recording->shuffled = false;
+    j->recording->shuffled = j->recording->blocks_vary = false;
     if (rc < 0)
         return e->kind == ERR_NONE ? CALL_OK : recording_late_or_lost(j, e);
     if (rc == 0 || r.done >= n)

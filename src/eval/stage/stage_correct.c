@@ -295,6 +295,7 @@ struct stage_correct_tally {
     uint64_t looked_at;
     int secret;              /* wrong ones behind the published ones: then those show nothing */
     int raced;               /* wrong ones, in replays that play streams in another order */
+    bool by_order;           /* the first wrong ones are right where blocks run in their order */
     bool fell;               /* a replay ended in an error that the program is blamed for */
     const char *stopped; /* before the last draw, for this; NULL: it was not */
     double fastest_s;    /* call, of run time; 0: none yet */
@@ -689,11 +690,32 @@ static int stage_correct_follow_state(struct replayed *r, const struct ref_draw 
     return rc;
 }
 
+/* Every second replay plays blocks in another order. Where it is the first that finds something wrong: is that right
+ * in the usual order, which is the next one's? */
+static int stage_correct_ask_order(struct replayed *r, const struct ref_draw *const *draws, int n, int replay,
+                                   struct err *e)
+{
+    struct stage_correct_tally usual = {.regimes = json_object()};
+    struct replayed again = {.j = r->j, .t = &usual, .again = true};
+    int rc = 0;
+
+    if (replay % 2 && r->j->recording->replays % 2 == 0 && !r->j->server->backend->on_device && !job_blamed(r->j)) {
+        rc = stage_correct_replay_group(&again, draws, n, e);
+        r->t->by_order = rc == 0 && !job_blamed(r->j) && !usual.trials;
+        if (r->t->by_order && r->t->worst)
+            json_object_set_new(r->t->worst, "order_of_blocks", json_true());
+    }
+    json_decref(usual.regimes);
+    json_decref(usual.worst);
+    return rc;
+}
+
 /* All draws, as many in a replay as the life has calls; at least two replays, whose memory is filled differently. */
 static int stage_correct_run_replays(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     const struct ref_draw *draws[RECORDING_CALLS];
     struct replayed r = {.j = j, .t = t};
+    bool was_right;
     size_t i = 0;
     int n, last = 0, rc = 0;
 
@@ -706,7 +728,10 @@ static int stage_correct_run_replays(struct job *j, struct stage_correct_tally *
             rc = n;
             break;
         }
+        was_right = t->passed == t->trials;
         rc = stage_correct_replay_group(&r, draws, last = n, e);
+        if (rc == 0 && was_right && t->passed < t->trials)
+            rc = stage_correct_ask_order(&r, draws, n, j->recording->replays - 1, e);
     }
     if (rc == 0 && last && j->recording->replays == 1 && !job_blamed(j) && t->passed == t->trials) {
         r.again = true;
@@ -967,7 +992,7 @@ static void stage_correct_add_tally(struct stage_correct_tally *t, struct stage_
     if (!t->worst)
         t->worst = json_incref(more->worst);
     t->ran += more->ran, t->trials += more->trials, t->passed += more->passed, t->secret += more->secret;
-    t->deciding += more->deciding, t->raced += more->raced;
+    t->deciding += more->deciding, t->raced += more->raced, t->by_order |= more->by_order;
     t->looked_at |= more->looked_at;
     t->max_abs = fmax(t->max_abs, more->max_abs), t->max_rel = fmax(t->max_rel, more->max_rel);
     t->slow |= more->slow, t->fewer |= more->fewer;
@@ -993,6 +1018,18 @@ static int stage_correct_run_second(struct job *j, struct stage_correct_tally *t
     json_decref(second.regimes);
     json_decref(second.worst);
     return rc;
+}
+
+/* Where what is wrong is so in another order than the usual one: whose. */
+static const char *stage_correct_order_text(const struct stage_correct_tally *t)
+{
+    if (t->raced && t->raced == t->trials - t->passed)
+        return ", those in which streams ran in another order that the program allows: one stream reads what another "
+               "one still writes; let it wait for an event";
+    if (t->by_order)
+        return ", those in which blocks ran in another order, as a device may run them: a block trusts that others "
+               "came before it; let it wait for them by a flag, or launch a second kernel";
+    return "";
 }
 
 static int stage_correct_run(struct job *j, struct err *e)
@@ -1028,9 +1065,7 @@ static int stage_correct_run(struct job *j, struct err *e)
         job_blame_error(j, NULL, "correctness");
     if (!job_blamed(j) && !j->all_passed && (t.trials || !t.stopped))
         record_blame(j->rec, "correctness_error", "correctness", "%d of %d trials are wrong%s", t.trials - t.passed,
-                     t.trials, t.raced && t.raced == t.trials - t.passed ? ", those in which streams ran in another "
-                                                                           "order that the "
-                     "program allows: one stream reads what another one still writes; let it wait for an event" : "");
+                     t.trials, stage_correct_order_text(&t));
     record_set(j->rec, "correctness", correct_section(j, &t, j->params));
     j->slow = t.slow || t.fewer;
     j->call_s = t.fastest_s;

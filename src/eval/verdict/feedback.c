@@ -371,6 +371,10 @@ static void feedback_say_correctness(const json_t *v, struct buf *b)
     if (json_i64(w, "later_calls", 0) > 0)
         buf_addf(b, "Each trial was right by itself; call %lld after them was not: what the program keeps on the "
                     "device changes from call to call.\n", (long long)json_i64(w, "later_calls", 0));
+    if (json_is_true(json_object_get(w, "order_of_blocks")))
+        buf_adds(b, "It is right where blocks run in the order of their numbers, and wrong in another order, which a "
+                    "device may choose: a block must wait for those that it relies on, or a second launch come behind "
+                    "them.\n");
     feedback_say_strides(v, b);
     if (json_is_object(json_object_get(v, "unwritten"))) {
         buf_addf(b, "A kernel reads memory without a value: %.200s.\n",
