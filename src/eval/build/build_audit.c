@@ -54,8 +54,8 @@ static const char *const library_headers[] = {
 static const char *const judge_names[] = {
     "simt_mem_register", "simt_mem_unregister", "simt_set_memory_hooks", "simt_set_allocator", "simt_set_device_arena",
     "simt_call_guarded", "simt_set_fatal_hook", "simt_set_check", "simt_set_ablation", "simt_set_limit",
-    "simt_set_poison",
-    "simt_set_schedule", "simt_set_blocks", "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy"};
+    "simt_set_poison", "simt_set_schedule", "simt_set_blocks",
+    "simt_findings_json", "simt_findings_count", "simt_stats_json", "simt_reset", "simt_busy"};
 static const char *const instrumentation[] = {"simt_", "__tsan_", "__ubsan_handle_type_mismatch_v1"};
 static const char *const kernel_variables[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};
 /* What kernels call of C and C++: memory, text to the standard streams, the ends of impossible paths. */

@@ -33,9 +33,8 @@ torch::Tensor run(torch::Tensor q, torch::Tensor k, torch::Tensor v, torch::Tens
 }
 """
 mod = load_inline(name="own",
-                  cpp_sources="torch::Tensor run(torch::Tensor q, torch::Tensor k, torch::Tensor v, torch::Tensor mask);",
-                  cuda_sources=cuda,
-                  functions=["run"])
+                  cpp_sources="torch::Tensor run(torch::Tensor, torch::Tensor, torch::Tensor, torch::Tensor);",
+                  cuda_sources=cuda, functions=["run"])
 
 
 class ModelNew(nn.Module):
