@@ -797,37 +797,12 @@ static int stage_correct_change_variant(struct job *j, int variant, struct err *
     return 0;
 }
 
-static int stage_correct_run_variant(struct job *j, int variant, struct stage_correct_tally *t, struct err *e)
-{
-    json_t *reasons = json_object_get(j->rec, "reasons");
-    int rc = stage_correct_change_variant(j, variant, e);
-
-    if (rc == 0 && j->ready && !job_blamed(j))
-        rc = stage_correct_run_draws(j, t, e);
-    for (size_t i = 0; rc == 0 && i < json_array_size(reasons); i++)
-        stage_correct_name_variant(j, json_array_get(reasons, i));
-    return rc;
-}
-
 /* Before another life takes its place: is this one convicted, though its answers are right? Then it stays, and the
  * stages behind see it. 1, 0, or -1: infra. */
 static int stage_correct_convicted(struct job *j, const struct stage_correct_tally *t, struct err *e)
 {
     j->all_passed = t->trials > 0 && t->passed == t->trials;
     return j->all_passed && !job_blamed(j) ? legality_judges(j, e) : 0;
-}
-
-/* All variants of the sidecar; and the task with other numbers, of a program that is right so far. */
-static int stage_correct_run_variants(struct job *j, struct stage_correct_tally *t, struct err *e)
-{
-    const char *params = j->params;
-    int rc = 0, n = task_variants(j->task), all = n + j->held.ref->numbers;
-
-    for (int i = 1; i <= all && rc == 0 && !job_blamed(j) && !t->stopped; i++)
-        if ((rc = stage_correct_convicted(j, t, e)) == 0 && (i <= n || t->passed == t->trials))
-            rc = stage_correct_run_variant(j, i <= n ? i : TASK_NUMBERS, t, e);
-    j->params = params;
-    return rc < 0 ? -1 : 0;
 }
 
 /* Where no draw could have found a wrong answer the task is at fault, and no candidate. */
@@ -996,6 +971,38 @@ static void stage_correct_add_tally(struct stage_correct_tally *t, struct stage_
     t->looked_at |= more->looked_at;
     t->max_abs = fmax(t->max_abs, more->max_abs), t->max_rel = fmax(t->max_rel, more->max_rel);
     t->slow |= more->slow, t->fewer |= more->fewer;
+}
+
+/* A life of its own: what its host reads may make it live, too. */
+static int stage_correct_run_variant(struct job *j, int variant, struct stage_correct_tally *t, struct err *e)
+{
+    struct stage_correct_tally own = {.regimes = json_object(), .fastest_s = t->fastest_s, .slow = t->slow};
+    json_t *reasons = json_object_get(j->rec, "reasons");
+    int rc = stage_correct_change_variant(j, variant, e);
+
+    if (rc == 0 && j->ready && !job_blamed(j))
+        rc = stage_correct_run_recording(j, &own, e);
+    for (size_t i = 0; rc == 0 && i < json_array_size(reasons); i++)
+        stage_correct_name_variant(j, json_array_get(reasons, i));
+    stage_correct_add_tally(t, &own);
+    t->fastest_s = own.fastest_s;
+    t->stopped = own.stopped;
+    json_decref(own.regimes);
+    json_decref(own.worst);
+    return rc;
+}
+
+/* All variants of the sidecar; and the task with other numbers, of a program that is right so far. */
+static int stage_correct_run_variants(struct job *j, struct stage_correct_tally *t, struct err *e)
+{
+    const char *params = j->params;
+    int rc = 0, n = task_variants(j->task), all = n + j->held.ref->numbers;
+
+    for (int i = 1; i <= all && rc == 0 && !job_blamed(j) && !t->stopped; i++)
+        if ((rc = stage_correct_convicted(j, t, e)) == 0 && (i <= n || t->passed == t->trials))
+            rc = stage_correct_run_variant(j, i <= n ? i : TASK_NUMBERS, t, e);
+    j->params = params;
+    return rc < 0 ? -1 : 0;
 }
 
 /* Protocol kernelbench: what passed its published draws is constructed anew, as is the reference, by a secret seed. The
