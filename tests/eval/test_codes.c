@@ -133,8 +133,11 @@ static void test_names_of_memory(void **state)
     assert_false(place_argument(source, 2, name, sizeof name));
     assert_false(place_argument("def f(): pass", 0, name, sizeof name));
     buf_init(&b, 1000);
-    memory_words("read of 4 bytes 8 bytes past the end of 'device memory' (24 bytes)!", m, &b);
-    assert_string_equal(b.p, "read of 4 bytes 8 bytes past the end of 'w' (parameter, 2 x 3 float32)!: element 8 of 6");
+    memory_words("read of 4 bytes 8 bytes past the end of 'device memory' (24 bytes)", m, &b);
+    assert_string_equal(b.p, "read of 4 bytes 8 bytes past the end of 'w' (parameter, 2 x 3 float32): element 8 of 6");
+    buf_clear(&b);
+    memory_words("write of 'device memory' (24 bytes) conflicts with a read", m, &b);
+    assert_string_equal(b.p, "write of 'w' (parameter, 2 x 3 float32), element 8 of 6, conflicts with a read");
     buf_clear(&b);
     memory_words("another message", m, &b);
     assert_string_equal(b.p, "another message");
