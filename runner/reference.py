@@ -1340,7 +1340,8 @@ class Task:
             if structure.order_of(t) or structure.is_symmetric(t) or (structure.is_unit(t) and
                                                                       not structure.is_probability(t)):
                 continue  # zeros would break what every other draw keeps
-            new = put_at(with_zeros, i, changed_by_choice("scattered zeros", t, torch.Generator().manual_seed(1)))
+            gen = torch.Generator().manual_seed(1 + i)  # zeros of one input lie elsewhere than those of another
+            new = put_at(with_zeros, i, changed_by_choice("scattered zeros", t, gen))
             if self.stands(self.model, new):
                 with_zeros, out = new, out + [i]
         return {"scattered zeros": out} if out else {}
