@@ -1661,6 +1661,8 @@ class Task:
         if any(m is not None for m in jumps):  # neither noise nor values: those are of all others
             shifts = [s if m is None else largest(w.masked_fill(m, 0)) for s, w, m in zip(shifts, self.moved, jumps)]
             calm = [without(t, jumps, lambda x, m: x.masked_fill(m, 0)) for t in calm]
+        if steps_decide:  # that shaken inputs leave a step says nothing of arithmetic that is exact
+            shifts = [0.0] * len(shifts)
         noise = noise_of(*calm, shifts, inputs, self.model)
         if regime == "uniform" and trial % 2:
             self.as_for_ordinary(noise, regime)

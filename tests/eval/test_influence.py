@@ -205,6 +205,7 @@ class Steps(unittest.TestCase):
                         "(x > 0.25).to(x.dtype)"):
             (draw, answer), = self.eighths(forward)
             self.assertLess(draw["noise"][0]["n1"], 1e-6)
+            self.assertEqual(draw["noise"][0]["n2"], 0)
             self.assertFalse(bool((answer == reference.ANY_VALUE).any()), forward)
 
     def test_nowhere_else(self):
