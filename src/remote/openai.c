@@ -40,7 +40,7 @@ static const struct dl_name lib_names[] = {CURL_CALLS(CURL_ROW){"curl_easy_setop
 
 struct openai {
     char *url, *model, *key;
-    double retry_s, silence_s;
+    double retry_s, pause_s, silence_s;
 };
 
 struct openai_exchange { /* one request and what comes back */
@@ -48,9 +48,11 @@ struct openai_exchange { /* one request and what comes back */
     struct buf line; /* of the stream, so far */
     struct buf text, thought;
     bool streamed, ended, cut;
+    bool error_event; /* the stream's lines up to the next empty one belong to an event "error" */
     char broken[320]; /* what went wrong by the server's own words, or what is wrong with what it sent; "": nothing */
     bool torn;        /* it is no JSON, or too large */
     json_t *whole;    /* an answer that was not streamed; owned */
+    struct openai_sample *samples; /* (ask->n) of a prompt, owned; or NULL */
     int prompt_tokens, completion_tokens;
     double heard, silence_s; /* when the server last sent anything */
     const struct openai_ask *ask;
@@ -78,36 +80,85 @@ static void openai_break_off(struct openai_exchange *x, bool torn, const char *w
     x->torn |= torn;
 }
 
-/* Servers that fail behind their header say so inside the answer, and end it as if it were whole. */
+/* Servers that fail behind their header say so inside the answer, and end it as if it were whole: by "error", as an
+ * object "error", or in an event of that name. */
 static void openai_take_failure(struct openai_exchange *x, const json_t *v)
 {
-    const json_t *error = json_object_get(v, "error"), *choice;
+    const json_t *error = json_object_get(v, "error");
+    bool said = error && !json_is_null(error) && !json_is_false(error);
+    const char *why = json_str(v, "message", json_str(v, "detail", "it failed while it answered"));
+
+    if (said)
+        openai_break_off(x, false, json_str(error, "message", json_is_string(error) ? json_string_value(error) : why));
+    else if (x->error_event || !strcmp(json_str(v, "object", ""), "error") || !strcmp(json_str(v, "type", ""), "error"))
+        openai_break_off(x, false, why);
+}
+
+/* Why an answer ended, in the words of the servers that we know. Only the model's own end leaves it whole. */
+static const struct {
+    const char *word;
+    enum { ENDED_WHOLE = 1, ENDED_CUT, ENDED_FAILED } how;
+} openai_ends[] = {
+    {"stop", ENDED_WHOLE},          {"eos", ENDED_WHOLE},         {"eos_token", ENDED_WHOLE},
+    {"end_turn", ENDED_WHOLE},      {"stop_sequence", ENDED_WHOLE}, {"tool_calls", ENDED_WHOLE},
+    {"tool_use", ENDED_WHOLE},      {"function_call", ENDED_WHOLE}, {"length", ENDED_CUT},
+    {"max_tokens", ENDED_CUT},      {"model_length", ENDED_CUT},  {"repetition", ENDED_CUT},
+    {"content_filter", ENDED_CUT},  {"abort", ENDED_FAILED},      {"error", ENDED_FAILED},
+    {"insufficient_system_resource", ENDED_FAILED}, /* DeepSeek */
+};
+
+/* True where the choice says how it ended; a failure, and what nobody knows, break x off. "" is said in chunks. */
+static bool openai_take_end(struct openai_exchange *x, const json_t *choice, bool *cut)
+{
+    const json_t *end = json_object_get(choice, "finish_reason");
+    const char *word = json_is_string(end) ? json_string_value(end) : NULL;
+    char why[120];
+    int how = 0;
+
+    if (!end || json_is_null(end) || (word && !*word))
+        return false;
+    for (size_t i = 0; word && i < sizeof openai_ends / sizeof *openai_ends; i++)
+        if (!strcasecmp(word, openai_ends[i].word))
+            how = (int)openai_ends[i].how;
+    snprintf(why, sizeof why, how ? "it gave its answer up (finish_reason '%.60s')"
+                                  : "its finish_reason '%.60s' is none that we know", word ? word : "(no text)");
+    if (how != ENDED_WHOLE && how != ENDED_CUT)
+        openai_break_off(x, how == 0, why);
+    *cut = how == ENDED_CUT;
+    return true;
+}
+
+/* A string, or a list of parts, as Mistral sends: their texts. Parts of another type hold no text of the answer. */
+static void openai_take_content(struct openai_exchange *x, const json_t *content, bool thought)
+{
+    const json_t *part, *own;
     size_t i;
 
-    if (error && !json_is_null(error) && !json_is_false(error))
-        openai_break_off(x, false, json_str(error, "message", json_is_string(error) ? json_string_value(error)
-                                                                                    : "it failed while it answered"));
-    json_array_foreach(json_object_get(v, "choices"), i, choice) {
-        const char *why = json_str(choice, "finish_reason", "");
-
-        if (!strcmp(why, "abort") || !strcmp(why, "error"))
-            openai_break_off(x, false, "it gave its answer up");
-    }
+    if (json_is_string(content) && thought)
+        buf_adds(&x->thought, json_string_value(content));
+    else if (json_is_string(content))
+        openai_take_text(x, json_string_value(content));
+    else if (json_is_array(content))
+        json_array_foreach(content, i, part) {
+            if ((own = json_object_get(part, "thinking")))
+                openai_take_content(x, own, true);
+            else if (json_is_string(part) || (own = json_object_get(part, "text")))
+                openai_take_content(x, own ? own : part, thought);
+        }
+    else if (content && !json_is_null(content))
+        openai_break_off(x, true, "the 'content' of its answer is no text");
 }
 
 static void openai_take_choice(struct openai_exchange *x, const json_t *choice, const char *part)
 {
     const json_t *delta = json_object_get(choice, part);
     const char *thought = json_str(delta, "reasoning_content", json_str(delta, "reasoning", NULL));
-    const char *why = json_str(choice, "finish_reason", NULL);
 
     if (thought)
         buf_adds(&x->thought, thought);
-    openai_take_text(x, json_str(delta, "content", ""));
-    if (why) {
-        x->ended = true;
-        x->cut = !strcmp(why, "length");
-    }
+    openai_take_content(x, json_object_get(delta, "content"), false);
+    openai_take_content(x, json_object_get(delta, "refusal"), false); /* the model's answer, too */
+    x->ended |= openai_take_end(x, choice, &x->cut);
 }
 
 static void openai_take_usage(struct openai_exchange *x, const json_t *v)
@@ -145,22 +196,25 @@ static json_t *openai_parse(struct openai_exchange *x, const char *s, size_t n)
     return v;
 }
 
-/* A line of the stream: "data: {...}" or "data: [DONE]"; others are comments and names. */
+/* A line of the stream: "data: {...}", "data: [DONE]", or the event's name; others are comments. */
 static void openai_take_line(struct openai_exchange *x)
 {
     const char *s = x->line.p;
     json_t *v;
 
+    if (!*s || !strncmp(s, "event:", 6))
+        x->error_event = *s && !strcmp(s + 6 + strspn(s + 6, " "), "error");
     if (strncmp(s, "data:", 5))
         return;
     s += 5 + strspn(s + 5, " ");
     x->streamed = true;
     if (!strncmp(s, "[DONE]", 6)) {
-        if (!x->ended && !x->text.n && !x->thought.n)
-            openai_break_off(x, false, "it ended its answer before it began");
-        x->ended = true;
+        if (!x->ended)
+            openai_break_off(x, x->text.n || x->thought.n, "its answer ends without a finish_reason");
         return;
     }
+    if (x->error_event && *s != '{')
+        openai_break_off(x, false, s);
     if (!(v = openai_parse(x, s, strlen(s))))
         return;
     openai_take_failure(x, v);
@@ -195,6 +249,125 @@ static size_t openai_on_data(char *data, size_t size, size_t n, void *ctx)
     return *x->broken ? 0 : n;
 }
 
+/* ---- one object ---- */
+
+/* Without text it is an answer where that was said: by an empty string, or by an end that is not the model's own. */
+static bool openai_is_answer(const struct openai_exchange *x, const json_t *choice)
+{
+    const json_t *message = json_object_get(choice, "message");
+
+    return x->text.n || x->thought.n || x->cut || json_is_string(json_object_get(message, "content")) ||
+           json_array_size(json_object_get(message, "tool_calls")) > 0;
+}
+
+static void openai_take_message(struct openai_exchange *x)
+{
+    const json_t *choice = json_array_get(json_object_get(x->whole, "choices"), 0);
+    const char *why = json_str(x->whole, "message", json_str(x->whole, "detail", "its answer has no 'choices'"));
+
+    openai_take_usage(x, x->whole);
+    if (!choice)
+        openai_break_off(x, true, why);
+    else if (!openai_take_end(x, choice, &x->cut))
+        openai_break_off(x, true, "its answer has no finish_reason");
+    if (*x->broken)
+        return;
+    openai_take_choice(x, choice, "message");
+    if (!openai_is_answer(x, choice))
+        openai_break_off(x, true, "its answer has no content");
+}
+
+/* ---- samples as ids ---- */
+
+/* What is wrong with a drawn token; NULL: nothing. A log-prob of nearly one token may be a little above 0. */
+static const char *openai_token_fault(const struct openai_ask *ask, const json_t *id, const json_t *logp)
+{
+    json_int_t v = json_integer_value(id);
+
+    if (!json_is_integer(id))
+        return "is no number";
+    if (v < 0 || v > INT32_MAX || (ask->n_vocab && v >= ask->n_vocab))
+        return "is outside the vocabulary";
+    if (!json_is_number(logp))
+        return "has no log-prob";
+    return json_number_value(logp) > 1e-3 ? "has a log-prob above 0" : NULL;
+}
+
+static void openai_take_ids(struct openai_exchange *x, struct openai_sample *s, const json_t *choice)
+{
+    const json_t *ids = json_object_get(choice, "token_ids");
+    const json_t *logp = json_object_get(json_object_get(choice, "logprobs"), "token_logprobs");
+    size_t n = json_array_size(ids);
+    char why[160];
+
+    if (n == 0 || json_array_size(logp) != n) {
+        openai_break_off(x, true, "its answer has no 'token_ids' and 'token_logprobs', as many; it must know "
+                                  "'return_token_ids' (vLLM from 0.10.2 on, 'musacoder serve --model')");
+        return;
+    }
+    if (x->ask->max_tokens > 0 && n > (size_t)x->ask->max_tokens)
+        openai_break_off(x, true, "it drew more tokens than it was asked for");
+    s->ids = xcalloc(n, sizeof *s->ids);
+    s->logp = xcalloc(n, sizeof *s->logp);
+    s->n = (int)n;
+    for (size_t i = 0; i < n && !*x->broken; i++) {
+        const char *fault = openai_token_fault(x->ask, json_array_get(ids, i), json_array_get(logp, i));
+
+        s->ids[i] = (int32_t)json_integer_value(json_array_get(ids, i));
+        s->logp[i] = (float)json_number_value(json_array_get(logp, i));
+        snprintf(why, sizeof why, "token %zu of a sample, id %lld, %s", i,
+                 (long long)json_integer_value(json_array_get(ids, i)), fault ? fault : "");
+        if (fault)
+            openai_break_off(x, true, why);
+    }
+}
+
+/* Each sample once, and whole. */
+static void openai_take_samples(struct openai_exchange *x)
+{
+    const json_t *choices = json_object_get(x->whole, "choices"), *choice;
+    size_t i;
+    int n = 0;
+
+    openai_take_usage(x, x->whole);
+    x->samples = xcalloc((size_t)x->ask->n, sizeof *x->samples);
+    json_array_foreach(choices, i, choice) {
+        int64_t index = json_i64(choice, "index", -1);
+
+        if (index < 0 || index >= x->ask->n || x->samples[index].n || *x->broken)
+            continue;
+        if (!openai_take_end(x, choice, &x->samples[index].cut))
+            openai_break_off(x, true, "a sample has no finish_reason");
+        openai_take_ids(x, &x->samples[index], choice);
+        n++;
+    }
+    if (n < x->ask->n) {
+        char why[80];
+        snprintf(why, sizeof why, "it drew %d samples of %d", n, x->ask->n);
+        openai_break_off(x, true, why);
+    }
+}
+
+static void openai_samples_free(struct openai_sample *samples, int n)
+{
+    for (int i = 0; samples && i < n; i++) {
+        free(samples[i].ids);
+        free(samples[i].logp);
+    }
+    free(samples);
+}
+
+static void openai_take_object(struct openai_exchange *x)
+{
+    openai_take_failure(x, x->whole);
+    if (*x->broken || !x->ask)
+        return;
+    if (x->ask->prompt)
+        openai_take_samples(x);
+    else
+        openai_take_message(x);
+}
+
 /* After the last byte: a last line without its end, or, where one is expected, the one object of an answer that
  * was not streamed. */
 static void openai_take_rest(struct openai_exchange *x, bool object)
@@ -202,7 +375,7 @@ static void openai_take_rest(struct openai_exchange *x, bool object)
     if (x->line.n)
         openai_end_line(x);
     if (object && !x->streamed && !*x->broken && (x->whole = openai_parse(x, x->body.p, x->body.n)))
-        openai_take_failure(x, x->whole);
+        openai_take_object(x);
 }
 
 static size_t openai_on_header(char *data, size_t size, size_t n, void *ctx)
@@ -241,6 +414,7 @@ static void openai_exchange_end(struct openai_exchange *x)
     buf_free(&x->text);
     buf_free(&x->thought);
     json_decref(x->whole);
+    openai_samples_free(x->samples, x->ask ? x->ask->n : 0);
 }
 
 /* ---- one try ---- */
@@ -322,7 +496,7 @@ static bool openai_refused(const struct openai *a, const struct openai_exchange 
     if (stop_requested())
         err_set(e, ERR_STOP, "interrupted");
     else if (*x->broken)
-        err_set(e, ERR_ENV, "'%s' broke its answer off: %s", a->url, x->broken);
+        err_set(e, ERR_ENV, "'%s' gives no whole answer: %s", a->url, x->broken);
     else if (status == 200)
         err_set(e, ERR_ENV, "'%s' does not answer: it broke its answer off", a->url);
     else if (status)
@@ -346,7 +520,7 @@ static void openai_pause_before(double asked_for, double *wait, double until)
 static int openai_exchange_run(const struct openai *a, const char *path, const char *post, const struct openai_ask *ask,
                                struct openai_exchange *x, struct err *e)
 {
-    double until = now_s() + a->retry_s, wait = PAUSE_MIN_S;
+    double until = now_s() + a->retry_s, wait = a->pause_s;
     struct err own = ERR_INIT;
 
     e = e ? e : &own;
@@ -426,6 +600,7 @@ int openai_open(const struct openai_config *c, struct openai **ret, struct err *
                          .model = c->model ? xstrdup(c->model) : NULL,
                          .key = key && *key ? xstrdup(key) : NULL,
                          .retry_s = c->retry_s > 0 ? c->retry_s : RETRY_S,
+                         .pause_s = c->pause_s > 0 ? c->pause_s : PAUSE_MIN_S,
                          .silence_s = c->timeout_s > 0 ? c->timeout_s : SILENCE_S};
     if (!a->model && openai_first_model(a, e) < 0) {
         openai_close(a);
@@ -491,54 +666,6 @@ static char *openai_body_of(const struct openai *a, const struct openai_ask *ask
     return text;
 }
 
-/* An answer that was not streamed is one object. */
-static int openai_take_whole(struct openai_exchange *x, struct err *e)
-{
-    const json_t *choice = json_array_get(json_object_get(x->whole, "choices"), 0);
-
-    openai_take_choice(x, choice, "message");
-    openai_take_usage(x, x->whole);
-    return choice ? 0 : err_set(e, ERR_ENV, "the server's answer has no 'choices'");
-}
-
-/* ---- samples as ids ---- */
-
-static void openai_take_ids(struct openai_sample *s, const json_t *choice)
-{
-    const json_t *ids = json_object_get(choice, "token_ids");
-    const json_t *logp = json_object_get(json_object_get(choice, "logprobs"), "token_logprobs");
-    size_t n = json_array_size(ids);
-
-    s->cut = !strcmp(json_str(choice, "finish_reason", ""), "length");
-    if (n == 0 || json_array_size(logp) != n)
-        return;
-    s->ids = xcalloc(n, sizeof *s->ids);
-    s->logp = xcalloc(n, sizeof *s->logp);
-    for (size_t i = 0; i < n; i++) {
-        s->ids[i] = (int32_t)json_integer_value(json_array_get(ids, i));
-        s->logp[i] = (float)json_number_value(json_array_get(logp, i));
-    }
-    s->n = (int)n;
-}
-
-static int openai_take_samples(struct openai_exchange *x, const struct openai_ask *ask, struct openai_reply *ret,
-                               struct err *e)
-{
-    const json_t *choices = json_object_get(x->whole, "choices"), *choice;
-    size_t i;
-
-    if (!choices)
-        return err_set(e, ERR_ENV, "the server's answer has no 'choices'");
-    *ret = (struct openai_reply){.samples = xcalloc((size_t)ask->n, sizeof *ret->samples), .n_samples = ask->n};
-    json_array_foreach(choices, i, choice)
-        if (json_i64(choice, "index", -1) >= 0 && json_i64(choice, "index", -1) < ask->n)
-            openai_take_ids(&ret->samples[json_i64(choice, "index", 0)], choice);
-    openai_take_usage(x, x->whole);
-    ret->prompt_tokens = x->prompt_tokens;
-    ret->completion_tokens = x->completion_tokens;
-    return 0;
-}
-
 static int openai_complete(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
     char *body = openai_prompt_body(a, ask);
@@ -548,9 +675,11 @@ static int openai_complete(struct openai *a, const struct openai_ask *ask, struc
     free(body);
     if (rc < 0)
         return -1;
-    rc = openai_take_samples(&x, ask, ret, e);
+    *ret = (struct openai_reply){.samples = x.samples, .n_samples = ask->n, .prompt_tokens = x.prompt_tokens,
+                                 .completion_tokens = x.completion_tokens};
+    x.samples = NULL;
     openai_exchange_end(&x);
-    return rc;
+    return 0;
 }
 
 int openai_load_weights(struct openai *a, const char *folder, struct err *e)
@@ -595,9 +724,7 @@ int openai_read(const char *body, size_t n, size_t piece, struct openai_reply *r
     if (!*x.broken)
         openai_take_rest(&x, true);
     if (*x.broken || (x.streamed && !x.ended))
-        rc = err_set(e, ERR_ENV, "'%s' broke its answer off: %s", none.url, *x.broken ? x.broken : "it ends early");
-    else if (!x.streamed)
-        rc = openai_take_whole(&x, e);
+        rc = err_set(e, ERR_ENV, "'%s' gives no whole answer: %s", none.url, *x.broken ? x.broken : "it ends early");
     if (rc == 0)
         openai_reply_of(&x, ret);
     openai_exchange_end(&x);
@@ -615,21 +742,14 @@ int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_re
     free(body);
     if (rc < 0)
         return -1;
-    if (!x.streamed)
-        rc = openai_take_whole(&x, e);
-    if (rc == 0)
-        openai_reply_of(&x, ret);
+    openai_reply_of(&x, ret);
     openai_exchange_end(&x);
-    return rc;
+    return 0;
 }
 
 void openai_reply_free(struct openai_reply *r)
 {
-    for (int i = 0; i < r->n_samples; i++) {
-        free(r->samples[i].ids);
-        free(r->samples[i].logp);
-    }
-    free(r->samples);
+    openai_samples_free(r->samples, r->n_samples);
     free(r->text);
     memset(r, 0, sizeof *r);
 }

@@ -4,7 +4,8 @@
  * One struct openai may be used by many threads; each call has a connection of its own while it lasts. A server
  * that is busy (429), restarting (5xx), unreachable, or fails while it answers (an "error" in its stream, an
  * aborted or torn answer) is asked again with growing pauses, as long as retry_s allows; a refusal (other 4xx) is
- * final, and so is the third answer that is no JSON. Nothing incomplete is ever returned. The key is read from the
+ * final, and so is the third answer that no whole one will follow: no JSON, no finish_reason or one that we do not
+ * know, no content, ids that are no tokens. Nothing incomplete is ever returned. The key is read from the
  * variable OPENAI_API_KEY, is sent to this server alone, and is never printed. */
 #ifndef MC_REMOTE_OPENAI_H
 #define MC_REMOTE_OPENAI_H
@@ -21,6 +22,7 @@ struct openai_config {
     const char *url;   /* "http://host:8000/v1" ("/v1" is added where there is no path) */
     const char *model; /* NULL: the first that /models names */
     double retry_s;    /* 0: 600 */
+    double pause_s;    /* before the second try, then twice that, up to 30; 0: 1 */
     double timeout_s;  /* silence of the server while it answers; 0: 600 */
 };
 
@@ -28,6 +30,7 @@ struct openai_ask {
     const json_t *messages;    /* [{"role","content"},...]; NULL where a prompt is given */
     const int32_t *prompt;     /* (n_prompt) ids: samples come as ids with log-probs, and not as a stream */
     int n_prompt, n;           /* n: samples */
+    int n_vocab;               /* ids of samples are below it; 0: unknown */
     const int32_t *stop_ids;   /* (n_stop) beside the model's own; with a prompt */
     int n_stop;
     double temperature, top_p; /* top_p 0 means 1 */

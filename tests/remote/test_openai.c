@@ -50,7 +50,7 @@ static void read_request(int fd)
 
 static void answer(int fd, const char *text)
 {
-    bool stream = !strncmp(text, "data:", 5);
+    bool stream = *text != '{';
     struct buf b;
 
     buf_init(&b, BUF_MAX_TEXT);
@@ -103,7 +103,7 @@ static char *url;
 static int chat_for(const char *const *s, double retry_s, struct openai_reply *r, struct err *e)
 {
     json_t *messages = json_pack("[{s:s,s:s}]", "role", "user", "content", "hello");
-    struct openai_config c = {.url = url, .model = "m", .retry_s = retry_s};
+    struct openai_config c = {.url = url, .model = "m", .retry_s = retry_s, .pause_s = 0.01};
     struct openai_ask ask = {.messages = messages, .seed = -1};
     struct openai *a = NULL;
     int rc;
@@ -143,6 +143,29 @@ static void aborted_and_empty_answers_are_asked_again(void **state)
     again(DONE, "whole");
 }
 
+/* Some proxies fail in an event, some engines in an object, and some in a reason of their own. */
+static void failures_of_many_kinds_are_asked_again(void **state)
+{
+    (void)state;
+    again(SAYS("half") "event: error\ndata: {\"message\":\"upstream died\",\"code\":500}\n\n" DONE, "whole");
+    again(SAYS("half") "event: error\r\ndata: upstream died\r\n\r\n" DONE, "whole");
+    again(SAYS("half") "data: {\"object\":\"error\",\"message\":\"oom\",\"code\":500}\n\n" ENDS("stop") DONE, "whole");
+    again(SAYS("half") ENDS("insufficient_system_resource") DONE, "whole");
+    again(SAYS("half") ENDS("a reason of tomorrow") DONE, "whole");
+    again(SAYS("half") "data: {\"choices\":[{\"delta\":{},\"finish_reason\":7}]}\n\n" DONE, "whole");
+    again(SAYS("half") DONE, "whole");
+    again("data: {\"choices\":[{}]}\n\n" DONE, "whole");
+    again("data: {\"choices\":[{\"delta\":{\"content\":7}}]}\n\n" ENDS("stop") DONE, "whole");
+    again("{\"object\":\"error\",\"message\":\"oom\",\"code\":500}", "whole");
+    again("{\"detail\":\"overloaded\"}", "whole");
+    again("{\"choices\":[{}]}", "whole");
+    again("{\"choices\":[{\"message\":{\"content\":null},\"finish_reason\":null}]}", "whole");
+    again("{\"choices\":[{\"message\":{\"content\":null},\"finish_reason\":\"stop\"}]}", "whole");
+    again("{\"choices\":[{\"message\":{\"content\":\"half\"}}]}", "whole");
+    again("{\"choices\":[{\"message\":{\"content\":\"half\"},\"finish_reason\":\"abort\"}]}", "whole");
+    again("{\"choices\":[{\"message\":{\"content\":{}},\"finish_reason\":\"stop\"}]}", "whole");
+}
+
 static void torn_streams_are_asked_again(void **state)
 {
     (void)state;
@@ -175,10 +198,97 @@ static void odd_answers_are_whole(void **state)
     once(SAYS("AAA") SAYS("B\\u0000B") SAYS("CCC") ENDS("stop") DONE, "AAAB\xEF\xBF\xBD" "BCCC");
     once(SAYS("a\\\\u0000") ENDS("stop") DONE, "a\\u0000");
     once(SAYS("b\xFF") ENDS("stop") DONE, "b\xEF\xBF\xBD");
-    once(SAYS("no line end") "data: [DONE]", "no line end");
+    once(SAYS("no line end") ENDS("stop") "data: [DONE]", "no line end");
     once(ENDS("stop") DONE, "");
     once("{\"choices\":[{\"message\":{\"content\":\"one\"},\"finish_reason\":\"stop\"}]}", "one");
     once("{\"error\":null,\"choices\":[{\"message\":{\"content\":\"one\"},\"finish_reason\":\"stop\"}]}", "one");
+}
+
+#define THOUGHT "{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\",\"text\":\"hm\"}]}"
+#define PART(text) "{\"type\":\"text\",\"text\":\"" text "\"}"
+#define PARTS "[" THOUGHT "," PART("on") ",{\"type\":\"reference\",\"ids\":[1]}," PART("e") "]"
+
+static void contents_in_parts_are_joined(void **state)
+{
+    (void)state;
+    once("data: {\"choices\":[{\"delta\":{\"content\":" PARTS "}}]}\n\n" ENDS("stop") DONE,
+         "<think>\nhm\n</think>\n\none");
+    once("{\"choices\":[{\"message\":{\"content\":" PARTS "},\"finish_reason\":\"stop\"}]}",
+         "<think>\nhm\n</think>\n\none");
+}
+
+/* The words of servers for an end; "" stands in chunks of some that have not ended. */
+static void ends_have_many_names(void **state)
+{
+    (void)state;
+    once(SAYS("a") ENDS("") SAYS("b") ENDS("eos_token") DONE, "ab");
+    once(SAYS("a") ENDS("content_filter") DONE, "a");
+    once(SAYS("a") ENDS("end_turn"), "a");
+    once("event: message\n" SAYS("a") ": ping\n\n" ENDS("STOP"), "a");
+    once("{\"choices\":[{\"message\":{\"content\":\"\"},\"finish_reason\":\"stop\"}]}", "");
+    once("{\"choices\":[{\"message\":{\"content\":null},\"finish_reason\":\"length\"}]}", "");
+    once("{\"choices\":[{\"message\":{\"content\":null,\"refusal\":\"no\"},\"finish_reason\":\"stop\"}]}", "no");
+}
+
+static int draw_for(const char *const *s, double retry_s, struct openai_reply *r, struct err *e)
+{
+    struct openai_config c = {.url = url, .model = "m", .retry_s = retry_s, .pause_s = 0.01};
+    struct openai_ask ask = {.prompt = (const int32_t[]){1, 2}, .n_prompt = 2, .n = 2, .n_vocab = 100, .max_tokens = 3};
+    struct openai *a = NULL;
+    int rc;
+
+    script = s, played = 0;
+    assert_int_equal(openai_open(&c, &a, e), 0);
+    rc = openai_chat(a, &ask, r, e);
+    openai_close(a);
+    return rc;
+}
+
+#define DRAWN(i, ids, logp, why)                                                                            \
+    "{\"index\":" i ",\"token_ids\":[" ids "],\"logprobs\":{\"token_logprobs\":[" logp "]},\"finish_reason\":" why "}"
+#define FIRST DRAWN("0", "5,99", "-1,-0.5", "\"stop\"")
+#define SECOND DRAWN("1", "7,8,9", "0,0,-2", "\"length\"")
+#define CHOICES(list) "{\"choices\":[" list "]}"
+
+/* What no sampler draws is the server's fault, and named: of one answer it is asked again, of three it ends. */
+static void drawn_faultily(const char *second, const char *want)
+{
+    char *bad = xasprintf(CHOICES(FIRST "%s%s"), *second ? "," : "", second);
+    const char *const mends[] = {bad, CHOICES(SECOND "," FIRST), NULL}, *const stays[] = {bad, NULL};
+    struct openai_reply r = {0};
+    struct err e = ERR_INIT;
+
+    if (draw_for(mends, 30, &r, &e) < 0)
+        fail_msg("%s: %s", second, e.msg);
+    assert_int_equal(played, 1);
+    assert_int_equal(r.n_samples, 2);
+    assert_int_equal(r.samples[0].ids[1], 99);
+    assert_true(r.samples[0].logp[1] == -0.5f && !r.samples[0].cut && r.samples[1].cut);
+    openai_reply_free(&r);
+    assert_int_equal(draw_for(stays, 0.01, &r, &e), -1);
+    assert_int_equal(e.kind, ERR_ENV);
+    if (!strstr(e.msg, want))
+        fail_msg("'%s' does not say '%s'", e.msg, want);
+    free(bad);
+}
+
+static void samples_that_nobody_draws_are_asked_again(void **state)
+{
+    (void)state;
+    drawn_faultily(DRAWN("1", "5,1000000000,7", "-1,-1,-1", "\"stop\""), "id 1000000000, is outside the vocabulary");
+    drawn_faultily(DRAWN("1", "100", "-1", "\"stop\""), "id 100, is outside the vocabulary");
+    drawn_faultily(DRAWN("1", "4294967301", "-1", "\"stop\""), "is outside the vocabulary");
+    drawn_faultily(DRAWN("1", "5,-7", "-1,-1", "\"stop\""), "id -7, is outside the vocabulary");
+    drawn_faultily(DRAWN("1", "\"a\"", "-1", "\"stop\""), "is no number");
+    drawn_faultily(DRAWN("1", "5", "null", "\"stop\""), "has no log-prob");
+    drawn_faultily(DRAWN("1", "5", "2.5", "\"stop\""), "log-prob above 0");
+    drawn_faultily(DRAWN("1", "5,6", "-1", "\"stop\""), "token_logprobs");
+    drawn_faultily(DRAWN("1", "", "", "\"stop\""), "token_ids");
+    drawn_faultily(DRAWN("1", "1,2,3,4", "-1,-1,-1,-1", "\"stop\""), "more tokens");
+    drawn_faultily(DRAWN("1", "5", "-1", "null"), "no finish_reason");
+    drawn_faultily(DRAWN("1", "5", "-1", "\"abort\""), "gave its answer up");
+    drawn_faultily("", "1 samples of 2");
+    drawn_faultily(FIRST, "1 samples of 2");
 }
 
 /* A server that sends no JSON each time is not asked for ten minutes. */
@@ -212,9 +322,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_in_a_stream_are_asked_again),
         cmocka_unit_test(aborted_and_empty_answers_are_asked_again),
+        cmocka_unit_test(failures_of_many_kinds_are_asked_again),
         cmocka_unit_test(torn_streams_are_asked_again),
         cmocka_unit_test(whole_answers_with_an_error_are_asked_again),
         cmocka_unit_test(odd_answers_are_whole),
+        cmocka_unit_test(contents_in_parts_are_joined),
+        cmocka_unit_test(ends_have_many_names),
+        cmocka_unit_test(samples_that_nobody_draws_are_asked_again),
         cmocka_unit_test(what_is_never_json_is_an_error_soon),
         cmocka_unit_test(patience_ends),
     };
