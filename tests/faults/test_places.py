@@ -40,7 +40,7 @@ COMMANDS = {
     "translate": "translate --out OUT BASE/../kernel.py",
     "card": "card BASE --out OUT",
 }
-JUDGED = ("rft", "rl", "bench", "diagnose")
+JUDGED = ("run", "rft", "rl", "bench", "diagnose")
 LOCKED = {"run", "synth", "records", "sft", "rft", "rl", "bench", "diagnose"}
 
 

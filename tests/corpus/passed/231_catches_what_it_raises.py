@@ -1,4 +1,4 @@
-# 231_catches_what_it_raises.py - raises an error of its own that speaks of the machine, and catches it before its kernel.
+# 231_catches_what_it_raises.py - raises an error of its own that speaks of the machine, and catches it.
 # task: relu
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
