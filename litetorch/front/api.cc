@@ -156,7 +156,7 @@ int op(const char *name, const char *overload, const lt_value *args, int n, lt_v
         TORCH_CHECK(size_t(n) <= schema.arguments().size(), "litetorch: too many arguments for ", schema.name());
         for (size_t i = 0; i < schema.arguments().size(); i++) {
             const auto &a = schema.arguments()[i];
-            if (i < size_t(n))
+            if (i < size_t(n) && args[i].tag != LT_ABSENT)
                 stack.push_back(lower(args[i], a));
             else
                 stack.push_back(a.default_value() ? *a.default_value() : c10::IValue());
@@ -177,6 +177,7 @@ bool fits(const lt_value &v, const c10::Argument &a)
 
     switch (v.tag) {
     case LT_NONE: return a.type()->kind() == c10::TypeKind::OptionalType;
+    case LT_ABSENT: return a.default_value().has_value();
     case LT_BOOL: return is(c10::TypeKind::BoolType) || is(c10::TypeKind::NumberType);
     case LT_INT: return is(c10::TypeKind::IntType) || is(c10::TypeKind::NumberType) || is(c10::TypeKind::FloatType) ||
                         is(c10::TypeKind::SymIntType) || a.N().has_value();

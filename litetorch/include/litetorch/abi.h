@@ -63,7 +63,7 @@ struct lt_api {
     /* What the candidate did and may not: kind "library_call". Counted, and kept for the judge. */
     void (*finding)(const char *kind, const char *name, const char *file, int line);
     /* As op, of the overload that takes these arguments: torch's arithmetic, in C++. -2: it may not be done here and
-     * now; the caller reports it. LT_ABSENT ends the arguments. */
+     * now; the caller reports it. LT_ABSENT is the schema's default. */
     int (*operate)(const char *name, const struct lt_value *args, int n_args, struct lt_value *rets, int max_rets);
     /* torch's current stream on the device (a cudaStream_t), for kernels to be launched on. May be NULL: stream 0. */
     void *(*stream)(void);

@@ -42,12 +42,12 @@ static void flatten(const arg &a, struct lt_value *ret)
 void operate(const char *name, const char *said, here h, std::initializer_list<any> args, at::Tensor *rets, int n)
 {
     struct lt_value flat[16], got[4] = {};
-    int given = 0, results;
+    int n_args = 0, given = 0, results;
 
     for (const any &a : args) {
-        if (a.value.v.tag == LT_ABSENT)
-            break;
-        flatten(a.value, &flat[given++]);
+        flatten(a.value, &flat[n_args++]);
+        if (a.value.v.tag != LT_ABSENT)
+            given = n_args; // "{}" before another argument is the schema's default
     }
     results = api->operate(name, flat, given, got, n);
     if (results == -2)
