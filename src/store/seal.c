@@ -1,7 +1,8 @@
-/* seal.c - see seal.h. A sealed file is a line of 79 characters, "musacoder/1 HASH   " and its end, then the
- * payload. */
+/* seal.c - see seal.h. A sealed file is a line of 79 characters, "musacoder/2 HASH   " and its end, then the
+ * payload. Entries of version 1, whose seals did not know their names, are dropped. */
 #include "store/seal.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,20 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define MAGIC "musacoder/1 "
+#define MAGIC "musacoder/2 "
 #define SUMS "SHA256SUMS"
+
+void seal_start(struct sha256 *h, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    if (slash && slash - path >= 2 && isxdigit((unsigned char)slash[-1]) && isxdigit((unsigned char)slash[-2]) &&
+        (slash - path == 2 || slash[-3] == '/'))
+        name = slash - 2;
+    sha256_start(h);
+    sha256_adds(h, "musacoder seal");
+    sha256_adds(h, name);
+}
 
 static void seal_head_of(const char hash[65], char ret[SEAL_HEAD + 1])
 {
@@ -29,7 +42,7 @@ int seal_write(const char *path, const struct seal_part *parts, int n_parts, str
     struct buf b;
     int rc;
 
-    sha256_start(&h);
+    seal_start(&h, path);
     for (int i = 0; i < n_parts; i++)
         sha256_add(&h, parts[i].p, parts[i].n);
     sha256_end(&h, hash);
@@ -43,13 +56,16 @@ int seal_write(const char *path, const struct seal_part *parts, int n_parts, str
     return rc;
 }
 
-static bool seal_matches(const struct buf *b)
+static bool seal_matches(const char *path, const struct buf *b)
 {
     char hash[65], head[SEAL_HEAD + 1];
+    struct sha256 h;
 
     if (b->n < SEAL_HEAD)
         return false;
-    sha256_hex(b->p + SEAL_HEAD, b->n - SEAL_HEAD, hash);
+    seal_start(&h, path);
+    sha256_add(&h, b->p + SEAL_HEAD, b->n - SEAL_HEAD);
+    sha256_end(&h, hash);
     seal_head_of(hash, head);
     return !memcmp(b->p, head, SEAL_HEAD);
 }
@@ -58,7 +74,7 @@ bool seal_read(const char *path, struct buf *out)
 {
     if (!file_exists(path) || file_read(path, out, NULL) < 0)
         return false;
-    if (seal_matches(out))
+    if (seal_matches(path, out))
         return true;
     if (!strncmp(out->p, MAGIC, strlen(MAGIC))) // else it is of an older version, and no damage
         log_warn("'%s' is damaged and is made again", path);
@@ -87,15 +103,27 @@ static int seal_hash_file(const char *path, char ret[65])
     return n == 0 ? 0 : -1;
 }
 
-int seal_folder(const char *dir, const char *const *names, struct err *e)
+/* The comment that ends SHA256SUMS: a seal of what stands before it. */
+static void seal_sums_end(const char *dir, const char *sums, size_t n, char ret[SEAL_HEAD + 1])
 {
-    char *sums = path_join(dir, SUMS), hash[65];
+    char hash[65];
+    struct sha256 h;
+
+    seal_start(&h, dir);
+    sha256_add(&h, sums, n);
+    sha256_end(&h, hash);
+    snprintf(ret, SEAL_HEAD + 1, "# %s%s\n", MAGIC, hash);
+}
+
+int seal_folder(const char *work, const char *dir, const char *const *names, struct err *e)
+{
+    char *sums = path_join(work, SUMS), hash[65], end[SEAL_HEAD + 1];
     struct buf b;
     int rc = 0;
 
     buf_init(&b, 1 << 16);
     for (; *names && rc == 0; names++) {
-        char *path = path_join(dir, *names);
+        char *path = path_join(work, *names);
 
         if (file_exists(path) && (rc = seal_hash_file(path, hash)) == 0)
             buf_addf(&b, "%s  %s\n", hash, *names);
@@ -103,6 +131,8 @@ int seal_folder(const char *dir, const char *const *names, struct err *e)
             err_sys(e, "cannot read '%s'", path);
         free(path);
     }
+    seal_sums_end(dir, b.p, b.n, end);
+    buf_adds(&b, end);
     if (rc == 0)
         rc = file_write(sums, b.p, b.n, e);
     buf_free(&b);
@@ -119,16 +149,34 @@ static bool seal_line_holds(const char *dir, const char *line)
     return holds;
 }
 
+/* Cuts the comment off if it seals what is before it, for this folder. */
+static bool seal_sums_hold(const char *dir, struct buf *b)
+{
+    char *comment = strstr(b->p, "# " MAGIC), end[SEAL_HEAD + 1];
+
+    if (!comment || comment == b->p)
+        return false;
+    seal_sums_end(dir, b->p, (size_t)(comment - b->p), end);
+    if (strcmp(comment, end))
+        return false;
+    *comment = 0;
+    return true;
+}
+
 bool seal_folder_holds(const char *dir)
 {
     char *sums = path_join(dir, SUMS), *save = NULL;
     struct buf b;
-    bool holds;
+    bool holds, ours;
 
     buf_init(&b, 1 << 16);
-    holds = file_exists(sums) && file_read(sums, &b, NULL) == 0 && b.n > 0;
+    holds = file_exists(sums) && file_read(sums, &b, NULL) == 0;
+    ours = strstr(b.p, "# " MAGIC);
+    holds = holds && seal_sums_hold(dir, &b);
     for (char *line = strtok_r(b.p, "\n", &save); holds && line; line = strtok_r(NULL, "\n", &save))
         holds = seal_line_holds(dir, line);
+    if (ours && !holds) // else it is of an older version, and no damage
+        log_warn("what lies in '%s' is damaged and is made again", dir);
     buf_free(&b);
     free(sums);
     return holds;

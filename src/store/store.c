@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/seal.h"
 
 #define STORE_VERSION 1
 #define TOUCH_S 86400 /* a record that is used is marked so once a day, not at every use */
@@ -82,39 +83,47 @@ static void store_touch(struct store *s, const char *key, int64_t made)
     sqlite3_finalize(st);
 }
 
-#define SEAL_N 65 /* '#' and a hash, behind a record's text; rows of older versions have none */
+#define SEAL "#2" /* and a hash of key and text, behind a record's text */
+#define SEAL_N 66
 
-/* New text: the record, and its hash. */
-static char *store_sealed(const json_t *verdict)
+static void store_seal_of(const char *key, const char *text, size_t n, char ret[65])
+{
+    struct sha256 h;
+
+    seal_start(&h, key);
+    sha256_add(&h, text, n);
+    sha256_end(&h, ret);
+}
+
+/* New text: the record, and its seal. */
+static char *store_sealed(const char *key, const json_t *verdict)
 {
     char *text = json_text(verdict), hex[65], *sealed;
 
-    sha256_hex(text, strlen(text), hex);
-    sealed = xasprintf("%s#%s", text, hex);
+    store_seal_of(key, text, strlen(text), hex);
+    sealed = xasprintf("%s" SEAL "%s", text, hex);
     free(text);
     return sealed;
 }
 
-/* New record; NULL where the text is not what was written. */
-static json_t *store_unsealed(const char *text, size_t n)
+/* New record; NULL where the text is not what was written for this key. */
+static json_t *store_unsealed(const char *key, const char *text, size_t n)
 {
     char hex[65] = "";
 
-    if (n > SEAL_N && text[n - SEAL_N] == '#') {
-        n -= SEAL_N;
-        sha256_hex(text, n, hex);
-        if (strncmp(text + n + 1, hex, 64))
-            return NULL;
-    }
-    return json_parse(text, n, "verdict cache", NULL);
+    if (n <= SEAL_N || strncmp(text + n - SEAL_N, SEAL, 2))
+        return NULL;
+    n -= SEAL_N;
+    store_seal_of(key, text, n, hex);
+    return strncmp(text + n + 2, hex, 64) ? NULL : json_parse(text, n, "verdict cache", NULL);
 }
 
-/* A record that cannot be read is none: it is judged again, and kept. */
+/* A record that cannot be read, is another's, or an older version's, is none: it is judged again, and kept. */
 static void store_drop(struct store *s, const char *key)
 {
     sqlite3_stmt *st = NULL;
 
-    log_warn("a record of the verdict cache is damaged; it is judged again");
+    log_info("a record of the verdict cache is damaged, or an older version's; it is judged again");
     if (sqlite3_prepare_v2(s->db, "DELETE FROM verdict WHERE key = ?", -1, &st, NULL) == SQLITE_OK) {
         sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
         sqlite3_step(st);
@@ -135,7 +144,7 @@ int store_get(struct store *s, const char *key, json_t **ret, struct err *e)
         sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
         rc = sqlite3_step(st);
         if (rc == SQLITE_ROW)
-            v = store_unsealed((const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0));
+            v = store_unsealed(key, (const char *)sqlite3_column_text(st, 0), (size_t)sqlite3_column_bytes(st, 0));
         made = sqlite3_column_int64(st, 1);
         damaged = rc == SQLITE_ROW && !v;
         rc = v ? 1 : rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : store_broken(s, e);
@@ -186,7 +195,7 @@ int store_put(struct store *s, const char *key, const json_t *verdict, struct er
 
     if (!store_keepable(verdict))
         return 0;
-    text = store_sealed(verdict);
+    text = store_sealed(key, verdict);
     pthread_mutex_lock(&s->lock);
     if (sqlite3_prepare_v2(s->db, "INSERT OR IGNORE INTO verdict VALUES(?, ?, ?)", -1, &st, NULL) != SQLITE_OK ||
         sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC) != SQLITE_OK ||

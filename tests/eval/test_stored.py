@@ -5,6 +5,7 @@ import glob
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -30,11 +31,11 @@ class Stored(unittest.TestCase):
     def tearDownClass(cls):
         cls.tmp.cleanup()
 
-    def judge(self, path, *more, secret=True):
+    def judge(self, path, *more, secret=True, task=TASK):
         env = dict(os.environ, MUSACODER_CACHE_DIR=self.cache, MUSACODER_OWNER="none")
         if not secret:  # the file of the cache counts only where no variable says another
             env.pop("MUSACODER_SECRET", None)
-        p = subprocess.run([EXE, "eval", "--json", "--trials", "1", "--task", TASK, *more, path], capture_output=True,
+        p = subprocess.run([EXE, "eval", "--json", "--trials", "1", "--task", task, *more, path], capture_output=True,
                            text=True, env=env, timeout=280 * SLOWDOWN)
         self.assertIn(p.returncode, (0, 1), p.stderr)
         v = json.loads(p.stdout)
@@ -71,6 +72,22 @@ class Stored(unittest.TestCase):
             self.assertIn("damaged", said)
         self.assertNotIn("damaged", self.judge(KERNEL, "--no-cache")[2])
 
+    def test_references_of_other_tasks_are_made_again(self):
+        with open(TASK) as f:
+            text = f.read()
+        other = os.path.join(self.cache, "other.py")
+        with open(other, "w") as f:
+            f.write(text.replace("x * 0.5", "x * 0.25"))
+        found = lambda: set(glob.glob(os.path.join(self.cache, "reference", "**", "*.ref"), recursive=True))  # noqa: E731
+        self.assertEqual(self.judge(KERNEL, "--no-cache")[0], "passed")
+        right = found()
+        self.assertEqual(self.judge(KERNEL, "--no-cache", task=other)[0], "failed")
+        wrong = found() - right
+        self.assertEqual(len(wrong), 1)
+        for path in right:
+            shutil.copy(next(iter(wrong)), path)
+        self.assertEqual(self.judge(KERNEL, "--no-cache")[0], "passed")
+
     def test_an_empty_secret_is_made_again(self):
         path = os.path.join(self.cache, "judge-secret")
         for text in "", "abc":
@@ -103,8 +120,11 @@ class Stored(unittest.TestCase):
     @staticmethod
     def seal(path, kept):
         text = json.dumps(kept)
+        name = "/".join(path.split("/")[-2:])
+        words = b"".join(len(w).to_bytes(8, "little") + w.encode() for w in ("musacoder seal", name))
+        seal = hashlib.sha256(words + text.encode()).hexdigest()
         with open(path, "w") as f:
-            f.write(f"{'musacoder/1 ' + hashlib.sha256(text.encode()).hexdigest():<79}\n{text}")
+            f.write(f"{'musacoder/2 ' + seal:<79}\n{text}")
 
 
 

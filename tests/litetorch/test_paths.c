@@ -193,6 +193,38 @@ static void damaged_builds_are_made_again(void **state)
     free(cache);
 }
 
+/* The folder of a build of 'text' in the cache; owned. */
+static char *built(const char *cache, const char *text, bool want_cached)
+{
+    struct build_result r = {0};
+    struct err e = ERR_INIT;
+    char *folder;
+
+    assert_int_equal(build("sim", NULL, cache, text, &r, &e), 0);
+    assert_int_equal(r.cached, want_cached);
+    folder = xstrdup(r.so);
+    *strrchr(folder, '/') = 0;
+    build_result_free(&r);
+    return folder;
+}
+
+/* Each is whole, and another program's. */
+static void swapped_builds_are_made_again(void **state)
+{
+    char *cache = path_join(dir, "swapped"), *aside = path_join(cache, "aside");
+    char *one = built(cache, "one", false), *two = built(cache, "two", false);
+
+    (void)state;
+    assert_int_equal(rename(one, aside), 0);
+    assert_int_equal(rename(two, one), 0);
+    assert_int_equal(rename(aside, two), 0);
+    free(one), free(two);
+    one = built(cache, "one", false), two = built(cache, "two", false);
+    free(one), free(two);
+    one = built(cache, "one", true), two = built(cache, "two", true);
+    free(one), free(two), free(aside), free(cache);
+}
+
 /* Damages the objects that every program is linked with, in all prepared folders; how many there were. */
 static int damage_prefixes(void)
 {
@@ -357,6 +389,7 @@ int main(void)
         cmocka_unit_test(cuda_builds_where_names_are_odd),
         cmocka_unit_test(musa_builds_where_names_are_odd),
         cmocka_unit_test(damaged_builds_are_made_again),
+        cmocka_unit_test(swapped_builds_are_made_again),
         cmocka_unit_test(damaged_headers_are_made_again),
         cmocka_unit_test(half_made_headers_are_nobodys),
         cmocka_unit_test(a_full_disk_is_the_machines),

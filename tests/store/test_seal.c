@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,6 +78,54 @@ static void damaged_files_are_dropped(void **state)
     free(path);
 }
 
+/* Whole, and another's: its name is not the one that it was written for. The folder of a cache may have another. */
+static void swapped_files_are_dropped(void **state)
+{
+    static const struct seal_part one = {"one", 3};
+    char *moved = path_join(dir, "moved"), *x = path_join(dir, "ab/x.ref"), *y = path_join(dir, "ab/y.ref"),
+         *z = path_join(dir, "cd/x.ref"), *w = path_join(dir, "moved/ab/x.ref"), *to[] = {y, z};
+    char *folders[] = {path_join(dir, "ab"), path_join(dir, "cd"), moved, path_join(dir, "moved/ab")};
+    struct err e = ERR_INIT;
+    struct buf whole;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(dir_make(folders[i], &e), 0);
+    assert_int_equal(seal_write(x, &one, 1, &e), 0);
+    buf_init(&whole, 1 << 20);
+    assert_int_equal(file_read(x, &whole, &e), 0);
+    for (size_t i = 0; i < 2; i++) {
+        write_bytes(to[i], whole.p, whole.n);
+        assert_false(reads(to[i], "one"));
+        assert_false(file_exists(to[i]));
+    }
+    write_bytes(w, whole.p, whole.n);
+    assert_true(reads(w, "one"));
+    assert_true(reads(x, "one"));
+    buf_free(&whole);
+    free(x), free(y), free(z), free(w);
+    for (size_t i = 0; i < 4; i++)
+        free(folders[i]);
+}
+
+static void swapped_folders_are_seen(void **state)
+{
+    static const char *const names[] = {"a", NULL};
+    char *a = path_join(dir, "KEY.work"), *b = path_join(dir, "KEY"), *c = path_join(dir, "OTHER"),
+         *file = path_join(a, "a");
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(dir_make(a, &e), 0);
+    write_bytes(file, "1", 1);
+    assert_int_equal(seal_folder(a, b, names, &e), 0);
+    assert_int_equal(rename(a, b), 0);
+    assert_true(seal_folder_holds(b));
+    assert_int_equal(rename(b, c), 0);
+    assert_false(seal_folder_holds(c));
+    free(a), free(b), free(c), free(file);
+}
+
 static void damaged_folders_are_seen(void **state)
 {
     static const char *const names[] = {"a", "b", "absent", NULL};
@@ -86,7 +135,7 @@ static void damaged_folders_are_seen(void **state)
     (void)state;
     write_bytes(a, "1", 1), write_bytes(b, "22", 2);
     assert_false(seal_folder_holds(dir));
-    assert_int_equal(seal_folder(dir, names, &e), 0);
+    assert_int_equal(seal_folder(dir, dir, names, &e), 0);
     assert_true(seal_folder_holds(dir));
     write_bytes(b, "23", 2);
     assert_false(seal_folder_holds(dir));
@@ -103,6 +152,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(damaged_files_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(swapped_files_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(swapped_folders_are_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(damaged_folders_are_seen, setup, teardown),
     };
 

@@ -177,13 +177,14 @@ static void alter_record(const char *path, const char *sql)
     sqlite3_close(db);
 }
 
-/* Another number, a cut, or an end that is gone: no record; it is judged again and kept. An older version's row has no
- * hash, and counts. */
+/* Another number, a cut, an end that is gone, or a row of another key: no record; it is judged again and kept. */
 static void altered_records_are_none(void **state)
 {
     static const char *const sql[] = {"UPDATE verdict SET record = replace(record, '1.5', '9.5')",
                                       "UPDATE verdict SET record = substr(record, 1, 9)",
-                                      "UPDATE verdict SET record = record || 'x'"};
+                                      "UPDATE verdict SET record = record || 'x'",
+                                      "UPDATE verdict SET record = substr(record, 1, length(record) - 66)",
+                                      "UPDATE verdict SET record = (SELECT record FROM verdict WHERE key = 'other')"};
     json_t *passed = json_pack("{s:s,s:n,s:f}", "status", "passed", "category", "reward", 1.5), *got = NULL;
     char *path = path_join(dir, "altered.db"), key[65];
     struct err e = ERR_INIT;
@@ -194,12 +195,13 @@ static void altered_records_are_none(void **state)
     store_key("t", "c", "{}", "gcc", key);
     assert_int_equal(store_open(path, &s, &e), 0);
     for (size_t i = 0; i < sizeof sql / sizeof *sql; i++) {
+        alter_record(path, "DELETE FROM verdict WHERE key = 'other'");
+        assert_int_equal(store_put(s, "other", passed, &e), 1);
         assert_int_equal(store_put(s, key, passed, &e), 1);
         alter_record(path, sql[i]);
         assert_int_equal(store_get(s, key, &got, &e), 0);
     }
     assert_int_equal(store_put(s, key, passed, &e), 1);
-    alter_record(path, "UPDATE verdict SET record = substr(record, 1, length(record) - 65)");
     assert_int_equal(store_get(s, key, &got, &e), 1);
     assert_true(json_equal(got, passed));
     store_close(s);

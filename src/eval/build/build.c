@@ -653,8 +653,6 @@ bool build_cache_get(const char *dir, struct build_result *ret)
     json_t *j = file_exists(path) ? json_read(path, NULL) : NULL;
     bool hit = j && seal_folder_holds(dir) && (!json_flag(j, "ok", false) || file_exists(so));
 
-    if (j && !hit)
-        log_warn("the build in '%s' is damaged and is made again", dir);
     if (hit) {
         cache_touch(dir);
         build_result_read(ret, j, dir);
@@ -737,7 +735,7 @@ int build_publish(const char *work, const char *dir, struct err *e)
     if (rc == 0 && file_exists(so))
         rc = build_own(so, e);
     if (rc == 0)
-        rc = seal_folder(work, sealed, e);
+        rc = seal_folder(work, dir, sealed, e);
     if (rc == 0)
         rc = folder_commit(work, dir, e);
     free(so);

@@ -11,14 +11,16 @@
 #include "base/content.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/build/build_target.h"
 #include "proc/proc.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 #define MAX_PREPARE 300.0
-#define READY "ready"  /* of a prepared folder: the digest of its files */
+#define READY "ready"  /* of a prepared folder: a seal of its files and its name */
 #define HOLD_S 60.0    /* so long a look at them counts */
 
 const char build_torch_macros[] =
@@ -130,13 +132,42 @@ static void build_parts_drop_old_prefixes(const char *root)
     names_free(names, n);
 }
 
-/* Our own code, compiled unjailed. What is 'ready' lies on the disk as a whole; the file holds the digest of the
- * others. */
+/* What 'ready' holds: a seal of the folder's name and of its other files, and the name. */
+static int build_parts_prefix_seal(const char *dir, struct buf *ret, struct err *e)
+{
+    char digest[65], hex[65];
+    struct sha256 h;
+
+    if (content_digest_without(dir, READY, digest, e) < 0)
+        return -1;
+    seal_start(&h, dir);
+    sha256_adds(&h, digest);
+    sha256_end(&h, hex);
+    buf_addf(ret, "%s %s\n", hex, strrchr(dir, '/') + 1);
+    return 0;
+}
+
+/* By its name alone: its files are compared when a compiler fails. */
+static bool build_parts_prefix_is_ready(const char *dir, const char *ready)
+{
+    struct buf said;
+    bool is = false;
+
+    buf_init(&said, 512);
+    if (file_exists(ready) && file_read(ready, &said, NULL) == 0 && said.n > 66) {
+        said.p[said.n - 1] = 0;
+        is = !strcmp(said.p + 65, strrchr(dir, '/') + 1);
+    }
+    buf_free(&said);
+    return is;
+}
+
+/* Our own code, compiled unjailed. What is 'ready' lies on the disk as a whole. */
 static int build_parts_prefix_make(const struct toolchain *t, const char *dir, const char *ready,
                                    const struct buf *script, struct err *e)
 {
     struct proc_result r;
-    char digest[65];
+    struct buf seal;
     int rc = build_shell(script->p, MAX_PREPARE, NULL, &r, e);
 
     if (rc < 0)
@@ -145,9 +176,11 @@ static int build_parts_prefix_make(const struct toolchain *t, const char *dir, c
         rc = err_set(e, ERR_ENV, "our own headers do not compile for %s with '%s': %.600s", t->target->name,
                      t->nvcc ? t->nvcc : t->compiler, r.err.p);
     proc_result_free(&r);
-    if (rc < 0 || content_digest_without(dir, READY, digest, e) < 0 || folder_flush(dir, e) < 0)
-        return -1;
-    return file_write(ready, digest, strlen(digest), e);
+    buf_init(&seal, 512);
+    if (rc == 0 && (rc = build_parts_prefix_seal(dir, &seal, e)) == 0 && (rc = folder_flush(dir, e)) == 0)
+        rc = file_write(ready, seal.p, seal.n, e);
+    buf_free(&seal);
+    return rc;
 }
 
 static char *build_parts_prefix_root(void)
@@ -189,7 +222,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
     dir = path_join(root, folder);
     ready = path_join(dir, READY);
     lock = path_join(dir, "lock");
-    if (!file_exists(ready)) {
+    if (!build_parts_prefix_is_ready(dir, ready)) {
         build_parts_drop_old_prefixes(root);
         buf_init(&script, 1 << 16);
         buf_adds(&script, "set -e; cd ");
@@ -199,7 +232,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         buf_addc(&script, '\n');
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_file(lock, BUILD_LOCK_WAIT_S, e);
-        rc = fd < 0 ? -1 : file_exists(ready) ? 0 : build_parts_prefix_make(t, dir, ready, &script, e);
+        rc = fd < 0 ? -1 : build_parts_prefix_is_ready(dir, ready) ? 0 : build_parts_prefix_make(t, dir, ready, &script, e);
         if (fd >= 0)
             close(fd);
         buf_free(&script);
@@ -219,16 +252,18 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
 
 static bool build_parts_prefix_holds(const char *dir)
 {
-    char *ready = path_join(dir, READY), digest[65] = "";
-    struct buf said;
+    char *ready = path_join(dir, READY);
+    struct buf said, now;
     bool holds;
 
-    buf_init(&said, 128);
+    buf_init(&said, 512);
+    buf_init(&now, 512);
     holds = file_exists(ready) && file_read(ready, &said, NULL) == 0 &&
-            content_digest_without(dir, READY, digest, NULL) == 0 && !strcmp(said.p, digest);
+            build_parts_prefix_seal(dir, &now, NULL) == 0 && !strcmp(said.p, now.p);
     if (!holds && unlink(ready) == 0)
         log_warn("our headers in '%s' are damaged and are made again", dir);
     buf_free(&said);
+    buf_free(&now);
     free(ready);
     return holds;
 }

@@ -17,10 +17,12 @@
 #include "eval/reference/reference.h"
 #include "eval/reference/streamed.h"
 #include "eval/schedule/schedule.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 #define START_S 120.0
 #define BLOCK_S 60.0
+#define BASELINE_MAX_FILE ((size_t)1 << 20)
 double baseline_compile_s = 180;
 
 /* ---- the conversation ---- */
@@ -415,10 +417,17 @@ static char *baseline_cache_path(const struct baseline *b, const char *mode)
 static bool baseline_cache_load(const struct baseline *b, const char *what, struct perf_estimate *ret, char **ret_text)
 {
     char *path = baseline_cache_path(b, what);
-    json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
-    const json_t *r = json_object_get(v, "of_eager");
-    bool found = json_array_size(r) == 3;
+    json_t *v = NULL;
+    const json_t *r;
+    struct buf kept;
+    bool found;
 
+    buf_init(&kept, BASELINE_MAX_FILE);
+    if (seal_read(path, &kept))
+        v = json_parse(kept.p + SEAL_HEAD, kept.n - SEAL_HEAD, path, NULL);
+    buf_free(&kept);
+    r = json_object_get(v, "of_eager");
+    found = json_array_size(r) == 3;
     if (found) {
         *ret = (struct perf_estimate){json_num_value(json_array_get(r, 0)), json_num_value(json_array_get(r, 1)),
                                       json_num_value(json_array_get(r, 2))};
@@ -436,11 +445,13 @@ static void baseline_cache_save(const struct baseline *b, const char *what, cons
     char *path = baseline_cache_path(b, what);
     json_t *v = json_pack("{s:[o,o,o],s:s?}", "of_eager", json_num(x->value), json_num(x->lo), json_num(x->hi), "text",
                           text);
+    char *said = json_text(v);
     struct err e = ERR_INIT;
 
-    if (json_write(path, v, &e) < 0)
+    if (seal_write(path, &(struct seal_part){said, strlen(said)}, 1, &e) < 0)
         log_debug("baseline cache: %s", e.msg);
     json_decref(v);
+    free(said);
     free(path);
 }
 
