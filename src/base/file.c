@@ -139,6 +139,13 @@ int file_write(const char *path, const void *data, size_t n, struct err *e)
     return rc;
 }
 
+bool file_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 int file_write_try(const char *path, struct err *e)
 {
     char *tmp;

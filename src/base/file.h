@@ -21,6 +21,7 @@ bool file_is_temporary(const char *name); /* made by file_temporary, or by its f
 bool file_is_new_temporary(const char *name); /* made by file_temporary: nobody else has such names */
 int file_append(const char *path, const void *data, size_t n, struct err *e); /* one write(2), O_APPEND */
 int file_copy(const char *from, const char *to, struct err *e);
+bool file_is_same(const char *a, const char *b); /* one file or folder, however the two are spelt */
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 int dir_make(const char *path, struct err *e);                      /* with parents; existing is fine */

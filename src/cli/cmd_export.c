@@ -1,6 +1,5 @@
 /* cmd_export.c - a model folder again, in another type of weights or in shards. */
-#include <sys/stat.h>
-
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "nn/model.h"
@@ -12,14 +11,6 @@ static const struct opt rows[] = {
     {"export", "shard-size", OPT_REAL, "5", "GB a file; 5 is what most tools write"},
     {0},
 };
-
-/* However the two are spelt. */
-static bool export_onto_itself(const char *from, const char *to)
-{
-    struct stat a, b;
-
-    return stat(from, &a) == 0 && stat(to, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
 
 static int export_run(const struct opts *o, struct err *e)
 {
@@ -33,7 +24,7 @@ static int export_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "--model and --out are needed");
     if (!(opts_real(o, "shard-size") > 0))
         return err_set(e, ERR_INPUT, "--shard-size wants a number of GB above 0");
-    if (export_onto_itself(from, to))
+    if (file_is_same(from, to))
         return err_set(e, ERR_INPUT, "'%s' is the model's own folder, whose weights would be lost; name another --out",
                        to);
     if (!(m = model_load(from, e)))

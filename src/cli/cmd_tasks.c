@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -106,7 +107,7 @@ static int tasks_run(const struct opts *o, struct err *e)
 
     if (o->n_args != 1)
         return err_set(e, ERR_INPUT, "name one file or folder of tasks");
-    if (r.out && dir_make(r.out, e) < 0)
+    if (r.out && folder_claim(r.out, "these tasks", e) < 0)
         return -1;
     r.names = json_object();
     rc = format_each(o->args[0], opts_str(o, "format"), (int)opts_int(o, "rows"),

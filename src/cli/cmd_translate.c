@@ -204,6 +204,29 @@ static int translate_print_aliases(const struct opts *o, struct err *e)
     return rc < 0 ? -1 : EXIT_OK;
 }
 
+/* No result may take the place of a source, or of another result. */
+static int translate_check_targets(const struct translate_job *j, const struct opts *o, struct err *e)
+{
+    json_t *taken = json_object();
+    int rc = 0;
+
+    for (int i = 0; j->out && i < o->n_args && rc == 0; i++) {
+        char *name = translate_result_name(j, o->args[i]), *to = path_join(j->out, name);
+
+        if (json_object_get(taken, name))
+            rc = err_set(e, ERR_INPUT, "'%s' and '%s' would both be written as '%s'; give them folders of their own",
+                         json_str(taken, name, ""), o->args[i], to);
+        for (int k = 0; k < o->n_args && rc == 0; k++)
+            if (file_is_same(o->args[k], to))
+                rc = err_set(e, ERR_INPUT, "'%s' would be written over; name another --out", o->args[k]);
+        json_object_set_new(taken, name, json_string(o->args[i]));
+        free(name);
+        free(to);
+    }
+    json_decref(taken);
+    return rc;
+}
+
 static int translate_run(const struct opts *o, struct err *e)
 {
     struct translate_job j = {.out = opts_str(o, "out"), .json = opts_has(o, "report")};
@@ -217,7 +240,8 @@ static int translate_run(const struct opts *o, struct err *e)
         return translate_print_aliases(o, e);
     if (o->n_args > 1 && !j.out && !j.json)
         return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
-    if (translate_target_of(o, &j, e) < 0 || (j.out && dir_make(j.out, e) < 0))
+    if (translate_target_of(o, &j, e) < 0 || translate_check_targets(&j, o, e) < 0 ||
+        (j.out && dir_make(j.out, e) < 0))
         return -1;
     j.o.device_only = opts_bool(o, "devices");
     j.o.partial = opts_bool(o, "partial");

@@ -263,13 +263,6 @@ static int save_generation_config(const struct model *m, const char *dir, struct
     return rc;
 }
 
-static bool model_save_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static bool model_save_holds(const char *dir, const char *name)
 {
     char *path = path_join(dir, name);
@@ -297,7 +290,7 @@ static int model_save_carry_tokenizer(const struct model *m, const char *dir, st
         any |= model_save_holds(m->dir, names[i]);
     for (size_t i = 0; any && i < sizeof names / sizeof names[0] && rc == 0; i++) {
         char *from = path_join(m->dir, names[i]), *to = path_join(dir, names[i]);
-        if (!model_save_same_file(from, to))
+        if (!file_is_same(from, to))
             rc = file_exists(from) ? file_copy(from, to, e) : model_save_remove_file(to, e);
         free(from);
         free(to);

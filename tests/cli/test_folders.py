@@ -64,6 +64,24 @@ class Folders(unittest.TestCase):
     def recipe(self, stages, name="tiny"):
         return self.write("recipe.yaml", RECIPE % (name, stages))
 
+    def test_translate_writes_over_no_source(self):
+        source = self.write("k.py", "x = 1\n")
+        here = os.path.dirname(source)
+        self.refuse("would be written over", "translate", "--out", here, source)
+        other = os.path.join(here, "other")
+        os.makedirs(other)
+        twin = os.path.join(other, "k.py")
+        shutil.copy(source, twin)
+        self.refuse("would both be written", "translate", "--out", os.path.join(here, "musa"), source, twin)
+        self.succeed("translate", "--out", os.path.join(here, "musa"), source)
+        self.succeed("translate", "--out", os.path.join(here, "musa"), source)
+
+    def test_tasks_leaves_foreign_folders(self):
+        mine = self.write("mine/task.py", "precious\n")
+        self.refuse("mine", "tasks", os.path.join(ROOT, "docs/example/task.py"), "--out", os.path.dirname(mine))
+        with open(mine) as f:
+            self.assertEqual(f.read(), "precious\n")
+
     def test_run_leaves_foreign_folders(self):
         self.write("proj/data/mydataset.csv", "precious")
         self.write("proj/recipe.yaml", "my recipe")
