@@ -32,6 +32,12 @@ bool folder_is_ours(const char *path)
 }
 
 /* The stamp's own temporary name does not count: a writer was killed before it could put anything else there. */
+static bool folder_is_stamp_name(const char *name)
+{
+    return !strncmp(name, FOLDER_STAMP, strlen(FOLDER_STAMP)) &&
+           (!name[strlen(FOLDER_STAMP)] || file_is_temporary(name));
+}
+
 static bool folder_holds_something(const char *path)
 {
     DIR *d = opendir(path);
@@ -39,8 +45,7 @@ static bool folder_holds_something(const char *path)
     bool found = false;
 
     while (d && !found && (de = readdir(d)) != NULL)
-        found = strcmp(de->d_name, ".") && strcmp(de->d_name, "..") &&
-                strncmp(de->d_name, FOLDER_STAMP, strlen(FOLDER_STAMP));
+        found = strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && !folder_is_stamp_name(de->d_name);
     if (d)
         closedir(d);
     return found;
@@ -49,11 +54,10 @@ static bool folder_holds_something(const char *path)
 #define STAMP_TEXT "This folder is written and emptied by musacoder.\n"
 #define STAMP_OF "It is of "
 
-/* what: of a new stamp, NULL: of anything. */
 static int folder_stamp(const char *path, const char *what, struct err *e)
 {
     char *stamp = path_join(path, FOLDER_STAMP);
-    char *text = what ? xasprintf(STAMP_TEXT STAMP_OF "%s.\n", what) : xstrdup(STAMP_TEXT);
+    char *text = xasprintf(STAMP_TEXT STAMP_OF "%s.\n", what);
     int rc = dir_make(path, e);
 
     for (int tries = 3; rc == 0 && !file_exists(stamp) && tries > 0; tries--) // who locks it meanwhile sweeps our file
@@ -61,11 +65,6 @@ static int folder_stamp(const char *path, const char *what, struct err *e)
     free(text);
     free(stamp);
     return rc;
-}
-
-int folder_adopt(const char *path, struct err *e)
-{
-    return folder_stamp(path, NULL, e);
 }
 
 /* What the stamp says that the folder is of, owned; NULL: it does not say. */
@@ -82,13 +81,27 @@ static char *folder_kind(const char *path)
     return kind;
 }
 
-/* A folder of ours that another command of ours fills. What is in a stage's folder, the stage's command wrote. */
+/* Processes that a stage starts inherit which one it is. */
+void folder_enter_stage(const char *path)
+{
+    setenv("MUSACODER_STAGE_FOLDER", path, 1);
+}
+
+static bool folder_is_entered(const char *path)
+{
+    const char *stage = getenv("MUSACODER_STAGE_FOLDER");
+
+    return stage && !strcmp(stage, path);
+}
+
+/* A folder of ours that another command of ours fills. */
 static int folder_check_kind(const char *path, const char *what, struct err *e)
 {
     char *kind = folder_kind(path);
+    bool same = !kind || !strcmp(kind, what) || (!strcmp(kind, FOLDER_STAGE) && folder_is_entered(path));
     int rc = 0;
 
-    if (kind && strcmp(kind, what) && strcmp(kind, FOLDER_STAGE) && folder_holds_something(path))
+    if (!same && folder_holds_something(path))
         rc = err_set(e, ERR_INPUT, "'%s' is a folder of %s; name another one for %s", path, kind, what);
     free(kind);
     return rc;
@@ -99,8 +112,8 @@ int folder_claim(const char *path, const char *what, struct err *e)
     if (!*path)
         return err_set(e, ERR_INPUT, "the folder's name is empty; name one for %s", what);
     if (!folder_is_ours(path) && folder_holds_something(path))
-        return err_set(e, ERR_INPUT, "'%s' holds files that are not of %s; name a new folder, or, if what is in it "
-                       "may go, 'touch %s/" FOLDER_STAMP "'", path, what, path);
+        return err_set(e, ERR_INPUT, "'%s' holds files that are not of %s; name a new folder, or, if an older version "
+                       "wrote it or what is in it may go, 'touch %s/" FOLDER_STAMP "'", path, what, path);
     return folder_check_kind(path, what, e) < 0 ? -1 : folder_stamp(path, what, e);
 }
 
@@ -198,14 +211,9 @@ int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e)
     return 0;
 }
 
-int folder_take(const char *path, const char *mark, const char *what, const char *command, int *ret_lock,
-                struct err *e)
+int folder_take(const char *path, const char *what, const char *command, int *ret_lock, struct err *e)
 {
-    char *old = path_join(path, mark);
-    int rc = file_exists(old) ? folder_adopt(path, e) : folder_claim(path, what, e);
-
-    free(old);
-    return rc < 0 ? -1 : folder_lock(path, command, ret_lock, e);
+    return folder_claim(path, what, e) < 0 ? -1 : folder_lock(path, command, ret_lock, e);
 }
 
 /* ---- temporary ones ---- */
@@ -327,6 +335,45 @@ static int folder_replace(const char *work, const char *path)
 int folder_flush(const char *path, struct err *e)
 {
     return folder_flush_tree(path) < 0 ? err_sys(e, "cannot flush '%s' to the disk", path) : 0;
+}
+
+static bool folder_keep_none(const char *name)
+{
+    (void)name;
+    return false;
+}
+
+static int folder_keep_one(const char *from, const char *to, struct err *e)
+{
+    struct stat st;
+
+    if (lstat(to, &st) == 0)
+        return 0;
+    if (folder_is_plain_dir(from))
+        return dir_make(to, e) < 0 ? -1 : folder_keep(from, to, folder_keep_none, e);
+    if (linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0) // a link as a link
+        return 0;
+    return file_copy(from, to, e) < 0 ? err_prefix(e, "cannot keep '%s'; move it away", from) : 0;
+}
+
+int folder_keep(const char *path, const char *work, bool (*ours)(const char *name), struct err *e)
+{
+    DIR *d = opendir(path);
+    struct dirent *de;
+    int rc = 0;
+
+    while (d && rc == 0 && (de = readdir(d)) != NULL) {
+        char *from = path_join(path, de->d_name), *to = path_join(work, de->d_name);
+
+        if (strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && !file_is_new_temporary(de->d_name) &&
+            !ours(de->d_name))
+            rc = folder_keep_one(from, to, e);
+        free(from);
+        free(to);
+    }
+    if (d)
+        closedir(d);
+    return rc;
 }
 
 int folder_commit(const char *work, const char *path, struct err *e)

@@ -2,7 +2,8 @@
  * its name.
  *
  * A folder of ours carries the stamp file FOLDER_STAMP. Only a stamped folder is ever emptied; a folder of
- * somebody else that holds anything is refused with the remedy. A name does not make a folder ours. */
+ * somebody else that holds anything is refused with the remedy. Neither a name nor the names of files in it make a
+ * folder ours: what an older version wrote is refused, too, until its user stamps it. */
 #ifndef MC_FOLDER_H
 #define MC_FOLDER_H
 
@@ -11,14 +12,13 @@
 #include "base/err.h"
 
 #define FOLDER_STAMP ".musacoder"
-#define FOLDER_STAGE "this stage" /* the one 'what' whose folders any command may claim */
+#define FOLDER_STAGE "this stage" /* the 'what' of a recipe's stages, whose folders the run's commands may claim */
 
 /* Makes the folder with its parents and stamps it, unless it is stamped. A folder that is not empty and has no
  * stamp, or the stamp of another 'what', is ERR_INPUT. 'what' names the writer, in messages too: "this run". */
 int folder_claim(const char *path, const char *what, struct err *e);
-/* As folder_claim, where some other file of ours (options.json, a stage's marker) proves that an older version
- * made it. */
-int folder_adopt(const char *path, struct err *e);
+/* This process, and those that it starts, work on the stage whose folder this is: they alone may claim it. */
+void folder_enter_stage(const char *path);
 bool folder_is_ours(const char *path); /* stamped */
 
 /* Removes everything in a stamped folder but the stamp; an absent folder is fine, one without a stamp is
@@ -30,9 +30,8 @@ int folder_empty(const char *path, struct err *e);
  * removed. */
 int folder_lock(const char *path, const char *what, int *ret_fd, struct err *e);
 
-/* Claims the folder, or adopts it where the file 'mark' in it proves that an older version made it, and locks it. */
-int folder_take(const char *path, const char *mark, const char *what, const char *command, int *ret_lock,
-                struct err *e);
+/* Claims the folder and locks it. */
+int folder_take(const char *path, const char *what, const char *command, int *ret_lock, struct err *e);
 
 /* For a folder that may hold other people's files too: removes what killed writers (file_temporary) left directly in
  * it. Nobody else may be writing there. */
@@ -45,6 +44,10 @@ int folder_flush(const char *path, struct err *e);
  * change at once, then the parent is flushed. What was at 'path' is removed afterwards. Killed at any point,
  * 'path' is the whole old folder or the whole new one. Both lie in one file system. */
 int folder_commit(const char *work, const char *path, struct err *e);
+
+/* Before 'work' takes the place of 'path': whatever else lies in 'path', and is not ours by its name, is linked (or
+ * copied) into 'work', folders with all below them. What 'work' holds already stays. */
+int folder_keep(const char *path, const char *work, bool (*ours)(const char *name), struct err *e);
 
 /* A new private folder under $TMPDIR or /tmp for as long as this process lives: *ret_fd holds its lock. Folders of
  * the same prefix whose makers are dead are removed first. NULL on error. */

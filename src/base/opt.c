@@ -167,6 +167,7 @@ static json_t *opt_convert(const struct opt *row, const char *text, struct err *
         }
         break;
     case OPT_STR:
+    case OPT_PATHS:
     case OPT_LIST:
         break;
     }
@@ -336,7 +337,7 @@ static bool opt_fits_field(const struct opt *row)
     case OPT_BOOL: return row->to == OPT_TO_BOOL;
     case OPT_INT: return row->to == OPT_TO_INT || row->to == OPT_TO_INT64 || row->to == OPT_TO_UINT64;
     case OPT_REAL: return row->to == OPT_TO_DOUBLE;
-    case OPT_STR: case OPT_CHOICE: case OPT_LIST: return row->to == OPT_TO_TEXT;
+    case OPT_STR: case OPT_PATHS: case OPT_CHOICE: case OPT_LIST: return row->to == OPT_TO_TEXT;
     }
     return false;
 }

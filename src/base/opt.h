@@ -17,8 +17,9 @@
 #include "base/err.h"
 
 /* Help begins: OPT_CHOICE "a|b|c: "; a number's may with "0 to 1: " or "from 1: ": what lies outside is refused.
+ * OPT_PATHS: files or folders that are read, with commas between: what they hold is part of what was asked for.
  * OPT_LIST: may be given several times; the value is the texts joined by '\n'. */
-enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_CHOICE, OPT_LIST };
+enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_PATHS, OPT_CHOICE, OPT_LIST };
 
 /* The C type of the field that a row's value goes to. */
 enum opt_field { OPT_UNBOUND, OPT_TO_BOOL, OPT_TO_INT, OPT_TO_INT64, OPT_TO_UINT64, OPT_TO_DOUBLE, OPT_TO_TEXT };

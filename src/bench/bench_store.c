@@ -121,10 +121,9 @@ static int bench_store_check_settings(const struct bench_run *b, struct err *e)
     return rc;
 }
 
-/* Ours by its stamp, or by the settings that older versions left. */
 static int bench_store_take_folder(struct bench_run *b, struct err *e)
 {
-    return folder_take(b->o.out, "settings.json", "this benchmark", "musacoder bench", &b->lock, e);
+    return folder_take(b->o.out, "this benchmark", "musacoder bench", &b->lock, e);
 }
 
 /* ---- reading back ---- */

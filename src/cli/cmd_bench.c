@@ -18,15 +18,15 @@
 #include "verdicts/verdicts.h"
 
 static const struct opt rows[] = {
-    {"bench", "model", OPT_STR, NULL, "model folder, or a server: http://HOST:PORT/v1 (key: OPENAI_API_KEY)",
+    {"bench", "model", OPT_PATHS, NULL, "model folder, or a server: http://HOST:PORT/v1 (key: OPENAI_API_KEY)",
      INTO(struct bench_options, model)},
     {"bench", "model-name", OPT_STR, NULL, "which model of the server (default: its first)",
      INTO(struct bench_options, model_name)},
     {"bench", "parallel", OPT_INT, "32", "requests to a server at once", INTO(struct bench_options, parallel)},
-    {"bench", "samples-dir", OPT_STR, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), "
+    {"bench", "samples-dir", OPT_PATHS, NULL, "judge these instead: TASK/FILE or TASK_N.py (.txt, .md: responses), "
                                             "level_L_problem_P_sample_S_kernel.py, or a samples.jsonl",
      INTO(struct bench_options, samples_dir)},
-    {"bench", "tasks", OPT_STR, NULL, "folder of KernelBench-format task files", INTO(struct bench_options, tasks)},
+    {"bench", "tasks", OPT_PATHS, NULL, "folder of KernelBench-format task files", INTO(struct bench_options, tasks)},
     {"bench", "suite", OPT_STR, NULL, "open: dynamic shapes, sparse tensors, chains (suites/); kernelbench:DIR: a "
                                       "KernelBench checkout, by level; "
                                      "musa-kernelbench:DIR: the same, answered in MUSA",

@@ -23,9 +23,9 @@
 #define STR(x) STR2(x)
 
 static const struct opt rows[] = {
-    {"rft", "model", OPT_STR, NULL, "model folder to sample from and to continue", INTO(struct sft_options, model)},
-    {"rft", "prompts", OPT_STR, NULL, "prompts.jsonl of 'musacoder synth'"},
-    {"rft", "data", OPT_STR, NULL, "JSON Lines files mixed with what is kept (default: what is kept alone)",
+    {"rft", "model", OPT_PATHS, NULL, "model folder to sample from and to continue", INTO(struct sft_options, model)},
+    {"rft", "prompts", OPT_PATHS, NULL, "prompts.jsonl of 'musacoder synth'"},
+    {"rft", "data", OPT_PATHS, NULL, "JSON Lines files mixed with what is kept (default: what is kept alone)",
      INTO(struct sft_options, data)},
     {"rft", "out", OPT_STR, NULL, "run folder; a stopped run continues from it", INTO(struct sft_options, out)},
     {"rft", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)",

@@ -13,8 +13,9 @@
 #include "verdicts/verdicts.h"
 
 static const struct opt rows[] = {
-    {"rl", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)", INTO(struct rl_options, model)},
-    {"rl", "prompts", OPT_STR, NULL, "prompts.jsonl of 'musacoder synth' (verl/TRL columns)",
+    {"rl", "model", OPT_PATHS, NULL, "model folder to start from (with tokenizer.json)",
+     INTO(struct rl_options, model)},
+    {"rl", "prompts", OPT_PATHS, NULL, "prompts.jsonl of 'musacoder synth' (verl/TRL columns)",
      INTO(struct rl_options, data)},
     {"rl", "out", OPT_STR, NULL, "run folder; a stopped run continues from it", INTO(struct rl_options, out)},
     {"rl", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)",
@@ -31,7 +32,7 @@ static const struct opt rows[] = {
     {"rl", "sleep", OPT_BOOL, "false",
      "a prompt whose group passed whole, or failed whole twice, is left out for a pass",
      INTO(struct rl_options, sleep)},
-    {"rl", "asked", OPT_STR, NULL,
+    {"rl", "asked", OPT_PATHS, NULL,
      "RUN/groups.jsonl of rft: what all of its samples solved sleeps from the start",
      INTO(struct rl_options, asked)},
     {"rl", "temperature", OPT_REAL, "0.9", "from 0: sampling temperature; the trainer divides logits by it too",

@@ -320,39 +320,69 @@ static int run_call_command(void *ctx, struct err *e)
                                               : err_set(e, ERR_ENV, "'%s' ended with code %d", s->command->name, rc);
 }
 
-/* Options that name what a stage reads: paths, and contents at the time. */
-static const char *const input_options[] = {"model", "data", "prompts", "harvest", "asked", "tasks", "from"};
+/* The options that markers knew before every row of paths counted: their order is part of the digest. */
+static const char *const first_inputs[] = {"model", "data", "prompts", "harvest", "asked", "tasks", "from"};
 
-/* What the stage would read now; "" where something is absent, which the stage itself will say. */
-static void run_digest_inputs(const struct run_stage *s, char ret[65])
+static bool run_is_first_input(const char *name)
+{
+    for (size_t i = 0; i < sizeof first_inputs / sizeof *first_inputs; i++)
+        if (!strcmp(first_inputs[i], name))
+            return true;
+    return false;
+}
+
+static int run_digest_input(const struct run_stage *s, const char *name, struct sha256 *h, struct err *e)
+{
+    const char *spec = json_str(s->opts.values, name, NULL); // synth's 'tasks' is a number
+    char digest[65] = "";
+    int rc = 0;
+
+    if (!spec)
+        return 0;
+    if (*spec && !strcmp(name, "model"))
+        rc = model_check_folder(spec, e);
+    if (content_digest(spec, digest, rc == 0 ? e : NULL) < 0)
+        rc = -1;
+    sha256_adds(h, name);
+    sha256_adds(h, digest);
+    return rc;
+}
+
+/* What the stage would read now. ERR_INPUT where something is absent or no model. */
+static int run_digest_inputs(const struct run_stage *s, char ret[65], struct err *e)
 {
     struct sha256 h;
+    int rc = 0;
 
     sha256_start(&h);
-    for (size_t i = 0; i < sizeof input_options / sizeof *input_options; i++) {
-        const char *spec = json_str(s->opts.values, input_options[i], NULL); // synth's 'tasks' is a number
-        char digest[65] = "";
-
-        if (!spec)
-            continue;
-        sha256_adds(&h, input_options[i]);
-        content_digest(spec, digest, NULL);
-        sha256_adds(&h, digest);
-    }
+    for (size_t i = 0; i < sizeof first_inputs / sizeof *first_inputs && rc == 0; i++)
+        rc = run_digest_input(s, first_inputs[i], &h, e);
+    for (const struct opt *row = s->command->rows; row->name && rc == 0; row++)
+        if (row->type == OPT_PATHS && !run_is_first_input(row->name))
+            rc = run_digest_input(s, row->name, &h, e);
     sha256_end(&h, ret);
+    return rc;
+}
+
+/* Gone, or emptied to the last file: what was done there is not there. */
+static bool run_folder_is_gone(const char *dir)
+{
+    return rmdir(dir) == 0 || !file_is_dir(dir);
 }
 
 static const char *run_why_anew(const struct run_marker *m, const struct run_stage *s, const char *inputs)
 {
     if (strcmp(m->key, s->key))
         return "options changed";
+    if (run_folder_is_gone(s->dir))
+        return "its folder is gone";
     return *m->inputs && strcmp(m->inputs, inputs) ? "what it reads has changed" : NULL;
 }
 
-/* Empties the stage's folder if it is ours: stamped, or named by a marker. Until it is empty no stage is done there. */
+/* Empties the stage's folder if it is ours: its name is no proof. Until it is empty no stage is done there. */
 static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
 {
-    if ((*m->key ? folder_adopt(s->dir, e) : folder_claim(s->dir, FOLDER_STAGE, e)) < 0)
+    if (folder_claim(s->dir, FOLDER_STAGE, e) < 0)
         return -1;
     *m = (struct run_marker){.key = RUN_EMPTYING};
     if (run_marker_write(r->out, s->name, m, e) < 0 || folder_empty(s->dir, e) < 0)
@@ -396,6 +426,7 @@ static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_
     if (stop_requested())
         return err_set(e, ERR_STOP, "stopped before '%s'; run again to continue", s->name);
     log_info("== %s", s->name);
+    folder_enter_stage(s->dir);
     if (run_timed(r->out, s->name, m, run_call_command, s, e) < 0)
         return e->kind == ERR_STOP ? err_set(e, ERR_STOP, "stopped in '%s'; the same command continues", s->name)
                                    : err_prefix(e, "%s", s->name);
@@ -412,7 +443,8 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
 
     if (run_marker_read(r->out, s->name, &m, e) < 0)
         return -1;
-    run_digest_inputs(s, inputs);
+    if (run_digest_inputs(s, inputs, e) < 0) // nothing that is there goes for what cannot be made
+        return err_prefix(e, "stage '%s'", s->name);
     if ((why = run_why_anew(&m, s, inputs))) {
         if (run_may_begin_anew(r, s, &m, why, e) < 0)
             return -1;
@@ -585,17 +617,11 @@ static int run_finish(struct recipe_run *r, struct err *e)
     return rc;
 }
 
-/* The run folder is ours: stamped, new, or made by a version that knew no stamps, which left a stage's key. */
 static int run_claim_folder(const struct recipe_run *r, struct err *e)
 {
-    struct run_marker m = {0};
     int lock; // held until the process ends
 
-    for (int i = 0; i < r->n && !*m.key; i++)
-        run_marker_read(r->out, r->stages[i].name, &m, NULL);
-    if ((*m.key ? folder_adopt(r->out, e) : folder_claim(r->out, "this run", e)) < 0)
-        return -1;
-    return folder_lock(r->out, "musacoder run", &lock, e);
+    return folder_take(r->out, "this run", "musacoder run", &lock, e);
 }
 
 /* Fifteen digits: 0.28 stays 0.28 and still reads back as the same number. JSON is YAML. */
@@ -820,6 +846,8 @@ static int run_choose_folder(struct recipe_run *r, const struct opts *o, struct 
         rc = err_set(e, ERR_INPUT, "the recipe's name '%s' is no name of a folder; change it, or give --out", name);
     else
         r->out = path_join("runs", name);
+    if (rc == 0 && strchr(r->out, ',')) // commas part the paths of what a stage reads
+        rc = err_set(e, ERR_INPUT, "the run folder '%s' has a comma in its name; give --out without one", r->out);
     free(stem);
     return rc;
 }

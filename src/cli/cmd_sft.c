@@ -18,9 +18,9 @@
 #include "verdicts/verdicts.h"
 
 static const struct opt sft_rows[] = {
-    {"sft", "model", OPT_STR, NULL, "model folder to start from (with tokenizer.json)",
+    {"sft", "model", OPT_PATHS, NULL, "model folder to start from (with tokenizer.json)",
      INTO(struct sft_options, model)},
-    {"sft", "data", OPT_STR, NULL, "JSON Lines files of records, or folders of them, separated by commas",
+    {"sft", "data", OPT_PATHS, NULL, "JSON Lines files of records, or folders of them, separated by commas",
      INTO(struct sft_options, data)},
     {"sft", "out", OPT_STR, NULL, "run folder; a stopped run continues from it", INTO(struct sft_options, out)},
     {"sft", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)",
@@ -40,7 +40,7 @@ static const struct opt sft_rows[] = {
      INTO(struct sft_options, zero)},
     {"sft", "gpus", OPT_INT, "1", "with --device cuda: so many GPUs of this host, each with its share of a batch"},
     {"sft", "seed", OPT_INT, "1", "seed of the data order", INTO(struct sft_options, seed)},
-    {"sft", "harvest", OPT_STR, NULL,
+    {"sft", "harvest", OPT_PATHS, NULL,
         "harvest.jsonl of 'musacoder synth': the model answers its tasks, and learns from what fails as repairs"},
     {"sft", "harvest-at", OPT_REAL, "0.6", "share of the steps before the harvest"},
     {"sft", "harvest-tasks", OPT_INT, "0", "tasks of the harvest (0: no harvest)"},

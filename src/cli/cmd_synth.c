@@ -41,7 +41,7 @@ static const struct opt rows[] = {
         "0 to 1000000: short questions: PyTorch statements to CUDA statements, from the registry"},
     {"synth", "ops", OPT_STR, "all",
         "operators or families that may occur, comma-separated; 'synth --list' names them"},
-    {"synth", "family-weights", OPT_STR, NULL,
+    {"synth", "family-weights", OPT_PATHS, NULL,
         "JSON of family and weight, as 'synth diagnose' writes it: families are drawn so many times as often"},
     {"synth", "max-ops", OPT_INT, "4", "1 to 10: operators of a graph"},
     {"synth", "max-elements", OPT_INT, "4096", "64 to 1048576: largest tensor, in elements"},

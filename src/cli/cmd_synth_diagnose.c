@@ -20,13 +20,13 @@
 #include "verdicts/verdicts.h"
 
 static const struct opt rows[] = {
-    {"diagnose", "tasks", OPT_STR, NULL, "folder of task files"},
-    {"diagnose", "prompts", OPT_STR, NULL,
+    {"diagnose", "tasks", OPT_PATHS, NULL, "folder of task files"},
+    {"diagnose", "prompts", OPT_PATHS, NULL,
         "prompts.jsonl of 'synth': its tasks, where --tasks names none; OUT/prompts.jsonl has weak families first"},
     {"diagnose", "out", OPT_STR, NULL, "folder to write; needed. A stopped run continues there"},
-    {"diagnose", "model", OPT_STR, NULL, "model folder, or a server: it answers the tasks that are picked",
+    {"diagnose", "model", OPT_PATHS, NULL, "model folder, or a server: it answers the tasks that are picked",
      INTO(struct bench_options, model)},
-    {"diagnose", "bench", OPT_STR, NULL, "run folder of 'bench' on these tasks, instead of --model"},
+    {"diagnose", "bench", OPT_PATHS, NULL, "run folder of 'bench' on these tasks, instead of --model"},
     {"diagnose", "balanced", OPT_INT, "64", "tasks that the model is asked, families in turn; 0: all"},
     {"diagnose", "samples", OPT_INT, "2", "answers to each",
      INTO(struct bench_options, samples)},
@@ -224,7 +224,7 @@ static int synth_diagnose_run(const struct opts *o, struct err *e)
 {
     int lock, rc;
 
-    if (synth_diagnose_check(o, e) < 0 || folder_take(opts_str(o, "out"), "traced.jsonl", "this diagnosis",
+    if (synth_diagnose_check(o, e) < 0 || folder_take(opts_str(o, "out"), "this diagnosis",
                                                       "musacoder synth diagnose", &lock, e) < 0)
         return -1;
     rc = synth_diagnose_in_folder(o, e);

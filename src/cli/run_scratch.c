@@ -8,9 +8,9 @@
 #include "train/scratch.h"
 
 static const struct opt rows[] = {
-    {"init", "data", OPT_STR, NULL, "JSON Lines files whose messages train the tokenizer"},
+    {"init", "data", OPT_PATHS, NULL, "JSON Lines files whose messages train the tokenizer"},
     {"init", "out", OPT_STR, NULL, "model folder to make"},
-    {"init", "from", OPT_STR, NULL, "start from this model folder instead of random weights"},
+    {"init", "from", OPT_PATHS, NULL, "start from this model folder instead of random weights"},
     {"init", "vocab", OPT_INT, "2048", "tokens of the vocabulary"},
     {"init", "hidden", OPT_INT, "192", "width"},
     {"init", "intermediate", OPT_INT, "512", "width of the MLP"},

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "task/prompt.h"
@@ -319,13 +321,14 @@ static int ncu_write_all(const char *out, const struct buf *lines, const struct 
 {
     char *data = path_join(out, "data"), *path = path_join(data, "train-00000.jsonl");
     char *report = path_join(out, "report.json");
+    int lock = -1, rc = folder_take(out, "these profiles", "musacoder synth profile", &lock, e);
     json_t *v = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "files", n->files, "kernels", n->kernels, "memory",
                           n->memory, "compute", n->compute, "latency", n->latency, "unknown", n->unknown);
-    int rc = dir_make(data, e);
 
-    if (!rc && (file_write(path, lines->p, lines->n, e) < 0 || json_write(report, v, e) < 0))
+    if (!rc && (dir_make(data, e) < 0 || file_write(path, lines->p, lines->n, e) < 0 || json_write(report, v, e) < 0))
         rc = -1;
-
+    if (lock >= 0)
+        close(lock);
     json_decref(v);
     free(data), free(path), free(report);
     return rc;

@@ -626,19 +626,17 @@ static bool stream_is_made(const struct stream_options *o, int index)
     return made;
 }
 
-/* Ours by its stamp, or by the options that older versions left. Parts of one corpus share the folder; a process
- * that makes all of it has it alone. */
+/* Parts of one corpus share the folder; a process that makes all of it has it alone. */
 static int stream_make_folders(const struct stream_options *o, int *ret_lock, struct err *e)
 {
     char *data = path_join(o->out, "data"), *stats = path_join(o->out, "stats");
-    char *options = path_join(o->out, "options.json");
-    int rc = file_exists(options) ? folder_adopt(o->out, e) : folder_claim(o->out, "this corpus", e);
+    int rc = folder_claim(o->out, "this corpus", e);
 
     if (rc == 0 && o->processes == 1)
         rc = folder_lock(o->out, "musacoder synth", ret_lock, e);
     if (rc == 0)
         rc = dir_make(data, e) < 0 || dir_make(stats, e) < 0 ? -1 : 0;
-    free(data), free(stats), free(options);
+    free(data), free(stats);
     return rc;
 }
 

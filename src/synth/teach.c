@@ -409,7 +409,7 @@ int teach(struct teach_options *o, struct teach_stats *ret, struct err *e)
 {
     struct teacher t = {.o = o, .answers = path_join(o->out, "answers.jsonl"),
                         .log = path_join(o->out, "verdicts.log.jsonl"), .cache = json_object()};
-    int lock = -1, rc = folder_take(o->out, "answers.jsonl", "these records", "musacoder synth teach", &lock, e);
+    int lock = -1, rc = folder_take(o->out, "these records", "musacoder synth teach", &lock, e);
 
     if (!rc)
         rc = teach_read_tasks(&t, e);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -171,8 +172,16 @@ int checkpoint_moments(const char *model, struct optim *o, struct err *e)
     return rc;
 }
 
-static bool checkpoint_ignored(const char *key, const char *const *ignore)
+#define CONTENT " content" /* behind an input's key: the key of what it holds */
+
+/* An input's path says nothing where what it holds is compared: folders move, and have several names. */
+static bool checkpoint_ignored(const json_t *old, const char *key, const char *const *ignore)
 {
+    char content[40];
+
+    snprintf(content, sizeof content, "%.30s" CONTENT, key);
+    if (json_object_get(old, content))
+        return true;
     for (; ignore && *ignore; ignore++)
         if (!strcmp(*ignore, key))
             return true;
@@ -187,11 +196,11 @@ static const char *checkpoint_first_difference(const json_t *a, const json_t *b,
     json_object_foreach((json_t *)a, key, v) {
         const json_t *w = json_object_get(b, key);
 
-        if (!checkpoint_ignored(key, ignore) && (!w || !json_equal(v, w)))
+        if (!checkpoint_ignored(a, key, ignore) && (!w || !json_equal(v, w)))
             return key;
     }
     json_object_foreach((json_t *)b, key, v)
-        if (!checkpoint_ignored(key, ignore) && !json_object_get(a, key))
+        if (!checkpoint_ignored(a, key, ignore) && !json_object_get(a, key))
             return key;
     return NULL;
 }
@@ -199,9 +208,7 @@ static const char *checkpoint_first_difference(const json_t *a, const json_t *b,
 /* ---- the folder of a run ---- */
 
 /* Options that name inputs. What they hold goes into the claim as "KEY content". */
-static const char *const inputs[] = {"model", "data", "prompts", "harvest"};
-#define CONTENT " content"
-
+static const char *const inputs[] = {"model", "data", "prompts", "harvest", "asked"};
 static int checkpoint_add_contents(json_t *claim, struct err *e)
 {
     char key[32], digest[65];
@@ -263,10 +270,9 @@ int run_open(const char *run, const json_t *options, const char *const *ignore, 
     char *path = path_join(run, "options.json");
     int rc = checkpoint_add_contents(f.claim, e);
 
-    if (rc == 0 && file_exists(path)) // an older version made it where there is no stamp
-        rc = folder_adopt(run, e) < 0 || folder_lock(run, "musacoder", &f.lock, e) < 0 ? -1
-                                                                                       : checkpoint_agree(&f, path,
-                                                                                                          ignore, e);
+    if (rc == 0 && file_exists(path))
+        rc = folder_take(run, "this training", "musacoder", &f.lock, e) < 0 ? -1
+                                                                            : checkpoint_agree(&f, path, ignore, e);
     free(path);
     if (rc < 0)
         run_close(&f);
@@ -281,7 +287,7 @@ int run_claim(struct run_folder *f, struct err *e)
     int rc = 0;
 
     if (f->lock < 0) {
-        rc = folder_claim(f->path, "this training", e) < 0 ? -1 : folder_lock(f->path, "musacoder", &f->lock, e);
+        rc = folder_take(f->path, "this training", "musacoder", &f->lock, e);
         if (rc == 0 && file_exists(path))
             rc = err_set(e, ERR_INPUT, "'%s' was started by another process meanwhile; run again to continue it",
                          f->path);
@@ -301,16 +307,86 @@ void run_close(struct run_folder *f)
     *f = (struct run_folder){.lock = -1};
 }
 
-int run_save_model(const char *run, const struct model *m, struct err *e)
+/* ---- the model of a run ---- */
+
+static int64_t checkpoint_file_size(const char *folder, const char *name)
 {
-    char *work = path_join(run, "model.unfinished"), *model = path_join(run, "model");
+    char *path = path_join(folder, name);
+    struct stat st;
+    int64_t size = stat(path, &st) == 0 ? (int64_t)st.st_size : -1;
+
+    free(path);
+    return size;
+}
+
+/* Names and sizes of the files of a model folder: {name: bytes}. New; NULL on error. */
+static json_t *checkpoint_list_model(const char *model, struct err *e)
+{
+    json_t *files = json_object();
+    char **names;
+    size_t n;
+
+    if (dir_list(model, &names, &n, e) < 0) {
+        json_decref(files);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(files, names[i], json_integer(checkpoint_file_size(model, names[i])));
+    names_free(names, n);
+    return files;
+}
+
+/* CHECKPOINT/model-saved.json lists what was written into the run's model; it is written after that. */
+static bool checkpoint_is_saved(const char *mark, const char *model)
+{
+    json_t *files = file_exists(mark) ? json_read(mark, NULL) : NULL, *size;
+    bool saved = json_object_size(files) > 0;
+    const char *name;
+
+    json_object_foreach(files, name, size)
+        saved = saved && json_integer_value(size) == checkpoint_file_size(model, name);
+    json_decref(files);
+    return saved;
+}
+
+/* The weights of another number of parts are not to lie beside the new ones. */
+static bool checkpoint_is_weights(const char *name)
+{
+    int end = 0;
+
+    sscanf(name, "model-%*5[0-9]-of-%*5[0-9].safetensors%n", &end);
+    return !strcmp(name, "model.safetensors") || !strcmp(name, "model.safetensors.index.json") ||
+           (end && !name[end]);
+}
+
+static int checkpoint_replace_model(const char *run, const struct model *m, const char *model, const char *mark,
+                                    struct err *e)
+{
+    char *work = path_join(run, "model.unfinished");
+    json_t *files = NULL;
     int rc = dir_remove(work, e);
 
-    if (rc == 0)
-        rc = model_save(m, work, e);
-    if (rc == 0)
-        rc = folder_commit(work, model, e);
+    if (rc == 0 && (model_save(m, work, e) < 0 || !(files = checkpoint_list_model(work, e))))
+        rc = -1;
+    if (rc == 0 && (folder_keep(model, work, checkpoint_is_weights, e) < 0 || folder_commit(work, model, e) < 0))
+        rc = -1;
+    if (rc == 0 && mark)
+        rc = json_write(mark, files, e);
+    json_decref(files);
     free(work);
+    return rc;
+}
+
+int run_save_model(const char *run, const struct model *m, struct err *e)
+{
+    char *model = path_join(run, "model"), *latest = NULL, *mark;
+    int rc = checkpoint_latest(run, &latest, e);
+
+    mark = latest ? path_join(latest, "model-saved.json") : NULL;
+    if (rc == 0 && !(mark && checkpoint_is_saved(mark, model)))
+        rc = checkpoint_replace_model(run, m, model, mark, e);
     free(model);
+    free(latest);
+    free(mark);
     return rc;
 }

@@ -33,7 +33,7 @@ int checkpoint_load(const char *folder, struct optim *o, json_t **ret_state, str
 int checkpoint_moments(const char *model, struct optim *o, struct err *e);
 
 /* A run folder belongs to one set of options and to one process at a time. run/options.json holds the options and
- * what the inputs hold (keys 'model', 'data', 'prompts', 'harvest'; content.h); other values are refused later
+ * what the inputs hold (keys 'model', 'data', 'prompts', 'harvest', 'asked'; content.h); other values are refused later
  * (ERR_INPUT names the first key that differs). Keys in 'ignore' (NULL-terminated) may change. */
 struct run_folder {
     char *path;
@@ -47,7 +47,8 @@ int run_open(const char *run, const json_t *options, const char *const *ignore, 
  * there. */
 int run_claim(struct run_folder *f, struct err *e);
 void run_close(struct run_folder *f); /* a zeroed one is fine */
-/* run/model, whole or not there at all. */
+/* run/model, whole or not there at all. Nothing is written where it is the latest checkpoint's already; what else a
+ * user put into the folder is kept. */
 int run_save_model(const char *run, const struct model *m, struct err *e);
 
 #endif

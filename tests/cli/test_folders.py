@@ -118,6 +118,112 @@ class Folders(unittest.TestCase):
                     self.recipe("synth init sft"), "--out", "r")
         self.assertEqual(crash.files(self.path("r/sft")), was)
 
+    def test_a_stages_folder_put_in_anothers_place_stays(self):
+        """The stage's marker names the folder, but its user has put his own there."""
+        self.finish()
+        for make in (lambda: os.mkdir(self.path("r/data")), lambda: os.symlink("../mine", self.path("r/data"))):
+            shutil.move(self.path("r/data"), self.path("away"))
+            make()
+            self.write("mine/thesis.txt", "precious")
+            self.write("r/data/thesis.txt", "precious")
+            was = crash.files(self.path("r/data"))
+            self.refuse("are not of this stage", "run", "recipe.yaml", "--out", "r", "--set", "synth.tasks=9")
+            self.assertEqual(crash.files(self.path("r/data")), was)
+            self.assertFalse(os.path.exists(self.path("mine/.musacoder")))
+            (os.unlink if os.path.islink(self.path("r/data")) else shutil.rmtree)(self.path("r/data"))
+            shutil.move(self.path("away"), self.path("r/data"))
+
+    def test_names_of_files_make_no_folder_ours(self):
+        """options.json, settings.json and the like are names that anybody gives; nothing goes before the refusal."""
+        self.finish()
+        train = ("--model", "r/init", "--data", "r/data/train.jsonl", "--steps", "1", "--max-length", "1500")
+        for name in ("options.json", "settings.json", "answers.jsonl", "mined.jsonl", "traced.jsonl"):
+            self.write("p/" + name, '{"mine": 1}\n{"mine"')
+        self.write("p/notes.tmp.12", "precious")
+        self.write("p/sub/notes.tmp.0123456789abcdef", "precious")
+        self.write("p/verdicts.log.jsonl", "precious")
+        self.write("t/a.py", "import torch")
+        was = crash.files(self.path("p"))
+        for argv in (("sft", *train), ("bench", "--model", "r/init", "--tasks", "r/data/tasks/heldout"),
+                     ("rl", "--model", "r/init", "--prompts", "r/data/prompts.jsonl", "--steps", "1"),
+                     ("rft", "--model", "r/init", "--prompts", "r/data/prompts.jsonl", "--steps", "1"),
+                     ("synth", *SYNTH), ("synth", "--records", "2"), ("synth", "teach", "--tasks", "t"),
+                     ("synth", "mine", "t"), ("synth", "diagnose", "--tasks", "t")):
+            self.refuse("'p' holds files that are not of", *argv, "--out", "p")
+            self.assertEqual(crash.files(self.path("p")), was, argv)
+
+    def test_a_stages_folder_is_the_recipes(self):
+        self.finish()
+        was = crash.files(self.path("r/data"))
+        self.refuse("is a folder of this stage", "synth", *SYNTH, "--seed", "2", "--out", "r/data")
+        self.assertEqual(crash.files(self.path("r/data")), was)
+
+    def test_profiles_leave_foreign_folders(self):
+        self.write("csv/a.csv", '"ID","Kernel Name","Block Size","Grid Size","Metric Name","Metric Unit",'
+                                '"Metric Value"\n"0","k","(1, 1, 1)","(1, 1, 1)","Duration","us","1"\n')
+        self.write("csv/a.py", "import torch")
+        self.write("p/report.json", "precious")
+        self.refuse("are not of these profiles", "synth", "profile", "csv", "--out", "p")
+        self.assertEqual(self.read("p/report.json"), "precious")
+
+    def test_what_a_user_puts_beside_a_model_stays(self):
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        argv = ("sft", "--model", "r/init", "--data", "r/data/train.jsonl", "--steps", "1", "--max-length", "1500",
+                "--out", "o")
+        self.succeed(*argv)
+        weights, mine = self.path("o/model/model.safetensors"), ("README.md", ".gitattributes", "gguf/a.gguf")
+        for name in mine:
+            self.write("o/model/" + name, "precious")
+        was = os.stat(weights)
+        self.succeed(*argv)  # there is nothing to do
+        self.assertEqual((os.stat(weights).st_ino, os.stat(weights).st_mtime_ns), (was.st_ino, was.st_mtime_ns))
+        os.remove(self.path("o/model/tokenizer.json"))
+        self.write("o/model/model-00001-of-00002.safetensors", "half of another model")
+        self.succeed(*argv)
+        self.assertTrue(os.path.exists(self.path("o/model/tokenizer.json")))
+        self.assertFalse(os.path.exists(self.path("o/model/model-00001-of-00002.safetensors")))
+        for name in mine:
+            self.assertEqual(self.read("o/model/" + name), "precious")
+
+    def test_a_training_goes_on_where_its_folders_moved(self):
+        """Inputs are what they hold, whatever their path is called."""
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        argv = ("--steps", "1", "--max-length", "1500")
+        self.succeed("sft", "--model", "r/init", "--data", "r/data/train.jsonl", "--out", "o", *argv)
+        was = crash.files(self.path("o"))
+        for name in "o", "r":
+            os.rename(self.path(name), self.path("moved-" + name))
+        self.succeed("sft", "--model", self.path("moved-r/init/"), "--data", "moved-r/data/../data/train.jsonl",
+                     "--out", "moved-o/", *argv)
+        self.assertEqual(crash.files(self.path("moved-o")), was)
+        self.write("moved-r/data/train.jsonl", self.read("moved-r/data/train.jsonl") + "\n")
+        self.refuse("as 'data' has changed since", "sft", "--model", "moved-r/init", "--data",
+                    "moved-r/data/train.jsonl", "--out", "moved-o", *argv)
+
+    def test_every_file_that_is_read_counts(self):
+        self.write("weights.json", '{"activation": 1}')
+        argv = ("run", self.recipe("synth"), "--out", "r", "--set", "synth.family-weights=weights.json")
+        self.succeed(*argv)
+        self.assertIn("synth: done before", self.succeed(*argv))
+        self.write("weights.json", '{"activation": 2}')
+        self.assertIn("synth: what it reads has changed", self.succeed(*argv))
+
+    def test_nothing_goes_for_what_cannot_be_read(self):
+        was = self.finish()
+        argv = ("run", "recipe.yaml", "--out", "r")
+        os.rename(self.path("r/data/train.jsonl"), self.path("away"))
+        self.refuse("r/data/train.jsonl", *argv)
+        os.rename(self.path("away"), self.path("r/data/train.jsonl"))
+        os.rename(self.path("r/init/tokenizer.json"), self.path("away"))
+        self.refuse("stage 'sft': 'r/init' cannot be trained from", *argv)
+        self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
+        os.rename(self.path("away"), self.path("r/init/tokenizer.json"))
+        shutil.rmtree(self.path("r/init"))
+        said = self.succeed(*argv)
+        self.assertIn("init: its folder is gone, starting anew", said)
+        self.assertIn("sft: done before", said)
+        self.refuse("has a comma in its name", *argv[:3], "a,b")
+
     def test_synth_leaves_foreign_tasks(self):
         self.write("p/tasks/train/my_task.py", "mine")
         self.refuse("are not of this corpus", "synth", *SYNTH, "--out", "p")
@@ -137,7 +243,11 @@ class Folders(unittest.TestCase):
         self.assertIn("synth: options changed", self.succeed(*argv, "--set", "synth.tasks=9"))
         os.remove(self.path("r/.musacoder"))  # as older versions left it
         os.remove(self.path("r/sft/.musacoder"))
-        self.assertIn("sft: options changed", self.succeed(*argv, "--set", "synth.tasks=9", "--set", "sft.steps=3"))
+        other = (*argv, "--set", "synth.tasks=9", "--set", "sft.steps=3")
+        for stamp in "r/.musacoder", "r/sft/.musacoder":
+            self.refuse("'touch %s'" % stamp, *other)
+            self.write(stamp, "")
+        self.assertIn("sft: options changed", self.succeed(*other))
 
     def finish(self):
         """A run of three stages, and what is in its folder of the last one."""
