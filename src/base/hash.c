@@ -15,6 +15,7 @@ void sha256_add(struct sha256 *h, const void *data, size_t n)
     EVP_DigestUpdate(h->ctx, data, n);
 }
 
+/* The length goes before the bytes. */
 void sha256_adds(struct sha256 *h, const char *s)
 {
     uint64_t n = s ? strlen(s) : 0;

@@ -15,6 +15,7 @@
 #include "bench/bench_run.h"
 #include "remote/openai.h"
 #include "bench/speed.h"
+#include "store/content.h"
 #include "task/bundle.h"
 
 /* ---- settings ---- */
@@ -24,33 +25,29 @@ static bool bench_store_counts(const char *name)
     return strstr(name, ".safetensors") || strstr(name, ".json") || strstr(name, ".jinja");
 }
 
-/* Identifies weights without reading all of them: names, sizes, and a few pieces of each file. */
+/* Identifies a model by its files' names and all that they hold. */
 static int bench_store_fingerprint(const char *dir, char out[65], struct err *e)
 {
-    char **names;
-    size_t n;
+    char **names, hash[65];
     struct sha256 h;
+    size_t n;
+    int rc = 0;
 
     if (dir_list(dir, &names, &n, e) < 0)
         return -1;
     sha256_start(&h);
-    for (size_t i = 0; i < n; i++) {
-        char *path = path_join(dir, names[i]), piece[65536];
-        int fd = bench_store_counts(names[i]) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-        off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
-        sha256_adds(&h, names[i]);
-        sha256_add(&h, &size, sizeof size);
-        for (int k = 0; fd >= 0 && k < 16; k++) {
-            ssize_t got = pread(fd, piece, sizeof piece, size / 16 * k);
-            sha256_add(&h, piece, got > 0 ? (size_t)got : 0);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *path = path_join(dir, names[i]);
+
+        if (bench_store_counts(names[i]) && (rc = content_hash_file(path, hash, e)) == 0) {
+            sha256_adds(&h, names[i]);
+            sha256_adds(&h, hash);
         }
-        if (fd >= 0)
-            close(fd);
         free(path);
     }
     names_free(names, n);
     sha256_end(&h, out);
-    return 0;
+    return rc;
 }
 
 /* A server's model is known by its name alone. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/content.h"
+#include "store/content.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/hash.h"

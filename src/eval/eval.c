@@ -361,7 +361,7 @@ static void eval_flight_land(struct eval *ev, struct single_flight *f, const jso
  * smallest and dearest of what is kept, may take an eighth. */
 static void eval_cache_tend(struct eval *ev)
 {
-    static const char *const folders[] = {"build", "reference", "shrunk", NULL};
+    static const char *const folders[] = {"build", "reference", "shrunk", "content", NULL};
     struct cache_limit l = {.bytes = ev->servers.config.cache_limit,
                             .grace_s = CACHE_GRACE_S, .every_s = CACHE_EVERY_S};
     struct cache_trimmed done = {0};

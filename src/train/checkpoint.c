@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/content.h"
+#include "store/content.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"

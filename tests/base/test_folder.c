@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/content.h"
+#include "store/content.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/mem.h"

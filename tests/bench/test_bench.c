@@ -1,6 +1,7 @@
 /* test_bench.c - the whole benchmark with a tiny random model and a judge of our own (see fake_verdict.h): counts
  * against hand-made samples, several turns, resuming after Ctrl-C in the middle of judging gives the result of an
  * undisturbed run, and bad input is refused with one line. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -444,6 +446,27 @@ static void test_foreign(void **state)
     free(samples);
 }
 
+/* A byte amid the weights is another model, in a file that is too large to be read each time. */
+static void test_changed_weights(void **state)
+{
+    char *out = path_join(dir, "weights");
+    struct bench_options o = options(out);
+    char *path = path_join(o.model, "more.safetensors.json");
+    struct err e = ERR_INIT;
+    json_t *v = NULL;
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+    assert_int_equal(ftruncate(fd, 32 << 20), 0);
+    json_decref(run(&o));
+    json_decref(run(&o));
+    assert_int_equal(pwrite(fd, "x", 1, (1 << 20) + 100000), 1);
+    assert_int_equal(bench_run(&o, &v, &e), -1);
+    assert_non_null(strstr(e.msg, "another 'model'"));
+    close(fd);
+    unlink(path);
+    free(path), free(out);
+}
+
 /* The same folder with other programs is another benchmark, whatever its name. */
 static void test_changed_samples(void **state)
 {
@@ -616,6 +639,7 @@ int main(void)
         cmocka_unit_test(test_feedback_controls), cmocka_unit_test(test_shuffled_words_are_alike),
         cmocka_unit_test(test_foreign), cmocka_unit_test(test_whole_answers),
         cmocka_unit_test(test_changed_samples),
+        cmocka_unit_test(test_changed_weights),
         cmocka_unit_test(test_names_that_meet),
         cmocka_unit_test(test_names_that_are_no_text),
         cmocka_unit_test(test_foreign_out), cmocka_unit_test(test_heading), cmocka_unit_test(test_bad_options),

@@ -78,7 +78,8 @@ class Stored(unittest.TestCase):
         other = os.path.join(self.cache, "other.py")
         with open(other, "w") as f:
             f.write(text.replace("x * 0.5", "x * 0.25"))
-        found = lambda: set(glob.glob(os.path.join(self.cache, "reference", "**", "*.ref"), recursive=True))  # noqa: E731
+        where = os.path.join(self.cache, "reference", "**", "*.ref")
+        found = lambda: set(glob.glob(where, recursive=True))  # noqa: E731
         self.assertEqual(self.judge(KERNEL, "--no-cache")[0], "passed")
         right = found()
         self.assertEqual(self.judge(KERNEL, "--no-cache", task=other)[0], "failed")

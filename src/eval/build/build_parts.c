@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <utime.h>
 
-#include "base/content.h"
+#include "store/content.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/hash.h"
@@ -232,7 +232,9 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         buf_addc(&script, '\n');
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_file(lock, BUILD_LOCK_WAIT_S, e);
-        rc = fd < 0 ? -1 : build_parts_prefix_is_ready(dir, ready) ? 0 : build_parts_prefix_make(t, dir, ready, &script, e);
+        rc = fd < 0 ? -1 : 0;
+        if (rc == 0 && !build_parts_prefix_is_ready(dir, ready))
+            rc = build_parts_prefix_make(t, dir, ready, &script, e);
         if (fd >= 0)
             close(fd);
         buf_free(&script);

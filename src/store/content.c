@@ -1,0 +1,203 @@
+/* content.c - see content.h. */
+#include "store/content.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "store/limit.h"
+#include "store/seal.h"
+#include "store/store.h"
+
+#define PIECE ((size_t)64 << 10)
+#define KEPT ((off_t)1 << 20)      /* what is smaller is read each time */
+#define ANNOUNCED ((off_t)1 << 30)
+#define SETTLED_S 2 /* what changed a moment ago may change again within the same tick of its clock */
+
+/* ---- one file ---- */
+
+static int content_open(const char *path, struct stat *ret, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO would wait for a writer
+
+    if (fd >= 0 && fstat(fd, ret) == 0 && S_ISREG(ret->st_mode))
+        return fd;
+    if (fd >= 0)
+        err_set(e, ERR_INPUT, "'%s' is no file", path), close(fd);
+    else
+        err_sys(e, "cannot open '%s'", path);
+    if (e)
+        e->kind = ERR_INPUT;
+    return -1;
+}
+
+static int content_add_bytes(struct sha256 *h, int fd, const char *path, struct err *e)
+{
+    char *piece = xmalloc(PIECE);
+    ssize_t n;
+
+    while ((n = read(fd, piece, PIECE)) > 0)
+        sha256_add(h, piece, (size_t)n);
+    free(piece);
+    return n < 0 ? err_sys(e, "cannot read '%s'", path) : 0;
+}
+
+static bool content_same_state(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           !memcmp(&a->st_mtim, &b->st_mtim, sizeof a->st_mtim) && !memcmp(&a->st_ctim, &b->st_ctim, sizeof a->st_ctim);
+}
+
+/* Where the hash of a file in this state is kept; owned. */
+static char *content_kept_path(const char *path, const struct stat *s)
+{
+    char *folder = path_cache("content"), *real = realpath(path, NULL), key[65], *ret, *state;
+    struct sha256 h;
+
+    state = xasprintf("%llu %llu %lld %lld.%09ld %lld.%09ld", (unsigned long long)s->st_dev,
+                      (unsigned long long)s->st_ino, (long long)s->st_size, (long long)s->st_mtim.tv_sec,
+                      s->st_mtim.tv_nsec, (long long)s->st_ctim.tv_sec, s->st_ctim.tv_nsec);
+    sha256_start(&h);
+    sha256_adds(&h, real ? real : path);
+    sha256_adds(&h, state);
+    sha256_end(&h, key);
+    ret = artefact_path(folder, key, ".sha256");
+    free(folder), free(real), free(state);
+    return ret;
+}
+
+static bool content_recall(const char *kept, char ret[65])
+{
+    struct buf b;
+    bool found;
+
+    buf_init(&b, 4096);
+    found = seal_read(kept, &b) && b.n == SEAL_HEAD + 64;
+    if (found) {
+        memcpy(ret, b.p + SEAL_HEAD, 64);
+        ret[64] = 0;
+        cache_touch(kept);
+    }
+    buf_free(&b);
+    return found;
+}
+
+/* A file that changes while it is read, or has just changed, is not remembered. */
+static void content_remember(const char *kept, int fd, const struct stat *before, const char *hash)
+{
+    struct stat after;
+    struct err e = ERR_INIT;
+
+    if (fstat(fd, &after) == 0 && content_same_state(before, &after) && time(NULL) > after.st_ctim.tv_sec + SETTLED_S &&
+        seal_write(kept, &(struct seal_part){hash, 64}, 1, &e) < 0)
+        log_debug("a file's hash is not remembered: %s", e.msg);
+}
+
+int content_hash_file(const char *path, char ret[65], struct err *e)
+{
+    struct stat s;
+    int fd = content_open(path, &s, e), rc = 0;
+    char *kept = fd >= 0 && s.st_size >= KEPT ? content_kept_path(path, &s) : NULL;
+    struct sha256 h;
+
+    if (fd < 0)
+        return -1;
+    if (!kept || !content_recall(kept, ret)) {
+        if (s.st_size >= ANNOUNCED)
+            log_info("reading '%s' (%.1f GiB), to know it by what it holds", path, (double)s.st_size / 0x1p30);
+        sha256_start(&h);
+        rc = content_add_bytes(&h, fd, path, e);
+        sha256_end(&h, ret);
+        if (rc == 0 && kept)
+            content_remember(kept, fd, &s, ret);
+    }
+    free(kept);
+    close(fd);
+    return rc;
+}
+
+/* ---- files and folders ---- */
+
+static int content_add_file(struct sha256 *h, const char *path, struct err *e)
+{
+    char hash[65];
+    struct stat st;
+    int fd = content_open(path, &st, e), rc;
+
+    if (fd < 0)
+        return -1;
+    sha256_add(h, &st.st_size, sizeof st.st_size);
+    if (st.st_size <= (off_t)CONTENT_WHOLE)
+        rc = content_add_bytes(h, fd, path, e);
+    else if ((rc = content_hash_file(path, hash, e)) == 0)
+        sha256_adds(h, hash);
+    close(fd);
+    return rc;
+}
+
+static int content_add_path(struct sha256 *h, const char *path, struct err *e);
+
+static int content_add_folder(struct sha256 *h, const char *path, const char *without, struct err *e)
+{
+    char **names, *p;
+    size_t n;
+    int rc;
+
+    if ((rc = dir_list(path, &names, &n, e)) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        if (!strcmp(names[i], without))
+            continue;
+        p = path_join(path, names[i]);
+        sha256_adds(h, names[i]);
+        rc = content_add_path(h, p, e);
+        free(p);
+    }
+    names_free(names, n);
+    return rc;
+}
+
+static int content_add_path(struct sha256 *h, const char *path, struct err *e)
+{
+    return file_is_dir(path) ? content_add_folder(h, path, "", e) : content_add_file(h, path, e);
+}
+
+int content_digest_without(const char *folder, const char *without, char ret[65], struct err *e)
+{
+    char hex[65];
+    struct sha256 h;
+    int rc;
+
+    sha256_start(&h);
+    rc = content_add_folder(&h, folder, without, e);
+    sha256_end(&h, hex);
+    if (rc == 0)
+        memcpy(ret, hex, sizeof hex);
+    return rc;
+}
+
+int content_digest(const char *spec, char ret[65], struct err *e)
+{
+    char *list = xstrdup(spec), *save = NULL, hex[65];
+    struct sha256 h;
+    int rc = 0;
+
+    sha256_start(&h);
+    for (char *p = strtok_r(list, ",", &save); p && rc == 0; p = strtok_r(NULL, ",", &save)) {
+        sha256_adds(&h, "");
+        rc = content_add_path(&h, p, e);
+    }
+    sha256_end(&h, hex);
+    free(list);
+    if (rc == 0)
+        memcpy(ret, hex, sizeof hex);
+    return rc;
+}
