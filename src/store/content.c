@@ -56,21 +56,28 @@ static bool content_same_state(const struct stat *a, const struct stat *b)
            !memcmp(&a->st_mtim, &b->st_mtim, sizeof a->st_mtim) && !memcmp(&a->st_ctim, &b->st_ctim, sizeof a->st_ctim);
 }
 
+static void content_add_state(struct sha256 *h, const char *path, const struct stat *s)
+{
+    char *state = xasprintf("%llu %llu %lld %lld.%09ld %lld.%09ld", (unsigned long long)s->st_dev,
+                            (unsigned long long)s->st_ino, (long long)s->st_size, (long long)s->st_mtim.tv_sec,
+                            s->st_mtim.tv_nsec, (long long)s->st_ctim.tv_sec, s->st_ctim.tv_nsec);
+
+    sha256_adds(h, path);
+    sha256_adds(h, state);
+    free(state);
+}
+
 /* Where the hash of a file in this state is kept; owned. */
 static char *content_kept_path(const char *path, const struct stat *s)
 {
-    char *folder = path_cache("content"), *real = realpath(path, NULL), key[65], *ret, *state;
+    char *folder = path_cache("content"), *real = realpath(path, NULL), key[65], *ret;
     struct sha256 h;
 
-    state = xasprintf("%llu %llu %lld %lld.%09ld %lld.%09ld", (unsigned long long)s->st_dev,
-                      (unsigned long long)s->st_ino, (long long)s->st_size, (long long)s->st_mtim.tv_sec,
-                      s->st_mtim.tv_nsec, (long long)s->st_ctim.tv_sec, s->st_ctim.tv_nsec);
     sha256_start(&h);
-    sha256_adds(&h, real ? real : path);
-    sha256_adds(&h, state);
+    content_add_state(&h, real ? real : path, s);
     sha256_end(&h, key);
     ret = artefact_path(folder, key, ".sha256");
-    free(folder), free(real), free(state);
+    free(folder), free(real);
     return ret;
 }
 
@@ -199,5 +206,40 @@ int content_digest(const char *spec, char ret[65], struct err *e)
     free(list);
     if (rc == 0)
         memcpy(ret, hex, sizeof hex);
+    return rc;
+}
+
+static int content_add_states(struct sha256 *h, const char *folder, const char *without, struct err *e)
+{
+    struct stat s;
+    char **names;
+    size_t n;
+    int rc = 0;
+
+    if (dir_list(folder, &names, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *path = path_join(folder, names[i]);
+
+        if (file_is_dir(path))
+            rc = content_add_states(h, path, "", e);
+        else if (strcmp(names[i], without) && (rc = stat(path, &s)) < 0)
+            err_sys(e, "cannot look at '%s'", path);
+        else if (strcmp(names[i], without))
+            content_add_state(h, names[i], &s);
+        free(path);
+    }
+    names_free(names, n);
+    return rc;
+}
+
+int content_states(const char *folder, const char *without, char ret[65], struct err *e)
+{
+    struct sha256 h;
+    int rc;
+
+    sha256_start(&h);
+    rc = content_add_states(&h, folder, without, e);
+    sha256_end(&h, ret);
     return rc;
 }

@@ -18,4 +18,8 @@ int content_digest(const char *spec, char ret[65], struct err *e);
 /* The same of one folder, whatever its name holds, but for the file 'without' directly in it. */
 int content_digest_without(const char *folder, const char *without, char ret[65], struct err *e);
 
+/* Of the states of all files of a folder (inode, size, times of change), which are others once anybody has changed one.
+ * Reads none of them. */
+int content_states(const char *folder, const char *without, char ret[65], struct err *e);
+
 #endif

@@ -178,26 +178,6 @@ static void inputs_are_known_by_content(void **state)
     free(a), free(b), free(both);
 }
 
-/* The last bytes of a file too large to be read as a whole count, and so does its size. */
-static void large_inputs_are_known_by_their_ends(void **state)
-{
-    struct err e = ERR_INIT;
-    char *path = in_dir("large", ""), x[65], y[65];
-    off_t size = (off_t)CONTENT_WHOLE * 4 + 12345;
-    FILE *f;
-
-    (void)state;
-    assert_int_equal(truncate(path, size), 0);
-    assert_int_equal(content_digest(path, x, &e), 0);
-    assert_non_null(f = fopen(path, "r+"));
-    assert_int_equal(fseeko(f, size - 1, SEEK_SET), 0);
-    assert_int_equal(fputc('!', f), '!');
-    assert_int_equal(fclose(f), 0);
-    assert_int_equal(content_digest(path, y, &e), 0);
-    assert_string_not_equal(x, y);
-    free(path);
-}
-
 static void links_and_modes_survive_a_write(void **state)
 {
     struct err e = ERR_INIT;
@@ -252,7 +232,6 @@ int main(void)
         TEST(what_dead_processes_left_is_swept),
         TEST(names_stay_where_they_are_put),
         TEST(inputs_are_known_by_content),
-        TEST(large_inputs_are_known_by_their_ends),
         TEST(links_and_modes_survive_a_write),
     };
 

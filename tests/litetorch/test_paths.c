@@ -248,6 +248,43 @@ static int damage_prefixes(void)
     return found;
 }
 
+static off_t size_of(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 ? s.st_size : -1;
+}
+
+/* Damage that links, too: no program is built with what was changed since it was made. */
+static void changed_objects_are_made_again(void **state)
+{
+    char *root = path_join(odd, "prefix"), *cache = path_join(dir, "objects"), **names;
+    off_t was[16] = {0};
+    size_t n, found = 0;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    free(built(cache, "before a change", false));
+    assert_int_equal(dir_list(root, &names, &n, &e), 0);
+    for (size_t i = 0; i < n && i < 16; i++) {
+        char *object = xasprintf("%s/%s/module.o", root, names[i]);
+
+        if ((was[i] = size_of(object)) > 0)
+            assert_int_equal(truncate(object, was[i] + 1), 0);
+        free(object);
+    }
+    free(built(cache, "after a change", false));
+    for (size_t i = 0; i < n && i < 16; i++) {
+        char *object = xasprintf("%s/%s/module.o", root, names[i]);
+
+        found += was[i] > 0 && size_of(object) == was[i];
+        free(object);
+    }
+    assert_true(found > 0);
+    names_free(names, n);
+    free(root), free(cache);
+}
+
 /* Nobody's program is to blame for what became of our own headers and objects. */
 static void damaged_headers_are_made_again(void **state)
 {
@@ -390,6 +427,7 @@ int main(void)
         cmocka_unit_test(musa_builds_where_names_are_odd),
         cmocka_unit_test(damaged_builds_are_made_again),
         cmocka_unit_test(swapped_builds_are_made_again),
+        cmocka_unit_test(changed_objects_are_made_again),
         cmocka_unit_test(damaged_headers_are_made_again),
         cmocka_unit_test(half_made_headers_are_nobodys),
         cmocka_unit_test(a_full_disk_is_the_machines),

@@ -21,6 +21,7 @@
 
 #define MAX_PREPARE 300.0
 #define READY "ready"  /* of a prepared folder: a seal of its files and its name */
+#define READY_NAME 130  /* in it: where the name begins */
 #define HOLD_S 60.0    /* so long a look at them counts */
 
 const char build_torch_macros[] =
@@ -132,32 +133,49 @@ static void build_parts_drop_old_prefixes(const char *root)
     names_free(names, n);
 }
 
-/* What 'ready' holds: a seal of the folder's name and of its other files, and the name. */
+/* What 'ready' holds: a seal of the folder's name and of its other files, their states, and the name. */
 static int build_parts_prefix_seal(const char *dir, struct buf *ret, struct err *e)
 {
-    char digest[65], hex[65];
+    char digest[65], hex[65], states[65];
     struct sha256 h;
 
-    if (content_digest_without(dir, READY, digest, e) < 0)
+    if (content_digest_without(dir, READY, digest, e) < 0 || content_states(dir, READY, states, e) < 0)
         return -1;
     seal_start(&h, dir);
     sha256_adds(&h, digest);
     sha256_end(&h, hex);
-    buf_addf(ret, "%s %s\n", hex, strrchr(dir, '/') + 1);
+    buf_addf(ret, "%s %s %s\n", hex, states, strrchr(dir, '/') + 1);
     return 0;
 }
 
-/* By its name alone: its files are compared when a compiler fails. */
-static bool build_parts_prefix_is_ready(const char *dir, const char *ready)
+/* Files whose states are others are compared; where they hold what they held, the states are noted. */
+static bool build_parts_prefix_compare(const char *dir, const char *ready, const char *said)
 {
+    struct buf now;
+    bool same;
+
+    buf_init(&now, 512);
+    same = build_parts_prefix_seal(dir, &now, NULL) == 0 && !strncmp(said, now.p, 65) &&
+           !strcmp(said + READY_NAME, now.p + READY_NAME);
+    if (same && strcmp(said, now.p))
+        file_write(ready, now.p, now.n, NULL); // of a folder of others: it is compared each time
+    buf_free(&now);
+    return same;
+}
+
+/* full: the files themselves, not their states. What is damaged is not ready any more. */
+static bool build_parts_prefix_is_ready(const char *dir, const char *ready, bool full)
+{
+    char states[65] = "";
     struct buf said;
-    bool is = false;
+    bool is, ours;
 
     buf_init(&said, 512);
-    if (file_exists(ready) && file_read(ready, &said, NULL) == 0 && said.n > 66) {
-        said.p[said.n - 1] = 0;
-        is = !strcmp(said.p + 65, strrchr(dir, '/') + 1);
-    }
+    ours = file_exists(ready) && file_read(ready, &said, NULL) == 0 && said.n > READY_NAME;
+    is = ours && !full && content_states(dir, READY, states, NULL) == 0 && !strncmp(said.p + 65, states, 64) &&
+         !strncmp(said.p + READY_NAME, strrchr(dir, '/') + 1, said.n - READY_NAME - 1);
+    if (ours && !is && !(is = build_parts_prefix_compare(dir, ready, said.p)) && unlink(ready) == 0)
+        log_warn("our headers in '%s' are damaged and are made again", dir);
     buf_free(&said);
     return is;
 }
@@ -222,7 +240,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
     dir = path_join(root, folder);
     ready = path_join(dir, READY);
     lock = path_join(dir, "lock");
-    if (!build_parts_prefix_is_ready(dir, ready)) {
+    if (!build_parts_prefix_is_ready(dir, ready, false)) {
         build_parts_drop_old_prefixes(root);
         buf_init(&script, 1 << 16);
         buf_adds(&script, "set -e; cd ");
@@ -233,7 +251,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         rc = dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_file(lock, BUILD_LOCK_WAIT_S, e);
         rc = fd < 0 ? -1 : 0;
-        if (rc == 0 && !build_parts_prefix_is_ready(dir, ready))
+        if (rc == 0 && !build_parts_prefix_is_ready(dir, ready, false))
             rc = build_parts_prefix_make(t, dir, ready, &script, e);
         if (fd >= 0)
             close(fd);
@@ -255,17 +273,8 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
 static bool build_parts_prefix_holds(const char *dir)
 {
     char *ready = path_join(dir, READY);
-    struct buf said, now;
-    bool holds;
+    bool holds = build_parts_prefix_is_ready(dir, ready, true);
 
-    buf_init(&said, 512);
-    buf_init(&now, 512);
-    holds = file_exists(ready) && file_read(ready, &said, NULL) == 0 &&
-            build_parts_prefix_seal(dir, &now, NULL) == 0 && !strcmp(said.p, now.p);
-    if (!holds && unlink(ready) == 0)
-        log_warn("our headers in '%s' are damaged and are made again", dir);
-    buf_free(&said);
-    buf_free(&now);
     free(ready);
     return holds;
 }
