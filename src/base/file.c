@@ -83,18 +83,11 @@ static const char *file_temporary_tail(const char *name)
     return tail;
 }
 
-bool file_is_new_temporary(const char *name)
-{
-    const char *tail = file_temporary_tail(name);
-
-    return tail && strlen(tail) == 16 && strspn(tail, "0123456789abcdef") == 16;
-}
-
 bool file_is_temporary(const char *name)
 {
     const char *tail = file_temporary_tail(name);
 
-    return file_is_new_temporary(name) || (tail && *tail && !tail[strspn(tail, "0123456789")]);
+    return tail && strlen(tail) == 16 && strspn(tail, "0123456789abcdef") == 16;
 }
 
 /* What a link names, so that the link stays; the path itself where it is none. Owned. */

@@ -17,8 +17,7 @@ int file_write(const char *path, const void *data, size_t n, struct err *e);
 int file_write_try(const char *path, struct err *e); /* would file_write find its folder? Leaves no file */
 /* A free name beside path for a file that will be renamed to it; owned. A killed writer leaves such a file behind. */
 char *file_temporary(const char *path);
-bool file_is_temporary(const char *name); /* made by file_temporary, or by its forerunner: NAME.tmp.PID */
-bool file_is_new_temporary(const char *name); /* made by file_temporary: nobody else has such names */
+bool file_is_temporary(const char *name); /* made by file_temporary: nobody else has such names */
 int file_append(const char *path, const void *data, size_t n, struct err *e); /* one write(2), O_APPEND */
 int file_copy(const char *from, const char *to, struct err *e);
 bool file_is_same(const char *a, const char *b); /* one file or folder, however the two are spelt */

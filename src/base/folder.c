@@ -183,7 +183,7 @@ void folder_sweep(const char *path)
     struct dirent *de;
 
     while (d && (de = readdir(d)) != NULL)
-        if (file_is_new_temporary(de->d_name))
+        if (file_is_temporary(de->d_name))
             unlinkat(dirfd(d), de->d_name, 0);
     if (d)
         closedir(d);
@@ -365,7 +365,7 @@ int folder_keep(const char *path, const char *work, bool (*ours)(const char *nam
     while (d && rc == 0 && (de = readdir(d)) != NULL) {
         char *from = path_join(path, de->d_name), *to = path_join(work, de->d_name);
 
-        if (strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && !file_is_new_temporary(de->d_name) &&
+        if (strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && !file_is_temporary(de->d_name) &&
             !ours(de->d_name))
             rc = folder_keep_one(from, to, e);
         free(from);

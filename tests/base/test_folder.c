@@ -93,20 +93,20 @@ static void stamped_folders_are_emptied_and_stay_ours(void **state)
 static void a_lock_is_held_once_and_sweeps(void **state)
 {
     struct err e = ERR_INIT;
-    char *left = in_dir("weights.tmp.0123456789abcdef", "x"), *old = in_dir("weights.tmp.4711", "x");
+    char *left = in_dir("weights.tmp.0123456789abcdef", "x"), *numbered = in_dir("notes.tmp.4711", "x");
     char *user = in_dir("notes.tmp.md", "x");
     int a = -1, b = -1;
 
     (void)state;
     assert_int_equal(folder_lock(dir, "musacoder", &a, &e), 0);
-    assert_false(file_exists(left) || file_exists(old));
-    assert_true(file_exists(user));
+    assert_false(file_exists(left));
+    assert_true(file_exists(user) && file_exists(numbered));
     assert_int_equal(folder_lock(dir, "musacoder", &b, &e), -1);
     assert_int_equal(e.kind, ERR_INPUT);
     close(a);
     assert_int_equal(folder_lock(dir, "musacoder", &b, &e), 0);
     close(b);
-    free(left), free(old), free(user);
+    free(left), free(numbered), free(user);
 }
 
 static void a_committed_folder_takes_the_others_place(void **state)
