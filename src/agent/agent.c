@@ -121,6 +121,8 @@ static int agent_on_answer(void *ctx, int request, int index, const struct answe
     json_t *verdict = NULL;
     int rc;
 
+    if (!a && !p->dialogue.chat.ids.n)
+        return err_set(e, ERR_INPUT, "the dialogue leaves no room for an answer, says the server");
     if (!a)
         return err_set(e, ERR_INPUT, "the dialogue has %zu tokens, which leaves no room for an answer",
                        p->dialogue.chat.ids.n);

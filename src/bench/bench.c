@@ -201,8 +201,13 @@ static void bench_free_asks(struct play *p)
 /* A prompt that leaves no room for an answer is a failed sample, not an error: the suite goes on. */
 static void bench_warn_long(const struct play *p, const struct bench_ask *a)
 {
-    log_warn("the prompt of '%s' has %zu tokens and leaves no room for an answer", p->b->suite.tasks[a->task].name,
-             a->dialogue.chat.ids.n);
+    size_t n = a->dialogue.chat.ids.n; // 0: a server counted them
+    const char *name = p->b->suite.tasks[a->task].name;
+
+    if (n)
+        log_warn("the prompt of '%s' has %zu tokens and leaves no room for an answer", name, n);
+    else
+        log_warn("the prompt of '%s' leaves no room for an answer, says the server", name);
 }
 
 static int bench_on_answer(void *ctx, int request, int index, const struct answer *s, struct err *e)

@@ -57,6 +57,7 @@ struct openai_exchange { /* one request and what comes back */
     double heard, silence_s; /* when the server last sent anything */
     const struct openai_ask *ask;
     double retry_after_s;
+    bool no_room; /* the refusal says that the dialogue is too long */
 };
 
 bool openai_is_url(const char *text)
@@ -486,13 +487,26 @@ static void openai_pause_for(double s)
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 }
 
+/* In the words of OpenAI, vLLM, SGLang and llama.cpp; "context" stands in all of them. */
+static bool openai_says_no_room(long status, const char *said)
+{
+    static const char *const words[] = {"maximum context length", "context length", "context_length_exceeded",
+                                        "context window", "available context size"};
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        is |= strcasestr(said, words[i]) != NULL;
+    return is && (status == 400 || status == 413 || status == 422);
+}
+
 /* Why there is no answer in x. Returns whether it is worth to ask again. */
-static bool openai_refused(const struct openai *a, const struct openai_exchange *x, long status, const char *why,
+static bool openai_refused(const struct openai *a, struct openai_exchange *x, long status, const char *why,
                            struct err *e)
 {
     char said[320];
 
     openai_reason(x, said, sizeof said);
+    x->no_room = openai_says_no_room(status, said);
     if (stop_requested())
         err_set(e, ERR_STOP, "interrupted");
     else if (*x->broken)
@@ -740,8 +754,10 @@ int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_re
     int rc = openai_exchange_run(a, "/chat/completions", body, ask, &x, e);
 
     free(body);
+    if (rc < 0 && x.no_room)
+        *ret = (struct openai_reply){.text = xstrdup(""), .no_room = true};
     if (rc < 0)
-        return -1;
+        return x.no_room ? 0 : -1;
     openai_reply_of(&x, ret);
     openai_exchange_end(&x);
     return 0;

@@ -53,6 +53,7 @@ struct openai_reply {
     int n_samples;
     char *text; /* owned: openai_reply_free. Reasoning that the server sends apart stands before it in <think> */
     bool cut;   /* finish_reason "length" */
+    bool no_room; /* the server refused a dialogue that is longer than its model's context; there is no text */
     int prompt_tokens, completion_tokens; /* 0 where the server does not say */
 };
 

@@ -54,7 +54,8 @@ static void answer(int fd, const char *text)
     struct buf b;
 
     buf_init(&b, BUF_MAX_TEXT);
-    buf_addf(&b, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n\r\n%s",
+    buf_addf(&b, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\n\r\n%s",
+             strstr(text, "BadRequestError") ? "400 Bad Request" : "200 OK",
              stream ? "text/event-stream" : "application/json", text);
     for (size_t at = 0; at < b.n;) {
         ssize_t k = send(fd, b.p + at, b.n - at, MSG_NOSIGNAL);
@@ -291,6 +292,23 @@ static void samples_that_nobody_draws_are_asked_again(void **state)
     drawn_faultily(FIRST, "1 samples of 2");
 }
 
+/* A dialogue that does not fit has no answer, which is no error: the others go on. Other refusals are errors. */
+static void a_dialogue_without_room_has_no_answer(void **state)
+{
+    static const char *const full[] = {"{\"object\":\"error\",\"type\":\"BadRequestError\",\"message\":\"This model's "
+                                       "maximum context length is 4096 tokens.\"}", NULL};
+    static const char *const refused[] = {"{\"error\":{\"type\":\"BadRequestError\",\"message\":\"no model\"}}", NULL};
+    struct openai_reply r = {0};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(chat_for(full, 30, &r, &e), 0);
+    assert_true(r.no_room);
+    openai_reply_free(&r);
+    assert_int_equal(chat_for(refused, 30, &r, &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+}
+
 /* A server that sends no JSON each time is not asked for ten minutes. */
 static void what_is_never_json_is_an_error_soon(void **state)
 {
@@ -329,6 +347,7 @@ int main(void)
         cmocka_unit_test(contents_in_parts_are_joined),
         cmocka_unit_test(ends_have_many_names),
         cmocka_unit_test(samples_that_nobody_draws_are_asked_again),
+        cmocka_unit_test(a_dialogue_without_room_has_no_answer),
         cmocka_unit_test(what_is_never_json_is_an_error_soon),
         cmocka_unit_test(patience_ends),
     };
