@@ -94,6 +94,21 @@ static void test_line_of_a_source(void **state)
     assert_int_equal(locate_source("x = '''a", 1, "a"), 1);
 }
 
+/* Headers stand in front of a file that has them in one text; the compiler counts from "#line". */
+static void test_line_behind_headers(void **state)
+{
+    static const char text[] = "float sq();\n// two\n// three\n#line 1 \"k.cu\"\nfirst\nsecond\n";
+    char line[40];
+
+    (void)state;
+    assert_true(place_line(text, 2, line, sizeof line));
+    assert_string_equal(line, "second");
+    assert_true(place_line(text, 3, line, sizeof line));
+    assert_string_equal(line, "// three");
+    assert_false(place_line(text, 9, line, sizeof line));
+    assert_false(place_line(text, 0, line, sizeof line));
+}
+
 static void test_place_of_a_response(void **state)
 {
     char text[1000];
@@ -150,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table), cmocka_unit_test(test_every_category_has_a_code),
         cmocka_unit_test(test_what_a_reason_says), cmocka_unit_test(test_line_of_a_source),
+        cmocka_unit_test(test_line_behind_headers),
         cmocka_unit_test(test_place_of_a_response), cmocka_unit_test(test_names_of_memory),
     };
 

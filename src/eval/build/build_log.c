@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/lines.h"
 #include "base/mem.h"
 
 enum { MAX_DIAGNOSTICS = 8, CONTEXT = 2 };
@@ -111,13 +112,21 @@ static const char *build_log_source_of(const json_t *req, const char *file)
 
 static json_t *build_log_excerpt(const char *source, int line)
 {
+    const char *s = lines_find(source, line);
     json_t *out = json_array();
-    int at = 1;
+    int at = line;
 
-    for (const char *s = source; s && *s; at++) {
+    for (; s && s > source && at > line - CONTEXT; at--) {
+        const char *before = s - 1;
+        while (before > source && before[-1] != '\n')
+            before--;
+        if (lines_directive(before))
+            break;
+        s = before;
+    }
+    for (; s && *s && at <= line + CONTEXT && !lines_directive(s); at++) {
         size_t n = strcspn(s, "\n");
-        if (at >= line - CONTEXT && at <= line + CONTEXT)
-            json_array_append_new(out, json_pack("{s:i,s:o}", "line", at, "text", json_utf8(s, n > 300 ? 300 : n)));
+        json_array_append_new(out, json_pack("{s:i,s:o}", "line", at, "text", json_utf8(s, n > 300 ? 300 : n)));
         s += n + (s[n] == '\n');
     }
     return out;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/lines.h"
 
 /* The last place in text where word begins, or NULL. */
 static const char *place_last_of(const char *text, const char *word)
@@ -55,11 +56,8 @@ void place_printed(const char *output, size_t most, struct buf *out)
 
 bool place_line(const char *text, int64_t line, char *ret, size_t n)
 {
-    for (int64_t i = 1; text && *text && i < line; i++) {
-        text += strcspn(text, "\n");
-        text += *text == '\n';
-    }
-    if (!text || line < 1)
+    text = lines_find(text, line);
+    if (!text)
         return false;
     text += strspn(text, " \t");
     snprintf(ret, n, "%.*s", (int)strcspn(text, "\r\n"), text);
