@@ -18,12 +18,14 @@ import logging
 import os
 import random
 import ssl
+import threading
 import time
 import urllib.parse
 
 CANDIDATES_MAX = 256  # of one request
 AGAIN = (429, 502, 503, 504)  # statuses that mean: later
 WAIT_FIRST_S, WAIT_MAX_S = 0.25, 10.0
+WORD_S = 30.0  # a batch without verdicts is spoken of after so long, once
 QUIET_S, SAY_S = 5.0, 60.0  # a judge that does not answer is spoken of after the first, then once in the second
 log = logging.getLogger("musacoder")
 
@@ -177,7 +179,22 @@ class Client:
             asked.pop("turn", None)
         return asked
 
+    def _still_waiting(self, items):
+        backend = (items[0].get("options") or {}).get("backend", "its default")
+        log.warning("%d candidates wait since %.0f s at %s (backend: %s); '%s/readyz' says whether a worker serves it. "
+                    "After patience_s=%.0f s they are infra.", len(items), WORD_S, self.url.geturl(), backend,
+                    self.url.geturl().rstrip("/"), self.patience_s)
+
     def _judge_batch(self, items):
+        word = threading.Timer(WORD_S, self._still_waiting, [items])
+        word.daemon = True
+        word.start()
+        try:
+            return self._judge_batch_now(items)
+        finally:
+            word.cancel()
+
+    def _judge_batch_now(self, items):
         until, asked = time.monotonic() + self.patience_s, self._request(items)
         jobs = []
         try:

@@ -71,6 +71,16 @@ class Client(unittest.TestCase):
     def items(self, *programs, **more):
         return [dict({"task": TASK, "code": p}, **more) for p in programs]
 
+    def test_a_long_wait_is_spoken_of(self):
+        """A server that takes the request and says nothing: one warning, with where to look."""
+        with socket.create_server(("127.0.0.1", 0)) as mute, unittest.mock.patch("musacoder.client.WORD_S", 0.05):
+            url = f"http://127.0.0.1:{mute.getsockname()[1]}"
+            with self.assertLogs("musacoder", "WARNING") as said:
+                records = musacoder.judge([{"task": TASK, "code": "x", "options": {"backend": "cuda"}}], url=url,
+                                          patience_s=1)
+        self.assertEqual(records[0]["status"], "infra")
+        self.assertEqual(sum("(backend: cuda)" in m and "/readyz" in m for m in said.output), 1, said.output)
+
     def test_records_come_in_the_order_of_the_items(self):
         names = [f"p{i}" for i in range(70)]
         seen = []
