@@ -51,9 +51,11 @@ def is_scored(record):
     return not {record.get("status"), record.get("category")} & {"infra", "unsupported"}
 
 
-def _infra(item, why):
-    return {"schema": "musacoder.verdict/1", "task": item["task"].get("name", "task"), "status": "infra",
-            "category": "infra", "stage": "client", "reward": None, "feedback": why}
+def _infra(item, why, code="MC803", at_fault="judge"):
+    """A record of what was never judged, with the keys of the judge's own."""
+    return {"schema": "musacoder.verdict/2", "task": item["task"].get("name", "task"), "status": "infra",
+            "category": "infra", "code": code, "stage": "client", "reward": None, "feedback": why, "at_fault": at_fault,
+            "reasons": [{"category": "infra", "stage": "client", "message": why}]}
 
 
 def _check(item):
@@ -206,7 +208,7 @@ class Client:
         except JudgeError as e:
             if e.code != "bad_task":
                 raise
-            return [_infra(i, str(e)) for i in items]  # one row of a data set that is no task ends no training
+            return [_infra(i, str(e), "MC801", "request") for i in items]  # a row that is no task ends no training
         except TimeoutError as e:
             jobs = jobs or [{}] * len(items)
             return [j.get("verdict") or _infra(i, str(e)) for i, j in zip(items, jobs)]
