@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -358,6 +359,7 @@ static void answers_become_records(void **state)
     char *data;
     (void)state;
 
+    assert_int_equal(folder_claim(dir, "these records", &e), 0);
     assert_int_equal(file_write(path, task, strlen(task), &e), 0);
     answer(answers, "another question", "```python\nclass ModelNew: good\n```", false);
     assert_int_equal(teach(&o, &s, &e), 0);
