@@ -377,9 +377,16 @@ int opts_store(const struct opts *o, void *into, struct err *e)
     return 0;
 }
 
+const char *opt_meta(const struct opt *row)
+{
+    static const char *const meta[] = {[OPT_BOOL] = "", [OPT_INT] = " N", [OPT_REAL] = " X", [OPT_STR] = " TEXT",
+                                       [OPT_PATHS] = " PATHS", [OPT_CHOICE] = " WORD", [OPT_LIST] = " TEXT"};
+
+    return meta[row->type];
+}
+
 void opts_help(FILE *out, const struct opt *rows)
 {
-    static const char *const meta[] = {"", " N", " X", " TEXT", " WORD", " TEXT"};
     const char *section = NULL;
 
     for (; rows->name; rows++) {
@@ -389,7 +396,7 @@ void opts_help(FILE *out, const struct opt *rows)
             fprintf(out, "\n%s options:\n", section);
         }
         snprintf(left, sizeof left, "%s%s--%s%s", opt_short_flag(rows->name) ? opt_short_flag(rows->name) : "",
-                 opt_short_flag(rows->name) ? ", " : "", rows->name, meta[rows->type]);
+                 opt_short_flag(rows->name) ? ", " : "", rows->name, opt_meta(rows));
         fprintf(out, "  %-26s %s", left, rows->help);
         if (rows->def && *rows->def && !(rows->type == OPT_BOOL && !strcmp(rows->def, "false")))
             fprintf(out, " [%s]", rows->def);

@@ -73,6 +73,7 @@ int size_parse(const char *name, const char *text, uint64_t *ret, struct err *e)
 /* "-o" of a row named "out"; NULL: the name has no short flag. */
 const char *opt_short_flag(const char *name);
 
+const char *opt_meta(const struct opt *row); /* " N", " TEXT": what stands behind the flag in help and pages */
 void opts_help(FILE *out, const struct opt *rows);
 
 /* The known word closest to 'word' (edit distance at most 1/3 of its length, or a shared prefix), else NULL. */

@@ -35,11 +35,9 @@ static void pages_man_page_name(const char *command, char *out, size_t n)
 
 static void pages_man_option(const struct opt *row)
 {
-    static const char *const meta[] = {"", " N", " X", " TEXT", " WORD", " TEXT"};
-
     printf(".TP\n.B \\-\\-");
     pages_man_text(row->name);
-    printf("%s\n", meta[row->type]);
+    printf("%s\n", opt_meta(row));
     pages_man_text(row->help);
     if (row->def && *row->def && !(row->type == OPT_BOOL && !strcmp(row->def, "false"))) {
         printf(" [");
@@ -103,13 +101,12 @@ static void pages_cell(const char *text)
 
 static void pages_markdown_option(const struct opt *row)
 {
-    static const char *const meta[] = {"", " N", " X", " TEXT", " WORD", " TEXT"};
     bool off = row->type == OPT_BOOL && row->def && !strcmp(row->def, "false");
 
     printf("| `");
     if (opt_short_flag(row->name))
         printf("%s`, `", opt_short_flag(row->name));
-    printf("--%s%s` | ", row->name, meta[row->type]);
+    printf("--%s%s` | ", row->name, opt_meta(row));
     pages_cell(row->help);
     printf(row->def && *row->def && !off ? " | `%s` |\n" : " | |\n", row->def);
 }
