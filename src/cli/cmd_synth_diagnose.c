@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -61,9 +60,7 @@ static const struct opt rows[] = {
 static bool synth_diagnose_is_own_source(const struct opts *o)
 {
     char *mine = path_join(opts_str(o, "out"), "prompts.jsonl");
-    struct stat a, b;
-    bool same = opts_has(o, "prompts") && stat(mine, &a) == 0 && stat(opts_str(o, "prompts"), &b) == 0 &&
-                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    bool same = opts_has(o, "prompts") && file_is_same(mine, opts_str(o, "prompts"));
 
     free(mine);
     return same;
