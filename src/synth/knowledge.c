@@ -285,17 +285,25 @@ static bool knowledge_make_kernel(struct knowledge_question *q, struct rng *r)
     return q->kernel != NULL;
 }
 
-static json_t *knowledge_record_of(const struct knowledge_question *q, int index)
+json_t *knowledge_json(const struct problem_source *s, int index, const char *hash, json_t *task, const char *evidence,
+                       const struct buf *ask, const struct buf *answer)
 {
-    char id[64], hash[17];
-    json_t *m = prompt_start(q->ask.p);
+    char id[64];
+    json_t *m = prompt_start(ask->p);
 
-    prompt_say(m, "assistant", q->answer.p);
-    snprintf(hash, sizeof hash, "%016" PRIx64, dag_hash(q->g, false));
+    prompt_say(m, "assistant", answer->p);
     snprintf(id, sizeof id, "knowledge-%d-%s", index, hash);
     return json_pack("{s:s, s:s, s:o, s:o, s:n, s:{s:s, s:I, s:s}, s:s}", "id", id, "kind", "knowledge", "messages", m,
-                     "task", record_task(q->g, NULL, "", hash), "verdict", "provenance", "generator", SYNTH_GENERATOR,
-                     "seed", (json_int_t)q->s->o->seed, "evidence", "registry", "split", "train");
+                     "task", task, "verdict", "provenance", "generator", SYNTH_GENERATOR, "seed",
+                     (json_int_t)s->o->seed, "evidence", evidence, "split", "train");
+}
+
+static json_t *knowledge_record_of(const struct knowledge_question *q, int index)
+{
+    char hash[17];
+
+    snprintf(hash, sizeof hash, "%016" PRIx64, dag_hash(q->g, false));
+    return knowledge_json(q->s, index, hash, record_task(q->g, NULL, "", hash), "registry", &q->ask, &q->answer);
 }
 
 /* In the form that is drawn, or where that does not suit as statements. */

@@ -11,4 +11,9 @@
  * there is none to ask about. No held-out graph, size or constant and no unseen operator is asked. */
 json_t *knowledge_record(const struct problem_source *s, int index);
 
+/* The record (new) of a question and its answer. Takes task over. hash: 16 hexadecimal digits; evidence: where the
+ * answer is from. */
+json_t *knowledge_json(const struct problem_source *s, int index, const char *hash, json_t *task, const char *evidence,
+                       const struct buf *ask, const struct buf *answer);
+
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "synth/knowledge.h"
 #include "synth/surface/surface.h"
 
 #define MAX_ANSWER  1200 /* bytes: the statements of the longest windows */
@@ -192,16 +193,12 @@ static const char *knowledge_draw_kind(const struct problem_source *s, struct rn
 static json_t *knowledge_public_json(const struct problem_source *s, const struct surface *f, const struct buf *ask,
                                      const struct buf *answer, int index)
 {
-    char id[64], hash[17];
-    json_t *m = prompt_start(ask->p), *task;
+    char hash[17];
+    json_t *task;
 
-    prompt_say(m, "assistant", answer->p);
     snprintf(hash, sizeof hash, "%016" PRIx64, surface_hash(f));
-    snprintf(id, sizeof id, "knowledge-%d-%s", index, hash);
     task = json_pack("{s:[s], s:[s], s:s}", "ops", f->op[0], "families", f->family[0], "graph_hash", hash);
-    return json_pack("{s:s, s:s, s:o, s:o, s:n, s:{s:s, s:I, s:s}, s:s}", "id", id, "kind", "knowledge", "messages", m,
-                     "task", task, "verdict", "provenance", "generator", SYNTH_GENERATOR, "seed",
-                     (json_int_t)s->o->seed, "evidence", "surface", "split", "train");
+    return knowledge_json(s, index, hash, task, "surface", ask, answer);
 }
 
 /* NULL where the answer would be too long, or the question was asked before. */
