@@ -7,17 +7,22 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
+enum { SLEEP = 2 }; // times as many prompts are asked as there are
+enum { REST = 8 };  // a prompt comes again after a part of that number
+
 void asker_init(struct asker *a, const struct prompt_set *p, uint64_t seed, bool sleep)
 {
     *a = (struct asker){.prompts = p, .seed = seed, .sleep = sleep, .order = xcalloc(p->n, sizeof *a->order),
-                        .until = xcalloc(p->n, sizeof *a->until), .failed = xcalloc(p->n, sizeof *a->failed)};
+                        .since = xcalloc(p->n, sizeof *a->since), .asleep = xcalloc(p->n, sizeof *a->asleep)};
+    for (size_t i = 0; i < p->n; i++)
+        a->since[i] = -SLEEP * (int64_t)p->n;
 }
 
 void asker_free(struct asker *a)
 {
     free(a->order);
-    free(a->until);
-    free(a->failed);
+    free(a->since);
+    free(a->asleep);
     *a = (struct asker){0};
 }
 
@@ -31,23 +36,38 @@ static void asker_shuffle_pass(struct asker *a)
     rng_shuffle(&r, a->order, a->prompts->n, sizeof *a->order);
 }
 
-/* Of the prompt that was drawn last. */
-static int64_t asker_pass_of(const struct asker *a)
+static bool asker_awake(const struct asker *a, size_t i)
 {
-    return a->drawn ? (a->drawn - 1) / (int64_t)a->prompts->n : 0;
+    int64_t n = (int64_t)a->prompts->n;
+
+    return !a->sleep || a->asked - a->since[i] >= (a->asleep[i] ? SLEEP * n : n / REST);
 }
 
-const struct prompt_item *asker_next(struct asker *a)
+/* Of the next ones of the passes as many as there are prompts. */
+static size_t asker_find(struct asker *a)
 {
-    for (;;) {
+    size_t oldest = 0;
+
+    for (size_t tries = 0; tries < a->prompts->n; tries++) {
         size_t at = (size_t)a->drawn % a->prompts->n;
 
         if (at == 0)
             asker_shuffle_pass(a);
         a->drawn++;
-        if (a->until[a->order[at]] <= asker_pass_of(a))
-            return &a->prompts->items[a->order[at]];
+        if (asker_awake(a, a->order[at]))
+            return a->order[at];
+        if (tries == 0 || a->since[a->order[at]] < a->since[oldest])
+            oldest = a->order[at];
     }
+    return oldest;
+}
+
+const struct prompt_item *asker_next(struct asker *a)
+{
+    size_t i = asker_find(a);
+
+    a->since[i] = ++a->asked;
+    return &a->prompts->items[i];
 }
 
 void asker_note(struct asker *a, const struct prompt_item *p, int passed, int scored)
@@ -56,11 +76,9 @@ void asker_note(struct asker *a, const struct prompt_item *p, int passed, int sc
 
     if (!a->sleep || scored < 2)
         return;
-    a->failed[i] = passed ? 0 : a->failed[i] + 1;
-    if (passed == scored || a->failed[i] == 2) {
-        a->until[i] = asker_pass_of(a) + 2;
-        a->failed[i] = 0;
-    }
+    a->asleep[i] = passed == 0 || passed == scored;
+    if (a->asleep[i])
+        a->since[i] = a->asked;
 }
 
 static int asker_note_line(json_t *g, size_t line, void *ctx, struct err *e)
@@ -84,33 +102,42 @@ int asker_sleeping(const struct asker *a)
     int n = 0;
 
     for (size_t i = 0; i < a->prompts->n; i++)
-        n += a->until[i] > asker_pass_of(a);
+        n += a->asleep[i] && !asker_awake(a, i);
     return n;
 }
 
 json_t *asker_save(const struct asker *a)
 {
-    json_t *asleep = json_object(), *failed = json_object();
+    json_t *since = json_object(), *asleep = json_array();
 
     for (size_t i = 0; i < a->prompts->n; i++) {
         const char *id = a->prompts->items[i].id;
 
-        if (a->until[i] > asker_pass_of(a))
-            json_object_set_new(asleep, id, json_integer(a->until[i]));
-        if (a->failed[i])
-            json_object_set_new(failed, id, json_integer(a->failed[i]));
+        if (a->since[i] >= 0)
+            json_object_set_new(since, id, json_integer(a->since[i]));
+        if (a->asleep[i])
+            json_array_append_new(asleep, json_string(id));
     }
-    return json_pack("{s:I, s:o, s:o}", "drawn", (json_int_t)a->drawn, "asleep", asleep, "failed", failed);
+    return json_pack("{s:I, s:I, s:o, s:o}", "drawn", (json_int_t)a->drawn, "asked", (json_int_t)a->asked, "since",
+                     since, "asleep", asleep);
 }
 
 void asker_load(struct asker *a, const json_t *state)
 {
-    a->drawn = json_i64(state, "drawn", 0);
-    for (size_t i = 0; i < a->prompts->n; i++) {
-        const char *id = a->prompts->items[i].id;
+    const json_t *since = json_object_get(state, "since"), *id;
+    size_t at;
 
-        a->until[i] = json_i64(json_object_get(state, "asleep"), id, 0);
-        a->failed[i] = (uint8_t)json_i64(json_object_get(state, "failed"), id, 0);
+    a->drawn = json_i64(state, "drawn", 0);
+    a->asked = json_i64(state, "asked", 0);
+    for (size_t i = 0; i < a->prompts->n; i++) {
+        a->asleep[i] = false;
+        a->since[i] = json_i64(since, a->prompts->items[i].id, -SLEEP * (int64_t)a->prompts->n);
+    }
+    json_array_foreach(json_object_get(state, "asleep"), at, id) {
+        const struct prompt_item *p = prompt_set_find(a->prompts, json_string_value(id));
+
+        if (p)
+            a->asleep[p - a->prompts->items] = true;
     }
     if (a->drawn % (int64_t)a->prompts->n) // in the middle of a pass: its order again
         asker_shuffle_pass(a);

@@ -1,8 +1,10 @@
 /* asker.h - the order in which RL asks its prompts: shuffled passes, and prompts that sleep where they teach nothing.
  *
- * With sleep on, a prompt whose whole group passed is left out of the next pass, and so is one whose whole group failed
- * twice in a row: equal rewards have no advantage. What rejection sampling has seen of a prompt counts too, so that the
- * first pass asks what is in reach. It depends on seed, step and verdicts only; the state is JSON, part
+ * With sleep on, a prompt whose whole group passed or failed sleeps, for equal rewards have no advantage: it wakes
+ * when twice as many prompts were asked as there are. Those passed by do not count, or a few that are awake would
+ * wake the others at once. A prompt that was asked rests for an eighth of that number of prompts. Where nobody is
+ * awake, the one that was asked longest ago is. What rejection sampling has seen of a prompt counts too, so that
+ * the first steps ask what is in reach. The order depends on seed, steps and verdicts only; the state is JSON, part
  * of a checkpoint. */
 #ifndef MC_TRAIN_ASKER_H
 #define MC_TRAIN_ASKER_H
@@ -19,15 +21,15 @@ struct asker {
     uint64_t seed;
     bool sleep;
     uint32_t *order;  /* (prompts) this pass */
-    int64_t drawn;    /* taken from passes so far, sleepers included; the pass is drawn / prompts */
-    int64_t *until;   /* (prompts) asleep before this pass */
-    uint8_t *failed;  /* (prompts) groups in a row that failed whole */
+    int64_t drawn;    /* looked at so far, sleepers included; the pass is drawn / prompts */
+    int64_t asked;    /* prompts that asker_next gave */
+    int64_t *since;   /* (prompts) 'asked' when it was asked last or fell asleep; far below 0: never */
+    bool *asleep;     /* (prompts) its last group was all of one kind */
 };
 
 void asker_init(struct asker *a, const struct prompt_set *p, uint64_t seed, bool sleep);
 void asker_free(struct asker *a);
-/* The next prompt that is awake. Sleepers are passed by; all of them asleep is no end, for they wake in the pass
- * after. */
+/* The next prompt that is awake, or the one that was asked longest ago. */
 const struct prompt_item *asker_next(struct asker *a);
 /* What a group of 'scored' samples did, passed of them: both 0 where it says nothing. */
 void asker_note(struct asker *a, const struct prompt_item *p, int passed, int scored);
@@ -36,7 +38,7 @@ void asker_note(struct asker *a, const struct prompt_item *p, int passed, int sc
 int asker_note_file(struct asker *a, const char *path, struct err *e);
 int asker_sleeping(const struct asker *a);
 
-json_t *asker_save(const struct asker *a);             /* new: {"drawn","asleep":{id: pass},"failed":{id: n}} */
+json_t *asker_save(const struct asker *a);             /* new: {"drawn","asked","since":{id: n},"asleep":[id]} */
 void asker_load(struct asker *a, const json_t *state); /* names that no prompt has any more are left out */
 
 #endif

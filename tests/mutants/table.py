@@ -100,7 +100,10 @@ m("SFT's optimiser starts cold", "train/sft.c", "return checkpoint_moments(o->mo
   "train/test_sft")
 m("warm-up by steps", "train/rl.c", "schedule_warm(s->updates, ", "schedule_warm(s->step, ", SWITCHES)
 m("nobody sleeps", "train/asker.c", "if (!a->sleep || scored < 2)", "if (1)", SWITCHES)
-m("one failure sends to sleep", "train/asker.c", "a->failed[i] == 2", "a->failed[i] == 1", SWITCHES)
+m("failed groups keep awake", "train/asker.c", "passed == 0 || passed == scored", "passed == scored", SWITCHES)
+m("prompts passed by wake sleepers", "train/asker.c", "a->asked - a->since[i] >=", "a->drawn - a->since[i] >=",
+  SWITCHES)
+m("no rest for a prompt", "train/asker.c", ": n / REST)", ": 0)", SWITCHES)
 m("the retry gate never shuts", "objective/bdr.c", "return scored == 0 || passed >= min * scored;", "return true;",
   "objective/test_bdr")
 m("resume forgets the retry buffer", "train/rl.c",

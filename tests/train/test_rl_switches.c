@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "../lib/fake_letters.h"
 #include "nn/safetensors.h"
 #include "../lib/tiny.h"
@@ -330,7 +331,8 @@ static void draw(struct asker *a, int n, int *seen)
         seen[asker_next(a) - a->prompts->items]++;
 }
 
-static void prompts_sleep_for_a_pass(void **state)
+/* Sleepers are passed by until twice five prompts were asked, in a run that goes on as well. */
+static void prompts_sleep_while_others_are_asked(void **state)
 {
     (void)state;
     struct prompt_item items[N];
@@ -345,30 +347,26 @@ static void prompts_sleep_for_a_pass(void **state)
         assert_int_equal(seen[i], 1);
     asker_note(&a, &items[0], 4, 4);
     asker_note(&a, &items[1], 0, 4);
-    asker_note(&a, &items[2], 0, 4);
-    asker_note(&a, &items[1], 0, 4);
     asker_note(&a, &items[2], 1, 4);
-    asker_note(&a, &items[2], 0, 4); // not in a row
     asker_note(&a, &items[3], 0, 1); // says nothing
-    asker_note(&a, &items[3], 0, 1);
     assert_int_equal(asker_sleeping(&a), 2);
-    draw(&a, 1, seen); // the second pass has begun
-    assert_true(!seen[0] && !seen[1]);
+    draw(&a, 2, seen);
     json_t *saved = asker_save(&a);
     asker_init(&b, &p, 7, true);
     asker_load(&b, saved);
-    draw(&a, 2, want); // and is short
-    draw(&b, 2, seen);
+    assert_int_equal(asker_sleeping(&b), 2);
+    draw(&a, 2 * N - 2, want);
+    draw(&b, 2 * N - 2, seen);
     assert_memory_equal(seen, want, sizeof seen);
     assert_true(!seen[0] && !seen[1]);
-    draw(&a, N, seen); // the third is whole
-    for (int i = 0; i < N; i++)
-        assert_int_equal(seen[i], 1);
+    assert_int_equal(asker_sleeping(&a), 0);
+    draw(&a, N, seen);
+    assert_true(seen[0] && seen[1]);
     json_decref(saved);
     asker_free(&a), asker_free(&b);
 }
 
-/* What rejection sampling saw counts from the first pass on; names that no prompt has do not. */
+/* What rejection sampling saw counts from the first step on; names that no prompt has do not. */
 static void groups_sampled_before_count(void **state)
 {
     (void)state;
@@ -390,11 +388,9 @@ static void groups_sampled_before_count(void **state)
     fill(&p, items);
     asker_init(&a, &p, 7, true);
     assert_int_equal(asker_note_file(&a, path, &e), 0);
-    assert_int_equal(asker_sleeping(&a), 1);
-    draw(&a, N - 1, seen);
-    assert_int_equal(seen[0], 0);
-    asker_note(&a, &items[1], 0, 4); // the second whole failure
     assert_int_equal(asker_sleeping(&a), 2);
+    draw(&a, 2 * N, seen);
+    assert_true(!seen[0] && !seen[1] && seen[2] && seen[3] && seen[4]);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(asker_note_file(&a, path, &e), -1);
     asker_free(&a);
@@ -402,6 +398,7 @@ static void groups_sampled_before_count(void **state)
     assert_int_equal(dir_remove(dir, &e), 0);
 }
 
+/* The one that was asked longest ago comes first then. */
 static void all_asleep_is_no_end(void **state)
 {
     (void)state;
@@ -412,12 +409,72 @@ static void all_asleep_is_no_end(void **state)
 
     fill(&p, items);
     asker_init(&a, &p, 7, true);
-    draw(&a, N, seen);
-    for (int i = 0; i < N; i++)
-        asker_note(&a, &items[i], 4, 4);
+    for (int i = 0; i < N; i++) {
+        draw(&a, 1, seen);
+        for (int k = 0; k < N; k++)
+            if (seen[k])
+                asker_note(&a, &items[k], 4, 4);
+    }
     draw(&a, N, seen);
     for (int i = 0; i < N; i++)
         assert_int_equal(seen[i], 1);
+    asker_free(&a);
+}
+
+/* ---- 30 steps of 32 groups of 8, with pass rates that do not change ---- */
+
+enum { MANY = 800, EASY = 490, IN_REACH = 160, STEP = 32, SAMPLES = 8 };
+
+static double rate_of(int i)
+{
+    return i < EASY ? 0.996 : i < EASY + IN_REACH ? 0.05 + 0.9 * (i - EASY) / IN_REACH : 0.004;
+}
+
+static int group_of_eight(struct rng *r, int i)
+{
+    int passed = 0;
+
+    for (int k = 0; k < SAMPLES; k++)
+        passed += rng_f64(r) < rate_of(i);
+    return passed;
+}
+
+/* Mixed groups of a step; their outcomes are known when all of its prompts are drawn. */
+static int mixed_of_step(struct asker *a, struct rng *r)
+{
+    const struct prompt_item *asked[STEP];
+    int mixed = 0, passed;
+
+    for (int k = 0; k < STEP; k++)
+        asked[k] = asker_next(a);
+    for (int k = 0; k < STEP; k++) {
+        for (int l = 0; l < k; l++)
+            assert_ptr_not_equal(asked[k], asked[l]);
+        passed = group_of_eight(r, (int)(asked[k] - a->prompts->items));
+        mixed += passed > 0 && passed < SAMPLES;
+        asker_note(a, asked[k], passed, SAMPLES);
+    }
+    return mixed;
+}
+
+/* Of 800 prompts 160 are in reach, and a sampling before the run saw which. They fill the steps to the end. */
+static void prompts_in_reach_fill_the_steps(void **state)
+{
+    (void)state;
+    static struct prompt_item items[MANY];
+    struct prompt_set p = {items, MANY};
+    struct asker a;
+    struct rng r;
+    int third[3] = {0};
+
+    rng_seed(&r, 5, 1);
+    asker_init(&a, &p, 7, true);
+    for (int i = 0; i < MANY; i++)
+        asker_note(&a, &items[i], group_of_eight(&r, i), SAMPLES);
+    for (int step = 0; step < 30; step++)
+        third[step / 10] += mixed_of_step(&a, &r);
+    for (int i = 0; i < 3; i++)
+        assert_in_range(third[i], STEP * 10 * 7 / 10, STEP * 10);
     asker_free(&a);
 }
 
@@ -427,8 +484,8 @@ int main(void)
         cmocka_unit_test(killed_and_continued), cmocka_unit_test(mixed_groups_come_first),
         cmocka_unit_test(rewards_are_permuted), cmocka_unit_test(failures_weigh_less),
         cmocka_unit_test(weights_are_averaged), cmocka_unit_test(moments_go_on),
-        cmocka_unit_test(prompts_sleep_for_a_pass), cmocka_unit_test(all_asleep_is_no_end),
-        cmocka_unit_test(groups_sampled_before_count)};
+        cmocka_unit_test(prompts_sleep_while_others_are_asked), cmocka_unit_test(all_asleep_is_no_end),
+        cmocka_unit_test(groups_sampled_before_count), cmocka_unit_test(prompts_in_reach_fill_the_steps)};
     int rc;
 
     log_set_level(LOG_ERROR);
