@@ -36,7 +36,7 @@ static const struct opt rows[] = {
      "repairs show numbered lines and answer with those that change, where few do"},
     {"synth", "repairs", OPT_REAL, "0.25",
         "0 to 4: repair dialogues per training task, on tasks of their own: a bug, the judge's words, the "
-        "mended program"},
+        "mended program; of the public surface none unless this is given"},
     {"synth", "knowledge", OPT_INT, "400",
         "0 to 1000000: short questions: PyTorch statements to CUDA statements, from the registry"},
     {"synth", "ops", OPT_STR, "all",
@@ -120,7 +120,7 @@ static int synth_fill_options(const struct opts *o, struct corpus_options *c, st
         .judge = opts_bool(o, "verify") ? verify_all : NULL,
     };
     c->problem.public = !strcmp(opts_str(o, "surface"), "public");
-    if (c->problem.public)
+    if (c->problem.public && !opts_has(o, "repairs"))
         c->repairs = 0;
     c->problem.all_taught = !opts_bool(o, "known");
     c->problem.prompt_format.wordings = (int)opts_int(o, "wordings"),

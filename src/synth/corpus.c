@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "synth/entropy.h"
-#include "synth/ir/ast_mutate.h"
 #include "synth/knowledge.h"
 #include "synth/knowledge_public.h"
 
@@ -155,7 +154,7 @@ static void corpus_reject(struct corpus *c, const struct problem *p, const struc
 
     corpus_add_line(&c->file[F_REJECTED],
                     json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s}", "what", mutant ? "mutant" : "program", "task",
-                              p->name, "strategy", x->strategy, "mutation", mutant ? ast_mutation_name(x->bug) : NULL,
+                              p->name, "strategy", x->strategy, "mutation", mutant ? x->bug : NULL,
                               "reason", reason,
                               "feedback", json_str(v, "feedback", ""), "code", mutant ? x->mutant : x->code));
     snprintf(key, sizeof key, "%s: %s", mutant ? "mutant" : "program", reason);
@@ -208,21 +207,20 @@ static void corpus_count_bug(struct corpus *c, const char *name, const char *out
 static void corpus_add_mutant(struct corpus *c, const struct problem *p, int k)
 {
     const struct solution *x = &p->s[k];
-    const char *name, *category = json_str(x->mutant_verdict, "category", "failed");
+    const char *category = json_str(x->mutant_verdict, "category", "failed");
     json_t *m, *v;
 
     if (!x->mutant || !corpus_passed(x->verdict))
         return;
-    name = ast_mutation_name(x->bug);
     if (strcmp(json_str(x->mutant_verdict, "status", ""), "infra")) // a task that cannot be judged convicts no bug
-        corpus_count_bug(c, name, corpus_passed(x->mutant_verdict) ? "undetected" : category);
+        corpus_count_bug(c, x->bug, corpus_passed(x->mutant_verdict) ? "undetected" : category);
     if (!corpus_is_detected(x->mutant_verdict)) {
         corpus_reject(c, p, x, true);
         return;
     }
     m = record_repair(&c->o->problem.prompt_format, p->code, x->mutant, json_str(x->mutant_verdict, "feedback", ""),
-                      ast_mutation_reason(x->bug), x->code);
-    v = corpus_record_of(c, p, k, "repair", m, corpus_provenance(c, p->name, name));
+                      x->why, x->code);
+    v = corpus_record_of(c, p, k, "repair", m, corpus_provenance(c, p->name, x->bug));
     json_object_set_new(v, "broken_verdict", record_brief(x->mutant_verdict));
     corpus_add_line(&c->file[F_TRAIN], v);
     c->stats.train++, c->stats.repairs++;

@@ -12,6 +12,7 @@
 #include "synth/ir/ast_mutate.h"
 #include "synth/program.h"
 #include "synth/surface/surface.h"
+#include "synth/surface/surface_mutate.h"
 #include "synth/wording.h"
 #include "synth/triviality.h"
 
@@ -319,10 +320,12 @@ static void problem_break_one(const struct problem_source *s, const struct dag *
 {
     struct arena a = {0};
     struct afun *copy = ast_clone(&a, f);
+    int kind = ast_mutate_any(&a, r, copy);
 
-    x->bug = ast_mutate_any(&a, r, copy);
-    if (x->bug >= 0)
+    if (kind >= 0) {
+        x->bug = ast_mutation_name(kind), x->why = ast_mutation_reason(kind);
         x->mutant = problem_file_text(s, g, k, copy, style);
+    }
     if (x->mutant && !strcmp(x->mutant, x->code))
         free(x->mutant), x->mutant = NULL;
     arena_free(&a);
@@ -344,7 +347,7 @@ static int problem_add_solution(struct problem_source *s, const struct dag *g, c
 {
     struct arena a = {0};
     struct kernels *k = arena_alloc(&a, sizeof *k);
-    struct solution x = {.level = (enum fusion)rng_below(r, N_FUSIONS), .bug = -1};
+    struct solution x = {.level = (enum fusion)rng_below(r, N_FUSIONS)};
     struct afun *f;
 
     fuse(g, x.level, &a, k);
@@ -505,6 +508,17 @@ static json_t *problem_surface_view(const struct surface *f, const char *hash)
     return json_pack("{s:s, s:o, s:o, s:s}", "code", f->task, "ops", ops, "families", families, "graph_hash", hash);
 }
 
+/* A bug in its only program, which stays as it is where none fits. */
+static void problem_surface_break(const struct problem_source *s, int index, struct solution *x)
+{
+    const struct surface_mutation *m;
+    struct rng r;
+
+    rng_seed(&r, s->o->seed, (uint64_t)SIDE_PARENT << 48 | (uint64_t)index);
+    if ((x->mutant = surface_mutate(x->code, &r, &m)))
+        x->bug = m->name, x->why = m->reason;
+}
+
 /* Takes f's texts. */
 static void problem_surface(struct problem_source *s, struct surface *f, const struct wanted *w, int index,
                             struct problem *p)
@@ -518,6 +532,8 @@ static void problem_surface(struct problem_source *s, struct surface *f, const s
     p->code = f->task;
     p->s[0] = (struct solution){.code = f->program, .strategy = xstrdup("generic"), .kernels = f->n_kernels};
     f->task = f->program = NULL;
+    if (w->side == SIDE_PARENT)
+        problem_surface_break(s, index, &p->s[0]);
     problem_name(p, w, index);
     json_object_set_new(p->view, "name", json_string(p->name));
     problem_remember(s, p, NULL);

@@ -25,14 +25,15 @@ struct problem_options {
     struct prompt_format prompt_format;
     const uint8_t *ops; /* one byte for each row of op_rows(): what may occur; NULL: all */
     bool all_taught;    /* known operators are taught too */
-    bool public;        /* tasks as people write them (surface/surface.h) instead of graphs; no bugs, no style split */
+    bool public;        /* tasks as people write them (surface/surface.h) instead of graphs; no style split */
     const json_t *weights; /* of families (dag_draw.h), of all sides; NULL: all 1 */
 };
 
 struct solution {
     char *code, *strategy, *mutant; /* mutant: NULL, or the program with the bug 'bug' */
+    const char *bug, *why;          /* its kind's name; what is wrong then, a clause */
     enum fusion level;
-    int bug, kernels;
+    int kernels;
     bool verify;
     const json_t *verdict, *mutant_verdict; /* NULL: not known */
 };

@@ -173,9 +173,9 @@ static const char *const plain_end[2] = {"\nFix ModelNew.", "Fix the lines."};
 static const char *const full_end[2] = {
     "\n\nFind the cause, then answer with the complete corrected program in one fenced Python block. All earlier rules "
     "hold.",
-    "\nFind the cause, then answer with the lines that change, each as 'NUMBER | line': one number several times puts "
-    "several lines in its place, a number alone takes its line away. Or answer with the complete corrected program in "
-    "one fenced Python block. All earlier rules hold."};
+    "\nFind the cause, then answer with the lines that change, each as 'NUMBER | line' or 'line NUMBER | line', as "
+    "above: one number several times puts several lines in its place, a number alone takes its line away. Or answer "
+    "with the complete corrected program in one fenced Python block. All earlier rules hold."};
 
 char *prompt_feedback(enum prompt_style style, const char *feedback, const char *shown)
 {
@@ -188,7 +188,7 @@ char *prompt_feedback(enum prompt_style style, const char *feedback, const char 
         buf_adds(&b, "Your program was compiled, run and compared with the reference. The verdict:\n\n");
     buf_add(&b, feedback, n);
     if (lines)
-        buf_addf(&b, "%s%s", style == PROMPT_FULL ? "\n\nYour kernel's lines:\n" : "\n", lines);
+        buf_addf(&b, "%s%s", style == PROMPT_FULL ? "\n\nThe lines of your kernel and of its class:\n" : "\n", lines);
     buf_adds(&b, (style == PROMPT_FULL ? full_end : plain_end)[lines != NULL]);
     free(lines);
     return buf_detach(&b);

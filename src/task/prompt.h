@@ -31,7 +31,7 @@ char *prompt_inputs(const json_t *inputs);
 
 /* The request of turn 2 and later: the verdict's feedback, verbatim, and what to do. plain keeps the first
  * PROMPT_PLAIN_FEEDBACK bytes (cut at a line or word end, never inside a UTF-8 sequence). shown: the response that is
- * talked of, whose kernel's lines follow with their numbers, as repair_text.h has them, so that an answer may be the
+ * talked of, whose lines follow with their numbers, as repair_text.h has them, so that an answer may be the
  * lines that change; NULL, or a response without a kernel: the answer is a whole program. */
 #define PROMPT_PLAIN_FEEDBACK 400
 char *prompt_feedback(enum prompt_style style, const char *feedback, const char *shown);

@@ -228,13 +228,19 @@ char *repair_text_answer(const char *broken, const char *fixed, const char *why,
 
 /* ---- edits ---- */
 
-/* The kernel's source in a Python file: text[from, to). */
-struct repair_text_source {
-    const char *text;
-    size_t from, to;
+/* text[from, to) of a Python file; its first line has this number, and its numbers this word in front. */
+struct repair_text_part {
+    const char *text, *word;
+    size_t from, to, first;
 };
 
-static bool repair_text_source_find(const char *program, struct repair_text_source *ret)
+/* What may change: the kernel's source, and what stands below its last line. */
+enum { IN_KERNEL, BELOW, N_PARTS };
+struct repair_text_parts {
+    struct repair_text_part p[N_PARTS];
+};
+
+static bool repair_text_find_kernel(const char *program, struct repair_text_part *ret)
 {
     static const char *const quotes[] = {"\"\"\"", "'''"};
     const char *p = program;
@@ -247,15 +253,28 @@ static bool repair_text_source_find(const char *program, struct repair_text_sour
             return false;
         at = strstr(p + 3, "__global__");
         if (at && at < end) {
-            *ret = (struct repair_text_source){program, (size_t)(p + 3 - program), (size_t)(end - program)};
+            *ret = (struct repair_text_part){program, "", (size_t)(p + 3 - program), (size_t)(end - program), 1};
             return true;
         }
         p = end + 3;
     }
 }
 
-/* Line 1 is what stands behind the opening quotes. Borrowed from the program. */
-static struct repair_text_lines repair_text_source_lines(const struct repair_text_source *s)
+static bool repair_text_find_parts(const char *program, struct repair_text_parts *ret)
+{
+    struct repair_text_part *in = &ret->p[IN_KERNEL], *below = &ret->p[BELOW];
+
+    if (!repair_text_find_kernel(program, in))
+        return false;
+    *below = (struct repair_text_part){program, "line ", in->to + strcspn(program + in->to, "\n"), strlen(program), 1};
+    below->from += program[below->from] == '\n';
+    for (size_t i = 0; i < below->from; i++)
+        below->first += program[i] == '\n';
+    return true;
+}
+
+/* A kernel's line 1 is what stands behind the opening quotes. Borrowed from the program. */
+static struct repair_text_lines repair_text_part_lines(const struct repair_text_part *s)
 {
     struct repair_text_lines l = {0};
     size_t most = 2;
@@ -282,28 +301,44 @@ static char *repair_text_program_of(const char *response)
     return x.found ? xstrndup(response + x.offset, x.n) : NULL;
 }
 
-static void repair_text_add_numbered(struct buf *out, size_t number, struct repair_text_line l)
+static void repair_text_add_numbered(struct buf *out, const struct repair_text_part *s, size_t i,
+                                     struct repair_text_line l)
 {
-    buf_addf(out, "%zu | %.*s\n", number, (int)l.n, l.s);
+    buf_addf(out, "%s%zu | %.*s\n", s->word, s->first + i, (int)l.n, l.s);
+}
+
+static bool repair_text_starts(struct repair_text_line l, const char *with)
+{
+    return l.n >= strlen(with) && !strncmp(l.s, with, strlen(with));
+}
+
+/* All but blank lines and #include, from the line on that starts so. */
+static void repair_text_list(struct buf *out, const struct repair_text_part *s, const char *from)
+{
+    struct repair_text_lines l = repair_text_part_lines(s);
+    bool on = false;
+
+    for (size_t i = 0; i < l.n; i++) {
+        on = on || repair_text_starts(l.v[i], from);
+        if (on && repair_text_bare(l.v[i]).n && !repair_text_starts(repair_text_bare(l.v[i]), "#include"))
+            repair_text_add_numbered(out, s, i, l.v[i]);
+    }
+    free(l.v);
 }
 
 char *mend_listing(const char *response)
 {
     char *program = repair_text_program_of(response);
-    struct repair_text_source s;
-    struct repair_text_lines l;
+    struct repair_text_parts s;
     struct buf out;
 
-    if (!program || !repair_text_source_find(program, &s)) {
+    if (!program || !repair_text_find_parts(program, &s)) {
         free(program);
         return NULL;
     }
-    l = repair_text_source_lines(&s);
     buf_init(&out, BUF_MAX_TEXT);
-    for (size_t i = 0; i < l.n; i++)
-        if (repair_text_bare(l.v[i]).n && strncmp(repair_text_bare(l.v[i]).s, "#include", 8))
-            repair_text_add_numbered(&out, i + 1, l.v[i]);
-    free(l.v);
+    repair_text_list(&out, &s.p[IN_KERNEL], "");
+    repair_text_list(&out, &s.p[BELOW], "class ModelNew");
     free(program);
     return buf_detach(&out);
 }
@@ -317,45 +352,58 @@ static size_t repair_text_hunk_size(const struct hunk *h)
 
 /* Lines of b that are more than those of a stand under a's last number; what is put between lines goes in front of the
  * line behind, which is said again, or behind the last one. */
-static void repair_text_add_hunk(struct buf *out, const struct repair_text_lines *a, const struct repair_text_lines *b,
-                                 const struct hunk *h)
+static void repair_text_add_hunk(struct buf *out, const struct repair_text_part *s, const struct repair_text_lines *a,
+                                 const struct repair_text_lines *b, const struct hunk *h)
 {
-    size_t old = h->to - h->from, new = h->b_to - h->b_from, last = old ? h->to : h->from + 1;
+    size_t old = h->to - h->from, new = h->b_to - h->b_from, last = old ? h->to - 1 : h->from;
 
     if (!old && h->from == a->n)
-        repair_text_add_numbered(out, last = a->n, a->v[a->n - 1]);
+        repair_text_add_numbered(out, s, last = a->n - 1, a->v[a->n - 1]);
     for (size_t i = 0; i < new; i++)
-        repair_text_add_numbered(out, h->from + 1 + i < last ? h->from + 1 + i : last, b->v[h->b_from + i]);
+        repair_text_add_numbered(out, s, h->from + i < last ? h->from + i : last, b->v[h->b_from + i]);
     for (size_t i = new; i < old; i++)
-        buf_addf(out, "%zu |\n", h->from + 1 + i);
+        buf_addf(out, "%s%zu |\n", s->word, s->first + h->from + i);
     if (!old && h->from < a->n)
-        repair_text_add_numbered(out, last, a->v[h->from]);
+        repair_text_add_numbered(out, s, last, a->v[h->from]);
 }
 
-static bool repair_text_same_outside(const struct repair_text_source *a, const struct repair_text_source *b)
+/* The edits of one part; how many lines they change. */
+static size_t repair_text_add_edits(struct buf *out, const struct repair_text_part *broken,
+                                    const struct repair_text_part *fixed)
 {
-    return a->from == b->from && !memcmp(a->text, b->text, a->from) && !strcmp(a->text + a->to, b->text + b->to);
+    struct repair_text_lines a = repair_text_part_lines(broken), b = repair_text_part_lines(fixed);
+    struct hunks h = repair_text_compare(&a, &b, true);
+    size_t changed = 0;
+
+    for (size_t i = 0; i < h.n; i++) {
+        changed += repair_text_hunk_size(&h.v[i]);
+        repair_text_add_hunk(out, broken, &a, &b, &h.v[i]);
+    }
+    free(a.v), free(b.v), free(h.v);
+    return changed;
+}
+
+/* Are the texts in front of the kernel, and up to the line below it, equal? */
+static bool repair_text_same_outside(const struct repair_text_parts *a, const struct repair_text_parts *b)
+{
+    const struct repair_text_part *ka = &a->p[IN_KERNEL], *kb = &b->p[IN_KERNEL];
+    size_t n = a->p[BELOW].from - ka->to;
+
+    return ka->from == kb->from && !memcmp(ka->text, kb->text, ka->from) && n == b->p[BELOW].from - kb->to &&
+        !memcmp(ka->text + ka->to, kb->text + kb->to, n);
 }
 
 char *mend_edits(const char *broken, const char *fixed, int most)
 {
-    struct repair_text_source sa, sb;
-    struct repair_text_lines a, b;
-    struct hunks h;
+    struct repair_text_parts a, b;
     struct buf out;
     size_t changed = 0;
 
-    if (!repair_text_source_find(broken, &sa) || !repair_text_source_find(fixed, &sb) ||
-        !repair_text_same_outside(&sa, &sb))
+    if (!repair_text_find_parts(broken, &a) || !repair_text_find_parts(fixed, &b) || !repair_text_same_outside(&a, &b))
         return NULL;
-    a = repair_text_source_lines(&sa), b = repair_text_source_lines(&sb);
-    h = repair_text_compare(&a, &b, true);
     buf_init(&out, BUF_MAX_TEXT);
-    for (size_t i = 0; i < h.n; i++) {
-        changed += repair_text_hunk_size(&h.v[i]);
-        repair_text_add_hunk(&out, &a, &b, &h.v[i]);
-    }
-    free(a.v), free(b.v), free(h.v);
+    for (int k = 0; k < N_PARTS; k++)
+        changed += repair_text_add_edits(&out, &a.p[k], &b.p[k]);
     if (changed && changed <= (size_t)most)
         return buf_detach(&out);
     buf_free(&out);
@@ -363,14 +411,17 @@ char *mend_edits(const char *broken, const char *fixed, int most)
 }
 
 /* "9 | text": its number and text, which is empty where the line goes. */
-static bool repair_text_read_edit(struct repair_text_line l, size_t *number, struct repair_text_line *text)
+static bool repair_text_read_edit(struct repair_text_line l, const struct repair_text_part *s, size_t *number,
+                                  struct repair_text_line *text)
 {
-    size_t n = 0;
+    size_t n = strlen(s->word);
 
     l = repair_text_bare(l);
-    for (*number = 0; n < l.n && n < 7 && isdigit((unsigned char)l.s[n]); n++)
+    if (!repair_text_starts(l, s->word))
+        return false;
+    for (*number = 0; n < l.n && n < 12 && isdigit((unsigned char)l.s[n]); n++)
         *number = *number * 10 + (size_t)(l.s[n] - '0');
-    if (!n)
+    if (!n || !isdigit((unsigned char)l.s[n - 1]))
         return false;
     while (n < l.n && l.s[n] == ' ')
         n++;
@@ -391,7 +442,8 @@ static bool repair_text_fits(struct repair_text_line text)
 }
 
 /* new: (n lines) NULL: as it was; else what takes its place. False where an edit is impossible. */
-static bool repair_text_read_edits(const char *answer, char **new, size_t n, int *found)
+static bool repair_text_read_edits(const char *answer, const struct repair_text_part *s, char **new, size_t n,
+                                   int *found)
 {
     struct repair_text_lines l = repair_text_split(answer);
     bool ok = true;
@@ -400,54 +452,58 @@ static bool repair_text_read_edits(const char *answer, char **new, size_t n, int
         struct repair_text_line text;
         size_t number;
 
-        if (!repair_text_read_edit(l.v[i], &number, &text))
+        if (!repair_text_read_edit(l.v[i], s, &number, &text))
             continue;
         ++*found;
-        if (!(ok = number >= 1 && number <= n && repair_text_fits(text)))
+        number -= s->first;
+        if (!(ok = number < n && repair_text_fits(text)))
             break;
-        char *old = new[number - 1];
-        new[number - 1] = xasprintf("%s%.*s%s", old ? old : "", (int)text.n, text.s, text.n ? "\n" : "");
+        char *old = new[number];
+        new[number] = xasprintf("%s%.*s%s", old ? old : "", (int)text.n, text.s, text.n ? "\n" : "");
         free(old);
     }
     free(l.v);
     return ok;
 }
 
-static char *repair_text_put_together(const struct repair_text_source *s, const struct repair_text_lines *l,
-                                      char *const *new)
+/* The part as the answer has it. */
+static bool repair_text_add_part(struct buf *out, const struct repair_text_part *s, const char *answer, int *found)
 {
-    struct buf out;
+    struct repair_text_lines l = repair_text_part_lines(s);
+    char **new = xcalloc(l.n + 1, sizeof *new);
+    bool ok = repair_text_read_edits(answer, s, new, l.n, found);
 
-    buf_init(&out, BUF_MAX_TEXT);
-    buf_adds(&out, "```python\n");
-    buf_add(&out, s->text, s->from);
-    for (size_t i = 0; i < l->n; i++) {
+    for (size_t i = 0; i < l.n; i++) {
         if (new[i])
-            buf_adds(&out, new[i]);
+            buf_adds(out, new[i]);
         else
-            buf_addf(&out, "%.*s%s", (int)l->v[i].n, l->v[i].s, i + 1 < l->n ? "\n" : "");
+            buf_addf(out, "%.*s%s", (int)l.v[i].n, l.v[i].s, i + 1 < l.n ? "\n" : "");
+        free(new[i]);
     }
-    buf_addf(&out, "%s```", s->text + s->to);
-    return buf_detach(&out);
+    free(new), free(l.v);
+    return ok;
 }
 
 static char *repair_text_apply_to(const char *program, const char *answer)
 {
-    struct repair_text_source s;
-    struct repair_text_lines l;
-    char **new, *out = NULL;
+    struct repair_text_parts s;
+    struct buf out;
     int found = 0;
+    bool ok = repair_text_find_parts(program, &s);
 
-    if (!repair_text_source_find(program, &s))
+    if (!ok)
         return NULL;
-    l = repair_text_source_lines(&s);
-    new = xcalloc(l.n + 1, sizeof *new);
-    if (repair_text_read_edits(answer, new, l.n, &found) && found)
-        out = repair_text_put_together(&s, &l, new);
-    for (size_t i = 0; i < l.n; i++)
-        free(new[i]);
-    free(new), free(l.v);
-    return out;
+    buf_init(&out, BUF_MAX_TEXT);
+    buf_adds(&out, "```python\n");
+    buf_add(&out, program, s.p[IN_KERNEL].from);
+    ok = repair_text_add_part(&out, &s.p[IN_KERNEL], answer, &found);
+    buf_add(&out, program + s.p[IN_KERNEL].to, s.p[BELOW].from - s.p[IN_KERNEL].to);
+    ok = ok && repair_text_add_part(&out, &s.p[BELOW], answer, &found);
+    buf_adds(&out, "```");
+    if (ok && found)
+        return buf_detach(&out);
+    buf_free(&out);
+    return NULL;
 }
 
 char *mend_apply(const char *before, const char *answer)

@@ -79,7 +79,7 @@ struct rollout_options {
     double temperature, top_p;       /* top_p: 0 means 1; below it turns hold their kept sets */
     enum prompt_style style;
     const struct reward_params *reward; /* of outcome_of; NULL: the records' own */
-    bool edits;                      /* feedback shows the kernel's lines with their numbers */
+    bool edits;                      /* feedback shows the program's lines with their numbers */
     const char *name;                /* progress line; NULL: silent */
     struct rollout_times *times;     /* added to; may be NULL */
 };

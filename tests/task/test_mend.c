@@ -31,7 +31,7 @@ static void lines_have_the_judges_numbers(void **state)
 
     // Line 1 stands behind the quotes, 2 is an #include, 3 is blank.
     assert_string_equal(list, "4 | __global__ void k(float *y) {\n5 |     int i = threadIdx.x;\n6 |     y[i] = 1;\n"
-                              "7 | }\n");
+                              "7 | }\nline 11 | class ModelNew(nn.Module):\nline 12 |     pass\n");
     assert_null(mend_listing("no program"));
     assert_null(mend_listing("```python\ns = '''x'''\nclass ModelNew: pass\n```"));
     free(response), free(list);
@@ -62,8 +62,26 @@ static void edits_say_what_changes(void **state)
     expect_edits("__global__ void k(float *y) {\n    int i = 0;\n}\n", "5 |     int i = 0;\n6 |\n");
     assert_null(mend_edits(HEAD KERNEL TAIL, HEAD KERNEL TAIL, 3));                         // nothing to change
     assert_null(mend_edits(HEAD KERNEL TAIL, HEAD "__global__\n" TAIL, 3));                 // too much
-    assert_null(mend_edits(HEAD KERNEL TAIL, HEAD KERNEL TAIL "x = 1\n", 3));               // elsewhere
+    assert_null(mend_edits(HEAD KERNEL TAIL, "x = 1\n" HEAD KERNEL TAIL, 3));               // above it
     assert_null(mend_edits("no kernel", HEAD KERNEL TAIL, 3));
+}
+
+/* The class below the kernel has the program's numbers; both parts may change at once. */
+static void edits_reach_the_class(void **state)
+{
+    (void)state;
+    static const char fixed[] = HEAD "__global__ void k(float *y) {\n    int i = 0;\n    y[i] = 1;\n}\n"
+                                     "\"\"\"\nclass ModelNew(nn.Module):\n    x = 1\n    y = 2\n";
+    char *edits = mend_edits(HEAD KERNEL TAIL, fixed, 3), *response = fenced(HEAD KERNEL TAIL);
+    char *written = mend_apply(response, edits), *whole = xasprintf("```python\n%s```", fixed);
+
+    assert_string_equal(edits, "5 |     int i = 0;\nline 12 |     x = 1\nline 12 |     y = 2\n");
+    assert_string_equal(written, whole);
+    free(edits), free(written), free(whole);
+    assert_null(mend_edits(HEAD KERNEL TAIL, fixed, 2));
+    assert_null(mend_apply(response, "line 10 | x = 1\n")); // it holds the quotes
+    assert_null(mend_apply(response, "12 | x = 1\n"));
+    free(response);
 }
 
 /* Random programs of few different lines: whatever differs, the edits lead there. */
@@ -85,6 +103,8 @@ static void edits_lead_from_any_to_any(void **state)
             for (int n = (int)rng_below(&r, 6); n > 0; n--)
                 buf_addf(&b, "%*sline %d\n", (int)rng_below(&r, 3), "", (int)rng_below(&r, 3));
             buf_adds(&b, TAIL);
+            for (int n = (int)rng_below(&r, 3); n > 0; n--)
+                buf_addf(&b, "line %d |\n", (int)rng_below(&r, 3));
             p[k] = buf_detach(&b);
         }
         edits = mend_edits(p[0], p[1], 100);
@@ -122,7 +142,7 @@ static void feedback_ends_with_the_lines(void **state)
     char *response = fenced(HEAD KERNEL TAIL), *p = prompt_feedback(PROMPT_PLAIN, "Wrong.", response), *q;
 
     assert_string_equal(p, "Wrong.\n4 | __global__ void k(float *y) {\n5 |     int i = threadIdx.x;\n"
-                           "6 |     y[i] = 1;\n7 | }\n"
+                           "6 |     y[i] = 1;\n7 | }\nline 11 | class ModelNew(nn.Module):\nline 12 |     pass\n"
                            "Fix the lines.");
     free(p);
     p = prompt_feedback(PROMPT_PLAIN, "Wrong.", "no program"), q = prompt_feedback(PROMPT_PLAIN, "Wrong.", NULL);
@@ -137,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_have_the_judges_numbers), cmocka_unit_test(edits_say_what_changes),
+        cmocka_unit_test(edits_reach_the_class),
         cmocka_unit_test(edits_lead_from_any_to_any), cmocka_unit_test(what_is_no_edit_changes_nothing),
         cmocka_unit_test(feedback_ends_with_the_lines)};
 
