@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """card_reference.py TASK... - what a reference costs on a GPU in a new process, step by step, in wall time and CPU:
 importing PyTorch, the context, the first task's draws, and the same again in the same process, where kernels are
-loaded. The TASKs are files. Needs PyTorch with CUDA; 'cpu' in place of 'cuda' by --place for the host's figures."""
+loaded; and what it costs to look for traces of the tasks (runner/clean.py). The TASKs are files.
+Needs PyTorch with CUDA; 'cpu' in place of 'cuda' by --place for the host's figures."""
 import argparse
 import os
 import sys
@@ -31,12 +32,15 @@ def main():
     args = a.parse_args()
     with Step("import"):
         import torch
+        import clean
         import reference
     torch.set_num_threads(1)
     if args.place == "cuda":
         with Step("context and a first launch"):
             torch.zeros(64, device="cuda").add_(1).sum().item()
     reference.PLACE = torch.device(args.place)
+    with Step("what there is before tasks"):
+        traces = clean.Traces()
     for turn in ("first", "again"):
         for path in args.tasks:
             with open(path, encoding="utf-8") as f:
@@ -44,6 +48,9 @@ def main():
                            "trials": 1, "seed": 7, "max_elements": 1 << 24}
             with Step(f"{turn}: {os.path.basename(path)}"):
                 reference.Task(request).answer()
+    with Step("clean") as _:
+        left = traces.found()
+    print(f"left by the tasks: {left or 'nothing'}")
 
 
 main()

@@ -19,6 +19,8 @@ shares (area.py), and nothing is on the device before the first next. The reply 
     again {"regime","trial"} -> the same draw once more
     fill  {"area":spec|null} -> {"ok":true}: the last draw's values lie in the area (null: the one of the fill before);
                                 sections' "at" count from its start
+
+    clean                    -> {"ok":true,"left":text|null}: the task is gone; null: another one may follow (clean.py)
 """
 import collections
 import contextlib
@@ -38,6 +40,7 @@ import types
 import torch
 
 import area
+import clean
 import defects
 import frame
 import home
@@ -1920,9 +1923,11 @@ def policy():
 class Server:
     """One task after the other; the last one stays for next, again and fill."""
 
-    def __init__(self, sock, device):
+    def __init__(self, sock, device, reuses=False):
+        """reuses: it may be asked for clean."""
         self.sock, self.device = sock, device
         self.task, self.draws, self.skipped, self.area, self.source = None, None, {}, None, ""
+        self.traces = clean.Traces() if reuses else None
 
     def op_task(self, req, fds):
         self.task = self.draws = None
@@ -1966,6 +1971,15 @@ class Server:
         self.task.fill(self.area)
         self.let_go()
         return {"ok": True}, []
+
+    def drop(self):
+        self.task = self.draws = None
+        self.skipped, self.source = {}, ""
+        linecache.cache.pop(FILE, None)
+
+    def op_clean(self, req, fds):
+        self.drop()
+        return {"ok": True, "left": self.traces.found()}, []
 
     def answer(self, req, fds):
         try:

@@ -21,9 +21,11 @@ Requests, beside reference.py's task (with "small", where tests want small tasks
     tile {"leaf","from","n","own"} -> {"dtype"} elements [from, from + n) of an output, in C order, at the tile area's
                                 start; own: of the reference's own answer
     drop                     -> {} the device's memory is given back
+    frames                   -> reference.py's answer to a task without an area: all draws, with their values
     state {"at","n"}         -> {} and bytes [at, at + n) of facts' "state_values", whose own bytes facts leaves out
 """
 import copy
+import gc
 import importlib
 import math
 import time
@@ -40,6 +42,7 @@ from reference import REGIMES, Refused, Skip, derive
 ALIGN = 512        # bytes between the starts of two inputs, at least; as much lies behind each
 SMALL = 1 << 24    # elements of the largest input or output; up to so many the oracle is made as a whole, with what
                    # rounding moves. Half as many tell a large task's noise, twice as many are made in double at once
+USUALLY_SMALL = SMALL
 KEPT_INPUTS = 1 << 28  # bytes of masks and labels that stay on the device between two draws
 PUBLISHED_BYTES = 12 << 30  # of host memory for inputs that the published code draws there
 PATIENCE_S = 2.0   # of one draw's truth in double; where it takes longer the reference's own answer is expected
@@ -723,11 +726,15 @@ class Task(reference.Task):
 
 
 class Server(reference.Server):
-    """One task; its areas stay mapped."""
+    """Its task's areas stay mapped."""
+
+    def __init__(self, sock, device):
+        super().__init__(sock, device, reuses=True)
+        self.areas = []
 
     def op_task(self, req, fds):
         global SMALL
-        self.source, SMALL = req["source"], req.get("small") or SMALL
+        self.source, SMALL = req["source"], req.get("small") or USUALLY_SMALL
         self.task, self.skipped = Task(req), {}
         published = req["protocol"] == "kernelbench"
         self.draws = self.task.kernelbench_draws({}) if published else self.task.strict_draws(self.skipped)
@@ -737,8 +744,10 @@ class Server(reference.Server):
         return {"ok": True, "inputs": self.task.layout()}, []
 
     def op_areas(self, req, fds):
-        self.task.take(area.open_area(fds[0], req["inputs"], self.device))
-        self.task.tile = area.open_area(fds[1], req["tile"], self.device)
+        self.areas += [area.open_area(fds[0], req["inputs"], self.device),
+                       area.open_area(fds[1], req["tile"], self.device)]
+        self.task.take(self.areas[0])
+        self.task.tile = self.areas[1]
         self.task.keep()
         self.task.forget()
         return {"ok": True}, []
@@ -776,6 +785,15 @@ class Server(reference.Server):
     def op_drop(self, req, fds):
         self.task.forget()
         return {"ok": True, "memory": self.task.usage.facts()}, []
+
+    def op_frames(self, req, fds):
+        return super().op_task(req, fds)
+
+    def drop(self):
+        super().drop()
+        gc.collect()  # views of the areas
+        while self.areas:
+            self.areas.pop().close()
 
 
 def serve(sock, args):

@@ -99,6 +99,100 @@ static void test_published(void **state)
         run(&kinds[i], "kernelbench", 4096);
 }
 
+#define TASK_WITH(INIT)                                                                                                \
+    "import torch, threading, time\nclass Model(torch.nn.Module):\n    def __init__(self):\n"                          \
+    "        super().__init__()\n        " INIT "\n    def forward(self, x):\n        return x * 2\n"                  \
+    "def get_inputs():\n    return [torch.rand(96, 300)]\ndef get_init_inputs():\n    return []\n"
+
+static struct reference_want want_of(struct task *t, const char *code)
+{
+    struct err e = ERR_INIT;
+
+    assert_int_equal(task_make("once", code, strlen(code), t, &e), 0);
+    seam.o.protocol = "strict";
+    return (struct reference_want){.sv = seam.sv, .t = t, .o = &seam.o, .params = "random", .title = "once"};
+}
+
+/* The process id that served a task, which is over. */
+static pid_t served_by(const char *code)
+{
+    struct err e = ERR_INIT;
+    struct ref_draw d;
+    struct streamed *s;
+    struct task t;
+    struct reference_want w = want_of(&t, code);
+    json_t *head;
+    pid_t pid;
+
+    assert_int_equal(streamed_open(&w, seam.device_context, &s, &e), 0);
+    if (streamed_next(s, &d, &head, &e) == 1)
+        json_decref(head);
+    pid = s->child->pid;
+    streamed_close(s);
+    task_free(&t);
+    return pid;
+}
+
+static void test_a_process_serves_the_next_task(void **state)
+{
+    pid_t first;
+
+    (void)state;
+    spares_fit(seam.sv->kept, 0);
+    first = served_by(TASK_WITH("self.n = torch.nn.Linear(3, 3)"));
+    assert_int_equal(spares_count(seam.sv->kept), 1);
+    assert_int_equal(served_by(TASK_WITH("pass")), first);
+    assert_int_equal(spares_count(seam.sv->kept), 1);
+    spares_fit(seam.sv->kept, 0);
+    assert_int_not_equal(served_by(TASK_WITH("pass")), first);
+}
+
+/* What a second task could meet ends the process. */
+static void test_what_a_task_leaves(void **state)
+{
+    static const char *const tasks[] = {
+        TASK_WITH("torch.set_default_dtype(torch.float64)"),
+        TASK_WITH("torch.nn.Linear.forward = lambda self, x: x"),
+        TASK_WITH("torch.relu = torch.tanh"),
+        TASK_WITH("torch.nn.functional.softmax.__defaults__ = (None, 4, None)"),
+        TASK_WITH("torch.Tensor.sum = lambda self, *a: self"),
+        TASK_WITH("torch.backends.cudnn.benchmark = True"),
+        TASK_WITH("torch.set_float32_matmul_precision('medium')"),
+        TASK_WITH("torch.nn.modules.module.register_module_forward_hook(lambda m, i, o: o)"),
+        TASK_WITH("threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"),
+        TASK_WITH("torch.set_grad_enabled(False)"),
+        TASK_WITH("import reference; reference.derive = lambda *a: 4"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        spares_fit(seam.sv->kept, 0);
+        served_by(tasks[i]);
+        if (spares_count(seam.sv->kept))
+            fail_msg("task %zu leaves something, and its process is used again", i);
+    }
+}
+
+/* A failure that another task's traces could have caused is no failure: it is asked again. */
+static void test_a_used_process_fails_nobody(void **state)
+{
+    static const char met[] = TASK_WITH("assert torch.version.debug != 'met'");
+    struct err e = ERR_INIT;
+    struct task t;
+    struct reference_held h = {.want = want_of(&t, met)};
+
+    (void)state;
+    spares_fit(seam.sv->kept, 0);
+    served_by(TASK_WITH("torch.version.debug = 'met'"));
+    assert_int_equal(spares_count(seam.sv->kept), 1);
+    setenv("MUSACODER_VALUES", "streamed", 1);
+    if (reference_get(&h, &e) < 0)
+        fail_msg("%s", e.msg);
+    reference_release(&h);
+    unsetenv("MUSACODER_VALUES");
+    task_free(&t);
+}
+
 static atomic_bool stopped;
 
 static void *stop_soon(void *ctx)
@@ -170,6 +264,9 @@ int main(void)
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_published),
         cmocka_unit_test(test_a_stop_within_an_answer),
+        cmocka_unit_test(test_a_process_serves_the_next_task),
+        cmocka_unit_test(test_what_a_task_leaves),
+        cmocka_unit_test(test_a_used_process_fails_nobody),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

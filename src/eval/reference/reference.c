@@ -158,20 +158,20 @@ int64_t reference_seed(const char *secret, int64_t seed)
 
 static int reference_make(const struct reference_want *w, struct frame *ret, struct err *e)
 {
+    bool dear = w->sv->backend->timed; /* to make processes */
+    json_t *req = reference_request(w);
     struct child *c;
-    struct child_end end = {0};
-    int rc;
+    int rc = dear ? reference_start(w, &c, e) : reference_start_alone(w, &c, e);
 
-    if (reference_start(w, w->sv->backend->reference, &c, e) < 0)
-        return -1;
-    rc = reference_ask(c, w, reference_request(w), NULL, 0, now_s() + REFERENCE_TIMEOUT_S, ret, NULL, e);
-    child_kill(c);
-    if (child_wait(c, now_s() + 5, &end, NULL) == 0) {
-        if (rc < 0 && end.output.n)
-            log_debug("reference side of %s printed: %.2000s", w->title, end.output.p);
-        buf_free(&end.output);
-    }
-    child_free(c);
+    if (rc < 0)
+        return json_decref(req), -1;
+    if (req && dear)
+        json_object_set_new(req, "op", json_string("frames"));
+    rc = reference_ask(c, w, req, NULL, 0, now_s() + REFERENCE_TIMEOUT_S, ret, NULL, e);
+    if (rc == 0 && dear)
+        reference_end(w, c);
+    else
+        spares_end(c, "reference");
     return rc;
 }
 
@@ -381,12 +381,33 @@ static int reference_lay_out(struct reference *r, const struct reference_want *w
     return reference_make_streamed(r, w, e);
 }
 
+#define REFERENCE_RESTS 6 /* streamed references that nobody uses, while others want processes */
+
+/* Where more rest, the one that has rested longest is given up: its process is a spare one then. */
+static void reference_thin_list(struct judge_kept *k)
+{
+    struct reference *r = NULL;
+    int n = 0;
+
+    pthread_mutex_lock(&k->lock);
+    for (int i = 0; i < REFERENCE_LIST && k->refs.items[i]; i++)
+        if (k->refs.items[i]->users == 0 && k->refs.items[i]->streamed && ++n > REFERENCE_RESTS)
+            r = k->refs.items[i];
+    if (r)
+        reference_list_drop(&k->refs, r);
+    pthread_mutex_unlock(&k->lock);
+    if (r)
+        reference_free(r);
+}
+
 static int reference_start_process(struct reference *r, struct device_context *k, const struct reference_want *w,
                                    struct err *e)
 {
     struct device_lock share = {0};
     int rc = -1;
 
+    if (!spares_count(w->sv->kept))
+        reference_thin_list(w->sv->kept);
     if (reference_share_device(w, &share, e) == 0 && device_context_open(k, w->sv->backend, e) == 0)
         rc = streamed_start(w, k, &r->streamed, e);
     device_lock_drop(&share);
@@ -538,15 +559,33 @@ static bool reference_streams(const struct reference_want *w, bool *ret_always)
     return !cached;
 }
 
-int reference_get(struct reference_held *h, struct err *e)
+static int reference_get_once(struct reference_held *h, struct err *e)
 {
     bool always;
     int rc = 1;
 
-    reference_name_task(&h->want);
     if (reference_streams(&h->want, &always))
         rc = reference_get_streamed(&h->want, always, &h->ref, e);
     return rc == 1 ? reference_get_in_frames(&h->want, &h->ref, e) : rc;
+}
+
+/* What fails in a process that has served others is asked again of a new one. */
+int reference_get(struct reference_held *h, struct err *e)
+{
+    bool used = false;
+    int rc;
+
+    reference_name_task(&h->want);
+    h->want.used = &used;
+    rc = reference_get_once(h, e);
+    if (rc < 0 && used && e->kind != ERR_STOP) {
+        *e = (struct err)ERR_INIT;
+        h->want.anew = true;
+        rc = reference_get_once(h, e);
+        h->want.anew = false;
+    }
+    h->want.used = NULL;
+    return rc;
 }
 
 int reference_own(struct reference_held *h, struct err *e)
@@ -599,10 +638,12 @@ static size_t reference_rests(const struct reference *r)
     return r->users == 0 && r->streamed ? streamed_rests(r->streamed) : 0;
 }
 
-/* Under the lock: the last of those that nobody uses, from where their sum is more than 'room'; NULL: they fit. */
-static struct reference *reference_list_too_much(const struct reference_list *l, size_t room)
+/* Under the lock: the last of those that nobody uses, from where their sum is more than 'room'; NULL: they fit, and
+ * *room is what they leave of it. */
+static struct reference *reference_list_too_much(const struct reference_list *l, size_t *ret_room)
 {
     struct reference *r = NULL;
+    size_t room = *ret_room;
 
     for (int i = 0; i < REFERENCE_LIST && l->items[i]; i++) {
         size_t n = reference_rests(l->items[i]);
@@ -612,6 +653,7 @@ static struct reference *reference_list_too_much(const struct reference_list *l,
         else
             room -= n;
     }
+    *ret_room = r ? *ret_room : room;
     return r;
 }
 
@@ -622,20 +664,27 @@ bool reference_list_fit(struct judge_kept *k, size_t room)
 
     do {
         pthread_mutex_lock(&k->lock);
-        if ((r = reference_list_too_much(&k->refs, room)))
+        if ((r = reference_list_too_much(&k->refs, &room)))
             reference_list_drop(&k->refs, r);
         pthread_mutex_unlock(&k->lock);
         if (r)
             reference_free(r);
         all = all && !r;
     } while (r);
+    spares_fit(k, room / SCHEDULE_CONTEXT);
     return all;
 }
 
 void reference_list_free(struct judge_kept *k)
 {
-    for (int i = 0; i < REFERENCE_LIST; i++)
-        if (k->refs.items[i])
-            reference_free(k->refs.items[i]);
+    for (int i = 0; i < REFERENCE_LIST; i++) {
+        struct reference *r = k->refs.items[i];
+
+        if (r && r->streamed)
+            r->streamed->broken = true; /* its process serves nobody else */
+        if (r)
+            reference_free(r);
+    }
     memset(k->refs.items, 0, sizeof k->refs.items);
+    spares_fit(k, 0);
 }

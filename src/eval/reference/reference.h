@@ -84,6 +84,8 @@ struct reference_want {
     struct reservation *reservation; /* of the job that asks; NULL: nothing is claimed */
     int64_t small;   /* streamed.py: elements up to which a task is small; 0: as it says */
     bool yields;     /* it ends where that is too small and cannot grow */
+    bool anew;       /* its process serves this task alone */
+    bool *used;      /* set where its process has served another task before; NULL: nobody asks */
     char title[160]; /* "task 'x'", "task 'x', variant 'odd'": for messages */
 };
 

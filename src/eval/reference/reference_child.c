@@ -85,10 +85,37 @@ int reference_ask(struct child *c, const struct reference_want *w, json_t *req, 
     return rc;
 }
 
-int reference_start(const struct reference_want *w, const char *role, struct child **ret, struct err *e)
+static struct server_child reference_spec(const struct reference_want *w)
 {
-    struct server_child spec = {.role = role, .queues = 1, .published = protocol_find(w->o->protocol)->published,
-                                .jail = {.memory_bytes = w->sv->backend->reference_memory_bytes}};
+    const char *place = w->sv->backend->place;
 
+    return (struct server_child){.role = place && strcmp(place, "cpu") ? "streamed_cuda" : "streamed", .queues = 1,
+                                 .published = protocol_find(w->o->protocol)->published,
+                                 .jail = {.memory_bytes = w->sv->backend->reference_memory_bytes}};
+}
+
+int reference_start(const struct reference_want *w, struct child **ret, struct err *e)
+{
+    struct server_child spec = reference_spec(w);
+
+    if (w->anew || !spares_take(w->sv->kept, &spec, ret))
+        return server_spawn(w->sv, &spec, ret, e);
+    if (w->used)
+        *w->used = true;
+    return 0;
+}
+
+int reference_start_alone(const struct reference_want *w, struct child **ret, struct err *e)
+{
+    struct server_child spec = reference_spec(w);
+
+    spec.role = w->sv->backend->reference;
     return server_spawn(w->sv, &spec, ret, e);
+}
+
+void reference_end(const struct reference_want *w, struct child *child)
+{
+    struct server_child spec = reference_spec(w);
+
+    spares_give(w->sv->kept, &spec, child);
 }

@@ -8,8 +8,13 @@
 
 #define REFERENCE_TIMEOUT_S 120.0
 
-/* A child of that role. */
-int reference_start(const struct reference_want *w, const char *role, struct child **ret, struct err *e);
+/* A process of streamed.py for the task: one that has ended another task (spares.h), or a new one. It answers "frames"
+ * too, which are all draws with their values. */
+int reference_start(const struct reference_want *w, struct child **ret, struct err *e);
+/* A new one that answers this task alone and cannot serve another: where to make processes is cheap. */
+int reference_start_alone(const struct reference_want *w, struct child **ret, struct err *e);
+/* The caller is done with one of reference_start: it may serve another task. Waits for its last answer. */
+void reference_end(const struct reference_want *w, struct child *child);
 /* {"op":"task",..}; NULL if the task is no UTF-8 text. */
 json_t *reference_request(const struct reference_want *w);
 /* One request (reference taken; NULL: of reference_request) and its answer; fds: n_fds descriptors that ride along.

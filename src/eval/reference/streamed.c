@@ -52,13 +52,6 @@ static int streamed_tell(struct streamed *s, json_t *req, struct err *e)
     return 0;
 }
 
-static int streamed_do_start(struct streamed *s, struct err *e)
-{
-    const char *place = s->w.sv->backend->place, *role = place && strcmp(place, "cpu") ? "streamed_cuda" : "streamed";
-
-    return reference_start(&s->w, role, &s->child, e);
-}
-
 int streamed_learn(struct streamed *s, struct err *e)
 {
     struct frame f;
@@ -104,6 +97,7 @@ static int streamed_copy_want(struct streamed *s, const struct reference_want *w
     s->options = *w->o;
     s->w.o = &s->options;
     s->w.reservation = NULL;
+    s->w.used = NULL;
     if (task_make(w->t->name, w->t->code, w->t->n, &s->task, e) < 0 ||
         (w->t->sidecar && task_attach(&s->task, w->t->sidecar, w->t->name, e) < 0))
         return -1;
@@ -119,7 +113,7 @@ int streamed_start(const struct reference_want *w, struct device_context *k, str
     pthread_mutex_init(&s->lock, NULL);
     s->number = ++numbers;
     s->device_context = k;
-    if (streamed_copy_want(s, w, e) < 0 || streamed_do_start(s, e) < 0) {
+    if (streamed_copy_want(s, w, e) < 0 || reference_start(w, &s->child, e) < 0) {
         streamed_close(s);
         return -1;
     }
@@ -157,16 +151,12 @@ int streamed_open(const struct reference_want *w, struct device_context *k, stru
 
 void streamed_close(struct streamed *s)
 {
-    struct child_end end = {0};
-
     if (!s)
         return;
-    if (s->child) {
-        child_kill(s->child);
-        if (child_wait(s->child, now_s() + 10, &end, NULL) == 0)
-            buf_free(&end.output);
-        child_free(s->child);
-    }
+    if (s->child && s->broken)
+        spares_end(s->child, "reference");
+    else if (s->child)
+        reference_end(&s->w, s->child);
     device_context_free(s->device_context, &s->area);
     device_context_free(s->device_context, &s->truth);
     device_context_free(s->device_context, &s->mine);

@@ -11,6 +11,7 @@
 #include "eval/server/device_context.h"
 #include "eval/server/executors.h"
 #include "eval/server/options.h"
+#include "eval/server/spares.h"
 #include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
 
@@ -21,10 +22,11 @@ struct reference_list {
 
 /* What stays on a backend's device between candidates, whether or not its fork server runs. */
 struct judge_kept {
-    pthread_mutex_t lock; /* the two lists, and who opens the timer */
+    pthread_mutex_t lock; /* the lists, and who opens the timer */
     struct reference_list refs;
     struct baseline_list *baselines; /* NULL: there was none yet */
     void (*baselines_stop)(struct judge_kept *k, bool all, int idle); /* baseline_list_stop, once there is a list */
+    struct spares spares;
     struct device_context_set contexts; /* the judge's device, for values */
     struct device *timer; /* opened by who first times, used while holding the device alone; NULL: not yet */
 };
