@@ -13,6 +13,9 @@
 #include "eval/verdict/codes.h"
 #include "eval/verdict/feedback.h"
 #include "eval/verdict/record.h"
+#include "task/bundle.h"
+
+#define FILE_NAME 1024
 
 struct verdict_format {
     const char *name;
@@ -32,25 +35,43 @@ static const struct code *verdict_code(const json_t *v)
     return c ? c : code_of(v);
 }
 
-static long long verdict_line(const json_t *v)
+/* The file of the user's that the place is in: the candidate, or one of its files. The file's name alone where an
+ * archive or a response holds it. False: no such file can be opened. */
+static bool verdict_file(const json_t *v, char *ret, size_t n)
 {
-    return json_i64(json_object_get(v, "place"), "line", 0);
+    const char *candidate = json_str(v, "candidate", "?"), *file = json_str(json_object_get(v, "place"), "file", NULL);
+    char *path = file ? bundle_place(candidate, file) : NULL;
+    bool own = !file || path;
+
+    snprintf(ret, n, "%s", path ? path : file ? file : candidate);
+    free(path);
+    return own;
+}
+
+/* The file and the line that an annotation names; 0: no line. */
+static long long verdict_annotated(const json_t *v, char *ret, size_t n)
+{
+    if (verdict_file(v, ret, n))
+        return json_i64(json_object_get(v, "place"), "line", 0);
+    snprintf(ret, n, "%s", json_str(v, "candidate", "?"));
+    return 0;
 }
 
 /* ---- lines of the user's file in place of the compiler's ---- */
 
 struct own_lines {
-    const char *file;    /* the candidate's */
-    const char *source;  /* what the compiler calls the string: "cuda_source"; NULL */
-    long long shift;     /* from a line of the source to one of the file */
-    long long before;    /* lines of the file before the program */
+    char file[FILE_NAME]; /* verdict_file */
+    const char *source;   /* what the compiler calls the string: "cuda_source"; NULL */
+    long long shift;      /* from a line of the source to one of the file */
+    long long before;     /* lines of the file before the program */
 };
 
 static struct own_lines verdict_own_lines(const json_t *v)
 {
     const json_t *place = json_object_get(v, "place"), *reason = record_reason(v);
-    struct own_lines l = {.file = json_str(v, "candidate", "?"), .source = json_str(place, "source", NULL)};
+    struct own_lines l = {.source = json_str(place, "source", NULL)};
 
+    verdict_file(v, l.file, sizeof l.file);
     if (l.source)
         l.shift = json_i64(place, "line", 0) - json_i64(place, "source_line", 0);
     else if (json_is_object(place) && json_i64(reason, "line", 0) > 0)
@@ -165,9 +186,18 @@ static void verdict_status(const json_t *v, bool colour, struct buf *out)
 
 static void verdict_where(const json_t *v, struct buf *out)
 {
-    verdict_show(out, json_str(v, "candidate", "?"));
-    if (verdict_line(v) > 0)
-        buf_addf(out, ":%lld", verdict_line(v));
+    long long line = json_i64(json_object_get(v, "place"), "line", 0);
+    char file[FILE_NAME];
+    bool own = verdict_file(v, file, sizeof file);
+
+    if (!own) {
+        verdict_show(out, json_str(v, "candidate", "?"));
+        buf_adds(out, " (");
+    }
+    verdict_show(out, file);
+    if (line > 0)
+        buf_addf(out, ":%lld", line);
+    buf_adds(out, own ? "" : ")");
 }
 
 static void verdict_title(const json_t *v, struct buf *out)
@@ -379,15 +409,17 @@ static void verdict_message(const json_t *v, struct buf *out)
 static void verdict_add_github(struct verdict_report *r, const json_t *v)
 {
     const char *status = json_str(v, "status", "");
+    char file[FILE_NAME];
+    long long line = verdict_annotated(v, file, sizeof file);
     struct buf text;
 
     if (!strcmp(status, "passed"))
         return;
     buf_init(&text, BUF_MAX_TEXT);
     buf_addf(&r->out, "::%s file=", strcmp(status, "failed") ? "warning" : "error");
-    verdict_escape(json_str(v, "candidate", "?"), "%\r\n:,", &r->out);
-    if (verdict_line(v) > 0)
-        buf_addf(&r->out, ",line=%lld", verdict_line(v));
+    verdict_escape(file, "%\r\n:,", &r->out);
+    if (line > 0)
+        buf_addf(&r->out, ",line=%lld", line);
     verdict_title(v, &text);
     buf_addf(&r->out, ",title=%s ", verdict_code(v)->id);
     verdict_escape(text.p, "%\r\n:,", &r->out);
@@ -403,7 +435,9 @@ static void verdict_add_github(struct verdict_report *r, const json_t *v)
 
 static void verdict_add_sarif(struct verdict_report *r, const json_t *v)
 {
-    const char *status = json_str(v, "status", ""), *file = json_str(v, "candidate", "?");
+    const char *status = json_str(v, "status", "");
+    char file[FILE_NAME];
+    long long line = verdict_annotated(v, file, sizeof file);
     json_t *place, *result;
     struct buf text;
 
@@ -414,9 +448,9 @@ static void verdict_add_sarif(struct verdict_report *r, const json_t *v)
     buf_addc(&text, '\n');
     verdict_message(v, &text);
     place = json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri", json_utf8(file, strlen(file)));
-    if (verdict_line(v) > 0)
+    if (line > 0)
         json_object_set_new(json_object_get(place, "physicalLocation"), "region",
-                            json_pack("{s:I}", "startLine", (json_int_t)verdict_line(v)));
+                            json_pack("{s:I}", "startLine", (json_int_t)line));
     result = json_pack("{s:s,s:s,s:{s:o},s:[o]}", "ruleId", verdict_code(v)->id, "level",
                        strcmp(status, "failed") ? "warning" : "error", "message", "text", json_utf8(text.p, text.n),
                        "locations", place);

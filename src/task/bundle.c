@@ -165,7 +165,13 @@ static const char bundle_loader[] =
     "import judged_task\n"
     "\n"
     "here = os.path.dirname(os.path.abspath(__file__))\n"
-    "kernels = load(name=\"kernels\", sources=[os.path.join(here, name) for name in SOURCES])\n"
+    "try:\n"
+    "    kernels = load(name=\"kernels\", sources=[os.path.join(here, name) for name in SOURCES])\n"
+    "except ImportError as e:\n"
+    "    if \"PyInit\" not in str(e):\n"
+    "        raise\n"
+    "    raise ImportError(\"the sources export nothing: define a function 'forward' that takes torch::Tensor, \"\n"
+    "                      \"or name yours in a PYBIND11_MODULE\") from None\n"
     "exports = [f for f in dir(kernels) if not f.startswith(\"_\")]\n"
     "named = [f for f in (\"forward\", \"backward\", \"solve\") if f in exports] or exports\n"
     "if len(exports) != 1 and named == exports:\n"
@@ -189,9 +195,16 @@ static const char bundle_loader[] =
     "        function(*args)\n"
     "        return args[next(iter(writes))] if len(writes) == 1 else tuple(args[i] for i in writes)\n";
 
+static const char bundle_loader_mark[] = "# Written by the judge: the answer holds no Python.\n";
+
+bool bundle_is_loaded(const char *program)
+{
+    return !strncmp(program, bundle_loader_mark, sizeof bundle_loader_mark - 1);
+}
+
 static void bundle_write_loader(const struct bundle *b, struct buf *out)
 {
-    buf_adds(out, "# Written by the judge: the answer holds no Python.\nSOURCES = [");
+    buf_addf(out, "%sSOURCES = [", bundle_loader_mark);
     for (int i = 0, n = 0; i < b->n; i++)
         if (bundle_is_source(b->file[i].path))
             buf_addf(out, "%s\"%s\"", n++ ? ", " : "", b->file[i].path);
@@ -279,7 +292,7 @@ static void bundle_put_solve(const char *text, struct buf *out)
             buf_addf(&gives, "%sa%d", i ? ", " : "", i);
         free(one);
     }
-    buf_addf(out, "#include <torch/extension.h>\n%s\nstatic void solve_of_tensors(%s) { solve(%s); }\n"
+    buf_addf(out, "#include <torch/extension.h>\n#line 1\n%s\nstatic void solve_of_tensors(%s) { solve(%s); }\n"
              "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"solve\", &solve_of_tensors); }\n", text,
              takes.p ? takes.p : "", gives.p ? gives.p : "");
     buf_free(&takes);
@@ -357,6 +370,13 @@ int bundle_text(const struct bundle *b, const char *task_code, struct buf *out, 
 bool bundle_is_one(const char *path)
 {
     return archive_is_one(path) || bundle_is_source(path) || file_is_dir(path);
+}
+
+char *bundle_place(const char *candidate, const char *file)
+{
+    if (bundle_is_source(candidate))
+        return xstrdup(candidate);
+    return file_is_dir(candidate) ? path_join(candidate, file) : NULL;
 }
 
 static int bundle_add_file(struct bundle *b, const char *from, const char *path, struct err *e)

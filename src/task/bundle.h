@@ -55,6 +55,9 @@ bool bundle_of_response(const char *text, size_t n, const struct extraction *x, 
 
 /* True for a folder, an archive (.zip .tar .tar.gz .tgz) and a CUDA or C++ source: what bundle_read takes. */
 bool bundle_is_one(const char *path);
+/* Where an answer's file lies: below the folder, or the source itself; owned. NULL: in an archive or a response. */
+char *bundle_place(const char *candidate, const char *file);
+bool bundle_is_loaded(const char *program); /* its main file was written here */
 bool bundle_is_wanted(const char *path); /* a name that an answer's file may have: sources, headers, Python, data */
 int bundle_read(const char *path, const char *task_code, struct buf *out, struct err *e);
 /* The same of a JSON object {"NAME": "text", ...}. */

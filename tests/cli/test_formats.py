@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,6 +93,40 @@ class Formats(unittest.TestCase):
         self.assertEqual((run["results"][0]["ruleId"], run["results"][0]["level"]), ("MC301", "error"))
         self.assertEqual((place["artifactLocation"]["uri"], place["region"]["startLine"]), (self.bad, self.line))
         self.assertIn("MC301", [r["id"] for r in run["tool"]["driver"]["rules"]])
+
+    def test_sources_and_folders(self):
+        """A .cu, a folder and an archive: the file and line inside, where a user can open it."""
+        text = re.search('r"""\n(.*?)"""', read(self.bad), re.S)[1]
+        line = 1 + next(i for i, x in enumerate(text.split("\n")) if "tanhf(x[i]" in x)
+        folder = os.path.join(self.folder.name, "many")
+        os.makedirs(folder, exist_ok=True)
+        alone, inside = os.path.join(self.folder.name, "one.cu"), os.path.join(folder, "half.cu")
+        for path in (alone, inside):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+        packed = shutil.make_archive(folder, "zip", folder)
+        p = self.eval(alone, folder, packed)
+        for lines in (f"{alone}:{line}", f"{inside}:{line}", f"{packed} (half.cu:{line})"):
+            self.assertIn(f"FAIL {lines} out-of-bounds access in kernel half_tanh", p.stdout)
+        self.assertIn(f"At {inside}:{line}: {BAD}", p.stdout)
+        p = self.eval("--format", "github", alone, folder, packed)
+        self.assertEqual([x.split("title")[0] for x in p.stdout.splitlines()[:3]],
+                         [f"::error file={alone},line={line},", f"::error file={inside},line={line},",
+                          f"::error file={packed},"])
+        run = json.loads(self.eval("--format", "sarif", folder).stdout)["runs"][0]
+        place = run["results"][0]["locations"][0]["physicalLocation"]
+        self.assertEqual((place["artifactLocation"]["uri"], place["region"]["startLine"]), (inside, line))
+
+    def test_sources_without_forward(self):
+        """The words are of the user's file; no line of the program that loads it is named."""
+        path = os.path.join(self.folder.name, "none.cu")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(re.search('r"""\n(.*?)"""', read(self.good), re.S)[1].replace(" forward(", " halved("))
+        p = self.eval(path)
+        self.assertIn("the sources export nothing: define a function 'forward'", p.stdout)
+        self.assertNotIn("PyInit", p.stdout)
+        self.assertNotIn("line", p.stdout)
+        self.assertTrue(p.stdout.startswith(f"FAIL {path} error while it is constructed"), p.stdout)
 
     def test_json_has_code_and_place(self):
         for flag in (["--json"], ["--format", "json"]):

@@ -94,6 +94,24 @@ static void test_line_of_a_source(void **state)
     assert_int_equal(locate_source("x = '''a", 1, "a"), 1);
 }
 
+/* Files behind the program: the compiler's name may have a folder before it, the answer's too. */
+static void test_line_of_a_file(void **state)
+{
+    static const char joined[] = "class ModelNew: pass\n#@file: src/a.cu\n#|one\n#|two\n"
+                                 "#@file: b.cu\n#|#include <x.h>\n#|#line 1\n#|  one\n#|two\n";
+    char name[40];
+
+    (void)state;
+    assert_true(locate_file(joined, "a.cu", 2, "two", name, sizeof name));
+    assert_string_equal(name, "src/a.cu");
+    assert_true(locate_file(joined, "/tmp/x/b.cu", 1, "one", name, sizeof name));
+    assert_string_equal(name, "b.cu");
+    assert_true(locate_file(joined, "b.cu", 2, "two", name, sizeof name));
+    assert_false(locate_file(joined, "a.cu", 2, "one", name, sizeof name));
+    assert_false(locate_file(joined, "a.cu", 3, "", name, sizeof name));
+    assert_false(locate_file(joined, "ab.cu", 2, "two", name, sizeof name));
+}
+
 /* Headers stand in front of a file that has them in one text; the compiler counts from "#line". */
 static void test_line_behind_headers(void **state)
 {
@@ -121,12 +139,12 @@ static void test_place_of_a_response(void **state)
     r = record_blame(rec, "runtime_error", "correctness", "m");
     json_object_set_new(r, "finding", json_pack("{s:s,s:i,s:s,s:s}", "file", "cuda_source", "line", 3, "text",
                                                 "y[0] = 1;", "kernel", "k"));
-    place = locate_verdict(rec, text, strlen(text));
+    place = locate_verdict(rec, text, strlen(text), NULL);
     assert_int_equal(json_i64(place, "line", 0), 4 + 3);
     assert_int_equal(json_i64(place, "source_line", 0), 3);
     assert_string_equal(json_str(place, "text", ""), "y[0] = 1;");
     json_decref(place);
-    place = locate_verdict(rec, text, 20); /* another text than the one that was judged */
+    place = locate_verdict(rec, text, 20, NULL); /* another text than the one that was judged */
     assert_true(json_is_null(place));
     json_decref(place);
     json_decref(rec);
@@ -165,7 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table), cmocka_unit_test(test_every_category_has_a_code),
         cmocka_unit_test(test_what_a_reason_says), cmocka_unit_test(test_line_of_a_source),
-        cmocka_unit_test(test_line_behind_headers),
+        cmocka_unit_test(test_line_of_a_file), cmocka_unit_test(test_line_behind_headers),
         cmocka_unit_test(test_place_of_a_response), cmocka_unit_test(test_names_of_memory),
     };
 

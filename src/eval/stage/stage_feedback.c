@@ -14,7 +14,7 @@ static int feedback_run(struct job *j, struct err *e)
 
     (void)e;
     record_set(j->rec, "code", json_string(code_of(j->rec)->id));
-    record_set(j->rec, "place", locate_verdict(j->rec, j->cand->text, j->cand->n));
+    record_set(j->rec, "place", locate_verdict(j->rec, j->cand->text, j->cand->n, j->code));
     buf_init(&b, FEEDBACK_MAX);
     feedback_text(j->rec, &b);
     record_set(j->rec, "feedback", json_utf8(b.p, b.n));

@@ -11,6 +11,7 @@
 #include "eval/verdict/place.h"
 #include "eval/verdict/record.h"
 #include "exec/rules.h"
+#include "task/bundle.h"
 
 static bool stage_legality_is_kind(const json_t *note, const char *kind)
 {
@@ -50,7 +51,9 @@ static void stage_legality_operators(const struct job *j, json_t *violations)
         json_object_set_new(v, "phase", json_string("forward"));
         json_object_set_new(v, "count", json_integer(json_i64(n, "count", 1)));
         line = (int)json_i64(n, "line", 0);
-        if (line < 1 || !place_line(j->code, line, text, sizeof text))
+        if (bundle_is_loaded(j->code))
+            line = -1; /* the program is the judge's own words */
+        else if (line < 1 || !place_line(j->code, line, text, sizeof text))
             line = place_operator(j->code, json_str(n, "name", "?"), text, sizeof text);
         if (json_object_get(n, "handling"))
             json_object_set(v, "handling", json_object_get(n, "handling"));

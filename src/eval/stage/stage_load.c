@@ -11,6 +11,7 @@
 #include "eval/stage/stage.h"
 #include "eval/verdict/place.h"
 #include "eval/verdict/record.h"
+#include "task/bundle.h"
 
 static const json_t *stage_load_first_finding(const struct job *j)
 {
@@ -27,7 +28,7 @@ static void stage_load_set_line(struct job *j, json_t *r, int64_t line)
 {
     char text[200];
 
-    if (line < 1 || !place_line(j->code, line, text, sizeof text))
+    if (line < 1 || bundle_is_loaded(j->code) || !place_line(j->code, line, text, sizeof text))
         return;
     json_object_set_new(r, "line", json_integer(line));
     json_object_set_new(r, "text", json_utf8(text, strlen(text)));
@@ -83,7 +84,7 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage)
         stage_load_set_finding(j, r, f);
         stage_load_set_more(j, r, f);
     }
-    if (head && json_i64(head, "line", -1) > 0) {
+    if (head && json_i64(head, "line", -1) > 0 && !bundle_is_loaded(j->code)) {
         json_object_set_new(r, "line", json_integer(json_i64(head, "line", 0)));
         json_object_set_new(r, "text", json_string(json_str(head, "text", "")));
     }

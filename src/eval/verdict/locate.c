@@ -2,6 +2,7 @@
 #include "eval/verdict/locate.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,50 @@ int64_t locate_source(const char *program, int64_t line, const char *words)
     return at ? locate_number(program, at) : 0;
 }
 
+/* ---- files behind the program (task/bundle.h) ---- */
+
+/* Does the compiler's name of a file end as the answer's does, or the other way round? */
+static bool locate_is_file(const char *name, size_t n, const char *file)
+{
+    size_t k = strlen(file), same = n < k ? n : k;
+    char before = n > same ? name[n - same - 1] : k > same ? file[k - same - 1] : '/';
+
+    return same > 0 && before == '/' && !strncmp(name + n - same, file + k - same, same);
+}
+
+/* The line'th of the comment lines of a file, counted anew from each "#line" on; NULL: it has no such line. */
+static const char *locate_in_file(const char *row, int64_t line)
+{
+    const char *found = NULL;
+    long long again;
+
+    for (int64_t n = 1; *row == '#' && (row[1] == '|' || row[1] == '%'); n++, row = locate_next_line(row))
+        if (sscanf(row, "#|#line %lld", &again) == 1)
+            n = again - 1;
+        else if (n == line)
+            found = row + 2;
+    return found;
+}
+
+bool locate_file(const char *program, const char *file, int64_t line, const char *words, char *ret, size_t n_ret)
+{
+    static const char head[] = "#@file: ";
+
+    for (const char *p = program; *p; p = locate_next_line(p)) {
+        size_t n = strcspn(p, "\n"), k = sizeof head - 1;
+        const char *at;
+
+        if (n <= k || strncmp(p, head, k) || !locate_is_file(p + k, n - k, file))
+            continue;
+        at = locate_in_file(locate_next_line(p), line);
+        if (!at || !locate_is_line(at, words))
+            continue;
+        snprintf(ret, n_ret, "%.*s", (int)(n - k), p + k);
+        return true;
+    }
+    return false;
+}
+
 /* ---- of a record ---- */
 
 /* What the verdict is about: {"file","line","text"} of a source, or {"line"} of the program. Borrowed; NULL. */
@@ -127,6 +172,19 @@ static const char *locate_words(const json_t *cause)
     return json_str(cause, "text", "");
 }
 
+static json_t *locate_place_in_file(const char *program, const json_t *cause)
+{
+    const char *file = json_str(cause, "file", NULL), *words = locate_words(cause);
+    int64_t line = json_i64(cause, "line", 0);
+    char name[WORDS];
+
+    if (!file || !locate_file(program, file, line, words, name, sizeof name))
+        return NULL;
+    return json_pack("{s:I,s:o,s:s,s:I,s:s?,s:s}", "line", (json_int_t)line, "text", json_utf8(words, strlen(words)),
+                     "source", file, "source_line", (json_int_t)line, "kernel", json_str(cause, "kernel", NULL),
+                     "file", name);
+}
+
 static json_t *locate_place(const char *program, const json_t *cause)
 {
     const char *file = json_str(cause, "file", NULL), *kernel = json_str(cause, "kernel", NULL);
@@ -135,18 +193,21 @@ static json_t *locate_place(const char *program, const json_t *cause)
 
     if (at < 1 || !place_line(program, at, text, sizeof text))
         return NULL;
-    return json_pack("{s:I,s:o,s:s?,s:o,s:s?}", "line", (json_int_t)at, "text", json_utf8(text, strlen(text)),
-                     "source", file, "source_line", file ? json_integer(line) : json_null(), "kernel", kernel);
+    return json_pack("{s:I,s:o,s:s?,s:o,s:s?,s:n}", "line", (json_int_t)at, "text", json_utf8(text, strlen(text)),
+                     "source", file, "source_line", file ? json_integer(line) : json_null(), "kernel", kernel,
+                     "file");
 }
 
-json_t *locate_verdict(const json_t *verdict, const char *text, size_t n)
+json_t *locate_verdict(const json_t *verdict, const char *text, size_t n, const char *joined)
 {
     const json_t *x = json_object_get(verdict, "extraction"), *reason = record_reason(verdict);
     size_t from = (size_t)json_i64(x, "offset", 0), bytes = (size_t)json_i64(x, "bytes", 0);
     char *program;
-    json_t *place;
+    json_t *place = reason && joined ? locate_place_in_file(joined, locate_cause(verdict, reason)) : NULL;
     int64_t before = 0;
 
+    if (place)
+        return place;
     if (!reason || from > n || bytes > n - from)
         return json_null();
     for (size_t i = 0; i < from; i++)
