@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -29,12 +30,20 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* What is to be translated: files as they are named, and all sources of folders. */
+struct translate_sources {
+    size_t n;
+    char **path;   /* owned */
+    char **result; /* owned: its name below --out */
+};
+
 struct translate_job {
     struct musa_options o;
     struct musa_target target;
     const char *out;
     bool json;
     struct musa_names own;
+    struct translate_sources from;
 };
 
 /* "mtt-s4000, mtt-s5000, ": the profiles that are MUSA devices. */
@@ -72,20 +81,131 @@ static int translate_target_of(const struct opts *o, struct translate_job *j, st
     return 0;
 }
 
-/* "dir/x.cu" -> "x.mu" */
-static char *translate_result_name(const struct translate_job *j, const char *path)
+static bool translate_ends_in(const char *name, const char *ending)
+{
+    size_t n = strlen(name), k = strlen(ending);
+
+    return n > k && !strcmp(name + n - k, ending);
+}
+
+/* "sub/x.cu" -> "sub/x.mu" */
+static char *translate_result_name(const struct translate_job *j, const char *name)
 {
     static const char *const endings[][2] = {{".cuh", ".muh"}, {".cu", ".mu"}};
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    size_t n = strlen(base);
 
     for (size_t i = 0; i < 2; i++) {
         const char *from = endings[i][j->o.to == TO_CUDA], *to = endings[i][j->o.to != TO_CUDA];
-        size_t k = strlen(from);
-        if (n > k && !strcmp(base + n - k, from))
-            return xasprintf("%.*s%s", (int)(n - k), base, to);
+        if (translate_ends_in(name, from))
+            return xasprintf("%.*s%s", (int)(strlen(name) - strlen(from)), name, to);
     }
-    return xstrdup(base);
+    return xstrdup(name);
+}
+
+/* ---- which files ---- */
+
+static bool translate_is_source(const char *name)
+{
+    static const char *const endings[] = {".cu", ".cuh", ".mu", ".muh", ".h", ".hpp", ".hh", ".cpp", ".cc", ".cxx",
+                                          ".inl", ".py"};
+
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (translate_ends_in(name, endings[i]))
+            return true;
+    return false;
+}
+
+static void translate_add_source(struct translate_job *j, const char *path, const char *name)
+{
+    struct translate_sources *f = &j->from;
+
+    f->path = xrealloc(f->path, (f->n + 1) * sizeof *f->path);
+    f->result = xrealloc(f->result, (f->n + 1) * sizeof *f->result);
+    f->path[f->n] = xstrdup(path);
+    f->result[f->n++] = translate_result_name(j, name);
+}
+
+/* under: "" or "FOLDER/". Links are not followed. */
+static int translate_add_folder(struct translate_job *j, const char *folder, const char *under, struct err *e)
+{
+    char **names;
+    size_t n;
+    int rc = 0;
+
+    if (dir_list(folder, &names, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *path = path_join(folder, names[i]), *name = xasprintf("%s%s", under, names[i]), *deeper;
+        struct stat st;
+
+        if (lstat(path, &st) < 0) {
+            rc = err_sys(e, "cannot read '%s'", path);
+        } else if (S_ISDIR(st.st_mode) && strcmp(names[i], "__pycache__")) {
+            deeper = xasprintf("%s/", name);
+            rc = translate_add_folder(j, path, deeper, e);
+            free(deeper);
+        } else if (S_ISREG(st.st_mode) && translate_is_source(names[i])) {
+            translate_add_source(j, path, name);
+        }
+        free(path);
+        free(name);
+    }
+    names_free(names, n);
+    return rc;
+}
+
+static int translate_gather(struct translate_job *j, const struct opts *o, struct err *e)
+{
+    int rc = 0;
+
+    for (int i = 0; i < o->n_args && rc == 0; i++) {
+        const char *path = o->args[i], *slash = strrchr(path, '/');
+        size_t before = j->from.n;
+
+        if (!file_is_dir(path))
+            translate_add_source(j, path, slash ? slash + 1 : path);
+        else if ((rc = translate_add_folder(j, path, "", e)) == 0 && j->from.n == before)
+            rc = err_set(e, ERR_INPUT, "'%s' holds no sources (.cu .cuh .h .cpp .mu .muh .py)", path);
+    }
+    return rc;
+}
+
+static void translate_free(struct translate_job *j)
+{
+    names_free(j->from.path, j->from.n);
+    names_free(j->from.result, j->from.n);
+    musa_names_free(&j->own);
+}
+
+/* ---- includes ---- */
+
+static bool translate_is_there(const struct translate_job *j, const char *name)
+{
+    char *path = path_join(j->out, name);
+    bool there = file_exists(path);
+
+    for (size_t i = 0; i < j->from.n; i++)
+        there = there || !strcmp(j->from.result[i], name);
+    free(path);
+    return there;
+}
+
+/* A header of the target's dialect that the result includes, and that nobody translates or has there. */
+static void translate_warn_missing(const struct translate_job *j, size_t at, const char *text)
+{
+    const char *result = j->from.result[at], *slash = strrchr(result, '/');
+    char name[200];
+
+    for (const char *p = text; (p = strstr(p, "#include \"")); p++) {
+        char *beside;
+
+        if (sscanf(p, "#include \"%199[^\"\n]", name) != 1 ||
+            !translate_ends_in(name, j->o.to == TO_CUDA ? ".cuh" : ".muh"))
+            continue;
+        beside = xasprintf("%.*s%s", slash ? (int)(slash + 1 - result) : 0, result, name);
+        if (!translate_is_there(j, beside))
+            log_warn("'%s' includes '%s', which nobody has translated; name its source or the folder", result, name);
+        free(beside);
+    }
 }
 
 static const char *const kinds[] = {[MUSA_REFUSED] = "refused", [MUSA_LOSSY] = "lossy", [MUSA_ADVICE] = "advice"};
@@ -126,10 +246,10 @@ static void translate_print_notes(const char *path, const struct musa_result *r)
                     r->notes[i].rule);
 }
 
-static int translate_write_result(const struct translate_job *j, const char *path, const struct musa_result *r,
+static int translate_write_result(const struct translate_job *j, size_t at, const struct musa_result *r,
                                   struct err *e)
 {
-    char *name, *to;
+    char *to, *slash;
     int rc;
 
     if (r->refused && !j->o.partial)
@@ -139,16 +259,22 @@ static int translate_write_result(const struct translate_job *j, const char *pat
             fwrite(r->out.p, 1, r->out.n, stdout);
         return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
     }
-    name = translate_result_name(j, path);
-    to = path_join(j->out, name);
-    rc = file_write(to, r->out.p, r->out.n, e);
-    free(name);
+    to = path_join(j->out, j->from.result[at]);
+    slash = strrchr(to, '/');
+    *slash = 0;
+    rc = dir_make(to, e);
+    *slash = '/';
+    if (rc == 0)
+        rc = file_write(to, r->out.p, r->out.n, e);
     free(to);
+    if (rc == 0)
+        translate_warn_missing(j, at, r->out.p);
     return rc;
 }
 
-static int translate_file(struct translate_job *j, const char *path, bool *ret_refused, struct err *e)
+static int translate_file(struct translate_job *j, size_t at, bool *ret_refused, struct err *e)
 {
+    const char *path = j->from.path[at];
     struct musa_result r = {0};
     struct buf src;
     int rc;
@@ -164,7 +290,7 @@ static int translate_file(struct translate_job *j, const char *path, bool *ret_r
             translate_print_report(path, j, &r);
         else
             translate_print_notes(path, &r);
-        rc = translate_write_result(j, path, &r, e);
+        rc = translate_write_result(j, at, &r, e);
     }
     musa_result_free(&r);
     buf_free(&src);
@@ -172,28 +298,28 @@ static int translate_file(struct translate_job *j, const char *path, bool *ret_r
 }
 
 /* A name that one file declares stays in all of them. Files that cannot be read are reported when their turn comes. */
-static void translate_read_names(struct translate_job *j, const struct opts *o)
+static void translate_read_names(struct translate_job *j)
 {
     struct buf src;
 
-    for (int i = 0; i < o->n_args && o->n_args > 1; i++) {
+    for (size_t i = 0; i < j->from.n && j->from.n > 1; i++) {
         buf_init(&src, BUF_MAX_TEXT);
-        if (musa_lang_of(o->args[i]) == MUSA_CXX && file_read(o->args[i], &src, NULL) == 0)
+        if (musa_lang_of(j->from.path[i]) == MUSA_CXX && file_read(j->from.path[i], &src, NULL) == 0)
             musa_names_add(&j->own, src.p, src.n, MUSA_CXX);
         buf_free(&src);
     }
     j->o.own = &j->own;
 }
 
-static int translate_print_aliases(const struct opts *o, struct err *e)
+static int translate_print_aliases(const struct translate_job *j, struct err *e)
 {
     struct buf src, out;
     int rc = 0;
 
     buf_init(&src, BUF_MAX_TEXT);
     buf_init(&out, BUF_MAX_TEXT);
-    for (int i = 0; i < o->n_args && rc == 0; i++) {
-        rc = file_read(o->args[i], &src, e);
+    for (size_t i = 0; i < j->from.n && rc == 0; i++) {
+        rc = file_read(j->from.path[i], &src, e);
         buf_addc(&src, '\n');
     }
     if (rc == 0)
@@ -205,57 +331,66 @@ static int translate_print_aliases(const struct opts *o, struct err *e)
 }
 
 /* No result may take the place of a source, or of another result. */
-static int translate_check_targets(const struct translate_job *j, const struct opts *o, struct err *e)
+static int translate_check_targets(const struct translate_job *j, struct err *e)
 {
+    const struct translate_sources *f = &j->from;
     json_t *taken = json_object();
     int rc = 0;
 
-    for (int i = 0; j->out && i < o->n_args && rc == 0; i++) {
-        char *name = translate_result_name(j, o->args[i]), *to = path_join(j->out, name);
+    for (size_t i = 0; j->out && i < f->n && rc == 0; i++) {
+        char *to = path_join(j->out, f->result[i]);
 
-        if (json_object_get(taken, name))
+        if (json_object_get(taken, f->result[i]))
             rc = err_set(e, ERR_INPUT, "'%s' and '%s' would both be written as '%s'; give them folders of their own",
-                         json_str(taken, name, ""), o->args[i], to);
-        for (int k = 0; k < o->n_args && rc == 0; k++)
-            if (file_is_same(o->args[k], to))
-                rc = err_set(e, ERR_INPUT, "'%s' would be written over; name another --out", o->args[k]);
-        json_object_set_new(taken, name, json_string(o->args[i]));
-        free(name);
+                         json_str(taken, f->result[i], ""), f->path[i], to);
+        for (size_t k = 0; k < f->n && rc == 0; k++)
+            if (file_is_same(f->path[k], to))
+                rc = err_set(e, ERR_INPUT, "'%s' would be written over; name another --out", f->path[k]);
+        json_object_set_new(taken, f->result[i], json_string(f->path[i]));
         free(to);
     }
     json_decref(taken);
     return rc;
 }
 
-static int translate_run(const struct opts *o, struct err *e)
+static int translate_all(const struct opts *o, struct translate_job *j, struct err *e)
 {
-    struct translate_job j = {.out = opts_str(o, "out"), .json = opts_has(o, "report")};
     bool refused = false;
     int rc = 0;
 
+    if (j->from.n > 1 && !j->out && !j->json)
+        return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
+    if (translate_target_of(o, j, e) < 0 || translate_check_targets(j, e) < 0 || (j->out && dir_make(j->out, e) < 0))
+        return -1;
+    j->o.device_only = opts_bool(o, "devices");
+    j->o.partial = opts_bool(o, "partial");
+    translate_read_names(j);
+    for (size_t i = 0; i < j->from.n && rc == 0; i++)
+        rc = translate_file(j, i, &refused, e);
+    return rc < 0 ? -1 : refused ? EXIT_FAILED : EXIT_OK;
+}
+
+static int translate_run(const struct opts *o, struct err *e)
+{
+    struct translate_job j = {.out = opts_str(o, "out"), .json = opts_has(o, "report")};
+    int rc;
+
     j.o.to = !strcmp(opts_str(o, "to"), "cuda") ? TO_CUDA : TO_MUSA;
     if (o->n_args == 0)
-        return err_set(e, ERR_INPUT, "no file; name sources (.cu .cuh .h .cpp .mu .muh) or Python programs (.py)");
-    if (opts_bool(o, "aliases"))
-        return translate_print_aliases(o, e);
-    if (o->n_args > 1 && !j.out && !j.json)
-        return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
-    if (translate_target_of(o, &j, e) < 0 || translate_check_targets(&j, o, e) < 0 ||
-        (j.out && dir_make(j.out, e) < 0))
-        return -1;
-    j.o.device_only = opts_bool(o, "devices");
-    j.o.partial = opts_bool(o, "partial");
-    translate_read_names(&j, o);
-    for (int i = 0; i < o->n_args && rc == 0; i++)
-        rc = translate_file(&j, o->args[i], &refused, e);
-    musa_names_free(&j.own);
-    return rc < 0 ? -1 : refused ? EXIT_FAILED : EXIT_OK;
+        return err_set(e, ERR_INPUT, "no file; name sources (.cu .cuh .h .cpp .mu .muh), Python programs (.py) or a "
+                                     "folder of them");
+    rc = translate_gather(&j, o, e);
+    if (rc == 0)
+        rc = opts_bool(o, "aliases") ? translate_print_aliases(&j, e) : translate_all(o, &j, e);
+    translate_free(&j);
+    return rc;
 }
 
 const struct command cmd_translate = {
     "translate", "sources from CUDA to MUSA and back", "[--to musa|cuda] [--profile NAME] [--out FOLDER] FILE...",
     "Translates C++ sources, and Python programs with the C++ in their strings: names, headers, device names,\n"
-    "flags and guards. Architecture guards keep their meaning (__CUDA_ARCH__ >= 800 becomes __MUSA_ARCH__ >= 220).\n"
+    "flags and guards. A folder in the place of a FILE means all sources below it, which keep their places.\n"
+    "Architecture guards keep their meaning (__CUDA_ARCH__ >= 800 becomes __MUSA_ARCH__ >= 220).\n"
     "Comments, messages and the program's own names stay. What the device has no counterpart of is refused with its\n"
     "line: inline PTX, clusters, tensor maps, 64-bit atomics, more shared memory than it has; then there is no output\n"
     "for that file. A report says what each name's translation rests on: V compiled by the vendor, D documented, T in\n"

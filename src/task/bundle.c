@@ -43,6 +43,14 @@ static bool bundle_path_is_plain(const char *path)
     return strlen(path) < 200;
 }
 
+static bool bundle_has(const struct bundle *b, const char *path)
+{
+    for (int i = 0; i < b->n; i++)
+        if (!strcmp(b->file[i].path, path))
+            return true;
+    return false;
+}
+
 int bundle_add(struct bundle *b, const char *path, const char *text, size_t n, struct err *e)
 {
     size_t bad = utf8_bad_at(text, n);
@@ -50,9 +58,8 @@ int bundle_add(struct bundle *b, const char *path, const char *text, size_t n, s
     if (!bundle_path_is_plain(path))
         return err_set(e, ERR_INPUT, "'%.200s' is no path for a file of an answer; use plain relative ones such as "
                                      "'src/kernel.cu'", path);
-    for (int i = 0; i < b->n; i++)
-        if (!strcmp(b->file[i].path, path))
-            return err_set(e, ERR_INPUT, "the answer has two files '%s'", path);
+    if (bundle_has(b, path))
+        return err_set(e, ERR_INPUT, "the answer has two files '%s'", path);
     if (bad < n || memchr(text, 0, n))
         return err_set(e, ERR_INPUT, "'%s' is not UTF-8 text; an answer is sources alone", path);
     if (b->n == BUNDLE_MAX_FILES || n > BUNDLE_MAX_BYTES - b->bytes)
@@ -446,6 +453,30 @@ static int bundle_add_alone(struct bundle *b, const char *path, struct err *e)
     return rc;
 }
 
+/* Headers that lie beside a source and that it, or one of them, includes by a plain path. Links are not followed. */
+static int bundle_add_included(struct bundle *b, const char *path, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup("."), name[200];
+    int rc = 0;
+
+    for (int i = 0; i < b->n && rc == 0; i++) /* b->n grows */
+        for (const char *p = b->file[i].text; rc == 0 && (p = strstr(p, "#include \"")); p++) {
+            char *from;
+            struct stat st;
+
+            if (sscanf(p, "#include \"%199[^\"\n]", name) != 1 || !bundle_path_is_plain(name) ||
+                !bundle_is_wanted(name) || bundle_is_source(name) || bundle_has(b, name))
+                continue;
+            from = path_join(*folder ? folder : "/", name);
+            if (lstat(from, &st) == 0 && S_ISREG(st.st_mode))
+                rc = bundle_add_file(b, from, name, e);
+            free(from);
+        }
+    free(folder);
+    return rc;
+}
+
 int bundle_read(const char *path, const char *task_code, struct buf *out, struct err *e)
 {
     struct bundle *b = xcalloc(1, sizeof *b);
@@ -456,7 +487,7 @@ int bundle_read(const char *path, const char *task_code, struct buf *out, struct
     else if (archive_is_one(path))
         rc = archive_each(path, BUNDLE_MAX_BYTES, bundle_take_entry, b, e);
     else
-        rc = bundle_add_alone(b, path, e);
+        rc = bundle_add_alone(b, path, e) < 0 ? -1 : bundle_add_included(b, path, e);
     if (rc == 0)
         rc = bundle_text(b, task_code, out, e);
     if (rc < 0 && e && e->kind == ERR_INPUT)

@@ -53,7 +53,8 @@ void bundle_free(struct bundle *b);
 bool bundle_of_response(const char *text, size_t n, const struct extraction *x, const char *code, const char *task_code,
                         json_t *left_out, struct buf *out);
 
-/* True for a folder, an archive (.zip .tar .tar.gz .tgz) and a CUDA or C++ source: what bundle_read takes. */
+/* True for a folder, an archive (.zip .tar .tar.gz .tgz) and a CUDA or C++ source, which brings the headers beside it
+ * that it includes: what bundle_read takes. */
 bool bundle_is_one(const char *path);
 /* Where an answer's file lies: below the folder, or the source itself; owned. NULL: in an archive or a response. */
 char *bundle_place(const char *candidate, const char *file);

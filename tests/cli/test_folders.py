@@ -76,6 +76,19 @@ class Folders(unittest.TestCase):
         self.succeed("translate", "--out", os.path.join(here, "musa"), source)
         self.succeed("translate", "--out", os.path.join(here, "musa"), source)
 
+    def test_translate_takes_folders(self):
+        self.write("src/rms.cu", '#include "part/sum.cuh"\nvoid f() { cudaDeviceSynchronize(); }\n')
+        self.write("src/part/sum.cuh", "void g() { cudaDeviceSynchronize(); }\n")
+        self.write("src/notes.txt", "cuda\n")
+        self.assertNotIn("warning", self.succeed("translate", "--out", "musa", "src"))
+        self.assertEqual(self.read("musa/rms.mu"), '#include "part/sum.muh"\nvoid f() { musaDeviceSynchronize(); }\n')
+        self.assertIn("musaDeviceSynchronize", self.read("musa/part/sum.muh"))
+        self.assertFalse(os.path.exists(self.path("musa/notes.txt")))
+        self.assertIn("'rms.mu' includes 'part/sum.muh', which nobody has translated",
+                      self.succeed("translate", "--out", "alone", "src/rms.cu"))
+        os.makedirs(self.path("empty"))
+        self.refuse("'empty' holds no sources", "translate", "--out", "x", "empty")
+
     def test_tasks_leaves_foreign_folders(self):
         mine = self.write("mine/task.py", "precious\n")
         self.refuse("mine", "tasks", os.path.join(ROOT, "docs/example/task.py"), "--out", os.path.dirname(mine))

@@ -117,6 +117,18 @@ class Formats(unittest.TestCase):
         place = run["results"][0]["locations"][0]["physicalLocation"]
         self.assertEqual((place["artifactLocation"]["uri"], place["region"]["startLine"]), (inside, line))
 
+    def test_a_source_brings_its_headers(self):
+        text = re.search('r"""\n(.*?)"""', read(self.good), re.S)[1]
+        path = os.path.join(self.folder.name, "with_header.cu")
+        os.makedirs(os.path.join(self.folder.name, "part"), exist_ok=True)
+        for name, words in (("with_header.cu", '#include "part/half.cuh"\n' + text.replace("0.5f", "HALF")),
+                            ("part/half.cuh", '#include "value.h"\n#define HALF VALUE\n'),
+                            ("value.h", "#define VALUE 0.5f\n")):
+            with open(os.path.join(self.folder.name, name), "w", encoding="utf-8") as f:
+                f.write(words)
+        p = self.eval(path)
+        self.assertIn("PASS", p.stdout)
+
     def test_sources_without_forward(self):
         """The words are of the user's file; no line of the program that loads it is named."""
         path = os.path.join(self.folder.name, "none.cu")
