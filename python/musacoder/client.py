@@ -5,9 +5,11 @@ An item is {"task": {"name", "code"}, "code": PROGRAM} or, for a model's answer,
 name may come from the client too, or from $MUSACODER_RUN. A record is a verdict (docs/schema/verdict.json).
 
 The server judges the same content once, so a request may be sent again: connections that break, 429 and 503 are
-tried again until patience is over. What then has no verdict is a record with status 'infra', which is no reward of 0:
-is_scored() is false for it. What the caller did wrong (400, 401, 413) raises JudgeError,
-but for a task that is none: its records are infra.
+tried again until patience is over. What has no verdict is a record with status 'infra', which is no reward of 0:
+is_scored() is false for it. Its 'at_fault' is 'judge' (nobody answered in time: another try may help) or 'request'
+(the item's task, options or candidate cannot be used: asking again is hopeless, code MC801); the items beside it have
+their verdicts. JudgeError is for what no item can be judged with: a token that is missing or unknown (401, 403), an
+address that is no judge's (404).
 """
 
 import asyncio
@@ -35,7 +37,7 @@ class JudgeError(Exception):
 
     def __init__(self, status, message, code=None):
         super().__init__(f"the judge refused ({status}): {message}")
-        self.status, self.code = status, code
+        self.status, self.code, self.said = status, code, message
 
 
 class _Later(Exception):
@@ -51,22 +53,36 @@ def is_scored(record):
     return not {record.get("status"), record.get("category")} & {"infra", "unsupported"}
 
 
-def _infra(item, why, code="MC803", at_fault="judge"):
-    """A record of what was never judged, with the keys of the judge's own."""
-    return {"schema": "musacoder.verdict/2", "task": item["task"].get("name", "task"), "status": "infra",
-            "category": "infra", "code": code, "stage": "client", "reward": None, "feedback": why, "at_fault": at_fault,
+def _not_judged(item, why, code="MC803", at_fault="judge"):
+    """A record of what was never judged, with the keys of the judge's own. item may be anything."""
+    asked = item if isinstance(item, dict) else {}
+    task, options = ({} if not isinstance(asked.get(k), dict) else asked[k] for k in ("task", "options"))
+    return {"schema": "musacoder.verdict/2", "task": str(task.get("name", "task")), "task_sha256": "", "candidate": "",
+            "candidate_sha256": "", "backend": str(options.get("backend", "")),
+            "protocol": str(options.get("protocol", "")), "status": "infra", "category": "infra", "code": code,
+            "place": None, "stage": "client", "reward": None, "feedback": why, "at_fault": at_fault,
             "reasons": [{"category": "infra", "stage": "client", "message": why}]}
 
 
-def _check(item):
+def _refused(item, why):
+    return _not_judged(item, why, "MC801", "request")
+
+
+def _lack(item):
+    """What an item lacks, so that it cannot be sent; None: nothing."""
     task = item.get("task") if isinstance(item, dict) else None
     if not isinstance(task, dict) or not isinstance(task.get("code"), str):
-        raise ValueError('an item needs "task": {"name": ..., "code": the text of a KernelBench-format file}')
+        return 'an item needs "task": {"name": ..., "code": the text of a KernelBench-format file}'
     files = item.get("files")
     if files is not None and not (isinstance(files, dict) and all(isinstance(x, str) for x in files.values())):
-        raise ValueError('an item\'s "files" are {name: text}')
+        return 'an item\'s "files" are {name: text}'
     if files is None and not isinstance(item.get("code", item.get("response")), str):
-        raise ValueError('an item needs "code" (a program), "files" or "response" (a model\'s answer)')
+        return 'an item needs "code" (a program), "files" or "response" (a model\'s answer)'
+    try:
+        _what_is_shared(item)
+    except (TypeError, ValueError) as e:
+        return f"an item is what JSON can hold: {e}"
+    return None
 
 
 def _clean(text):
@@ -206,29 +222,40 @@ class Client:
                 if answer.get("warning"):
                     log.warning("%s", answer["warning"])
         except JudgeError as e:
-            if e.code != "bad_task":
-                raise
-            return [_infra(i, str(e), "MC801", "request") for i in items]  # a row that is no task ends no training
+            return self._refused_batch(items, e)
         except TimeoutError as e:
             jobs = jobs or [{}] * len(items)
-            return [j.get("verdict") or _infra(i, str(e)) for i, j in zip(items, jobs)]
-        return [j.get("verdict") or _infra(i, j.get("error", j["state"])) for i, j in zip(items, jobs)]
+            return [j.get("verdict") or _not_judged(i, str(e)) for i, j in zip(items, jobs)]
+        return [j.get("verdict") or _not_judged(i, j.get("error", j["state"])) for i, j in zip(items, jobs)]
+
+    def _refused_batch(self, items, e):
+        """A request that was refused: its items share task and options; one candidate costs no other its verdict."""
+        if e.status not in (400, 413):
+            raise e
+        if len(items) > 1 and (e.status == 413 or str(e.said).startswith("candidate ")):
+            return [r for i in items for r in self._judge_batch_now([i])]
+        return [_refused(i, str(e)) for i in items]
 
     def judge(self, items, on_progress=None):
         """Records of the items, in their order. on_progress(done, n) is called as they come."""
         items = list(items)
-        for i in items:
-            _check(i)
-        records, done = [None] * len(items), 0
+        lacks = [_lack(i) for i in items]
+        records = [why and _refused(i, why) for i, why in zip(items, lacks)]
+        done = sum(map(bool, lacks))
+        fit = [i for i, why in enumerate(lacks) if not why]
         with concurrent.futures.ThreadPoolExecutor(self.parallel) as pool:
-            running = {pool.submit(self._judge_batch, [items[i] for i in b]): b
-                       for b in _batches(items, self.batch)}
+            batches = [[fit[k] for k in b] for b in _batches([items[i] for i in fit], self.batch)]
+            running = {pool.submit(self._judge_batch, [items[i] for i in b]): b for b in batches}
             for f in concurrent.futures.as_completed(running):
                 for i, record in zip(running[f], f.result()):
                     records[i] = record
                 done += len(running[f])
                 if on_progress:
                     on_progress(done, len(items))
+        hopeless = [r for r in records if r.get("at_fault") == "request"]
+        if hopeless:
+            log.warning("%d of %d items cannot be judged as they are asked (at_fault: request); the first: %s",
+                        len(hopeless), len(items), hopeless[0]["feedback"])
         return records
 
     async def ajudge(self, items):

@@ -123,7 +123,7 @@ static void the_words_name_the_shape_that_fails(void **state)
     json_decref(v);
 }
 
-/* Whichever row it shows in; and of failures alike the worst share of right values is what the reward reads. */
+/* Whichever row it shows in; and of failures alike the words are those of the row that the reward is of. */
 static void cheating_decides_and_the_worst_row_pays(void **state)
 {
     json_t *worse = record_of("failed", "correctness_error", 0, true);
@@ -135,8 +135,10 @@ static void cheating_decides_and_the_worst_row_pays(void **state)
     assert_true(at(v, NULL, "reward") == -1);
     json_decref(v);
     json_object_set_new(json_object_get(worse, "correctness"), "q", json_real(0.25));
-    v = merged(record_of("failed", "correctness_error", 0, true), worse, NULL);
+    v = merged(record_of("failed", "correctness_error", 0, true), worse, record_of("passed", NULL, 2, true));
     assert_true(at(v, NULL, "reward") == -0.375);
+    assert_string_equal(json_str(json_object_get(v, "workload"), "name", ""), "a");
+    assert_non_null(strstr(json_str(v, "feedback", ""), "2 of 4 trials pass")); /* that row's own */
     json_decref(v);
 }
 

@@ -126,19 +126,43 @@ class Client(unittest.TestCase):
                 c.close()  # with most of the body unread: the client hears a reset
             threading.Thread(target=refuse, daemon=True).start()
             client = musacoder.Client(f"http://127.0.0.1:{server.getsockname()[1]}", patience_s=10)
-            with self.assertRaises(musacoder.JudgeError) as got:
-                client.judge([{"task": TASK, "code": "x" * (30 << 20)}])
-        self.assertEqual(got.exception.status, 413)
+            got = client.judge([{"task": TASK, "code": "x" * (30 << 20)}])[0]
+        self.assertEqual((got["code"], got["at_fault"]), ("MC801", "request"))
+        self.assertIn("(413): no", got["feedback"])
 
     def test_what_the_caller_did_wrong_is_said(self):
         self.server.script = [(401, {}, {"error": {"message": "a known token is needed"}})]
         with self.assertRaisesRegex(musacoder.JudgeError, "known token"):
             self.client.judge(self.items("a"))
-        for bad in ({}, {"task": "x", "code": "y"}, {"task": TASK}, {"task": TASK, "code": 3}):
-            with self.assertRaisesRegex(ValueError, "an item needs"):
-                self.client.judge([bad])
         with self.assertRaisesRegex(ValueError, "http://HOST:PORT"):
             musacoder.Client("ftp://x")
+
+    def test_a_wrong_item_costs_no_other_its_verdict(self):
+        """What cannot be sent, or is refused for its options, its task or one candidate: records of one form."""
+        wrong = [{}, None, {"task": "x", "code": "y"}, {"task": TASK}, {"task": TASK, "code": 3},
+                 {"task": TASK, "code": "x", "options": {"a": {1}}}]
+        with self.assertLogs("musacoder", "WARNING") as said:
+            got = self.client.judge([*wrong, *self.items("fine")])
+        self.assertEqual([r["status"] for r in got], ["infra"] * len(wrong) + ["passed"])
+        self.assertIn(f"{len(wrong)} of {len(wrong) + 1} items cannot be judged", said.output[-1])
+        self.client.parallel = 1
+        for code, message in (("bad_task", "'code' has no class Model"), ("bad_request", "'options': 'trails' .."),
+                              ("bad_request", "candidate 1: the answer is larger")):
+            self.server.script = [(400, {}, {"error": {"code": code, "message": message}})]
+            if message.startswith("candidate"):
+                self.server.script += [None, self.server.script[0]]
+            refused = self.client.judge(self.items("a", "b") + self.items("c", priority=1))
+            self.assertEqual(refused[2]["status"], "passed")
+            self.assertEqual(refused[0]["status"], "passed" if message.startswith("candidate") else "infra")
+            got.append(refused[1])
+        with open(os.path.join(ROOT, "docs/schema/verdict.json")) as f:
+            must = json.load(f)["required"]
+        for r in got[:len(wrong)] + got[len(wrong) + 1:]:
+            self.assertLessEqual(set(must), set(r))
+            self.assertEqual((r["schema"], r["code"], r["at_fault"], r["reward"]),
+                             ("musacoder.verdict/2", "MC801", "request", None))
+            self.assertEqual(r["reasons"], [{"category": "infra", "stage": "client", "message": r["feedback"]}])
+            self.assertFalse(musacoder.is_scored(r))
 
     def test_what_a_model_writes_is_made_text(self):
         self.client.judge(self.items("a\0b", "\ud800"))
@@ -291,7 +315,7 @@ class Data(unittest.TestCase):
     def test_a_training_without_rewards_is_not_silent(self):
         from musacoder.adapters.common import Silence
         down = {"status": "infra", "stage": "client", "feedback": "no answer in time"}
-        named = {"status": "infra", "stage": "client", "feedback": "the judge refused (400): 'code' has no class Model"}
+        named = {"status": "infra", "at_fault": "request", "feedback": "the judge refused (400): no class Model"}
         right = {"status": "passed", "category": None}
         silence = Silence(batches=2)
         silence.heard([down, right])

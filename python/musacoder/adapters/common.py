@@ -42,9 +42,8 @@ class Silence:
         self.batches, self.silent = batches, 0
 
     def heard(self, records):
-        """Raises when no record of a batch is scored, for the third time, or at once where the task column is at
-        fault."""
-        bad = next((r for r in records if r.get("stage") == "client" and "(400)" in (r.get("feedback") or "")), None)
+        """Raises when no record of a batch is scored, for the third time, or at once where the rows are at fault."""
+        bad = next((r for r in records if r.get("at_fault") == "request"), None)
         if any(is_scored(r) for r in records) or not records:
             self.silent = 0
             return

@@ -62,13 +62,21 @@ static int workloads_rank(const json_t *rec)
     return 1;
 }
 
-static int workloads_deciding(json_t *const *records, int n)
+/* Of failures alike the one that earns least, so that words, counts and reward are of one row. */
+static int workloads_deciding(json_t *const *records, int n, struct reward_params p)
 {
     int best = 0;
+    double least = 0, reward = 0;
 
-    for (int i = 1; i < n; i++)
-        if (workloads_rank(records[i]) < workloads_rank(records[best]))
-            best = i;
+    for (int i = 0; i < n; i++) {
+        int more = workloads_rank(records[best]) - workloads_rank(records[i]);
+        if (!reward_of(records[i], p, &reward))
+            reward = 0;
+        if (i > 0 && more <= 0 && (more < 0 || reward >= least))
+            continue;
+        best = i;
+        least = reward;
+    }
     return best;
 }
 
@@ -138,17 +146,12 @@ static json_t *workloads_performance(json_t *const *records, int n)
     return perf;
 }
 
-/* Trials are summed; the share of right values, which the reward reads, is the worst row's. */
 static void workloads_sum_trials(json_t *rec, json_t *const *records, int n)
 {
-    json_t *correct = json_deep_copy(json_object_get(rec, "correctness")), *q;
+    json_t *correct = json_deep_copy(json_object_get(rec, "correctness"));
     int64_t trials = 0, passed = 0;
 
     for (int i = 0; i < n; i++) {
-        q = json_object_get(json_object_get(records[i], "correctness"), "q");
-        if (json_is_number(q) && json_is_object(correct) &&
-            json_number_value(q) < json_number_value(json_object_get(correct, "q")))
-            json_object_set(correct, "q", q);
         trials += json_i64(json_object_get(records[i], "correctness"), "trials", 0);
         passed += json_i64(json_object_get(records[i], "correctness"), "passed", 0);
     }
@@ -175,7 +178,7 @@ static void workloads_say(json_t *rec, struct reward_params p)
 
 json_t *workloads_merge(const struct task *t, json_t *const *records, int n, struct reward_params p)
 {
-    int deciding = workloads_deciding(records, n);
+    int deciding = workloads_deciding(records, n, p);
     json_t *rec = json_copy(records[deciding]), *rows = json_array(), *row;
     bool passed = !strcmp(json_str(rec, "status", ""), "passed");
 
@@ -186,7 +189,8 @@ json_t *workloads_merge(const struct task *t, json_t *const *records, int n, str
         json_object_set_new(rec, "workload", json_pack("{s:O,s:O}", "name", json_object_get(row, "name"), "is",
                                                        json_object_get(row, "is")));
     json_object_set_new(rec, "task_sha256", json_string(t->sha256));
-    workloads_sum_trials(rec, records, n);
+    if (passed)
+        workloads_sum_trials(rec, records, n);
     json_object_set_new(rec, "performance", passed ? workloads_performance(records, n) : json_null());
     json_object_set_new(rec, "workloads", rows);
     workloads_say(rec, p);

@@ -89,6 +89,8 @@ void record_settle(json_t *rec)
     if (!r)
         return;
     json_object_set_new(rec, "status", json_string(own ? category : "failed"));
+    if (!strcmp(category, "infra") && !json_object_get(rec, "at_fault"))
+        json_object_set_new(rec, "at_fault", json_string("judge"));
     json_object_set_new(rec, "category", json_string(category));
     json_object_set_new(rec, "stage", json_string(json_str(r, "stage", "")));
 }
