@@ -196,7 +196,7 @@ static int eval_finish_repro(const struct eval_reporting *r, const json_t *v, st
 {
     const char *folder = opts_str(r->o, "repro");
     const json_t *x = json_object_get(v, "extraction");
-    char *draw = path_join(folder, "draw.json"), *record = json_text(v);
+    char *draw = path_join(folder, "draw.json"), *record = json_text(v), *python = path_python(NULL);
     int rc = 0;
 
     if (!file_exists(draw))
@@ -209,8 +209,9 @@ static int eval_finish_repro(const struct eval_reporting *r, const json_t *v, st
                            (size_t)json_i64(x, "bytes", 0), e) < 0)
         rc = -1;
     else
-        fprintf(stderr, "repro: python %s/repro.py\n", folder);
+        fprintf(stderr, "repro: %s %s/repro.py\n", python ? python : "python3", folder);
     free(draw);
+    free(python);
     free(record);
     return rc;
 }

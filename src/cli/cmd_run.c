@@ -1,5 +1,6 @@
 /* cmd_run.c - 'musacoder run RECIPE': from nothing to a report, resumable at every stage. See run.h for the idea.
  * Reading order: cmd_run at the end, run_all, then the table of stage kinds. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -662,8 +663,8 @@ static int run_write_resolved(struct recipe_run *r, struct err *e)
     return rc;
 }
 
-/* "base:NAME" is a folder that 'make base' has put into the data folder. */
-static int run_find_base(json_t *recipe, struct err *e)
+/* "base:NAME" is a folder that 'make base' has put into the data folder. A plan does without. */
+static int run_find_base(json_t *recipe, bool plan_only, struct err *e)
 {
     const char *model = json_str(recipe, "model", "");
     char *name, *path;
@@ -673,7 +674,7 @@ static int run_find_base(json_t *recipe, struct err *e)
         return 0;
     name = path_join("models", model + 5);
     path = path_data(name);
-    if (!file_is_dir(path))
+    if (!plan_only && !file_is_dir(path))
         rc = err_set(e, ERR_INPUT, "there is no '%s'; 'make base' fetches it", path);
     else
         json_object_set_new(recipe, "model", json_string(path));
@@ -733,12 +734,33 @@ static void run_tell_data(const struct recipe_run *r)
             printf("# %s: reads %s\n", r->stages[i].name, opts_str(&r->stages[i].opts, "data"));
 }
 
+/* The config.json of a model folder; where the folder is not there yet, the shape of a model of that name, which comes
+ * with the program: recipes/smollm2-135m-instruct.json. Owned. */
+static char *run_shape_file(const char *model)
+{
+    size_t n = strlen(model);
+    char *path = n > 5 && !strcmp(model + n - 5, ".json") ? xstrdup(model) : path_join(model, "config.json");
+    const char *slash = strrchr(model, '/');
+    char *name = xasprintf("recipes/%s.json", slash ? slash + 1 : model), *shape;
+
+    for (char *p = name + strlen("recipes/"); *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    shape = path_share(name);
+    if (*model && !file_exists(path) && file_exists(shape)) {
+        printf("# '%s' is not there yet; its shape is that of %s\n", model, name);
+        free(path);
+        path = xstrdup(shape);
+    }
+    free(name);
+    free(shape);
+    return path;
+}
+
 /* What the stages that train on a device need of it, as comments behind the resolved recipe. */
 static int run_tell_budgets(struct recipe_run *r, struct err *e)
 {
     const char *model = json_str(r->recipe, "model", "");
-    size_t n = strlen(model);
-    char *path = n > 5 && !strcmp(model + n - 5, ".json") ? xstrdup(model) : path_join(model, "config.json");
+    char *path = run_shape_file(model);
     struct model_config c;
     int rc = 0;
 
@@ -829,7 +851,7 @@ static const struct opt rows[] = {
     {"run", "set", OPT_LIST, NULL, "KEY=VALUE or SECTION.KEY=VALUE instead of the recipe's; may be repeated"},
     SECRET_ROW("run"),
     {"run", "anew", OPT_BOOL, "false", "let stages whose options changed start anew that took more than ten minutes"},
-    {"run", "plan", OPT_BOOL, "false", "print the resolved recipe, and what training needs of a GPU, and stop"},
+    {"run", "plan", OPT_BOOL, "false", "print the resolved recipe, which is one itself (YAML), with comments on what training needs of a GPU, and stop"},
     {0},
 };
 
@@ -864,11 +886,47 @@ static char *run_find_recipe(const char *given)
     return found ? found : xstrdup(given);
 }
 
+#define RECIPES_SHOWN 40
+
+static const char *run_recipe_name(const void *names, int i)
+{
+    return ((char *const *)names)[i];
+}
+
+/* A name that no recipe has: the nearest one, and all of them. */
+static void run_refuse_name(const char *given, struct err *e)
+{
+    char *folder = path_share("recipes"), **files = NULL, *names[RECIPES_SHOWN + 1] = {0};
+    const char *near;
+    struct buf all;
+    size_t n = 0, found = 0;
+
+    buf_init(&all, BUF_MAX_TEXT);
+    if (folder && dir_list(folder, &files, &n, NULL) == 0)
+        for (size_t i = 0; i < n && found < RECIPES_SHOWN; i++)
+            if (strstr(files[i], ".yaml")) {
+                names[found] = path_stem(files[i]);
+                buf_addf(&all, " %s", names[found++]);
+            }
+    near = nearest_word(given, run_recipe_name, names);
+    err_set(e, ERR_INPUT, "no recipe '%s'%s%s%s; name a file, or one of%s", given, near ? "; did you mean '" : "",
+            near ? near : "", near ? "'?" : "", all.p ? all.p : " none");
+    names_free(files, n);
+    for (size_t i = 0; i < found; i++)
+        free(names[i]);
+    buf_free(&all);
+    free(folder);
+}
+
 static json_t *run_read_recipe(const char *given, const char *const *sections, struct err *e)
 {
     char *path = run_find_recipe(given);
-    json_t *recipe = recipe_read(path, sections, e);
+    json_t *recipe = NULL;
 
+    if (!strpbrk(given, "/.") && !file_exists(path))
+        run_refuse_name(given, e);
+    else
+        recipe = recipe_read(path, sections, e);
     free(path);
     return recipe;
 }
@@ -889,7 +947,7 @@ static int run_command(const struct opts *o, struct err *e)
     if (rc == 0 && opts_has(o, "set"))
         rc = run_apply_sets(r.recipe, opts_str(o, "set"), sections, e);
     if (rc == 0)
-        rc = run_find_base(r.recipe, e);
+        rc = run_find_base(r.recipe, opts_bool(o, "plan"), e);
     if (rc == 0) {
         rc = run_choose_folder(&r, o, e);
         if (rc == 0)

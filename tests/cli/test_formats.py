@@ -160,17 +160,17 @@ class Formats(unittest.TestCase):
         folder, wrong = os.path.join(self.folder.name, "repro"), os.path.join(self.folder.name, "wrong.py")
         with open(wrong, "w", encoding="utf-8") as f:
             f.write(read(self.good).replace("0.5f", "0.75f"))
-        self.assertEqual(self.eval("--repro", folder, wrong).returncode, 1)
-        p = subprocess.run([sys.executable, os.path.join(folder, "repro.py")], capture_output=True, text=True,
-                           check=False)
-        if "No module named 'torch'" in p.stderr:
-            self.skipTest("this Python has no torch")
+        p = self.eval("--repro", folder, wrong)
+        self.assertEqual(p.returncode, 1)
+        said = re.search(r"^repro: (\S+) (\S+)$", p.stderr, re.M)
+        self.assertEqual(said[2], os.path.join(folder, "repro.py"))
+        p = subprocess.run([said[1], said[2]], capture_output=True, text=True, check=False)
         self.assertEqual(p.returncode, 1, p.stderr)
         self.assertRegex(p.stdout, r"reference: output 0: all 2257 elements match; the largest difference is 0\n")
         self.assertRegex(p.stdout, r"kernel, as judged: output 0: 22\d\d of 2257 elements are wrong; first at \[0, 0\]")
         ask = ("import repro, torch; x, t = torch.ones(2), {'abs': 0, 'rel': 0}; print(repro.compare('n', [x], [], t), "
                "repro.compare('d', x, x.double(), t), repro.moved({'a': [x, 3]}, 'meta')['a'][0].device)")
-        p = subprocess.run([sys.executable, "-c", ask], cwd=folder, capture_output=True, text=True, check=False)
+        p = subprocess.run([said[1], "-c", ask], cwd=folder, capture_output=True, text=True, check=False)
         self.assertEqual(p.stdout.split("\n")[-2], "False False meta", p.stdout + p.stderr)
         p = self.eval("--repro", folder, self.good)
         self.assertIn("no trial failed", p.stderr)

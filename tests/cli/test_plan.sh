@@ -39,6 +39,21 @@ refuses rl_multi.loss-terms=nosuch nosuch
 refuses rl_multi.turns=99 "turns wants 1 to"
 refuses rl_multi.negative-weight=7 "negative-weight wants"
 refuses bench.faster-than=0 "faster-than 0 is not possible"
+# A plan is a recipe itself, needs no base to be there, and knows the shape of those that recipes name.
+for recipe in smollm2 musacoder-9b; do
+    MUSACODER_DATA_DIR=$work/data "$exe" run $recipe --out "$work/none" --plan >"$work/plan.yaml" 2>"$work/said" &&
+        grep -q "^# '.*' is not there yet; its shape is that of recipes/" "$work/plan.yaml" &&
+        grep -q "^# sft: .* GB" "$work/plan.yaml" &&
+        MUSACODER_DATA_DIR=$work/data "$exe" run "$work/plan.yaml" --out "$work/none" --plan >"$work/again.yaml" &&
+        cmp -s "$work/plan.yaml" "$work/again.yaml" && continue
+    echo "the plan of $recipe without its base: $(cat "$work/said") $(diff "$work/plan.yaml" "$work/again.yaml" | head -5)"
+    bad=1
+done
+MUSACODER_DATA_DIR=$work/data "$exe" run smollm2 --out "$work/none" >/dev/null 2>"$work/said"
+[ $? = 2 ] && grep -q "'make base' fetches it" "$work/said" || { echo "without a base: $(cat "$work/said")"; bad=1; }
+"$exe" run smok 2>"$work/said"
+[ $? = 2 ] && grep -q "no recipe 'smok'; did you mean 'smoke'?; name a file, or one of .*quickstart" "$work/said" ||
+    { echo "'run smok' says '$(cat "$work/said")'"; bad=1; }
 # What the machine lacks is no matter of a plan.
 "$exe" run recipes/smoke.yaml --set bench.device=cuda:77 --out "$work/none" --plan >/dev/null 2>"$work/said" ||
     { echo "a plan asks for the device: $(cat "$work/said")"; bad=1; }
