@@ -88,7 +88,7 @@ def api_page(api):
             if body:
                 out += [f"Body: {type_of(body)}", ""]
             out += ["| status | meaning |", "|---|---|",
-                    *(f"| {code} | {r.get('description', '')} |" for code, r in what["responses"].items()), ""]
+                    *(f"| {code} | {r.get('description', '')} |" for code, r in sorted(what["responses"].items())), ""]
     out += ["# Shapes", ""]
     for name, schema in api["components"]["schemas"].items():
         out += [f"## {name}", "", schema.get("description", ""), ""]

@@ -144,13 +144,24 @@ static bool own_past(uint32_t iv)
     return parked && block_ids[block_slot(iv)] == run.block_index;
 }
 
+/* Byte 'at' of static shared memory: in which variable it lies. */
+static void place_shared(size_t at, char *out, size_t n)
+{
+    struct shared_array a;
+
+    if (shared_array_at((const void *)run.launch->body, NULL, at, &a) && at < a.begin + a.bytes)
+        snprintf(out, n, "at byte %zu of shared '%s' (%zu bytes)", at - a.begin, a.name, a.bytes);
+    else
+        snprintf(out, n, "of static shared memory, byte %zu", at);
+}
+
 /* "of shared memory, byte 4", or "at byte 4 of 'x' (64 bytes)", which memory_describe keeps. */
 static void place_name(uintptr_t addr, char *out, size_t n)
 {
     if (addr - (uintptr_t)simt_dynamic_shared < sizeof(char[SHARED_OPTIN]))
         snprintf(out, n, "of dynamic shared memory, byte %zu", (size_t)(addr - (uintptr_t)simt_dynamic_shared));
     else if (run.shared_lo && addr - (uintptr_t)run.shared_lo < (uintptr_t)(run.shared_hi - run.shared_lo))
-        snprintf(out, n, "of static shared memory, byte %zu", (size_t)(addr - (uintptr_t)run.shared_lo));
+        place_shared((size_t)(addr - (uintptr_t)run.shared_lo), out, n);
     else if (memory_find(addr))
         memory_describe(addr, 1, out, n);
     else
@@ -497,6 +508,20 @@ static void access_shared(int which, uintptr_t base, size_t size, const struct a
                 "has written", (size_t)(a->addr - base), which ? "static" : "dynamic");
 }
 
+/* Beside static shared memory: behind which variable, where one is known. */
+static void shared_nowhere(const struct access *a)
+{
+    uintptr_t lo = (uintptr_t)run.shared_lo;
+    struct shared_array s;
+    char where[160] = "";
+
+    if (a->addr >= lo && shared_array_at((const void *)run.launch->body, run.launch->kernel, a->addr - lo, &s))
+        snprintf(where, sizeof where, ": at byte %zu of '%s' (%zu bytes)", (size_t)(a->addr - lo - s.begin), s.name,
+                 s.bytes);
+    finding("out_of_bounds", a->pc, true, "%s of %zu bytes outside of static shared memory%s",
+            a->write ? "write" : "read", a->bytes, where);
+}
+
 static void access_nowhere(const struct access *a)
 {
     const struct range *r = memory_nearest(a->addr);
@@ -510,8 +535,7 @@ static void access_nowhere(const struct access *a)
                 "asked for %zu bytes", a->write ? "write" : "read", a->bytes, (size_t)(a->addr - dynamic),
                 run.launch->shared);
     else if (run.shared_lo && a->addr + 65536 > (uintptr_t)run.shared_lo && a->addr < (uintptr_t)run.shared_hi + 65536)
-        finding("out_of_bounds", a->pc, true, "%s of %zu bytes outside of static shared memory",
-                a->write ? "write" : "read", a->bytes);
+        shared_nowhere(a);
     else if (a->addr < 65536)
         finding("illegal_access", a->pc, true, "the kernel follows a null pointer (address 0x%lx)",
             (unsigned long)a->addr);

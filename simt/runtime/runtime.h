@@ -262,6 +262,13 @@ const void *own_return_address(const uintptr_t *sp, const uintptr_t *end);
 size_t static_shared_of(const void *near, const char *name);
 /* Is that byte of static shared memory the compiler's own mark that a variable of class type has been constructed? */
 bool shared_guard_at(const void *near, size_t offset);
+struct shared_array {
+    char name[64]; /* as the source has it */
+    size_t begin, bytes;
+};
+/* The variable of static shared memory that holds that byte, or else the last one before it; kernel: of those that it
+ * declares itself, NULL: of all. False: none is known. */
+bool shared_array_at(const void *near, const char *kernel, size_t offset, struct shared_array *ret);
 /* The thread-local segment of the .so that holds addr, in this thread. False if it has none. */
 bool tls_of(const void *addr, char **lo, char **hi);
 bool is_code(uintptr_t addr); /* executable, of the program or a library */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -339,6 +340,47 @@ bool shared_guard_at(const void *near, size_t offset)
             return true;
     }
     return false;
+}
+
+/* "_ZZ3fooIfEvPT_E4tile_0" -> "tile": behind the last 'E' and a length that leaves no more than a number. */
+static bool local_name(const char *symbol, char *out, size_t n)
+{
+    const char *found = NULL;
+    int length = 0;
+
+    if (strncmp(symbol, "_ZZ", 3))
+        return false;
+    for (const char *p = symbol + 3; (p = strchr(p, 'E')); p++) {
+        char *name;
+        long k = strtol(p + 1, &name, 10);
+
+        if (name > p + 1 && k > 0 && (size_t)k <= strlen(name) && (!name[k] || name[k] == '_')) {
+            found = name;
+            length = (int)k;
+        }
+    }
+    if (found)
+        snprintf(out, n, "%.*s", length, found);
+    return found != NULL;
+}
+
+bool shared_array_at(const void *near, const char *kernel, size_t offset, struct shared_array *ret)
+{
+    const struct module *m = module_of(near);
+    bool found = false;
+    char name[sizeof ret->name];
+
+    for (size_t i = 0; m && m->syms && i < m->n_syms; i++) {
+        const ElfW(Sym) *s = &m->syms[i];
+
+        if (ELF64_ST_TYPE(s->st_info) != STT_TLS || s->st_value > offset || (found && s->st_value < ret->begin) ||
+            !local_name(sym_name(m, s), name, sizeof name) || (kernel && !owner_length(sym_name(m, s), kernel)))
+            continue;
+        *ret = (struct shared_array){.begin = s->st_value, .bytes = s->st_size};
+        memcpy(ret->name, name, sizeof name);
+        found = true;
+    }
+    return found;
 }
 
 /* ---- lines ---- */

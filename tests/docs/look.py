@@ -1,6 +1,7 @@
 """look.py - the pages in headless Chromium, for eyes and for axe-core: 400, 900 and 1,600 pixels, light, dark, printed.
 
-    look.py OUT PAGE...      PAGE: a file, a folder of a site, or http://.. of a running 'musacoder serve'
+    look.py OUT PAGE...      PAGE: a file, SITE//PAGE for one below a site's folder, or http://.. of a running 'musacoder
+                             serve'
 
 Pictures go to OUT/NAME-WIDTH-SCHEME.png and OUT/NAME.pdf. axe-core looks at each page at 400 and 1,600 pixels in both
 schemes; its findings are printed, and those that are serious or critical make the exit code 1. Needs chromium; axe-core
@@ -110,9 +111,10 @@ def main(out, pages):
     bad = 0
     for page in pages:
         parts = urllib.parse.urlsplit(page)
-        behind = f"{parts.scheme}://{parts.netloc}" if parts.scheme else os.path.dirname(os.path.abspath(page)) or "/"
-        path = parts.path or "/" if parts.scheme else "/" + os.path.basename(page)
-        name = re.sub(r"\W+", "-", (path if parts.scheme else page)[-40:]).strip("-") or "home"
+        site, _, below = page.partition("//") if not parts.scheme and "//" in page else (os.path.dirname(page), "", "")
+        path = parts.path or "/" if parts.scheme else "/" + (below or os.path.basename(page))
+        behind = f"{parts.scheme}://{parts.netloc}" if parts.scheme else os.path.abspath(site or ".")
+        name = re.sub(r"\W+", "-", path if parts.scheme or below else page).strip("-") or "home"
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
         server.daemon_threads, server.behind, server.axe, server.ended = True, behind, axe.encode(), threading.Event()
         threading.Thread(target=server.serve_forever, daemon=True).start()

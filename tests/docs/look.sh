@@ -34,5 +34,5 @@ task = {"name": "tanh", "code": open("tasks/task.py").read()}
 musacoder.judge([{"task": task, "code": open(f).read()} for f in sorted(glob.glob("[ab]/task/*.py"))])
 END
 python3 "$root/tests/docs/look.py" "$out" "$url/" "$url/docs" run_b/report.html compare.html smoke/report.html \
-    watch.html "$site/index.html" "$site/tutorial-kernel.html" "$site/commands/eval.html" "$site/gallery.html" \
-    "$site/api.html" "$site/results.html"
+    watch.html "$site//index.html" "$site//tutorial-kernel.html" "$site//commands/eval.html" "$site//gallery.html" \
+    "$site//api.html" "$site//results.html" "$site//reward.html"

@@ -1,6 +1,7 @@
 """test_words.py - what records say of programs that cannot be what was meant."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -68,6 +69,21 @@ class Words(unittest.TestCase):
         self.assertIn(f"TypeError of line {at}: relu(): incompatible function arguments",
                       v["legality"]["violations"][0]["handling"])
         self.assertIn("an exception that your program caught", v["feedback"])
+
+    def test_shared_arrays_are_named(self):
+        """The array and the byte in it, though another kernel's array lies before it in the same library."""
+        head = "__global__ void relu"
+        self.assertIn(head, corpus.GOOD)
+        other = ("__global__ void other(float *y)\n"
+                 "{ __shared__ float before[96]; before[threadIdx.x] = 1; *y = before[0]; }\n")
+        body = re.search(r"__global__ void relu\w*\([^)]*\)\s*{\n", corpus.GOOD)[0]
+        text = corpus.GOOD.replace(body, other + body + "    __shared__ float tile[32];\n"
+                                   "    tile[(threadIdx.x + 1) % 32] = n; tile[threadIdx.x % 32] += 1;\n")
+        v = self.judge(text.encode())
+        self.assertEqual(v["code"], "MC304", v["feedback"])
+        self.assertRegex(v["feedback"], r"at byte \d\d?\d? of shared 'tile' \(128 bytes\) conflicts")
+        v = self.judge(text.replace("(threadIdx.x + 1) % 32", "32 + threadIdx.x").encode())
+        self.assertRegex(v["feedback"], r"outside of static shared memory: at byte \d+ of 'tile' \(128 bytes\)")
 
     def test_a_timeout_names_its_option(self):
         head = "    def forward(self, x):\n"
