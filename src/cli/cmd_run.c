@@ -851,7 +851,8 @@ static const struct opt rows[] = {
     {"run", "set", OPT_LIST, NULL, "KEY=VALUE or SECTION.KEY=VALUE instead of the recipe's; may be repeated"},
     SECRET_ROW("run"),
     {"run", "anew", OPT_BOOL, "false", "let stages whose options changed start anew that took more than ten minutes"},
-    {"run", "plan", OPT_BOOL, "false", "print the resolved recipe, which is one itself (YAML), with comments on what training needs of a GPU, and stop"},
+    {"run", "plan", OPT_BOOL, "false",
+     "print the resolved recipe, a recipe itself (YAML), with comments on what training needs of a GPU, and stop"},
     {0},
 };
 

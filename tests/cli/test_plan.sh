@@ -46,7 +46,8 @@ for recipe in smollm2 musacoder-9b; do
         grep -q "^# sft: .* GB" "$work/plan.yaml" &&
         MUSACODER_DATA_DIR=$work/data "$exe" run "$work/plan.yaml" --out "$work/none" --plan >"$work/again.yaml" &&
         cmp -s "$work/plan.yaml" "$work/again.yaml" && continue
-    echo "the plan of $recipe without its base: $(cat "$work/said") $(diff "$work/plan.yaml" "$work/again.yaml" | head -5)"
+    echo "the plan of $recipe without its base: $(cat "$work/said")"
+    diff "$work/plan.yaml" "$work/again.yaml" | head -5
     bad=1
 done
 MUSACODER_DATA_DIR=$work/data "$exe" run smollm2 --out "$work/none" >/dev/null 2>"$work/said"

@@ -1,7 +1,6 @@
 """look.py - the pages in headless Chromium, for eyes and for axe-core: 400, 900 and 1,600 pixels, light, dark, printed.
 
-    look.py OUT PAGE...      PAGE: a file, SITE//PAGE for one below a site's folder, or http://.. of a running 'musacoder
-                             serve'
+    look.py OUT PAGE...      PAGE: a file, SITE//PAGE for one below a site's folder, or http://.. of a running server
 
 Pictures go to OUT/NAME-WIDTH-SCHEME.png and OUT/NAME.pdf. axe-core looks at each page at 400 and 1,600 pixels in both
 schemes; its findings are printed, and those that are serious or critical make the exit code 1. Needs chromium; axe-core

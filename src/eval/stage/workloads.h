@@ -4,9 +4,9 @@
  * "task_sha256"}; "performance" has candidate_ms, eager_ms, the speedups with their intervals, trusted and reasons.
  * The record is a copy of the deciding row's: one that cheats, else the failed one with the lowest reward, else infra,
  * else unsupported, else the first; it has "workloads": the rows, and "workload": {"name","is"} of that row where not
- * all passed, unless the shape has nothing to do with it. Its trials are the sum of all where all passed. Its times and speedups are geometric means over all rows, each
- * bound of an interval that of the rows' bounds: wider than what the rows together would allow, never narrower.
- * trusted needs every row's. Reward, code and feedback are made anew. */
+ * all passed, unless the shape has nothing to do with it. Its trials are the sum of all where all passed. Its times
+ * and speedups are geometric means over all rows, each bound of an interval that of the rows' bounds: wider than what
+ * the rows together would allow, never narrower. trusted needs every row's. Reward, code and feedback are made anew. */
 #ifndef MC_EVAL_STAGE_WORKLOADS_H
 #define MC_EVAL_STAGE_WORKLOADS_H
 
