@@ -10,6 +10,7 @@ Requests and replies, in frames; every reply has "op" and "notes" (litetorch/fro
   load    {"source","init":tree,"seed","mode","dtype","operators"}
                                                      -> ready {"state":[{"name","kind",desc}]} | error {"phase",..}
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
+          "beside": true: the model that was there stays, for calls with "other": true
   call    {"inputs":tree}                           -> result {"output":tree} | error
 Tensors in trees are {"t":"tensor","dtype","shape","strides","address","bytes"}; one that is not on the device has
 "address" null. In between, this side may ask: build {"request"} -> {"ok",...}.
@@ -101,6 +102,7 @@ class Session:
     def __init__(self, sock, device):
         self.sock, self.device, self.lock = sock, device, threading.RLock()
         self.source, self.cls, self.model, self.kept = "", None, None, None
+        self.other = None
         self.clock = clock.Clock()
 
     def build(self, request):
@@ -131,6 +133,7 @@ class Session:
     # construction -------------------------------------------------------------------------------------------------
 
     def load(self, req, blob, fds):
+        self.other = self.model if req.get("beside") else None
         phase, self.model, self.kept = "import", None, None
         init = values.decode(req["init"], blob)
         try:
@@ -187,7 +190,7 @@ class Session:
             self.device.forward(True)
             try:
                 with torch.no_grad():
-                    self.kept = self.model(*given)
+                    self.kept = (self.other if req.get("other") else self.model)(*given)
             finally:
                 self.device.forward(False)
             check_exact(self.kept)

@@ -20,17 +20,20 @@ LAST = 1.5      # the last element stands out farthest
 LINES = 12      # of each axis, in which the first, the last or any other element stands out more than its neighbours
 
 KINDS = ("background 0", "background -", "background +", "near 1", "below 1", "shifted +", "shifted -", "whole numbers",
-         "parameters, normal", "parameters, uniform")
-ALWAYS = ("background 0", "background -", "background +", "whole numbers", "parameters, normal", "parameters, uniform")
+         "parameters, normal", "parameters, uniform", "signed numbers", "long numbers")
+ALWAYS = ("background 0", "background -", "background +", "whole numbers", "parameters, normal", "parameters, uniform",
+          "signed numbers", "long numbers")
+NUMBERS = (KINDS[7], *KINDS[10:])  # kinds that change whole numbers alone
 FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # that let early elements reach the end
 AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large, the one of number trial / 64 - 1
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
 EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
-         "places moved", "eighths", "rows without", "triangles with holes")
-CHOOSING = EDGES[3:7] + EDGES[8:]  # kinds that change those tensors alone of which the reference stands it
+         "places moved", "eighths", "rows without", "triangles with holes", "far below", "far above")
+CHOOSING = EDGES[3:7] + EDGES[8:10]  # kinds that change those tensors alone of which the reference stands it
 PLACING = EDGES[4:7]   # in these whole numbers name other places
 MASKING = EDGES[8]     # in these some rows of a mask allow nothing
 THINNING = EDGES[9]    # in these a triangular mask allows less than its triangle
+FAR_OFF = EDGES[10:]   # where the task only selects among its inputs: all are beyond a bound that stands for infinity
 EXACT = EDGES[7]       # where the reference's arithmetic is exact, so steps decide
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
@@ -118,6 +121,11 @@ def scattered_zeros(new, like_rows, gen):
     return rows.reshape(new.shape)
 
 
+def far_off(base):
+    """As far as half precision goes."""
+    return 3e4 + 8e3 * base.abs().clamp(max=3)
+
+
 FILLS = {
     "background 0": lambda base, gen, place: on_background(0.0, base, gen, place),
     "background -": lambda base, gen, place: on_background(-FLAT, base, gen, place),
@@ -132,6 +140,8 @@ FILLS = {
     "constant rows": lambda base, gen, place: constant_rows(base, gen),
     "equal values": lambda base, gen, place: torch.full_like(base, 1.0),
     **dict.fromkeys(CHOOSING, lambda base, gen, place: base),
+    FAR_OFF[0]: lambda base, gen, place: -far_off(base),
+    FAR_OFF[1]: lambda base, gen, place: far_off(base),
     EXACT: lambda base, gen, place: (base * 8).round().clamp(-32, 32) / 8,
 }
 
@@ -206,6 +216,21 @@ def is_number(leaf, longest):
     if leaf.element_size() == 1:
         return least < most and max(most, -least) >= CODES
     return least < most and (least < 0 or most > longest)
+
+
+LONG = 1 << 40   # whole numbers of 64 bits become so large
+NATURAL = 64     # times its least, at least, is the largest of whole numbers that may be negative as well
+
+
+def numbers_changed(kind, leaf, gen, sums_grow=False):
+    """Whole numbers that are values in a draw of a kind of NUMBERS."""
+    least, most = int(leaf.min()), int(leaf.max())
+    if kind == NUMBERS[0]:
+        return widened(leaf, sums_grow)
+    if kind == NUMBERS[1]:
+        sign = torch.randint(2, leaf.shape, generator=gen).to(leaf) * 2 - 1
+        return leaf * sign if leaf.dtype != torch.uint8 and most >= NATURAL * max(least, 1) else leaf
+    return leaf * (LONG // most) if leaf.dtype == torch.int64 and 0 <= least and leaf.numel() < 1 << 20 else leaf
 
 
 def widened(leaf, sums_grow=False):
@@ -296,7 +321,15 @@ def movable(leaves, numbers):
     out = [i for i, t in enumerate(leaves) if is_offsets(t)]
     whole = [i for i, t in enumerate(leaves) if not t.is_floating_point() and t.dtype != torch.bool and i not in out]
     alone = len(out) == 1 and all(names_places(leaves[i]) and not is_ascending(leaves[i]) for i in whole)
-    return out if alone and all(isinstance(n, float) or abs(n) < 2 for n in numbers) else []
+    return out if alone and all(isinstance(n, float) or abs(n) < 2 or not may_tell(leaves[out[0]], n)
+                                for n in numbers) else []
+
+
+def may_tell(leaf, number):
+    """May a whole number have been worked out of places in order: how many, how far, the largest gap?"""
+    steps = leaf.diff()
+    ends = (leaf.numel(), int(leaf[-1]), int(steps.max()), int(steps.min()))
+    return any(abs(abs(number) - end) < 2 for end in ends)
 
 
 def moved(leaf, gen):
@@ -363,16 +396,17 @@ def emptied(leaf, gen):
 
 # Numbers that are no tensors ------------------------------------------------------------------------------------------
 
-SETTLED = ("dim", "axis", "axes")  # in the name of an argument: another number is another task
+# In the name of an argument: another number is another task, or one that a program is written for.
+SETTLED = ("dim", "axis", "axes", "size", "head", "group", "num", "block", "chunk", "stride", "kernel", "dilation")
 LEAST = 1e-3                       # smaller ones (an eps) hardly show
 
 
 def is_plain_number(v):
-    return isinstance(v, (int, float)) and not isinstance(v, bool)
+    return isinstance(v, (bool, int, float))
 
 
 def numbers_of(tree, name=""):
-    """[(number, the name of the argument that it belongs to)]"""
+    """[(number, the name of the argument that it belongs to)]; True and False are numbers."""
     if isinstance(tree, dict):
         return [n for v in tree.values() for n in numbers_of(v, name)]
     if isinstance(tree, (list, tuple)):
@@ -389,13 +423,15 @@ def numbers_put(tree, new):
     return next(new) if is_plain_number(tree) else tree
 
 
-def other_number(number, name):
-    """Another value for it; itself where it may say what the task is: sizes, axes, counts."""
+def other_numbers(number, name):
+    """Other values for it, the best first; none where it may say what the task is: sizes, axes, counts."""
     if any(w in name for w in SETTLED):
-        return number
+        return []
+    if isinstance(number, bool):
+        return [not number]
     if isinstance(number, float):
-        return number * 0.75 if LEAST <= abs(number) < 1e30 else number
-    return 1 if number == 0 else number
+        return [number * 0.75] if LEAST <= abs(number) < 1e30 else []
+    return [1] if number == 0 else [number - 1, number + 1, -number]
 
 
 # Constant arguments ---------------------------------------------------------------------------------------------------
@@ -428,6 +464,14 @@ def coins(leaf, c, gen):
     return torch.where(uniform(leaf, gen) < 0.6, leaf, other)
 
 
+def coins_and_none(leaf, c, gen):
+    """The last row has the other value alone."""
+    out = coins(leaf, c, gen)
+    if out.dim() > 1:
+        out.view(-1, out.shape[-1])[-1] = 0 if c else 1
+    return out
+
+
 def coins_but_first(leaf, c, gen):
     """No row is all masked."""
     out = coins(leaf, c, gen)
@@ -450,7 +494,7 @@ def constant_value(leaf):
 
 def ways_of(leaf, c):
     """[[way, another one where the reference does not stand it, ..], ..]: each list gives one way, or none."""
-    masks = [coins, coins_but_first]
+    masks = [coins_and_none, coins, coins_but_first]
     if leaf.dtype == torch.bool:
         return [masks]
     if not leaf.is_floating_point():

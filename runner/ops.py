@@ -167,6 +167,43 @@ class Ambiguous(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+# What a task tells of its arguments ----------------------------------------------------------------------------------
+
+# Operators that name the least, the largest or an order of values, and make none.
+SELECTING = {"aten::" + n for n in (
+    "amax", "amin", "aminmax", "argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue", "max", "max_pool1d",
+    "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "adaptive_max_pool2d", "maximum",
+    "median", "min", "minimum", "msort", "sort", "topk", "max_pool1d_with_indices", "_cummax_helper",
+    "_cummin_helper")}
+ORDERING = {"aten::argsort", "aten::msort", "aten::sort", "aten::topk", "aten::argmax", "aten::argmin", "aten::max",
+            "aten::min", "aten::kthvalue", "aten::median"}
+
+
+class Told(TorchDispatchMode):
+    """singled: the whole numbers that a forward compares whole numbers with (ids == 0). stable: it sorts, and asks
+    that equal values keep their order, and orders nothing otherwise."""
+
+    def __init__(self):
+        super().__init__()
+        self.singled, self.sorts, self.unstable = set(), False, False
+
+    @property
+    def stable(self):
+        return self.sorts and not self.unstable
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs, name = kwargs or {}, name_of(func)
+        if name in ("aten::eq", "aten::ne") and isinstance(args[1], int) and not args[0].is_floating_point() and \
+                args[0].dtype != torch.bool:
+            self.singled.add(args[1])
+        if name in ORDERING:
+            asked = name == "aten::sort" and kwargs.get("stable") is True
+            self.sorts |= asked
+            self.unstable |= not asked
+        return func(*args, **kwargs)
+
+
 # Bounds ---------------------------------------------------------------------------------------------------------------
 
 BOUNDING = ("aten::clamp", "aten::clamp_", "aten::hardtanh", "aten::hardtanh_")

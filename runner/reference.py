@@ -73,6 +73,7 @@ ROUNDS = (1 / 8, 1 / 2)  # of a loop's rounds: so many at its end must matter in
 BOUNDED = 1 / 32  # of the elements that are bounded, so many lie beyond either bound in some draw
 LARGEST = 8     # doublings of an input by which a loop may be made to need them
 TOLD = 8.0      # tolerances: by so many an answer must move where a part of the inputs has influence
+NUMBERS = 8     # among the inputs that are no tensors, at most, that others are sought for
 FAR_AXES = 6    # of inputs, at most, that are looked at for it
 SET_MOST = 1 << 22  # elements of parameters; a larger model has one set
 
@@ -459,8 +460,9 @@ def small(t):
 
 def refill_kind(t, kind, gen, seed, place, task):
     """As refill, for a draw of influence.py. seed: of what inputs of one shape have in common."""
-    if kind == "whole numbers":
-        return influence.widened(t, task.sums_grow) if influence.is_number(t, task.longest) else t
+    if kind in influence.NUMBERS:
+        own = torch.Generator().manual_seed(seed + place)
+        return influence.numbers_changed(kind, t, own, task.sums_grow) if influence.is_number(t, task.longest) else t
     if keeps_distribution(t):
         return t
     base = torch.randn(t.shape, generator=gen, dtype=torch.float64, device=gen.device)
@@ -742,10 +744,10 @@ def is_moved(a, b, n):
 
 
 def traced(model, inputs):
-    """(the operators of a forward, does it change a parameter)"""
+    """(the operators of a forward, does it change a parameter, ops.Told)"""
     m = copy_of(model)
     outputs = []
-    with ops.Ambiguous() as writes:
+    with ops.Ambiguous() as writes, ops.Told() as told:
         seen = set(ops.record(lambda: outputs.extend(values.leaves(run(m, inputs, own=True)[0]))))
     for t in values.leaves(inputs) + outputs:
         if torch.is_tensor(t) and t.is_floating_point() and t.element_size() == 1:
@@ -754,7 +756,7 @@ def traced(model, inputs):
     if writes.found:
         raise Refused(f"the task is ambiguous: torch.{writes.found} writes one place with several values, and which of "
                       "them stays is not determined; give each place one source, or add them up")
-    return seen, any(not torch.equal(p, q) for p, q in zip(model.parameters(), m.parameters()))
+    return seen, any(not torch.equal(p, q) for p, q in zip(model.parameters(), m.parameters())), told
 
 
 def moves_only(model, inputs, seen):
@@ -1298,12 +1300,16 @@ class Task:
         where there are no such."""
         names = [*inspect.signature(self.model.forward).parameters, *[""] * len(own)]
         given = [n for v, name in zip(own, names) for n in influence.numbers_of(v, name)]
-        other = [influence.other_number(*n) for n in given]
-        if other == [n for n, _ in given]:
-            return []
-        changed = influence.numbers_put(own, iter(other))
-        return other if self.stands(self.model, changed) and \
-            not alike(self.run(self.model, changed), self.own_answer) else []
+        chosen = [n for n, _ in given]
+        for k, (number, name) in enumerate(given[:NUMBERS]):
+            chosen[k] = next((n for n in influence.other_numbers(number, name)
+                              if self.tells_numbers(own, chosen[:k] + [n] + chosen[k + 1:], chosen)), number)
+        return chosen if chosen != [n for n, _ in given] else []
+
+    def tells_numbers(self, own, new, old):
+        """Does the reference stand the new numbers, and give another answer than for the old ones?"""
+        new, old = (influence.numbers_put(own, iter(n)) for n in (new, old))
+        return self.stands(self.model, new) and not alike(self.run(self.model, new), self.run(self.model, old))
 
     def widen(self, own):
         """What draws of influence.py need: domains of constants, another set of parameters, wide whole numbers."""
@@ -1316,12 +1322,19 @@ class Task:
         self.sets = [self.model] + self.other_sets(own)
         self.task.sums_grow = all(t.dtype == torch.int64 for t in values.leaves(self.own_answer))
         self.task.longest = longest = influence.longest_axis(leaves)
-        wide = values.map_tensors(
-            own, lambda t: influence.widened(t, self.task.sums_grow) if influence.is_number(t, longest) else t)
-        self.wide = any(influence.is_number(t, longest) for t in leaves) and \
-            not influence.names_any(self.seen, influence.PLACES) and self.stands(self.model, wide)
-
+        self.wide = {kind for kind in influence.NUMBERS if self.may_be(own, kind)}
         self.chosen = {**self.zeroed(own), **self.masking(own), **({} if unchecked else self.placing(own))}
+
+    def may_be(self, own, kind):
+        """May whole numbers among the inputs be others, of a kind? A loop that asks its values may never end then."""
+        if not any(influence.is_number(t, self.task.longest) for t in self.own_leaves) or \
+                influence.names_any(self.seen, influence.PLACES) or \
+                kind != influence.NUMBERS[0] and "aten::_local_scalar_dense" in self.seen:
+            return False
+        gen = torch.Generator().manual_seed(1)
+        other = values.map_tensors(own, lambda t: influence.numbers_changed(kind, t, gen, self.task.sums_grow)
+                                   if influence.is_number(t, self.task.longest) else t)
+        return not same(own, other) and self.stands(self.model, other)
 
     def masking(self, own):
         """The one mask that may allow less: nothing else that stays as it is may follow from it."""
@@ -1360,6 +1373,7 @@ class Task:
                 functools.partial(influence.with_sentinels, value=-2)))
             if self.stands(self.model, fewer):
                 out[influence.PLACING[0]].append(i)
+            self.find_sentinel(t)
             if self.task.sentinel is not None:
                 if self.stands(self.model, put_at(own, i, self.with_sentinel(t))):
                     out[influence.PLACING[1]].append(i)
@@ -1369,6 +1383,12 @@ class Task:
                     out[influence.PLACING[1]].append(i)
         out[influence.PLACING[2]] = self.moving(own)
         return {kind: which for kind, which in out.items() if which}
+
+    def find_sentinel(self, t):
+        """A value that the task compares its places with, and that does not stand there."""
+        apart = sorted(v for v in self.told.singled if not bool((t == v).any()))
+        if self.task.sentinel is None and apart:
+            self.task.sentinel = apart[0]
 
     def with_sentinel(self, t):
         return influence.with_sentinels(t, torch.Generator().manual_seed(1), self.task.sentinel)
@@ -1589,7 +1609,7 @@ class Task:
             return True
 
     def look_at(self, inputs):
-        self.seen, self.alters = traced(self.model, inputs)
+        self.seen, self.alters, self.told = traced(self.model, inputs)
         self.copies = moves_only(self.model, inputs, self.seen)
 
     def expected(self, regime, trial, inputs, seed):
@@ -1707,6 +1727,8 @@ class Task:
         """Which of several equal values an index names is nobody's mistake. Notes in noise what it points to."""
         with doubles():
             marks = by_chance(self.model, inputs, eager, oracle, seed)
+        if self.told.stable:
+            marks = [None if isinstance(m, dict) else m for m in marks]
         if regime != "task" and marks and all(isinstance(m, tuple) and m[0].numel() and
                                               float((m[0] < m[1]).double().mean()) > 0.5 for m in marks):
             raise Skip("most indices among its outputs depend on how ties are broken")
@@ -1768,8 +1790,11 @@ class Task:
         if influence.parameters_of(regime, trial):
             return len(self.sets) > 1
         kind = influence.kind_of(regime, trial)
-        if kind == "whole numbers" or kind in influence.CHOOSING:
-            return self.wide if kind == "whole numbers" else kind in self.chosen
+        if kind in influence.NUMBERS or kind in influence.CHOOSING:
+            return kind in (self.wide if kind in influence.NUMBERS else self.chosen)
+        if kind in influence.FAR_OFF and not (set(self.seen) <= ops.SELECTING | ops.COPIES and
+                                              not ops.SELECTING.isdisjoint(self.seen)):
+            return False
         if kind == influence.EXACT and not (ops.EXACT.issuperset(self.seen) and not ops.STEPS.isdisjoint(self.seen)):
             return False
         return any(t.is_floating_point() and not keeps_distribution(t) for t in self.own_leaves)

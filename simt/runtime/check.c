@@ -340,9 +340,20 @@ struct access {
     const void *pc; /* return address in the candidate */
 };
 
+uintptr_t check_last_read(int thread)
+{
+    return last_read.thread == thread ? last_read.addr : 0;
+}
+
 static int32_t relative(const void *pc)
 {
     return (int32_t)((const char *)pc - (const char *)(const void *)run.launch->body);
+}
+
+/* A plain write of the same thread since the last barrier: its own atomic there orders it for nobody else. */
+static bool is_own_plain(access_t w, int me, unsigned bytes)
+{
+    return w && !(w & ATOMIC_ACCESS) && interval_of(w) == interval && thread_of(w) == me && (bytes_of(w) & bytes);
 }
 
 /* One word of an access. */
@@ -375,7 +386,7 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
         last_read.thread = me;
         note_read(c, first, pack(me, w->step, bytes, 0), relative(a->pc), me);
     }
-    if (a->write) {
+    if (a->write && !(a->atomic && is_own_plain(c->write, me, bytes))) {
         c->write = now;
         c->write_pc = relative(a->pc);
     }
@@ -1007,17 +1018,9 @@ void check_barrier(void)
         if (!uninteresting(p))                                                                                        \
             look(p, BYTES, WRITE, ALIGNED, RET);                                                                      \
     }
-#define VOLATILE(N)                                                                                                   \
-    void __tsan_volatile_write##N(void *p);                                                                           \
-    void __tsan_volatile_write##N(void *p)                                                                            \
-    {                                                                                                                 \
-        if (!uninteresting(p))                                                                                        \
-            check_volatile(p, N, true, RET);                                                                          \
-    }
 #define ENTRIES(N)                                                                                                    \
     ENTRY(__tsan_read##N, N, false, true)                                                                             \
     ENTRY(__tsan_write##N, N, true, true)                                                                             \
-    VOLATILE(N)                                                                                                       \
     ENTRY(__tsan_unaligned_read##N, N, false, false)                                                                  \
     ENTRY(__tsan_unaligned_write##N, N, true, false)                                                                  \
     ENTRY(__tsan_unaligned_volatile_read##N, N, false, false)                                                         \

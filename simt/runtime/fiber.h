@@ -18,6 +18,7 @@ struct fiber {
     struct spin {        /* what the thread last looked at without finding it changed (wait.c) */
         const void *pc, *addr;
         uint64_t value;
+        uintptr_t read; /* where it read before that: who reads on does not wait */
         unsigned times;
     } spin;
     const void *wait_pc; /* of __activemask, while it waits there */

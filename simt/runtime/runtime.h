@@ -301,6 +301,7 @@ static inline void check_suspend(void) /* the running thread stops: its write ha
 void check_atomic(const void *p, size_t bytes, const void *pc, bool after_read);
 void check_fence(void);
 void check_volatile(const void *p, size_t bytes, bool write, const void *pc);
+uintptr_t check_last_read(int thread); /* where the latest plain read was, if it was this thread's; else 0 */
 /* An access that the runtime makes for the running thread. */
 void check_access(const void *p, size_t bytes, bool write, bool aligned, const void *pc);
 /* A row that ldmatrix loads or stmatrix stores: rows of a tile's margin are loaded unwritten, and their products

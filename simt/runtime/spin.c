@@ -1,4 +1,4 @@
-/* spin.c - instrumented reads that a thread may wait by: volatile ones and atomics. They are checked (check.c), and a
+/* spin.c - instrumented accesses that threads talk by: volatile ones and atomics. They are checked (check.c), and a
  * thread that finds nothing changed lets others run (wait.c). */
 #include <string.h>
 
@@ -26,11 +26,26 @@ static void volatile_read(const void *p, size_t bytes, const void *pc)
         wait_look(p, word_at(p, bytes), pc);
 }
 
+/* What it overwrites may be another block's by then: a block that gives way does so between its read and this. */
+static void volatile_write(void *p, size_t bytes, const void *pc)
+{
+    const struct fiber *f = run.current;
+
+    if (check_now && !(f && (uintptr_t)p - (uintptr_t)f->stack < FIBER_STACK))
+        check_volatile(p, bytes, true, pc);
+    wait_behind_atomic(p);
+}
+
 #define VOLATILE(N)                                                                                                   \
     void __tsan_volatile_read##N(void *p);                                                                            \
     void __tsan_volatile_read##N(void *p)                                                                             \
     {                                                                                                                 \
         volatile_read(p, N, RET);                                                                                     \
+    }                                                                                                                 \
+    void __tsan_volatile_write##N(void *p);                                                                           \
+    void __tsan_volatile_write##N(void *p)                                                                            \
+    {                                                                                                                 \
+        volatile_write(p, N, RET);                                                                                    \
     }
 VOLATILE(1)
 VOLATILE(2)

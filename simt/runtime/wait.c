@@ -28,6 +28,7 @@ static void spin_yield(struct fiber *me, const void *pc)
         if (wait_release_active()) {
             b->idle = 0;
         } else if (run.blocks > 1) {
+            b->idle = 0;
             list_add(&b->ready, me);
             leave_to_host(me, LAUNCH_SPINS);
             return;
@@ -46,13 +47,14 @@ static void spin_yield(struct fiber *me, const void *pc)
 void wait_look(const void *addr, uint64_t value, const void *pc)
 {
     struct fiber *me = run.current;
+    uintptr_t read = me ? check_last_read(me->thread) : 0;
 
     if (!me || me->thread < 0 || !in_my_kernel())
         return;
-    if (me->spin.pc != pc || me->spin.addr != addr || me->spin.value != value) {
+    if (me->spin.pc != pc || me->spin.addr != addr || me->spin.value != value || me->spin.read != read) {
         if (me->spin.times > PATIENCE)
             wait_note_progress();
-        me->spin = (struct spin){pc, addr, value, 0};
+        me->spin = (struct spin){pc, addr, value, read, 0};
     } else if (++me->spin.times > PATIENCE) {
         spin_yield(me, pc);
     }

@@ -111,7 +111,7 @@ void recording_close(struct recording *l)
     free(l->capsule);
     json_decref(l->notes);
     json_decref(l->refused_launch);
-    for (int i = 0; i < RECORDING_CALLS; i++)
+    for (int i = 0; i < RECORDING_CALLS + RECORDING_EARLIER; i++)
         json_decref(l->outputs[i]);
     recording_bindings_free(l);
     free(l->inputs);

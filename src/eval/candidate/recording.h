@@ -21,6 +21,7 @@ struct job;
 #define TAG_INPUTS 1000000u /* of values that are laid; tags below are rows of parameters */
 #define RECORDING_CALLS_LEAST 3 /* of forward, in a life: how many, a secret decides */
 #define RECORDING_CALLS 5  /* most */
+#define RECORDING_EARLIER 96 /* calls before those that are compared, at most (stage/later_life.h) */
 
 struct recording {
     struct executor *x;
@@ -30,6 +31,8 @@ struct recording {
     bool live;              /* draws are judged as they are lived, on the real parameters: for what the host reads */
     bool live_right;        /* and all of them were right */
     uint32_t n_calls;       /* of a life that is replayed */
+    uint32_t earlier;       /* so many of them, the first ones, are not compared; the first and the last of these are */
+    bool other;             /* another instance's, where there is one */
     uint32_t calls;         /* of forward so far */
     uint64_t launches;      /* in them */
     struct rules_reads most; /* of any call */
@@ -37,7 +40,7 @@ struct recording {
     json_t *notes;          /* what the candidate's process said about itself, owned array (litetorch/front/front.h) */
     json_t *refused_launch; /* the first launch of forward that was refused, as a finding, owned; NULL: none */
     /* tree of each call's output: where it lies; owned. Live: [0] is the last call's */
-    json_t *outputs[RECORDING_CALLS];
+    json_t *outputs[RECORDING_CALLS + RECORDING_EARLIER];
     struct recording_binding *bindings; /* parameters and inputs: what is laid where */
     size_t n_bindings;
     uint64_t *inputs;       /* two addresses of each input tensor, in order of the draw's leaves; streamed: one */

@@ -29,6 +29,9 @@ int job_reference(struct job *j, const char *params, struct err *e);
 int job_own_reference(struct job *j, struct err *e);
 /* Constructs ModelNew with the arguments of j->held.ref: sets ready and state, or blames. -1 only for infra. */
 int job_construct(struct job *j, struct err *e);
+/* Two instances of ModelNew in one process, the first of another seed; state is the second one's. Blames nobody: where
+ * either is not there ready is false. -1 only for infra. */
+int job_construct_beside(struct job *j, struct err *e);
 /* Of a process that has ended: of the machine's memory it had half of what it may have, or more. */
 bool job_was_large(const struct job *j);
 /* Turns a failed session call into a blame (timeout, crash, tampering); -1 only for infra. */

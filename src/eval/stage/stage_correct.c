@@ -9,276 +9,10 @@
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
 #include "eval/candidate/recording_streamed.h"
+#include "eval/stage/later_life.h"
 #include "eval/stage/repro.h"
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
-
-/* ---- parameters ---- */
-
-static bool stage_correct_is_float_row(const json_t *row)
-{
-    const char *d = json_str(row, "dtype", "");
-
-    return !strncmp(d, "float", 5) || !strncmp(d, "bfloat", 6) || !strncmp(d, "complex", 7);
-}
-
-/* A buffer that state_dict leaves out: both sides have it by their construction, or they do not. */
-static bool stage_correct_is_constant(const json_t *row)
-{
-    return !strcmp(json_str(row, "kind", ""), "constant");
-}
-
-static bool stage_correct_is_to_match(const json_t *row)
-{
-    return stage_correct_is_float_row(row) && !stage_correct_is_constant(row);
-}
-
-static const json_t *stage_correct_row_by_name(const json_t *rows, const json_t *like)
-{
-    const json_t *r;
-    size_t i;
-
-    json_array_foreach(rows, i, r)
-        if (!strcmp(json_str(r, "name", ""), json_str(like, "name", "")) &&
-            stage_correct_is_constant(r) == stage_correct_is_constant(like))
-            return r;
-    return NULL;
-}
-
-static size_t stage_correct_parameters_of(const json_t *rows)
-{
-    const json_t *r;
-    size_t i, n = 0;
-
-    json_array_foreach(rows, i, r)
-        n += !stage_correct_is_constant(r);
-    return n;
-}
-
-static bool stage_correct_same_shape(const json_t *a, const json_t *b)
-{
-    return json_equal(json_object_get(a, "shape"), json_object_get(b, "shape"));
-}
-
-static int64_t row_elements(const json_t *row)
-{
-    const json_t *d;
-    int64_t n = 1;
-    size_t i;
-
-    json_array_foreach((json_t *)json_object_get(row, "shape"), i, d)
-        n *= json_integer_value(d);
-    return n;
-}
-
-/* How the candidate's state takes the reference's. */
-struct matching {
-    size_t n, m;          /* rows of the reference, of the candidate */
-    const json_t **pairs; /* of each row of the reference: the candidate's; NULL: none */
-    bool *used;           /* of each row of the candidate: it takes values */
-    int64_t **packed;     /* of each row of the candidate: an arrangement of the reference's (arrange.h), or NULL */
-    bool *covered;        /* of each row of the reference: all of its elements lie in arrangements */
-};
-
-static struct matching matching_open(const json_t *ref, const json_t *cand)
-{
-    struct matching m = {.n = json_array_size(ref), .m = json_array_size(cand)};
-
-    m.pairs = xcalloc(m.n + 1, sizeof *m.pairs);
-    m.used = xcalloc(m.m + 1, sizeof *m.used);
-    m.packed = xcalloc(m.m + 1, sizeof *m.packed);
-    m.covered = xcalloc(m.n + 1, sizeof *m.covered);
-    return m;
-}
-
-static void matching_free(struct matching *m)
-{
-    for (size_t q = 0; q < m->m; q++)
-        free(m->packed[q]);
-    free(m->packed);
-    free(m->pairs);
-    free(m->used);
-    free(m->covered);
-}
-
-static void match_names(struct matching *m, const json_t *ref, const json_t *cand)
-{
-    for (size_t i = 0; i < m->n; i++) {
-        const json_t *r = json_array_get(ref, i), *c = stage_correct_row_by_name(cand, r);
-
-        m->pairs[i] = c && stage_correct_same_shape(r, c) ? c : NULL;
-        for (size_t q = 0; q < m->m; q++)
-            m->used[q] = m->used[q] || json_array_get(cand, q) == m->pairs[i];
-    }
-}
-
-static bool is_left(const struct matching *m, const json_t *ref, size_t i)
-{
-    return !m->pairs[i] && !m->covered[i] && stage_correct_is_to_match(json_array_get(ref, i));
-}
-
-static size_t rows_left(const struct matching *m, const json_t *ref)
-{
-    size_t left = 0;
-
-    for (size_t i = 0; i < m->n; i++)
-        left += is_left(m, ref, i);
-    return left;
-}
-
-/* Which rows of the reference lie in arrangements as a whole? */
-static void note_covered(struct matching *m, const json_t *ref, const json_t *cand)
-{
-    const json_t *r;
-    size_t i;
-    int64_t at = 0;
-
-    json_array_foreach((json_t *)ref, i, r) {
-        int64_t n = row_elements(r), there = 0;
-        bool *seen = xcalloc((size_t)n + 1, sizeof *seen);
-
-        for (size_t q = 0; q < m->m; q++)
-            for (int64_t k = 0; m->packed[q] && k < row_elements(json_array_get(cand, q)); k++)
-                if (m->packed[q][k] >= at && m->packed[q][k] < at + n && !seen[m->packed[q][k] - at])
-                    seen[m->packed[q][k] - at] = true, there++;
-        m->covered[i] = n > 0 && there == n;
-        free(seen);
-        at += n;
-    }
-}
-
-/* Rows that nothing is laid in by name: weights that the construction arranged anew, or under other names. Each costs a
- * look at all of the model, so a program has as many as the model has, and a few. */
-static bool match_packed(struct matching *m, struct job *j)
-{
-    size_t tries = m->n + 32;
-    bool any = false;
-
-    for (size_t q = 0; q < m->m; q++) {
-        const json_t *c = json_array_get(j->state, q);
-
-        if (m->used[q] || !stage_correct_is_float_row(c) || !tries)
-            continue;
-        tries--;
-        if (!(m->packed[q] = recording_read_row(j, c)))
-            continue;
-        m->used[q] = any = true;
-    }
-    if (any)
-        note_covered(m, j->held.ref->state, j->state);
-    return any;
-}
-
-/* The rest in order by shape, if the shapes that are left are the same list on both sides. */
-static bool match_order(struct matching *m, const json_t *ref, const json_t *cand)
-{
-    const json_t **pairs = xcalloc(m->n + 1, sizeof *pairs);
-    size_t k = 0;
-    bool ok = true;
-
-    for (size_t i = 0; ok && i < m->n; i++) {
-        if (!is_left(m, ref, i))
-            continue;
-        while (k < m->m && (m->used[k] || !stage_correct_is_to_match(json_array_get(cand, k))))
-            k++;
-        ok = k < m->m && stage_correct_same_shape(json_array_get(ref, i), json_array_get(cand, k));
-        pairs[i] = ok ? json_array_get(cand, k++) : NULL;
-    }
-    while (ok && k < m->m) /* one left over: which one it was would be a guess */
-        ok = m->used[k] || !stage_correct_is_to_match(json_array_get(cand, k)), k++;
-    for (size_t i = 0; ok && i < m->n; i++)
-        m->pairs[i] = pairs[i] ? pairs[i] : m->pairs[i];
-    free(pairs);
-    return ok;
-}
-
-/* The only row left of this shape among the candidate's; SIZE_MAX: none, or several. */
-static size_t only_of_shape(const struct matching *m, const json_t *cand, const json_t *like)
-{
-    size_t at = SIZE_MAX, found = 0;
-
-    for (size_t q = 0; q < m->m; q++)
-        if (!m->used[q] && stage_correct_is_to_match(json_array_get(cand, q)) &&
-            stage_correct_same_shape(like, json_array_get(cand, q)))
-            at = q, found++;
-    return found == 1 ? at : SIZE_MAX;
-}
-
-/* The rest by shapes that stand once on each side. */
-static bool match_shapes(struct matching *m, const json_t *ref, const json_t *cand)
-{
-    size_t q;
-
-    for (size_t i = 0; i < m->n; i++) {
-        if (!is_left(m, ref, i))
-            continue;
-        if ((q = only_of_shape(m, cand, json_array_get(ref, i))) == SIZE_MAX)
-            return false;
-        m->pairs[i] = json_array_get(cand, q);
-        m->used[q] = true;
-    }
-    for (q = 0; q < m->m; q++)
-        if (!m->used[q] && stage_correct_is_to_match(json_array_get(cand, q)))
-            return false;
-    return true;
-}
-
-/* By name and shape; what is left by the values that the construction gave it, else in order by shape, else by shapes
- * that stand once. Returns "none", "name", "packed", "order", or "seed" if nothing fits. */
-static const char *stage_correct_match_state(struct matching *m, struct job *j)
-{
-    const json_t *ref = j->held.ref->state, *cand = j->state;
-    bool packed;
-
-    match_names(m, ref, cand);
-    if (!stage_correct_parameters_of(ref))
-        return "none";
-    packed = match_packed(m, j);
-    if (!rows_left(m, ref))
-        return packed ? "packed" : "name";
-    return match_order(m, ref, cand) || match_shapes(m, ref, cand) ? "order" : "seed";
-}
-
-/* Rows that name no memory of the program, or no such tensor, take no values: that is said of the program. */
-static int stage_correct_bind_params(struct job *j, const json_t *const *pairs, struct err *e)
-{
-    int rc = recording_params(j, pairs, e);
-
-    if (rc == 0 || e->kind != ERR_INPUT)
-        return rc;
-    record_blame(j->rec, "correctness_error", "correctness", "ModelNew's parameters cannot take the task's values: %s",
-                 e->msg);
-    *e = (struct err)ERR_INIT;
-    return 0;
-}
-
-static int stage_correct_bind_packed(struct job *j, const struct matching *m, struct err *e)
-{
-    int rc = 0;
-
-    for (size_t q = 0; q < m->m && rc == 0; q++)
-        if (m->packed[q])
-            rc = recording_bind_packed(j, json_array_get(j->state, q), m->packed[q], e);
-    return rc;
-}
-
-int correct_parameters(struct job *j, struct err *e)
-{
-    struct matching m = matching_open(j->held.ref->state, j->state);
-    int rc = 0;
-
-    j->params = !j->protocol->binds_params ? stage_correct_parameters_of(j->held.ref->state) ? "seed" : "none"
-        : stage_correct_match_state(&m, j);
-    if (!strcmp(j->params, "seed") && j->protocol->binds_params) {
-        record_blame(j->rec, "correctness_error", "correctness", "the model's parameters do not fit ModelNew's, by "
-                     "name and shape or in order: what cannot take the weights replaces nothing");
-    } else if (strcmp(j->params, "seed")) {
-        rc = stage_correct_bind_params(j, m.pairs, e);
-        rc = rc == 0 && !job_blamed(j) ? stage_correct_bind_packed(j, &m, e) : rc;
-    }
-    matching_free(&m);
-    return rc;
-}
 
 /* ---- comparing one reply with one draw ---- */
 
@@ -973,6 +707,33 @@ static void stage_correct_add_tally(struct stage_correct_tally *t, struct stage_
     t->slow |= more->slow, t->fewer |= more->fewer;
 }
 
+/* Has forward itself refused other numbers than the task's, by an exception? That is honest of it. */
+static bool stage_correct_refuses_numbers(const struct job *j)
+{
+    const json_t *r = record_reason(j->rec);
+
+    return j->variant == TASK_NUMBERS && r && !strcmp(json_str(r, "category", ""), "runtime_error") &&
+           !json_object_get(r, "finding") && j->session && !j->session->ended;
+}
+
+/* The task as it is written takes the place of other numbers again: the stages behind see its life. */
+static int stage_correct_forget_numbers(struct job *j, struct stage_correct_tally *own, struct err *e)
+{
+    struct stage_correct_tally again = {.regimes = json_object(), .fastest_s = own->fastest_s, .slow = own->slow};
+    const char *why = json_str(record_reason(j->rec), "message", "");
+    int rc;
+
+    json_object_set_new(again.regimes, "other numbers", json_pack("{s:o}", "skipped", json_utf8(why, strlen(why))));
+    stage_correct_forgive_fall(j, &(struct stage_correct_tally){.fell = true});
+    rc = stage_correct_change_variant(j, 0, e);
+    if (rc == 0 && j->ready && !job_blamed(j))
+        rc = stage_correct_run_recording(j, &again, e);
+    json_decref(own->regimes);
+    json_decref(own->worst);
+    *own = again;
+    return rc;
+}
+
 /* A life of its own: what its host reads may make it live, too. */
 static int stage_correct_run_variant(struct job *j, int variant, struct stage_correct_tally *t, struct err *e)
 {
@@ -982,6 +743,8 @@ static int stage_correct_run_variant(struct job *j, int variant, struct stage_co
 
     if (rc == 0 && j->ready && !job_blamed(j))
         rc = stage_correct_run_recording(j, &own, e);
+    if (rc == 0 && stage_correct_refuses_numbers(j))
+        rc = stage_correct_forget_numbers(j, &own, e);
     for (size_t i = 0; rc == 0 && i < json_array_size(reasons); i++)
         stage_correct_name_variant(j, json_array_get(reasons, i));
     stage_correct_add_tally(t, &own);
@@ -992,11 +755,26 @@ static int stage_correct_run_variant(struct job *j, int variant, struct stage_co
     return rc;
 }
 
+/* Behind many calls, and beside another instance. Large tasks, and programs whose host reads, have only the calls of
+ * their draws. 0, or -1: infra. */
+static int stage_correct_run_later(struct job *j, struct stage_correct_tally *t, struct err *e)
+{
+    int rc;
+
+    if (job_blamed(j) || j->variant || j->recording->live || j->held.ref->streamed || t->slow || !t->trials ||
+        t->passed < t->trials)
+        return 0;
+    if ((rc = stage_correct_convicted(j, t, e)) != 0 || (rc = later_life_judge(j, t->fastest_s, &t->worst, e)) != 0)
+        return rc < 0 ? -1 : 0;
+    t->passed = 0; /* right at first alone has shown nothing */
+    return 0;
+}
+
 /* All variants of the sidecar; and the task with other numbers, of a program that is right so far. */
 static int stage_correct_run_variants(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     const char *params = j->params;
-    int rc = 0, n = task_variants(j->task), all = n + j->held.ref->numbers;
+    int rc = stage_correct_run_later(j, t, e), n = task_variants(j->task), all = n + j->held.ref->numbers;
 
     for (int i = 1; i <= all && rc == 0 && !job_blamed(j) && !t->stopped; i++)
         if ((rc = stage_correct_convicted(j, t, e)) == 0 && (i <= n || t->passed == t->trials))

@@ -237,35 +237,68 @@ bool job_recordings(const struct job *j, const struct ref_draw *d)
     return !j->held.ref->has_second || j->second == !strcmp(d->regime, REGIME_SECRET);
 }
 
-int job_construct(struct job *j, struct err *e)
+/* Asks for ModelNew. code: NULL: of the program that is imported already, beside the one that was asked for last. */
+static enum call_fault stage_load_ask(struct job *j, const char *code, int64_t seed, struct frame *ret, struct err *e)
 {
     const struct section *init = j->second ? &j->held.ref->second : &j->held.ref->init;
+    json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?,s:i,s:b}", "op", "load", "timeout_s", j->opt->timeout_s,
+                            "source", code ? json_utf8(code, strlen(code)) : json_null(), "init", init->tree, "seed",
+                            (json_int_t)seed, "mode", j->held.ref->mode, "dtype", j->held.ref->dtype, "operators",
+                            j->protocol->operators ? 1 : 2, "beside", !code);
+    enum call_fault fault = session_call(j->session, req, init->bytes, init->n, ret, e);
+
+    json_decref(req);
+    return fault;
+}
+
+static bool stage_load_is_ready(const struct frame *f)
+{
+    return !strcmp(json_str(f->head, "op", ""), "ready");
+}
+
+static void stage_load_take(struct job *j, const struct frame *f)
+{
+    j->ready = true;
+    json_decref(j->state);
+    j->state = json_incref(json_object_get(f->head, "state"));
+}
+
+int job_construct(struct job *j, struct err *e)
+{
     int64_t seed = j->second ? j->held.ref->second_seed : j->held.ref->init_seed;
-    json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?,s:i}", "op", "load", "timeout_s", j->opt->timeout_s,
-                            "source",
-                            json_utf8(j->code, strlen(j->code)), "init", init->tree, "seed", (json_int_t)seed, "mode",
-                            j->held.ref->mode, "dtype", j->held.ref->dtype, "operators",
-                            j->protocol->operators ? 1 : 2);
     struct frame f;
-    enum call_fault fault = session_call(j->session, req, init->bytes, init->n, &f, e);
+    enum call_fault fault = stage_load_ask(j, j->code, seed, &f, e);
     int rc = 0;
 
     j->ready = false;
-    json_decref(req);
     if (fault != CALL_OK)
         return job_blame_call(j, fault, "load", "while the program was imported and constructed", e);
     recording_take_report(j, f.head);
-    if (!strcmp(json_str(f.head, "op", ""), "ready")) {
-        j->ready = true;
-        json_decref(j->state);
-        j->state = json_incref(json_object_get(f.head, "state"));
-    } else if (job_unfit(j, f.head, e)) {
+    if (stage_load_is_ready(&f))
+        stage_load_take(j, &f);
+    else if (job_unfit(j, f.head, e))
         rc = -1;
-    } else {
+    else
         stage_load_blame_error(j, f.head);
-    }
     frame_free(&f);
     return rc;
+}
+
+int job_construct_beside(struct job *j, struct err *e)
+{
+    const char *const codes[] = {j->code, NULL};
+    enum call_fault fault;
+    struct frame f;
+
+    j->ready = false;
+    for (int i = 0; i < 2; i++) {
+        if ((fault = stage_load_ask(j, codes[i], j->held.ref->init_seed + 1 - i, &f, e)) != CALL_OK)
+            return fault == CALL_INFRA ? -1 : 0;
+        if (i && stage_load_is_ready(&f))
+            stage_load_take(j, &f);
+        frame_free(&f);
+    }
+    return 0;
 }
 
 static int stage_load_run(struct job *j, struct err *e)

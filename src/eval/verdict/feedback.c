@@ -347,12 +347,31 @@ static void feedback_say_strides(const json_t *v, struct buf *b)
         }
 }
 
+/* Of what went wrong behind calls that were right. */
+static void feedback_say_later(const json_t *w, struct buf *b)
+{
+    long long later = json_i64(w, "later_calls", 0), earlier = json_i64(w, "earlier_calls", 0);
+
+    if (later > 0)
+        buf_addf(b, "Each trial was right by itself; call %lld after them was not: what the program keeps on the "
+                    "device changes from call to call.\n", later);
+    if (earlier > 0 && json_is_true(json_object_get(w, "other_instance")))
+        buf_adds(b, "Each trial was right by itself; it is wrong where another ModelNew with other weights has been "
+                    "called before in the same process: keep what depends on the weights in the instance.\n");
+    else if (earlier > 0)
+        buf_addf(b, "Each trial was right by itself; behind %lld calls of forward it is wrong: what the program keeps "
+                    "changes from call to call.\n", earlier);
+}
+
 static void feedback_say_correctness(const json_t *v, struct buf *b)
 {
     const json_t *c = json_object_get(v, "correctness"), *w = json_object_get(c, "worst");
 
     if (!json_is_object(w) && json_i64(c, "passed", 0) > 0 && json_i64(c, "passed", 0) == json_i64(c, "trials", 0))
         buf_addf(b, "The values of all %lld trials are right, but:\n", (long long)json_i64(c, "trials", 0));
+    else if (json_i64(w, "earlier_calls", 0) > 0)
+        buf_addf(b, "Wrong result in a later call, after %lld trials that passed.\n",
+                 (long long)json_i64(c, "trials", 0));
     else if (strcmp(json_str(feedback_reason(v), "stage", ""), "performance"))
         buf_addf(b, "Wrong result: %lld of %lld trials pass.\n", (long long)json_i64(c, "passed", 0),
                  (long long)json_i64(c, "trials", 0));
@@ -368,9 +387,7 @@ static void feedback_say_correctness(const json_t *v, struct buf *b)
     else
         buf_addf(b, "Output%s%s: %s.\n", *json_str(w, "output", "") ? " " : "", json_str(w, "output", ""),
                  json_str(w, "detail", ""));
-    if (json_i64(w, "later_calls", 0) > 0)
-        buf_addf(b, "Each trial was right by itself; call %lld after them was not: what the program keeps on the "
-                    "device changes from call to call.\n", (long long)json_i64(w, "later_calls", 0));
+    feedback_say_later(w, b);
     if (json_is_true(json_object_get(w, "order_of_blocks")))
         buf_adds(b, "It is right where blocks run in the order of their numbers, and wrong in another order, which a "
                     "device may choose: a block must wait for those that it relies on, or a second launch come behind "

@@ -1,0 +1,164 @@
+/* later_life.c - see later_life.h. */
+#include "eval/stage/later_life.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "eval/candidate/recording.h"
+
+#define COMPARED 3 /* calls, and draws */
+#define LEAST_EARLIER 2
+
+/* What the job has while another life is lived. */
+struct later_life_aside {
+    struct session *session;
+    struct recording *recording;
+    json_t *state, *findings;
+    const char *params;
+    bool ready, ran;
+};
+
+struct later_life {
+    struct job *j;
+    uint32_t earlier;
+    bool other;    /* there is another instance */
+    bool known;    /* all calls have been compared */
+    bool wrong;
+    json_t *worst; /* owned */
+};
+
+static void later_life_put_aside(struct job *j, struct later_life_aside *a)
+{
+    *a = (struct later_life_aside){j->session, j->recording, j->state, j->findings, j->params, j->ready, j->ran};
+    session_rest(j->session);
+    j->session = NULL;
+    j->recording = NULL;
+    j->state = NULL;
+    j->findings = json_array();
+}
+
+static void later_life_take_back(struct job *j, const struct later_life_aside *a)
+{
+    session_close(j->session);
+    recording_close(j->recording);
+    json_decref(j->state);
+    json_decref(j->findings);
+    j->session = a->session;
+    j->recording = a->recording;
+    j->state = a->state;
+    j->findings = a->findings;
+    j->params = a->params;
+    j->ready = a->ready;
+    j->ran = a->ran;
+    session_wake(j->session);
+}
+
+/* More than 64 where that is cheap; a secret says how many. */
+static uint32_t later_life_earlier(const struct job *j, double call_s)
+{
+    double most = LATER_LIFE_S / fmax(call_s, 1e-4);
+    struct rng r;
+
+    rng_seed(&r, (uint64_t)j->seed, 80);
+    return (uint32_t)fmax(LEAST_EARLIER, fmin(most, (double)(RECORDING_EARLIER - rng_below(&r, 24))));
+}
+
+static int later_life_look(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
+{
+    struct later_life *l = ctx;
+    double max_abs = 0, max_rel = 0;
+    json_t *worst = NULL;
+    int ok = -1;
+
+    if (!strcmp(json_str(f->head, "op", ""), "result")) {
+        ok = correct_compare(l->j, d, f, &worst, &max_abs, &max_rel, e);
+        l->wrong |= ok == 0;
+        l->known = ok >= 0;
+    }
+    if (!l->worst)
+        l->worst = json_incref(worst);
+    json_decref(worst);
+    frame_free(f);
+    return ok < 0 ? -1 : 0;
+}
+
+static int later_life_draws(struct job *j, const struct ref_draw **draws, struct err *e)
+{
+    const struct ref_draw *d;
+    int n = 0, ok = 1;
+
+    for (size_t i = 0; n < COMPARED && (ok = reference_draw(&j->held, i, &d, e)) == 1; i++)
+        if (!d->parameters && !d->extreme)
+            draws[n++] = d;
+    return ok < 0 ? -1 : n;
+}
+
+/* The calls, and their replay. Whatever does not come to its end leaves the life unknown. */
+static int later_life_play(struct later_life *l, struct err *e)
+{
+    const struct ref_draw *draws[COMPARED];
+    struct job *j = l->j;
+    int n = later_life_draws(j, draws, e);
+    enum call_fault fault;
+    struct frame f;
+    bool ended = true;
+
+    if (n <= 0 || correct_parameters(j, e) < 0)
+        return n < 0 ? -1 : e->kind == ERR_NONE ? 0 : -1;
+    j->recording->other = l->other;
+    j->recording->earlier = l->earlier;
+    j->recording->n_calls = l->earlier + (uint32_t)n;
+    if (job_blamed(j) || (fault = recording_direct(j, draws[0], &f, &ended, e)) == CALL_INFRA)
+        return job_blamed(j) ? 0 : -1;
+    if (fault == CALL_OK && ended)
+        frame_free(&f);
+    if (fault != CALL_OK || ended || j->recording->log_full)
+        return 0;
+    return recording_replay(j, draws, n, later_life_look, l, e) == CALL_INFRA && e->kind != ERR_NONE ? -1 : 0;
+}
+
+static int later_life_lead(struct later_life *l, struct err *e)
+{
+    struct job *j = l->j;
+
+    if (session_open(j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
+        return -1;
+    if ((l->other ? job_construct_beside(j, e) : job_construct(j, e)) < 0)
+        return -1;
+    return j->ready && !job_blamed(j) ? later_life_play(l, e) : 0;
+}
+
+static int later_life_live(struct later_life *l, struct err *e)
+{
+    struct later_life_aside aside;
+    int rc;
+
+    later_life_put_aside(l->j, &aside);
+    rc = later_life_lead(l, e);
+    later_life_take_back(l->j, &aside);
+    return rc;
+}
+
+int later_life_judge(struct job *j, double call_s, json_t **ret_worst, struct err *e)
+{
+    struct later_life l = {.j = j, .earlier = later_life_earlier(j, call_s), .other = true}, alone = l;
+    int rc = later_life_live(&l, e);
+
+    if (rc < 0 || !l.known || !l.wrong) {
+        json_decref(l.worst);
+        return rc < 0 ? -1 : 1;
+    }
+    alone.other = false;
+    if (later_life_live(&alone, e) < 0) {
+        json_decref(l.worst);
+        return -1;
+    }
+    json_object_set_new(l.worst, "earlier_calls", json_integer(l.earlier));
+    if (alone.known && !alone.wrong)
+        json_object_set_new(l.worst, "other_instance", json_true());
+    json_decref(alone.worst);
+    *ret_worst = l.worst;
+    return 0;
+}
