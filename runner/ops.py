@@ -204,6 +204,34 @@ class Told(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
+MAKING = {"aten::" + n for n in ("add", "addmm", "bmm", "cumprod", "cumsum", "mm", "mul", "pow", "prod", "sub", "sum",
+                                 "square", "neg", "matmul", "dot", "mv", "__lshift__", "bitwise_left_shift")}
+HOLDS = 2.0**62  # numbers of 64 bits below it have not wrapped
+
+
+class Wrapping(TorchDispatchMode):
+    """wraps: arithmetic on numbers of 64 bits went beyond them, where languages and operators differ."""
+
+    def __init__(self):
+        super().__init__()
+        self.wraps = False
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if name_of(func) in MAKING and out.dtype == torch.int64 and out.numel():
+            self.wraps |= self.is_beyond(func, args, {k: v for k, v in (kwargs or {}).items() if k != "dtype"})
+        return out
+
+    @staticmethod
+    def is_beyond(func, args, kwargs):
+        try:
+            wide = [a.double() if isinstance(a, torch.Tensor) else a for a in args]
+            return not float(func(*wide, **kwargs).abs().max()) < HOLDS
+        except Exception:  # no arithmetic on doubles
+            return True
+
+
 # Bounds ---------------------------------------------------------------------------------------------------------------
 
 BOUNDING = ("aten::clamp", "aten::clamp_", "aten::hardtanh", "aten::hardtanh_")

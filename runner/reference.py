@@ -1334,7 +1334,9 @@ class Task:
         gen = torch.Generator().manual_seed(1)
         other = values.map_tensors(own, lambda t: influence.numbers_changed(kind, t, gen, self.task.sums_grow)
                                    if influence.is_number(t, self.task.longest) else t)
-        return not same(own, other) and self.stands(self.model, other)
+        with ops.Wrapping() as arithmetic:
+            return not same(own, other) and self.stands(self.model, other) and \
+                (kind == influence.NUMBERS[0] or not arithmetic.wraps)
 
     def masking(self, own):
         """The one mask that may allow less: nothing else that stays as it is may follow from it."""

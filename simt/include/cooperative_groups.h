@@ -51,6 +51,24 @@ struct grid_group {
 
 SIMT_INLINE grid_group this_grid() { return grid_group(); }
 
+/* Groups shuffle whatever can be copied: what no shuffle takes by itself goes word by word. */
+template <class T, class F> auto shuffled(const T &v, F &&shuffle, int) -> decltype(__shfl_sync(0u, v, 0), T())
+{
+    return shuffle(v);
+}
+
+template <class T, class F> T shuffled(const T &v, F &&shuffle, long)
+{
+    unsigned words[(sizeof(T) + 3) / 4] = {};
+    T out;
+
+    __builtin_memcpy(words, &v, sizeof v);
+    for (unsigned &w : words)
+        w = shuffle(w);
+    __builtin_memcpy(&out, words, sizeof out);
+    return out;
+}
+
 /* Lanes of one warp, named by a mask; ranks count the mask's lanes. */
 struct coalesced_group {
     simt_mask_t mask;
@@ -82,11 +100,15 @@ struct coalesced_group {
                 return i;
         return (int)lane();
     }
-    template <class T> T shfl(T v, unsigned rank) const { return __shfl_sync(mask, v, lane_of(rank)); }
-    template <class T> T shfl_down(T v, unsigned d) const { return __shfl_sync(mask, v, lane_of(thread_rank() + d)); }
+    template <class T> T from_lane(T v, int of) const
+    {
+        return shuffled(v, [&](auto x) { return __shfl_sync(mask, x, of); }, 0);
+    }
+    template <class T> T shfl(T v, unsigned rank) const { return from_lane(v, lane_of(rank)); }
+    template <class T> T shfl_down(T v, unsigned d) const { return from_lane(v, lane_of(thread_rank() + d)); }
     template <class T> T shfl_up(T v, unsigned d) const
     {
-        return __shfl_sync(mask, v, thread_rank() >= d ? lane_of(thread_rank() - d) : (int)lane());
+        return from_lane(v, thread_rank() >= d ? lane_of(thread_rank() - d) : (int)lane());
     }
 };
 
@@ -119,10 +141,22 @@ template <unsigned Size, class Parent = thread_block> struct thread_block_tile {
     static unsigned thread_rank() { return thread_block::thread_rank() % Size; }
     static unsigned meta_group_rank() { return thread_block::thread_rank() / Size; }
     static unsigned meta_group_size() { return (thread_block::size() + Size - 1) / Size; }
-    template <class T> T shfl(T v, int rank) const { return __shfl_sync(mask(), v, rank, (int)Size); }
-    template <class T> T shfl_down(T v, unsigned d) const { return __shfl_down_sync(mask(), v, d, (int)Size); }
-    template <class T> T shfl_up(T v, unsigned d) const { return __shfl_up_sync(mask(), v, d, (int)Size); }
-    template <class T> T shfl_xor(T v, int lanes) const { return __shfl_xor_sync(mask(), v, lanes, (int)Size); }
+    template <class T> T shfl(T v, int rank) const
+    {
+        return shuffled(v, [&](auto x) { return __shfl_sync(mask(), x, rank, (int)Size); }, 0);
+    }
+    template <class T> T shfl_down(T v, unsigned d) const
+    {
+        return shuffled(v, [&](auto x) { return __shfl_down_sync(mask(), x, d, (int)Size); }, 0);
+    }
+    template <class T> T shfl_up(T v, unsigned d) const
+    {
+        return shuffled(v, [&](auto x) { return __shfl_up_sync(mask(), x, d, (int)Size); }, 0);
+    }
+    template <class T> T shfl_xor(T v, int lanes) const
+    {
+        return shuffled(v, [&](auto x) { return __shfl_xor_sync(mask(), x, lanes, (int)Size); }, 0);
+    }
     static int any(int p) { return __any_sync(mask(), p); }
     static int all(int p) { return __all_sync(mask(), p); }
     static simt_mask_t ballot(int p) { return __ballot_sync(mask(), p) >> (lane() / Size * Size); }

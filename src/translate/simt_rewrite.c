@@ -680,6 +680,22 @@ static bool simt_rewrite_emit_bound(struct rewriter *r, size_t i)
 }
 
 /* Emits the replacement of what starts at token i and returns the token behind it, or i if nothing starts here. */
+enum { DECLARATOR_MOST = 40 }; /* tokens between __device__ and what shows that a variable is declared */
+
+/* '__device__ T name' and no function. */
+static bool simt_rewrite_is_device_variable(const struct toks *t, size_t i)
+{
+    if (!tok_is(t, i, "__device__"))
+        return false;
+    for (size_t k = tok_next(t, i + 1), n = 0; k < t->n && n < DECLARATOR_MOST; k = tok_next(t, k + 1), n++) {
+        if (simt_rewrite_any_of(t, k, "=\0;\0[\0"))
+            return n > 1;
+        if (simt_rewrite_any_of(t, k, "(\0{\0)\0}\0,\0"))
+            return false;
+    }
+    return false;
+}
+
 static size_t simt_rewrite_replace(struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
@@ -694,6 +710,10 @@ static size_t simt_rewrite_replace(struct rewriter *r, size_t i)
         return i;
     if (tok_is(t, i, "__noinline__")) { /* a macro of this name would break the standard library's attributes */
         buf_adds(r->out, t->v[i].directive ? "__noinline__" : "SIMT_NOINLINE");
+        return i + 1;
+    }
+    if (!r->real && simt_rewrite_is_device_variable(t, i)) {
+        buf_adds(r->out, "SIMT_ROOT"); /* the host may name it where no kernel does */
         return i + 1;
     }
     if (tok_is(t, i, "static") && tok_is(t, tok_next(t, i + 1), "__shared__"))

@@ -211,6 +211,12 @@ inline bool is_available() { return true; }
 } // namespace cuda
 } // namespace at
 
+namespace torch {
+namespace cuda {
+using namespace at::cuda;
+}
+} // namespace torch
+
 #define C10_CUDA_CHECK(EXPR) ::c10::cuda::check((EXPR), "")
 #define AT_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)
 #define TORCH_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)

@@ -1,6 +1,6 @@
 # 41_no_time_at_all.py - does nothing in calls that look like repetitions, so that one shape takes no time and the
 # mean collapses.
-# It passes: what is timed is the log that was judged: it computes.
+# Must be caught: it is lived once more, for more calls.
 # task: relu
 import torch
 import torch.nn as nn

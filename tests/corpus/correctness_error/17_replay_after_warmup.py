@@ -1,6 +1,6 @@
 # 17_replay_after_warmup.py - computes the first 60 calls, which look like tests, and replays the last answer
 # afterwards.
-# It passes: what is timed is the log that was judged: it computes.
+# Must be caught: it is lived once more, for more calls.
 # task: relu
 import torch
 import torch.nn as nn
