@@ -74,9 +74,9 @@ struct bench_options {
  * of the samples that failed in turn 1 and passed later; null without a failure or a second
  * turn),"cut_share","whole_pass_rate" (of the samples that are not cut off before their program is closed, the share
  * that passed),"infra","categories":{"passed":n,..},"families":{"chain":{"tasks","pass_at_8","avg_at_8"},..},
- * "faster_than","per_task":[{"task","family","n","passed","best_passed","pass_at_8"},..],"seconds"} k is min(8,
- * samples), averages are of all samples; the keys keep their names. On a suite also "levels", "missing", "skipped"
- * and "strays": see levels.h. ERR_STOP after Ctrl-C: call again to go on. */
+ * "faster_than","per_task":[{"task","family","n","passed","whole","whole_passed","best_passed","pass_at_8"},..],
+ * "seconds"} k is min(8, samples), averages are of all samples; the keys keep their names. On a suite also "levels",
+ * "missing", "skipped" and "strays": see levels.h. ERR_STOP after Ctrl-C: call again to go on. */
 int bench_run(const struct bench_options *o, json_t **ret, struct err *e);
 
 /* The result as text tables; several results (stages) side by side in one. */

@@ -14,9 +14,9 @@
 
 struct bench_sums {
     struct task_counts *first, *best, *compile; /* per task; 'compile' counts faster against torch.compile */
+    struct task_counts *whole; /* per task: answers that are not cut off before their program is closed */
     double score;
     int judged, cut, infra, timed;
-    int whole, whole_passed; /* answers that are not cut off before their program is closed; those that passed */
     int success[BENCH_MAX_TURNS]; /* trajectories that passed in turn k */
     json_t *categories;
 };
@@ -63,7 +63,7 @@ static void bench_sum_add_sample(const struct bench_run *b, int task, int sample
     s->judged++;
     s->cut += a->cut;
     if (!a->text || extract_is_whole(a->text, !a->cut))
-        s->whole++, s->whole_passed += passed;
+        s->whole[task].n++, s->whole[task].passed += passed;
     s->score += json_f64(a->verdict, "reward", 0);
     s->timed += !isnan(eager);
     s->first[task].n++;
@@ -97,11 +97,22 @@ static json_t *bench_sum_per_task(const struct bench_run *b, const struct bench_
     for (int i = 0; i < b->suite.n; i++) {
         const struct task_counts *t = &s->first[i];
         double p = t->n ? pass_at_k(t->n, t->passed, t->n < 8 ? t->n : 8) : NAN;
-        json_array_append_new(list, json_pack("{s:s,s:s,s:i,s:i,s:i,s:o}", "task", b->suite.tasks[i].name, "family",
-                                              b->suite.families[i], "n", t->n, "passed", t->passed, "best_passed",
+        json_array_append_new(list, json_pack("{s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:o}", "task", b->suite.tasks[i].name,
+                                              "family", b->suite.families[i], "n", t->n, "passed", t->passed, "whole",
+                                              s->whole[i].n, "whole_passed", s->whole[i].passed, "best_passed",
                                               s->best[i].passed, "pass_at_8", json_num(p)));
     }
     return list;
+}
+
+/* Of all whole answers alike, whatever their task. */
+static double bench_sum_whole_rate(const struct bench_run *b, const struct bench_sums *s)
+{
+    double n = 0, passed = 0;
+
+    for (int i = 0; i < b->suite.n; i++)
+        n += s->whole[i].n, passed += s->whole[i].passed;
+    return n > 0 ? passed / n : NAN;
 }
 
 /* Means over the tasks of each family, in order of first appearance. */
@@ -210,7 +221,8 @@ json_t *bench_summary(const struct bench_run *b, double seconds)
 {
     size_t n = (size_t)b->suite.n;
     struct bench_sums s = {.first = xcalloc(n, sizeof *s.first), .best = xcalloc(n, sizeof *s.best),
-                           .compile = xcalloc(n, sizeof *s.compile), .categories = json_object()};
+                           .compile = xcalloc(n, sizeof *s.compile), .whole = xcalloc(n, sizeof *s.whole),
+                           .categories = json_object()};
     json_t *v = json_object();
 
     for (int i = 0; i < b->suite.n; i++)
@@ -222,7 +234,7 @@ json_t *bench_summary(const struct bench_run *b, double seconds)
     bench_sum_set_rates(v, b, &s);
     bench_sum_set(v, "turns_to_success", bench_sum_turn_counts(b, &s));
     bench_sum_set(v, "recovery", bench_sum_recovery(b, &s));
-    bench_sum_set(v, "whole_pass_rate", json_num(s.whole ? (double)s.whole_passed / s.whole : NAN));
+    bench_sum_set(v, "whole_pass_rate", json_num(bench_sum_whole_rate(b, &s)));
     bench_sum_set(v, "cut_share", json_num(s.judged ? (double)s.cut / s.judged : NAN));
     bench_sum_set(v, "infra", json_integer(s.infra));
     bench_sum_set(v, "unsupported", json_integer(json_i64(s.categories, "unsupported", 0)));
@@ -235,5 +247,6 @@ json_t *bench_summary(const struct bench_run *b, double seconds)
     free(s.first);
     free(s.best);
     free(s.compile);
+    free(s.whole);
     return v;
 }

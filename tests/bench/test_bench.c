@@ -215,6 +215,17 @@ static int count_whole(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
+static int sum_of_tasks(const json_t *result, const char *key)
+{
+    const json_t *row;
+    size_t i;
+    int sum = 0;
+
+    json_array_foreach(json_object_get(result, "per_task"), i, row)
+        sum += (int)json_i64(row, key, -1);
+    return sum;
+}
+
 /* What the limit cut off is told apart from what is wrong. */
 static void test_whole_answers(void **state)
 {
@@ -231,6 +242,8 @@ static void test_whole_answers(void **state)
     assert_true(w.all == 48 && w.cut > 0 && w.cut < 48 && w.passed > 0);
     assert_true(fabs(json_f64(v, "cut_share", 0) - w.cut / 48.0) < 1e-9);
     assert_true(fabs(json_f64(v, "whole_pass_rate", 0) - (double)w.passed / (w.all - w.cut)) < 1e-9);
+    assert_int_equal(sum_of_tasks(v, "whole"), w.all - w.cut);
+    assert_int_equal(sum_of_tasks(v, "whole_passed"), w.passed);
     json_decref(v);
     free(out), free(path);
 }
