@@ -41,7 +41,5 @@ extern const struct command cmd_launch, cmd_owner, cmd_synth_diagnose, cmd_synth
     cmd_synth_profile, cmd_synth_teach;
 
 extern const char build_stamp[]; /* "musacoder VERSION (commit HASH)" */
-const struct command *command_find(const char *name);
-int exit_code_of(const struct err *e);
 
 #endif

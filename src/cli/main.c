@@ -56,7 +56,7 @@ static const struct command *const commands[] = {
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0] - 1)
 
-const struct command *command_find(const char *name)
+static const struct command *command_find(const char *name)
 {
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (!strcmp(commands[i]->name, name))
@@ -78,7 +78,7 @@ static const struct command *main_find_words(int n, char **words, int *ret)
     return command_find(words[0]);
 }
 
-int exit_code_of(const struct err *e)
+static int exit_code_of(const struct err *e)
 {
     switch (e->kind) {
     case ERR_NONE: return EXIT_OK;

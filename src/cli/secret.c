@@ -28,7 +28,9 @@ static int secret_check(const char *s, size_t n, const char *what, struct err *e
     return 0;
 }
 
-int secret_read(const char *text, char *ret, struct err *e)
+/* 1 to 64 letters, digits, '-' or '_' from the text itself or from the file that it names. ret: 65 bytes. ERR_INPUT
+ * otherwise. */
+static int secret_read(const char *text, char *ret, struct err *e)
 {
     struct buf b;
     size_t n;

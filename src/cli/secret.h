@@ -11,10 +11,6 @@
     {section, "secret", OPT_STR, NULL, "HEX or FILE that the judge's draws depend on, for replays on another machine " \
                                        "(default: a secret of this machine)"}
 
-/* 1 to 64 letters, digits, '-' or '_' from the text itself or from the file that it names. ret: 65 bytes. ERR_INPUT
- * otherwise. */
-int secret_read(const char *text, char *ret, struct err *e);
-
 /* Hands the option's secret to the judge (ours and the workers', by MUSACODER_SECRET), and leaves a fingerprint in the
  * option's place: run folders tell two secrets apart without holding them. Nothing to do when it is unset. */
 int secret_use(const struct opts *o, struct err *e);

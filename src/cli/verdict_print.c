@@ -149,7 +149,8 @@ static bool verdict_is_heading(const char *line)
     return false;
 }
 
-void verdict_words(const json_t *verdict, struct buf *out)
+/* The judge's words with lines of the user's own file in place of the compiler's. Pure. */
+static void verdict_words(const json_t *verdict, struct buf *out)
 {
     const char *p = json_str(verdict, "feedback", "");
     struct own_lines l = verdict_own_lines(verdict);
@@ -223,7 +224,9 @@ static void verdict_line_of(const json_t *v, struct buf *out)
     buf_free(&line);
 }
 
-void verdict_head(const json_t *verdict, bool colour, struct buf *out)
+/* The head of a verdict: "FAIL file.py:18 data race in kernel k [MC304]". Asks whether the candidate is a folder: then
+ * it is "FAIL folder/file.cu:18 ..". */
+static void verdict_head(const json_t *verdict, bool colour, struct buf *out)
 {
     bool passed = !strcmp(json_str(verdict, "status", ""), "passed");
 

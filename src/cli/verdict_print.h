@@ -32,10 +32,4 @@ int verdict_report_add(struct verdict_report *r, const json_t *verdict, struct e
 int verdict_report_end(struct verdict_report *r, struct err *e); /* the summary; writes r->to */
 void verdict_report_free(struct verdict_report *r);
 
-/* The head of a verdict: "FAIL file.py:18 data race in kernel k [MC304]". Asks whether the candidate is a folder: then
- * it is "FAIL folder/file.cu:18 ..". */
-void verdict_head(const json_t *verdict, bool colour, struct buf *out);
-/* The judge's words with lines of the user's own file in place of the compiler's. */
-void verdict_words(const json_t *verdict, struct buf *out);
-
 #endif

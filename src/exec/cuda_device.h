@@ -39,7 +39,6 @@ struct exec_backend {
 
 /* The first code that is not 0 stays, with its text. Returns the sticky error. */
 int cuda_fault(struct exec_backend *b, int code, const char *what);
-int cuda_movement(struct exec_backend *b, int kernel, uint64_t elements, const void *args, backend_handle s);
 
 int cuda_module(struct exec_backend *b, const void *image, size_t n, backend_handle *ret);
 int cuda_function(struct exec_backend *b, backend_handle module, const char *name, backend_handle *ret,

@@ -281,7 +281,7 @@ static int exec_cuda_copy(struct exec_backend *b, uint64_t to, uint64_t from, ui
 
 enum { K_SET, K_FILL, K_STRIDED, K_ARANGE, K_RANDOM, K_EQUAL, K_SPIN };
 
-int cuda_movement(struct exec_backend *b, int kernel, uint64_t elements, const void *args, backend_handle s)
+static int cuda_movement(struct exec_backend *b, int kernel, uint64_t elements, const void *args, backend_handle s)
 {
     uint64_t blocks = (elements + MOVEMENT_THREADS - 1) / MOVEMENT_THREADS;
     void *params[] = {(void *)args};

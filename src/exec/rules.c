@@ -25,7 +25,8 @@ static uint64_t rules_least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t rules_allowance(uint64_t input_bytes, uint64_t output_bytes)
+/* Bytes that the host may read in a call without losing "live". */
+static uint64_t rules_allowance(uint64_t input_bytes, uint64_t output_bytes)
 {
     return rules_least(RULES_LIVE_BYTES, rules_least(input_bytes, output_bytes) / RULES_LIVE_SHARE);
 }

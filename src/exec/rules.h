@@ -65,7 +65,5 @@ void rules_decide(const struct rules_facts *f, struct rules_finding *ret);
 /* Draws that are right as they were lived count: the host read so little that it steered, and did not compute. */
 bool rules_live(const struct rules_facts *f);
 const char *rules_category_name(enum rules_category c); /* the record's: "cheating", ...; "" when passed */
-/* Bytes that the host may read in a call without losing "live". */
-uint64_t rules_allowance(uint64_t input_bytes, uint64_t output_bytes);
 
 #endif

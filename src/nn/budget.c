@@ -38,7 +38,8 @@ struct model_budget model_budget(const struct model_config *c, const char *dtype
 
 static size_t budget_state_of(const struct model_budget *b) { return b->weights + b->gradients + b->moments; }
 
-size_t model_budget_sum(const struct model_budget *b) { return budget_state_of(b) + b->step + b->sequence; }
+/* with one sequence */
+static size_t model_budget_sum(const struct model_budget *b) { return budget_state_of(b) + b->step + b->sequence; }
 
 static double budget_gb(size_t bytes) { return (double)bytes / 1e9; }
 

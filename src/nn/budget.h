@@ -19,7 +19,6 @@ struct model_budget {
  * micro-batch. max_len: of a sampled sequence; 0: none. */
 struct model_budget model_budget(const struct model_config *c, const char *dtype, const struct train_limits *limits,
                                  int max_len, int parts);
-size_t model_budget_sum(const struct model_budget *b); /* with one sequence */
 /* Lines for people, each behind 'lead': the parts, the sum beside 'card' bytes of one GPU, and what would help. */
 void model_budget_tell(const struct model_config *c, const struct model_budget *b, const char *lead, size_t card,
                        struct buf *out);

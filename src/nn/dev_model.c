@@ -96,7 +96,8 @@ int dev_fetch(const struct dev_model *g, const struct model *m, const float *sla
 
 /* ---- moments in parts ---- */
 
-void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to)
+/* Elements [*from, *to) of the moments are rank r's. */
+static void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to)
 {
     size_t grains = g->n / GRAIN, each = (grains + (size_t)g->parts - 1) / (size_t)g->parts;
 

@@ -60,8 +60,6 @@ void dev_linear_dw(struct dev_model *g, int m, int n, int k, const void *dy, int
                    const void *w);
 
 int dev_fetch(const struct dev_model *g, const struct model *m, const float *slab, float *host, struct err *e);
-/* Elements [*from, *to) of the moments are rank r's. */
-void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to);
 /* A moment that lies in parts; every rank calls. host: NULL on ranks that only give theirs. */
 int dev_fetch_parts(const struct dev_model *g, const struct model *m, const float *part, float *host, struct err *e);
 int dev_push_part(const struct dev_model *g, const struct model *m, const float *host, float *part, struct err *e);

@@ -54,7 +54,7 @@ void kv_cache_place(struct kv_cache *c, int capacity, float *slab)
     *c = (struct kv_cache){.slab = slab, .capacity = capacity};
 }
 
-float *kv_keys(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
+static float *kv_keys(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
 {
     size_t at = (size_t)m->layers[layer].ordinal * (size_t)m->config.num_kv_heads + (size_t)kv_head;
 
@@ -93,7 +93,7 @@ void kv_fill_conv(const struct model *m, struct kv_cache *c, int layer, int n, c
             memcpy(to, x + (size_t)i * (size_t)ld, row * sizeof *to);
 }
 
-float *kv_values(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
+static float *kv_values(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
 {
     return kv_keys(m, c, layer, kv_head) + kv_cache_keys_floats(m, c->capacity);
 }

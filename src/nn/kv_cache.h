@@ -16,8 +16,6 @@ struct kv_cache {
 
 size_t kv_cache_floats(const struct model *m, int capacity);
 void kv_cache_place(struct kv_cache *c, int capacity, float *slab); /* borrows slab */
-float *kv_keys(const struct model *m, const struct kv_cache *c, int layer, int kv_head);
-float *kv_values(const struct model *m, const struct kv_cache *c, int layer, int kv_head);
 float *kv_conv(const struct model *m, const struct kv_cache *c, int layer);  /* of a delta layer */
 float *kv_state(const struct model *m, const struct kv_cache *c, int layer);
 void kv_copy_states(const struct model *m, const struct kv_cache *from, struct kv_cache *to);

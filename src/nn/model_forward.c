@@ -37,7 +37,7 @@ static int model_forward_acts_parts(struct layer_acts *a, const struct model_dim
     return k;
 }
 
-size_t layer_acts_floats(const struct model_dims *n, enum mix kind, int T)
+static size_t layer_acts_floats(const struct model_dims *n, enum mix kind, int T)
 {
     struct layer_acts a;
     struct acts_part p[ACTS_PARTS];

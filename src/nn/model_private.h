@@ -74,7 +74,6 @@ struct layer_acts {
     float *rstd2;             // (T)
     float *gate_up;           // (T, 2 f)
 };
-size_t layer_acts_floats(const struct model_dims *n, enum mix kind, int T);
 /* returns the end */
 float *layer_acts_place(struct layer_acts *a, const struct model_dims *n, enum mix kind, int T, float *at);
 size_t model_acts_floats(const struct model *m, int T, bool all); /* of all layers, or of the largest */

@@ -13,7 +13,8 @@ struct sql {
     void *db;
 };
 
-bool sql_is_url(const char *url)
+/* True for the address of a server; a file has none. */
+static bool sql_is_url(const char *url)
 {
     return !strncmp(url, "postgres://", 11) || !strncmp(url, "postgresql://", 13);
 }

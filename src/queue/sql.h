@@ -23,8 +23,7 @@ struct sql_rows { /* text as the database prints it; cells of NULL are empty str
  * statements in sqlite's or PostgreSQL's words, run once on an empty database; version: what it was made by.
  */
 int sql_open(const char *url, const char *schema, int version, struct sql **ret, struct err *e);
-void sql_close(struct sql *s);    /* NULL is fine */
-bool sql_is_url(const char *url); /* a server, not a file */
+void sql_close(struct sql *s); /* NULL is fine */
 
 /* types: a letter for each placeholder: t const char * (NULL allowed), i int64_t, d double. Returns the rows
  * that were returned (ret not NULL) or changed. A server that went away is asked for until it is back, 30 s

@@ -166,7 +166,8 @@ int report_write(const char *run, struct err *e)
     return rc;
 }
 
-json_t *report_compare_data(const json_t *compared)
+/* of bench_compare.h; new */
+static json_t *report_compare_data(const json_t *compared)
 {
     char *title = xasprintf("%s against %s", json_str(json_object_get(compared, "b"), "name", "B"),
                             json_str(json_object_get(compared, "a"), "name", "A"));

@@ -13,7 +13,6 @@
 int report_data(const char *run, json_t **ret, struct err *e);
 int report_write(const char *run, struct err *e); /* RUN/report.html, atomically */
 
-json_t *report_compare_data(const json_t *compared);                              /* of bench_compare.h; new */
 int report_compare_write(const json_t *compared, const char *path, struct err *e);
 
 #endif

@@ -80,7 +80,8 @@ static void kernelgym_add_quoted(struct buf *b, const char *s)
     buf_addc(b, '\'');
 }
 
-char *kg_sections(const char *text)
+/* A program of three sections as one Python file, owned; NULL: the text has no such sections. */
+static char *kg_sections(const char *text)
 {
     char *cuda = kernelgym_section(text, "CUDA_KERNELS"), *bind = kernelgym_section(text, "APPLY_BINDINGS");
     char *model = kernelgym_section(text, "MODEL_NEW");

@@ -43,7 +43,7 @@ struct mhd mhd;
 #define MHD_ROW(name) {#name, (void **)&mhd.name},
 static const struct dl_name mhd_names[] = {MHD_CALLS(MHD_ROW){NULL, NULL}};
 
-int mhd_load(struct err *e)
+static int mhd_load(struct err *e)
 {
     return dl_load("libmicrohttpd.so.12", "libmicrohttpd12", mhd_names, e);
 }

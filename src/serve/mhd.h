@@ -20,6 +20,4 @@ struct mhd {
 
 extern struct mhd mhd;
 
-int mhd_load(struct err *e);
-
 #endif

@@ -34,7 +34,8 @@ static void route_eval_gone(void *slot)
     waiter_free(slot);
 }
 
-const char *serve_state_name(int state)
+/* "waiting", ... of enum queue_state */
+static const char *serve_state_name(int state)
 {
     static const char *const names[] = {"waiting", "running", "done", "failed", "cancelled"};
 

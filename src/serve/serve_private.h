@@ -61,7 +61,6 @@ void kernelgym_workers(struct http_call *c, void *ctx);
 
 /* This thread's connection, or NULL with 503 set. */
 struct queue *serve_queue_or_refuse(struct serve *s, struct http_call *c);
-const char *serve_state_name(int state); /* "waiting", ... of enum queue_state */
 /* Is there room for n more jobs? false with 429 set. */
 bool serve_room(struct serve *s, struct http_call *c, struct queue *q, int n);
 

@@ -208,7 +208,8 @@ static void ncu_say_waiting(struct buf *b, const json_t *k)
     }
 }
 
-char *ncu_answer(const json_t *k)
+/* What limits the kernel, by which figures, and what helps. Says no number that the CSV lacks. Caller frees. */
+static char *ncu_answer(const json_t *k)
 {
     const char *bound = ncu_bound(k);
     struct buf b;
@@ -233,7 +234,8 @@ char *ncu_answer(const json_t *k)
     return buf_detach(&b);
 }
 
-char *ncu_table(const json_t *kernel)
+/* The figures as a table in Markdown; caller frees. */
+static char *ncu_table(const json_t *kernel)
 {
     const json_t *m;
     struct buf b;

@@ -21,10 +21,6 @@ double ncu_metric(const json_t *kernel, const char *name, const char *unit); /* 
 #define NCU_BUSY 60.0
 const char *ncu_bound(const json_t *kernel);
 
-/* What limits the kernel, by which figures, and what helps. Says no number that the CSV lacks. Caller frees. */
-char *ncu_answer(const json_t *kernel);
-char *ncu_table(const json_t *kernel); /* the figures as a table in Markdown; caller frees */
-
 /* FOLDER has NAME.csv (of 'musacoder replay --profile NAME.csv') and NAME.py, the program; a record also holds the task
  * where there is NAME.task, and can then be made again. Writes
  * OUT/data/train-00000.jsonl with one record of kind "profile" for each kernel, OUT/report.json with counts. */

@@ -70,7 +70,8 @@ int bundle_add(struct bundle *b, const char *path, const char *text, size_t n, s
     return 0;
 }
 
-void bundle_drop(struct bundle *b, const char *path)
+/* no error if it is not there */
+static void bundle_drop(struct bundle *b, const char *path)
 {
     for (int i = 0; i < b->n; i++) {
         if (strcmp(b->file[i].path, path))
@@ -115,7 +116,7 @@ static bool bundle_is_source(const char *path)
 }
 
 /* What an answer may bring; the rest of a folder (results, caches, pictures) is left where it is. */
-bool bundle_is_wanted(const char *path)
+static bool bundle_is_wanted(const char *path)
 {
     return bundle_is_python(path) || bundle_is_source(path) ||
            bundle_has_suffix(path, (const char *const[]){".cuh", ".muh", ".h", ".hpp", ".hh", ".inl", ".inc", ".json",
@@ -344,7 +345,8 @@ static void bundle_start_main(const char *code, size_t n, bool followed, struct 
         buf_addc(out, '\n');
 }
 
-void bundle_add_main(const struct bundle *b, const char *code, struct buf *out)
+/* As bundle_text, where the main file is known and is none of them. */
+static void bundle_add_main(const struct bundle *b, const char *code, struct buf *out)
 {
     bundle_start_main(code, strlen(code), b->n > 0, out);
     for (int i = 0; i < b->n; i++)

@@ -42,9 +42,6 @@ struct bundle { /* zeroed: empty */
 int bundle_add(struct bundle *b, const char *path, const char *text, size_t n, struct err *e);
 /* Appends the program; task_code: of the task, needed where no file is Python (may be NULL otherwise). */
 int bundle_text(const struct bundle *b, const char *task_code, struct buf *out, struct err *e);
-/* The same where the main file is known and is none of them. */
-void bundle_add_main(const struct bundle *b, const char *code, struct buf *out);
-void bundle_drop(struct bundle *b, const char *path); /* no error if it is not there */
 void bundle_free(struct bundle *b);
 
 /* The program of a response as one text: 'code', or what x found where it is NULL, and behind it the files of other
@@ -59,7 +56,6 @@ bool bundle_is_one(const char *path);
 /* Where an answer's file lies: below the folder, or the source itself; owned. NULL: in an archive or a response. */
 char *bundle_place(const char *candidate, const char *file);
 bool bundle_is_loaded(const char *program); /* its main file was written here */
-bool bundle_is_wanted(const char *path); /* a name that an answer's file may have: sources, headers, Python, data */
 int bundle_read(const char *path, const char *task_code, struct buf *out, struct err *e);
 /* The same of a JSON object {"NAME": "text", ...}. */
 int bundle_of_json(const json_t *files, const char *task_code, struct buf *out, struct err *e);

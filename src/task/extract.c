@@ -79,7 +79,8 @@ static bool extract_blank(const char *s, size_t n)
     return true;
 }
 
-bool extract_defines_modelnew(const char *code, size_t n)
+/* True if a line of code reads 'class ModelNew' followed by a non-identifier character. */
+static bool extract_defines_modelnew(const char *code, size_t n)
 {
     static const char name[] = "ModelNew";
     const char *end = code + n, *p = code, *nl;

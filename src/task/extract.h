@@ -38,9 +38,6 @@ void extract_code(const char *text, size_t n, enum extract_kind kind, struct ext
 typedef void extract_take_file(const char *path, const char *body, size_t n, void *ctx);
 void extract_files(const char *text, size_t n, const struct extraction *x, extract_take_file *take, void *ctx);
 
-/* True if a line of code reads 'class ModelNew' followed by a non-identifier character. */
-bool extract_defines_modelnew(const char *code, size_t n);
-
 /* The same, or GPU MODE's form: a line begins 'def custom_kernel('. */
 bool extract_defines_program(const char *code, size_t n);
 

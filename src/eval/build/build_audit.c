@@ -180,7 +180,8 @@ int audit_undefined(const void *elf, size_t n, void (*f)(const char *name, void 
     return build_audit_each_symbol(elf, n, SHT_DYNSYM, false, f, ctx);
 }
 
-int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx)
+/* The same for functions defined in the file, by name of the full symbol table. */
+static int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx)
 {
     return build_audit_each_symbol(elf, n, SHT_SYMTAB, true, f, ctx);
 }

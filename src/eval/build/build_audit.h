@@ -22,8 +22,6 @@ enum audit_class audit_symbol_image(const char *name);
 /* Calls f for each undefined symbol of an ELF64 file in memory. Returns 0, or -1 if the file is not what it should be;
  * reads nothing outside the n bytes whatever they hold. */
 int audit_undefined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx);
-/* The same for functions defined in the file, by name of the full symbol table. */
-int audit_defined(const void *elf, size_t n, void (*f)(const char *name, void *ctx), void *ctx);
 
 /* Adds findings of the library at path: what it refers to and what it brings along of libraries that compute. */
 void build_audit_library(const char *path, json_t *findings);

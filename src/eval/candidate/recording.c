@@ -17,7 +17,8 @@
 #define MOST_NOTES 256 /* of a life */
 #define NOTE_TEXT 400  /* bytes of each text */
 
-int recording_image(struct recording *l, const char *path, struct err *e)
+/* Of a built library: the executor may open its device code. */
+static int recording_image(struct recording *l, const char *path, struct err *e)
 {
     char sha[65];
     struct buf b;

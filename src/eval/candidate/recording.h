@@ -65,8 +65,6 @@ struct recording {
 /* For a session that has just been opened: an executor, and the candidate's process attached to it. -1: infra. */
 int recording_open(struct job *j, struct err *e);
 void recording_close(struct recording *l); /* NULL is fine */
-/* Of a built library: the executor may open its device code. */
-int recording_image(struct recording *l, const char *path, struct err *e);
 /* Takes over notes of a reply. */
 void recording_take_report(struct job *j, const json_t *head);
 /* The program fails, and forward's launch was refused: that becomes the finding. The front says so itself; it turns one

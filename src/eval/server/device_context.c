@@ -9,7 +9,7 @@
 #include "base/trace.h"
 #include "eval/build/judge_backend.h"
 
-void device_context_init(struct device_context *k)
+static void device_context_init(struct device_context *k)
 {
     *k = (struct device_context){.dev = NULL};
     pthread_mutex_init(&k->lock, NULL);
@@ -20,6 +20,16 @@ void device_context_set_init(struct device_context_set *s)
 {
     for (int i = 0; i < DEVICE_CONTEXTS; i++)
         device_context_init(&s->each[i]);
+}
+
+/* Closes the device and frees k's locks, after all its buffers are freed; a zeroed k is fine. */
+static void device_context_close(struct device_context *k)
+{
+    if (k->dev)
+        device_close(k->dev);
+    pthread_mutex_destroy(&k->lock);
+    pthread_mutex_destroy(&k->making);
+    memset(k, 0, sizeof *k);
 }
 
 void device_context_set_close(struct device_context_set *s)
@@ -62,15 +72,6 @@ int device_context_open(struct device_context *k, const struct judge_backend *b,
         rc = device_context_open_device(k, b->clock ? b->clock : "host", e);
     pthread_mutex_unlock(&k->lock);
     return rc;
-}
-
-void device_context_close(struct device_context *k)
-{
-    if (k->dev)
-        device_close(k->dev);
-    pthread_mutex_destroy(&k->lock);
-    pthread_mutex_destroy(&k->making);
-    memset(k, 0, sizeof *k);
 }
 
 void device_context_lock(struct device_context *k)

@@ -34,10 +34,8 @@ void device_context_set_init(struct device_context_set *s);
 void device_context_set_close(struct device_context_set *s);
 struct device_context *device_context_of(struct device_context_set *s, const char *task); /* by its hash */
 
-void device_context_init(struct device_context *k);
 /* Opens it if it is not. ERR_ENV: the device cannot share memory, or (LACK_DEVICE) has none left now. */
 int device_context_open(struct device_context *k, const struct judge_backend *b, struct err *e);
-void device_context_close(struct device_context *k); /* after all its buffers are freed; a zeroed one is fine */
 
 void device_context_lock(struct device_context *k);
 void device_context_unlock(struct device_context *k);

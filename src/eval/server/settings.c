@@ -55,7 +55,7 @@ static bool settings_fits(const char *pattern, const char *name)
     return pattern[n - 1] == '*' ? !strncmp(pattern, name, n - 1) : !strcmp(pattern, name);
 }
 
-bool setting_counts(const char *name, enum settings_of what)
+static bool setting_counts(const char *name, enum settings_of what)
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (settings_fits(settings[i].name, name))

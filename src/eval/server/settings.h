@@ -15,6 +15,5 @@ enum settings_of {
 
 /* Adds names and values of all such variables that are set, in order of their names. */
 void settings_add(struct sha256 *h, enum settings_of what);
-bool setting_counts(const char *name, enum settings_of what);
 
 #endif

@@ -95,7 +95,6 @@ struct ax *ax_id(struct arena *a, const char *s);
 struct ax *ax_bin(struct arena *a, const char *op, struct ax *x, struct ax *y);
 /* Deep copy; nodes that were shared stay shared within one copy. */
 struct afun *ast_clone(struct arena *a, const struct afun *f);
-struct ax *ax_clone(struct arena *a, const struct ax *x);
 
 bool ax_is_id(const struct ax *x, const char *s);
 bool ax_uses(const struct ax *x, const char *id);

@@ -647,7 +647,7 @@ struct ax *ax_parse(struct arena *a, const char *text)
 
 /* ---- copies and questions ---- */
 
-struct ax *ax_clone(struct arena *a, const struct ax *x)
+static struct ax *ax_clone(struct arena *a, const struct ax *x)
 {
     struct ax *y;
 

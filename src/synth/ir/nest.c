@@ -143,7 +143,8 @@ int64_t nest_extent(const struct nest *k, int group)
     return n;
 }
 
-bool nest_loads(const struct ax *x, int operand)
+/* True where x loads an element of that operand; -1: of any. */
+static bool nest_loads(const struct ax *x, int operand)
 {
     if (!x)
         return false;

@@ -95,8 +95,7 @@ void nest_simplify(struct nest *k);
 void nest_collapse(struct nest *k);
 int nest_group(const struct nest *k, int group, int ret[NEST_DIMS]); /* indices of its dimensions; returns how many */
 int64_t nest_extent(const struct nest *k, int group);              /* their product, 1 if there are none */
-int nest_find_dim(const struct nest *k, const char *name);           /* -1 if there is none */
-bool nest_loads(const struct ax *x, int operand);                    /* operand -1: any */
+int nest_find_dim(const struct nest *k, const char *name); /* -1 if there is none */
 /* Replaces the consumer's loads of operand i by what the producer computes (a NEST_MAP whose store is the identity);
  * its operands are added to k's. -1 if they do not fit into the tables. */
 int nest_inline(struct nest *k, int i, const struct nest *producer);

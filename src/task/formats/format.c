@@ -16,7 +16,8 @@ static const struct format *const formats[] = {&format_gpumode, &format_definiti
                                                &format_leetgpu, &format_computeeval, &format_kernelbook, &format_plain};
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
-int format_find(const char *path, const char *only, const struct format **ret, struct err *e)
+/* The reader of a file; NULL: it is no task. only: the name of one reader, or NULL. ERR_INPUT: no such reader. */
+static int format_find(const char *path, const char *only, const struct format **ret, struct err *e)
 {
     bool known = !only;
 
@@ -30,21 +31,16 @@ int format_find(const char *path, const char *only, const struct format **ret, s
     return known ? 0 : err_set(e, ERR_INPUT, "no format '%s'; 'musacoder tasks -h' lists them", only);
 }
 
-void format_list(struct buf *out)
-{
-    for (size_t i = 0; i < N_FORMATS; i++)
-        buf_addf(out, "  %-12s %s\n", formats[i]->name, formats[i]->about);
-}
-
-void format_task_free(struct format_task *t)
+static void format_task_free(struct format_task *t)
 {
     buf_free(&t->code);
     json_decref(t->sidecar);
     *t = (struct format_task){0};
 }
 
-int format_read(const struct format *f, const char *path, int most, bool published, struct format_task *ret,
-                struct err *e)
+/* One file by its reader. published: as in struct format_task, which the caller frees; untouched on failure. */
+static int format_read(const struct format *f, const char *path, int most, bool published, struct format_task *ret,
+                       struct err *e)
 {
     struct format_task t = {.sidecar = json_pack("{s:s}", "format", f->name), .published = published};
     int rc;

@@ -29,14 +29,6 @@ struct format {
 extern const struct format format_gpumode, format_definition, format_robust, format_cases, format_plain,
     format_kernelbook, format_leetgpu, format_computeeval;
 
-/* The reader of a file; NULL: it is no task. only: the name of one reader, or NULL. ERR_INPUT: no such reader. */
-int format_find(const char *path, const char *only, const struct format **ret, struct err *e);
-/* published: as in struct format_task. */
-int format_read(const struct format *f, const char *path, int most, bool published, struct format_task *ret,
-                struct err *e);
-void format_task_free(struct format_task *t);
-void format_list(struct buf *out); /* "name  about" lines */
-
 /* Called for each task in order of paths; task NULL: it was refused, why says it. -1 ends the walk. */
 typedef int format_take(const char *path, const struct format *f, const struct format_task *task, const char *why,
                         void *ctx, struct err *e);
