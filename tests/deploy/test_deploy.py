@@ -125,8 +125,6 @@ class Deploy(unittest.TestCase):
                     self.assertRegex(known[c["command"][1]], rf"(?m)^  {option}\b", c["command"])
         self.assertEqual(found["musacoder-run"]["resources"]["limits"]["nvidia.com/gpu"], 1)
         self.assertNotIn("nvidia.com/gpu", found["musacoder-build"]["resources"]["limits"])
-        for scaled in documents("keda.yaml"):
-            self.assertIn(scaled["spec"]["scaleTargetRef"]["name"], found)
 
     def test_the_seccomp_profile_lets_the_jail_be(self):
         profile = json.loads(text("seccomp.json"))
@@ -215,23 +213,6 @@ class Played(unittest.TestCase):
         script.send_signal(signal.SIGTERM)  # --signal=B:TERM@120 reaches the script, not its steps
         self.assertEqual(script.wait(30 * SLOW), 0)
         self.assertEqual(self.workers(), [])
-
-    def test_the_queue_s_length_as_keda_asks_for_it(self):
-        self.start([EXE, "serve", "--queue", self.queue, "--port", "0", "--workers", "0"])
-        until = time.time() + 30 * SLOW
-        while not os.path.exists(self.queue) and time.time() < until:
-            time.sleep(0.1)
-        db = sqlite3.connect(self.queue, timeout=30)
-        while not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'job'").fetchone() and time.time() < until:
-            time.sleep(0.1)
-        for lane, n in (("run:cuda", 3), ("build:cuda", 2), ("run:sim", 1)):
-            for i in range(n):
-                db.execute("INSERT INTO job(key, lane, owner, priority, rank, payload, attempts, made) "
-                           "VALUES(?, ?, '', 0, 1, '', 3, 0)", (f"{lane}{i}", lane))
-        db.commit()
-        counts = [db.execute(q).fetchone()[0] for q in re.findall(r'(?m)query: "(.*)"$', text("keda.yaml"))]
-        db.close()
-        self.assertEqual(counts, [3, 2])
 
 
 if __name__ == "__main__":
