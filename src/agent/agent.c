@@ -114,6 +114,8 @@ static int agent_take_verdict(struct agent_play *p, const struct answer *a, cons
     return rc;
 }
 
+/* A callback of answers: has the answer judged and adds feedback for the next turn. ERR_INPUT: there is no room for
+ * one. */
 static int agent_on_answer(void *ctx, int request, int index, const struct answer *a, struct err *e)
 {
     struct agent_play *p = ctx;

@@ -88,6 +88,7 @@ struct answers_call {
 
 /* ---- a model here ---- */
 
+/* A callback of the sampler: gives a finished sample as an answer to the caller. */
 static void answers_on_sample(void *ctx, const struct sample *s)
 {
     struct answers_call *c = ctx;
@@ -137,6 +138,7 @@ static int answers_make_requests(struct answers_call *c, const struct answers_re
     return m;
 }
 
+/* Draws all answers with the model in this process. */
 static int answers_draw_here(struct answers_call *c, const struct answers_request *reqs, int n, struct err *e)
 {
     struct sampler_options so = {.temperature = (float)c->o->temperature, .top_p = (float)c->o->top_p,
@@ -172,6 +174,7 @@ static int answers_on_reply(int i, const struct openai_reply *r, void *ctx, stru
     return c->o->on_answer(c->o->ctx, i, 0, r->no_room ? NULL : &a, e);
 }
 
+/* Asks the server for all answers, several at a time. */
 static int answers_draw_there(struct answers_call *c, const struct answers_request *reqs, int n, struct err *e)
 {
     struct openai_ask *asks = xcalloc((size_t)n + 1, sizeof *asks);

@@ -91,6 +91,7 @@ struct rollout_engine_drawn {
     uint64_t tokens;
 };
 
+/* Takes a server's sample: token ids and log-probabilities under the drawing distribution. */
 static void rollout_engine_take_sample(struct rollout_engine_drawn *w, int request, int index,
                                        const struct openai_sample *a)
 {
@@ -134,6 +135,7 @@ static struct openai_ask rollout_engine_ask_of(const struct rollout_engine *d, c
                                .n_stop = o->n_stop};
 }
 
+/* As sampler_run, drawn by an OpenAI-compatible server that returns ids and log-probabilities. */
 static int rollout_engine_openai_run(struct rollout_engine *d, const struct sampler_options *o,
                                      const struct sample_request *reqs, int n, struct sample **ret, size_t *ret_n,
                                      struct err *e)
@@ -184,6 +186,7 @@ static const struct engine engines[] = {
      rollout_engine_openai_end},
 };
 
+/* *ret is closed by rollout_engine_close. ERR_INPUT: there is no such engine. */
 int rollout_engine_open(const struct rollout_engine_config *c, struct rollout_engine **ret, struct err *e)
 {
     const char *name = c->engine ? c->engine : "own";

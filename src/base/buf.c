@@ -30,6 +30,7 @@ void buf_clear(struct buf *b)
     b->cut = false;
 }
 
+/* Appends n bytes and keeps a NUL behind them. What exceeds b->max is left out, and b->cut tells it. */
 void buf_add(struct buf *b, const void *data, size_t n)
 {
     if (n > b->max - b->n) {
@@ -57,6 +58,7 @@ void buf_addc(struct buf *b, char c)
     buf_add(b, &c, 1);
 }
 
+/* Appends formatted text of any length; see buf_add. */
 void buf_vaddf(struct buf *b, const char *fmt, va_list ap)
 {
     char small[512], *big = NULL;

@@ -221,6 +221,8 @@ int dir_make(const char *path, struct err *e)
     return rc;
 }
 
+/* Removes a file, or a folder with all below it, without following links. What is absent is removed. -1 with errno.
+ * */
 static int file_remove_at(int dirfd, const char *name)
 {
     struct stat st;
@@ -390,6 +392,8 @@ static char *file_home(void)
     return xstrdup(home && *home ? home : "/");
 }
 
+/* A folder of the user's own, joined with name: of variable own, else of xdg, else below the home folder. The caller
+ * frees. */
 static char *file_user_dir(const char *own, const char *xdg, const char *home_tail, const char *name)
 {
     const char *v;

@@ -161,6 +161,7 @@ static void folder_sweep_one(const char *path, const char *name)
     free(lock);
 }
 
+/* Removes the temporaries that writers which are gone left in the folder. */
 static void folder_sweep_temporaries(const char *path)
 {
     DIR *d = opendir(path);
@@ -238,6 +239,7 @@ static bool folder_is_orphan(const char *dir)
     return orphan;
 }
 
+/* Removes folders base/PREFIX.XXXXXX whose makers are gone. */
 static void folder_sweep_orphans(const char *base, const char *prefix)
 {
     size_t n, k = strlen(prefix);
@@ -285,6 +287,7 @@ static int folder_flush_path(const char *path, int flags)
     return rc;
 }
 
+/* Flushes all files and folders below dir to the disk. -1 with errno. */
 static int folder_flush_tree(const char *dir)
 {
     char **names, *path;

@@ -51,6 +51,7 @@ static void json_widen_integers(const struct buf *in, struct buf *out)
     }
 }
 
+/* A file's JSON, new; NULL with e. foreign: integers that JSON's reader cannot hold become reals. */
 static json_t *json_read_json(const char *path, bool foreign, struct err *e)
 {
     struct buf b, wide;
@@ -299,6 +300,7 @@ int jsonl_continue(const char *path, int (*f)(json_t *, size_t, void *, struct e
 
 /* ---- YAML: the subset that maps onto JSON; anchors and tags are refused so that a recipe reads as it looks ---- */
 
+/* A YAML number as integer or finite real, new; NULL with e for what is too large. */
 static json_t *json_yaml_number(const yaml_node_t *node, const char *what, struct err *e)
 {
     const char *s = (const char *)node->data.scalar.value;
@@ -336,6 +338,7 @@ static json_t *json_yaml_scalar(const yaml_node_t *node, const char *what, struc
     return json_utf8(s, node->data.scalar.length);
 }
 
+/* Node 'index' of a YAML document as JSON, new; NULL with e. depth: of the nesting so far. */
 static json_t *json_yaml_convert(yaml_document_t *doc, int index, int depth, const char *what, struct err *e)
 {
     yaml_node_t *node = yaml_document_get_node(doc, index);
@@ -403,6 +406,7 @@ static int json_yaml_event_plain(const yaml_event_t *ev, int *documents, const c
                               ev->start_mark.line + 1, odd);
 }
 
+/* ERR_INPUT for YAML with aliases, anchors, tags or several documents. */
 static int json_yaml_check_plain(const char *text, size_t n, const char *what, struct err *e)
 {
     yaml_parser_t parser;

@@ -48,6 +48,7 @@ int log_tee(const char *path)
     return 0;
 }
 
+/* Writes a message of that level to stderr and to the log file, if there is one. */
 static void log_vlog(enum log_level level, const char *fmt, va_list ap)
 {
     static const char *const prefix[] = {"debug: ", "", "warning: ", "error: "};
@@ -122,6 +123,7 @@ void progress_note(struct progress *p, const char *fmt, ...)
     va_end(ap);
 }
 
+/* Draws a progress line with its remaining time. tty: over the line before. */
 static void log_draw(struct progress *p, bool tty)
 {
     double spent = now_s() - p->start;

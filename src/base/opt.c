@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
+/* Levenshtein's distance of two words; 64 for longer ones. */
 static int opt_distance(const char *a, const char *b)
 {
     int row[65], n = (int)strlen(b), diag, up;
@@ -181,6 +182,7 @@ static int opt_set_text(struct opts *o, const struct opt *row, const char *text,
     return v ? json_object_set_new(o->values, row->name, v) : -1;
 }
 
+/* Gives each option the value of its environment variable, else its default. */
 static int opt_set_defaults(struct opts *o, struct err *e)
 {
     for (const struct opt *row = o->rows; row->name; row++) {
@@ -201,6 +203,7 @@ static int opt_set_defaults(struct opts *o, struct err *e)
     return 0;
 }
 
+/* Sets options from a recipe's object of single values. ERR_INPUT names an unknown key, with the nearest one. */
 static int opt_set_config(struct opts *o, const json_t *config, struct err *e)
 {
     const char *key;

@@ -57,6 +57,7 @@ static int bench_open_verdicts(struct play *p, struct err *e)
     return verdicts_open(&c, &p->verdicts, e);
 }
 
+/* Submits an answer's program to the judge and notes the ticket. */
 static int bench_submit(struct play *p, int task, int sample, struct err *e)
 {
     const struct task *t = &p->b->suite.tasks[task];
@@ -210,6 +211,7 @@ static void bench_warn_long(const struct play *p, const struct bench_ask *a)
         log_warn("the prompt of '%s' leaves no room for an answer, says the server", name);
 }
 
+/* A callback of answers: stores an answer and submits it. */
 static int bench_on_answer(void *ctx, int request, int index, const struct answer *s, struct err *e)
 {
     struct play *p = ctx;
@@ -241,6 +243,7 @@ static void bench_on_progress(void *ctx, uint64_t tokens, int done, int total)
     progress_at(&p->bar, (uint64_t)done);
 }
 
+/* Draws the answers of this turn that are not stored yet. */
 static int bench_sample_missing(struct play *p, struct err *e)
 {
     const struct bench_options *o = &p->b->o;

@@ -57,6 +57,7 @@ static void bench_compare_add_speed(struct speed_sum *sum, const struct speed *v
     sum->n++;
 }
 
+/* A callback of jsonl_each: counts a first turn's verdict for its task. */
 static int bench_compare_take_verdict(json_t *line, size_t at, void *ctx, struct err *e)
 {
     struct bench_compare_side *s = ctx;
@@ -89,6 +90,7 @@ static void bench_compare_finish_speeds(struct bench_compare_side *s)
         }
 }
 
+/* Makes the side's table of tasks, with its index by name. */
 static void bench_compare_index_tasks(struct bench_compare_side *s)
 {
     const json_t *list = json_object_get(s->bench, "per_task"), *v;
@@ -109,6 +111,7 @@ static void bench_compare_index_tasks(struct bench_compare_side *s)
     }
 }
 
+/* Reads one run folder. ERR_INPUT: it is no finished benchmark. */
 static int bench_compare_side_load(const char *dir, struct bench_compare_side *ret, struct err *e)
 {
     char *path = path_join(dir, "bench.json"), *lines = path_join(dir, "verdicts.jsonl");
@@ -145,6 +148,7 @@ struct pairs {
     double faster_than;
 };
 
+/* Pairs the tasks that both sides judged. */
 static void bench_compare_make_pairs(const struct bench_compare_side *a, const struct bench_compare_side *b,
                                      struct pairs *p)
 {
@@ -196,6 +200,7 @@ static json_t *bench_compare_interval(double lo, double hi)
     return isfinite(lo) && isfinite(hi) ? json_pack("[f,f]", lo, hi) : json_null();
 }
 
+/* Means of both sides and their difference with its 95 % interval and sign test. New. */
 static json_t *bench_compare_avg_part(const struct bench_compare_pair *p, int n)
 {
     double *d = xcalloc((size_t)n + 1, sizeof *d), a = 0, b = 0;
@@ -232,6 +237,7 @@ static json_t *bench_compare_first_part(const struct bench_compare_pair *p, int 
                      count[0][1], "neither", count[0][0], "p", stats_sign_p(count[0][1], count[1][0]));
 }
 
+/* The ratio of speedups over tasks that both sides time, with its interval. New; null without any. */
 static json_t *bench_compare_speed_part(const struct bench_compare_pair *p, int n, enum speed_baseline k)
 {
     double *d = xcalloc((size_t)n + 1, sizeof *d);
@@ -277,6 +283,7 @@ static json_t *bench_compare_group(const struct pairs *p, const char *family)
     return v;
 }
 
+/* The comparison of each family and of all. New. */
 static json_t *bench_compare_groups(const struct pairs *p)
 {
     json_t *list = json_array(), *seen = json_object();
@@ -341,6 +348,7 @@ static void bench_compare_note_if_differs(json_t *notes, const struct bench_comp
         json_array_append_new(notes, json_string(text));
 }
 
+/* What makes the two runs hard to compare, as sentences. New. */
 static json_t *bench_compare_notes_of(const struct bench_compare_side *a, const struct bench_compare_side *b)
 {
     json_t *notes = json_array();

@@ -9,6 +9,7 @@
 #include "bench/bench_run.h"
 #include "bench/speed.h"
 
+/* Appends a cell, quoted where that is needed. */
 static void bench_csv_cell(struct buf *out, const char *s)
 {
     if (out->n && out->p[out->n - 1] != '\n')
@@ -48,6 +49,7 @@ static const char samples_head[] =
     "compile_stage_ms,"
     "correctness_ms,legality_ms,performance_ms\n";
 
+/* Appends a verdict's times in ms and speedups. */
 static void bench_csv_speeds(struct buf *out, const json_t *verdict)
 {
     const json_t *perf = json_object_get(verdict, "performance");
@@ -64,6 +66,7 @@ static void bench_csv_speeds(struct buf *out, const json_t *verdict)
     bench_csv_cell(out, !json_is_object(perf) ? "" : json_flag(perf, "trusted", true) ? "1" : "0");
 }
 
+/* Appends a sample's row; one that is missing or skipped says so. */
 static void bench_csv_sample_row(struct buf *out, const struct bench_run *b, int task, int sample)
 {
     static const char *const stages[] = {"extract", "load", "compile", "correctness", "legality", "performance"};
@@ -87,6 +90,7 @@ static void bench_csv_sample_row(struct buf *out, const struct bench_run *b, int
 
 /* ---- levels.csv ---- */
 
+/* Appends the head of the table of levels. */
 static void bench_csv_level_head(struct buf *out, const json_t *level)
 {
     const json_t *v;
@@ -104,6 +108,7 @@ static void bench_csv_level_head(struct buf *out, const json_t *level)
     buf_addc(out, '\n');
 }
 
+/* Appends a level's row. */
 static void bench_csv_level_row(struct buf *out, const json_t *level)
 {
     static const char *const counts[] = {"tasks", "judged_tasks", "samples", "missing", "skipped", "infra", "avg"};

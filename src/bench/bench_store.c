@@ -63,6 +63,7 @@ static int bench_store_fingerprint_of(const struct bench_options *o, char out[65
     return 0;
 }
 
+/* All that decides the run's answers and verdicts, new; NULL with e. */
 static json_t *bench_store_settings(const struct bench_run *b, struct err *e)
 {
     const struct bench_options *o = &b->o;
@@ -89,6 +90,7 @@ static json_t *bench_store_settings(const struct bench_run *b, struct err *e)
     return v;
 }
 
+/* ERR_INPUT where the folder was begun with other settings; names the first that differs. */
 static int bench_store_check_settings(const struct bench_run *b, struct err *e)
 {
     char *path = path_join(b->o.out, "settings.json");
@@ -135,6 +137,7 @@ static struct attempt *bench_store_attempt_of_line(struct bench_run *b, const js
     return bench_attempt(b, task, (int)sample, (int)turn - 1);
 }
 
+/* A callback of jsonl_each: takes a stored answer. */
 static int bench_store_read_sample(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct bench_run *b = ctx;
@@ -269,6 +272,7 @@ static int bench_store_check_same(const struct bench_run *b, const struct attemp
                               file, b->o.out);
 }
 
+/* Takes a program of another system as a sample of its task. */
 static int bench_store_take_item(struct bench_run *b, const struct foreign_item *it, struct err *e)
 {
     int k = b->n_samples[it->task];

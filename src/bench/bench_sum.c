@@ -48,6 +48,7 @@ static int bench_sum_passed_turn(const struct bench_run *b, int task, int sample
     return -1;
 }
 
+/* Counts one sample's verdicts over its turns. */
 static void bench_sum_add_sample(const struct bench_run *b, int task, int sample, struct bench_sums *s)
 {
     const struct attempt *a = bench_attempt(b, task, sample, 0);
@@ -177,6 +178,7 @@ static void bench_sum_set(json_t *v, const char *key, json_t *x)
     json_object_set_new(v, key, x);
 }
 
+/* Sets the run's facts: version, machine, model, options. */
 static void bench_sum_set_head(json_t *v, const struct bench_run *b)
 {
     const struct bench_options *o = &b->o;

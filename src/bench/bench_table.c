@@ -39,6 +39,7 @@ static bool bench_table_shows(const json_t *result, const struct bench_column *c
            !(c->of && !c->best && bench_table_k_of(result, c->of == AVERAGE) == 1);
 }
 
+/* Prints the main table, a row for each result. */
 static void bench_table_main(FILE *out, const json_t *const *results, int n)
 {
     static const struct bench_column cols[] = {
@@ -69,6 +70,7 @@ static void bench_table_main(FILE *out, const json_t *const *results, int n)
     }
 }
 
+/* Prints Avg@k by family, where there are several. */
 static void bench_table_family(FILE *out, const json_t *const *results, int n)
 {
     const json_t *families = json_object_get(results[n - 1], "families"), *v;

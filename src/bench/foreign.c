@@ -174,6 +174,7 @@ static int foreign_open_level(const char *path, int level, struct listing *ret, 
     return rc;
 }
 
+/* Finds each task's programs: files that are named after it, or in a folder of its name. Others are strays. */
 static int foreign_scan_folder(struct foreign *f, const char *path, const struct suite *s, struct err *e)
 {
     struct listing root, sub = {0};
@@ -221,6 +222,7 @@ static int foreign_find_line(const struct suite *s, const json_t *v)
     return i;
 }
 
+/* A callback of jsonl_each: takes a program of samples.jsonl. */
 static int foreign_take_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct foreign_lines *l = ctx;
@@ -243,6 +245,7 @@ static int foreign_take_line(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
+/* Finds all programs in a folder or a file; foreign_free frees *ret. */
 int foreign_scan(const char *path, const struct suite *s, struct foreign *ret, struct err *e)
 {
     char *lines = file_is_dir(path) ? path_join(path, "samples.jsonl") : xstrdup(path);

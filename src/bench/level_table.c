@@ -49,6 +49,7 @@ static const json_t *level_table_speed_of(const json_t *level, enum speed_baseli
     return json_object_get(json_object_get(level, "speed"), baseline_key(k));
 }
 
+/* Prints how many pass, a row for each level. */
 static void level_table_pass(FILE *out, const json_t *result)
 {
     const json_t *list = json_object_get(result, "levels"), *v;
@@ -84,6 +85,7 @@ static void level_table_pass(FILE *out, const json_t *result)
                 100 * level_table_at(result, "cut_share"), 100 * level_table_at(result, "whole_pass_rate"));
 }
 
+/* Prints fast_p against one baseline. */
 static void level_table_fast(FILE *out, const json_t *result, enum speed_baseline b)
 {
     const json_t *list = json_object_get(result, "levels"), *v;
@@ -120,6 +122,7 @@ static void level_table_verdict_list(FILE *out, const json_t *result)
     fputc('\n', out);
 }
 
+/* Prints what is missing, skipped or belongs to no task. */
 static void level_table_left_out(FILE *out, const json_t *result)
 {
     const json_t *missing = json_object_get(result, "missing"), *list = json_object_get(result, "skipped"), *v;
@@ -168,6 +171,7 @@ static void level_table_p_value(FILE *out, double p)
         fprintf(out, " %8.4f", p);
 }
 
+/* Prints the comparison of two runs' averages. */
 static void level_table_avg(FILE *out, const json_t *v)
 {
     const json_t *g;
@@ -191,6 +195,7 @@ static void level_table_avg(FILE *out, const json_t *v)
     }
 }
 
+/* Prints the comparison of two runs' speedups. */
 static void level_table_speed(FILE *out, const json_t *v, enum speed_baseline b)
 {
     const json_t *g;

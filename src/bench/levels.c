@@ -40,6 +40,7 @@ static void levels_add_speed(struct levels_sums *s, int task, const json_t *verd
     }
 }
 
+/* Counts a sample's verdict for its task. */
 static void levels_add_sample(struct levels_sums *s, int task, const json_t *verdict)
 {
     struct task_sum *t = &s->tasks[task];
@@ -58,6 +59,7 @@ static void levels_add_sample(struct levels_sums *s, int task, const json_t *ver
     }
 }
 
+/* Counts all tasks' samples. */
 static void levels_count_tasks(struct levels_sums *s)
 {
     const struct bench_run *b = s->b;
@@ -92,6 +94,7 @@ static void levels_set(json_t *v, const char *key, json_t *x)
     json_object_set_new(v, key, x);
 }
 
+/* Sets a level's counts of tasks and samples. */
 static void levels_set_counts(json_t *v, const struct levels_group *g)
 {
     int judged = 0, n = 0, levels_missing = 0, levels_skipped = 0, infra = 0;
@@ -144,6 +147,7 @@ static json_t *levels_interval(const struct levels_group *g, double (*f)(const s
     return levels_pair(ci.lo, ci.hi);
 }
 
+/* Sets Pass@k for k = 1, 2, 4, .. and the average with its interval. */
 static void levels_set_pass(json_t *v, const struct levels_group *g)
 {
     int most = g->s->b->o.samples;
@@ -195,6 +199,7 @@ static json_t *levels_fast_p(const struct levels_group *g, enum speed_baseline k
     return v;
 }
 
+/* A level's speedups against one baseline. New; null where nothing was timed. */
 static json_t *levels_speed(const struct levels_group *g, enum speed_baseline k)
 {
     double *x, logs = 0;
@@ -225,6 +230,7 @@ static json_t *levels_speed(const struct levels_group *g, enum speed_baseline k)
     return v;
 }
 
+/* Counts of verdicts by category. New. */
 static json_t *levels_categories(const struct levels_group *g)
 {
     const struct bench_run *b = g->s->b;
@@ -320,6 +326,7 @@ static json_t *levels_strays(const struct foreign *f)
     return json_pack("{s:i,s:o}", "n", f->n_strays, "first", first);
 }
 
+/* Sets "levels" and what is left out in 'into'. */
 void levels_summary(const struct bench_run *b, json_t *into)
 {
     struct levels_sums s = {.b = b};

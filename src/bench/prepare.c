@@ -33,6 +33,7 @@ static json_t *prepare_skip_record(const struct bench_run *b, int task)
                      "status", "infra", "category", "infra", "stage", "task", "reward", "feedback", text);
 }
 
+/* Gives all samples of a task that cannot be judged the record that says so. */
 static int prepare_settle_skip(struct bench_run *b, int task, struct err *e)
 {
     if (b->o.model) { /* nothing is sampled for it */
@@ -129,6 +130,7 @@ static int prepare_work_task(struct prepare_work *w, int i, struct err *e)
     return rc;
 }
 
+/* A thread that makes tasks small until there is none. */
 static void *prepare_work_thread(void *arg)
 {
     struct prepare_work *w = arg;
@@ -173,6 +175,7 @@ static void prepare_work_all(struct prepare_work *w, int todo)
     free(threads);
 }
 
+/* Makes all tasks small that are larger than the limit; earlier results are remembered. */
 static int prepare_shrink_all(struct bench_run *b, struct err *e)
 {
     char *path = path_join(b->o.out, "shrunk.jsonl");

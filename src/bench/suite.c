@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+/* Compares the digits at *a and *b as numbers and moves both behind them. */
 static int suite_compare_numbers(const char **a, const char **b)
 {
     size_t n, m;

@@ -60,6 +60,7 @@ static json_t *answer_chat_logprobs(const struct answer_piece *p, const struct t
     return json_pack("{s:o,s:n}", "content", list, "refusal");
 }
 
+/* The "logprobs" of a plain completion for a piece of its tokens. New. */
 static json_t *answer_plain_logprobs(const struct answer_piece *p, const struct tokenizer *tok)
 {
     json_t *tokens = json_array(), *logps = json_array(), *at = json_array();
@@ -197,6 +198,7 @@ static void answer_open_choice(struct chat_job *j, int i, const char *model, con
     answer_chunk(j, model, c, NULL, i == 0, out);
 }
 
+/* Appends what sample i has drawn since the last piece, as a chunk of the stream. */
 static void answer_say_new(struct chat_job *j, int i, const char *model, const struct tokenizer *tok, struct buf *out)
 {
     struct batcher_drawn *d = &j->drawn[i];

@@ -35,6 +35,7 @@ struct batcher {
 
 /* ---- jobs ---- */
 
+/* A job with one reference that takes what a owns. */
 struct chat_job *chat_job_new(struct chat_ask *a)
 {
     static atomic_ulong number;
@@ -100,6 +101,7 @@ static void batcher_keep(struct batcher_drawn *d, int32_t id, float logp)
     ivec_push(&d->ids, id);
 }
 
+/* A callback of the sampler: adds a token's text to its sample. False ends the sample. */
 static bool batcher_on_token(void *ctx, const struct sample *s)
 {
     struct batcher *b = ctx;
@@ -138,6 +140,7 @@ static void batcher_let_go(struct batcher *b, struct batcher_part *p, int tokens
     chat_job_release(j);
 }
 
+/* A callback of the sampler: a sample has ended. */
 static void batcher_on_sample(void *ctx, const struct sample *s)
 {
     struct batcher *b = ctx;
@@ -185,6 +188,7 @@ static struct batcher_part *batcher_take(struct batcher *b)
     return p;
 }
 
+/* A callback of the sampler: *ret is the next prompt. 1: there is one; 0: none now; -1: the batcher stops. */
 static int batcher_more(void *ctx, bool idle, struct sample_request *ret)
 {
     struct batcher *b = ctx;
@@ -225,6 +229,7 @@ static void batcher_cancel_waiting(struct batcher *b)
     }
 }
 
+/* The thread that samples for all jobs until the batcher stops. */
 static void *batcher_work(void *ctx)
 {
     struct batcher *b = ctx;
@@ -248,6 +253,7 @@ static void *batcher_work(void *ctx)
     return NULL;
 }
 
+/* Starts the thread; the model belongs to it until batcher_stop. */
 int batcher_start(const struct batcher_config *c, struct batcher **ret, struct err *e)
 {
     struct batcher *b = xcalloc(1, sizeof *b);

@@ -47,6 +47,7 @@ static bool chat_ask_is_empty(const json_t *v)
            (json_is_object(v) && json_object_size(v) == 0) || (json_is_string(v) && json_string_length(v) == 0);
 }
 
+/* Refuses fields that ask for what this engine lacks. */
 static int chat_ask_read_not_offered(struct chat_ask_reader *r)
 {
     for (size_t i = 0; i < sizeof not_offered / sizeof *not_offered; i++) {
@@ -103,6 +104,7 @@ static int chat_ask_read_types(struct chat_ask_reader *r)
     return 0;
 }
 
+/* Reads temperature, top_p, top_k, n and best_of. */
 static int chat_ask_read_choice(struct chat_ask_reader *r)
 {
     double temperature = 1, top_p = 1, top_k = 0, n = 1, best_of;
@@ -151,6 +153,7 @@ static int chat_ask_add_stop(struct chat_ask_reader *r, const json_t *v)
     return 0;
 }
 
+/* Reads stop_token_ids. */
 static int chat_ask_read_stop_ids(struct chat_ask_reader *r, const json_t *ids)
 {
     const json_t *v;
@@ -183,6 +186,7 @@ static int chat_ask_read_stops(struct chat_ask_reader *r)
     return chat_ask_read_stop_ids(r, json_object_get(r->body, "stop_token_ids"));
 }
 
+/* Reads how the answer is to look: stream, usage, logprobs, ids. */
 static int chat_ask_read_shape(struct chat_ask_reader *r)
 {
     const json_t *o = json_object_get(r->body, "stream_options"), *lp = json_object_get(r->body, "logprobs");
@@ -229,6 +233,7 @@ static int chat_ask_content_of(struct chat_ask_reader *r, const json_t *v, struc
     return json_is_string(v) || json_is_array(v) ? 0 : BAD(r, "messages", "a message has no content");
 }
 
+/* Adds one message of the dialogue. Text parts are joined, other parts refused. */
 static int chat_ask_add_message(struct chat_ask_reader *r, struct chat *c, const json_t *m)
 {
     const char *role = json_str(m, "role", "");
@@ -254,6 +259,7 @@ static struct ivec *chat_ask_add_prompt(struct chat_ask *a)
     return &a->prompt[a->n_prompts++];
 }
 
+/* Encodes 'messages' as the one prompt. */
 static int chat_ask_read_messages(struct chat_ask_reader *r)
 {
     const json_t *messages = json_object_get(r->body, "messages"), *m;
@@ -284,6 +290,7 @@ static int chat_ask_add_text(struct chat_ask_reader *r, const json_t *v)
                             r->e);
 }
 
+/* Adds a prompt that is given as token ids. */
 static int chat_ask_add_ids(struct chat_ask_reader *r, const json_t *list)
 {
     struct ivec *ids = chat_ask_add_prompt(r->a);
@@ -322,6 +329,7 @@ static int chat_ask_read_prompts(struct chat_ask_reader *r)
     return 0;
 }
 
+/* Checks count and lengths of the prompts and settles the most new tokens. */
 static int chat_ask_check_prompts(struct chat_ask_reader *r)
 {
     struct chat_ask *a = r->a;

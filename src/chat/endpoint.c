@@ -63,6 +63,7 @@ static void endpoint_gone(void *ctx)
     free(t);
 }
 
+/* A callback of http: copies up to n bytes of the stream to 'to'. 0: none yet; -1: it has ended. */
 static long endpoint_stream_next(void *ctx, char *to, size_t n)
 {
     struct talk *t = ctx;
@@ -109,6 +110,7 @@ static void endpoint_reply_whole(struct http_call *c, struct talk *t)
 
 /* ---- asking ---- */
 
+/* Reads the request's body; -1: it was refused, and the reply is on its way. */
 static int endpoint_read_ask(struct http_call *c, struct endpoint *p, bool chat, struct chat_ask *ret)
 {
     size_t n;
@@ -143,6 +145,7 @@ static int endpoint_check_ask(struct http_call *c, struct endpoint *p, const str
     return -1;
 }
 
+/* Gives the request to the batcher and suspends the call, or begins its stream. Takes a. */
 static void endpoint_begin(struct http_call *c, struct endpoint *p, struct chat_ask *a)
 {
     struct talk *t = xcalloc(1, sizeof *t);
@@ -164,6 +167,7 @@ static void endpoint_begin(struct http_call *c, struct endpoint *p, struct chat_
         http_park(c, t, endpoint_gone);
 }
 
+/* Answers a call, or the call that was woken since its job has ended. */
 static void endpoint_answer(struct http_call *c, struct endpoint *p, bool chat)
 {
     struct talk *t = http_woken(c);
@@ -257,6 +261,7 @@ static char *endpoint_name_of(const char *dir)
     return slash && n > 1 ? xstrndup(slash + 1, (size_t)(dir + n - slash - 1)) : xstrndup(dir, n);
 }
 
+/* Loads tokenizer and model and settles the limits. */
 static int endpoint_load(struct endpoint *p, const struct endpoint_config *c, struct err *e)
 {
     int most;
@@ -273,6 +278,7 @@ static int endpoint_load(struct endpoint *p, const struct endpoint_config *c, st
     return strcmp(c->device, "cpu") ? model_to_device(p->model, c->device, c->dtype, e) : 0;
 }
 
+/* Loads a model and starts to serve it; *ret is closed by endpoint_close. */
 int endpoint_open(const struct endpoint_config *c, struct endpoint **ret, struct err *e)
 {
     struct endpoint *p = xcalloc(1, sizeof *p);

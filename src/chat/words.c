@@ -50,6 +50,7 @@ static size_t words_begun(const struct buf *t, const char *stop)
     return 0;
 }
 
+/* Cuts the text at the first stop word; what may be the beginning of one is held back. */
 static void words_look_for_stops(struct words *w, size_t from, char *const *stop, int n_stop)
 {
     size_t held = 0, at = w->text.n;

@@ -63,6 +63,7 @@ static void agent_print_speed(const json_t *verdict)
         fprintf(stderr, ", no speed: '%s' measures none", json_str(verdict, "backend", ""));
 }
 
+/* A callback of the agent: prints a turn's verdict in one line. */
 static void agent_show_verdict(int turn, const struct answer *a, const json_t *verdict, void *ctx)
 {
     struct buf line;
@@ -102,6 +103,7 @@ static int agent_exit_of(const struct agent_result *r)
     return !strcmp(status, "passed") ? EXIT_OK : !strcmp(status, "infra") ? EXIT_UNFIT : EXIT_FAILED;
 }
 
+/* Fills a and c from the options. ERR_INPUT: one is missing or unfit. */
 static int agent_options_of(const struct opts *o, struct agent_options *a, struct answers_config *c,
                             struct err *e)
 {
@@ -137,6 +139,7 @@ static int agent_do_play(const struct opts *o, struct answers *source, struct ev
     return rc;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int agent_main(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .jobs = 1, .daemon_client = true};

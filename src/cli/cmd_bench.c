@@ -120,6 +120,7 @@ static bool bench_dialect_is(const struct opts *o, const char *dialect)
     return suite && !strncmp(suite, dialect, strlen(dialect));
 }
 
+/* Fills b from the options. ERR_INPUT: one is missing, or two exclude each other. */
 static int bench_options_of(const struct opts *o, struct bench_options *b, struct err *e)
 {
     *b = (struct bench_options){.made_by = build_stamp, .musa = bench_dialect_is(o, "musa"),
@@ -165,6 +166,7 @@ static void bench_print_json(const json_t *v)
     free(text);
 }
 
+/* Prints the table, or the result as JSON. */
 static void bench_print_result(const struct bench_options *b, json_t *result, bool json)
 {
     const json_t *list[] = {result};
@@ -182,6 +184,7 @@ static void bench_print_result(const struct bench_options *b, json_t *result, bo
     printf("\nreport: %s/report.html\n", b->out);
 }
 
+/* 'bench compare A B'; an exit code, or -1 with e. */
 static int bench_do_compare(const struct opts *o, struct err *e)
 {
     const char *html = opts_str(o, "html");
@@ -219,6 +222,7 @@ static int bench_command_check(const struct opts *o, struct err *e)
     return bench_options_of(o, &b, e);
 }
 
+/* The command; an exit code, or -1 with e. */
 static int bench_do_run(const struct opts *o, struct err *e)
 {
     struct shrinker *shrinker = NULL;

@@ -10,6 +10,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* The command; an exit code, or -1 with e. */
 static int card_run(const struct opts *o, struct err *e)
 {
     struct buf b;

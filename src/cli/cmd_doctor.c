@@ -91,6 +91,7 @@ static void doctor_check_compiler(struct doctor_report *r)
     free(line);
 }
 
+/* Adds a check: Python with PyTorch. */
 static void doctor_check_python(struct doctor_report *r)
 {
     static const char code[] = "import sys, torch, numpy; print('python', sys.version.split()[0] + ', torch', "
@@ -118,6 +119,7 @@ static char *doctor_existing_above(const char *path)
     return p;
 }
 
+/* Adds a check: the folder can be written and has that many GB free. Takes path. */
 static void doctor_check_folder(struct doctor_report *r, const char *name, char *path, double need_gb)
 {
     char *at = doctor_existing_above(path), *text;
@@ -147,6 +149,7 @@ static void doctor_check_share(struct doctor_report *r)
     free(lib);
 }
 
+/* Adds a check: which layers of the jail hold. */
 static void doctor_check_jail(struct doctor_report *r)
 {
     const struct jail_layers *l = jail_probe();
@@ -244,6 +247,7 @@ static void doctor_check_nvcc(struct doctor_report *r)
     free(nvcc);
 }
 
+/* Adds a check: the card, and where it differs from its data sheet. */
 static void doctor_check_musa_card(struct doctor_report *r, const struct musa_card *c)
 {
     const struct data_sheet *p = musa_card_profile(c);
@@ -338,6 +342,7 @@ static void doctor_print_table(const json_t *checks)
     }
 }
 
+/* The command; an exit code that tells whether anything is bad. */
 static int doctor_run(const struct opts *o, struct err *e)
 {
     struct doctor_report r = {.checks = json_array()};

@@ -251,6 +251,7 @@ static bool eval_announce_first(const char *backend)
     return true;
 }
 
+/* Judges all candidates and reports each; the exit code tells what came. */
 static int eval_judge_all(const struct opts *o, struct eval *ev, const struct task *task, const struct eval_texts *t,
                           const struct eval_options *eo, struct err *e)
 {
@@ -268,6 +269,7 @@ static int eval_judge_all(const struct opts *o, struct eval *ev, const struct ta
     return rc;
 }
 
+/* 'eval --worker': serves a queue as a trainer's child. */
 static int eval_run_worker(const struct opts *o, const struct eval_config *c, struct err *e)
 {
     struct eval_config ready = *c;
@@ -285,6 +287,7 @@ static int eval_run_worker(const struct opts *o, const struct eval_config *c, st
     return rc < 0 ? -1 : EXIT_OK;
 }
 
+/* Reads task and candidates and judges them; an exit code, or -1 with e. */
 static int eval_run_candidates(const struct opts *o, const struct eval_config *c, struct err *e)
 {
     struct eval_options eo = {.reward = reward_params_of(o), .fresh = c->no_cache};
@@ -335,6 +338,7 @@ static int eval_open_repro(const char *folder, struct err *e)
     return rc;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int eval_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"), .no_jail = !strcmp(opts_str(o, "jail"), "none"),

@@ -20,6 +20,7 @@ static const char *const explain_groups[][2] = {
     {"timeout", "Takes too long (`timeout`)"}, {"unsupported", "Cannot be judged here (`unsupported`; not scored)"},
     {"infra", "The judge failed (`infra`; not scored)"}, {"error", "Messages of the program"}};
 
+/* Prints all codes as the page docs/codes.md. */
 static void explain_markdown(void)
 {
     const char *group = "";
@@ -50,6 +51,7 @@ static void explain_one(const struct code *c)
         printf("\nwhat helps: %s\n", c->fix);
 }
 
+/* The command; an exit code, or -1 with e. */
 static int explain_run(const struct opts *o, struct err *e)
 {
     if (opts_bool(o, "markdown"))

@@ -12,6 +12,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* The command; an exit code, or -1 with e. */
 static int export_run(const struct opts *o, struct err *e)
 {
     const char *from = opts_str(o, "model"), *to = opts_str(o, "out");

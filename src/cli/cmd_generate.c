@@ -62,6 +62,7 @@ static bool generate_on_token(void *ctx, const struct sample *o)
     return true;
 }
 
+/* Appends the prompt of --prompt or --file; '-' is stdin. */
 static int generate_read_prompt(const struct opts *o, struct buf *out, struct err *e)
 {
     const char *text = opts_str(o, "prompt"), *file = opts_str(o, "file");
@@ -80,6 +81,7 @@ static int generate_read_prompt(const struct opts *o, struct buf *out, struct er
     return 0;
 }
 
+/* Appends the prompt's tokens: raw, or as a user's message. */
 static int generate_encode_prompt(const struct opts *o, struct tokenizer *tok, struct ivec *ids, struct err *e)
 {
     struct buf text;
@@ -110,6 +112,7 @@ static void generate_print_samples(const struct tokenizer *tok, const struct sam
     }
 }
 
+/* Samples and prints the text as it comes. */
 static int generate_generate(const struct opts *o, struct model *m, struct tokenizer *tok, const struct ivec *ids,
                              struct err *e)
 {
@@ -153,6 +156,7 @@ static int generate_generate(const struct opts *o, struct model *m, struct token
     return rc;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int generate_run(const struct opts *o, struct err *e)
 {
     const char *dir = opts_str(o, "model");

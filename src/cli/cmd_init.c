@@ -12,6 +12,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* The command; an exit code, or -1 with e. */
 static int init_run(const struct opts *o, struct err *e)
 {
     const char *config = opts_str(o, "config"), *out = opts_str(o, "out");

@@ -34,6 +34,7 @@ static void lint_paths_add(struct paths *p, char *path)
     p->v[p->n++] = path;
 }
 
+/* Adds a folder's *.py. ERR_INPUT: it has none. */
 static int lint_add_folder(struct paths *p, const char *folder, struct err *e)
 {
     size_t n, before = p->n, k;
@@ -97,6 +98,7 @@ static void lint_print_sizes(const json_t *report)
     printf(")");
 }
 
+/* Prints a report for people. */
 static void lint_print_report(const json_t *report)
 {
     const json_t *findings = json_object_get(report, "findings"), *f;
@@ -131,6 +133,7 @@ static void lint_print_rules(void)
         printf("%-22s  %s\n%-22s  -> %s\n", r->name, r->about, "", r->remedy);
 }
 
+/* Counts a report and prints it, for people or as JSON. */
 static int lint_report_one(struct lint_tally *t, const json_t *report, struct err *e)
 {
     char *text;
@@ -148,6 +151,7 @@ static int lint_report_one(struct lint_tally *t, const json_t *report, struct er
     return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
 }
 
+/* Lints one task file. */
 static int lint_one(struct linter *l, const char *path, struct lint_tally *t, struct err *e)
 {
     struct task task;
@@ -164,6 +168,7 @@ static int lint_one(struct linter *l, const char *path, struct lint_tally *t, st
     return rc;
 }
 
+/* Lints all files. Among several, one that is no task is warned about and left out. */
 static int lint_all(const struct opts *o, const struct paths *p, struct linter *l, struct err *e)
 {
     struct lint_tally t = {.json = opts_bool(o, "json"), .rules = json_object()};
@@ -186,6 +191,7 @@ static int lint_all(const struct opts *o, const struct paths *p, struct linter *
     return rc < 0 ? -1 : t.found ? EXIT_FAILED : t.no_tasks ? EXIT_USAGE : EXIT_OK;
 }
 
+/* The command; an exit code that tells whether anything was found. */
 static int lint_run(const struct opts *o, struct err *e)
 {
     struct lint_options lo = {.max_elements = opts_int(o, "max-elements"), .trials = (int)opts_int(o, "trials"),

@@ -16,6 +16,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* The token ids of a JSON file, of which there are *ret_n; the caller frees. NULL with e. */
 static int32_t *logits_read_tokens(const char *path, int *ret_n, struct err *e)
 {
     json_t *list = json_read(path, e), *v;
@@ -59,6 +60,7 @@ static int logits_write(const char *path, const float *z, int T, int V, struct e
     return st_commit(w, e);
 }
 
+/* The command; an exit code, or -1 with e. */
 static int logits_run(const struct opts *o, struct err *e)
 {
     const char *dir = opts_str(o, "model"), *tokens = opts_str(o, "tokens"), *out = opts_str(o, "out");

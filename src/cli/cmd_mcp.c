@@ -140,6 +140,7 @@ static json_t *mcp_explain_failure(const struct mcp *m, const struct mcp_call *c
     return v;
 }
 
+/* The result of a tool's call whose process has ended. New. */
 static json_t *mcp_judge_end(const struct mcp *m, const struct mcp_call *c, const struct proc_result *r)
 {
     json_t *record = r->why == PROC_EXITED && !r->out.cut ? json_parse(r->out.p, r->out.n, c->tool->name, NULL) : NULL;
@@ -230,6 +231,7 @@ static int mcp_fail(struct mcp_fault *f, int code, const char *text, const char 
     return err_set(&f->e, ERR_INPUT, "%s%s%s%s", text, name ? " '" : "", name ? name : "", name ? "'" : "");
 }
 
+/* Method 'initialize': settles the protocol's version. */
 static json_t *mcp_initialize(struct mcp *m, const json_t *id, const json_t *params, struct mcp_fault *f)
 {
     const char *version = json_str(params, "protocolVersion", NULL);
@@ -263,6 +265,7 @@ static json_t *mcp_list_tools(struct mcp *m, const json_t *id, const json_t *par
     return json_pack("{s:o}", "tools", list);
 }
 
+/* Method 'tools/call': starts the tool's process. NULL without a fault: the answer comes later. */
 static json_t *mcp_call_tool(struct mcp *m, const json_t *id, const json_t *params, struct mcp_fault *f)
 {
     const char *name = json_str(params, "name", NULL);
@@ -319,6 +322,7 @@ static const struct mcp_method *mcp_find_method(const char *name)
     return NULL;
 }
 
+/* Answers one request, or sends why not. */
 static void mcp_answer(struct mcp *m, const char *method, const json_t *id, const json_t *params)
 {
     const struct mcp_method *t = mcp_find_method(method);
@@ -355,6 +359,7 @@ static void mcp_take_message(struct mcp *m, const json_t *v)
         mcp_cancel(m, params);
 }
 
+/* Takes the message of a whole line. */
 static void mcp_take_line(struct mcp *m)
 {
     struct err e = ERR_INIT;
@@ -457,6 +462,7 @@ static void mcp_web_finish(struct mcp *m, const struct http_call *c)
     }
 }
 
+/* POST /mcp: one message, answered when it is done. */
 static void mcp_web_post(struct http_call *c, void *ctx)
 {
     struct mcp_web *w = ctx;
@@ -503,6 +509,7 @@ static const char *mcp_web_who(const char *token, void *ctx)
     return w->tokens ? tokens_owner(w->tokens, token) : "local";
 }
 
+/* Starts the server of --port; *ret is stopped by http_stop. */
 static int mcp_web_start(const struct opts *o, struct mcp_web *w, struct http **ret, struct err *e)
 {
     const char *address = opts_str(o, "address");
@@ -520,6 +527,7 @@ static int mcp_web_start(const struct opts *o, struct mcp_web *w, struct http **
     return http_start(&h, ret, e);
 }
 
+/* Serves MCP over HTTP until stopped. */
 static int mcp_web_serve(const struct opts *o, char *root, struct err *e)
 {
     struct mcp_web w = {.root = root, .wait_s = opts_real(o, "wait-max")};
@@ -550,6 +558,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* A record from stdin, new; NULL with e. */
 static json_t *mcp_read_record(struct err *e)
 {
     struct buf b;
@@ -566,6 +575,7 @@ static json_t *mcp_read_record(struct err *e)
     return v;
 }
 
+/* 'mcp --explain': prints a record's words as JSON. */
 static int mcp_explain(struct err *e)
 {
     json_t *record = mcp_read_record(e), *v;
@@ -593,6 +603,7 @@ static int mcp_explain(struct err *e)
     return EXIT_OK;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int mcp_run(const struct opts *o, struct err *e)
 {
     struct mcp m = {.wait_s = opts_real(o, "wait-max"), .structured = true};

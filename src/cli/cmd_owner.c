@@ -43,6 +43,7 @@ static int owner_stop(struct err *e)
     return n < 0 ? -1 : EXIT_OK;
 }
 
+/* 'owner --list': prints the daemons that run. */
 static int owner_do_list(bool json, struct err *e)
 {
     json_t *all = daemon_list(e), *one;

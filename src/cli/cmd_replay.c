@@ -68,6 +68,7 @@ static int replay_by_size(const void *a, const void *b)
     return p < q ? -1 : p > q;
 }
 
+/* Times n calls and adds "time" in ms to out. */
 static int replay_time_it(const struct capsule *c, struct executor *x, int64_t n, json_t *out, struct err *e)
 {
     double *ms = xcalloc((size_t)n, sizeof *ms);
@@ -97,6 +98,7 @@ static void replay_add_findings(struct executor *x, json_t *out)
     free(text);
 }
 
+/* Runs the capsule, compares its outputs and adds what came to out. */
 static int replay_run_in(const struct capsule *c, struct executor *x, const struct opts *o, json_t *out, struct err *e)
 {
     struct capsule_result r;
@@ -115,6 +117,7 @@ static int replay_run_in(const struct capsule *c, struct executor *x, const stru
     return r.right ? EXIT_OK : EXIT_FAILED;
 }
 
+/* Prints the result for people. */
 static void replay_show(const struct capsule *c, const json_t *out)
 {
     const json_t *log = json_object_get(c->head, "log"), *t = json_object_get(out, "time"), *f;
@@ -133,6 +136,7 @@ static void replay_show(const struct capsule *c, const json_t *out)
         printf("  %s: %s\n", json_str(f, "kind", "?"), json_str(f, "message", ""));
 }
 
+/* Runs a capsule on its backend, under a tool where one is asked for. */
 static int replay_capsule(const struct capsule *c, const struct opts *o, struct err *e)
 {
     const char *under[10] = {NULL}, *backend = json_str(c->head, "backend", "");
@@ -161,6 +165,7 @@ static int replay_capsule(const struct capsule *c, const struct opts *o, struct 
     return rc;
 }
 
+/* The command; an exit code that tells whether the outputs are right. */
 static int replay_run(const struct opts *o, struct err *e)
 {
     struct capsule c;

@@ -88,6 +88,7 @@ static int rft_do_collect(const struct opts *o, const json_t *verdict, struct er
     return rft_collect(&ro, e);
 }
 
+/* Trains on the kept answers, and on --data before them. */
 static int rft_learn(const struct opts *o, struct err *e)
 {
     struct sft_options so;
@@ -136,6 +137,7 @@ static int rft_check_files(const struct opts *o, struct err *e)
     return rc;
 }
 
+/* The command: collects answers that pass, then learns them. */
 static int rft_command(const struct opts *o, struct err *e)
 {
     json_t *verdict = verdicts_options_of(o);

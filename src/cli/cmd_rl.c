@@ -137,6 +137,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* Fills r from the options, which must outlive it. */
 static int rl_options_of(const struct opts *o, struct rl_options *r, struct err *e)
 {
     *r = (struct rl_options){.claim = o->values, .reward = reward_params_of(o),
@@ -170,6 +171,7 @@ static int rl_command_check(const struct opts *o, struct err *e)
     return rl_check(&r, e);
 }
 
+/* The command; an exit code, or -1 with e. */
 static int rl_command(const struct opts *o, struct err *e)
 {
     struct rl_options r;

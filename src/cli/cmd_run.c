@@ -112,6 +112,7 @@ static char *run_data_files(const struct recipe_run *r, const char *what)
     return buf_detach(&list);
 }
 
+/* The path that a stage's option 'what' gets in this run; the caller frees. */
 static char *run_path_value(const struct recipe_run *r, const struct run_stage *s, const char *what)
 {
     if (!strcmp(what, "out"))
@@ -198,6 +199,7 @@ static json_t *run_meaning(const struct run_stage *s, const struct run_kind *k)
 /* How often to save and how many processes work change nothing in the result: a stage may go on with other values. */
 static const char *const no_meaning[] = {"save-every", "workers", "jobs", "gpus", "zero"};
 
+/* The stage's key: a hash of all options that change its result. */
 static void run_set_key(struct recipe_run *r, struct run_stage *s, const struct run_kind *k, const json_t *what)
 {
     json_t *key = json_copy((json_t *)what);
@@ -217,6 +219,7 @@ static void run_set_key(struct recipe_run *r, struct run_stage *s, const struct 
     free(text);
 }
 
+/* Appends a stage with its options resolved. ERR_INPUT: it cannot be run after those before it. */
 static int run_plan_stage(struct recipe_run *r, const struct run_kind *k, const char *name, const char *dir,
                           struct err *e)
 {
@@ -297,6 +300,7 @@ static int run_plan_word(const char *word, void *ctx, struct err *e)
 
 /* ---- running ---- */
 
+/* Runs the stage's command with its stdout put aside. */
 static int run_call_command(void *ctx, struct err *e)
 {
     struct run_stage *s = ctx;
@@ -332,6 +336,7 @@ static bool run_is_first_input(const char *name)
     return false;
 }
 
+/* Adds the contents of the file or folder that an option names. */
 static int run_digest_input(const struct run_stage *s, const char *name, struct sha256 *h, struct err *e)
 {
     const char *spec = json_str(s->opts.values, name, NULL); // synth's 'tasks' is a number
@@ -420,6 +425,7 @@ static int run_check_loss(const struct recipe_run *r, struct err *e)
     return 0;
 }
 
+/* Runs a stage's command and notes its time. */
 static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_marker *m, struct err *e)
 {
     char took[32];
@@ -436,6 +442,7 @@ static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_
     return 0;
 }
 
+/* Runs a stage, unless its marker says that it was done with these options and inputs. */
 static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
 {
     struct run_marker m;
@@ -477,6 +484,7 @@ static double run_total_seconds(const struct recipe_run *r)
     return sum;
 }
 
+/* The run's results for summary.json, new; NULL with e. */
 static json_t *run_summary_of(const struct recipe_run *r, struct err *e)
 {
     json_t *list = json_array(), *tasks = NULL, *v;
@@ -582,6 +590,7 @@ static void run_print_stages(const json_t *stages)
     }
 }
 
+/* Prints the results' table and what to do next. */
 static void run_print_end(const struct recipe_run *r, const json_t *sum)
 {
     int64_t held = json_i64(sum, "held_out_tasks", 0);
@@ -598,6 +607,7 @@ static void run_print_end(const struct recipe_run *r, const json_t *sum)
            program_invocation_name);
 }
 
+/* Writes summary.json and the report. */
 static int run_finish(struct recipe_run *r, struct err *e)
 {
     char *path = path_join(r->out, "summary.json");
@@ -707,6 +717,7 @@ static int run_base_model(struct recipe_run *r, struct err *e)
 #define LONGEST_UNKNOWN 2048 /* tokens of an answer, before there are data */
 #define CARD ((size_t)141000000000) /* the largest that training was measured on */
 
+/* Tells how much device memory a stage will need. */
 static void run_tell_budget(const struct run_stage *s, const struct model_config *c)
 {
     struct train_limits l = {.max_tokens = (int)opts_int(&s->opts, "micro-tokens")};
@@ -792,6 +803,7 @@ static int run_check_machine(const struct recipe_run *r, struct err *e)
     return 0;
 }
 
+/* Plans all stages, then runs them, or prints the plan alone. */
 static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
 {
     const char *base = json_str(r->recipe, "model", NULL);
@@ -932,6 +944,7 @@ static json_t *run_read_recipe(const char *given, const char *const *sections, s
     return recipe;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int run_command(const struct opts *o, struct err *e)
 {
     const char *sections[N_KINDS + 1];

@@ -33,6 +33,7 @@ static int schema_names_read(struct schema_names *ret, struct err *e)
     return rc;
 }
 
+/* Prints the schemas' names and titles. */
 static int schema_list(const struct schema_names *names, struct err *e)
 {
     for (size_t i = 0; i < names->n; i++) {
@@ -51,6 +52,7 @@ static int schema_list(const struct schema_names *names, struct err *e)
     return EXIT_OK;
 }
 
+/* Prints a schema. ERR_INPUT names the nearest one. */
 static int schema_print(const struct schema_names *names, const char *name, struct err *e)
 {
     const char *near = nearest_word(name, schema_name, names);

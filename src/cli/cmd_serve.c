@@ -64,6 +64,7 @@ struct serve_pool {
     const char *queue, *backend;
 };
 
+/* Starts worker i of the pool as a child that ends with us. */
 static void serve_start_worker(struct serve_pool *p, int i)
 {
     char *name = xasprintf("local-%d-%d", (int)getpid(), i);
@@ -122,6 +123,7 @@ static void serve_stop_workers(struct serve_pool *p)
         }
 }
 
+/* Keeps the workers running until the server is stopped. */
 static void serve_until_stopped(const struct serve_config *c, int workers)
 {
     struct serve_pool p = {.n = workers, .queue = c->queue, .backend = c->backend};
@@ -139,6 +141,7 @@ static void serve_until_stopped(const struct serve_config *c, int workers)
     free(p.ended);
 }
 
+/* ERR_INPUT for an option out of its range. */
 static int serve_check(const struct opts *o, struct err *e)
 {
     if (opts_int(o, "port") < 0 || opts_int(o, "port") > 65535)
@@ -190,6 +193,7 @@ static int serve_open_model(const struct opts *o, struct endpoint **ret, struct 
     return 0;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int serve_run(const struct opts *o, struct err *e)
 {
     char *file = path_data("serve/queue.db");

@@ -132,6 +132,7 @@ static int sft_train(const struct opts *o, json_t *changes, bool done, struct er
     return rc;
 }
 
+/* Has the half-trained model answer tasks and keeps its failures with their mends. */
 static int sft_harvest(const struct opts *o, const char *model, const char *out, struct err *e)
 {
     json_t *verdict = verdicts_options_of(o);
@@ -180,6 +181,7 @@ static int64_t sft_first_steps(const struct opts *o)
     return (int64_t)((double)opts_int(o, "steps") * opts_real(o, "harvest-at"));
 }
 
+/* Trains the first steps, harvests, and trains the rest on both. */
 static int sft_train_and_harvest(const struct opts *o, struct err *e)
 {
     int64_t steps = opts_int(o, "steps"), first = sft_first_steps(o);
@@ -201,6 +203,7 @@ static int sft_train_and_harvest(const struct opts *o, struct err *e)
     return rc;
 }
 
+/* ERR_INPUT for options that cannot be. */
 static int sft_command_check(const struct opts *o, struct err *e)
 {
     int gpus = (int)opts_int(o, "gpus");
@@ -218,6 +221,7 @@ static int sft_command_check(const struct opts *o, struct err *e)
     return 0;
 }
 
+/* The command; prints the model's folder. */
 static int sft_command(const struct opts *o, struct err *e)
 {
     int rc;

@@ -30,6 +30,7 @@ static void shrink_say(const struct shrunk *s)
         log_info("largest tensor: %" PRId64 " elements (was %" PRId64 ")", s->after, s->before);
 }
 
+/* The command; an exit code, or -1 with e. */
 static int shrink_run(const struct opts *o, struct err *e)
 {
     struct task t;

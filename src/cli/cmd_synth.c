@@ -100,6 +100,7 @@ static int synth_read_weights(const struct opts *o, const json_t **ret, struct e
     return opts_has(o, "family-weights") && !*ret ? -1 : 0;
 }
 
+/* Fills c from the options; synth_free_options frees it on failure too. */
 static int synth_fill_options(const struct opts *o, struct corpus_options *c, struct err *e)
 {
     *c = (struct corpus_options){
@@ -149,6 +150,7 @@ static void synth_list_rows(void)
                 printf("schedule %s of a %s: %s\n", s[i]->name, nest_class_names[c], s[i]->about);
 }
 
+/* *ret has a bit for each dtype of the list. ERR_INPUT names an unknown one. */
 static int synth_parse_dtypes(const char *list, unsigned *ret, struct err *e)
 {
     static const char *const names[] = {"float32", "float16", "bfloat16", "int64"};
@@ -167,6 +169,7 @@ static int synth_parse_dtypes(const char *list, unsigned *ret, struct err *e)
     return rc;
 }
 
+/* 'synth --probe'; an exit code, or -1 with e. */
 static int synth_run_probe(const struct opts *o, struct err *e)
 {
     const char *ops = opts_str(o, "probe");
@@ -186,6 +189,7 @@ static int synth_run_probe(const struct opts *o, struct err *e)
     return n.wrong ? EXIT_FAILED : EXIT_OK;
 }
 
+/* 'synth --records'; an exit code, or -1 with e. */
 static int synth_run_stream(const struct opts *o, struct err *e)
 {
     struct stream_options s = {.out = opts_str(o, "out"), .records = (long)opts_int(o, "records"),
@@ -230,6 +234,7 @@ static void synth_free_options(struct corpus_options *c)
     json_decref((json_t *)(uintptr_t)c->problem.weights);
 }
 
+/* 'synth --tasks'; an exit code, or -1 with e. */
 static int synth_run_corpus(const struct opts *o, struct err *e)
 {
     struct corpus_options c;

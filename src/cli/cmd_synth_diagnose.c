@@ -66,6 +66,7 @@ static bool synth_diagnose_is_own_source(const struct opts *o)
     return same;
 }
 
+/* ERR_INPUT for options that cannot be. */
 static int synth_diagnose_check(const struct opts *o, struct err *e)
 {
     enum prompt_style style;
@@ -103,6 +104,7 @@ static int synth_diagnose_write_picked(const json_t *tasks, const json_t *found,
     return rc;
 }
 
+/* Benchmarks the model on the folder's tasks into 'out'. */
 static int synth_diagnose_run_bench(const struct opts *o, const char *folder, const char *out, struct err *e)
 {
     struct bench_options b = {.turns = 1, .musa = !strcmp(opts_str(o, "dialect"), "musa")};
@@ -122,6 +124,7 @@ static int synth_diagnose_run_bench(const struct opts *o, const char *folder, co
     return rc;
 }
 
+/* Prints families with their counts and rates. */
 static void synth_diagnose_print_tables(const json_t *found, const json_t *broken, const json_t *rates)
 {
     const char *name, *family;
@@ -196,6 +199,7 @@ static int synth_diagnose_find_rates(const struct opts *o, const json_t *tasks, 
     return rc;
 }
 
+/* Traces the tasks, gets rates and writes what a next corpus needs. */
 static int synth_diagnose_in_folder(const struct opts *o, struct err *e)
 {
     json_t *tasks = diagnose_tasks(opts_has(o, "tasks") ? opts_str(o, "tasks") : opts_str(o, "prompts"), e);

@@ -35,6 +35,7 @@ static void synth_mine_print_reasons(const struct mine_stats *n)
             printf("  %5" PRId64 "  %-22s %s\n", json_i64(n->reasons, r->name, 0), r->name, r->about);
 }
 
+/* The command; an exit code, or -1 with e. */
 static int synth_mine_mine(const struct opts *o, struct err *e)
 {
     struct lint_options lo = LINT_OPTIONS_DEFAULT;

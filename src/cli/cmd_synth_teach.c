@@ -44,6 +44,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* ERR_INPUT for options that cannot be. */
 static int synth_teach_check(const struct opts *o, struct err *e)
 {
     static const struct {
@@ -66,6 +67,7 @@ static int synth_teach_check(const struct opts *o, struct err *e)
     return eval_backend_check(opts_str(o, "backend"), e);
 }
 
+/* The command; an exit code, or -1 with e. */
 static int synth_teach_run(const struct opts *o, struct err *e)
 {
     struct teach_options t = {.prompt_format = {.musa = !strcmp(opts_str(o, "dialect"), "musa")}, .judge = verify_all};

@@ -30,6 +30,7 @@ struct tasks_run {
     bool json;
 };
 
+/* Prints one task: its place, format and rows, or why it was refused. */
 static void tasks_say(const struct tasks_run *r, const char *path, const struct format *f,
                       const struct format_task *t, const char *name, const char *why)
 {
@@ -79,6 +80,7 @@ static int tasks_write(const char *out, const char *name, const struct format_ta
     return rc;
 }
 
+/* A callback of format_each: writes a task and its sidecar. */
 static int tasks_take(const char *path, const struct format *f, const struct format_task *t, const char *why, void *ctx,
                       struct err *e)
 {
@@ -100,6 +102,7 @@ static int tasks_take(const char *path, const struct format *f, const struct for
     return rc;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int tasks_run(const struct opts *o, struct err *e)
 {
     struct tasks_run r = {.out = opts_str(o, "out"), .limit = (int)opts_int(o, "limit"), .json = opts_bool(o, "json")};

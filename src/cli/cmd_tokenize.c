@@ -34,6 +34,7 @@ static int tokenize_print_ids(struct tokenizer *t, const struct buf *in, bool pl
     return rc;
 }
 
+/* Prints the text of a JSON list of ids. */
 static int tokenize_print_text(struct tokenizer *t, const struct buf *in, const char *file, struct err *e)
 {
     json_t *list = json_parse(in->p, in->n, file, e), *v;
@@ -59,6 +60,7 @@ static int tokenize_print_text(struct tokenizer *t, const struct buf *in, const 
     return rc;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int tokenize_run(const struct opts *o, struct err *e)
 {
     struct tokenizer *t;

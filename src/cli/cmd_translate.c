@@ -59,6 +59,7 @@ static char *translate_musa_names(void)
     return buf_detach(&b);
 }
 
+/* Fills the target from --profile. ERR_INPUT names the devices. */
 static int translate_target_of(const struct opts *o, struct translate_job *j, struct err *e)
 {
     const char *name = opts_str(o, "profile");
@@ -210,6 +211,7 @@ static void translate_warn_missing(const struct translate_job *j, size_t at, con
 
 static const char *const kinds[] = {[MUSA_REFUSED] = "refused", [MUSA_LOSSY] = "lossy", [MUSA_ADVICE] = "advice"};
 
+/* Prints one file's notes as a line of JSON. */
 static void translate_print_report(const char *path, const struct translate_job *j, const struct musa_result *r)
 {
     json_t *notes = json_array(), *uses = json_array(), *all;
@@ -246,6 +248,7 @@ static void translate_print_notes(const char *path, const struct musa_result *r)
                     r->notes[i].rule);
 }
 
+/* Writes the translated file to --out, else to stdout; nothing where it was refused. */
 static int translate_write_result(const struct translate_job *j, size_t at, const struct musa_result *r,
                                   struct err *e)
 {
@@ -272,6 +275,7 @@ static int translate_write_result(const struct translate_job *j, size_t at, cons
     return rc;
 }
 
+/* Translates one file; *ret_refused becomes true where that was refused. */
 static int translate_file(struct translate_job *j, size_t at, bool *ret_refused, struct err *e)
 {
     const char *path = j->from.path[at];
@@ -311,6 +315,7 @@ static void translate_read_names(struct translate_job *j)
     j->o.own = &j->own;
 }
 
+/* 'translate --aliases': prints the names that the sources use. */
 static int translate_print_aliases(const struct translate_job *j, struct err *e)
 {
     struct buf src, out;
@@ -419,6 +424,7 @@ static void translate_print_profile(const struct data_sheet *p)
                    p->figures[f].source);
 }
 
+/* 'translate profile': prints data sheets. */
 static int translate_profile_run(const struct opts *o, struct err *e)
 {
     const struct data_sheet *p = NULL;

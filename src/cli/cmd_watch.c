@@ -27,6 +27,7 @@ static int watch_columns(void)
     return ioctl(1, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : 100;
 }
 
+/* Reads the run's metrics once and shows them. */
 static int watch_look(const struct opts *o, bool tty, struct err *e)
 {
     const char *html = opts_str(o, "html");
@@ -54,6 +55,7 @@ static int watch_look(const struct opts *o, bool tty, struct err *e)
     return rc;
 }
 
+/* The command: looks again and again until stopped. */
 static int watch_run(const struct opts *o, struct err *e)
 {
     bool once = opts_bool(o, "once"), tty = isatty(1) && !once;

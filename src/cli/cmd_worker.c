@@ -91,6 +91,7 @@ static uint64_t worker_artefacts_limit(const struct opts *o)
     return n;
 }
 
+/* Serves a queue until stopped. */
 static int worker_work(const struct opts *o, const struct eval_config *ec, struct eval *ev, struct err *e)
 {
     char *name = opts_has(o, "name") ? xstrdup(opts_str(o, "name")) : worker_default_name(),
@@ -216,6 +217,7 @@ static int worker_check(const struct opts *o, struct err *e)
     return opts_has(o, "artefacts") ? blob_check(opts_str(o, "artefacts"), e) : 0;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int worker_run(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.jobs = (int)opts_int(o, "jobs"),

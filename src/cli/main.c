@@ -135,6 +135,7 @@ static void main_print_rest(FILE *out)
     }
 }
 
+/* Prints what a user sees who gives no command. */
 static void main_print_usage(FILE *out)
 {
     fprintf(out, "musacoder - language models that write native GPU kernels, and the judge that verifies them\n\n"
@@ -228,6 +229,7 @@ static void main_say_error(const struct err *e)
         log_error("%s", e->msg);
 }
 
+/* Runs a command with its options; the process's exit code. */
 static int main_call(const struct command *c, const struct opts *o)
 {
     struct err e = ERR_INIT;
@@ -265,6 +267,7 @@ const struct command cmd_completion = {
     "'make install' puts them where the shells look.\n",
     no_rows, main_completion_run, 1};
 
+/* Parses a command's options and runs it; the process's exit code. */
 static int main_run_command(const struct command *c, int argc, char **argv)
 {
     struct err e = ERR_INIT;
@@ -290,6 +293,7 @@ static void main_use_sleeping_threads(char **argv)
     execv("/proc/self/exe", argv);
 }
 
+/* musacoder COMMAND [options]; exit codes are in cli.h. */
 int main(int argc, char **argv)
 {
     struct err e = ERR_INIT;

@@ -158,6 +158,7 @@ static const char *mcp_find_task(struct mcp_plan *p, struct err *e)
 
 /* ---- the tools ---- */
 
+/* Plans the process of tool 'eval' from its arguments. */
 static int mcp_eval_plan(struct mcp_plan *p, struct err *e)
 {
     static const char *const options[] = {"backend", "protocol", "dialect", "trials", "seed", "perf", "cache", NULL};
@@ -177,6 +178,7 @@ static int mcp_eval_plan(struct mcp_plan *p, struct err *e)
     return 0;
 }
 
+/* Appends a verdict in words. */
 static void mcp_eval_words(const char *dir, json_t *v, struct buf *to)
 {
     const char *category = json_str(v, "category", NULL);
@@ -246,6 +248,7 @@ static void mcp_lint_words(const char *dir, json_t *v, struct buf *to)
                  json_str(f, "remedy", ""));
 }
 
+/* Plans the process of tool 'translate' from its arguments. */
 static int mcp_translate_plan(struct mcp_plan *p, struct err *e)
 {
     static const char *const options[] = {"to", "profile", "partial", NULL};
@@ -331,6 +334,7 @@ static void mcp_replay_read_profile(const char *dir, json_t *v, struct buf *to)
     free(csv);
 }
 
+/* Appends a replay's result in words. */
 static void mcp_replay_words(const char *dir, json_t *v, struct buf *to)
 {
     const json_t *t = json_object_get(v, "time"), *f;

@@ -137,6 +137,7 @@ static void pages_complete_flags(const struct command *c)
         printf("%s--%s", row == c->rows ? "" : " ", row->name);
 }
 
+/* Prints bash's completions of each command's options. */
 static void pages_complete_cases(const struct command *const *all)
 {
     for (const struct command *c; (c = *all); all++) {
@@ -208,6 +209,7 @@ static void pages_fish_quote(const char *text)
     putchar('\'');
 }
 
+/* Prints fish's completions. */
 static void pages_complete_fish(const struct command *const *all)
 {
     printf("# musacoder completion; made by 'musacoder completion fish'\n");

@@ -57,6 +57,7 @@ struct ticker {
     double start, before;
 };
 
+/* A thread that writes the stage's time into its marker, so that a kill loses little. */
 static void *run_marker_tick(void *arg)
 {
     struct ticker *t = arg;

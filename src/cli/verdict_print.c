@@ -120,6 +120,7 @@ static size_t verdict_take_margin(const char *p, const struct own_lines *l, stru
     return (size_t)(end - p);
 }
 
+/* Appends a line of the judge's words with places of the user's own file. */
 static void verdict_own_line(const char *p, size_t n, const struct own_lines *l, struct buf *out)
 {
     const char *end = p + n, *from = p;
@@ -318,6 +319,7 @@ static void verdict_published(const json_t *v, struct buf *out)
              most);
 }
 
+/* Appends what the code means and how to mend it. */
 static void verdict_explained(const json_t *v, struct buf *out)
 {
     const struct code *c = verdict_code(v);
@@ -334,6 +336,7 @@ static void verdict_explained(const json_t *v, struct buf *out)
                       "published rules instead; docs/threat-model.md says what each rule holds on to\n");
 }
 
+/* Appends a verdict for people. So do the next ones in their formats. */
 static void verdict_add_text(struct verdict_report *r, const json_t *v)
 {
     bool passed = !strcmp(json_str(v, "status", ""), "passed");
@@ -409,6 +412,7 @@ static void verdict_message(const json_t *v, struct buf *out)
     buf_free(&words);
 }
 
+/* Appends a verdict as a GitHub annotation; passed ones give none. */
 static void verdict_add_github(struct verdict_report *r, const json_t *v)
 {
     const char *status = json_str(v, "status", "");
@@ -436,6 +440,7 @@ static void verdict_add_github(struct verdict_report *r, const json_t *v)
 
 /* ---- SARIF ---- */
 
+/* Appends a verdict as a SARIF result; passed ones give none. */
 static void verdict_add_sarif(struct verdict_report *r, const json_t *v)
 {
     const char *status = json_str(v, "status", "");

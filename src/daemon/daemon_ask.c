@@ -99,6 +99,7 @@ static int daemon_ask_await_ready(const struct daemon_place *p, int fd, struct e
     return err_set(e, ERR_ENV, "the process that is to judge did not start: %s ('%s')", why, p->log);
 }
 
+/* Starts the daemon and waits until it serves. -1 with the words that it ended with. */
 static int daemon_ask_start(const struct daemon_place *p, const struct daemon_command *c, struct err *e)
 {
     int pipes[2], rc, got;

@@ -93,6 +93,7 @@ static json_t *daemon_serve_answer_again(struct daemon_serve_call *c, const json
     return reply;
 }
 
+/* Answers a call by its "op". New; {"leaving"} tells the caller to start another daemon. */
 static json_t *daemon_serve_answer(struct daemon_serve_call *c, const json_t *request)
 {
     struct daemon *o = c->o;
@@ -113,6 +114,7 @@ static json_t *daemon_serve_answer(struct daemon_serve_call *c, const json_t *re
     return reply || why.kind == ERR_STOP ? reply : daemon_error(&why);
 }
 
+/* A thread of one call: receives it, answers it, and wakes the accepting thread. */
 static void *daemon_serve_call_thread(void *arg)
 {
     struct daemon_serve_call *c = arg;
@@ -133,6 +135,7 @@ static void *daemon_serve_call_thread(void *arg)
 
 /* ---- the loop ---- */
 
+/* Accepts a connection and starts its thread. */
 static void daemon_serve_take_call(struct daemon *o)
 {
     int fd = accept4(o->fd, NULL, NULL, SOCK_CLOEXEC);

@@ -74,6 +74,7 @@ static bool check_same_shape(const struct device_view *a, const struct device_vi
            dt_components(a->dtype) == dt_components(b->dtype);
 }
 
+/* Fills *ret for the kernel that compares got with oracle under tol. ERR_BUG: shapes or dtypes do not fit. */
 static int check_diff_args(struct device *d, const struct device_view *eager, const struct device_view *oracle,
                            const struct device_view *got, const struct device_tolerance *tol, struct k_diff *ret,
                            struct err *e)
@@ -223,6 +224,7 @@ static int check_group_step(struct device_marks *m, struct device_buf *wrong, in
     return 0;
 }
 
+/* Counts wrong elements for each of n_groups groups, slab by slab, and fills *ret with the pattern's facts. */
 static int check_group_all(struct device_marks *m, int64_t inner, int64_t n_groups, struct device_buf *counts,
                            struct device_buf *wrong, struct device_groups *ret, struct err *e)
 {

@@ -77,6 +77,7 @@ static void cuda_uuid_text(const struct drv *c, int dev, char *out, size_t n)
         k += (size_t)snprintf(out + k, n - k, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
+/* Fills i with what the driver says of a GPU: name, memory in bytes, cache, clocks, features. */
 static int cuda_fill_info(const struct drv *c, int index, struct device_info *i, struct err *e)
 {
     int dev, code;
@@ -103,6 +104,7 @@ static int cuda_fill_info(const struct drv *c, int index, struct device_info *i,
     return 0;
 }
 
+/* *ret is a new array of all GPUs. ERR_ENV: no driver, or it sees none. */
 static int cuda_list(struct device_info **ret, int *ret_n, struct err *e)
 {
     const struct drv *c = drv_load("cuda", e);
@@ -129,6 +131,7 @@ static int cuda_list(struct device_info **ret, int *ret_n, struct err *e)
 
 /* ---- opening ---- */
 
+/* Loads the judge's kernels from a fatbin and checks that the image is complete. */
 static int cuda_load_kernels(struct device *d, const void *image, struct err *e)
 {
     static const char *const names[K_COUNT] = KERNEL_NAMES;
@@ -177,6 +180,7 @@ static int cuda_open_context(struct device *d, struct err *e)
     return cuda_find_kernels(d, e);
 }
 
+/* Frees the context and everything in it. */
 static void cuda_close(struct device *d)
 {
     struct cuda *g = d->self;
@@ -193,6 +197,7 @@ static void cuda_close(struct device *d)
     free(g);
 }
 
+/* Opens GPU d->info.index; on failure nothing is kept. */
 static int cuda_open(struct device *d, struct err *e)
 {
     struct cuda *g = xcalloc(1, sizeof *g);
@@ -318,6 +323,8 @@ static int cuda_alloc(struct device_buf *b, struct err *e)
     return 0;
 }
 
+/* Maps the memory behind a descriptor that another process exported. b takes nothing on failure; fd stays the
+ * caller's. */
 static int cuda_import(struct device_buf *b, int fd, struct err *e)
 {
     struct cuda *g = cuda_enter(b->dev, e);
@@ -341,6 +348,7 @@ static int cuda_import(struct device_buf *b, int fd, struct err *e)
     return 0;
 }
 
+/* *ret_fd is a new descriptor through which another process can import the buffer. */
 static int cuda_export(struct device_buf *b, int *ret_fd, struct err *e)
 {
     struct cuda *g = cuda_enter(b->dev, e);
@@ -357,6 +365,7 @@ static int cuda_export(struct device_buf *b, int *ret_fd, struct err *e)
     return 0;
 }
 
+/* Unmaps and frees a buffer of any kind. */
 static void cuda_free(struct device_buf *b)
 {
     struct cuda *g = cuda_enter(b->dev, NULL);

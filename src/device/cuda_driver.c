@@ -87,6 +87,7 @@ static int cuda_driver_find_all(struct loaded *l)
     return 0;
 }
 
+/* Loads a vendor's driver once and finds all of its functions; l->why says why it is not usable. */
 static void cuda_driver_load(struct loaded *l)
 {
     const struct drv_vendor *v = &l->vendor;

@@ -218,6 +218,7 @@ EL_FN bool el_exact(struct el_tally *t, int64_t i, double o, double g, bool agre
 /* What wrong values may have in common with the first wrong one (o1, g1); bits of a set that only shrinks. */
 enum { EL_CONSTANT = 1, EL_SCALED = 2, EL_SHIFTED = 4, EL_RELATIONS = 7 };
 
+/* Bits EL_* of how a wrong value g for o may follow from a first one g1 for o1: the same value, scaled or shifted. */
 EL_FN int el_relation(double o, double g, double o1, double g1)
 {
     double shift = g1 - o1, scale = g1 / o1;

@@ -16,6 +16,7 @@ struct host {
     size_t used;
 };
 
+/* *ret is a new array of one: the machine's own memory. */
 static int host_list(struct device_info **ret, int *ret_n, struct err *e)
 {
     struct device_info *i = xcalloc(1, sizeof *i);
@@ -72,6 +73,7 @@ static int host_map(struct device_buf *b, int fd, struct err *e)
     return 0;
 }
 
+/* Memory that other processes can map, rounded up to pages of 4 KiB. */
 static int host_alloc(struct device_buf *b, struct err *e)
 {
     int fd;

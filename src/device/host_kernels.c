@@ -44,6 +44,7 @@ static bool host_kernels_check_element(const struct k_diff *a, struct el_tally *
                     (a->oracle_counts && got == host_kernels_read_int(a, &a->oracle, i)));
 }
 
+/* The kernel 'diff' on the host: counts wrong elements and keeps the first and the worst. */
 static void host_kernels_diff(const void *args)
 {
     const struct k_diff *a = args;
@@ -62,6 +63,7 @@ static void host_kernels_diff(const void *args)
     *PTR(struct k_diff_result, a->result) = r;
 }
 
+/* The kernel 'mark' on the host: one bit for each wrong element, and the relations that hold for all. */
 static void host_kernels_mark(const void *args)
 {
     const struct k_mark *a = args;
@@ -99,6 +101,7 @@ static void host_group_count(const void *args)
     }
 }
 
+/* The kernel 'group_sum' on the host: which groups are wrong in at least 8 of 10 elements. */
 static void host_group_sum(const void *args)
 {
     const struct k_group_sum *a = args;

@@ -29,6 +29,7 @@ static const struct { enum data_sheet_fact fact; int attribute; } attributes[] =
     {FACT_COOPERATIVE, 95},
 };
 
+/* Loads MUSA's driver and finds the functions that list cards. ERR_ENV: it is missing. */
 static int musa_cards_load(struct driver *d, struct err *e)
 {
     static const char *const symbols[] = {"muInit", "muDeviceGetCount", "muDeviceGet", "muDeviceGetName",
@@ -50,6 +51,7 @@ static int musa_cards_load(struct driver *d, struct err *e)
     return 0;
 }
 
+/* Fills *c with what the driver says of a card; figures that it does not tell stay unknown. */
 static int musa_cards_read_card(const struct driver *d, int index, struct musa_card *c, struct err *e)
 {
     int device, code, v;

@@ -31,6 +31,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 enum { CLOCK_SM = 1, CLOCK_MEM = 2, TOO_SMALL = 7 };
 
+/* Loads NVML; without it nothing is known of clocks, and that is no error. */
 static void nvml_load(void)
 {
     const char *env = getenv("MUSACODER_LIBNVML");

@@ -42,6 +42,7 @@ static void daemon_client_add_limits(struct sha256 *h)
             sha256_add(h, &r, sizeof r);
 }
 
+/* Hex SHA-256 of all that decides verdicts and limits of a daemon: only one of the same digest may serve us. */
 static void daemon_client_digest_of(const struct eval_config *c, const char *facts, const char *secret, char ret[65])
 {
     char *cache = path_cache(""), real[PATH_MAX];
@@ -60,6 +61,7 @@ static void daemon_client_digest_of(const struct eval_config *c, const char *fac
 
 /* ---- the caller ---- */
 
+/* The command line that starts a daemon of these settings; NULL-terminated, the caller frees list and words. */
 static char **daemon_client_argv_of(const struct eval_config *c, const char *backend, const char *digest)
 {
     char **argv = xcalloc(16, sizeof *argv);

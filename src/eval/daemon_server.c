@@ -40,6 +40,7 @@ static json_t *daemon_server_judge_body(struct eval *ev, const json_t *request, 
     return NULL;
 }
 
+/* Answers a request by its "op": begin or eval. New; NULL with e. */
 static json_t *daemon_server_answer(void *ctx, const json_t *request, pid_t caller, struct err *e)
 {
     struct daemon_server *w = ctx;

@@ -114,6 +114,7 @@ static int eval_secret_file(const char *path, struct buf *out, struct err *e)
     return file_read(path, out, e);
 }
 
+/* The judge's secret: of the environment, else of the cache folder, where it is made at the first use. */
 static int eval_secret_load(struct eval *ev, struct err *e)
 {
     const char *env = eval_secret_taken();
@@ -428,6 +429,7 @@ static int eval_enter(struct eval_entry *n, enum retry_step how, struct reservat
     return rc;
 }
 
+/* One try at a verdict, for retry_run: reserves memory, runs the stages, and tells in *seen how it ended. */
 static void eval_try_once(void *ctx, enum retry_step how, struct try_seen *seen)
 {
     struct eval_entry *n = ctx;
@@ -515,6 +517,7 @@ static json_t *eval_known(struct eval *ev, const struct task *task, const struct
     return rec;
 }
 
+/* A verdict from the cache, from somebody who judges the same just now, or judged here. *ret is new. */
 static int eval_judge_once(struct eval *ev, struct judge_server *sv, const struct task *task,
                            const struct eval_candidate *c, const struct eval_options *o, json_t **ret, struct err *e)
 {
@@ -566,6 +569,7 @@ static struct eval_candidate eval_settled(const struct eval *ev, const struct ev
     return s;
 }
 
+/* A verdict of the backend that o names: known, asked of the daemon, or made in this process. *ret is new. */
 static int eval_judge_settled(struct eval *ev, const struct task *task, const struct eval_candidate *c,
                               const struct eval_options *o, json_t **ret, struct err *e)
 {
@@ -647,6 +651,7 @@ static int eval_keep_repro(const char *folder, int which, int n, struct err *e)
     return rc;
 }
 
+/* The verdict of workload i of a task of several, as if it were a task of its own. */
 static int eval_one_workload(struct eval *ev, const struct task *task, int i, const struct eval_candidate *c,
                              const struct eval_options *o, json_t **ret, struct err *e)
 {
@@ -669,6 +674,7 @@ static int eval_one_workload(struct eval *ev, const struct task *task, int i, co
     return rc;
 }
 
+/* Judges workloads in order until one decides, and merges their records into *ret. */
 static int eval_all_workloads(struct eval *ev, const struct task *task, const struct eval_candidate *c,
                               const struct eval_options *o, json_t **ret, struct err *e)
 {
@@ -716,6 +722,7 @@ struct many {
     pthread_cond_t change;
 };
 
+/* A thread of eval_many: takes the next candidate until there is none or one could not be judged. */
 static void *eval_many_thread(void *arg)
 {
     struct many *m = arg;

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 
+/* Judges the candidate of a request p whose task is read; 'more' holds defaults. *ret is the new verdict. */
 static int request_do_judge(struct eval *ev, const json_t *p, const json_t *more, int64_t caller, const struct task *t,
                             json_t **ret, struct err *e)
 {

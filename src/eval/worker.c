@@ -62,6 +62,7 @@ static struct timespec worker_after(double s)
     return at;
 }
 
+/* A thread that renews a job's lease until done; sets r->lost once the job is no longer ours. */
 static void *worker_renew_thread(void *arg)
 {
     struct renewal *r = arg;
@@ -204,6 +205,7 @@ static int worker_do_open_queue(struct eval_worker *w, struct queue **ret)
     return -1;
 }
 
+/* A thread of a worker: claims and serves jobs of its lane until it is told to stop or the machine fails. */
 static void *worker_thread(void *arg)
 {
     const struct trade *t = arg;

@@ -136,6 +136,7 @@ static int capsule_check_sum(const struct buf *b, const char *path, struct err *
     return 0;
 }
 
+/* Checks a capsule's magic, hash and lengths and fills *ret; ERR_INPUT otherwise. */
 static int capsule_take_apart(const struct buf *b, const char *path, struct capsule *ret, struct err *e)
 {
     const size_t start = N_MAGIC + N_SUM;

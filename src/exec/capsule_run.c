@@ -65,6 +65,8 @@ static void capsule_run_wrong_element(struct capsule_result *r, const struct cap
                  want);
 }
 
+/* Counts in r the elements of got that differ from want by more than the output's tolerance, and the largest excess.
+ * */
 static void capsule_run_compare(struct capsule_result *r, const struct capsule_output *o, const uint8_t *got,
                                 const uint8_t *want, uint64_t n)
 {
@@ -85,6 +87,7 @@ static void capsule_run_compare(struct capsule_result *r, const struct capsule_o
     r->elements += n;
 }
 
+/* Fetches one output of the last call and compares it with the capsule's values. */
 static int capsule_run_look_at(struct capsule_run_running *r, const json_t *v, struct err *e)
 {
     struct capsule_output o;
@@ -123,6 +126,7 @@ static int capsule_run_call_end(void *ctx, uint32_t call, struct err *e)
 
 /* ---- running ---- */
 
+/* Gives images and log to the executor; *ret_last is the last call's number. */
 static int capsule_run_hand_over(const struct capsule *c, struct executor *x, uint32_t *ret_last, struct err *e)
 {
     struct exec_log log;

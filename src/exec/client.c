@@ -229,6 +229,7 @@ int client_occupancy(struct client *c, uint32_t function, uint32_t threads, uint
     return code;
 }
 
+/* A launch against the device's limits: WIRE_OK or the code that a driver would return. */
 static int client_launch_check(const struct wire_info *d, const struct client_launch *l)
 {
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
@@ -245,6 +246,7 @@ static int client_launch_check(const struct wire_info *d, const struct client_la
     return l->shared > l->info->max_dynamic ? WIRE_INVALID : WIRE_OK;
 }
 
+/* Fills m from a launch that fits the limits; else returns why not. */
 static int client_launch_message(const struct client *c, const struct client_launch *l, struct wire_launch *m)
 {
     int code = client_launch_check(&c->info, l);

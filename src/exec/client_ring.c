@@ -108,6 +108,8 @@ static void client_ring_bell(struct client *c)
             return; /* a full counter: it is awake */
 }
 
+/* Writes a request with its parts into the ring, and waits for room. WIRE_OK, or the code of an executor that has
+ * ended. */
 static int client_ring_post(struct client *c, const struct wire_head *h, const void *body, struct client_part a,
                             struct client_part b)
 {
@@ -165,6 +167,7 @@ static unsigned client_ring_slot_take(struct client *c)
     }
 }
 
+/* Waits until the executor answers the ticket: it spins first, then sleeps. */
 static int client_ring_slot_wait(struct client *c, struct wire_slot *s, uint32_t ticket)
 {
     uint64_t start = 0;

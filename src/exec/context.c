@@ -37,6 +37,7 @@ void context_free(struct client_context *l)
     free(l->events.live);
 }
 
+/* Forgets all of a client: handles, modules, log and counts. */
 void context_clear(struct client_context *l)
 {
     pool_clear(&l->pool);
@@ -235,6 +236,7 @@ static uint64_t context_flat_bytes(uint64_t count, uint32_t dtype)
     return count * dt_size((enum dtype)dtype);
 }
 
+/* Follows which dtype the values have that a request moves or makes. */
 static void context_follow_types(struct client_context *l, const struct wire_request *r)
 {
     const union wire_body *b = &r->body;
@@ -275,6 +277,7 @@ static void context_count_given(struct client_context *l, uint64_t bytes)
     l->call_given += l->call ? bytes : 0;
 }
 
+/* Counts a request's launches and bytes that go up, by the rules for legality. */
 static void context_count(struct client_context *l, const struct wire_request *r)
 {
     context_follow_types(l, r);

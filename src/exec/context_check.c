@@ -304,6 +304,7 @@ static bool context_check_attrs_known(const struct wire_launch *m)
     return true;
 }
 
+/* Checks a launch against handles, limits and the function's attributes; WIRE_OK or a code. */
 static int context_check_take_launch(struct check *c)
 {
     const struct wire_launch *m = &c->r->body.LAUNCH;

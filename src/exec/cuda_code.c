@@ -57,6 +57,7 @@ static void cuda_code_parameters(struct exec_backend *b, drv_function f, struct 
     }
 }
 
+/* exec_backend's 'function'. The handle goes to *ret, parameters and attributes to *info. */
 int cuda_function(struct exec_backend *b, backend_handle module, const char *name, backend_handle *ret,
                   struct wire_function_info *info)
 {
@@ -135,6 +136,7 @@ static int cuda_code_launch_with_attrs(struct exec_backend *b, const struct back
     return b->m.LaunchEx(&c, l->function, NULL, extra);
 }
 
+/* exec_backend's 'launch'. Arguments go as one buffer; a code of WIRE. */
 int cuda_launch(struct exec_backend *b, const struct backend_launch *l)
 {
     const struct wire_launch *w = l->w;

@@ -34,6 +34,7 @@ struct executor {
 
 /* ---- one question ---- */
 
+/* Waits for the executor's answer. ERR_ENV: it ended, or x->timeout_s seconds passed. */
 static int exec_hear(struct executor *x, struct ctl_reply *r, struct err *e)
 {
     struct pollfd p = {.fd = x->sock, .events = POLLIN};
@@ -114,6 +115,7 @@ static const char *const pass[] = {"MUSACODER_LIBCUDA", "MUSACODER_LIBMUSA", "MU
                                    "MUSA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
 enum { N_PASSED = sizeof pass / sizeof *pass };
 
+/* Starts mcexec in its namespaces with the socket and the area of bulk data. */
 static int exec_launch_program(struct executor *x, const struct executor_options *o, int theirs, int bulk,
                                struct err *e)
 {

@@ -30,6 +30,7 @@ static int exec_cuda_attr(const struct exec_backend *b, int what)
     return v;
 }
 
+/* Fills i with the device's limits as a client sees them. */
 static void exec_cuda_describe(struct exec_backend *b, const struct backend_options *o, struct wire_info *i)
 {
     size_t left = 0, total = 0;
@@ -81,6 +82,7 @@ static char *exec_cuda_movement_path(const struct exec_backend *b)
     return own && *own ? xstrdup(own) : path_lib(b->vendor->kernels);
 }
 
+/* Loads the kernels that fill, copy and compare. ERR_ENV: they are not built. */
 static int exec_cuda_load_movement(struct exec_backend *b, struct err *e)
 {
     char *path = exec_cuda_movement_path(b);
@@ -103,6 +105,7 @@ static int exec_cuda_load_movement(struct exec_backend *b, struct err *e)
     return rc;
 }
 
+/* Opens the driver and device, reserves addresses and loads the kernels of movement. */
 static int exec_cuda_take_device(struct exec_backend *b, const struct backend_options *o, struct err *e)
 {
     int code;
@@ -154,6 +157,7 @@ static const struct drv_allocation *exec_cuda_kind_of(const struct exec_backend 
     return &kind;
 }
 
+/* Maps n bytes more behind what is mapped; n is a multiple of 2 MiB. 0 or the driver's code. */
 static int exec_cuda_map_chunk(struct exec_backend *b, uint64_t n)
 {
     const struct drv_access access = {{DRV_LOCATION_DEVICE, b->device}, DRV_ACCESS_READWRITE};
@@ -173,6 +177,7 @@ static int exec_cuda_map_chunk(struct exec_backend *b, uint64_t n)
     return 0;
 }
 
+/* exec_backend's 'map': at least 'bytes' behind WIRE_BASE can be used afterwards. */
 static int exec_cuda_map(struct exec_backend *b, uint64_t bytes)
 {
     uint64_t unit = (uint64_t)2 << 20, more = bytes > b->mapped ? bytes - b->mapped : 0;
@@ -203,6 +208,7 @@ static void exec_cuda_unmap_last(struct exec_backend *b)
     b->c->MemRelease(k->handle);
 }
 
+/* exec_backend's 'fresh': unloads modules and gives memory back. ERR_ENV: the context is broken. */
 static int exec_cuda_fresh(struct exec_backend *b, struct err *e)
 {
     int code = b->m.CtxSync();
@@ -221,6 +227,7 @@ static int exec_cuda_fresh(struct exec_backend *b, struct err *e)
     return b->c->Set8(b->scratch, 0, 4096, LEGACY) ? err_set(e, ERR_ENV, "the GPU does not answer") : 0;
 }
 
+/* exec_backend's 'share': maps the judge's memory behind fd at addr. */
 static int exec_cuda_share(struct exec_backend *b, int fd, uint64_t addr, uint64_t bytes, struct err *e)
 {
     const struct drv_access access = {{DRV_LOCATION_DEVICE, b->device}, DRV_ACCESS_READWRITE};

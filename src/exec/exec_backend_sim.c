@@ -197,6 +197,7 @@ static void exec_sim_mark_view(const struct exec_backend *b, uint64_t addr, uint
         exec_sim_mark(b, addr, n, true);
 }
 
+/* exec_backend's 'open' for the emulator: device memory is a memfd, and kernels run in a process apart. */
 static int exec_sim_open(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info,
                          struct err *e)
 {
@@ -246,6 +247,7 @@ static void exec_sim_tidy(struct exec_backend *b)
         dir_remove(b->folder, NULL);
 }
 
+/* exec_backend's 'close': ends the process of kernels and frees all. */
 static void exec_sim_close(struct exec_backend *b)
 {
     if (b->line >= 0)
@@ -371,6 +373,7 @@ static int exec_sim_read(struct exec_backend *b, void *to, uint64_t from, uint64
     return WIRE_OK;
 }
 
+/* exec_backend's 'copy' in pieces, where one end is not the emulator's own memory. */
 static int exec_sim_copy(struct exec_backend *b, uint64_t to, uint64_t from, uint64_t n, backend_handle s)
 {
     uint8_t *p;
@@ -392,6 +395,7 @@ static int exec_sim_copy(struct exec_backend *b, uint64_t to, uint64_t from, uin
     return code;
 }
 
+/* exec_backend's 'set' in pieces, where the memory is not the emulator's own. */
 static int exec_sim_set(struct exec_backend *b, const struct wire_memset *m, backend_handle s)
 {
     uint64_t n = m->count * m->width;
@@ -483,6 +487,7 @@ static uint64_t exec_sim_number_of(backend_handle h)
     return (uint64_t)(uintptr_t)h - 1;
 }
 
+/* exec_backend's 'module': writes the image to a file named by its hash and has it loaded. */
 static int exec_sim_module(struct exec_backend *b, const void *image, size_t n, backend_handle *ret)
 {
     char hash[65], name[80], *path;
@@ -505,6 +510,7 @@ static int exec_sim_module(struct exec_backend *b, const void *image, size_t n, 
     return code;
 }
 
+/* exec_backend's 'function', asked of the process of kernels. */
 static int sim_function(struct exec_backend *b, backend_handle module, const char *name, backend_handle *ret,
                         struct wire_function_info *info)
 {
@@ -562,6 +568,7 @@ static int sim_tensor_map(struct exec_backend *b, const struct wire_tensor_map *
     return WIRE_UNSUPPORTED;
 }
 
+/* exec_backend's 'launch': the process of kernels runs it and reports its findings. */
 static int exec_sim_launch(struct exec_backend *b, const struct backend_launch *l)
 {
     struct kernels_ask *q = exec_sim_question(b, KERNELS_LAUNCH, exec_sim_number_of(l->function), l->args,

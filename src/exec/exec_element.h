@@ -150,6 +150,8 @@ struct px_words {
     uint32_t v[4];
 };
 
+/* Philox4x32-10: four words of counter (i, offset) under the key 'seed', as PyTorch's generator on a device draws
+ * them. */
 EL_FN struct px_words px_philox(uint64_t seed, uint64_t i, uint64_t offset)
 {
     uint32_t c0 = (uint32_t)i, c1 = (uint32_t)(i >> 32), c2 = (uint32_t)offset, c3 = (uint32_t)(offset >> 32);

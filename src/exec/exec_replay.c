@@ -13,6 +13,7 @@ static bool exec_replay_is_shared(const struct executor *x, uint64_t addr)
     return addr >= WIRE_BASE + executor_info(x)->reserved / 2;
 }
 
+/* At a stop for inputs: has the caller give their values, through 'binding' or in shared memory through 'bound'. */
 static int exec_replay_bind_again(struct executor *x, bind_fn *binding, bound_fn *bound, void *ctx,
                                   const struct ctl_reply *stop, struct err *e)
 {
@@ -85,6 +86,7 @@ static int exec_replay_begin(struct executor *x, struct executor_timing *t, stru
     return exec_ask(x, &q, -1, &r, e);
 }
 
+/* Replays up to the last call and stops in front of it; the calls before run untimed. */
 static int exec_replay_to_the_call(struct executor *x, struct executor_timing *t, struct err *e)
 {
     struct ctl_reply r;

@@ -34,6 +34,7 @@ static int exec_serve_ask_equal(struct exec_server *s, const struct wire_request
     return code;
 }
 
+/* Loads an image that a compile worker wrote; WIRE_NOT_FOUND for others. The handle is in out. */
 static int exec_serve_ask_module(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     const uint8_t *hash = r->body.MODULE.sha256;
@@ -176,6 +177,7 @@ static void exec_serve_count_wait(struct exec_server *s)
     s->player.waited = false;
 }
 
+/* Logs a checked request and carries it out, at once or by the thread of the queue. */
 static int exec_serve_carry_out(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     const struct exec_serve_ask *a = &asks[r->head.op];
@@ -199,6 +201,7 @@ static int exec_serve_carry_out(struct exec_server *s, const struct wire_request
     return code;
 }
 
+/* Serves one request of the ring: check, carry out, reply. */
 static void exec_serve_serve(struct exec_server *s, const struct wire_request *r)
 {
     struct reply out = {{0}, 0};

@@ -233,6 +233,7 @@ static void kernels_hear_stop(void)
     fcntl(line, F_SETFL, fcntl(line, F_GETFL) | O_ASYNC);
 }
 
+/* The process that runs kernels: serves questions from fd until it closes. It is jailed. */
 static _Noreturn void kernels_main(int fd)
 {
     const struct rlimit no_core = {0, 0};
@@ -259,6 +260,7 @@ static _Noreturn void kernels_main(int fd)
 
 /* ---- the process that they are forked from ---- */
 
+/* The process that forks processes of kernels, one for each descriptor that it receives. */
 static _Noreturn void kernels_source_main(int fd)
 {
     signal(SIGCHLD, SIG_IGN);
@@ -307,6 +309,7 @@ static void kernels_silence(void)
     dup2(null, 2);
 }
 
+/* Maps the device's memory and loads the emulator. NULL, or why that failed. */
 static const char *kernels_prepare(const struct kernels_place *place, int *fd)
 {
     const char *wrong = kernels_load_libraries(place->libsimt);

@@ -22,6 +22,7 @@
 
 static struct exec_server server;
 
+/* Opens the backend and the ring from the command line. */
 static int mcexec_start(struct exec_server *s, char **argv, struct err *e)
 {
     const struct backend_options o = {argv[1], atoi(argv[2]), strtoull(argv[3], NULL, 10),
@@ -62,6 +63,7 @@ static void mcexec_wait_for_work(struct exec_server *s)
         ring_wake(&s->ring);
 }
 
+/* Serves the client's ring and the judge's control socket until the latter closes. */
 static void mcexec_loop(struct exec_server *s)
 {
     uint64_t idle_since = 0, spin = sysconf(_SC_NPROCESSORS_ONLN) > 2 ? SPIN_NS : 0;
@@ -107,6 +109,7 @@ static void mcexec_on_stop(int sig)
         server.ops->stop(server.b);
 }
 
+/* mcexec BACKEND DEVICE MEMORY CHECK APART, started by the judge alone. Exit 0, or 2 for wrong usage. */
 int main(int argc, char **argv)
 {
     struct ctl_reply ready = {0};

@@ -25,6 +25,7 @@ static uint64_t memory_plan_reference_least(const struct plan_sizes *s, uint64_t
     return 3 * s->state + eager + REFERENCE_PARTS;
 }
 
+/* How much device memory, in bytes, judge, reference, timing and candidate get; *ret tells which mode fits. */
 void memory_plan_make(const struct plan_sizes *s, uint64_t device_memory, struct memory_plan *ret)
 {
     uint64_t eager = s->eager_peak ? memory_plan_larger(s->eager_peak, s->outputs) : 2 * s->outputs, rest;

@@ -80,6 +80,7 @@ static void order_host_joins_all(struct order *o)
             order_join(&o->at[HOST], &o->at[s]);
 }
 
+/* Follows an event's record, wait or end: whoever waits knows what the recording stream knew. */
 static void order_on_event(struct order *o, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;
@@ -178,6 +179,7 @@ static bool order_names_inputs(const struct order *o, const struct log_entry *en
     return false;
 }
 
+/* Follows entries that are no stream's work: inputs, creations, waits of the host, frees. */
 static void order_on_other(struct order *o, const struct log_entry *en)
 {
     const struct wire_stream_create *create = en->body;
@@ -200,6 +202,7 @@ static void order_on_other(struct order *o, const struct log_entry *en)
     }
 }
 
+/* Follows one entry of the log, and notes a stream that reads inputs before it waits for them. */
 static void order_take(struct order *o, const struct log_entry *en)
 {
     uint32_t s = order_work_stream(en);

@@ -14,6 +14,7 @@ static void play_queue_up_to(struct play_queue *q, size_t end)
         ring_error(q->ring, q->player->error);
 }
 
+/* The thread that plays logged entries on the device up to the wanted end. */
 static void *play_queue_work(void *arg)
 {
     struct play_queue *q = arg;

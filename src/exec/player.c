@@ -85,6 +85,7 @@ static int player_waits(struct player *p, int code)
     return code;
 }
 
+/* Maps a new block and poisons it. A code of WIRE. */
 static int player_play_block(struct player *p, uint64_t addr, uint64_t bytes, uint32_t stream)
 {
     struct wire_memset m = {.addr = addr, .count = bytes, .width = 1, .stream = stream};

@@ -26,6 +26,7 @@ static uint32_t ring_spin_ns(void)
     return sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 100000 : 2000; /* with two processors the other side needs this one */
 }
 
+/* Makes the shared area and its bell. On failure ring_close cleans up. */
 int ring_open(struct ring *r, const struct wire_info *info, struct err *e)
 {
     struct wire_area *a;

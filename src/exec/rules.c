@@ -137,6 +137,7 @@ static bool rules_host_computes(facts *f, finding *r)
 
 /* ---- what is missing here. A program that asks for it on purpose gains nothing, and loses what it could gain ---- */
 
+/* Names in r what the program uses and this judge lacks. False: it lacks nothing that matters. */
 static bool rules_lacks(facts *f, finding *r)
 {
     static const struct {

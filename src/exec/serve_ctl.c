@@ -34,6 +34,7 @@ static int serve_ctl_do_hello(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* CTL_CONTEXT: a new client begins; whatever the one before left is gone. */
 static int serve_ctl_do_context(struct ctl *c, struct err *e)
 {
     struct exec_server *s = c->s;
@@ -72,6 +73,7 @@ static void serve_ctl_hash_bytes(const void *p, size_t n, uint8_t out[32])
     }
 }
 
+/* CTL_IMAGE: takes a compiled image from the descriptor; its SHA-256 goes back. */
 static int serve_ctl_do_image(struct ctl *c, struct err *e)
 {
     struct images *all = &c->s->images;
@@ -93,6 +95,7 @@ static int serve_ctl_do_image(struct ctl *c, struct err *e)
 
 /* ---- values ---- */
 
+/* CTL_ALLOC: an allocation of the judge's; its address goes back in v[0]. */
 static int serve_ctl_do_alloc(struct ctl *c, struct err *e)
 {
     struct exec_server *s = c->s;
@@ -109,6 +112,7 @@ static int serve_ctl_do_alloc(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* CTL_BIND: writes the judge's values from the bulk area into an allocation, and logs it as inputs. */
 static int serve_ctl_do_bind(struct ctl *c, struct err *e)
 {
     struct exec_server *s = c->s;
@@ -154,6 +158,7 @@ static int serve_ctl_do_tile(struct ctl *c, struct err *e)
     return shared_tile(c->s, &m, c->q.a, e);
 }
 
+/* CTL_RANDOM: fills memory with drawn values, on the device itself. */
 static int serve_ctl_do_random(struct ctl *c, struct err *e)
 {
     struct exec_server *s = c->s;
@@ -224,6 +229,7 @@ static int serve_ctl_do_call_begin(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* CTL_CALL_END: waits for the call's work; its counts go back. */
 static int serve_ctl_do_call_end(struct ctl *c, struct err *e)
 {
     struct exec_server *s = c->s;
@@ -252,6 +258,7 @@ static int serve_ctl_do_call_end(struct ctl *c, struct err *e)
 
 /* ---- the log ---- */
 
+/* CTL_LOG: the log goes back in a memfd, the counts in the bulk area. */
 static int serve_ctl_do_log(struct ctl *c, struct err *e)
 {
     const struct exec_log *l = &c->s->context.log;
@@ -278,6 +285,7 @@ static int serve_ctl_do_adopt(struct ctl *c, struct err *e)
     return context_adopt(c->s, c->fds[0], c->q.a, e);
 }
 
+/* CTL_FINDINGS: the checker's findings, as text in the bulk area. */
 static int serve_ctl_do_findings(struct ctl *c, struct err *e)
 {
     char *text;

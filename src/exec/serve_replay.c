@@ -8,6 +8,7 @@
 #include "exec/ctl.h"
 #include "exec/exec_server.h"
 
+/* Puts the device back to the log's beginning. */
 static int serve_replay_begin_again(struct exec_server *s, struct err *e)
 {
     struct replaying *r = &s->replay;
@@ -68,6 +69,7 @@ static bool serve_replay_follow(struct replaying *r, const struct log_entry *en)
     }
 }
 
+/* True where the judge must act at this entry; *out tells what it is. */
 static bool serve_replay_stops(struct replaying *r, const struct log_entry *en, struct ctl_reply *out)
 {
     const struct log_binding *binding = en->body;

@@ -70,6 +70,7 @@ static void shuffle_need_handle(struct shuffle *s, uint32_t handle, bool changes
         shuffle_do_need(s, s->users[i - 1].at.queue, s->users[i - 1].at.count);
 }
 
+/* Notes that a queue changes or uses a handle, so that a permutation keeps their order. */
 static void shuffle_note_handle(struct shuffle *s, uint32_t handle, bool changes, uint32_t queue)
 {
     const struct shuffle_need now = {queue, s->asked[queue]};

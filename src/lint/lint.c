@@ -120,6 +120,7 @@ static bool lint_is_typical(const struct ref_draw *d, size_t i)
     return !d->extreme && !json_flag(json_array_get(d->noise, i), "lent", false);
 }
 
+/* Notes an output's largest value and whether it is constant, over draws. */
 static void lint_note_output(struct lint_group *g, const struct ref_draw *d, size_t i, const double *want, size_t n,
                              double *top, bool *constant)
 {
@@ -164,6 +165,7 @@ static double *lint_matching_input(const struct draw *d, const struct tensor *ou
     return NULL;
 }
 
+/* Tries whether trivial answers pass for output i of a draw. */
 static void lint_try_output(struct lint_state *s, int group, const struct ref_draw *r, const struct draw *d, size_t i,
                             double *top, bool *constant)
 {
@@ -204,6 +206,7 @@ static struct lint_drop *lint_drop_row(struct lint_group *g, const json_t *x)
     return &g->drop[g->n_drop++];
 }
 
+/* Counts for each level of tolerance whether a model without one of its parts would pass. */
 static int lint_try_drop(struct lint_state *s, int group, const struct frame *f, const json_t *x,
                          const struct ref_draw *r, const struct draw *d, struct err *e)
 {
@@ -230,6 +233,7 @@ static int lint_try_drop(struct lint_state *s, int group, const struct frame *f,
     return 0;
 }
 
+/* Takes one draw of the reference's process into the group's facts. */
 static int lint_take_draw(struct lint_state *s, const struct frame *f, struct err *e)
 {
     int group = !strcmp(json_str(f->head, "group", ""), "strict") ? GROUP_STRICT : GROUP_KERNELBENCH, rc = -1;
@@ -278,6 +282,7 @@ static json_t *lint_request_of(const struct lint_state *s)
     return req;
 }
 
+/* Adds a finding for a task that raises or is refused. head: the reference process's last words. */
 static void lint_broken(const struct lint_state *s, const json_t *head, json_t *findings)
 {
     const char *type = json_str(head, "type", "");

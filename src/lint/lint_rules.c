@@ -171,6 +171,7 @@ static const struct lint_drop *lint_rules_same_call(const struct lint_group *g, 
     return NULL;
 }
 
+/* Adds a finding where leaving out a part of the model changes too little to be noticed. */
 static void lint_rules_dropped_one(const struct lint_state *s, json_t *findings, const struct lint_drop *d[N_GROUPS],
                                    const bool easy[N_LEVELS])
 {
@@ -213,6 +214,7 @@ static void lint_rules_dropped_operators(const struct lint_state *s, json_t *fin
 
 /* ---- what the output is like ---- */
 
+/* Adds findings about outputs that hold NaN or infinities. */
 static void lint_rules_values(const struct lint_state *s, json_t *findings)
 {
     const json_t *row;
@@ -239,6 +241,7 @@ static void lint_rules_values(const struct lint_state *s, json_t *findings)
     }
 }
 
+/* Adds findings about inputs that hardly move the output. */
 static void lint_rules_effects(const struct lint_state *s, json_t *findings)
 {
     const json_t *row;
@@ -266,6 +269,7 @@ static void lint_rules_effects(const struct lint_state *s, json_t *findings)
 /* Rounding cannot explain an error this many times as large as what rounding the inputs does. */
 #define NO_ROUNDING 1000
 
+/* Adds a finding where rounding decides outputs, or the reference is wrong itself. */
 static void lint_rules_conditioning(const struct lint_state *s, json_t *findings)
 {
     const struct lint_group *g = &s->group[GROUP_STRICT];
@@ -303,6 +307,7 @@ static void lint_rules_randomness(const struct lint_state *s, json_t *findings)
 
 /* ---- what misleads a judge on a GPU ---- */
 
+/* Adds a finding where TF32 alone would exceed the tolerance. */
 static void lint_rules_tf32(const struct lint_state *s, json_t *findings)
 {
     const json_t *all = json_object_get(s->facts, "tf32"), *c;
@@ -333,6 +338,7 @@ static void lint_rules_casts(const struct lint_state *s, json_t *findings)
                      "%s", json_str(d, "detail", ""));
 }
 
+/* Adds findings about tensors that overflow 32-bit indices or the device's memory. */
 static void lint_rules_sizes(const struct lint_state *s, json_t *findings)
 {
     const json_t *full = json_object_get(s->facts, "full");

@@ -59,6 +59,7 @@ static int shrink_version(char ret[65], struct err *e)
     return rc;
 }
 
+/* The cached result's path for this task and limit of elements; the caller frees. */
 static char *shrink_known_path(const struct shrinker *s, const struct task *t, int64_t max)
 {
     char *folder = path_cache("shrunk"), *limit = xasprintf("%lld", (long long)max), key[65], *path;

@@ -77,6 +77,7 @@ static void bpe_train_grow_words(struct trainer *t)
         *bpe_train_word_slot(t, t->words[i].ids, t->words[i].n, t->words[i].hash) = i + 1;
 }
 
+/* A callback of the splitter: counts a word of n bytes. */
 static int bpe_train_count_word(void *ctx, const char *s, size_t n, struct err *e)
 {
     struct trainer *t = ctx;
@@ -102,6 +103,7 @@ static int bpe_train_count_word(void *ctx, const char *s, size_t n, struct err *
     return 0;
 }
 
+/* Splits all texts into words and counts them. lens: NULL for C strings. */
 static int bpe_train_count_texts(struct trainer *t, const char *const *texts, const size_t *lens, size_t n_texts,
                                  struct err *e)
 {
@@ -144,6 +146,7 @@ static size_t *bpe_train_pair_slot(struct trainer *t, uint64_t key)
     return &t->pair_slots[i];
 }
 
+/* The entry of a pair, made where it is new. It moves when another is made. */
 static struct bpe_train_pair *bpe_train_pair_of(struct trainer *t, uint64_t key)
 {
     size_t *slot;
@@ -183,6 +186,7 @@ static void bpe_train_heap_push(struct trainer *t, struct bpe_train_entry x)
     t->heap[i] = x;
 }
 
+/* The pair of the highest count. */
 static struct bpe_train_entry bpe_train_heap_pop(struct trainer *t)
 {
     struct bpe_train_entry top = t->heap[0], x = t->heap[--t->n_heap];
@@ -238,6 +242,7 @@ static void bpe_train_fresh_add(struct fresh *f, int32_t left, int32_t right)
     f->v[f->n++] = bpe_train_key_of(left, right);
 }
 
+/* Replaces (left, right) by id in word k and updates the counts of its neighbours. */
 static void bpe_train_merge_in_word(struct trainer *t, uint32_t k, int32_t left, int32_t right, int32_t id,
                                     struct fresh *f)
 {
@@ -300,6 +305,7 @@ static int32_t bpe_train_token_for(struct trainer *t, int32_t left, int32_t righ
     return t->n_tokens++;
 }
 
+/* Merges a pair in all its words and records the merge. */
 static void bpe_train_apply_merge(struct trainer *t, uint64_t key, json_t *ids, struct fresh *f)
 {
     int32_t left = (int32_t)(key >> 32), right = (int32_t)(key & 0xffffffff),
@@ -319,6 +325,7 @@ static void bpe_train_apply_merge(struct trainer *t, uint64_t key, json_t *ids, 
     bpe_train_push_fresh(t, f);
 }
 
+/* Merges the most frequent pair until the vocabulary is full or counts fall below min_count. */
 static void bpe_train_merge_all(struct trainer *t, int vocab_size, int min_count)
 {
     json_t *ids = json_object();
@@ -358,6 +365,7 @@ static json_t *bpe_train_added_token(const char *text)
                      "normalized", 0, "special", 1);
 }
 
+/* tokenizer.json, new. */
 static json_t *bpe_train_tokenizer_doc(const struct trainer *t)
 {
     json_t *vocab = json_object(), *added = json_array();
@@ -380,6 +388,7 @@ static json_t *bpe_train_tokenizer_doc(const struct trainer *t)
                      "byte_fallback", 0, "ignore_merges", 0, "vocab", vocab, "merges", t->merges);
 }
 
+/* tokenizer_config.json, new. */
 static json_t *bpe_train_config_doc(const struct trainer *t)
 {
     json_t *decoder = json_object();
@@ -421,6 +430,7 @@ static void bpe_train_init_alphabet(struct trainer *t)
     t->n_tokens = id;
 }
 
+/* Frees what the trainer holds. */
 static void bpe_train_trainer_free(struct trainer *t)
 {
     for (size_t i = 0; i < t->n_words; i++)

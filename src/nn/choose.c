@@ -70,6 +70,7 @@ static int choose_collect(int V, const float *p, float sum, const struct choice_
     return n;
 }
 
+/* Draws by u in [0, 1) among the tokens that top-k and top-p keep; *ret_mass is what these have of 'sum'. */
 static int32_t choose_draw_top(int V, const float *p, float sum, const struct choice_rule *rule, double u,
                                struct choice_candidate *c, int *ret_kept, double *ret_mass)
 {

@@ -45,6 +45,7 @@ static float *dev_model_master(const struct dev_model *g, const struct model *m,
     return host ? g->master + dev_model_place_of(g, m, host) : NULL;
 }
 
+/* Makes g's pointers to all weights on the device. */
 static void dev_model_point(struct dev_model *g, const struct model *m)
 {
     g->layer = xcalloc((size_t)m->config.num_layers, sizeof *g->layer);
@@ -345,6 +346,7 @@ static void dev_model_share_weights(struct dev_model *g)
         g->d->ops->from_f32(g->d->q, g->dt, g->n, g->master, g->w);
 }
 
+/* One step of AdamW on the device over this rank's part. ERR_INPUT: a gradient is not finite. */
 int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
 {
     struct dev_model *g = m->dev;

@@ -67,6 +67,7 @@ struct gen {
 
 static size_t dev_sampler_ints_of(const struct gen *s) { return 8 * (size_t)s->prefill + 4 * (size_t)s->slots + 64; }
 
+/* Adds the sampler's buffers to the plan. */
 static void dev_sampler_add_items(struct gen *s, struct buffer_plan *p)
 {
     const struct dev_model *g = s->g;
@@ -356,6 +357,7 @@ static void dev_sampler_copy_states(struct gen *s, int from)
     }
 }
 
+/* Runs the prompts of the rows from 'from' on and fills their caches. */
 static int dev_sampler_prefill(struct gen *s, int from, struct err *e)
 {
     struct dev_model *g = s->g;
@@ -421,6 +423,7 @@ static bool dev_sampler_fused_step(struct gen *s, int B)
     return s->layer && B <= NN_STEP_ROWS && g->d->ops->step(g->d->q, g->dt, &x);
 }
 
+/* Queues one token of B rows, layer by layer, up to the last hidden state. */
 static void dev_sampler_layered_step(struct gen *s, int B)
 {
     struct dev_model *g = s->g;
@@ -469,6 +472,7 @@ static int dev_sampler_round_rows(const struct gen *s, int n)
     return b < s->slots ? b : s->slots;
 }
 
+/* Runs STEPS tokens of B rows, as a recorded graph where the device has graphs. */
 static void dev_sampler_run_steps(struct gen *s, int B)
 {
     struct nn_queue *q = s->g->d->q;
@@ -493,6 +497,7 @@ static void dev_sampler_run_steps(struct gen *s, int B)
     op->graph_launch(q, s->graph[i].graph);
 }
 
+/* Uploads the rows' tokens, positions and seeds; rows above the live ones are empty. */
 static void dev_sampler_upload_rows(struct gen *s, int B)
 {
     struct nn_queue *q = s->g->d->q;
@@ -536,6 +541,7 @@ static bool dev_sampler_is_stop(const struct dev_job *j, int32_t token)
     return false;
 }
 
+/* Appends a drawn token to its sample, and notes whether that has ended. */
 static void dev_sampler_take_token(struct gen *s, struct dev_sampler_row *r, int32_t token, float logp)
 {
     struct sample *o = r->out;
@@ -658,6 +664,7 @@ static void dev_sampler_tell(struct gen *s, bool last)
     }
 }
 
+/* Admits prompts and draws until all samples are done. */
 static int dev_sampler_loop(struct gen *s, struct err *e)
 {
     const struct nn_dev_ops *op = s->g->d->ops;

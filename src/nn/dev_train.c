@@ -87,6 +87,7 @@ static void dev_train_place_layers(const struct model *m, struct dev_train *t)
     }
 }
 
+/* Plans the buffers of a training step and the size of a chunk of logits. */
 static void dev_train_make_plan(const struct model *m, const struct train_limits *l, struct dev_train *t,
                                 struct buffer_plan *p)
 {
@@ -181,6 +182,7 @@ void dev_train_free(struct dev_model *g)
     g->train = NULL;
 }
 
+/* Allocates what the plan says. ERR_ENV: the device has no room. */
 static int dev_train_allocate(struct model *m, struct dev_train *t, const struct buffer_plan *p, struct err *e)
 {
     struct dev_model *g = m->dev;
@@ -202,6 +204,7 @@ static int dev_train_allocate(struct model *m, struct dev_train *t, const struct
     return 0;
 }
 
+/* Makes the buffers for batches within the limits. ERR_ENV: they do not fit the device. */
 int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e)
 {
     struct dev_model *g = m->dev;
@@ -243,6 +246,7 @@ int dev_round_rows(int n, int max)
     return up < max ? up : max;
 }
 
+/* The batch, padded to a size for which kernels are chosen. Borrows b or t. */
 static struct train_batch dev_train_pad_batch(struct dev_train *t, const struct train_batch *b)
 {
     struct train_batch x = *b;
@@ -319,6 +323,7 @@ static int dev_train_count_ids(const int32_t *tokens, int T, int32_t *count)
     return n;
 }
 
+/* Sorts the rows by token, so that gradients of embeddings are summed in one order. count: V zeros or counts. */
 static void dev_train_fill_order(const int32_t *tokens, int T, int V, int32_t *count, struct tables *s)
 {
     int at = 0, n = 0;
@@ -336,6 +341,7 @@ static void dev_train_fill_order(const int32_t *tokens, int T, int V, int32_t *c
         s->order[count[tokens[t]]++] = t;
 }
 
+/* Fills the tables that the step uploads: tokens, positions, targets. */
 static void dev_train_fill_rows(struct dev_train *t, const struct train_batch *b, struct tables *s)
 {
     int N = 0;
@@ -369,6 +375,7 @@ static void dev_train_describe(struct dev_model *g, const struct train_batch *b,
                                .cu = s->cu, .pos = s->pos, .seq = s->seq, .tiles = s->tiles};
 }
 
+/* Uploads rotary tables for the longest sequence, if those there are shorter. */
 static int dev_train_set_rope(struct model *m, const struct train_batch *b, struct err *e)
 {
     struct dev_model *g = m->dev;
@@ -446,6 +453,7 @@ static void dev_train_set_ids(struct dev_model *g)
     t->start = t->ids + t->n_ids;
 }
 
+/* Uploads a batch. */
 static int dev_train_set_batch(struct model *m, const struct train_batch *given, struct err *e)
 {
     struct dev_model *g = m->dev;
@@ -500,6 +508,7 @@ static void dev_train_clear_rows(struct dev_model *g, void *x, int width, int fr
                         (size_t)(to - from) * (size_t)width * dtype_size(g->dt));
 }
 
+/* Queues log-probabilities and entropies of all targets, chunk by chunk. */
 static void dev_train_classify(struct dev_model *g)
 {
     struct dev_train *t = g->train;
@@ -549,6 +558,7 @@ int dev_forward(struct model *m, const struct train_batch *b, float *logp, float
 
 /* ---- backward ---- */
 
+/* Queues the classifier's gradients. dlogp, dentropy: of each row of the batch; the latter may be NULL. */
 static void dev_train_classify_backward(struct dev_model *g, const float *dlogp, const float *dentropy)
 {
     struct dev_train *t = g->train;

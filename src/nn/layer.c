@@ -10,6 +10,7 @@
 
 #define PARTS 11
 
+/* Lists the buffers of one layer's activations for T rows, with their bytes. */
 static void layer_parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T,
                            struct layer_part *p)
 {
@@ -121,6 +122,7 @@ static const void *layer_gate_backward(struct dev_model *g, const struct dev_ste
     return s->mixed;
 }
 
+/* Queues the gradients of an attention layer. */
 static void layer_attention_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct dev_weights *w = &g->layer[layer];

@@ -65,6 +65,7 @@ static void layer_delta_norm(struct dev_model *g, int layer, const struct dev_st
                           g->eps, dev_tensor_at(g, a->qkv, (size_t)n->z_at), n->ld_in[MIX_DELTA], s->mixed);
 }
 
+/* Queues a delta layer over packed sequences. */
 static void layer_delta_forward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
                                 void *x_out)
 {
@@ -83,6 +84,7 @@ static void layer_delta_forward(struct dev_model *g, int layer, const struct dev
     layer_finish(g, layer, s, a, s->mixed, x_out);
 }
 
+/* Queues a delta layer for one token of each row. */
 static void layer_delta_decode(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
                                void *x_out)
 {
@@ -99,6 +101,7 @@ static void layer_delta_decode(struct dev_model *g, int layer, const struct dev_
     layer_finish(g, layer, s, a, s->mixed, x_out);
 }
 
+/* Queues the gradients of a delta layer. */
 static void layer_delta_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct nn_dev_ops *op = g->d->ops;

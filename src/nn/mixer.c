@@ -16,6 +16,7 @@ size_t model_mix_scratch(const struct model *m, int max_len)
 
 /* ---- attention ---- */
 
+/* Attention of packed sequences on the CPU; a keeps what backward needs. */
 static void mixer_attention_forward(struct model *m, int layer, const struct pack_geometry *g,
                                     const struct layer_acts *a, const struct forward_scratch *s)
 {
@@ -35,6 +36,7 @@ static void mixer_attention_forward(struct model *m, int layer, const struct pac
         op->out_gate_mt(T, n.heads, n.dim, a->att, a->qkv + n.dim, n.qkv, n.q_step, a->mixed);
 }
 
+/* Gradients of attention, from b's dmixed to its din. */
 static void mixer_attention_backward(struct model *m, int layer, const struct pack_geometry *g,
                                      const struct layer_acts *a, const struct mixer_back *b)
 {
@@ -80,6 +82,7 @@ static void mixer_delta_forward(struct model *m, int layer, const struct pack_ge
                           a->qkv + n.z_at, in, a->mixed);
 }
 
+/* Gradients of the delta rule, from b's dmixed to its din. */
 static void mixer_delta_backward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
                                  const struct mixer_back *b)
 {

@@ -30,6 +30,7 @@ struct tensor_row {
 
 #define LAYER_TENSORS 15
 
+/* Fills r with the tensors of an attention layer; returns how many. */
 static int model_attention_tensors(const struct model_dims *n, struct tensor_row *r)
 {
     const struct { struct tensor_row row; bool there; } rows[] = {
@@ -51,6 +52,7 @@ static int model_attention_tensors(const struct model_dims *n, struct tensor_row
     return k;
 }
 
+/* Fills r with the tensors of a delta layer; returns how many. */
 static int model_delta_tensors(const struct model_dims *n, struct tensor_row *r)
 {
     int v_heads = n->delta.v_heads, values = n->mix[MIX_DELTA];

@@ -155,6 +155,7 @@ static int model_config_int_or(const json_t *o, const char *key, int64_t max, in
     return model_config_is_null(json_object_get(o, key)) ? 0 : model_config_need_int(o, key, max, ret, e);
 }
 
+/* Reads the sizes of delta layers, where there are any. */
 static int model_config_parse_linear(const json_t *o, struct model_config *c, struct err *e)
 {
     if (c->n_linear == 0)
@@ -188,6 +189,7 @@ int model_eos_parse(const json_t *v, struct model_config *c, struct err *e)
     return 0;
 }
 
+/* Reads the sizes that all models have. ERR_INPUT: one is missing or impossible. */
 static int model_config_parse_sizes(const json_t *o, const struct model_config_family *f, struct model_config *c,
                                     struct err *e)
 {

@@ -61,6 +61,7 @@ static void model_dims_delta(const struct model_config *c, struct model_dims *n)
                                  n->in[MIX_DELTA]};
 }
 
+/* The widths and offsets that follow from the model's config. */
 struct model_dims model_dims(const struct model *m)
 {
     const struct model_config *c = &m->config;

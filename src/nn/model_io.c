@@ -21,6 +21,7 @@ int model_tensor_shape(const struct model_tensor *t, int64_t *shape)
     return t->is_vector ? 1 : t->is_conv ? 3 : 2;
 }
 
+/* A weight's tensor in the files; NULL with e where it is missing or of another shape. */
 static const struct st_tensor *model_io_source_of(const struct model_tensor *t, const struct safetensors *s,
                                                   struct err *e)
 {
@@ -121,6 +122,7 @@ static struct model *model_io_load_from(const char *dir, struct model_config *c,
     return m;
 }
 
+/* A model of the folder; read false: without its weights. NULL with e. */
 static struct model *model_io_load(const char *dir, bool read, struct err *e)
 {
     char *path = path_join(dir, "config.json");

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "nn/model_private.h"
 
+/* Floats that packed copies of all weights take. */
 static size_t packs_floats(const struct model *m)
 {
     struct model_dims n = model_dims(m);

@@ -131,6 +131,7 @@ static char *model_save_shard_name(const struct parts *p, int shard)
                           : xasprintf("model-%05d-of-%05d.safetensors", shard + 1, p->shards);
 }
 
+/* Writes the tensors of one shard. */
 static int model_save_write_shard(const struct parts *p, int shard, const char *dir, struct err *e)
 {
     char *name = model_save_shard_name(p, shard), *path = path_join(dir, name);
@@ -154,6 +155,7 @@ static int model_save_write_shard(const struct parts *p, int shard, const char *
     return rc;
 }
 
+/* Writes model.safetensors.index.json. */
 static int model_save_write_index(const struct parts *p, const char *path, struct err *e)
 {
     json_t *map = json_object(), *o = json_pack("{s:{s:I},s:O}", "metadata", "total_size", (json_int_t)p->bytes,
@@ -223,6 +225,7 @@ static void model_save_say_dtype(json_t *o, const char *name)
     json_object_set_new(o, "dtype", json_string(name));
 }
 
+/* Writes config.json, with the dtype of the weights. */
 static int model_save_config(const struct model *m, const char *dir, enum st_dtype dtype, struct err *e)
 {
     const char *name = dtype == ST_BF16 ? "bfloat16" : dtype == ST_F16 ? "float16" : "float32";
@@ -240,6 +243,7 @@ static int model_save_config(const struct model *m, const char *dir, enum st_dty
     return rc;
 }
 
+/* Writes generation_config.json, with the model's ends. */
 static int save_generation_config(const struct model *m, const char *dir, struct err *e)
 {
     char *from = m->dir ? path_join(m->dir, "generation_config.json") : NULL;

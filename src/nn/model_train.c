@@ -120,6 +120,7 @@ size_t model_train_bytes(const struct model *m, const struct train_limits *l)
            (m->grads ? 0 : m->n_params * sizeof(float));
 }
 
+/* Says what of the plan needs how many MB. Always -1. */
 static int model_train_refuse_plan(const struct model *m, const struct train_limits *l, const struct plan_line *line,
                                    int k, size_t max, struct err *e)
 {
@@ -160,6 +161,7 @@ void model_train_free(struct model *m)
     m->train = NULL;
 }
 
+/* Points the plan's buffers into the slab. */
 static void model_train_place(struct model *m, struct model_train *t, const struct plan_line *line, int k)
 {
     struct model_dims n = model_dims(m);
@@ -223,6 +225,7 @@ int model_train_begin(struct model *m, const struct train_limits *l, struct err 
 
 /* ---- forward ---- */
 
+/* ERR_INPUT or ERR_BUG for a batch that does not fit the limits or the vocabulary. */
 static int model_train_check_batch(const struct model *m, const struct train_limits *l, const struct train_batch *b,
                                    struct err *e)
 {
@@ -296,6 +299,7 @@ static void model_train_set_rows(struct model_train *t, const struct train_batch
     t->geo = (struct pack_geometry){.T = T, .seqs = {b->n_seq, t->cu, t->shared, NULL}, .pos = t->pos};
 }
 
+/* Prepares tables of positions and targets for a batch. */
 static void model_train_set_batch(struct model *m, const struct train_batch *b)
 {
     struct model_train *t = m->train;
@@ -438,6 +442,7 @@ static void model_train_weight_gradient(struct model *m, const float *w, int T, 
     m->ops->gemm_mt(out, in, T, dy, ld_dy, true, t->packed, model_grad_of(m, w), in, GEMM_ADD);
 }
 
+/* Gradients of the classifier, chunk by chunk. dlogp, dentropy: of each row; the latter may be NULL. */
 static void model_train_classify_backward(struct model *m, const float *dlogp, const float *dentropy)
 {
     struct model_train *t = m->train;
@@ -488,6 +493,7 @@ static void model_train_mlp_backward(struct model *m, int layer, int T, const fl
     model_train_weight_gradient(m, w->o, T, n.d, mix, t->dx, n.d, mixed);
 }
 
+/* Gradients of one layer's mixer and its projections. */
 static void model_train_mixer_backward(struct model *m, int layer, const struct pack_geometry *g)
 {
     struct model_train *t = m->train;

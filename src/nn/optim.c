@@ -10,6 +10,7 @@
 #include "nn/model_private.h"
 #include "nn/safetensors.h"
 
+/* AdamW's moments for all of m, on its device; 0 in o means the usual value. Freed by optim_free. */
 struct optim *optim_new(const struct model *m, const struct adamw_options *o)
 {
     struct optim *a = xcalloc(1, sizeof *a);
@@ -115,6 +116,7 @@ static int optim_host_moments(const struct optim *o, float **ret_m, float **ret_
     return fetch(o->dev, o->on, o->dev->m, *ret_m, e) < 0 ? -1 : fetch(o->dev, o->on, o->dev->v, *ret_v, e);
 }
 
+/* Writes the step and both moments as a safetensors file. */
 static int optim_save_moments(const struct optim *o, const float *m, const float *v, const char *path, struct err *e)
 {
     struct st_writer *w = st_create(path, e);

@@ -111,6 +111,7 @@ static int safetensors_bad(struct err *e, const struct safetensors_shard *sh, co
     return err_set(e, ERR_INPUT, "'%s': tensor '%.200s' %s; the file is damaged", sh->path, name, why);
 }
 
+/* Maps a file. ERR_INPUT: it cannot be opened, or is too short. */
 static int safetensors_map_file(struct safetensors_shard *sh, struct err *e)
 {
     struct stat st;
@@ -202,6 +203,7 @@ static int safetensors_parse_shape(const json_t *v, struct st_tensor *t)
     return __builtin_mul_overflow(t->n, dtypes[t->dtype].size, &t->nbytes) ? -1 : 0;
 }
 
+/* Fills *t, which borrows from the header. ERR_INPUT: it does not fit the file. */
 static int safetensors_parse_tensor(const struct safetensors_shard *sh, const char *name, const json_t *v,
                                     struct st_tensor *t, struct err *e)
 {
@@ -268,6 +270,7 @@ static int safetensors_check_cover(const struct safetensors_shard *sh, struct st
     return 0;
 }
 
+/* Maps a file and adds its tensors. */
 static int safetensors_load_shard(struct safetensors *s, struct safetensors_shard *sh, struct err *e)
 {
     size_t first = s->n;
@@ -333,6 +336,7 @@ static bool safetensors_in_shard(const struct safetensors *s, const struct st_te
     return false;
 }
 
+/* Adds a shard for each file that an index names. */
 static int safetensors_load_map(struct safetensors *s, const char *index, const char *dir, const json_t *map,
                                 struct err *e)
 {
@@ -365,6 +369,7 @@ static int safetensors_load_map(struct safetensors *s, const char *index, const 
     return rc;
 }
 
+/* Loads all shards of an index file. */
 static int safetensors_load_index(struct safetensors *s, const char *index, struct err *e)
 {
     const char *slash = strrchr(index, '/');
@@ -388,6 +393,7 @@ static bool safetensors_ends_with(const char *s, const char *tail)
     return n >= k && !strcmp(s + n - k, tail);
 }
 
+/* Opens a file, an index, or a folder that has either. */
 static int safetensors_open_path(struct safetensors *s, const char *path, struct err *e)
 {
     char *single, *index;
@@ -552,6 +558,7 @@ static int safetensors_put(struct st_writer *w, const void *p, size_t n, struct 
     return 0;
 }
 
+/* Writes the header; tensors follow in the order in which they were declared. */
 static int safetensors_start(struct st_writer *w, struct err *e)
 {
     char *text = json_text(w->header);

@@ -216,6 +216,7 @@ static void sampler_add_units(struct sampler_run_state *s, struct dev_asked *a, 
     }
 }
 
+/* Makes the run's samples and units of work, and settles how many workers share them. */
 static void sampler_make_samples(struct sampler_run_state *s, const struct sample_request *reqs)
 {
     int k = 0, size;
@@ -280,6 +281,7 @@ static void sampler_plan_rows(struct sampler_run_state *s)
     s->n_workers = sampler_min_int(s->n_workers, s->max_batch);
 }
 
+/* Allocates a worker's rows and their caches. ERR_ENV: no memory. */
 static int sampler_alloc_rows(struct sampler_worker *w, struct err *e)
 {
     struct sampler_run_state *s = w->run;
@@ -299,6 +301,7 @@ static int sampler_alloc_rows(struct sampler_worker *w, struct err *e)
     return 0;
 }
 
+/* Allocates what prompts need. */
 static int sampler_alloc_prefill(struct sampler_worker *w, struct err *e)
 {
     struct sampler_run_state *s = w->run;
@@ -323,6 +326,7 @@ static int sampler_alloc_prefill(struct sampler_worker *w, struct err *e)
     return 0;
 }
 
+/* Allocates what one token of all rows needs. */
 static int sampler_alloc_decode(struct sampler_worker *w, struct err *e)
 {
     struct model_dims n = model_dims(w->m);
@@ -382,6 +386,7 @@ static void sampler_tell_rest(struct sampler_worker *w)
             sampler_told(s, s->units[s->next_unit].a, &s->units[s->next_unit].a->samples[j]);
 }
 
+/* Frees a worker; rows that were not finished are given back. */
 static void sampler_worker_free(struct sampler_worker *w)
 {
     sampler_tell_rest(w);
@@ -537,6 +542,7 @@ static int sampler_take_units(struct sampler_worker *w, struct err *e)
 
 /* ---- rows ---- */
 
+/* Ends a row's sample and frees its place. */
 static void sampler_finish_row(struct sampler_worker *w, struct sampler_row *r, enum finish why)
 {
     struct sampler_run_state *s = w->run;
@@ -577,6 +583,7 @@ static bool sampler_tell_token(struct sampler_run_state *s, const struct sample 
     return goes_on;
 }
 
+/* Appends a drawn token to the row's sample, and notes whether that has ended. */
 static void sampler_take_token(struct sampler_worker *w, struct sampler_row *r, int32_t token, float logp)
 {
     struct sample *o = r->out;
@@ -698,6 +705,7 @@ static void sampler_decode_mix_attention(struct sampler_worker *w, int layer, in
         m->ops->out_gate_mt(B, n.heads, n.dim, w->att, w->qkv + n.dim, n.qkv, n.q_step, w->mixed);
 }
 
+/* The delta rule for one token of B rows. */
 static void sampler_decode_mix_delta(struct sampler_worker *w, int layer, int B)
 {
     struct model *m = w->m;
@@ -716,6 +724,7 @@ static void sampler_decode_mix_delta(struct sampler_worker *w, int layer, int B)
                           w->qkv + n.z_at, in, w->mixed);
 }
 
+/* One layer for one token of B rows. */
 static void sampler_decode_layer(struct sampler_worker *w, int layer, int B)
 {
     static void (*const mix[2])(struct sampler_worker *, int, int) = {sampler_decode_mix_attention,
@@ -740,6 +749,7 @@ static void sampler_decode_layer(struct sampler_worker *w, int layer, int B)
     op->gemm_mt(B, n.d, n.f, w->act, n.f, false, p->down, w->x, n.d, GEMM_ADD);
 }
 
+/* One token of all rows, up to the drawn ones. */
 static void sampler_decode_step(struct sampler_worker *w)
 {
     struct model *m = w->m;
@@ -789,6 +799,7 @@ static void sampler_tell(struct sampler_run_state *s, bool last)
     }
 }
 
+/* Admits prompts and draws until no work is left. tells: this worker calls the callbacks. */
 static int sampler_worker_loop(struct sampler_worker *w, bool tells, struct err *e)
 {
     struct sampler_run_state *s = w->run;
@@ -820,6 +831,7 @@ static int sampler_worker_loop(struct sampler_worker *w, bool tells, struct err 
     }
 }
 
+/* Runs a worker; the first failure is kept for all. */
 static void sampler_worker_run(struct sampler_run_state *s, bool tells)
 {
     struct sampler_worker w = {.run = s, .m = s->m};
@@ -857,6 +869,7 @@ static void sampler_wait_for_workers(struct sampler_run_state *s)
     }
 }
 
+/* Runs all workers and waits for them. */
 static void sampler_run_workers(struct sampler_run_state *s)
 {
     s->working = s->n_workers;

@@ -80,6 +80,7 @@ void bpe_add_merge(struct bpe *b, int32_t left, int32_t right, int32_t rank, int
     *p = (struct pair_slot){tok_bpe_pair_key(left, right), rank, id};
 }
 
+/* The ids of a word's bytes; returns how many. Unknown ones are left out or become the unknown token. */
 static size_t tok_bpe_bytes_to_ids(const struct bpe *b, const char *word, size_t n, int32_t *ids)
 {
     size_t k = 0;
@@ -152,6 +153,7 @@ static bool tok_bpe_before(const struct cand *a, const struct cand *b)
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
+/* Restores the heap below entry i. */
 static void tok_bpe_sift_down(struct heap *h, size_t i)
 {
     struct cand x = h->v[i];
@@ -251,6 +253,7 @@ static void *tok_bpe_scratch(struct bpe *b, size_t size)
 
 #define LONG_MAX_BYTES ((size_t)1 << 30) /* node indices are int32 */
 
+/* Appends a word's tokens; O(n log n), for words of any length. */
 static void tok_bpe_encode_long(struct bpe *b, const char *word, size_t n, struct ivec *out)
 {
     struct node *v;
@@ -302,6 +305,7 @@ static size_t tok_bpe_aligned(size_t n)
     return (n + 3) & ~(size_t)3;
 }
 
+/* Remembers a word's tokens; a full cache is emptied first. */
 static void tok_bpe_cache_put(struct bpe_cache *c, const char *word, size_t n, uint64_t hash, const int32_t *ids,
                               size_t n_ids)
 {
@@ -320,6 +324,7 @@ static void tok_bpe_cache_put(struct bpe_cache *c, const char *word, size_t n, u
     c->n_slots++;
 }
 
+/* Appends a short word's tokens, from the cache if it was seen. */
 static void tok_bpe_encode_short(struct bpe *b, const char *word, size_t n, struct ivec *out)
 {
     int32_t ids[SHORT_WORD], ranks[SHORT_WORD], merged[SHORT_WORD];

@@ -88,6 +88,7 @@ static int tok_load_check_id(const json_t *v, const char *text, json_int_t *max,
     return 0;
 }
 
+/* Reads the vocabulary. ERR_INPUT: an id is no whole number, or stands twice. */
 static int tok_load_vocab(struct tokenizer *t, const json_t *vocab, const json_t *added, struct err *e)
 {
     json_int_t max = -1;
@@ -149,6 +150,7 @@ static void tok_load_matcher_finish(struct matcher *m)
     }
 }
 
+/* Adds a token that is found in the text before it is split. */
 static int load_added_token(struct tokenizer *t, const json_t *v, struct err *e)
 {
     const char *text = json_str(v, "content", NULL);
@@ -198,6 +200,7 @@ static int tok_load_added(struct tokenizer *t, const json_t *added, struct err *
 
 /* ---- model ---- */
 
+/* Both parts of a merge, in either notation. -1: it is no pair. */
 static int tok_load_merge_parts(const json_t *m, const char **left, size_t *n_left, const char **right)
 {
     const char *s = json_string_value(m), *space;
@@ -219,6 +222,7 @@ static int tok_load_merge_parts(const json_t *m, const char **left, size_t *n_le
     return 0;
 }
 
+/* Adds the merge of that rank. ERR_INPUT: one of its tokens is unknown. */
 static int tok_load_merge(struct tokenizer *t, const json_t *m, int32_t rank, struct err *e)
 {
     const char *left, *right;
@@ -264,6 +268,7 @@ static bool tok_load_occurs(int b)
     return b != 0x7f && b != 0xc0 && b != 0xc1 && b != 0xf1 && b != 0xf2 && b < 0xf5;
 }
 
+/* Finds the token of each byte; without one there must be an unknown token. */
 static int tok_load_bytes(struct tokenizer *t, const json_t *model, struct err *e)
 {
     const char *unk = json_str(model, "unk_token", "");
@@ -305,6 +310,7 @@ static int tok_load_model(struct tokenizer *t, const json_t *model, const json_t
 
 /* ---- normalizer, pre-tokenizer, decoder, post-processor ---- */
 
+/* Reads the normalizer: none, NFC, or a sequence of such. */
 static int load_normalizer(struct tokenizer *t, const json_t *v, struct err *e)
 {
     const char *type = json_str(v, "type", NULL);
@@ -325,6 +331,7 @@ static int load_normalizer(struct tokenizer *t, const json_t *v, struct err *e)
     return 0;
 }
 
+/* Adds a splitting stage by a regex or a text. */
 static int tok_load_split(struct tokenizer *t, const json_t *v, struct err *e)
 {
     const char *behavior = json_str(v, "behavior", NULL), *regex, *literal;
@@ -354,6 +361,7 @@ static int tok_load_digits(struct tokenizer *t, const json_t *v, struct err *e)
     return splitter_add_regex(t->split, json_flag(v, "individual_digits", false) ? "\\p{N}" : "\\p{N}+", e);
 }
 
+/* Adds the stages of the pre-tokenizer; *byte_level becomes true where it ends in one. */
 static int load_pre_tokenizer(struct tokenizer *t, const json_t *v, bool *byte_level, struct err *e)
 {
     const char *type = json_str(v, "type", NULL);
@@ -378,6 +386,7 @@ static int load_pre_tokenizer(struct tokenizer *t, const json_t *v, bool *byte_l
     return 0;
 }
 
+/* ERR_INPUT for a post-processor that would change tokens. */
 static int tok_load_check_post_processor(const json_t *v, struct err *e)
 {
     const char *type = json_str(v, "type", NULL);
@@ -402,6 +411,7 @@ static int tok_load_check_decoder(const json_t *v, struct err *e)
     return !v || json_is_null(v) || (type && !strcmp(type, "ByteLevel")) ? 0 : tok_load_refuse(e, "decoder", type);
 }
 
+/* Reads tokenizer.json into t. */
 static int load_document(struct tokenizer *t, const json_t *doc, struct err *e)
 {
     json_t *added = json_object_get(doc, "added_tokens");
@@ -420,6 +430,7 @@ static int load_document(struct tokenizer *t, const json_t *doc, struct err *e)
                                                                      json_object_get(doc, "post_processor"), e);
 }
 
+/* A tokenizer of a document, which is taken; NULL with e. what: a name for messages. */
 static struct tokenizer *tok_load_from_json(json_t *doc, const char *what, struct err *e)
 {
     struct tokenizer *t;

@@ -117,6 +117,7 @@ static size_t tok_split_translate_escape(const char *s, bool in_set, struct buf 
     return s[1] ? 2 : 1;
 }
 
+/* Appends a Python-like regex in PCRE2's dialect. ERR_INPUT: it uses what PCRE2 lacks. */
 static int tok_split_translate(const char *s, struct buf *out, struct err *e)
 {
     const char *whole = s;
@@ -148,6 +149,7 @@ static int tok_split_translate(const char *s, struct buf *out, struct err *e)
     return 0;
 }
 
+/* Adds a stage that splits by a regex. shown: the pattern as the user wrote it. */
 static int tok_split_compile(struct splitter *p, const char *pattern, const char *shown, struct err *e)
 {
     PCRE2_SIZE at;
@@ -199,6 +201,7 @@ int splitter_add_literal(struct splitter *p, const char *text, struct err *e)
 static int tok_split_run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
                               struct err *e);
 
+/* Runs the stages behind k on the text with a space in front. */
 static int tok_split_run_prefix_space(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
                                       struct err *e)
 {
@@ -222,6 +225,7 @@ static size_t tok_split_after_char(const char *s, size_t n, size_t at)
     return at;
 }
 
+/* Runs stage k: matches and what is between them go to the next stage. */
 static int tok_split_run_regex(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
                                struct err *e)
 {

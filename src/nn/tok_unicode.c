@@ -6,6 +6,7 @@
 
 #include "nn/tok_internal.h"
 
+/* True for n bytes of UTF-8 without surrogates and overlong forms. */
 bool utf8_valid(const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s, *end = p + n;
@@ -90,6 +91,7 @@ static void tok_unicode_sort_marks(int32_t *v, size_t n, int32_t *tmp)
     memcpy(v, tmp, n * sizeof *v);
 }
 
+/* Sorts runs of combining marks by their class, as Unicode's canonical order wants. */
 static void tok_unicode_order_marks(int32_t *v, size_t n)
 {
     int32_t *tmp = NULL;

@@ -83,6 +83,7 @@ static int tokenizer_cut(struct tokenizer_run *r, const struct matcher *m, const
     return done < end ? f(r, done, (size_t)(end - done), e) : 0;
 }
 
+/* Appends the token of a whole word, where the vocabulary has it. */
 static bool tokenizer_whole_word(struct tokenizer_run *r, const char *s, size_t n)
 {
     struct buf *b = &r->t->spelled;

@@ -69,6 +69,7 @@ static struct forkserver_entry *forkserver_find(struct forkserver *fs, int id)
 
 /* The reader thread --------------------------------------------------------------------------------------------- */
 
+/* Reads a child's output until nothing is there; closes the pipe at its end. */
 static void forkserver_drain(struct forkserver_entry *x)
 {
     char chunk[16384];
@@ -86,6 +87,7 @@ static void forkserver_drain(struct forkserver_entry *x)
     x->out = -1;
 }
 
+/* Takes the fork server's word about a child: spawned, failed or ended. */
 static void forkserver_take_report(struct forkserver *fs, const json_t *h)
 {
     const char *op = json_str(h, "op", "");
@@ -113,6 +115,7 @@ static void forkserver_take_report(struct forkserver *fs, const json_t *h)
     }
 }
 
+/* Fills *v with what the reader waits for and returns how many. The caller holds the lock. */
 static nfds_t forkserver_reader_polls(struct forkserver *fs, struct pollfd **v, size_t *cap)
 {
     nfds_t n = 2;
@@ -130,6 +133,7 @@ static nfds_t forkserver_reader_polls(struct forkserver *fs, struct pollfd **v, 
     return n;
 }
 
+/* The thread that reads reports and children's outputs until the fork server ends. */
 static void *forkserver_reader_main(void *arg)
 {
     struct forkserver *fs = arg;
@@ -210,6 +214,7 @@ static void forkserver_last_words(struct forkserver *fs, char *out, size_t n)
     snprintf(out, n, "%s", line ? line + 1 : text);
 }
 
+/* Starts the fork server's Python process in its jail. */
 static int forkserver_do_launch(struct forkserver *fs, const struct forkserver_spec *s, struct err *e)
 {
     char *python = s->python ? xstrdup(s->python) : path_python(e), *script = path_share("runner/main.py");
@@ -280,6 +285,7 @@ static void forkserver_add_ro(struct forkserver *fs)
         fs->ro[n + 1] = NULL;
 }
 
+/* Waits until the fork server says that it is ready. ERR_ENV with its last words. */
 static int forkserver_await_hello(struct forkserver *fs, struct err *e)
 {
     struct frame f;
@@ -389,6 +395,7 @@ static void forkserver_entry_free(struct forkserver_entry *x)
     free(x);
 }
 
+/* Frees fs and its entries; its process and thread have ended. */
 static void forkserver_free(struct forkserver *fs)
 {
     while (fs->entries) {
@@ -583,6 +590,7 @@ static int forkserver_make_channels(int sv[2], int out[2], struct err *e)
     return 0;
 }
 
+/* Forks a child by plan s; *ret is freed by child_free. ERR_ENV: the server is gone or has no memory. */
 int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct child **ret, struct err *e)
 {
     int sv[2], out[2], fds[2], rc;
@@ -625,6 +633,7 @@ int forkserver_spawn(struct forkserver *fs, const struct child_spec *s, struct c
 /* runner/main.py's exit code for a child whose jail was not closed yet: killed so early, it finds its jail gone. */
 #define CHILD_UNREADY 125
 
+/* How a child ended, as signal, exit code, memory limit or kill. */
 static void forkserver_fill_end(struct forkserver_entry *x, struct child_end *ret)
 {
     memset(ret, 0, sizeof *ret);

@@ -71,6 +71,7 @@ static int frame_io_errno(struct io *io, short events)
     return frame_io_fail(io, FRAME_BROKEN, strerror(errno));
 }
 
+/* Reads exactly n bytes; a closed peer or a passed deadline is a failure. */
 static int frame_io_read(struct io *io, void *to, size_t n)
 {
     char *p = to;
@@ -147,6 +148,7 @@ static uint64_t frame_get_le(const unsigned char *p, int n)
     return x;
 }
 
+/* Sends a frame: magic, lengths, header in JSON, blob, and descriptors with the first byte. */
 static int frame_send_all(struct io *io, const json_t *head, const void *blob, size_t n_blob, const int *fds, int n_fds)
 {
     unsigned char prefix[PREFIX];
@@ -187,6 +189,7 @@ int frame_send_fds(int fd, const json_t *head, const int *fds, int n_fds, double
     return frame_send_all(&io, head, NULL, 0, fds, n_fds);
 }
 
+/* Reads a header of n bytes; *ret is a new object. */
 static int frame_recv_head(struct io *io, size_t n, json_t **ret)
 {
     char *text = malloc(n + 1);
@@ -236,6 +239,7 @@ static int frame_recv_blob(struct io *io, size_t n, char **ret)
     return 0;
 }
 
+/* Reads one frame into *ret. FRAME_BAD: it is malformed, or larger than the limits. */
 static int frame_recv_all(struct io *io, size_t max_head, size_t max_blob, struct frame *ret)
 {
     unsigned char prefix[PREFIX];

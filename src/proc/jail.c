@@ -72,6 +72,7 @@ static void jail_plan_standard(struct buf *b, struct shown *s, const char *path)
     s->path[s->n++] = xstrdup(path);
 }
 
+/* Adds folders and files of a list that are shown read-only, each once. ERR_INPUT: a path cannot be shown. */
 static int jail_plan_ro(struct buf *b, struct shown *s, const char *const *list, struct err *e)
 {
     char real[PATH_MAX];
@@ -105,6 +106,7 @@ static int jail_plan_rw(struct buf *b, const char *const *list, unsigned uid, st
     return 0;
 }
 
+/* Writes the plan's part that runs outside: mounts, devices, files, user. */
 static int jail_plan_outer(const struct jail_spec *s, const struct jail_layers *l, unsigned uid, struct buf *b,
                            struct err *e)
 {
@@ -137,6 +139,7 @@ static int jail_plan_outer(const struct jail_spec *s, const struct jail_layers *
     return rc;
 }
 
+/* Writes the plan's part that runs inside: folder, limits, Landlock, seccomp. */
 static void jail_plan_inner(const struct jail_spec *s, const struct jail_layers *l, unsigned uid, struct buf *b)
 {
     int pids = s->pids ? s->pids : 64;

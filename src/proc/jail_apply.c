@@ -154,6 +154,7 @@ static int jail_apply_restrict_mount(const char *path, int rdonly, int nodev, st
     return 0;
 }
 
+/* Shows src of the old root at dst of the new one. */
 static int jail_apply_bind_path(const char *src, const char *dst, int rdonly, int nodev, struct err *e)
 {
     char *from = jail_apply_at(OLD, src), *to = jail_apply_at(NEW, dst);
@@ -189,6 +190,7 @@ static int jail_apply_root_in_chroot(const char *opts, struct err *e)
     return 0;
 }
 
+/* Plan's "root SIZE": mounts an empty root of that size. */
 static int jail_apply_op_root(char **a, struct err *e)
 {
     char opts[96];
@@ -274,6 +276,7 @@ static int jail_apply_op_link(char **a, struct err *e)
     return rc;
 }
 
+/* Plan's "file PATH TEXT": writes a small file into the new root. */
 static int jail_apply_op_file(char **a, struct err *e)
 {
     char *to = jail_apply_at(NEW, a[0]);
@@ -290,6 +293,7 @@ static int jail_apply_op_file(char **a, struct err *e)
     return rc;
 }
 
+/* Plan's "seal": enters the new root and makes it read-only. */
 static int jail_apply_op_seal(char **a, struct err *e)
 {
     (void)a;
@@ -331,6 +335,7 @@ static int jail_apply_op_cwd(char **a, struct err *e)
     return chdir(a[0]) < 0 ? err_sys(e, "jail: no folder '%s'", a[0]) : 0;
 }
 
+/* Plan's "limit NAME VALUE": sets a resource limit; one that is lower already stays. */
 static int jail_apply_op_limit(char **a, struct err *e)
 {
     static const struct {
@@ -409,6 +414,7 @@ int jail_landlock_abi(void)
     return abi < 0 ? 0 : (int)abi;
 }
 
+/* Lets a Landlock ruleset allow these accesses below path. */
 static int jail_apply_ll_allow(int ruleset, const char *path, uint64_t access, struct err *e)
 {
     struct ll_path rule = {access, open(path, O_PATH | O_CLOEXEC)};
@@ -425,6 +431,7 @@ static int jail_apply_ll_allow(int ruleset, const char *path, uint64_t access, s
     return rc;
 }
 
+/* Plan's "landlock ABI PATHS": forbids files and network but for these paths. */
 static int jail_apply_op_landlock(char **a, struct err *e)
 {
     static const uint64_t fs_of_abi[] = {0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1,
@@ -463,6 +470,7 @@ static const char *const denied[] = {
 
 #define KNOWN_SYSCALLS 451 /* later numbers are unknown to libseccomp 2.5.4, so to us: ENOSYS, as on an older kernel */
 
+/* Adds the denied system calls to a filter. 0 or libseccomp's error. */
 static int jail_apply_seccomp_rules(scmp_filter_ctx f, int no_exec)
 {
     static const uint64_t ns[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID,
@@ -491,6 +499,7 @@ static int jail_apply_seccomp_rules(scmp_filter_ctx f, int no_exec)
     return rc;
 }
 
+/* Plan's "seccomp": loads the filter of system calls. */
 static int jail_apply_op_seccomp(char **a, struct err *e)
 {
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);

@@ -38,6 +38,7 @@ static int jail_cgroup_put(const char *folder, const char *file, const char *tex
     return ok ? 0 : -1;
 }
 
+/* A key's number in a control group's file; -1: there is none. */
 static long jail_cgroup_get_key(const char *folder, const char *file, const char *key)
 {
     char path[400], word[64];
@@ -102,6 +103,7 @@ static bool jail_cgroup_works(const char *folder, const char *limit_file)
     return ok;
 }
 
+/* Finds the folder of a controller of version 1 in which groups can be made; ret stays empty without one. */
 static void jail_cgroup_find_v1(const char *controller, const char *limit_file, char *ret, size_t n)
 {
     char own[200], path[512];
@@ -160,6 +162,7 @@ static void jail_cgroup_sweep(const char *folder)
         closedir(d);
 }
 
+/* Finds where groups can be made, once, and removes those of processes that are gone. */
 static void jail_cgroup_find_base(void)
 {
     if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) {

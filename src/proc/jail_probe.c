@@ -96,6 +96,7 @@ static void probe_namespaces(char *why, size_t n)
     }
 }
 
+/* Tries each layer of the jail once and keeps which ones hold. */
 static void jail_probe_probe(void)
 {
     struct jail_cgroup g;

@@ -89,6 +89,7 @@ static void mcjail_watch(pid_t program, int sigfd)
     }
 }
 
+/* mcjail: reads a plan from its descriptor, builds the jail and runs the program in it. Exit 126: the jail failed. */
 int main(int argc, char **argv)
 {
     struct err e = ERR_INIT;

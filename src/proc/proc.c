@@ -90,6 +90,7 @@ struct jail_spec proc_jail_compiler(const char *const *ro, const char *const *rw
 
 /* Starting ------------------------------------------------------------------------------------------------------ */
 
+/* The program's path by env's PATH; the caller frees; NULL: there is none. */
 static char *proc_find_program(const char *name, char *const *env)
 {
     const char *path = "/usr/bin:/bin";
@@ -121,6 +122,7 @@ char *proc_find(const char *name)
     return path;
 }
 
+/* Starts a program through mcjail, in a control group where that is possible. */
 static int proc_start_jailed(struct proc *p, const struct proc_spec *s, char **env, const int stdio[3], struct err *e)
 {
     const struct jail_layers *l = jail_probe();
@@ -166,6 +168,8 @@ static void proc_close_fd(int *fd)
     *fd = -1;
 }
 
+/* Pipes for the child's three streams; theirs[] are the child's ends. input: stdin is written, else empty. -1 with
+ * errno. */
 static int proc_open_pipes(struct proc *p, int theirs[3], bool input)
 {
     int a[2], b[2], c[2];
@@ -260,6 +264,7 @@ void proc_kill(struct proc *p)
     proc_kill_all(p, PROC_STOPPED);
 }
 
+/* Reads what is there; at the end of the stream *fd is closed and -1. */
 static void proc_drain(struct proc *p, int *fd, struct buf *to)
 {
     char chunk[65536];
@@ -315,6 +320,7 @@ static void proc_watch_memory(struct proc *p)
         proc_kill_all(p, PROC_MEMORY);
 }
 
+/* Fills v with what is waited for; returns how many. */
 static int proc_add_polls(struct proc *p, struct pollfd *v)
 {
     int n = 0;

@@ -45,6 +45,7 @@ static int spawn_map_user(const struct spawn_child *c)
                : 0;
 }
 
+/* In the child: moves the descriptors to 0, 1, .. and closes all others. -1 with errno. */
 static int spawn_place_fds(struct spawn_child *c)
 {
     const struct spawn *s = c->s;

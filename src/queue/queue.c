@@ -113,6 +113,7 @@ int queue_put(struct queue *q, const struct queue_item *it, int64_t *ret_id, str
     " state = CASE WHEN cancel = 1 THEN 4 WHEN attempt >= attempts THEN 3 ELSE 0 END,"                       \
     " result = " X ", ended = CASE WHEN cancel = 1 OR attempt >= attempts THEN " LATER " ELSE 0 END"
 
+/* Gives jobs back whose lease has expired, or ends them after their last attempt. Once a REAP_S. */
 static int queue_reap(struct queue *q, struct err *e)
 {
     static const char any[] = "SELECT 1 FROM job WHERE state = 1 AND expires < {now} LIMIT 1";
@@ -130,6 +131,7 @@ static int queue_reap(struct queue *q, struct err *e)
     return sql_run(q->db, NULL, e, text, "") < 0 || sql_notify(q->db, e) < 0 ? -1 : 0;
 }
 
+/* Claims the next job of a lane. 1: *ret is it; 0: none waits; -1 with e. */
 static int queue_claim_once(struct queue *q, const char *lane, const char *worker, double lease_s,
                             struct queue_job *ret, struct err *e)
 {

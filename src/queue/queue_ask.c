@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 
+/* A verdict job's payload, new; borrows options and sidecar, which may be NULL. */
 json_t *ask_payload(const char *task_code, const char *task_name, const char *candidate, bool is_response,
                     const json_t *options, const json_t *sidecar)
 {

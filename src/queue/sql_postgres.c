@@ -119,6 +119,7 @@ static PGconn *sql_postgres_connect_to(const char *url)
     return pq.PQconnectdbParams(names, values, 1);
 }
 
+/* Opens the server's database and makes the schema. ERR_ENV: it cannot be reached. */
 static int sql_postgres_pg_open(const char *url, const char *schema, int version, void **ret, struct err *e)
 {
     struct pg *p;
@@ -185,6 +186,7 @@ static int sql_postgres_prepare(struct pg *p, const char *text, PGresult **ret)
     return 0;
 }
 
+/* Runs a prepared statement with its values; the caller clears the result. */
 static PGresult *sql_postgres_execute(struct pg *p, const char *text, const struct sql_value *v, int n)
 {
     char numbers[SQL_PARAMS][32], name[32];
@@ -234,6 +236,7 @@ static bool sql_postgres_met_another(const PGresult *r)
     return sql_postgres_state_begins(r, "40");
 }
 
+/* Runs a statement and connects again where the server went away. Rows returned or changed; -1 with e. */
 static int64_t sql_postgres_pg_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
                                    struct err *e)
 {
@@ -282,6 +285,7 @@ static int sql_postgres_take_notifications(struct pg *p)
     return n;
 }
 
+/* Waits until another client notifies, or wait_s seconds. */
 static void sql_postgres_pg_wait(void *db, double wait_s)
 {
     struct pg *p = db;

@@ -89,6 +89,7 @@ static int sql_sqlite_busy(void *ctx, int n)
     return n < 100 || (n - 100) < (int)(BUSY_S * 1e5 / BUSY_LOOK_US);
 }
 
+/* Opens the file and makes the schema. */
 static int sql_sqlite_lite_open(const char *url, const char *schema, int version, void **ret, struct err *e)
 {
     sqlite3 *db;
@@ -171,6 +172,7 @@ static void sql_sqlite_add_row(sqlite3_stmt *s, struct sql_rows *r)
     r->n++;
 }
 
+/* Runs a statement. Rows returned or changed; -1 with e. */
 static int64_t sql_sqlite_lite_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
                                    struct err *e)
 {
@@ -207,6 +209,7 @@ static int sql_sqlite_lite_notify(void *db, struct err *e)
     return 0;
 }
 
+/* Waits until another process writes the file, or wait_s seconds. */
 static void sql_sqlite_lite_wait(void *db, double wait_s)
 {
     struct lite *l = db;

@@ -43,6 +43,7 @@ static void many_put(struct crowd *c, struct many_answer *w)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* A thread that asks the server until no request is left. */
 static void *many_ask_thread(void *arg)
 {
     struct crowd *c = arg;
@@ -82,6 +83,7 @@ static void many_call_off(struct crowd *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Gives the answers to 'each' in the caller's thread as they come. The first failure calls the rest off. */
 static int many_deliver(struct crowd *c, int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx,
                         struct err *e)
 {

@@ -232,6 +232,7 @@ static void openai_end_line(struct openai_exchange *x)
     buf_clear(&x->line);
 }
 
+/* A callback of curl: takes a piece of the answer. 0 breaks the transfer off. */
 static size_t openai_on_data(char *data, size_t size, size_t n, void *ctx)
 {
     struct openai_exchange *x = ctx;
@@ -261,6 +262,7 @@ static bool openai_is_answer(const struct openai_exchange *x, const json_t *choi
            json_array_size(json_object_get(message, "tool_calls")) > 0;
 }
 
+/* Takes an answer that came whole. */
 static void openai_take_message(struct openai_exchange *x)
 {
     const json_t *choice = json_array_get(json_object_get(x->whole, "choices"), 0);
@@ -294,6 +296,7 @@ static const char *openai_token_fault(const struct openai_ask *ask, const json_t
     return json_number_value(logp) > 1e-3 ? "has a log-prob above 0" : NULL;
 }
 
+/* Takes token ids and log-probabilities of a choice; breaks off where they are missing. */
 static void openai_take_ids(struct openai_exchange *x, struct openai_sample *s, const json_t *choice)
 {
     const json_t *ids = json_object_get(choice, "token_ids");
@@ -573,6 +576,7 @@ static char *openai_base_url(const char *given)
     return !path || !path[1] ? xasprintf("%.*s/v1", (int)n, given) : xstrndup(given, n);
 }
 
+/* Asks the server for its first model's name. */
 static int openai_first_model(struct openai *a, struct err *e)
 {
     struct openai_exchange x;
@@ -599,6 +603,7 @@ static void openai_init_once(void)
     lib.curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* Opens a client; nothing is asked yet. ERR_INPUT: the URL is none; ERR_ENV: libcurl is missing. */
 int openai_open(const struct openai_config *c, struct openai **ret, struct err *e)
 {
     const char *key = getenv("OPENAI_API_KEY");
@@ -663,6 +668,7 @@ static char *openai_prompt_body(const struct openai *a, const struct openai_ask 
     return text;
 }
 
+/* The request's body of a dialogue, owned. */
 static char *openai_body_of(const struct openai *a, const struct openai_ask *ask)
 {
     json_t *v = json_pack("{s:s,s:O,s:b,s:{s:b},s:f}", "model", a->model, "messages", ask->messages, "stream", 1,
@@ -680,6 +686,7 @@ static char *openai_body_of(const struct openai *a, const struct openai_ask *ask
     return text;
 }
 
+/* Asks for completions of a prompt of token ids. */
 static int openai_complete(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
     char *body = openai_prompt_body(a, ask);
@@ -745,6 +752,7 @@ int openai_read(const char *body, size_t n, size_t piece, struct openai_reply *r
     return rc;
 }
 
+/* Asks once, with retries. 0 with no_room where the dialogue is too long; *ret is freed by openai_reply_free. */
 int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
     if (ask->prompt)

@@ -27,6 +27,7 @@ static json_t *model_card_read_file(const char *run, const char *name, struct er
     return v;
 }
 
+/* The run's resolved recipe, new; NULL with e. */
 static json_t *model_card_read_recipe(const char *run, struct err *e)
 {
     char *path = path_join(run, "recipe.yaml");
@@ -43,6 +44,7 @@ static json_t *model_card_read_recipe(const char *run, struct err *e)
     return v;
 }
 
+/* Appends the YAML head and the title. */
 static void model_card_add_head(struct card *c)
 {
     const char *base = json_str(c->recipe, "model", NULL);
@@ -71,6 +73,7 @@ static void model_card_add_count(struct buf *out, double n)
         buf_addf(out, "%.0f", n);
 }
 
+/* Appends what the model was trained on. */
 static void model_card_add_corpus(struct card *c)
 {
     const json_t *n = json_object_get(c->corpus, "records"), *v;
@@ -153,6 +156,7 @@ static void model_card_add_row(struct card *c, const json_t *row, const json_t *
 
 #define MOST_SPLITS 8
 
+/* Appends the benchmark's table, a row for each stage. */
 static void model_card_add_results(struct card *c)
 {
     const json_t *stages = json_object_get(c->summary, "stages"), *first = json_array_get(stages, 0), *row;

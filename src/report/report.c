@@ -62,6 +62,7 @@ static json_t *report_gpu_of(const struct report_stage *s)
     return NULL;
 }
 
+/* Adds where and how the run was made. */
 static void report_add_facts(json_t *page, const struct report *r)
 {
     static const char *const facts[][2] = {{"made_by", "made by"}, {"machine", "machine"}};
@@ -122,6 +123,7 @@ static json_t *report_start(const struct report *r)
                        : "A folder of programs, judged by MooreEval.", from);
 }
 
+/* The page's data, new. */
 static json_t *report_page_of(const struct report *r)
 {
     json_t *page = report_start(r);

@@ -62,6 +62,7 @@ static void report_load_read_lines(struct report *r, const char *dir, const char
     free(path);
 }
 
+/* Adds the benchmark in dir, if there is one, with its verdicts and samples. */
 static void report_load_add_stage(struct report *r, const char *dir, const char *name)
 {
     struct report_stage *s = &r->stages[r->n];

@@ -167,6 +167,7 @@ void watch_text(struct buf *out, const char *run, const json_t *lines, double id
 
 #define MOST_TILES 6
 
+/* Figures with their last value and recent mean, as a list. New. */
 static json_t *watch_tiles(const json_t *lines)
 {
     json_t *list = json_array();

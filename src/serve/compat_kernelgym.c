@@ -191,6 +191,7 @@ static double kernelgym_perf_number(const json_t *v, const char *name, double fa
     return json_flag(perf, "trusted", false) && isfinite(x) ? x : fallback;
 }
 
+/* The message of a job's state in KernelGym's words. New. */
 static json_t *kernelgym_message_of(int state, const struct kernelgym_row *r, const json_t *v, const char *failure)
 {
     const char *why = failure ? failure : json_str(v, "feedback", json_str(v, "status", ""));
@@ -207,6 +208,7 @@ static json_t *kernelgym_message_of(int state, const struct kernelgym_row *r, co
     return ret;
 }
 
+/* The "metadata" of a verdict in KernelGym's keys. New. */
 static json_t *kernelgym_metadata_of(const struct kernelgym_row *r, const json_t *v)
 {
     static const char *const keys[][2] = {{"compile_error", "compilation_error"},

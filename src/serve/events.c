@@ -73,6 +73,7 @@ void events_say(struct events *v, const char *owner, const char *kind, const jso
     free(text);
 }
 
+/* A callback of http: copies the listener's next events to buf. 0: none yet. */
 static long events_take(struct listener *l, char *buf, size_t max)
 {
     struct events *v = l->v;

@@ -315,6 +315,7 @@ static void http_make_room(struct http *h)
         http_peer_close(h, p);
 }
 
+/* libmicrohttpd's notice that a connection has begun or ended. */
 static void http_on_connection(void *ctx, struct MHD_Connection *conn, void **at,
                                enum MHD_ConnectionNotificationCode what)
 {
@@ -374,6 +375,7 @@ static void http_look_at_call(struct http_call *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* The thread that ends calls whose clients are gone or too slow. */
 static void *http_watch(void *arg)
 {
     struct http *h = arg;
@@ -394,6 +396,7 @@ static void *http_watch(void *arg)
 
 /* ---- a call's way ---- */
 
+/* A call of this connection, linked into h. The library's end of request frees it. */
 static struct http_call *http_call_new(struct http *h, struct MHD_Connection *conn, const char *url)
 {
     struct http_call *c = xcalloc(1, sizeof *c);
@@ -426,6 +429,7 @@ static void http_drop_body(struct http_call *c)
     buf_init(&c->body, c->body.max);
 }
 
+/* libmicrohttpd's notice that a request is over: unlinks the call and frees what it holds. */
 static void http_call_ended(void *ctx, struct MHD_Connection *conn, void **at, enum MHD_RequestTerminationCode why)
 {
     struct http *h = ctx;
@@ -680,6 +684,7 @@ static bool http_room_for_body(const struct http_call *c, size_t n)
            (!k->owner_bodies || !c->owner || c->owner->bodies + n <= k->owner_bodies);
 }
 
+/* Takes a piece of the body; what exceeds the limits is counted and dropped. MHD_NO ends the connection. */
 static enum MHD_Result http_take_body(struct http_call *c, const char *data, size_t *n)
 {
     if (now_s() > c->began + BODY_S) /* a byte now and then keeps the idle clock from ending it */
@@ -788,6 +793,7 @@ static int http_room_for(int connections)
 
 static void http_no_log(void *ctx, const char *fmt, va_list ap) {}
 
+/* Starts to listen; *ret is stopped by http_stop. ERR_ENV: the address is taken. */
 int http_start(const struct http_config *c, struct http **ret, struct err *e)
 {
     struct sockaddr_storage at = {0};

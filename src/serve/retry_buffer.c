@@ -175,6 +175,7 @@ static void retry_buffer_drop(struct retry *r, struct retry_buffer_group *g)
     retry_buffer_group_free(g);
 }
 
+/* The shelf's group of that name, made where it is new. */
 static struct retry_buffer_group *retry_buffer_group_of(struct retry *r, struct shelf *s, const char *name, int size,
                                                         const char *prompt_id)
 {

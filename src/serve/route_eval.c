@@ -159,6 +159,7 @@ static json_t *route_eval_options_of(struct serve *s, struct http_call *c, const
     return o;
 }
 
+/* Puts one candidate into the queue; *ret_id is its job, ret_key names its verdict. */
 static int route_eval_put_one(struct serve *s, struct http_call *c, struct queue *q, const json_t *body,
                               const json_t *one, const json_t *options, const struct queue_item *how, int64_t *ret_id,
                               char ret_key[65], struct err *e)
@@ -192,6 +193,7 @@ static const char *route_eval_unknown_key(const json_t *v, const char *const *kn
     return NULL;
 }
 
+/* False: the body has an unknown key, and the reply names it. */
 static bool route_eval_known_keys(struct serve *s, struct http_call *c, const json_t *body)
 {
     static const char *const of_body[] = {"task",     "candidates", "options",    "sidecar", "priority",
@@ -371,6 +373,7 @@ static void route_eval_join(struct serve *s, struct http_call *c, struct queue *
     }
 }
 
+/* Puts all candidates into the queue. False: one could not be, and the reply says why. */
 static bool route_eval_put_all(struct serve *s, struct http_call *c, struct queue *q, const json_t *body,
                                const json_t *options, struct route_eval_asked *ret)
 {
@@ -421,6 +424,7 @@ static bool route_eval_bundle(struct serve *s, struct http_call *c, const json_t
     return true;
 }
 
+/* POST /v1/eval: queues the candidates and answers, at once or when they are judged. */
 static void route_eval_take(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *task = json_object_get(body, "task"), *candidates = json_object_get(body, "candidates");
@@ -509,6 +513,7 @@ static json_t *route_eval_request_json(struct queue *q, int64_t id)
     return asked ? asked : json_null();
 }
 
+/* GET /v1/jobs/ID: the job's state, and its verdict once it is there. */
 static void route_eval_answer_job(struct serve *s, struct http_call *c, struct queue *q, int64_t id)
 {
     struct err e = ERR_INIT;

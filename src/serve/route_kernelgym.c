@@ -57,6 +57,7 @@ static void route_kernelgym_gone(void *slot)
     free(p);
 }
 
+/* Answers a parked call in KernelGym's form. */
 static void route_kernelgym_answer(struct serve *s, struct http_call *c, const struct parked *p)
 {
     const char *text;
@@ -90,6 +91,7 @@ static void route_kernelgym_forget_old(struct queue *q, const char *alias, const
     free(text);
 }
 
+/* Puts KernelGym's request into the queue; *ret_id is its job. */
 static int route_kernelgym_put(struct serve *s, struct http_call *c, struct queue *q, const struct kg_request *r,
                                int64_t *ret_id, struct err *e)
 {
@@ -131,6 +133,7 @@ static void route_kernelgym_park(struct serve *s, struct http_call *c, struct qu
     http_park(c, p, route_kernelgym_gone);
 }
 
+/* POST /evaluate: queues a request and parks the call. */
 static void route_kernelgym_take(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *inner = json_object_get(body, "payload"); /* of /workflow/submit */
@@ -222,6 +225,7 @@ static int64_t route_kernelgym_job_of(struct serve *s, struct http_call *c, stru
     return found == 1 ? id : -1;
 }
 
+/* GET of a task: what 'as' makes of its state and verdict. */
 static void route_kernelgym_answer_task(struct serve *s, struct http_call *c,
                                         json_t *(*as)(const char *, int, const json_t *, const char *))
 {

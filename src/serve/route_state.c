@@ -101,6 +101,7 @@ ROUTE_STATE_FILE(serve_page, "src/serve/dashboard.html");
 ROUTE_STATE_FILE(serve_docs, "src/serve/api.html");
 ROUTE_STATE_FILE(serve_openapi, "docs/openapi.json");
 
+/* Replies with a page that is compiled in, [from, to). */
 static void route_state_file(struct http_call *c, const char *type, const char *from, const char *to)
 {
     size_t n = (size_t)(to - from);

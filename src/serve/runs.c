@@ -101,6 +101,7 @@ static void runs_forget_one(struct runs *r)
     r->n--;
 }
 
+/* The line of a run's turn, made where it is new; the oldest one goes where there are too many. */
 static struct runs_line *runs_line_of(struct runs *r, const char *owner, const char *run, int turn)
 {
     struct runs_line *l = r->first;

@@ -69,6 +69,7 @@ static json_t *serve_summary(int64_t id, int state, const json_t *v)
                      json_object_get(v, "stage_ms"), "code", json_object_get(v, "code"));
 }
 
+/* A callback of waiters: counts a job that has ended and tells whoever listens. */
 static void serve_on_ended(int64_t id, int state, const char *text, void *ctx)
 {
     struct serve *s = ctx;
@@ -88,6 +89,7 @@ static void serve_on_ended(int64_t id, int state, const char *text, void *ctx)
     json_decref(v);
 }
 
+/* Looks at queue and workers, for the metrics and the page. */
 static void serve_look(struct serve *s, struct queue *q)
 {
     struct queue_stats st;
@@ -110,6 +112,7 @@ static void serve_look(struct serve *s, struct queue *q)
     atomic_store(&s->queue_up, up);
 }
 
+/* A callback of waiters, each second: looks and sweeps when it is time. */
 static void serve_on_tick(struct queue *q, void *ctx)
 {
     struct serve *s = ctx;
@@ -131,6 +134,7 @@ static bool serve_is_local(const char *address)
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1");
 }
 
+/* Starts the server; *ret is stopped by serve_stop. */
 int serve_start(const struct serve_config *c, struct serve **ret, struct err *e)
 {
     struct serve *s = xcalloc(1, sizeof *s);

@@ -134,6 +134,7 @@ static void serve_metrics_gauge(struct buf *b, const char *name, const char *hel
     buf_addf(b, "%s %.17g\n", name, v);
 }
 
+/* Appends a stage's histogram of seconds in Prometheus' text form. */
 static void serve_metrics_print_stage(struct buf *b, const char *stage, const struct histogram *h)
 {
     uint64_t below = 0;

@@ -21,6 +21,7 @@ struct tokens {
 
 #define TOKEN_MIN 16 /* characters: shorter ones can be guessed */
 
+/* Adds a token of the file's line. ERR_INPUT names the line. */
 static int tokens_add(struct tokens *t, const char *path, int line, const char *token, const char *owner,
                       const char *role, struct err *e)
 {
@@ -43,6 +44,7 @@ static int tokens_add(struct tokens *t, const char *path, int line, const char *
     return 0;
 }
 
+/* *ret are the tokens of a file of lines "TOKEN OWNER [ROLE]"; '#' begins a comment. */
 int tokens_read(const char *path, struct tokens **ret, struct err *e)
 {
     struct tokens *t;

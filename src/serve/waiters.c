@@ -156,6 +156,7 @@ static void waiters_tell(struct waiters *w, int64_t id, bool aloud)
     free(text);
 }
 
+/* Takes the jobs that have ended since the cursor and wakes who waits for them. */
 static void waiters_take_ended(struct waiters *w)
 {
     struct err e = ERR_INIT;
@@ -220,6 +221,7 @@ static void waiters_check_all(struct waiters *w)
     free(ids);
 }
 
+/* The thread that follows the queue until stopped. */
 static void *waiters_follow(void *arg)
 {
     struct waiters *w = arg;
@@ -239,6 +241,7 @@ static void *waiters_follow(void *arg)
     return NULL;
 }
 
+/* Opens the queue and starts the thread; *ret is stopped by waiters_stop. */
 int waiters_start(const char *queue_url, waiters_listener *heard, waiters_tick *tick, void *ctx, struct waiters **ret,
                   struct err *e)
 {

@@ -105,6 +105,7 @@ static char *blob_s3_url_of(const struct blob_s3_exchange *x)
     return url;
 }
 
+/* The request's extra headers; the caller frees the list. */
 static struct curl_slist *blob_s3_headers_of(const struct blob_s3_exchange *x)
 {
     const char *token = blob_s3_setting("AWS_SESSION_TOKEN", NULL);
@@ -123,6 +124,7 @@ static struct curl_slist *blob_s3_headers_of(const struct blob_s3_exchange *x)
     return h; /* each of these is signed, an empty "Expect:" too: so there is none */
 }
 
+/* Sets curl's options for a GET or a signed PUT. */
 static void blob_s3_describe(CURL *h, struct blob_s3_exchange *x)
 {
     lib.setopt(h, CURLOPT_NOSIGNAL, 1L);
@@ -169,6 +171,7 @@ static long blob_s3_try_once(struct blob_s3_exchange *x, const char **ret_why)
     return rc == CURLE_OK ? status : 0;
 }
 
+/* Runs a request and tries again what may pass. -1: it failed; x tells the HTTP status. */
 static int blob_s3_exchange_run(struct blob_s3_exchange *x, struct err *e)
 {
     size_t had = x->out->n;

@@ -81,6 +81,7 @@ static char *content_kept_path(const char *path, const struct stat *s)
     return ret;
 }
 
+/* A hash that was kept for a file of this state. False: none, or it is damaged. */
 static bool content_recall(const char *kept, char ret[65])
 {
     struct buf b;
@@ -133,6 +134,7 @@ int content_hash_file(const char *path, char ret[65], struct err *e)
 
 /* ---- files and folders ---- */
 
+/* Adds a file's size and bytes, or its own hash where it is large. */
 static int content_add_file(struct sha256 *h, const char *path, struct err *e)
 {
     char hash[65];
@@ -152,6 +154,7 @@ static int content_add_file(struct sha256 *h, const char *path, struct err *e)
 
 static int content_add_path(struct sha256 *h, const char *path, struct err *e);
 
+/* Adds names and contents of all below path, but for one name. */
 static int content_add_folder(struct sha256 *h, const char *path, const char *without, struct err *e)
 {
     char **names, *p;
@@ -209,6 +212,7 @@ int content_digest(const char *spec, char ret[65], struct err *e)
     return rc;
 }
 
+/* Adds the states of all files below a folder, but for one name; no content is read. */
 static int content_add_states(struct sha256 *h, const char *folder, const char *without, struct err *e)
 {
     struct stat s;

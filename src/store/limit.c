@@ -133,6 +133,7 @@ static bool limit_is_content(const char *name)
     return n == 62 && (!name[n] || name[n] == '.');
 }
 
+/* Collects size and time of each entry of a cache folder. fan: it has folders of two hex digits. */
 static void limit_walk_folder(struct limit_walk *w, const char *folder, bool fan)
 {
     struct dirent *de;

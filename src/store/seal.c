@@ -84,6 +84,7 @@ bool seal_read(const char *path, struct buf *out)
 
 /* ---- folders ---- */
 
+/* Hex SHA-256 of a file. -1 with errno. */
 static int seal_hash_file(const char *path, char ret[65])
 {
     char chunk[65536], hex[65];

@@ -35,6 +35,7 @@ static void card_add_shard(json_t *sum, const json_t *shard)
             card_add(json_object_get(sum, tables[i]), key, json_integer_value(v));
 }
 
+/* The sums of all shards' statistics, new; NULL with e for a shard that cannot be read. */
 static json_t *card_sum_of(const char *out, long shards, struct err *e)
 {
     json_t *sum = json_object();
@@ -90,6 +91,7 @@ static struct bar *card_sorted(json_t *table, int (*order)(const void *, const v
 
 /* ---- plots ---- */
 
+/* Writes plots/NAME.svg, a bar for each row. */
 static int card_write_bars(const char *out, const char *name, const char *title, const struct bar *v, size_t n,
                            struct err *e)
 {
@@ -115,6 +117,7 @@ static int card_write_bars(const char *out, const char *name, const char *title,
     return rc;
 }
 
+/* Writes the card's plots: records by difficulty and by schedule. */
 static int card_write_plots(const char *out, json_t *sum, struct err *e)
 {
     char *dir = path_join(out, "plots");
@@ -168,6 +171,7 @@ static const char features[] =
     "  - name: kill\n    struct:\n    - name: mutants\n      dtype: int64\n    - name: killed\n      dtype: int64\n"
     "  - name: split\n    dtype: string\n";
 
+/* Appends the card's YAML head, as dataset hubs read it. */
 static void card_add_head(struct buf *b, const json_t *options, json_int_t records)
 {
     const char *size = records < 1000 ? "n<1K" : records < 10000 ? "1K<n<10K" : records < 100000 ? "10K<n<100K"
@@ -185,6 +189,7 @@ static void card_add_head(struct buf *b, const json_t *options, json_int_t recor
              (long long)json_i64(options, "seed", 0));
 }
 
+/* Appends what was judged, what was left out and how many bugs went undetected. */
 static void card_add_verification(struct buf *b, const json_t *sum)
 {
     json_int_t mutants = json_i64(sum, "mutants", 0), alive = json_i64(sum, "undetected", 0);

@@ -66,6 +66,7 @@ static int corpus_draw_side(struct corpus *c, enum side side, enum heldout split
     return 0;
 }
 
+/* Draws the problems of all sides: training, parents of bugs, harvest, prompts, held out. */
 static int corpus_draw_all(struct corpus *c, struct err *e)
 {
     const struct corpus_options *o = c->o;
@@ -97,6 +98,7 @@ static bool corpus_is_sampled(const struct corpus *c, const struct problem *p, i
     return (double)(key * 0xd6e8feb86659fd93u >> 11) * 0x1p-53 < c->o->verify_share;
 }
 
+/* Lists what is to be judged; where[i] is the place of item i's verdict. Returns how many. */
 static int corpus_list_items(struct corpus *c, struct verify_item *items, const json_t ***where)
 {
     int n = 0;
@@ -113,6 +115,7 @@ static int corpus_list_items(struct corpus *c, struct verify_item *items, const 
     return n;
 }
 
+/* Has the sampled programs and mutants judged and hands each its verdict. */
 static int corpus_judge_all(struct corpus *c, struct err *e)
 {
     size_t most = (size_t)c->n * PROBLEM_SOLUTIONS * 2 + 1;
@@ -146,6 +149,7 @@ static bool corpus_is_detected(const json_t *verdict)
 
 /* ---- lines ---- */
 
+/* Writes a line about a program that did not pass, or a bug that nobody noticed. */
 static void corpus_reject(struct corpus *c, const struct problem *p, const struct solution *x, bool mutant)
 {
     const json_t *v = mutant ? x->mutant_verdict : x->verdict;
@@ -204,6 +208,7 @@ static void corpus_count_bug(struct corpus *c, const char *name, const char *out
     corpus_count(json_object_get(c->bugs, name), outcome);
 }
 
+/* Writes the repair record of solution k's bug, where the bug was noticed and its parent passes. */
 static void corpus_add_mutant(struct corpus *c, const struct problem *p, int k)
 {
     const struct solution *x = &p->s[k];
@@ -226,6 +231,7 @@ static void corpus_add_mutant(struct corpus *c, const struct problem *p, int k)
     c->stats.train++, c->stats.repairs++;
 }
 
+/* Writes a problem as a prompt for RL, without an answer. */
 static void corpus_add_prompt(struct corpus *c, const struct problem *p)
 {
     const struct prompt_format *v = &c->o->problem.prompt_format;
@@ -246,6 +252,7 @@ static void corpus_add_prompt(struct corpus *c, const struct problem *p)
     free(truth);
 }
 
+/* Writes a problem's solutions that passed into the file of its side. */
 static void corpus_add_solutions(struct corpus *c, const struct problem *p)
 {
     static const enum file files[N_SIDES] = {F_TRAIN, F_TRAIN, F_HARVEST, F_ORACLE, F_HELDOUT};
@@ -283,6 +290,7 @@ static void corpus_add_knowledge(struct corpus *c)
     }
 }
 
+/* Writes all problems' lines and counts them. */
 static void corpus_add_lines(struct corpus *c)
 {
     for (int i = 0; i < c->n; i++) {
@@ -302,6 +310,7 @@ static void corpus_add_lines(struct corpus *c)
 
 /* ---- files ---- */
 
+/* Writes the tasks' files anew; an earlier corpus's tasks go. */
 static int corpus_write_tasks(const struct corpus *c, struct err *e)
 {
     static const char *const dirs[] = {"tasks/train", "tasks/heldout"};
@@ -403,6 +412,7 @@ static void corpus_free(struct corpus *c)
     problem_source_free(&c->source);
 }
 
+/* Draws, judges and writes a corpus; see corpus.h. */
 int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct err *e)
 {
     struct corpus c;

@@ -89,6 +89,7 @@ static int64_t cost_outputs_of(const struct nest *k)
     }
 }
 
+/* Bytes that a kernel moves from and to device memory under a schedule's way of reuse. */
 static int64_t cost_bytes_of(const struct kernel *k, const struct way *w)
 {
     const struct nest *n = &k->nest;
@@ -105,6 +106,7 @@ static int64_t cost_bytes_of(const struct kernel *k, const struct way *w)
     return bytes;
 }
 
+/* A kernel's estimated cost: launches, bytes, operations and the time in us that they take. */
 static struct cost cost_kernel(const struct kernel *k)
 {
     const struct way *w = cost_way_of(k);

@@ -99,6 +99,7 @@ static struct op_interval dag_draw_image(const struct op_call *c, struct op_inte
     return p < q ? (struct op_interval){p, q} : (struct op_interval){q, p};
 }
 
+/* Bounds of a result's values where the operator has no rule of its own, from the inputs' largest. */
 static struct op_interval dag_draw_free_range(const struct dag *g, const struct op_call *c, const int16_t in[])
 {
     double m = dag_draw_largest(g->value[in[0]].range), k;
@@ -122,6 +123,7 @@ static struct op_interval dag_draw_free_range(const struct dag *g, const struct 
     return (struct op_interval){-m, m};
 }
 
+/* Bounds of a call's result, by the operator's rule. */
 static struct op_interval dag_draw_range_of(const struct dag *g, const struct op_call *c, const int16_t in[])
 {
     struct op_interval r = g->value[in[0]].range;
@@ -217,6 +219,7 @@ static bool dag_draw_place(struct growth *w, const struct op_call *c, int v)
     return false;
 }
 
+/* Puts a clamp in front of *v, so that the operator's domain holds; *v becomes its result. False: no room. */
 static bool dag_draw_guard(struct growth *w, const struct opdef *op, int *v)
 {
     struct op_call c = {.op = w->t->clamp, .n_in = 1, .in = {w->g->value[*v].t}};
@@ -234,6 +237,7 @@ static bool dag_draw_guard(struct growth *w, const struct opdef *op, int *v)
     return true;
 }
 
+/* Adds one drawn operator to the graph. False: this draw did not fit; try again. */
 static bool dag_draw_step(struct growth *w)
 {
     struct dag *g = w->g;
@@ -259,6 +263,7 @@ static bool dag_draw_step(struct growth *w)
     return true;
 }
 
+/* Draws the graph's first operator and inputs. False: this draw did not fit. */
 static bool dag_draw_begin(struct growth *w)
 {
     int rank = 1 + (int)draw_below(w->r, 5), n = w->t->n[rank][0];

@@ -109,6 +109,7 @@ static int diagnose_take_prompt(json_t *v, size_t line, void *ctx, struct err *e
     return 0;
 }
 
+/* Adds a *.py of the folder to tasks by its stem; other files are passed over. */
 static int diagnose_take_file(json_t *tasks, const char *folder, const char *name, struct err *e)
 {
     size_t n = strlen(name);
@@ -220,6 +221,7 @@ static const json_t *diagnose_reply_of(struct tracer *t, const char *code, struc
     return rc ? NULL : reply;
 }
 
+/* Finds each task's operators by tracing its reference; what cannot be traced goes to 'broken'. */
 static int diagnose_trace_all(struct tracer *t, const json_t *tasks, json_t *found, json_t *broken, struct err *e)
 {
     struct progress p;
@@ -311,6 +313,7 @@ static int diagnose_family_index(const char *name)
     return -1;
 }
 
+/* A callback of jsonl_each: counts a verdict for its task's family. */
 static int diagnose_add_verdict(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct diagnose_sums *s = ctx;
@@ -354,6 +357,7 @@ static double diagnose_weakness(const struct diagnose_tally *t)
     return 1 - (t->passed + 1.0) / (t->samples + 2.0);
 }
 
+/* For each family: samples, shares that compile and pass, and its weight in a next corpus. New. */
 static json_t *diagnose_rates_of(struct diagnose_sums *s)
 {
     json_t *rates = json_object();

@@ -103,6 +103,7 @@ static const struct ax *emit_nest_provenance(const struct nest *k, int d, int *a
     return NULL;
 }
 
+/* The host's C++ expression for the size of dimension d, from an input's sizes; NULL: no input has it. */
 static const char *emit_host_size(struct emitter *e, int d)
 {
     int at;
@@ -158,6 +159,7 @@ static void emit_name_dims(struct emitter *e)
     }
 }
 
+/* Appends declarations of a group's indices from the flat index, but for unused ones. */
 static void emit_decode(struct emitter *e, int group, const char *flat, const bool used[], struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, group, d);
@@ -197,6 +199,7 @@ static const char *emit_dim_text(struct emitter *e, const char *s)
     return d >= 0 ? e->dim[d] : s;
 }
 
+/* True where expression x of the nest has an integer value. */
 static bool emit_is_integer(const struct nest *k, const struct ax *x)
 {
     switch (x->kind) {
@@ -290,6 +293,7 @@ bool nest_load_is_wide(const struct nest *k, const struct ax *load)
            load->ext[load->n - 1].n == k->dim[d].n && k->in[load->i].t.dtype == DT_F32;
 }
 
+/* The C expression of a load; its index statements go to out. Halves are converted to float. */
 static struct ax *emit_load_value(struct emitter *e, const struct ax *x, struct buf *out)
 {
     if (e->lane && nest_load_is_wide(e->k, x))
@@ -377,6 +381,7 @@ static struct ax *emit_guarded(struct emitter *e, const struct ax *x, struct buf
     return ax_id(&e->arena, name);
 }
 
+/* The C expression of x; statements that it needs first go to out. A value that has a name is used by it. */
 static struct ax *emit_value(struct emitter *e, const struct ax *x, struct buf *out)
 {
     struct ax *y;
@@ -519,6 +524,7 @@ static void emit_hole_begin(struct emitter *e, const char *arg, struct buf *out)
         buf_addf(out, "int i%d = 0;\n", e->stat);
 }
 
+/* Hole "step": one element is taken into the accumulator. */
 static void emit_hole_step(struct emitter *e, const char *arg, struct buf *out)
 {
     const char *v;
@@ -568,6 +574,7 @@ static void emit_hole_map4(struct emitter *e, const char *arg, struct buf *out)
     buf_addf(out, "@store *(float4*)&out[%s] = r;\n", emit_offset_text(e, e->k->store, out));
 }
 
+/* Hole "end": the accumulator becomes the statistic's value. */
 static void emit_hole_end(struct emitter *e, const char *arg, struct buf *out)
 {
     const struct stat *s = emit_current(e);
@@ -795,6 +802,7 @@ static void emit_split_two(char *arg, const char **x, const char **y)
         ++*y;
 }
 
+/* Holes of a contraction's factor a or b at the two given indices. */
 static void emit_factor(struct emitter *e, const char *arg, bool is_a, struct buf *out)
 {
     const struct ax *x = is_a ? e->k->a : e->k->b;
@@ -868,6 +876,7 @@ static void emit_hole_endloops(struct emitter *e, const char *arg, struct buf *o
         buf_adds(out, "}\n");
 }
 
+/* Hole "decode": the indices of a group. */
 static void emit_hole_decode(struct emitter *e, const char *arg, struct buf *out)
 {
     bool used[NEST_DIMS] = {0};
@@ -1272,6 +1281,7 @@ static const char *emit_argument(struct emitter *e, const char *p, char **ret)
     return q;
 }
 
+/* Expands the hole at p into out. Returns where the template goes on. */
 static const char *emit_expand_hole(struct emitter *e, const char *p, struct buf *out)
 {
     size_t n = 0;
@@ -1326,6 +1336,7 @@ static void emit_expand(struct emitter *e, const char *text, struct buf *out)
 
 /* ---- the whole ---- */
 
+/* Appends the host's allocation of the output; cleared where kernels add to it. */
 static void emit_add_allocation(struct emitter *e, struct buf *host)
 {
     const struct tdesc *o = &e->k->out_t;

@@ -72,6 +72,7 @@ static bool fuse_may_inline(const struct nest *producer, const struct nest *k)
     return producer->class == NEST_MAP && k->class != NEST_ATTEND && nest_is_pure_map(producer);
 }
 
+/* Inlines kernel j into its only reader. False: it has several, or the nest cannot take it. */
 static bool fuse_inline_at(struct kernels *k, int j)
 {
     for (int i = j + 1; i < k->n && fuse_readers(k, k->k[j].out) == 1; i++) {

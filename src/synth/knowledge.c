@@ -194,6 +194,7 @@ static void knowledge_scalar_statements(struct as *x)
     }
 }
 
+/* Makes the answer that states one element as a device function. False: the kernel has no such form. */
 static bool knowledge_answer_function(struct knowledge_question *q)
 {
     static const struct ast_style plain;

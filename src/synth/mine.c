@@ -133,6 +133,7 @@ static json_t *mine_try_class(struct miner *m, const json_t *class, struct err *
 
 /* ---- what is refused after it ran ---- */
 
+/* Why a lint report makes a task unfit, as a word; NULL: it is fit. */
 static const char *mine_fault_of(const json_t *report)
 {
     static const char *const unfit[] = {"broken", "not_judged", "nondeterministic", "ill_conditioned",
@@ -179,6 +180,7 @@ static int mine_lint_reply(struct miner *m, const char *name, json_t **reply, st
     return rc;
 }
 
+/* Compares a found class with known tasks and replaces *reply where it is like one of them. */
 static int mine_compare_reply(struct miner *m, const char *name, json_t **reply, struct err *e)
 {
     static const char *const layers[] = {"L0", "L2", "L3"};
@@ -244,6 +246,7 @@ static int mine_accept(struct miner *m, const char *name, const char *code, stru
     return rc;
 }
 
+/* Appends the journal's line of a class, whether it became a task or why not. */
 static int mine_write_line(struct miner *m, const char *path, const char *key, const char *name, const json_t *class,
                            const json_t *reply, struct err *e)
 {
@@ -262,6 +265,7 @@ static int mine_write_line(struct miner *m, const char *path, const char *key, c
     return rc;
 }
 
+/* Tries one class, unless the journal knows it. */
 static int mine_class(struct miner *m, const char *path, const json_t *class, struct err *e)
 {
     char key[65], *name;
@@ -313,6 +317,7 @@ static int mine_send_file(struct miner *m, const char *path, bool *readable, str
     return rc;
 }
 
+/* Scans one file for classes and tries them. */
 static int mine_file(struct miner *m, const char *path, bool readable, struct err *e)
 {
     json_t *r, *class;
@@ -342,6 +347,7 @@ struct mine_files {
     int links; /* that were left out: they may lead out of the tree, or round in a circle */
 };
 
+/* Lists *.py below a folder; links and caches are left out. */
 static int mine_list_files(const char *folder, int depth, struct mine_files *f, struct err *e)
 {
     char **names;
@@ -386,6 +392,7 @@ static int mine_make_known(struct miner *m, const char *kind, const char *path, 
     return rc;
 }
 
+/* Reads the tasks that mined ones must differ from. */
 static int mine_read_against(struct miner *m, struct err *e)
 {
     struct mine_files f = {0};
@@ -402,6 +409,7 @@ static int mine_read_against(struct miner *m, struct err *e)
     return rc;
 }
 
+/* A callback of jsonl_each: takes a line of an earlier run; a deleted task is mined again. */
 static int mine_journal_line(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct miner *m = ctx;
@@ -452,6 +460,7 @@ static int mine_write_report(const struct miner *m, struct err *e)
     return rc;
 }
 
+/* Tries all files until there are enough tasks. */
 static int mine_all(struct miner *m, const struct mine_files *f, struct err *e)
 {
     bool *readable = xcalloc(f->n + 1, sizeof *readable);

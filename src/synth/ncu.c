@@ -58,6 +58,7 @@ struct ncu_reader {
     json_t *kernels;
 };
 
+/* Finds the needed columns in the CSV's header. ERR_INPUT names a missing one. */
 static int ncu_take_header(struct ncu_reader *r, char *const field[], int n, struct err *e)
 {
     for (int c = 0; c < N_COLUMNS; c++) {
@@ -74,6 +75,7 @@ static int ncu_take_header(struct ncu_reader *r, char *const field[], int n, str
     return 0;
 }
 
+/* Adds one figure to its kernel; a new id begins a new kernel. */
 static void ncu_take_row(struct ncu_reader *r, char *const field[])
 {
     const char *id = field[r->at[C_ID]], *metric = field[r->at[C_METRIC]];
@@ -94,6 +96,7 @@ static void ncu_take_row(struct ncu_reader *r, char *const field[])
                                         field[r->at[C_VALUE]]));
 }
 
+/* Takes one line of the CSV: header, figure, or what the program printed. */
 static int ncu_take_line(struct ncu_reader *r, char *line, struct err *e)
 {
     char *field[MAX_COLUMNS];
@@ -186,6 +189,7 @@ static void ncu_say(struct buf *b, const json_t *kernel, const char *name, const
             buf_addc(b, *fmt);
 }
 
+/* Appends why the device waits: a small grid, or too few warps. */
 static void ncu_say_waiting(struct buf *b, const json_t *k)
 {
     double waves = ncu_metric(k, "Waves Per SM", NULL), most = ncu_metric(k, "Theoretical Occupancy", "%");
@@ -289,6 +293,7 @@ static int ncu_read_text(const char *folder, const char *name, const char *end, 
     return rc;
 }
 
+/* Appends the records of NAME.csv and its program. */
 static int ncu_add_file(const char *folder, const char *name, struct buf *out, struct ncu_stats *n, struct err *e)
 {
     struct buf csv, program, task;
@@ -319,6 +324,7 @@ static int ncu_add_file(const char *folder, const char *name, struct buf *out, s
     return rc;
 }
 
+/* Writes records and report into the folder, under its lock. */
 static int ncu_write_all(const char *out, const struct buf *lines, const struct ncu_stats *n, struct err *e)
 {
     char *data = path_join(out, "data"), *path = path_join(data, "train-00000.jsonl");

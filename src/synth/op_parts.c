@@ -104,6 +104,7 @@ static void op_parts_add_number(double x, struct buf *out)
         buf_adds(out, ".0");
 }
 
+/* Appends what a $key of an operator's spelling stands for. */
 static void op_parts_add_key(const struct op_call *c, const char *key, const char *const names[], const char *module,
     struct buf *out)
 {

@@ -76,6 +76,7 @@ static bool probe_differs(const struct op_call *c, const struct nest *k, const s
     return bad;
 }
 
+/* Compares the call's loop nest, plain and collapsed, with its reference; warns and counts. */
 static void probe_check_ir(struct probe *p, const struct op_call *c, const struct probe_numbers *n)
 {
     struct arena a = {0};
@@ -117,6 +118,7 @@ static json_t *probe_shape_json(const struct tdesc *t)
     return a;
 }
 
+/* Writes inputs and expected values of a call, for a check against PyTorch. */
 static void probe_write_values(struct probe *p, const struct dag *g, const char *code, const struct probe_numbers *n)
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int64"};
@@ -137,6 +139,7 @@ static void probe_write_values(struct probe *p, const struct dag *g, const char 
     json_decref(v);
 }
 
+/* Writes the call's program under one schedule. */
 static int probe_write_program(struct probe *p, const struct dag *g, struct kernels *k, const char *stem, struct rng *r,
     struct err *e)
 {
@@ -160,6 +163,7 @@ static int probe_write_program(struct probe *p, const struct dag *g, struct kern
     return rc;
 }
 
+/* Writes a program for each schedule that fits. */
 static int probe_write_programs(struct probe *p, const struct dag *g, const char *stem, struct rng *r, struct err *e)
 {
     const struct sched *fit[64];
@@ -191,6 +195,7 @@ static void probe_one_node(const struct op_call *c, struct rng *r, struct dag *g
     dag_add(g, c, in, (uint8_t)rng_below(r, (uint64_t)n));
 }
 
+/* Probes one drawn call: nest, values, task and programs. */
 static int probe_call(struct probe *p, const struct op_call *c, const char *stem, struct rng *r, struct err *e)
 {
     struct dag g;
@@ -219,6 +224,7 @@ static int probe_call(struct probe *p, const struct op_call *c, const char *stem
 
 /* ---- whole graphs ---- */
 
+/* Writes inputs and expected values of a graph. */
 static void probe_graph_values(struct probe *p, const struct dag *g, const char *code, struct rng *r)
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int64"};
@@ -253,6 +259,7 @@ static void probe_graph_values(struct probe *p, const struct dag *g, const char 
     free(out), free(text), json_decref(v);
 }
 
+/* Writes a graph's program at one level of fusion. */
 static int probe_graph_program(struct probe *p, const struct dag *g, enum fusion level, const char *stem, struct rng *r,
     struct err *e)
 {
@@ -280,6 +287,7 @@ static int probe_graph_program(struct probe *p, const struct dag *g, enum fusion
     return rc;
 }
 
+/* Probes one drawn graph. */
 static int probe_graph(struct probe *p, const struct dag_table *t, int i, struct err *e)
 {
     struct dag_limits l = {.l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64,
@@ -347,6 +355,7 @@ static bool probe_draw_use(struct probe *p, const struct opdef *op, const struct
     return true;
 }
 
+/* Probes an operator with drawn calls. */
 static int probe_op(struct probe *p, const struct opdef *op, int index, struct err *e)
 {
     struct op_limits l = {.max_numel = p->o->max_numel, .max_work = (int64_t)p->o->max_numel * 64,

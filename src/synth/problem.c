@@ -187,6 +187,7 @@ static struct wanted problem_wanted_of(const struct problem_source *s, enum side
     return w;
 }
 
+/* True where a drawn graph belongs to the wanted side and split. */
 static bool problem_belongs(const struct problem_source *s, const struct wanted *w, const struct dag *g)
 {
     uint64_t hash = dag_hash(g, false);
@@ -402,6 +403,7 @@ static int problem_draw_solutions(struct problem_source *s, const struct dag *g,
     return 0;
 }
 
+/* Fills p with the graph's task, hashes and view. */
 static void problem_describe(struct problem_source *s, const struct dag *g, struct rng *r, struct problem *p)
 {
     struct program_style style;
@@ -539,6 +541,7 @@ static void problem_surface(struct problem_source *s, struct surface *f, const s
     problem_remember(s, p, NULL);
 }
 
+/* Draws a problem of public style; *ret is owned. ERR_INPUT: no draw fits. */
 static int problem_draw_surface(struct problem_source *s, const struct wanted *w, int index, struct problem *ret,
                                 struct err *e)
 {

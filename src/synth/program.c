@@ -24,6 +24,7 @@ static void program_module_name(const struct dag *g, int n, char out[24])
     snprintf(out, 24, all > 1 ? "%.*s%d" : "%.*s", (int)(len < 18 ? len : 18), s, before + 1);
 }
 
+/* Names all values and modules in Python and in C. */
 static void program_name_values(const struct dag *g, struct program_names *m)
 {
     int inputs = 0;
@@ -70,6 +71,7 @@ static bool program_has_module(const struct dag_node *p, bool with_params)
     return p->c.op->spell[p->spelling].init && (!with_params || p->c.op->n_params);
 }
 
+/* Appends __init__ where modules have parameters. */
 static void program_add_init(const struct dag *g, const struct program_names *m, bool program, struct buf *out)
 {
     bool any = false;
@@ -97,6 +99,7 @@ static void program_add_arguments(const struct dag *g, const struct program_name
             buf_addf(out, ", %s", m->py[i]);
 }
 
+/* Appends forward's line of node n. */
 static void program_add_forward_line(const struct dag *g, const struct program_names *m, int n, struct buf *out)
 {
     const struct dag_node *p = &g->node[n];
@@ -113,6 +116,7 @@ static void program_add_forward_line(const struct dag *g, const struct program_n
     buf_addc(out, '\n');
 }
 
+/* Appends the expression that draws one input. below: bound of an index tensor, or 0. */
 static void program_add_input(const struct tdesc *t, int below, struct op_interval domain, struct buf *out)
 {
     if (t->dtype == DT_I64) {

@@ -41,6 +41,7 @@ static void reason_allow_statements(struct reason_numbers *s, const struct as *x
     }
 }
 
+/* Collects the numbers that a reason may name: sizes, tile sizes, literals. */
 static void reason_allow_all(struct reason_numbers *s, const struct dag *g, const struct kernels *k,
                              const struct afun *f)
 {
@@ -108,6 +109,7 @@ static void reason_semantics(const struct dag *g, struct buf *out)
     buf_adds(out, ".\n");
 }
 
+/* Appends what each kernel computes. */
 static void reason_arithmetic(const struct kernels *k, struct buf *out)
 {
     static const char *const words[] = {"sum", "product", "maximum", "minimum", "place of the maximum",
@@ -153,6 +155,7 @@ static void reason_index_map(const struct kernels *k, struct buf *out)
                  i == k->n - 1 ? ".\n" : ";");
 }
 
+/* Appends up to three conditions that guard the borders. */
 static void reason_guards_of(const struct as *x, struct buf *out, int *n)
 {
     for (; x; x = x->next) {
@@ -187,6 +190,7 @@ static void reason_boundaries(const struct afun *f, struct buf *out)
     buf_adds(out, n ? ".\n" : " not needed, every thread has work.\n");
 }
 
+/* Appends notes about the roles that the program's statements have. */
 static void reason_pitfalls(const struct afun *f, struct buf *out)
 {
     static const struct {

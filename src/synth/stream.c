@@ -232,6 +232,7 @@ static json_t *stream_messages_of(struct stream_shard *s, const struct stream_dr
     return m;
 }
 
+/* Makes x->record of a drawn program. */
 static void stream_make_record(struct stream_shard *s, const struct stream_drawn *d, struct item *x, const char *kind,
                                const char *reason, const char *hash, struct rng *r)
 {
@@ -276,6 +277,7 @@ static json_t *stream_surface_record(struct stream_shard *s, const struct surfac
                      x->held ? "heldout" : "train");
 }
 
+/* Draws an item of public style. */
 static int stream_draw_surface_item(struct stream_shard *s, long index, struct item *ret, struct err *e)
 {
     const struct surface_limits l = {.chains = s->o->max_ops > 1 ? 0.4 : 0};
@@ -310,6 +312,7 @@ static int stream_draw_surface_item(struct stream_shard *s, long index, struct i
     return 0;
 }
 
+/* Draws item 'index' of the stream: graph, schedule, program and its kind. */
 static int stream_draw_item(struct stream_shard *s, long index, struct item *ret, struct err *e)
 {
     static const char *const kinds[] = {"generate", "generate", "generate", "generate", "reason", "reason", "shape",
@@ -358,6 +361,7 @@ static void stream_count_bug(struct stream_shard *s, const char *name, const cha
     stream_count(json_object_get(s->bugs, name), outcome);
 }
 
+/* A repair or review record of an item's bug, new; takes messages. */
 static json_t *stream_derived(const struct stream_shard *s, const struct item *x, const char *kind, json_t *messages,
                               const json_t *verdict)
 {
@@ -433,6 +437,7 @@ static const char *stream_part_of(const struct item *x, int part)
     return part == MUTANT ? x->mutant : !x->verify ? NULL : part == SLOW ? x->slow : x->program;
 }
 
+/* Notes the verdict of an item's program, slow program or mutant. */
 static void stream_take_verdict(struct stream_shard *s, struct item *x, int part, const json_t *verdict)
 {
     bool good = !strcmp(json_str(verdict, "status", ""), "passed");
@@ -453,6 +458,7 @@ static void stream_take_verdict(struct stream_shard *s, struct item *x, int part
     }
 }
 
+/* Has a shard's programs judged. */
 static int stream_verify_shard(struct stream_shard *s, struct err *e)
 {
     static const int order[N_PARTS] = {SLOW, PROGRAM, MUTANT}; // a rewrite knows its slow program's verdict first
@@ -498,6 +504,7 @@ static void stream_add_line(struct buf *b, const json_t *v)
     free(text);
 }
 
+/* Writes one split's lines. which: 0 train, 1 held out, 2 failed. */
 static int stream_write_split(const struct stream_shard *s, const char *name, int which, struct err *e)
 {
     char *path = xasprintf("%s/data/%s-%05d.jsonl", s->o->out, name, s->index);
@@ -529,6 +536,7 @@ static void stream_count_record(const json_t *record, json_t *kinds, json_t *dif
     stream_count(difficulty, key);
 }
 
+/* Writes a shard's splits and statistics. */
 static int stream_write_shard(const struct stream_shard *s, struct err *e)
 {
     json_t *kinds = json_object(), *difficulty = json_object();
@@ -586,6 +594,7 @@ static long stream_total(const json_t *counters)
     return n;
 }
 
+/* Draws, judges and writes one shard, unless it is there. */
 static int stream_make_shard(const struct stream_options *o, const struct dag_table *t, int index,
                              struct stream_stats *n,
     struct err *e)

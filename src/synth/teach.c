@@ -49,6 +49,7 @@ static int teach_add_task(struct teacher *t, const char *path, struct err *e)
     return 0;
 }
 
+/* Reads the task file, or the folder's tasks up to the limit. */
 static int teach_read_tasks(struct teacher *t, struct err *e)
 {
     const char *path = t->o->tasks;
@@ -71,6 +72,7 @@ static int teach_read_tasks(struct teacher *t, struct err *e)
     return rc || t->n_tasks ? rc : err_set(e, ERR_INPUT, "'%s' holds no task files; a task is NAME.py", path);
 }
 
+/* Adds a question: its messages, and a key that changes with all that decides the answer. */
 static void teach_make_question(struct teacher *t, int task, int sample)
 {
     const struct teach_options *o = t->o;
@@ -116,6 +118,7 @@ static int teach_tokens_of(int said, size_t bytes)
     return said > 0 ? said : (int)(bytes / 3 + 1);
 }
 
+/* A callback of answers: writes an answer to the cache file and gives it to its question. */
 static int teach_on_answer(void *ctx, int i, int index, const struct answer *r, struct err *e)
 {
     struct teacher *t = ctx;
@@ -161,6 +164,7 @@ static int teach_affordable(const struct teacher *t, int n)
     return k;
 }
 
+/* Asks the next n questions. */
 static int teach_ask_round(struct teacher *t, struct answers *a, int n, struct err *e)
 {
     struct answers_options ao = {.temperature = t->o->temperature, .top_p = t->o->top_p, .max_new = t->o->max_new,
@@ -209,6 +213,7 @@ static int teach_ask_all(struct teacher *t, struct answers *a, struct err *e)
     return rc;
 }
 
+/* Takes answers that are cached and asks the teacher for the others. */
 static int teach_get_answers(struct teacher *t, struct err *e)
 {
     const struct teach_options *o = t->o;
@@ -248,6 +253,7 @@ static bool teach_repeated(const struct teacher *t, const struct teach_question 
     return false;
 }
 
+/* Takes the program out of an answer, or counts why there is none. */
 static void teach_take_program(struct teacher *t, struct teach_question *q)
 {
     const char *text = json_str(q->answer, "text", "");
@@ -267,6 +273,7 @@ static void teach_take_program(struct teacher *t, struct teach_question *q)
     }
 }
 
+/* Has all programs judged. */
 static int teach_get_verdicts(struct teacher *t, struct err *e)
 {
     struct verify_item *v = xcalloc((size_t)t->n + 1, sizeof *v);
@@ -308,6 +315,7 @@ static json_t *teach_provenance(const struct teacher *t, const struct teach_ques
                      thought ? json_utf8(json_str(q->answer, "text", ""), thought) : json_null());
 }
 
+/* A record of a question, new; takes messages. thought: bytes of the thinking. */
 static json_t *teach_record(const struct teacher *t, const struct teach_question *q, const char *kind, json_t *messages,
                             size_t thought)
 {
@@ -357,6 +365,7 @@ static json_t *teach_record_of(struct teacher *t, const struct teach_question *q
     return t->s.unjudged++, NULL;
 }
 
+/* Writes the records of programs that passed. */
 static int teach_write_records(struct teacher *t, struct err *e)
 {
     char *data = path_join(t->o->out, "data"), *path = path_join(data, "train-00000.jsonl");
@@ -379,6 +388,7 @@ static int teach_write_records(struct teacher *t, struct err *e)
     return rc;
 }
 
+/* Writes counts of all that was asked and came back. */
 static int teach_write_report(const struct teacher *t, struct err *e)
 {
     const struct teach_stats *s = &t->s;
@@ -405,6 +415,7 @@ static void teach_teacher_free(struct teacher *t)
     free(t->q), free(t->task), free(t->model), free(t->answers), free(t->log);
 }
 
+/* Asks, judges and writes; see teach.h. */
 int teach(struct teach_options *o, struct teach_stats *ret, struct err *e)
 {
     struct teacher t = {.o = o, .answers = path_join(o->out, "answers.jsonl"),

@@ -14,6 +14,7 @@ static double triviality_draw(struct rng *r, int regime)
     return regime == 0 ? rng_normal(r) : regime == 1 ? rng_f64(r) : rng_normal(r) * 50;
 }
 
+/* Draws the graph's inputs and parameters of that distribution; returns how many. The caller frees. */
 static int triviality_draw_leaves(const struct dag *g, struct rng *r, int regime, double *leaf[])
 {
     int n = 0;
@@ -81,6 +82,7 @@ static bool triviality_may_be_dropped(const struct dag *g, double *const v[], do
     return same;
 }
 
+/* True where returning an input would pass for the result y. */
 static bool triviality_an_input_passes(const struct dag *g, double *const leaf[], const double *y, double largest)
 {
     const struct tdesc *t = &g->value[dag_result(g)].t;
@@ -311,6 +313,7 @@ static void triviality_need_regime(const struct dag *g, struct triviality_leaves
         free(leaf[i]);
 }
 
+/* True where the bug in a node's nest changes the result by more than the tolerance, on some distribution. */
 static bool triviality_is_killed(const struct dag *g, struct triviality_leaves *l, int node, const struct nest *k,
                                  enum bug bug)
 {

@@ -100,6 +100,7 @@ static int verify_check_unfit(const struct verify_run *v, struct err *e)
     return 0;
 }
 
+/* Gets a verdict for every item; infrastructure's failures are tried once more. */
 static int verify_run_all(struct verify_run *v, struct err *e)
 {
     int rc;

@@ -89,6 +89,7 @@ struct archive_entry {
     size_t packed, size, at;
 };
 
+/* Hands one entry of a ZIP, unpacked, to the caller's function. ERR_INPUT: the archive is broken. */
 static int archive_zip_give(struct archive *a, const struct archive_entry *x, struct err *e)
 {
     const unsigned char *local = a->p + x->at;
@@ -114,6 +115,7 @@ static int archive_zip_give(struct archive *a, const struct archive_entry *x, st
     return rc;
 }
 
+/* Reads an entry of the directory at p; folders are left out, encrypted ones and links refused. */
 static int archive_zip_entry(struct archive *a, const unsigned char *p, struct err *e)
 {
     struct archive_entry x = {.flags = archive_u16(p + 8), .method = archive_u16(p + 10),
@@ -130,6 +132,7 @@ static int archive_zip_entry(struct archive *a, const unsigned char *p, struct e
     return archive_zip_give(a, &x, e);
 }
 
+/* Walks a ZIP's directory. */
 static int archive_zip(struct archive *a, struct err *e)
 {
     size_t end = a->n >= 22 ? a->n - 22 : 0, at, count;
@@ -182,6 +185,7 @@ static int archive_tar_entry(struct archive *a, const unsigned char *h, size_t s
     }
 }
 
+/* Walks a tar of 512-byte blocks. */
 static int archive_tar(struct archive *a, struct err *e)
 {
     size_t at = 0;

@@ -230,6 +230,7 @@ static bool bundle_breaks_comment(const char *line, size_t n)
     return at && at + 1 < line + n;
 }
 
+/* Appends a line as a Python comment that bundle_comment's reader turns back into it. */
 static void bundle_comment_line(struct buf *out, const char *line, size_t n)
 {
     if (!bundle_breaks_comment(line, n)) {
@@ -320,6 +321,7 @@ static void bundle_comment_exported(const struct bundle_file *f, struct buf *out
     buf_free(&text);
 }
 
+/* Appends all files but the top one as comments; one that exports the function is marked. */
 static void bundle_comment_others(const struct bundle *b, int top, struct buf *out)
 {
     bool exports = top >= 0 || bundle_names_exports(b);

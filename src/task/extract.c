@@ -139,6 +139,7 @@ static void extract_take(const char *text, struct extraction *x, const struct fe
     x->n_fences++;
 }
 
+/* Finds the code fences in the part v of the text and chooses the program among them. */
 static void extract_scan_fences(const char *text, struct extract_span v, struct extraction *x)
 {
     struct fence f = {0};

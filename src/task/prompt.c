@@ -74,6 +74,7 @@ static const char *const full_words[PROMPT_WORDINGS] = {
     "Your task is to replace the computation of this module:",
 };
 
+/* Appends the prompt for a whole program. wording: which of the texts; inputs: what forward gets, or NULL. */
 static void prompt_add_full(struct buf *b, int wording, const char *code, const struct backend_words *w,
                             const char *inputs)
 {

@@ -81,6 +81,7 @@ static json_t *sidecar_known_word(const json_t *v, const struct sidecar_where *w
 
 /* ---- values ---- */
 
+/* A checked copy of "tolerance"; NULL with e. So are those below. */
 static json_t *sidecar_check_tolerance(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     static const char *const parts[] = {"abs", "rel", "matched", "most", NULL};
@@ -147,6 +148,7 @@ static json_t *sidecar_check_effects(const json_t *v, const struct sidecar_where
     return sidecar_check_words(v, w, "effect", effects, e);
 }
 
+/* A checked copy of "sizes"; NULL with e. */
 static json_t *sidecar_check_sizes(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     const char *name;
@@ -190,6 +192,7 @@ static json_t *sidecar_layout_list(const json_t *v, const struct sidecar_where *
     return out;
 }
 
+/* A checked copy of "layout", as a word or as a list with one word for each input; NULL with e. */
 static json_t *sidecar_check_layout(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     json_t *list, *word;
@@ -302,6 +305,7 @@ static json_t *sidecar_check_entry(const json_t *raw, const char *kind, size_t i
     return NULL;
 }
 
+/* A checked copy of a list of variants or workloads, of at most 'most' entries; NULL with e. */
 static json_t *sidecar_check_entries(const json_t *v, const char *kind, int most, const struct sidecar_where *w,
                                      struct err *e)
 {

@@ -179,6 +179,7 @@ const json_t *task_setting(const struct task *t, int i, const char *key)
     return json_is_null(v) ? NULL : v;
 }
 
+/* How a variant or workload differs from the task, in words. */
 static void task_entry_text(const json_t *v, char *out, size_t n)
 {
     const json_t *layout = json_object_get(v, "layout"), *x;

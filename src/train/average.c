@@ -52,6 +52,7 @@ static char *average_path(const char *run, int64_t step)
     return xasprintf("%s/average/%08lld.safetensors", run, (long long)step);
 }
 
+/* Writes the running sum of weights and its number of steps. */
 static int average_write_sum(const struct average *a, const char *path, struct err *e)
 {
     int64_t one = 1, n = a->steps ? (int64_t)a->n : 0;

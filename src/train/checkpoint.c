@@ -188,6 +188,7 @@ static bool checkpoint_ignored(const json_t *old, const char *key, const char *c
     return false;
 }
 
+/* The first key whose value differs, but for ignored ones; NULL: none does. */
 static const char *checkpoint_first_difference(const json_t *a, const json_t *b, const char *const *ignore)
 {
     const char *key;
@@ -209,6 +210,7 @@ static const char *checkpoint_first_difference(const json_t *a, const json_t *b,
 
 /* Options that name inputs. What they hold goes into the claim as "KEY content". */
 static const char *const inputs[] = {"model", "data", "prompts", "harvest", "asked"};
+/* Adds a hash of each input's content to the claim. */
 static int checkpoint_add_contents(json_t *claim, struct err *e)
 {
     char key[32], digest[65];
@@ -359,6 +361,7 @@ static bool checkpoint_is_weights(const char *name)
            (end && !name[end]);
 }
 
+/* Replaces the run's model folder in one step; files that are not ours stay. */
 static int checkpoint_replace_model(const char *run, const struct model *m, const char *model, const char *mark,
                                     struct err *e)
 {

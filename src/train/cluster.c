@@ -38,6 +38,7 @@ static bool cluster_is_word(const char *s, size_t n)
     return bsearch(key, words, sizeof words / sizeof *words, sizeof *words, cluster_word_cmp) != NULL;
 }
 
+/* Behind spaces and comments. */
 static const char *cluster_skip_blank(const char *s)
 {
     for (;;) {
@@ -91,6 +92,7 @@ static int cluster_u64_cmp(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The MinHash sketch of a program's shingles of tokens; comments and spaces do not count. */
 void sketch_program(const char *text, struct sketch *ret)
 {
     uint64_t window[CLUSTER_SHINGLE], *v = NULL, h;

@@ -40,6 +40,7 @@ static int data_kind_index(struct dataset *d, const char *name, struct err *e)
     return d->n_kinds++;
 }
 
+/* Adds a record's messages to the dialogue. ERR_INPUT: one has no role or content. */
 static int data_add_messages(struct chat *c, const json_t *messages, struct err *e)
 {
     const json_t *m;

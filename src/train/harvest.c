@@ -38,6 +38,7 @@ struct harvest {
 
 /* ---- tasks ---- */
 
+/* A callback of jsonl_each: takes a record as a task with a right answer. */
 static int harvest_add_record(json_t *rec, size_t line, void *ctx, struct err *e)
 {
     struct harvest *h = ctx;
@@ -89,6 +90,7 @@ static double harvest_distance(const struct harvest *h, const struct ivec *had, 
     return n;
 }
 
+/* The right answer that is nearest to the program by tokens; *ret is the distance, 2 without any. */
 static const char *harvest_nearest_answer(const struct harvest *h, const struct harvest_source *s, const char *program,
                                           double *ret)
 {
@@ -219,6 +221,7 @@ static json_t *harvest_sum_up(const struct harvest *h, int64_t from, int n, cons
     return json_pack("{s:i, s:i, s:i, s:o}", "samples", samples, "passed", passed, "failed", failed, "own", own);
 }
 
+/* Samples and judges one chunk of tasks; *ret is its new record. */
 static int harvest_make_chunk(struct harvest *h, int64_t c, json_t **ret, struct err *e)
 {
     struct rollout_options ro = {.turns = 1, .max_new = h->o->max_new, .temperature = h->o->temperature,
@@ -241,6 +244,7 @@ static int harvest_make_chunk(struct harvest *h, int64_t c, json_t **ret, struct
     return rc;
 }
 
+/* Makes all chunks that are not there yet. */
 static int harvest_do_collect(struct harvest *h, struct err *e)
 {
     int64_t chunks = (h->n + h->o->chunk - 1) / h->o->chunk;
@@ -279,6 +283,7 @@ static void harvest_add_lines(const json_t *chunk, struct buf *lines)
     }
 }
 
+/* Joins the chunks into own.jsonl and the statistics. */
 static int harvest_join(struct harvest *h, struct err *e)
 {
     static const char *const keys[] = {"samples", "passed", "failed"};
@@ -313,6 +318,7 @@ static int harvest_join(struct harvest *h, struct err *e)
     return rc;
 }
 
+/* Opens tokenizer, data, model and judge. */
 static int harvest_open_all(struct harvest *h, struct err *e)
 {
     const struct harvest_options *o = h->o;

@@ -135,6 +135,7 @@ static void mixture_split_kinds(struct mixture_pass *p, const struct dataset *d,
 /* Stable: counts, places, copies. Difficulties beyond DIFFICULTIES count as that. An example without one keeps its
  * place. */
 #define DIFFICULTIES 256
+/* Sorts a pass's examples by difficulty; equal ones keep their order. */
 static void mixture_sort_by_difficulty(struct mixture_pass *p, const struct dataset *d)
 {
     size_t at[DIFFICULTIES + 1] = {0};

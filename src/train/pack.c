@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 
+/* Makes an empty pack for max_tokens tokens. */
 void pack_init(struct pack *p, int max_tokens)
 {
     size_t n = (size_t)max_tokens;
@@ -24,6 +25,7 @@ void pack_init(struct pack *p, int max_tokens)
     p->dentropy = xcalloc(n, sizeof *p->dentropy);
 }
 
+/* Frees the pack's arrays. */
 void pack_free(struct pack *p)
 {
     free(p->tokens);

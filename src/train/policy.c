@@ -20,6 +20,7 @@ struct policy_pass {
     float *ref_logp;      /* (max_tokens) */
 };
 
+/* Measures how far sequence k's behaviour policy is off, and decides whether it is kept. */
 static int policy_measure_seq(struct policy_pass *p, int k, struct err *e)
 {
     const struct policy_seq *q = &p->seqs[p->pack->seq[k]];
@@ -189,6 +190,7 @@ static void policy_compare(const struct policy_seq *q, const float *logp, struct
     }
 }
 
+/* Log-probabilities of the pack's sequences under m; ret[i] gets those of sequence i. */
 static int policy_score_pack(struct model *m, struct pack *p, const struct policy_seq *seqs, double temperature,
                              float *const *ret, struct policy_mismatch *mis, struct err *e)
 {

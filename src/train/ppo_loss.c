@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+/* Loss, ratio and derivative of one token; see ppo_loss.h. ERR_BUG: a value is not finite. */
 int ppo_token_loss(const struct ppo_clip *c, double logp, double old, double adv, struct ppo_token *ret, struct err *e)
 {
     double x, plain, bounded;

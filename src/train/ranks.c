@@ -88,6 +88,7 @@ static void ranks_become(int rank, int n, int fd, char **args, int n_args)
     _exit(127);
 }
 
+/* Starts n processes of this command, which find each other by one identity. */
 static int ranks_start(pid_t *pid, int n, const char *device, char **args, int n_args, struct err *e)
 {
     unsigned char id[MODEL_COMM_ID];

@@ -94,6 +94,7 @@ static int recipe_check_words(const json_t *recipe, const char *key, const char 
     return rc;
 }
 
+/* ERR_INPUT names an unknown key or a value of another form. */
 static int recipe_check(const json_t *recipe, const char *const *sections, struct err *e)
 {
     const char *key;
@@ -155,6 +156,7 @@ static char *recipe_beside(const char *path, const char *name)
     return xasprintf("%.*s/%s", (int)(slash - path), path, name);
 }
 
+/* A recipe with its bases merged below it, new; NULL with e. */
 static json_t *recipe_read_at(const char *path, const char *const *sections, int depth, struct err *e)
 {
     struct buf b;

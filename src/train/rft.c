@@ -36,6 +36,7 @@ static char *rft_chunk_path(const struct rft *s, int64_t c)
     return path_join(s->chunks, name);
 }
 
+/* The SFT record of a rollout that passed, new. */
 static json_t *rft_record_of(const struct rft *s, const struct prompt_item *p, const struct rollout *r, int cluster)
 {
     json_t *messages = json_deep_copy(p->messages), *task = json_object(), *rec;
@@ -101,6 +102,7 @@ static json_t *rft_select_group(struct rft *s, const struct prompt_item *p, cons
     return out;
 }
 
+/* Samples and judges a chunk of prompts; *ret is its new record. */
 static int rft_sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
 {
     struct rollout_options ro = {.turns = 1, .max_new = s->o->max_new, .temperature = s->o->temperature,
@@ -137,6 +139,7 @@ static int rft_sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *
     return rc;
 }
 
+/* Makes all chunks that are not there yet. */
 static int rft_collect_here(struct rft *s, struct err *e)
 {
     int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk, done = 0;
@@ -199,6 +202,7 @@ static void rft_join_asked(const json_t *g, struct buf *asked)
     json_decref(line);
 }
 
+/* Adds a prompt's group to the sums and its kept answers to lines. */
 static int rft_join_group(struct rft_sums *t, const json_t *g, struct buf *lines)
 {
     double samples = json_f64(g, "samples", 0), passed = json_f64(g, "passed", 0);
@@ -228,6 +232,7 @@ static int rft_join_group(struct rft_sums *t, const json_t *g, struct buf *lines
     return 0;
 }
 
+/* The statistics, new. */
 static json_t *rft_stats_of(const struct rft_sums *t)
 {
     double solved = t->solved > 0 ? t->solved : 1, taught = t->taught > 0 ? t->taught : 1;
@@ -270,6 +275,7 @@ static int rft_write_metrics(const struct rft *s, json_t *stats, struct err *e)
     return rc;
 }
 
+/* Joins the chunks into rft.jsonl, groups.jsonl and the statistics. */
 static int rft_join(struct rft *s, struct err *e)
 {
     struct rft_sums t = {.families = json_object()};
@@ -324,6 +330,7 @@ static int rft_join(struct rft *s, struct err *e)
 
 static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype", NULL};
 
+/* Opens model and judge, then collects and joins. */
 static int rft_run(struct rft *s, struct err *e)
 {
     const struct rft_options *o = s->o;

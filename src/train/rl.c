@@ -186,6 +186,7 @@ static int rl_batch_open(struct rl *s, struct batch *b, int64_t step, struct err
     return 0;
 }
 
+/* Frees a batch and its groups. */
 static void rl_batch_free(struct batch *b)
 {
     for (int i = 0; i < b->n; i++)
@@ -265,6 +266,7 @@ static void rl_weigh_negative(const struct rl *s, double *adv)
             adv[k] *= s->o->negative_weight;
 }
 
+/* Rewards and advantages of group i; rollouts without a score are left out. */
 static int rl_score_group(struct rl *s, struct batch *b, int i, struct err *e)
 {
     struct rollout_group *g = &b->g[i];
@@ -425,6 +427,7 @@ static void rl_add_looks(struct learned *l, const struct policy_stats *st)
     }
 }
 
+/* One update of the weights from sequences [from, to). */
 static int rl_learn_part(struct rl *s, const struct batch *b, size_t from, size_t to, struct learned *l, struct err *e)
 {
     struct policy_stats st;
@@ -481,6 +484,7 @@ struct rl_tally {
     double turns, mixed, repair, repair_pass, n_repair, none, left_out, whole;
 };
 
+/* Counts a rollout that has a score. */
 static void rl_tally_scored(struct rl_tally *t, const struct rollout *r)
 {
     double best = r->turn[0].score;
@@ -497,6 +501,7 @@ static void rl_tally_scored(struct rl_tally *t, const struct rollout *r)
     t->turns += r->turns;
 }
 
+/* Counts a rollout. */
 static void rl_tally_rollout(struct rl_tally *t, const struct rollout *r)
 {
     const struct rollout_turn *first = &r->turn[0];
@@ -513,6 +518,7 @@ static void rl_tally_rollout(struct rl_tally *t, const struct rollout *r)
         rl_tally_scored(t, r);
 }
 
+/* Counts all of a batch. */
 static void rl_tally_batch(const struct rl *s, const struct batch *b, struct rl_tally *t)
 {
     for (int i = 0; i < b->n; i++) {
@@ -567,6 +573,7 @@ static void rl_report_turns(const struct rl *s, const struct rl_tally *t, json_t
     }
 }
 
+/* The step's line of metrics, new. */
 static json_t *rl_report(struct rl *s, const struct batch *b, const struct learned *l, const struct rl_tally *t)
 {
     struct verdicts_counts c = verdicts_counts(s->verdicts);
@@ -608,6 +615,7 @@ static json_t *rl_report(struct rl *s, const struct batch *b, const struct learn
 
 /* ---- the loop ---- */
 
+/* Writes a checkpoint with all that a continuation needs. */
 static int rl_save(struct rl *s, struct err *e)
 {
     json_t *state = json_pack("{s:I,s:I,s:f,s:I,s:o,s:o}", "step", (json_int_t)s->step, "sampled",
@@ -793,6 +801,7 @@ static int rl_tell_step(struct rl *s, const struct batch *b, const struct learne
     return metrics_write(&s->metrics, rl_report(s, b, l, &t), e);
 }
 
+/* A step on rollouts of the current policy. */
 static int rl_fresh_step(struct rl *s, struct progress *bar, struct err *e)
 {
     struct batch b;
@@ -812,6 +821,7 @@ static int rl_fresh_step(struct rl *s, struct progress *bar, struct err *e)
     return rc;
 }
 
+/* A step on rollouts that were drawn during the one before. */
 static int rl_stale_step(struct rl *s, struct progress *bar, struct err *e)
 {
     struct rl_flight f;
@@ -844,6 +854,7 @@ static int rl_stopped(struct rl *s, const json_t *buffer, int64_t drawn, bool wh
     return -1;
 }
 
+/* Steps until the last one or a stop; a broken step is undone. */
 static int rl_loop(struct rl *s, struct err *e)
 {
     struct progress bar;
@@ -877,6 +888,7 @@ struct rl_reader {
     struct batch *b;
 };
 
+/* A callback of jsonl_each: takes a rollout of an interrupted step. */
 static int rl_take_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct rl_reader *r = ctx;
@@ -932,6 +944,7 @@ static int rl_read_ahead(struct rl *s, struct err *e)
     return 0;
 }
 
+/* Continues from a checkpoint's folder. */
 static int rl_restore(struct rl *s, const char *folder, struct err *e)
 {
     json_t *state;
@@ -952,6 +965,7 @@ static int rl_restore(struct rl *s, const char *folder, struct err *e)
     return rc == 0 ? rl_read_ahead(s, e) : rc;
 }
 
+/* Loads the policy, the optimiser and the reference. */
 static int rl_open_model(struct rl *s, const char *folder, struct err *e)
 {
     const struct rl_options *o = s->o;
@@ -1013,6 +1027,7 @@ static int rl_save_model(const struct rl *s, struct err *e)
     return rc;
 }
 
+/* Opens everything, continues where a run was left, and loops. */
 static int rl_do_run(struct rl *s, struct err *e)
 {
     const struct rl_options *o = s->o;

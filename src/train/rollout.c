@@ -186,6 +186,7 @@ static int rollout_extend(struct rollout_turn_state *t, const struct rollout_slo
     return 0;
 }
 
+/* Samples one turn of all slots. */
 static int rollout_sample_turn(struct rollout_engine *d, const struct rollout_options *o, struct rollout_turn_state *t,
                                const struct sample_request *reqs, struct sample **ret, size_t *n, struct err *e)
 {
@@ -211,6 +212,7 @@ static int rollout_sample_turn(struct rollout_engine *d, const struct rollout_op
     return rc;
 }
 
+/* Samples a turn, has it judged and settles which slots go on. */
 static int rollout_play_turn(struct rollout_engine *d, const struct rollout_options *o, struct rollout_turn_state *t,
                              struct sample_request *reqs, struct err *e)
 {
@@ -232,6 +234,7 @@ static int rollout_play_turn(struct rollout_engine *d, const struct rollout_opti
     return rc;
 }
 
+/* Makes the requests of the first turn; prompts that are too long make none. */
 static void rollout_first_turn(struct rollout_turn_state *t, struct sample_request *reqs, int n_groups)
 {
     t->n_slots = t->n_reqs = 0;

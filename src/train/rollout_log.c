@@ -53,6 +53,7 @@ static json_t *rollout_log_text_json(const char *s)
 
 static const char *const names[] = {"failed", "passed", "unsupported", "infra"}; // by enum outcome_kind
 
+/* Appends a turn as JSON. */
 static void rollout_log_add_turn(struct buf *out, const struct rollout_turn *t)
 {
     bool scored = t->kind == OUTCOME_PASSED || t->kind == OUTCOME_FAILED;
@@ -118,6 +119,7 @@ static int32_t *rollout_log_take_ids(const json_t *a, int *ret_n)
     return v;
 }
 
+/* Fills t from a logged turn. */
 static int rollout_log_take_turn(const json_t *v, struct tokenizer *tok, struct rollout_turn *t, struct err *e)
 {
     const json_t *logp = json_object_get(v, "logp");

@@ -32,6 +32,7 @@ static int scratch_add_texts(json_t *rec, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
+/* Trains a tokenizer on the data's messages and writes it. */
 static int scratch_train_tokenizer(const struct scratch_options *o, struct bpe_result *res, struct err *e)
 {
     struct bpe_options bo = {.vocab_size = o->vocab};
@@ -68,6 +69,7 @@ static json_t *scratch_config_json(const struct scratch_options *o, int vocab)
                      vocab - 3, "pad_token_id", vocab - 3, "eos_token_id", vocab - 1, "torch_dtype", "float32");
 }
 
+/* Makes a model of random weights with its own tokenizer in o->out. */
 int scratch_make(const struct scratch_options *o, struct err *e)
 {
     struct bpe_result res;

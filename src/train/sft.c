@@ -49,6 +49,7 @@ struct sft {
 #define READERS 8                       /* threads that read records, at most */
 #define WORTH_THREADS ((uint64_t)4 << 20) /* bytes: below, starting them takes longer than reading */
 
+/* Reads all files into the data set, with n_tok tokenizers at a time. */
 static int sft_read_files(struct sft *s, char **files, size_t n, struct tokenizer *const *tok, int n_tok, struct err *e)
 {
     struct progress bar;
@@ -68,6 +69,7 @@ static int sft_read_files(struct sft *s, char **files, size_t n, struct tokenize
     return rc;
 }
 
+/* Reads the data; large data by several threads. */
 static int sft_load_files(struct sft *s, struct err *e)
 {
     struct tokenizer *tok[READERS] = {s->tok};
@@ -199,6 +201,7 @@ static int sft_run_list(struct sft *s, const uint32_t *list, size_t n, bool trai
 
 /* ---- the loop ---- */
 
+/* Adds the validation loss to the line, and the curve's course. */
 static int sft_validate(struct sft *s, json_t *line, struct err *e)
 {
     double loss, *curve;
@@ -251,6 +254,7 @@ static int sft_asked_to_stop(struct sft *s, bool *ret, struct err *e)
     return 0;
 }
 
+/* One step: gradients of its sequences, summed over ranks, and an update. */
 static int sft_train_step(struct sft *s, double *ret_loss, double *ret_norm, double *ret_lr, struct err *e)
 {
     const uint32_t *list = s->mix.order + s->mix.start[s->step];
@@ -269,6 +273,7 @@ static int sft_train_step(struct sft *s, double *ret_loss, double *ret_norm, dou
     return optim_step(s->opt, s->m, *ret_lr, e);
 }
 
+/* Steps until the last one or a stop. */
 static int sft_loop(struct sft *s, struct err *e)
 {
     const struct sft_options *o = s->o;
@@ -318,6 +323,7 @@ static int sft_loop(struct sft *s, struct err *e)
     return 0;
 }
 
+/* Continues from a checkpoint's folder. */
 static int sft_restore(struct sft *s, const char *folder, struct err *e)
 {
     json_t *state;
@@ -350,6 +356,7 @@ static int sft_longest_answer(const struct dataset *d)
     return (most + ROUND_ANSWER - 1) / ROUND_ANSWER * ROUND_ANSWER;
 }
 
+/* Loads the model, the optimiser and this rank's device. */
 static int sft_open_model(struct sft *s, const char *folder, struct err *e)
 {
     const struct sft_options *o = s->o;
@@ -375,6 +382,7 @@ static int sft_open_model(struct sft *s, const char *folder, struct err *e)
 static const char *const may_change[] = {"metrics", "stage", "save-every", "workers", "jobs", "out", "device", "dtype",
                                          "gpus", "zero", NULL};
 
+/* Logs what will be trained on what. */
 static void sft_tell_start(const struct sft *s)
 {
     double tokens[DATA_MAX_KINDS] = {0}, all = 0;
@@ -392,6 +400,7 @@ static void sft_tell_start(const struct sft *s)
     buf_free(&kinds);
 }
 
+/* Opens everything, continues where a run was left, and loops. */
 static int sft_do_run(struct sft *s, struct err *e)
 {
     const struct sft_options *o = s->o;

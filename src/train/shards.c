@@ -56,6 +56,7 @@ static bool shards_is_data(const char *name)
            (shards_ends_with(name, ".jsonl") || shards_ends_with(name, ".parquet"));
 }
 
+/* Adds the folder's *.jsonl. ERR_INPUT: it has none. */
 static int shards_add_folder(struct shards_files *f, const char *dir, struct err *e)
 {
     size_t n, before = f->n;

@@ -18,6 +18,7 @@ struct keep_ctx {
     size_t dropped;
 };
 
+/* A callback of jsonl_each: keeps a line that no repeated step will write again. */
 static int train_metrics_keep_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct keep_ctx *k = ctx;

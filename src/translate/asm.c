@@ -16,6 +16,7 @@ static bool asm_opens(const struct toks *t, size_t i)
     return asm_any_of(t, i, "(\0[\0{\0");
 }
 
+/* True where token i begins an asm statement, whose parts go to *a. */
 bool asm_find(const struct toks *t, const struct asm_mates *m, size_t i, struct asm_statement *a)
 {
     size_t k;
@@ -41,6 +42,7 @@ bool asm_find(const struct toks *t, const struct asm_mates *m, size_t i, struct 
     return true;
 }
 
+/* Appends the text of a string literal's inside [p, p + n). */
 static void asm_unescape(const char *p, size_t n, struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {

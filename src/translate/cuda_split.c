@@ -203,6 +203,7 @@ static uint8_t cuda_split_header_halves(const char *name, size_t n)
     return HOST | DEVICE;
 }
 
+/* Decides which half gets the #include of tokens [from, to). */
 static void cuda_split_include(struct cuda_split_splitter *s, size_t from, size_t to)
 {
     const char *line = s->t.src + s->t.v[from].at, *open, *close;
@@ -221,6 +222,7 @@ static void cuda_split_include(struct cuda_split_splitter *s, size_t from, size_
     cuda_split_clear(s, from, to, (uint8_t)~halves & (HOST | DEVICE));
 }
 
+/* Decides which half gets each preprocessor directive; declines what cannot be told. */
 static void cuda_split_directives(struct cuda_split_splitter *s)
 {
     for (size_t i = 0; i < s->t.n; i++) {
@@ -511,6 +513,7 @@ static void cuda_split_stub(struct cuda_split_splitter *s, const struct decl *d,
     buf_free(&b);
 }
 
+/* Takes a kernel's definition: its body to the device, a stub to the host. */
 static void cuda_split_kernel(struct cuda_split_splitter *s, const struct decl *d)
 {
     const struct toks *t = &s->t;
@@ -583,6 +586,7 @@ static void cuda_split_open_scope(struct cuda_split_splitter *s, const struct de
     cuda_split_scope(s, d->body + 1, s->mate[d->body], false);
 }
 
+/* Splits the declarations of tokens [from, to); sets s->why where it declines. */
 static void cuda_split_scope(struct cuda_split_splitter *s, size_t from, size_t to, bool in_class)
 {
     struct decl d;
@@ -613,6 +617,7 @@ static void cuda_split_scope(struct cuda_split_splitter *s, size_t from, size_t 
 
 /* ---- writing ---- */
 
+/* Appends one half; what it leaves out keeps its line breaks. */
 static void cuda_split_emit(struct cuda_split_splitter *s, uint8_t half, struct buf *out)
 {
     const struct toks *t = &s->t;

@@ -131,6 +131,7 @@ static bool lexer_prefix_is(const struct scan *c, size_t i, size_t n, const char
     return false;
 }
 
+/* The end of the name at i, or of the literal that it is the prefix of. */
 static size_t lexer_ident_or_literal(const struct scan *c, size_t i, enum tok_kind *kind)
 {
     size_t end = lexer_end_of_ident(c, i);
@@ -154,6 +155,7 @@ static size_t lexer_punct(const struct scan *c, size_t i)
     return (a == ':' && b == ':') || (a == '-' && b == '>') ? i + 2 : i + 1;
 }
 
+/* The end of the token at i, whose kind goes to *kind. */
 static size_t lexer_one_token(const struct scan *c, size_t i, enum tok_kind *kind)
 {
     char ch = lexer_at(c, i), next = lexer_at(c, i + 1);

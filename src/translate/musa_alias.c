@@ -17,6 +17,7 @@ struct aliases {
     size_t n, cap;
 };
 
+/* MUSA's name of CUDA's name s, in the arena; NULL: it has none. */
 static char *musa_alias_name(struct aliases *a, const char *s, size_t n)
 {
     const struct musa_row *r = musa_row_find(ROW_NAME, s, n, false);

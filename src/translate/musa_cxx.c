@@ -184,6 +184,7 @@ static long musa_cxx_meaning_back(long musa)
     return musa == 210 ? 700 : musa == 220 ? 800 : musa == 310 ? 900 : musa;
 }
 
+/* Translates an architecture's number in a comparison such as __CUDA_ARCH__ >= 800, or notes that it is none. */
 static void musa_cxx_guard_number(struct cxx *c, size_t i, bool exclusive)
 {
     const struct tok *v = &c->k.v[i];
@@ -255,6 +256,7 @@ static void musa_cxx_own_header(struct cxx *c, size_t at, size_t n)
         musa_replace(c->w, c->t, at + n - 4, 4, to);
 }
 
+/* Translates the path of an #include of n bytes at 'at', or notes that MUSA lacks it. */
 static void musa_cxx_include_path(struct cxx *c, size_t at, size_t n, bool quoted)
 {
     const char *s = c->t->s + at;
@@ -489,6 +491,7 @@ static bool musa_cxx_plain_function(struct cxx *c, size_t i)
     return false;
 }
 
+/* True where token i names something that MUSA lacks; it is noted. */
 static bool musa_cxx_lacks(struct cxx *c, size_t i)
 {
     const struct tok *v = &c->k.v[i];
@@ -574,6 +577,7 @@ static bool musa_cxx_to_device(struct cxx *c, size_t i)
 
 /* ---- one token ---- */
 
+/* Translates the name at token i. */
 static void musa_cxx_name(struct cxx *c, size_t i)
 {
     const struct tok *v = &c->k.v[i];

@@ -63,6 +63,7 @@ static size_t musa_limits_end_of_value(const struct toks *k, size_t i)
     return i;
 }
 
+/* Collects #defines and constants of known integer value. */
 static void musa_limits_find_constants(struct musa_limits *l)
 {
     const struct toks *k = l->k;
@@ -89,6 +90,7 @@ static bool musa_limits_same_word(const struct toks *k, size_t a, size_t b)
 
 static int64_t musa_limits_sum(struct musa_limits *l, size_t *i, size_t to);
 
+/* Bytes of the type at token i; UNKNOWN for what is not in the table. */
 static int64_t musa_limits_type_size(const struct toks *k, size_t i)
 {
     static const struct { const char *names; int64_t bytes; } rows[] = {
@@ -131,6 +133,7 @@ static int64_t musa_limits_size_of(struct musa_limits *l, size_t *i)
     return v;
 }
 
+/* Value of a number, constant or parenthesis at *i, which moves behind it; UNKNOWN where it is not constant. */
 static int64_t musa_limits_atom(struct musa_limits *l, size_t *i, size_t to)
 {
     int64_t v = UNKNOWN;
@@ -156,6 +159,7 @@ static int64_t musa_limits_atom(struct musa_limits *l, size_t *i, size_t to)
     return v < 0 || v > (int64_t)1 << 40 ? UNKNOWN : v;
 }
 
+/* The same for products. */
 static int64_t musa_limits_product(struct musa_limits *l, size_t *i, size_t to)
 {
     int64_t v = musa_limits_atom(l, i, to), b;
@@ -173,6 +177,7 @@ static int64_t musa_limits_product(struct musa_limits *l, size_t *i, size_t to)
     }
 }
 
+/* The same for sums. */
 static int64_t musa_limits_sum(struct musa_limits *l, size_t *i, size_t to)
 {
     int64_t v = musa_limits_product(l, i, to), b;

@@ -74,6 +74,7 @@ static struct py_tok *musa_python_add(struct py *p, enum py_kind kind, size_t at
     return &p->v[p->n++];
 }
 
+/* Splits Python into names, texts, marks and line ends. */
 static void musa_python_lex(struct py *p)
 {
     const char *s = p->src;
@@ -293,6 +294,7 @@ static int musa_python_arch_in(const char *s, size_t n)
     return 0;
 }
 
+/* Translates a compiler's architecture flag in text i. False: it is none. */
 static bool musa_python_arch_flag(struct py *p, size_t i, const char *s, size_t n)
 {
     struct musa_text t;
@@ -339,6 +341,7 @@ static bool musa_python_macro_flag(struct py *p, size_t i, const char *s, size_t
     return true;
 }
 
+/* Translates a compiler's flag in text i. False: it is none. */
 static bool musa_python_flag_at(struct py *p, size_t i, const char *s, size_t n)
 {
     const struct musa_row *r = musa_row_find(ROW_FLAG, s, n, musa_back(p->w));
@@ -412,6 +415,7 @@ static bool musa_python_device_prefix(struct py *p, size_t at, size_t n)
     return true;
 }
 
+/* Translates the text literal i: device names, flags, or embedded sources. */
 static void musa_python_text_at(struct py *p, size_t i)
 {
     const struct py_tok *v = &p->v[i];
@@ -566,6 +570,7 @@ static bool musa_python_lacking_module(struct py *p, size_t i)
     return true;
 }
 
+/* Translates a name such as torch.cuda at token i. False: it is none. */
 static bool musa_python_attribute(struct py *p, size_t i)
 {
     const struct musa_row *r = musa_row_find(ROW_PYTHON, musa_python_text_of(p, i), p->v[i].n, musa_back(p->w));

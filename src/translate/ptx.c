@@ -140,6 +140,7 @@ static bool ptx_declared(const struct ptx *x, struct ptx_span s)
     return found;
 }
 
+/* Appends the C++ expression of an operand. */
 static void ptx_add_value(struct ptx *x, struct ptx_span s)
 {
     struct buf *b = &x->out;
@@ -241,6 +242,7 @@ static size_t ptx_until(struct ptx_span s, size_t i, const char *stops)
     return i;
 }
 
+/* Splits the operands of an instruction; vectors and addresses are grouped. */
 static void ptx_take_args(struct insn *in, struct ptx_span s)
 {
     int lists = 0;
@@ -338,6 +340,7 @@ static void ptx_emit_nothing(struct ptx *x, const struct insn *in, const struct 
     (void)x, (void)in, (void)r;
 }
 
+/* Appends mov, with packing and unpacking of vectors. */
 static void ptx_emit_mov(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     bool unpack = in->n_args > 1 && in->group[0] == 'v', pack = in->n_args > 1 && in->group[1] == 'v';
@@ -458,6 +461,7 @@ static void ptx_emit_atomic(struct ptx *x, const struct insn *in, const struct p
     buf_adds(&x->out, "); ");
 }
 
+/* Appends cvt of any types and rounding. */
 static void ptx_emit_cvt(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     struct ptx_span to = {0}, from = {0}, how = {"rn", 2};
@@ -703,6 +707,7 @@ static bool ptx_plain_types(const struct insn *in, const char *words)
     return true;
 }
 
+/* True for a cvt that a C cast means as well. */
 static bool ptx_plain_cvt(const struct insn *in)
 {
     struct ptx_span to = {0}, from = {0};
@@ -844,6 +849,7 @@ static void ptx_declare(struct ptx *x, struct ptx_span s)
     }
 }
 
+/* Appends one instruction, with its predicate, as C++. */
 static void ptx_instruction(struct ptx *x, struct ptx_span s)
 {
     struct insn in;

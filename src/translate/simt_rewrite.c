@@ -94,6 +94,7 @@ static void simt_rewrite_pair(struct links *l, struct stack *s, size_t i)
     l->mate[s->v[s->n]] = (uint32_t)i;
 }
 
+/* Links brackets and angles to their mates as token i opens or closes one. */
 static void simt_rewrite_link_punct(const struct toks *t, struct links *l, struct stack *s, size_t i)
 {
     char ch = t->src[t->v[i].at];
@@ -226,6 +227,7 @@ static struct simt_rewrite_kernel *simt_rewrite_find_kernel(const struct rewrite
     return k ? &r->kernels[k - 1] : NULL;
 }
 
+/* Adds a kernel to the table, which is found by name through slots. */
 static void simt_rewrite_add_kernel(struct rewriter *r, struct simt_rewrite_kernel k)
 {
     if (r->n_kernels == r->cap_kernels) {
@@ -371,6 +373,7 @@ static bool simt_rewrite_back_over_name(const struct rewriter *r, size_t i, size
     return true;
 }
 
+/* Finds the kernel's expression in front of <<<; it goes to *l. False: there is none. */
 static bool simt_rewrite_find_callee(const struct rewriter *r, size_t chevrons, struct launch *l)
 {
     const struct toks *t = &r->t;
@@ -406,6 +409,7 @@ static bool simt_rewrite_find_callee(const struct rewriter *r, size_t chevrons, 
     return true;
 }
 
+/* True where token i is the <<< of a launch, whose parts go to *l. */
 static bool simt_rewrite_find_launch(const struct rewriter *r, size_t i, struct launch *l)
 {
     const struct toks *t = &r->t;
@@ -481,6 +485,7 @@ static void simt_rewrite_emit_real_launch(struct rewriter *r, const struct launc
     buf_adds(r->out, ")");
 }
 
+/* Appends a launch as a call of the emulator. */
 static void simt_rewrite_emit_launch(struct rewriter *r, const struct launch *l)
 {
     const struct toks *t = &r->t;
@@ -556,6 +561,7 @@ static void simt_rewrite_emit_flat(struct rewriter *r, size_t from, size_t to)
     }
 }
 
+/* Appends a declaration of dynamic shared memory as a pointer into the emulator's. */
 static void simt_rewrite_emit_dynamic_shared(struct rewriter *r, size_t start, const struct dynamic_shared *d)
 {
     const struct toks *t = &r->t;
@@ -745,6 +751,7 @@ static bool simt_rewrite_next_launch(const struct rewriter *r, size_t i, size_t 
     return false;
 }
 
+/* Appends the whole source with launches and declarations replaced. */
 static void simt_rewrite_rewrite(struct rewriter *r)
 {
     const struct toks *t = &r->t;
@@ -779,6 +786,8 @@ static void simt_rewrite_emit_line_directive(struct buf *out, const char *filena
     buf_adds(out, "\"\n");
 }
 
+/* Rewrites a source into out. real: for a compiler of a card; looks: notes which replacements were looked for.
+ * ERR_INPUT: it is no text. */
 static int rewrite_source(const char *src, size_t n, const char *filename, bool real, struct buf *out, uint64_t *looks,
                           struct err *e)
 {

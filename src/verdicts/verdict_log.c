@@ -77,6 +77,7 @@ static json_t *verdict_log_parse_line(const struct verdict_log *l, char *text, s
     return NULL;
 }
 
+/* Indexes all lines; an unfinished last one is cut off. */
 static int verdict_log_read_all(struct verdict_log *l, struct err *e)
 {
     char *text = NULL;
@@ -132,6 +133,7 @@ void verdict_log_close(struct verdict_log *l)
     free(l);
 }
 
+/* *ret is the record at that offset, new. */
 static int verdict_log_read_at(struct verdict_log *l, int64_t offset, json_t **ret, struct err *e)
 {
     char *text = NULL;

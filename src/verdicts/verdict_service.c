@@ -54,6 +54,7 @@ struct verdict_batch {
 
 /* ---- workers ---- */
 
+/* A worker's command line; the caller frees list and words. */
 static char **verdict_worker_argv(struct verdict_service *s, const struct verdict_worker *w)
 {
     char **argv = xcalloc(64, sizeof *argv);
@@ -81,6 +82,7 @@ static char *verdict_log_path(struct verdict_service *s)
     return path_join(s->folder, "workers.log");
 }
 
+/* Starts a worker in a process group of its own. */
 static int verdict_worker_start(struct verdict_service *s, struct verdict_worker *w, struct err *e)
 {
     char **argv, *log = verdict_log_path(s);
@@ -110,6 +112,7 @@ static int verdict_worker_start(struct verdict_service *s, struct verdict_worker
     return w->pid < 0 ? (w->pid = 0, -1) : 0;
 }
 
+/* Copies the last line of the workers' log. */
 static void verdict_last_log_line(struct verdict_service *s, char *out, size_t n)
 {
     char *path = verdict_log_path(s), *line;
@@ -126,6 +129,7 @@ static void verdict_last_log_line(struct verdict_service *s, char *out, size_t n
     free(path);
 }
 
+/* Gives a dead worker's jobs back and starts it again. ERR_ENV: too many died without a verdict. */
 static int verdict_worker_died(struct verdict_service *s, struct verdict_worker *w, int status, struct err *e)
 {
     struct queue_stats st;
@@ -195,6 +199,7 @@ int verdict_service_start(const struct verdict_config *c, struct verdict_service
     return 0;
 }
 
+/* Ends all workers, by SIGKILL after STOP_GRACE_S. */
 static void verdict_stop_workers(struct verdict_service *s)
 {
     double deadline = now_s() + STOP_GRACE_S;
@@ -238,6 +243,7 @@ void verdict_service_stop(struct verdict_service *s)
 
 /* ---- batches ---- */
 
+/* Frees a batch; NULL is fine. */
 static void verdict_batch_free(struct verdict_batch *b)
 {
     for (int i = 0; b && i < b->n; i++) {

@@ -42,6 +42,7 @@ struct verdicts {
     struct verdicts_counts counts;
 };
 
+/* Opens the client and its log; the service starts with the first submit. */
 int verdicts_open(const struct verdicts_config *c, struct verdicts **ret, struct err *e)
 {
     struct verdicts *v = xcalloc(1, sizeof *v);
@@ -91,6 +92,7 @@ void verdicts_step(struct verdicts *v, int64_t step)
 
 /* ---- submitting ---- */
 
+/* Hex SHA-256 of options, task, program and sidecar: equal ones get one verdict. */
 static void verdicts_key_of(const struct verdicts *v, const struct verdict_request *r, char key[65])
 {
     char *sidecar = r->sidecar ? json_text(r->sidecar) : NULL;
@@ -199,6 +201,7 @@ static int verdicts_remember(struct verdicts *v, const struct verdicts_program *
     return verdict_log_add(v->log, key, p->task_name, p->verdict, e);
 }
 
+/* Waits for a program's verdict and remembers it. */
 static int verdicts_collect(struct verdicts *v, struct verdicts_program *p, struct err *e)
 {
     json_t *got = NULL;

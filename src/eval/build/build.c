@@ -38,6 +38,8 @@ static const char *build_text_at(const json_t *list, size_t i)
     return json_string_value(json_array_get(list, i));
 }
 
+/* *ret borrows req's list of texts at key, or becomes NULL where it is absent or null. ERR_INPUT for anything else.
+ * */
 static int build_check_list(const json_t *req, const char *key, const json_t **ret, struct err *e)
 {
     const json_t *l = json_object_get(req, key), *v;
@@ -73,6 +75,8 @@ static void build_label(char *out, size_t n, const json_t *req, const char *kind
             *c = '_';
 }
 
+/* Appends the sources of a list to out, each behind a #line with its label. kernels: the target that compiles device
+ * code; NULL for host code. -1: the target refused one. */
 static int build_add_sources(struct buf *out, const json_t *req, const char *kind, const json_t *list,
                              const struct build_target *kernels, struct err *e)
 {
@@ -155,6 +159,7 @@ static bool build_only_declares(const json_t *sources)
     return json_array_size(sources) > 0;
 }
 
+/* Fills r from a request in JSON: sources joined, flags sorted for the target. r must be freed on failure too. */
 static int build_request_read(const json_t *req, const struct build_target *target, struct build_request *r,
                               struct err *e)
 {
@@ -223,6 +228,8 @@ static const struct build_target *build_target_of(const struct build_opts *o, st
     return NULL;
 }
 
+/* Finds the target's tools and makes t->hash, which changes with any of them. ERR_ENV names a tool that is missing.
+ * */
 static int build_toolchain_make(struct toolchain *t, const struct build_opts *o, struct err *e)
 {
     char *argv[] = {t->compiler, "-dumpfullversion", "-dumpmachine", NULL};
@@ -527,6 +534,8 @@ static enum ending build_ending_of(const struct proc_result *p, const char *dir)
     return build_says_killed(dir) || build_says_lack(dir) ? PART_KILLED : ENDED;
 }
 
+/* Writes the sources into j->dir and runs the target's script in a jail. *ret_end tells how it ended; a failed
+ * compile is no error (0). */
 static int build_compile(const struct build_job *j, struct build_result *ret, enum ending *ret_end, struct err *e)
 {
     double limit = j->o->timeout_s > 0 ? j->o->timeout_s : DEFAULT_TIMEOUT, start = now_s();
@@ -703,6 +712,7 @@ static void build_tidy(const char *dir)
     names_free(names, n);
 }
 
+/* The cache key of a build: hex SHA-256 of toolchain, options, flags and sources. */
 static void build_key_of(const struct build_request *r, const struct toolchain *t, const struct build_opts *o,
                          char key[65])
 {
@@ -753,6 +763,7 @@ static int build_do_publish(const char *work, const char *dir, struct build_resu
     return 0;
 }
 
+/* Builds into dir, or takes the cached build that lies there. The caller holds dir's lock. */
 static int build_locked(const struct build_request *r, const struct build_opts *o, const struct toolchain *t,
                         const char *dir, struct build_result *ret, struct err *e)
 {

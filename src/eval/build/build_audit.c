@@ -93,6 +93,7 @@ static bool build_audit_begins(const char *s, const char *const *list, size_t n)
     return false;
 }
 
+/* True for a function of libm, also under its names __X_finite, Xf and Xl. */
 static bool build_audit_is_math(const char *s)
 {
     char base[64];
@@ -188,6 +189,7 @@ static int audit_defined(const void *elf, size_t n, void (*f)(const char *name, 
 
 /* ---- findings ---- */
 
+/* Appends {"kind", "name"} to findings, once for each name and for 64 names at most. */
 static void build_audit_add(json_t *findings, const char *kind, const char *name)
 {
     json_t *v, *utf8 = json_utf8(name, strnlen(name, 200));
@@ -251,6 +253,7 @@ static void build_audit_judge_section(const Elf64_Shdr *s, const char *name, jso
         build_audit_add(findings, "unsupported", name);
 }
 
+/* Adds findings about sections and defined symbols of an ELF file of n bytes at p. False: the file is broken. */
 static bool build_audit_judge_sections(const unsigned char *p, size_t n, json_t *findings)
 {
     Elf64_Ehdr eh;

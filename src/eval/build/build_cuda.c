@@ -161,6 +161,7 @@ static void build_cuda_hash_proxy(struct sha256 *h)
     }
 }
 
+/* Finds nvcc and its home, and adds to h all that decides what it compiles. ERR_ENV: there is none. */
 static int build_cuda_find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     struct buf version;
@@ -315,6 +316,7 @@ static const char *build_cuda_takes_value(const char *s)
     return NULL;
 }
 
+/* Keeps an nvcc option with a value where it is harmless; drops it, and records that, otherwise. */
 static void build_cuda_keep_value(struct build_request *r, const char *option, const char *value)
 {
     if (!strcmp(option, "-Xptxas") || !strcmp(option, "-Xcompiler")) {
@@ -333,6 +335,7 @@ static void build_cuda_keep_value(struct build_request *r, const char *option, c
     }
 }
 
+/* Keeps an nvcc option without a value where it is harmless; drops it, and records that, otherwise. */
 static void build_cuda_keep_word(struct build_request *r, const char *s)
 {
     static const char *const plain[] = {
@@ -393,6 +396,7 @@ static void build_cuda_keep_flags(struct build_request *r, const json_t *flags)
         build_cuda_drop(r, pending, "");
 }
 
+/* Keeps macros and the language standard of the host compiler's flags; drops the rest, and records that. */
 static void build_cuda_keep_host_flags(struct build_request *r, const json_t *flags)
 {
     static const char *const harmless[] = {"-fPIC", "-w", "-Wall", "-Wextra", "-g"};
@@ -513,6 +517,7 @@ static void build_cuda_host_command(struct buf *s, const struct toolchain *t)
     build_word(s, "-I", t->home, "/include");
 }
 
+/* Appends the commands that prepare a toolchain's folder: the precompiled header and litetorch's objects. */
 static void build_cuda_precompile(struct buf *s, const struct toolchain *t, int arg)
 {
     struct buf command;
@@ -740,6 +745,7 @@ static void build_cuda_add_libraries(struct build_plan *plan)
     free(lib);
 }
 
+/* Writes into plan the script of one build: split, both halves compiled side by side, then linked. */
 static int build_cuda_script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
     struct buf *s = &plan->script;

@@ -112,6 +112,7 @@ static bool build_lack_is_ours(const char *name)
     return !strcmp(name, "C10_CUDA_CHECK") || !strcmp(name, "C10_CUDA_KERNEL_LAUNCH_CHECK");
 }
 
+/* True where the name belongs to CUDA or PyTorch and our headers lack it, so that the user is not to blame. */
 static bool build_lack_name_lacks(const char *name, const char *scope)
 {
     char field[MAX_NAME + 8];
@@ -154,6 +155,8 @@ struct sentence {
     bool incomplete;              /* "invalid use of incomplete type 'struct X'": declared to be missed */
 };
 
+/* Copies the next quoted name of a compiler's message in [s, end) to out. Returns where to go on; NULL: there is
+ * none. */
 static const char *build_lack_quote_next(const char *s, const char *end, char out[MAX_NAME + 1])
 {
     static const char left[] = "\xe2\x80\x98", right[] = "\xe2\x80\x99";

@@ -110,6 +110,7 @@ static const char *build_log_source_of(const json_t *req, const char *file)
     return NULL;
 }
 
+/* The source's lines around a line, as [{"line", "text"}]; a #line directive ends it. The caller owns the list. */
 static json_t *build_log_excerpt(const char *source, int line)
 {
     const char *s = lines_find(source, line);

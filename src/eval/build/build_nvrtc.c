@@ -47,6 +47,7 @@ static bool build_nvrtc_knows_words(const char *s)
     return true;
 }
 
+/* True where NVRTC itself answers every #include of the source s. */
 static bool build_nvrtc_knows_headers(const char *s)
 {
     for (; (s = strchr(s, '#')); s++) {

@@ -206,6 +206,8 @@ static void build_remote_learn_toolchain(struct build_remote *b, const char *ask
     pthread_mutex_unlock(&b->lock);
 }
 
+/* The toolchain's identity as a build worker says it; asked once for each target and architecture. The caller frees;
+ * NULL with e. */
 static char *remote_toolchain(void *ctx, const struct build_opts *o, struct err *e)
 {
     struct build_remote *b = ctx;
@@ -244,6 +246,8 @@ static int build_remote_same_toolchain(struct build_remote *b, const struct buil
 
 /* ---- unpacking ---- */
 
+/* Appends an artefact's bytes to out, from the answer itself or from the store of artefacts. ERR_ENV: missing, or its
+ * SHA-256 differs. */
 static int build_remote_fetch(struct build_remote *b, const json_t *file, struct buf *out, struct err *e)
 {
     const char *text = json_str(file, "base64", NULL), *want = json_str(file, "sha256", "");
@@ -262,6 +266,7 @@ static int build_remote_fetch(struct build_remote *b, const json_t *file, struct
                : 0;
 }
 
+/* Writes one artefact of an answer to dir/name, readable and executable. */
 static int build_remote_unpack_file(struct build_remote *b, const char *dir, const char *name, const json_t *file,
                                     struct err *e)
 {
@@ -312,6 +317,8 @@ static int build_remote_unpack(struct build_remote *b, const json_t *v, const ch
     return err_set(e, why.kind == ERR_STOP ? ERR_STOP : ERR_ENV, "%s", why.msg);
 }
 
+/* Turns a worker's answer into *ret and its files into dir. ERR_INPUT: the request was refused; ERR_ENV: the answer
+ * is broken. */
 static int build_remote_take_answer(struct build_remote *b, const json_t *v, const char *dir, struct build_result *ret,
                                     struct err *e)
 {
@@ -365,6 +372,7 @@ static int build_remote_run_locked(struct build_remote *b, const char *payload, 
     return build_remote_ask_build(b, payload, o, dir, ret, &old, e);
 }
 
+/* Builds through the queue: takes the cached folder or asks a worker and unpacks its answer. As build_run. */
 static int build_remote_run(void *ctx, const json_t *request, const struct build_opts *o, struct build_result *ret,
                             struct err *e)
 {
@@ -435,6 +443,8 @@ void build_remote_close(struct build_remote *b)
 
 /* ---- building for others ---- */
 
+/* A built file as {"sha256", "size"} with "base64" where it is small; larger ones go to artefacts. New; NULL with e.
+ * */
 static json_t *build_remote_pack_file(const char *path, const char *artefacts, struct err *e)
 {
     struct buf bytes;
@@ -473,6 +483,7 @@ static int build_remote_pack_files(const struct build_result *r, const char *art
     return 0;
 }
 
+/* Builds a request here and puts the answer, or the refusal, into 'into'. -1 where another worker might succeed. */
 static int build_remote_answer_build(const json_t *request, const struct build_opts *o, const char *artefacts,
                                      json_t *into, struct err *e)
 {

@@ -33,6 +33,7 @@ static void judge_cuda_add(char ***list, size_t *n, char *text)
     (*list)[*n] = NULL;
 }
 
+/* Environment of processes that use the device, as NAME=VALUE; the caller frees list and words. */
 static char **judge_cuda_env(size_t *ret_n)
 {
     static const char *const passed[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",

@@ -62,6 +62,7 @@ static void build_musa_hash_own(struct toolchain *t, struct sha256 *h)
     build_audit_hash(h);
 }
 
+/* Finds mcc and its home, and adds to h all that decides what it compiles. ERR_ENV: there is none. */
 static int build_musa_find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     char *argv[] = {NULL, "--version", NULL}, *mcc;
@@ -102,6 +103,8 @@ static bool build_musa_for_mcc(const char *s)
     return false;
 }
 
+/* Keeps the macros and the flags that mcc takes; drops the rest, and records that. kernels: the list is of device
+ * code. */
 static void build_musa_keep_list(struct build_request *r, const json_t *flags, bool kernels)
 {
     const json_t *v;
@@ -141,6 +144,8 @@ static void build_musa_host_command(struct buf *s, const struct toolchain *t)
     build_word(s, "-I", t->extra, "");
 }
 
+/* Appends the commands that prepare a toolchain's folder: the precompiled header, litetorch's objects and the
+ * proxies. */
 static void build_musa_precompile(struct buf *s, const struct toolchain *t, int arg)
 {
     static const char *const proxies[] = {"/../proxy/sim.cc", "/../proxy/musa.cc"};
@@ -227,6 +232,8 @@ static int build_musa_write_halves(const struct build_job *j, struct cuda_split 
     return rc;
 }
 
+/* Splits the device source and appends the commands that compile both halves. 0: it cannot be split; 1: done; -1 with
+ * e. */
 static int build_musa_add_halves(struct buf *s, const struct build_job *j, const char *pre, struct err *e)
 {
     const char *why = "";
@@ -262,6 +269,7 @@ static void build_musa_add_folders(struct build_plan *plan, const struct toolcha
     free(shims);
 }
 
+/* Writes into plan the script of one build for a MUSA card. */
 static int build_musa_script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
     char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL, *pre = build_prefix(j->t, e);
@@ -324,6 +332,8 @@ static int judge_musa_check_movement(struct err *e)
     return rc;
 }
 
+/* Fills *ret with the first card's name, id and architecture. ERR_ENV: no card, no driver, or judge.fatbin is
+ * missing. */
 static int judge_musa_look(struct device_facts *ret, struct err *e)
 {
     struct musa_card *cards = NULL;

@@ -83,6 +83,7 @@ static char *build_sim_lib_dir(struct err *e)
     return dir;
 }
 
+/* Finds the emulator's libraries and headers, and adds to h all that decides what a build contains. */
 static int build_sim_find(struct toolchain *t, const struct build_opts *o, struct sha256 *h, struct err *e)
 {
     struct buf system;
@@ -269,6 +270,7 @@ static int build_sim_write_joined(const struct build_job *j, struct err *e)
     return rc;
 }
 
+/* Writes into plan the script of one build for the emulator. */
 static int build_sim_script(const struct build_job *j, struct build_plan *plan, struct err *e)
 {
     char *prefix[2], *shims;

@@ -109,6 +109,8 @@ static void mcnvrtc_say(void *lib, program p)
         fprintf(stderr, "%s\n", text);
 }
 
+/* mcnvrtc LIBNVRTC SOURCE STEM [OPTION...]: compiles SOURCE to STEM.cubin and the log to stderr. Exit 0, 1 (it does
+ * not compile) or 2 (usage). */
 int main(int argc, char **argv)
 {
     const char *headers[N_NAMES];

@@ -38,6 +38,7 @@ static int recording_image_of_build(void *recording, const char *path, struct er
     return recording_image(recording, path, e);
 }
 
+/* Gives the executor's descriptors to the candidate's process. ERR_ENV: it has ended or has no executor. */
 static int recording_attach(struct job *j, const int fds[2], struct err *e)
 {
     json_t *req = json_pack("{s:s,s:f}", "op", "attach", "timeout_s", j->opt->timeout_s);

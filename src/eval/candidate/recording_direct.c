@@ -218,6 +218,7 @@ bool recording_is_result(const struct frame *f)
     return !strcmp(json_str(f->head, "op", ""), "result");
 }
 
+/* Takes the executor's log of the recording: its counts, its hash and the order of its work. */
 static int recording_take_log(struct recording *l, struct err *e)
 {
     struct exec_log log = {0};

@@ -77,6 +77,7 @@ static json_t *recording_tensor_of_input(const struct job *j, size_t i)
     return x.leaf ? recording_tensor_of_row(x.leaf, name, role) : NULL;
 }
 
+/* Names the input, parameter or output that lies at base, as JSON for a finding; NULL: none does. */
 static json_t *recording_tensor_at(const struct job *j, uint64_t base, uint64_t bytes)
 {
     const struct recording *l = j->recording;

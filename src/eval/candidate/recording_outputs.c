@@ -21,6 +21,8 @@ struct outputs {
     bool failed, astray; /* the machine's fault; an output does not lie in memory that the program holds */
 };
 
+/* A callback of tree_map: the output tensor's values are copied from the device, packed, into the frame. Sets astray
+ * where its place is impossible. */
 static json_t *recording_fetch_leaf(const json_t *node, void *ctx)
 {
     struct outputs *o = ctx;
@@ -156,6 +158,7 @@ static bool recording_left_right(const struct ref_draw *d, size_t i, const struc
     return ok;
 }
 
+/* A callback of tree_each: notes an input tensor whose bytes the candidate changed during a call. */
 static int recording_changed_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct changes *c = ctx;

@@ -125,6 +125,7 @@ static int row_of_set(const struct reference *ref, int set, size_t at, struct te
     return 0;
 }
 
+/* Gives a bound parameter its values of each further set of the reference's parameters. */
 static int add_other_sets(const struct reference *ref, struct recording_binding *binding,
                           const struct recording_place *p, struct err *e)
 {

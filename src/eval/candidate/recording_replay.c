@@ -68,6 +68,7 @@ static void recording_make_other(uint8_t *bytes, enum dtype d, uint64_t span)
         ((double *)bytes)[i] *= 0.5;
 }
 
+/* Rotates a tensor's values by t->by places. Ascending integers stay, as they may be offsets. */
 static void recording_turn_values(const struct recording_turn *t, uint8_t *bytes, const struct recording_place *p)
 {
     size_t n = p->span / p->item, k = n ? (size_t)(t->by % n) * p->item : 0;
@@ -155,6 +156,8 @@ static void recording_note_outputs(struct recording *l, const struct frame *f)
     sha256_end(&h, l->outputs_sha256);
 }
 
+/* A callback of the replay after a call: fetches its outputs and has them judged. Calls without own draw are left
+ * out. */
 static int recording_call_ended(void *ctx, uint32_t call, struct err *e)
 {
     struct recording_replaying *r = ctx;
@@ -333,6 +336,7 @@ struct keeping {
     const struct frame *f;
 };
 
+/* A callback of tree_each: adds an output tensor's address and expected bytes to the capsule. */
 static int recording_record_output(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct keeping *k = ctx;

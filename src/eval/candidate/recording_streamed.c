@@ -47,6 +47,7 @@ static int streamed_run_share(struct job *j, struct device_buf *b, uint64_t inpu
     return rc;
 }
 
+/* A callback of tree_each: gives each input tensor its address in the shared area, and the executor its type. */
 static int streamed_run_place_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct job *j = ctx;

@@ -42,6 +42,7 @@ static int recording_bind_timed(void *ctx, uint32_t tag, uint64_t addr, uint64_t
     return recording_bind_again(&((struct recording_timed *)ctx)->r, tag, addr, part, data, n, e);
 }
 
+/* A callback of the replay after a timed call: hands its outputs to the measurement's own check. */
 static int recording_call_timed(void *ctx, uint32_t round, struct err *e)
 {
     struct recording_timed *c = ctx;

@@ -147,6 +147,7 @@ static void session_note_dropped(struct session *s, const json_t *flags)
     }
 }
 
+/* Adds a build's time, findings and diagnostics to the session's record. The first error is kept. */
 static void session_note_build(struct session *s, const struct build_result *r)
 {
     s->compile_ms += r->ms;
@@ -316,6 +317,8 @@ static void session_wait_shared(struct session *s, struct schedule *c, double v0
     device_lock_lasts(&s->device_lock, lasts);
 }
 
+/* Waits for the child's answer within what is left of its time limit; on a shared device, time in which others ran is
+ * not counted. */
 static enum call_fault session_recv_timed(struct session *s, struct frame *ret, struct err *e)
 {
     struct schedule *c = session_shares_device(s) ? &s->server->schedule : NULL; /* NULL: the wall's */

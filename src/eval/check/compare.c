@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "eval/check/compare_parts.h"
 
+/* The index of flat element 'flat' as "[2, 0, 7]". */
 static void compare_index_text(const struct tensor *t, int64_t flat, char *out, size_t n)
 {
     int64_t idx[TENSOR_MAX_DIMS], rest = flat;
@@ -72,6 +73,7 @@ static struct compare_groups compare_group_by(const struct compare_source *s, in
     return g;
 }
 
+/* Where the wrong ones among rows, columns or blocks form a run: its description. False: they form none. */
 static bool compare_group_text(const struct compare_groups *g, const char *what, char *out, size_t n)
 {
     long long first = g->first, last = g->last, bad = g->n_bad, all = g->n;
@@ -338,6 +340,7 @@ static void compare_do_describe(struct comparison *c, const struct tensor *oracl
     compare_describe(c, got, where, what);
 }
 
+/* Fills c with how got differs from oracle under tol: counts, largest errors, first and worst places, pattern. */
 static void compare_values(const struct tensor *eager, const struct tensor *oracle, const struct tensor *got,
                            const struct tolerance *tol, struct comparison *c)
 {
@@ -390,6 +393,7 @@ static double compare_error_of(double expected, double got)
     return isfinite(err) ? err : INFINITY;
 }
 
+/* Adds a wrong tile, which begins at element 'from' of the whole tensor, to the comparison of the whole. */
 static void compare_add_wrong(struct comparison *all, const struct tensor *whole, int64_t from,
                               const struct comparison *tile)
 {

@@ -96,6 +96,8 @@ static bool hypothesis_literal(hcase *c, double factor, char *out, size_t n)
     return false;
 }
 
+/* Writes to out that the result is off by the length of an input's axis, where 'factor' is such a length or its
+ * inverse. */
 static bool hypothesis_length(hcase *c, double factor, char *out, size_t n)
 {
     for (int t = 0; t < c->n_inputs; t++)
@@ -152,6 +154,8 @@ static double hypothesis_moved(hcase *c, int64_t i, const void *ctx)
     return from < 0 || from >= c->want->n ? NAN : tensor_at(c->want, from);
 }
 
+/* Writes to out that the values are right and stand elsewhere: transposed, mirrored or shifted. False: they are not.
+ * */
 static bool hypothesis_try_places(hcase *c, char *out, size_t n)
 {
     int64_t row = hypothesis_width(c->want);
@@ -250,6 +254,7 @@ static bool hypothesis_try_line(hcase *c, struct hypothesis_line *l)
     return most - least > 8 * c->tol->abs && isfinite(most - least) && hypothesis_explains(c, hypothesis_with_term, l);
 }
 
+/* Writes to out that the result misses or repeats a term along one axis. False: no axis explains it. */
 static bool hypothesis_try_terms(hcase *c, char *out, size_t n)
 {
     struct hypothesis_line *l = malloc(sizeof *l);
@@ -279,6 +284,7 @@ struct hypothesis_reduction {
 };
 static const char *const hypothesis_ops[] = {"sum", "mean", "maximum", "minimum"};
 
+/* Element i of the input reduced along an axis by the operation of ctx. */
 static double hypothesis_reduced(hcase *c, int64_t i, const void *ctx)
 {
     const struct hypothesis_reduction *r = ctx;

@@ -106,6 +106,7 @@ static uint16_t tensor_half_bits(double v)
     return (uint16_t)(sign | (uint16_t)(((e + 15) << 10) + (int)m - 1024));
 }
 
+/* v rounded and clamped to the range of an integer dtype; NaN becomes 0. */
 static int64_t tensor_int_value(enum dtype d, double v)
 {
     static const double low[] = {0, 0, -0x1p7, -0x1p15, -0x1p31, -0x1p63},
@@ -172,6 +173,7 @@ static int tensor_step(struct tensor_walk *w, const json_t *node, struct err *e,
     return rc;
 }
 
+/* Calls w->f for each leaf of a tree in JSON with its path, such as ['mask'][0]. The first -1 ends the walk. */
 static int tensor_walk(struct tensor_walk *w, const json_t *node, struct err *e)
 {
     const char *t = json_str(node, "t", "");

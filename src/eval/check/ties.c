@@ -12,6 +12,7 @@ struct lines {
     int64_t outer, length, inner, named;
 };
 
+/* Shape of values and indices as outer x length x inner lines along p->dim. False: the two do not fit. */
 static bool lines_of(const struct ties *p, const struct tensor *index, struct lines *ret)
 {
     struct lines l = {1, p->values.n, 1, index->n};

@@ -439,6 +439,7 @@ static bool baseline_cache_load(const struct baseline *b, const char *what, stru
     return found;
 }
 
+/* Keeps a baseline's ratio to eager, with its interval, in the cache folder. A failure is logged alone. */
 static void baseline_cache_save(const struct baseline *b, const char *what, const struct perf_estimate *x,
                                 const char *text)
 {

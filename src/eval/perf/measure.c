@@ -50,6 +50,7 @@ void measure_side_free(struct measure_side *s)
     *s = (struct measure_side){0};
 }
 
+/* Tells the process to keep its next calls for timing. Nothing for a side that is replayed. */
 static int measure_arm(struct measure_side *s, struct measure_fault *fault, struct err *e)
 {
     enum frame_fault frame = FRAME_OK;

@@ -74,6 +74,7 @@ struct groups {
     int n_rounds, n, outliers;
 };
 
+/* Times in ms without outliers, grouped by round; start has one entry more than there are groups. */
 static struct groups perf_group(const struct perf_calls *c)
 {
     struct groups g = {.x = xcalloc((size_t)c->n + 1, sizeof(double)), .start = xcalloc((size_t)c->n + 2, sizeof(int))};
@@ -322,6 +323,7 @@ static void perf_set(json_t *o, const char *key, json_t *v)
     json_object_set_new(o, key, v);
 }
 
+/* Adds candidate's, eager's and compile's times in ms and the speedups, with 95 % intervals, to o. */
 static void perf_add_times(json_t *o, const struct perf_facts *f, struct perf_estimate mine, double eager)
 {
     struct perf_estimate up = perf_ratio(&f->eager_cold, &f->cold, f->seed);
@@ -392,6 +394,7 @@ static int perf_do_outliers(const struct perf_calls *c)
     return n;
 }
 
+/* Names of the reasons why a time is not trusted; empty: it is. New. */
 static json_t *perf_reasons_of(const struct perf_facts *f, bool agree, double floor_ms, double mine)
 {
     const struct {

@@ -156,6 +156,7 @@ int64_t reference_seed(const char *secret, int64_t seed)
     return (int64_t)strtoull(word, NULL, 16);
 }
 
+/* Runs the reference in a process of its own; *ret is its frame of draws and expected values. */
 static int reference_make(const struct reference_want *w, struct frame *ret, struct err *e)
 {
     bool dear = w->sv->backend->timed; /* to make processes */
@@ -180,6 +181,7 @@ static int reference_share_device(const struct reference_want *w, struct device_
     return w->sv->backend->timed ? device_lock_take(&w->sv->schedule, false, share, e) : 0;
 }
 
+/* A reference by its key, from the cache folder or made now and stored there. One process makes it, others wait. */
 static int reference_find(const char *key, const struct reference_want *w, struct frame *ret, struct err *e)
 {
     char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
@@ -205,6 +207,7 @@ static int reference_find(const char *key, const struct reference_want *w, struc
 
 /* ---- in memory ---- */
 
+/* Hex SHA-256 of all that decides a reference's values: task, seed, trials, parameters, device, runner. */
 static void reference_key(const struct reference_want *w, bool streamed, char ret[65])
 {
     const struct eval_options *o = w->o;
@@ -284,6 +287,7 @@ static void reference_name_task(struct reference_want *w)
 
 /* ---- streamed ---- */
 
+/* Receives draws of a streamed reference until draw i is there or it has ended. */
 static int reference_more_draws(struct reference *r, size_t i, struct err *e)
 {
     json_t *head;
@@ -309,6 +313,7 @@ static int reference_more_draws(struct reference *r, size_t i, struct err *e)
     return rc < 0 ? -1 : 0;
 }
 
+/* *ret borrows draw i of a streamed reference. 1: it is there; 0: there are not so many; -1 with e. */
 static int reference_streamed_draw(struct reference_held *h, size_t i, const struct ref_draw **ret, struct err *e)
 {
     struct reference *r = h->ref;
@@ -507,6 +512,7 @@ int reference_all(struct reference_held *h, struct err *e)
 
 /* ---- in frames ---- */
 
+/* *ret is a reference whose values are all in memory: a kept one of the same key, or a new one. It counts a user. */
 static int reference_get_in_frames(const struct reference_want *w, struct reference **ret, struct err *e)
 {
     struct judge_kept *k = w->sv->kept;

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 
+/* Turns a reference's failure into an error: ERR_INPUT blames the task, ERR_ENV the machine. Always -1. */
 static int reference_child_task_error(const struct reference_want *w, const json_t *head, struct err *e)
 {
     const char *text = json_str(head, "text", "");

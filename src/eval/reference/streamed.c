@@ -22,6 +22,8 @@ static void streamed_note_use(struct streamed *s)
     device_context_unlock(s->device_context);
 }
 
+/* Sends a request with its descriptors and waits for the answer. After a lost answer, s is broken and its child
+ * killed. Takes req. */
 static int streamed_ask(struct streamed *s, json_t *req, const int *fds, int n_fds, struct frame *ret, struct err *e)
 {
     double t0 = now_s();
@@ -63,6 +65,7 @@ int streamed_learn(struct streamed *s, struct err *e)
     return s->inputs ? 0 : err_set(e, ERR_BUG, "the reference side sent no inputs");
 }
 
+/* Shares the areas of inputs and expected values with the reference's process. */
 static int streamed_give_areas(struct streamed *s, struct err *e)
 {
     struct frame f;
@@ -219,6 +222,7 @@ int streamed_next(struct streamed *s, struct ref_draw *ret, json_t **ret_head, s
 
 #define STATE_PART ((size_t)512 << 20)
 
+/* Copies n bytes of the reference's parameters, from byte 'at' on, to 'to'. */
 static int streamed_state_part(struct streamed *s, char *to, size_t at, size_t n, struct err *e)
 {
     struct frame f;

@@ -48,6 +48,7 @@ static bool device_lock_take_share(struct schedule *s)
     return got;
 }
 
+/* Waits until nobody else uses the device and takes it. False: the wait was stopped. The caller holds s's lock. */
 static bool device_lock_take_alone(struct schedule *s)
 {
     bool got;

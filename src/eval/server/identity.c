@@ -50,6 +50,7 @@ static void identity_add_node(struct sha256 *h, const char *path)
         sha256_add(h, &s.st_rdev, sizeof s.st_rdev);
 }
 
+/* Adds each file's state below dir; Python's caches are left out. */
 static void identity_add_tree(struct sha256 *h, const char *dir)
 {
     char **names, *path;
@@ -165,6 +166,7 @@ static void identity_add_python(struct sha256 *h)
     free(python);
 }
 
+/* Hex SHA-256 of what of this machine decides verdicts: programs, libraries, settings, Python, device. */
 static void identity_facts_of(const struct judge_backend *b, char ret[65])
 {
     static const char *const ours[] = {"runner", "litetorch", "simt/include"};

@@ -22,6 +22,7 @@
 
 /* ---- what a verdict depends on ---- */
 
+/* Adds names and contents of a folder's files to h, without READMEs and folders below. */
 static void judge_server_add_files(struct sha256 *h, const char *folder)
 {
     char **names, *path;
@@ -183,6 +184,7 @@ static int judge_server_look_at_device(struct judge_server *sv, struct err *e)
 /* Of references and baselines; of baselines that compile, not waited for; of candidates without a device. */
 enum forks { FORKS, FORKS_COMPILE, FORKS_CLIENT };
 
+/* Starts a fork server for compilers, clients or candidates, with the folders and devices that they may see. */
 static int judge_server_start_forks(struct judge_server *sv, enum forks kind, struct forkserver **fs, struct err *e)
 {
     bool compiles = kind == FORKS_COMPILE, client = kind == FORKS_CLIENT;
@@ -219,6 +221,7 @@ static int judge_server_start_forks(struct judge_server *sv, enum forks kind, st
     return rc;
 }
 
+/* Stops the fork servers and frees all of sv; one that was never started is fine. */
 static void server_close(struct judge_server *sv)
 {
     forkserver_stop(sv->fs);
@@ -261,6 +264,7 @@ static int judge_server_take_device(struct judge_server *sv, struct err *e)
     return 0;
 }
 
+/* Looks at the device, takes it, and starts fork servers and schedule. On failure server_close cleans up. */
 static int server_start(struct judge_server *sv, struct err *e)
 {
     const struct eval_config *c = &sv->all->config;

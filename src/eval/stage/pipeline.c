@@ -32,6 +32,7 @@ static double pipeline_waited_s(const struct job *j)
     return j->session ? j->session->wait_s : 0;
 }
 
+/* Runs one stage, unless somebody is blamed already, and records its time without builds and waits. */
 static int pipeline_run_stage(struct job *j, const struct stage *s, struct err *e)
 {
     double t0 = now_s(), built = pipeline_built_s(j), waited = pipeline_waited_s(j), made = j->held.seconds;
@@ -67,6 +68,7 @@ static json_t *pipeline_seed_name(const struct job *j)
     return json_string(hex);
 }
 
+/* The record's "environment": versions, seeds, limits and the judge's own hash. New. */
 static json_t *pipeline_environment(const struct job *j)
 {
     const json_t *info = j->server->info;

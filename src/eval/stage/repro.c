@@ -41,6 +41,8 @@ static json_t *repro_head(const struct job *j, const struct ref_draw *d)
                      "tolerance", "abs", t.abs, "rel", t.rel, "streamed", j->held.ref->streamed != NULL);
 }
 
+/* Writes a failed draw's inputs, parameters, expected and got values into the folder, and draw.json that names them.
+ * */
 static int repro_files(const struct job *j, const struct ref_draw *d, const struct frame *got, json_t *draw,
                        struct err *e)
 {

@@ -46,6 +46,7 @@ static void spots_choose(struct output *o, struct rng *r)
         o->from[i] = (int64_t)rng_below(r, (uint64_t)(o->whole.n - o->per) + 1);
 }
 
+/* A callback of tree_each: notes where the blocks of an output tensor lie that will be looked at. */
 static int spots_take_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct taking *t = ctx;
@@ -126,6 +127,7 @@ static int spots_check_output(struct spots *s, struct job *j, const struct ref_d
     return rc < 0 ? -1 : compare_passes(&all, &tol);
 }
 
+/* Makes the inputs of a timed call again and compares the noted blocks. Counts in s->checked and s->wrong. */
 static int spots_check_call(struct spots *s, struct job *j, const struct ref_draw *base, const struct spots_call *c,
                             struct err *e)
 {

@@ -243,6 +243,7 @@ static json_t *stage_correct_sidecar_json(const struct job *j)
                                                    "tolerance");
 }
 
+/* The record's "correctness" of a tally; takes what the tally owns. New. */
 static json_t *correct_section(struct job *j, struct stage_correct_tally *t, const char *params)
 {
     json_t *c = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o?,s:s,s:s,s:o,s:o}", "trials", t->trials, "passed", t->passed, "q",
@@ -817,6 +818,7 @@ static const char *stage_correct_order_text(const struct stage_correct_tally *t)
     return "";
 }
 
+/* The stage: runs all draws, variants and second reference, blames the worst one, and records the section. */
 static int stage_correct_run(struct job *j, struct err *e)
 {
     struct stage_correct_tally t = {.regimes = json_object()};

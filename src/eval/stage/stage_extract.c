@@ -115,6 +115,7 @@ static bool stage_extract_sources(struct job *j)
     return j->code != NULL;
 }
 
+/* The stage: finds the program in the response and blames a response without one. */
 static int stage_extract_run(struct job *j, struct err *e)
 {
     struct extraction *x = &j->extraction;

@@ -173,6 +173,7 @@ static uint64_t own_bytes(const struct job *j)
     return j->held.ref->draws[0].inputs.n + j->held.ref->state_values.n;
 }
 
+/* Gathers the recording's facts that rules_decide needs. */
 static void stage_legality_take_facts(const struct job *j, struct rules_facts *f)
 {
     const struct recording *l = j->recording;
@@ -309,6 +310,7 @@ static void stage_legality_tell(struct job *j, const struct rules_finding *r, js
     json_object_set_new(reason, "name", json_string(r->code));
 }
 
+/* Writes a rule's finding into the record, as reason, violation or note. */
 static void stage_legality_blame(struct job *j, const struct rules_finding *r, json_t *violations)
 {
     json_t *reason;
@@ -373,6 +375,7 @@ int legality_judges(struct job *j, struct err *e)
     return stage_legality_decide(j, &r, e) < 0 ? -1 : r.category != RULES_PASSED && !stands_beside(j, &r);
 }
 
+/* The stage: decides whether the recorded work is allowed, and records "replay" and "legality". */
 static int legality_run(struct job *j, struct err *e)
 {
     json_t *violations;

@@ -126,6 +126,7 @@ static void stage_load_blame_signal(struct job *j, const char *stage, const char
     stage_load_set_line(j, r, place_python(session_output(j->session)));
 }
 
+/* Blames the candidate for its process's end: signal, memory limit or exit. during: what it was doing. */
 static void stage_load_blame_death(struct job *j, const char *stage, const char *during)
 {
     const struct child_end *end = &j->session->end;
@@ -182,6 +183,7 @@ bool job_unfit(const struct job *j, const json_t *head, struct err *e)
     return true;
 }
 
+/* Blames the candidate for a Python exception, by the phase and type that head names. */
 static void stage_load_blame_error(struct job *j, const json_t *head)
 {
     const char *type = json_str(head, "type", "");

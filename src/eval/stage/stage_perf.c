@@ -227,6 +227,7 @@ static int stage_perf_look_at_spots(struct perf *p, struct err *e)
     return rc;
 }
 
+/* Times candidate and eager in turns; the caller has the device alone. */
 static int stage_perf_time_alone(struct perf *p, struct err *e)
 {
     const struct eval_options *o = p->j->opt;
@@ -269,6 +270,7 @@ static void stage_perf_distrust(json_t *section, const char *reason)
 
 enum { MINE, MINE_EMPTY, EAGER, KINDS };
 
+/* The facts of both sides that perf_section needs; c gets the calls by kind, borrowed from p. */
 static struct perf_facts stage_perf_facts_of(struct perf *p, struct measure_calls c[KINDS])
 {
     struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .library_of_eager = {NAN, NAN, NAN},
@@ -296,6 +298,7 @@ static struct perf_facts stage_perf_facts_of(struct perf *p, struct measure_call
     return f;
 }
 
+/* The record's "performance" of a finished measurement. New. */
 static json_t *stage_perf_section(struct perf *p)
 {
     const struct device_info *d = device_info(p->j->server->kept->timer);
@@ -386,6 +389,7 @@ static int stage_perf_set_out(struct perf *p, struct err *e)
     return rc == 0 ? err_set(e, ERR_ENV, "the life cannot be replayed once more") : rc < 0 ? -1 : 0;
 }
 
+/* Prepares both sides, takes the device alone and times them. ERR_ENV: the program or machine cannot be timed. */
 static int stage_perf_measure_job(struct perf *p, struct err *e)
 {
     struct job *j = p->j;
@@ -429,6 +433,8 @@ static void stage_perf_blame_output(struct perf *p)
     json_object_set(json_object_get(p->j->rec, "correctness"), "worst", p->worst);
 }
 
+/* Measures and records "performance", with the error where it failed. -1 only where the judge was stopped or is
+ * broken. */
 static int stage_perf_measure_and_record(struct job *j, struct err *e)
 {
     struct perf p = {.j = j, .since = now_s()};

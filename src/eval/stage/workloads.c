@@ -27,6 +27,7 @@ static json_t *workloads_speed_row(const json_t *perf)
     return row;
 }
 
+/* The row of workload i in a merged record: name, status, trials, times. New. */
 static json_t *workloads_row(const struct task *t, int i, const json_t *rec)
 {
     const json_t *correct = json_object_get(rec, "correctness"), *perf = json_object_get(rec, "performance");
@@ -92,6 +93,7 @@ static double workloads_mean(json_t *const *records, int n, const char *key, int
     return exp(sum / n);
 }
 
+/* Sets the geometric means of the workloads' times and speedups in perf, where every one of them has the figure. */
 static void workloads_set_means(json_t *perf, json_t *const *records, int n)
 {
     static const char *const plain[] = {"candidate_ms", "eager_ms", "compile_ms", "speedup_eager", "speedup_compile",

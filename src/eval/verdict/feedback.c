@@ -57,6 +57,7 @@ static void feedback_say_extraction(const json_t *v, struct buf *b)
              file ? "The file must define" : "Answer with one ```python fence that defines");
 }
 
+/* Appends a compiler's message with its place and up to five lines of source. */
 static void feedback_say_diagnostic(const json_t *d, struct buf *b)
 {
     const json_t *row;
@@ -76,6 +77,7 @@ static void feedback_say_diagnostic(const json_t *d, struct buf *b)
     }
 }
 
+/* Appends why the program does not compile: Python's syntax, the first diagnostic, or the tools' words. */
 static void feedback_say_compile(const json_t *v, struct buf *b)
 {
     const json_t *c = json_object_get(v, "compile"), *list = json_object_get(c, "diagnostics"), *r = feedback_reason(v);
@@ -95,6 +97,7 @@ static void feedback_say_compile(const json_t *v, struct buf *b)
 
 #define VIOLATIONS 6 /* that are named */
 
+/* Appends one broken rule of legality with its line and what to do. */
 static void feedback_say_violation(const json_t *x, struct buf *b)
 {
     const char *rule = json_str(x, "rule", ""), *op = json_str(x, "op", "?");
@@ -177,6 +180,7 @@ static void feedback_say_variant(const json_t *x, struct buf *b)
                  *is ? " (" : "", is, *is ? ")" : "");
 }
 
+/* Appends where a finding happened: line, kernel, block and thread, as far as known. */
 static void feedback_say_finding(const json_t *f, struct buf *b)
 {
     static const char *const keys[] = {"kernel", "block", "thread", NULL};
@@ -196,6 +200,7 @@ static void feedback_say_finding(const json_t *f, struct buf *b)
         b->p[b->n - 1] = '\n';
 }
 
+/* Appends what was running when the time limit passed, with advice. */
 static void feedback_say_timeout(const json_t *v, struct buf *b)
 {
     const json_t *f = json_object_get(feedback_reason(v), "finding");
@@ -238,6 +243,7 @@ static bool feedback_other_arguments(const json_t *r)
            (strstr(m, "positional argument") || strstr(m, "unexpected keyword argument"));
 }
 
+/* Appends the error of a program that failed while it was loaded or ran. */
 static void feedback_say_runtime(const json_t *v, struct buf *b)
 {
     const json_t *r = feedback_reason(v), *f = json_object_get(r, "finding");
@@ -263,6 +269,7 @@ static bool is_near(double expected, double got)
     return isfinite(expected) && isfinite(got) && fabs(got - expected) <= NEAR * fabs(expected);
 }
 
+/* Appends one element: its index, what was expected, what came, and by how much it is off. */
 static void feedback_say_spot(const char *word, const json_t *s, const json_t *tolerance, struct buf *b)
 {
     double expected = json_num_value(json_object_get(s, "expected")), got = json_num_value(json_object_get(s, "got"));
@@ -310,6 +317,7 @@ static void feedback_say_nan(const json_t *w, const char *pattern, struct buf *b
         buf_addf(b, "%lld of the wrong elements are nan: memory that was never written reads as nan.\n", nan);
 }
 
+/* Appends how an output's values are wrong: share, pattern, first and worst place. */
 static void feedback_say_values(const json_t *w, struct buf *b)
 {
     const char *pattern = json_str(w, "pattern", "");
@@ -363,6 +371,7 @@ static void feedback_say_later(const json_t *w, struct buf *b)
                     "changes from call to call.\n", earlier);
 }
 
+/* Appends how many trials pass and what is wrong with the worst one. */
 static void feedback_say_correctness(const json_t *v, struct buf *b)
 {
     const json_t *c = json_object_get(v, "correctness"), *w = json_object_get(c, "worst");
@@ -493,6 +502,7 @@ static void feedback_say_library(const json_t *perf, struct buf *b)
         buf_addf(b, ", %.0f %% of the roofline", share * 100);
 }
 
+/* Appends why a measured time is not accepted. why: a reason's name of the record. */
 static void feedback_say_distrust(const json_t *perf, const char *why, struct buf *b)
 {
     const json_t *clocks = json_object_get(perf, "clocks");
@@ -513,6 +523,7 @@ static void feedback_say_distrust(const json_t *perf, const char *why, struct bu
                  "Someone else used the device" : "The task's inputs could not be made fresh for every call");
 }
 
+/* Appends time and speedups, or why there are none. */
 static void feedback_say_speed(const json_t *perf, struct buf *b)
 {
     const json_t *why;
@@ -582,6 +593,7 @@ static void feedback_say_left_out(const json_t *extraction, struct buf *out)
                  json_string_value(why));
 }
 
+/* Appends the judge's words about a verdict, as the model reads them in its next turn. */
 void feedback_text(const json_t *verdict, struct buf *out)
 {
     const char *category = json_str(verdict, "category", "");
@@ -602,6 +614,7 @@ void feedback_text(const json_t *verdict, struct buf *out)
     feedback_show(out);
 }
 
+/* Appends time and speedup for a verdict's one line. */
 static void feedback_line_speed(const json_t *perf, struct buf *out)
 {
     if (!json_is_number(json_object_get(perf, "candidate_ms"))) {
@@ -618,6 +631,7 @@ static void feedback_line_speed(const json_t *perf, struct buf *out)
     }
 }
 
+/* Appends a verdict's reason in one line, or how many trials match. */
 static void feedback_line_of(const json_t *verdict, struct buf *out)
 {
     const json_t *w = json_object_get(json_object_get(verdict, "correctness"), "worst"), *r = record_reason(verdict);

@@ -115,6 +115,7 @@ static const char *place_parameter_end(const char *p)
     return p;
 }
 
+/* Parses one parameter of a kernel's list, [p, p + n): its name and its element type. */
 static void place_take_parameter(const char *p, size_t n, int index, struct place_parameter *ret)
 {
     static const struct {
@@ -233,6 +234,7 @@ static const char *const spelled[][2] = {
     {"matmul", "@"}, {"convolution", "conv"}, {"mul", "*"}, {"add", "+"}, {"sub", "-"}, {"div", "/"},
     {"clamp_min", "relu"}, {"native_layer_norm", "layer_norm"}, {"native_batch_norm", "batch_norm"}, {NULL, NULL}};
 
+/* The first line, from 1, that holds the word in code and not behind '#'; its text goes to ret_text. -1: none. */
 static int place_find_word(const char *source, const char *word, char *ret_text, size_t n_text)
 {
     size_t n = strlen(word);

@@ -36,6 +36,7 @@ static void ast_mutate_find_expressions(struct places *p, struct ax *x, const st
         ast_mutate_find_expressions(p, x->kid[i], in, fits, f);
 }
 
+/* Collects the places below a list of statements that pass the tests s or x; either may be NULL. */
 static void ast_mutate_find(struct places *p, struct as **list, statement_test s, expression_test x,
                             const struct afun *f)
 {

@@ -98,6 +98,7 @@ static void ast_parse_lex_line(struct parser *q, enum ast_parse_tok tok, size_t 
     q->tok = tok;
 }
 
+/* Reads the next token into q->tok and q->s. */
 static void ast_parse_next(struct parser *q)
 {
     if (q->failed)
@@ -247,6 +248,7 @@ static struct ax *ast_parse_call(struct parser *q, struct ax *f)
     return ast_parse_list(q, AX_CALL, f, ")");
 }
 
+/* Parses calls, indices and members behind x. */
 static struct ax *ast_parse_postfix(struct parser *q, struct ax *x)
 {
     for (;;) {
@@ -316,6 +318,7 @@ static const char *ast_parse_type(struct parser *q)
     return arena_strdup(q->a, s);
 }
 
+/* Parses a number, a name, a text, or what stands in parentheses or braces. */
 static struct ax *ast_parse_primary(struct parser *q)
 {
     struct ax *x;
@@ -366,6 +369,7 @@ static const char *const levels[][6] = {
         "%"}};
 #define N_LEVELS (int)(sizeof levels / sizeof *levels)
 
+/* Parses operators of that level and those that bind more tightly, left to right. */
 static struct ax *ast_parse_binary(struct parser *q, int level)
 {
     struct ax *x;
@@ -385,6 +389,7 @@ static struct ax *ast_parse_binary(struct parser *q, int level)
     return x;
 }
 
+/* Parses an expression with ?: and assignments. On a mistake q->failed is set. */
 static struct ax *ast_parse_expression(struct parser *q, int level)
 {
     static const char *const assigns[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
@@ -443,6 +448,7 @@ static struct as *ast_parse_body(struct parser *q)
     return x;
 }
 
+/* Parses TYPE NAME[DIM].. with an initial value or arguments, without the semicolon. */
 static struct as *ast_parse_declaration(struct parser *q)
 {
     struct as *x = ast_parse_as_new(q, AS_DECL);
@@ -522,6 +528,7 @@ static struct as *ast_parse_word(struct parser *q, enum as_kind kind)
     return x;
 }
 
+/* Parses a statement that carries no role. */
 static struct as *ast_parse_plain_statement(struct parser *q)
 {
     struct as *x;
@@ -570,6 +577,7 @@ static struct as *ast_parse_statement(struct parser *q)
 
 /* ---- the file ---- */
 
+/* Parses a function's parameters behind the opening parenthesis. */
 static void ast_parse_parameters(struct parser *q, struct afun *f)
 {
     struct param p[LIST_MAX];
@@ -586,6 +594,7 @@ static void ast_parse_parameters(struct parser *q, struct afun *f)
     memcpy(f->param, p, sizeof *p * (size_t)f->n_param);
 }
 
+/* Parses a function, or a line that stands outside of functions. */
 static struct afun *ast_parse_item(struct parser *q)
 {
     struct afun *f = arena_alloc(q->a, sizeof *f);
@@ -661,6 +670,7 @@ static struct ax *ax_clone(struct arena *a, const struct ax *x)
     return y;
 }
 
+/* A deep copy of a list of statements in arena a; NULL for NULL. */
 static struct as *ast_parse_as_clone(struct arena *a, const struct as *x)
 {
     struct as *y;

@@ -40,6 +40,7 @@ static void ast_print_list(struct ax *const *v, int n, const struct ast_style *s
     }
 }
 
+/* Appends the shortest literal of 6 or 9 digits that is the same float. */
 static void ast_print_float(double f, struct buf *out)
 {
     char t[40];
@@ -111,6 +112,7 @@ static void ast_print_type(const char *t, bool named, const struct ast_style *s,
         buf_addf(out, "%s%s", t, named ? " " : "");
 }
 
+/* Appends an expression without parentheses around it. */
 static void ast_print_node(const struct ax *x, const struct ast_style *s, struct buf *out)
 {
     switch (x->kind) {
@@ -220,6 +222,7 @@ static bool ast_print_body(const struct as *body, int depth, const struct ast_st
     return brace;
 }
 
+/* Appends a declaration without the semicolon. */
 static void ast_print_decl(const struct as *x, const struct ast_style *s, struct buf *out)
 {
     ast_print_type(x->type, true, s, out);
@@ -263,6 +266,7 @@ static void ast_print_for(const struct as *x, int depth, const struct ast_style 
         buf_addc(out, '\n');
 }
 
+/* Appends an if or while with its branches, in the style's braces. */
 static void ast_print_print_if(const struct as *x, int depth, const struct ast_style *s, struct buf *out)
 {
     bool brace;
@@ -326,6 +330,7 @@ static void ast_print_all(const struct as *x, int depth, const struct ast_style 
         as_print(x, depth, s, out);
 }
 
+/* Appends a function with its body. */
 static void print_function(const struct afun *f, const struct ast_style *s, struct buf *out)
 {
     ast_print_type(f->type, true, s, out);

@@ -34,6 +34,7 @@ static bool ast_tidy_pure(const struct ax *x)
     return true;
 }
 
+/* Folds integer constants and factors of 1 in place. */
 static void ast_tidy_expr(struct ax *x)
 {
     if (!x)
@@ -64,6 +65,7 @@ static bool ast_tidy_declares(const struct as *x)
     return false;
 }
 
+/* Removes unused declarations and empty statements once. True: something changed. */
 static bool ast_tidy_tidy(struct as **list)
 {
     bool changed = false;

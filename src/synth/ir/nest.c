@@ -167,6 +167,7 @@ struct nest_pass {
     const void *ctx;
 };
 
+/* A copy of x with pass p applied from the leaves up; shared nodes stay shared. */
 static struct ax *nest_rewrite(struct nest_pass *p, const struct ax *x)
 {
     struct ax *y;
@@ -247,6 +248,7 @@ struct nest_range {
 
 static struct nest_range nest_range_of(const struct ax *x, const struct nest *k);
 
+/* Bounds of an integer operation; unknown for what has no rule. */
 static struct nest_range nest_range_binary(const struct ax *x, const struct nest *k)
 {
     struct nest_range a = nest_range_of(x->kid[0], k), b = nest_range_of(x->kid[1], k), r = {0};
@@ -323,6 +325,7 @@ static struct ax *nest_fold_offsets(struct arena *a, struct ax *x)
     return ax_bin(a, c > 0 ? "+" : "-", l, ax_int(a, c > 0 ? c : -c));
 }
 
+/* Simplifies an integer operation by constants and by the bounds of its operands. */
 static struct ax *nest_simplify_arithmetic(struct arena *a, struct ax *x, const struct nest *k)
 {
     struct ax *l = x->kid[0], *r = x->kid[1], *f;
@@ -381,6 +384,7 @@ static int nest_truth(const struct ax *x, const struct nest *k)
     return -1;
 }
 
+/* A pass: decides conditions whose truth follows from the dimensions. */
 static struct ax *nest_simplify_node(struct nest_pass *p, struct ax *x)
 {
     const struct nest *k = p->ctx;
@@ -457,6 +461,7 @@ static bool nest_do_pair_fits(const struct ax *x, const struct nest_pair *q)
     return true;
 }
 
+/* A pass: replaces the two indices of a merged pair of dimensions by one. */
 static struct ax *nest_merge_node(struct nest_pass *p, struct ax *x)
 {
     const struct nest_pair *q = p->ctx;
@@ -494,6 +499,7 @@ static void nest_remove_dim(struct nest *k, int d)
     k->n_dims--;
 }
 
+/* Merges the first two neighbouring dimensions that all loads allow. False: there are none. */
 static bool nest_collapse_once(struct nest *k)
 {
     for (int d = 0; d + 1 < k->n_dims; d++) {
@@ -543,6 +549,7 @@ static struct ax *nest_unit_node(struct nest_pass *p, struct ax *x)
     return y;
 }
 
+/* Removes dimensions of size 1. */
 static void nest_drop_units(struct nest *k)
 {
     struct nest_pass *p;
@@ -613,6 +620,7 @@ static struct ax *nest_renumbered(struct arena *a, const struct ax *x, const int
     return y;
 }
 
+/* A pass: replaces loads of the operand by the producer's expression. */
 static struct ax *nest_inline_node(struct nest_pass *p, struct ax *x)
 {
     struct inlining *q = (struct inlining *)(uintptr_t)p->ctx;
@@ -752,6 +760,7 @@ static int64_t nest_load_offset(const struct env *v, const struct ax *x)
     return o;
 }
 
+/* The value of a name: an index, a statistic or the accumulator. A name without value aborts. */
 static double nest_eval_id(const struct env *v, const char *s)
 {
     struct seen *known = nest_seen_slot(v, s);
@@ -770,6 +779,7 @@ static double nest_eval_id(const struct env *v, const char *s)
     abort();
 }
 
+/* The value of a binary operation in doubles; && and || stop early. */
 static double nest_eval_binary(const struct env *v, const struct ax *x)
 {
     double a = nest_do_eval(v, x->kid[0]), b;
@@ -821,6 +831,7 @@ static int nest_find_call(const char *s)
     return -1;
 }
 
+/* The value of a call of CUDA's mathematics, in doubles. */
 static double nest_eval_call(const struct env *v, const struct ax *x)
 {
     const char *s = x->kid[0]->s;
@@ -853,6 +864,7 @@ static double nest_eval_call(const struct env *v, const struct ax *x)
     abort();
 }
 
+/* The value of an expression at the indices of v. */
 static double nest_do_eval(const struct env *v, const struct ax *x)
 {
     switch (x->kind) {
@@ -887,6 +899,7 @@ struct nest_running {
     double v, index, n;
 };
 
+/* Takes x into a running reduction; NaN wins in maximum and minimum. */
 static void nest_accumulate(struct nest_running *r, enum combine c, double x)
 {
     bool better = c == C_ARGMAX ? x > r->v : x < r->v;
@@ -947,6 +960,7 @@ static void nest_eval_reducing(struct env *v, unsigned outer, unsigned reduced, 
     } while (nest_advance(v->k, outer, v->at));
 }
 
+/* Evaluates a nest of class scan into out. */
 static void nest_eval_scan(struct env *v, double *out)
 {
     int axis[NEST_DIMS], n_axis = nest_group(v->k, 1, axis), n = n_axis ? v->k->dim[axis[0]].n : 1;
@@ -991,6 +1005,7 @@ static double nest_score(struct env *v)
     return nest_do_eval(v, v->k->stat[0].elem);
 }
 
+/* Evaluates a nest of class attend into out. */
 static void nest_eval_attend(struct env *v, double *out)
 {
     int n = (int)nest_extent(v->k, 2), i;

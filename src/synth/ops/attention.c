@@ -13,6 +13,7 @@ static bool is_masked(const struct op_call *c)
     return strstr(c->op->name, "masked") != NULL;
 }
 
+/* Draws shapes of keys, values and mask for the queries in[0]. False: they do not fit the limits. */
 static bool draw_attention(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     struct tdesc *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
@@ -46,6 +47,7 @@ struct plane {
     int s, t, d, e;
 };
 
+/* Row i of softmax(q k^T / sqrt(d) + mask) v, in doubles. */
 static void attend_row(const struct op_call *c, const struct plane *p, int i, double *out)
 {
     double w[4096], max = -INFINITY, sum = 0;
@@ -82,6 +84,7 @@ static void ref_attention(const struct op_call *c, const double *const in[], dou
     }
 }
 
+/* The call as a loop nest of class attend. */
 static void lower_attention(const struct op_call *c, struct nest *k)
 {
     int n = c->in[0].rank;

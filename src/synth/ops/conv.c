@@ -45,6 +45,7 @@ static int taps(const struct op_call *c)
     return n;
 }
 
+/* Draws window, groups, channels and bias. False: the result does not fit the limits. */
 static bool draw_conv(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int channels = c->in[0].d[1], out;
@@ -127,6 +128,7 @@ static void add_plane(const struct conv_walk *w, const struct planes *p, bool ba
         }
 }
 
+/* The convolution, or the transposed one, in doubles: out (N, co, ..). */
 static void ref_conv(const struct op_call *c, const double *const in[], double *out)
 {
     int ci = c->in[0].d[1], co = c->out.d[1], g = c->i[W_GROUPS], ig = ci / g, og = co / g;
@@ -186,6 +188,7 @@ static void conv_dims(const struct op_call *c, struct nest *k)
         nest_dim(k, 3, c->i[W_K + i], "%s", window_tap[window_first(nd) + i]);
 }
 
+/* The call as a loop nest. */
 static void lower_conv(const struct op_call *c, struct nest *k)
 {
     int nd = c->i[W_ND], g = c->i[W_GROUPS], ig = c->in[0].d[1] / g, og = c->out.d[1] / g;
@@ -208,6 +211,7 @@ static void lower_conv(const struct op_call *c, struct nest *k)
     nest_store(k, guard);
 }
 
+/* Appends what a $key of the spelling stands for. False: it is another's key. */
 static bool key_conv(const struct op_call *c, const char *key, struct buf *out)
 {
     if (!strcmp(key, "cin"))

@@ -5,6 +5,7 @@
 
 const struct opdef elementwise_ops[] = {{0}};
 
+/* The element of a broadcast input that belongs to element 'at' of the output. */
 static int64_t source_of(const struct tdesc *in, const struct tdesc *out, int64_t at)
 {
     int64_t index = 0, stride = 1;

@@ -114,6 +114,7 @@ static void ref_gather(const struct op_call *c, const double *const in[], double
             }
 }
 
+/* The call as a loop nest: the index tensor's values choose along one axis. */
 static void lower_gather(const struct op_call *c, struct nest *k)
 {
     char at[256], names[256], index[300];

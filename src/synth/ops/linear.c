@@ -79,6 +79,7 @@ static void ref_rows(const struct op_call *c, const double *const in[], double *
         }
 }
 
+/* The call as a loop nest of class contract, over rows of the input. */
 static void lower_rows(const struct op_call *c, struct nest *k)
 {
     static const char *const lead[] = {"", "ma", "ma, mb", "ma, mb, mc", "ma, mb, mc, md"};

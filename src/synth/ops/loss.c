@@ -22,6 +22,7 @@ static const struct pointwise pointwises[] = {
     {"poisson_nll", "expf(x) - y * x"},
 };
 
+/* One element's loss by its name; a is the operator's attribute. */
 static double meaning(const char *s, double x, double y, double a)
 {
     double d = fabs(x - y);
@@ -68,6 +69,7 @@ static void ref_pointwise(const struct op_call *c, const double *const in[], dou
     *out = s / (double)n;
 }
 
+/* The call as a loop nest: element losses, then their sum or mean. */
 static void lower_pointwise(const struct op_call *c, struct nest *k)
 {
     static const char *const id[] = {"x", "y"};
@@ -155,6 +157,7 @@ static struct dots dots_of(const struct axes *a, const double *const in[], int n
     return d;
 }
 
+/* Cosine similarity, distance or triplet loss of each row, in doubles. */
 static void ref_pair(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
@@ -171,6 +174,7 @@ static void ref_pair(const struct op_call *c, const double *const in[], double *
     }
 }
 
+/* The call as a loop nest with a statistic for each dot product. */
 static void lower_pair(const struct op_call *c, struct nest *k)
 {
     char x[128], y[128], z[128];

@@ -1,6 +1,7 @@
 /* matmul.c - matrix products. Attributes: i[0] left operand is stored transposed, i[1] right operand is. */
 #include "synth/op.h"
 
+/* Draws the right operand and the transpositions for in[0]. False: it does not fit the limits. */
 static bool draw_matmul(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     struct tdesc *a = &c->in[0], *b = &c->in[1];
@@ -49,6 +50,7 @@ static bool shape_matmul(struct op_call *c)
     return true;
 }
 
+/* The product in doubles: out (batch, m, n). */
 static void ref_matmul(const struct op_call *c, const double *const in[], double *out)
 {
     struct sizes s = sizes_of(c);

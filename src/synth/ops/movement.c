@@ -40,6 +40,7 @@ static int draw_axis(struct rng *r, const struct op_call *c)
 
 /* ---- permute: i[d] is the input's axis of output axis d ---- */
 
+/* Draws a permutation that moves something; for 'transpose' a swap of two axes. */
 static bool draw_permute(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     int n = c->in[0].rank;
@@ -96,6 +97,7 @@ static void lower_permute(const struct op_call *c, struct nest *k)
 
 /* ---- along one axis i[0]: the input's coordinate is an expression of the output's ---- */
 
+/* Draws an axis and how the operator moves along it. */
 static bool draw_along(struct rng *r, const struct op_limits *l, struct op_call *c)
 {
     const char *s = c->op->name;
@@ -131,6 +133,7 @@ static bool shape_along(struct op_call *c)
     return true;
 }
 
+/* The input's index along the axis for output index j; FROM_NONE where the output is padding. */
 static int source(const struct op_call *c, int j)
 {
     const char *s = c->op->name;
@@ -169,6 +172,7 @@ static void load_with(const struct op_call *c, int operand, int axis, const char
     strcat(out, ")");
 }
 
+/* The call as a loop nest. */
 static void lower_along(const struct op_call *c, struct nest *k)
 {
     const char *s = c->op->name, *j = dim_name(c, c->i[0]);
@@ -214,6 +218,7 @@ static bool shape_cat(struct op_call *c)
     return true;
 }
 
+/* The concatenation of two inputs along an axis. */
 static void ref_cat(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t n = tdesc_numel(&c->out);

@@ -106,6 +106,7 @@ static bool draw_all(struct rng *r, const struct op_limits *l, struct op_call *c
 
 /* ---- meaning ---- */
 
+/* The factor of row r by the operator's rule; *mean is what is subtracted first. */
 static double scale_of(const struct op_call *c, const struct axes *a, const double *x, int64_t r, double *mean)
 {
     double s = 0, q = 0, m = 0;
@@ -156,6 +157,7 @@ static void ref_norm(const struct op_call *c, const double *const in[], double *
     }
 }
 
+/* Group normalisation in doubles. */
 static void ref_group(const struct op_call *c, const double *const in[], double *out)
 {
     int64_t rows = (int64_t)c->in[0].d[0] * c->i[GROUPS], len = tdesc_numel(&c->in[0]) / rows;
@@ -184,6 +186,7 @@ static void moments(const struct op_call *c, struct nest *k, const char *x, int6
     nest_stat(k, C_SUM, nest_expr(k, "(%s - s0) * (%s - s0)", x, x), fin);
 }
 
+/* The call as a loop nest: two moments, then scale and shift. */
 static void lower_norm(const struct op_call *c, struct nest *k)
 {
     const char *const *names = output_names[c->in[0].rank - 1];
@@ -203,6 +206,7 @@ static void lower_norm(const struct op_call *c, struct nest *k)
     axes_store(c, k, true);
 }
 
+/* The call as a loop nest: one statistic, then a scale. */
 static void lower_scaled(const struct op_call *c, struct nest *k)
 {
     char x[128], fin[96];
@@ -243,6 +247,7 @@ static void lower_group(const struct op_call *c, struct nest *k)
     nest_store(k, store);
 }
 
+/* Appends what a $key of the spelling stands for. False: it is another's key. */
 static bool key_norm(const struct op_call *c, const char *key, struct buf *out)
 {
     if (!strcmp(key, "ns")) {

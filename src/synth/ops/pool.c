@@ -61,6 +61,7 @@ struct cell {
     double area;                 /* what an average divides by */
 };
 
+/* The input's range that output cell 'at' reads, cut at the borders, and its divisor. */
 static void cell_open(const struct op_call *c, const int at[3], struct cell *w)
 {
     int first = window_first(c->i[W_ND]);
@@ -90,6 +91,7 @@ static double pool_cell(const struct op_call *c, const struct cell *w, const dou
     return is_max(c) ? v : v / w->area;
 }
 
+/* The pooling in doubles. */
 static void ref_pool(const struct op_call *c, const double *const in[], double *out)
 {
     int first = window_first(c->i[W_ND]), n[3] = {1, 1, 1}, o[3] = {1, 1, 1};
@@ -106,6 +108,7 @@ static void ref_pool(const struct op_call *c, const double *const in[], double *
         }
 }
 
+/* The text of an average's divisor; borders make it depend on the place. */
 static void divisor(const struct op_call *c, char text[600])
 {
     strcpy(text, "acc / float(");
@@ -125,6 +128,7 @@ static void divisor(const struct op_call *c, char text[600])
     strcat(text, ")");
 }
 
+/* The call as a loop nest. */
 static void lower_pool(const struct op_call *c, struct nest *k)
 {
     int nd = c->i[W_ND], first = window_first(nd);

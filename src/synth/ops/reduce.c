@@ -37,6 +37,7 @@ static const struct simple *simple_of(const struct op_call *c)
     return NULL;
 }
 
+/* The reduction of row r, in doubles. */
 static double row_value(const struct op_call *c, const struct axes *a, const double *x, int64_t r)
 {
     const char *s = c->op->name;
@@ -104,6 +105,7 @@ static bool draw_var(struct rng *r, const struct op_limits *l, struct op_call *c
     return a.len > 1;
 }
 
+/* Variance or standard deviation of each row; i[2]: divide by n - 1. */
 static void ref_var(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
@@ -120,6 +122,7 @@ static void ref_var(const struct op_call *c, const double *const in[], double *o
     }
 }
 
+/* The call as a loop nest: mean, then squares. */
 static void lower_var(const struct op_call *c, struct nest *k)
 {
     struct axes a;

@@ -27,6 +27,7 @@ static enum combine combine_of(const struct op_call *c)
                                                   : C_SUM;
 }
 
+/* The scan of each row in doubles; it may be reversed or exclusive. */
 static void ref_scan(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;

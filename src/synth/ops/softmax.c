@@ -3,6 +3,7 @@
 
 #include "synth/ops/axes.h"
 
+/* The softmax of each row in doubles, shifted by its maximum. */
 static void ref_softmax(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;
@@ -28,6 +29,7 @@ static void ref_log_softmax(const struct op_call *c, const double *const in[], d
         out[i] = log(out[i]);
 }
 
+/* The softmin of each row in doubles, shifted by its minimum. */
 static void ref_softmin(const struct op_call *c, const double *const in[], double *out)
 {
     struct axes a;

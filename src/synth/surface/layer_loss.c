@@ -61,6 +61,7 @@ static void loss_set_loss_attr(struct making *m, const struct kind *k, const str
     making_set(m, a->name, s->init ? b.init : b.seen);
 }
 
+/* Draws prediction and target of a loss of elements. */
 static void loss_draw_pair(struct making *m, const struct kind *k)
 {
     static const char *const names[] = {"predictions targets", "pred target",   "output target",  "input target",
@@ -114,6 +115,7 @@ bool layer_add_loss(struct making *m, const struct kind *k)
     return true;
 }
 
+/* Draws the operands of a loss of rows: logits with labels, pairs or triplets. */
 static void loss_draw_rows(struct making *m, const struct kind *k)
 {
     static const char *const pairs[] = {"predictions targets", "logits labels", "logits targets", "output target",

@@ -54,6 +54,7 @@ static const char *map_attr_key(struct making *m, const struct kind *k, int i)
     return strchr(k->attr[i].name, '|') ? layer_number(m, i) : k->attr[i].name;
 }
 
+/* Draws attribute i and how the layer holds it: literal, argument or constant. */
 static void map_add_attr(struct making *m, const struct kind *k, int i, const struct spelled *s)
 {
     const struct kind_attr *a = &k->attr[i];

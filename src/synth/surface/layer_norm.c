@@ -6,6 +6,7 @@
 
 /* ---- norms ---- */
 
+/* Draws an input (batch, channels, ..) of that rank. */
 static void norm_draw_channels(struct making *m, int rank)
 {
     static const char *const words[] = {NULL,
@@ -63,6 +64,7 @@ static const char *norm_draw_normalized(struct making *m)
                : value;
 }
 
+/* Draws the layer's input or checks the one that a chain gives. False: it does not fit. */
 static bool norm_shape(struct making *m, const struct kind *k)
 {
     bool layer = !strcmp(k->name, "layer_norm"), batch = !strcmp(k->name, "batch_norm"),
@@ -83,6 +85,7 @@ static bool norm_shape(struct making *m, const struct kind *k)
     return !layer || m->d[m->rank - 1] > 1;
 }
 
+/* Sets what the spelling's words stand for. */
 static void norm_set(struct making *m, const struct kind *k, struct spelled *s)
 {
     static const char *const dims[] = {"", "", "1d", "1d", "2d", "3d"};

@@ -66,6 +66,7 @@ static void product_operand(struct making *m, const char *name, int rank, const 
         __VA_ARGS__                                                                                                    \
     }
 
+/* Draws two matrices of that shape with the names A, B and C. */
 static void product_draw_operands(struct making *m, int shape, const char *A, const char *B, const char *C)
 {
     bool plain = making_chance(m, 0.7);

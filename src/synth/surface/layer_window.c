@@ -43,6 +43,7 @@ static void window_draw_numbers(struct making *m, int axes, int v[3], int lo, in
         v[i] = first ? lo : same && i ? v[0] : making_draw(m, lo, hi);
 }
 
+/* True where PyTorch takes the window on this input and the result is not too large. */
 static bool window_fits(const struct making *m, const struct window *w, int axes, bool transposed, bool pool)
 {
     for (int i = 0; i < axes; i++) {
@@ -128,6 +129,7 @@ static const char *window_say_part(struct making *m, const struct part *p, int a
     return making_format(m, positional ? ", %s" : ", %s=%s", positional ? said : p->name, said);
 }
 
+/* The expression of the output's channels; *in and *groups are those of the input's and the groups. */
 static const char *window_conv_channels(struct making *m, const struct kind *k, int out, const char **in,
                                         const char **groups, struct window *w)
 {
@@ -229,6 +231,7 @@ static int window_draw_out_channels(struct making *m, const struct kind *k, cons
     return w->groups * making_draw(m, 1, w->groups > 2 ? 2 : 8 / w->groups) * (m->chain && w->groups == 1 ? 2 : 1);
 }
 
+/* Draws a convolution's window until one fits. False: none did. */
 static bool window_draw_conv(struct making *m, const struct kind *k, struct window *w)
 {
     bool transposed = k->flags & KIND_TRANSPOSED;
@@ -254,6 +257,7 @@ static void window_conv_shape(struct making *m, const struct window *w, int axes
         m->d[2 + i] = window_out_size(m->d[2 + i], w, i, transposed);
 }
 
+/* Adds the convolution's module and forward's line. */
 static void window_conv_lines(struct making *m, const struct kind *k, const struct window *w, int out)
 {
     bool transposed = k->flags & KIND_TRANSPOSED, bias = making_chance(m, m->chain ? 0.9 : 0.45);
@@ -313,6 +317,7 @@ bool layer_add_conv(struct making *m, const struct kind *k)
 
 /* ---- pooling ---- */
 
+/* The pooling's arguments as text, in the making's memory. */
 static const char *window_pool_arguments(struct making *m, const struct window *w, int axes, bool max, bool strided)
 {
     const struct part parts[] = {

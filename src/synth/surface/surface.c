@@ -66,6 +66,7 @@ const char *surface_kind(int i)
     return NULL;
 }
 
+/* Draws the program's style: documentation, names, constants, comments. */
 static void surface_draw_style(struct making *m)
 {
     m->style = (struct making_style){.annotate = making_chance(m, 0.6),

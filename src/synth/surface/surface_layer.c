@@ -119,6 +119,7 @@ struct making_input *layer_copy_input(struct making *m, int of, const char *name
 
 /* ---- attributes ---- */
 
+/* Draws a name for a module of this kind that is not used yet. */
 static const char *layer_module_name(struct making *m, const struct kind *k)
 {
     static const char *const general[] = {"layer", "op", "module"};

@@ -87,6 +87,7 @@ static void window_conv_body(const struct writer *w)
     window_each(w, "}\n", "");
 }
 
+/* Appends the body of a transposed convolution's kernel. */
 static void window_transposed_body(const struct writer *w)
 {
     buf_adds(w->out, "int per = x.size(1) * w.size(1) / out.size(1);\nint first = c / w.size(1) * per;\n"
@@ -120,6 +121,7 @@ static void window_conv_kernel(const struct writer *w, bool transposed)
 
 #define VECTOR "at::IntArrayRef "
 
+/* Appends the host function of a convolution. */
 static void window_conv_host(const struct writer *w, bool transposed)
 {
     buf_addf(
@@ -152,6 +154,7 @@ void window_conv(struct buf *out, const char *name, int axes, bool transposed)
     window_conv_host(&w, transposed);
 }
 
+/* Appends a pooling's kernel. tuples: sizes differ by axis. */
 static void window_pool_kernel(const struct writer *w, bool max, bool tuples)
 {
     const char *parts = max ? "ksp"
@@ -187,6 +190,7 @@ static void window_pool_kernel(const struct writer *w, bool max, bool tuples)
     buf_adds(w->out, ";\n}\n}\n\n");
 }
 
+/* Appends the host function of a pooling. */
 static void window_pool_host(const struct writer *w, bool max, bool tuples)
 {
     const char *type = tuples ? VECTOR : "int ";

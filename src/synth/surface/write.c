@@ -82,6 +82,7 @@ static const char *write_phrase(struct making *m, int i)
                : making_pick(m, k->say, '|');
 }
 
+/* A sentence about what the program does, in the making's memory. */
 static const char *write_summary(struct making *m)
 {
     const char *s;
@@ -106,6 +107,7 @@ static const char *write_summary(struct making *m)
     return making_format(m, "%s.", s);
 }
 
+/* Appends the arguments' documentation in a drawn form. */
 static void write_add_arg_docs(struct making *m, const char *indent, struct buf *out)
 {
     static const char *const forms[] = {"%s    %s (%s): %s.\n", "%s    %s (%s): %s\n", "%s:param %s: (%s) %s.\n"};
@@ -133,6 +135,7 @@ static void write_add_layer_list(struct making *m, struct buf *out)
     buf_adds(out, "    \"\"\"\n");
 }
 
+/* Appends the class's docstring, if the style has one. */
 static void write_add_class_doc(struct making *m, struct buf *out)
 {
     if (!m->style.class_doc)
@@ -289,6 +292,7 @@ static bool write_mentioned(const char *text, const char *word)
     return false;
 }
 
+/* Appends the module-level constants that 'used' mentions. */
 static void write_add_constants(struct making *m, const char *used, struct buf *out)
 {
     if (m->style.comments && m->n_constants)

@@ -52,6 +52,7 @@ static int cases_build(const char *text, const json_t *rows, int most, struct fo
     return 0;
 }
 
+/* format's 'read': a reference in Python with its cases in a JSON file beside it. */
 static int cases_read(const char *path, int most, struct format_task *t, struct err *e)
 {
     char *json = cases_path(path), *stem = path_stem(path);

@@ -157,6 +157,7 @@ static bool definition_is_stored(const json_t *row, const char *name)
     return json_is_string(json_object_get(json_object_get(row, name), "data"));
 }
 
+/* Appends the axes as Python assignments. ERR_INPUT: one is no name, or of an unknown type. */
 static int definition_add_axes(const json_t *d, struct buf *out, struct err *e)
 {
     const char *name;
@@ -188,6 +189,7 @@ static void definition_add_shape(const json_t *shape, struct buf *out)
             buf_addf(out, "%lld, ", (long long)json_integer_value(x));
 }
 
+/* Appends the expression that draws one input of the workload 'row'. */
 static int definition_add_input(const char *name, const json_t *in, const json_t *row, struct buf *out, struct err *e)
 {
     const char *dtype = json_str(in, "dtype", "float32");
@@ -205,6 +207,7 @@ static int definition_add_input(const char *name, const json_t *in, const json_t
     return 0;
 }
 
+/* Appends a call of the definition's own function for inputs. */
 static void definition_add_custom(const json_t *d, const char *function, const json_t *row, struct buf *out)
 {
     const char *name;
@@ -227,6 +230,7 @@ static void definition_add_custom(const json_t *d, const char *function, const j
     buf_adds(out, "]\n");
 }
 
+/* Appends get_inputs(). */
 static int definition_add_inputs(const json_t *d, const json_t *row, struct buf *out, struct err *e)
 {
     const char *name, *custom = json_str(d, "custom_inputs_entrypoint", NULL);
@@ -248,6 +252,7 @@ static int definition_add_inputs(const json_t *d, const json_t *row, struct buf 
     return 0;
 }
 
+/* Appends class Model, whose forward calls the definition's run(). */
 static int definition_add_model(const json_t *d, struct buf *out, struct err *e)
 {
     const char *name, *sep = "";
@@ -269,6 +274,7 @@ static int definition_add_model(const json_t *d, struct buf *out, struct err *e)
     return 0;
 }
 
+/* Makes the task's code and workloads of a definition and the rows of its workloads. */
 static int definition_build(const json_t *d, const json_t *rows, int most, struct format_task *t, struct err *e)
 {
     const char *reference = json_str(d, "reference", ""), *name;
@@ -287,6 +293,7 @@ static int definition_build(const json_t *d, const json_t *rows, int most, struc
     return definition_add_inputs(d, row, &t->code, e);
 }
 
+/* format's 'read': a definition in JSON and its workloads beside it. */
 static int definition_read(const char *path, int most, struct format_task *t, struct err *e)
 {
     json_t *d = json_read_foreign(path, e);

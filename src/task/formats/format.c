@@ -64,6 +64,7 @@ struct format_walk {
     void *ctx;
 };
 
+/* Gives one file's task, or why it was refused, to the caller; a file of no format is passed over. */
 static int format_visit_file(const struct format_walk *w, const char *path, struct err *e)
 {
     struct err why = ERR_INIT;
@@ -82,6 +83,7 @@ static int format_visit_file(const struct format_walk *w, const char *path, stru
     return rc;
 }
 
+/* Visits a file, or a folder with what is below; links are not followed. */
 static int format_visit(const struct format_walk *w, const char *path, int depth, struct err *e)
 {
     char **names;

@@ -77,6 +77,7 @@ bool format_is_identifier(const char *s)
     return strlen(s) < 100;
 }
 
+/* Appends a JSON list or object as a Python literal. */
 static void format_python_members(struct buf *out, const json_t *v)
 {
     const char *key, *sep = "";
@@ -130,6 +131,7 @@ static bool format_is_size(const json_t *rows, int n, const char *key)
     return true;
 }
 
+/* Appends a key of all rows as one Python list, chosen by 'case'; as one value where all agree. */
 static void format_put_column(struct buf *out, const json_t *rows, int n, const char *key)
 {
     buf_addf(out, "%s = ", key);

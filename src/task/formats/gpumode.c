@@ -72,6 +72,7 @@ static json_t *gpumode_rows(const json_t *spec)
     return rows;
 }
 
+/* Appends Model and get_inputs() around the task's ref_kernel and generate_input. */
 static void gpumode_add_model(struct format_task *t, const json_t *row)
 {
     const char *key, *sep = "";
@@ -88,6 +89,7 @@ static void gpumode_add_model(struct format_task *t, const json_t *row)
     buf_adds(&t->code, ")]\n\n\ndef get_init_inputs():\n    return []\n");
 }
 
+/* Makes the task's code and workloads of a specification. ERR_INPUT: it has no cases, or wants several GPUs. */
 static int gpumode_build(const char *path, const json_t *spec, int most, struct format_task *t, struct err *e)
 {
     json_t *rows = gpumode_rows(spec);

@@ -158,6 +158,7 @@ static bool kernelbook_is_there(const char *line)
     return there;
 }
 
+/* Appends an import, guarded where its module may be missing; an unused one is left out. */
 static void kernelbook_put_import(struct buf *out, const char *line, size_t n, const char *used)
 {
     struct buf names;
@@ -188,6 +189,7 @@ static void kernelbook_put_body(struct buf *out, const char *text)
     }
 }
 
+/* Appends a program with its imports guarded. */
 static void kernelbook_put_text(struct buf *out, const char *text)
 {
     struct buf body;
@@ -219,6 +221,7 @@ static void kernelbook_put(struct buf *out, const char *text, const char *name)
     buf_addf(out, "\n\n\nclass Model(%s):\n    pass\n", name);
 }
 
+/* format's 'read': a module of PyTorch with its own inputs. */
 static int kernelbook_read(const char *path, int most, struct format_task *t, struct err *e)
 {
     char *stem = path_stem(path), *last = NULL;

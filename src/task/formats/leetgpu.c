@@ -88,6 +88,7 @@ static int leetgpu_put_signature(struct buf *out, const char *text)
     return written;
 }
 
+/* Makes the task's code of a challenge in Python. ERR_INPUT: no argument of solve is written. */
 static int leetgpu_build(const char *text, int most, struct format_task *t, struct err *e)
 {
     static const char *const inlined[] = {"core.challenge_base", NULL};

@@ -22,6 +22,7 @@ static bool plain_is(const char *path)
     return is;
 }
 
+/* format's 'read': a task as this system writes it. */
 static int plain_read(const char *path, int most, struct format_task *t, struct err *e)
 {
     struct task own;

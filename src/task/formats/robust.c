@@ -74,6 +74,7 @@ static bool robust_is_even(const json_t *flat)
     return json_object_size(first) > 0;
 }
 
+/* Writes the rows as workloads; equal settings become literals. */
 static int robust_put_rows(struct format_task *t, const json_t *rows, int most, struct err *e)
 {
     json_t *flat = json_array(), *one;
@@ -143,6 +144,7 @@ static const char robust_taken[] =
     "\n\ndef taken(function, setting):\n    names = inspect.signature(function).parameters\n"
     "    return {name: value for name, value in setting.items() if name in names}\n\n\n";
 
+/* Makes the task's code and workloads of a program and its table of settings. */
 static int robust_build(const char *text, const json_t *config, bool backward, int most, struct format_task *t,
                         struct err *e)
 {
@@ -171,6 +173,7 @@ static void robust_name(const char *path, bool backward, struct format_task *t)
     free(folder);
 }
 
+/* format's 'read': a program with config_forward.json or config_backward.json beside it. */
 static int robust_read(const char *path, int most, struct format_task *t, struct err *e)
 {
     bool backward = format_named(path, "func_backward.py");

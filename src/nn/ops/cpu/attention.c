@@ -19,6 +19,7 @@ static size_t attn_scratch(const struct attn_shape *s, int max_len)
     return 5 * len * dim + 2 * BQ * len + 2 * BQ * dim + 64;
 }
 
+/* p becomes exp(scale p - max) of n; the sum is returned, the maximum goes to *ret_max. */
 static float softmax_row(int n, float scale, float *p, float *ret_max)
 {
     vf vm = v_splat(-INFINITY), vs = {0};
@@ -90,6 +91,7 @@ static void attn_scores(const struct attn_task *a, int head, int i0, int i1, con
     gemm_rows(i1 - i0, i1, s->dim, q, s->ld_q, k_packed, p, ld, GEMM_SET);
 }
 
+/* Attention of one sequence and one group of heads. scratch: of one thread. */
 static void attn_task_forward(const struct attn_task *a, const float *q, const float *k, const float *v, float *o,
                               float *lse,
                               float *scratch)

@@ -11,6 +11,7 @@ static void bias_rows_mt(int T, int n, const float *b, float *y, int ld)
         memcpy(y + (ptrdiff_t)t * ld, b, (size_t)n * sizeof *y);
 }
 
+/* db (n) += sum over T rows of dy (T, ld), in an order that does not depend on threads. */
 static void bias_backward_mt(int T, int n, const float *dy, int ld, float *db)
 {
     float *sum = xcalloc((size_t)NORM_CHUNKS * (size_t)n, sizeof *sum);

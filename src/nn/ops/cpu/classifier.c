@@ -4,6 +4,7 @@
 #ifdef ISA_NAME
 #include "nn/ops/ops.h"
 
+/* Log-sum-exp, the target's log-probability and the entropy of one row z (V) at inverse temperature. */
 static void classifier_row(int V, const float *z, float inv_temp, int32_t target, float *lse, float *logp,
                            float *entropy)
 {

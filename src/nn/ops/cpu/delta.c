@@ -222,6 +222,7 @@ static struct delta_task delta_task(const struct nn_delta *s, const int32_t *cu,
     return t;
 }
 
+/* The gated delta rule over n_seq packed sequences with offsets cu; state: each sequence's last one, or NULL. */
 static void delta_forward_mt(const struct nn_delta *s, int n_seq, const int32_t *cu, const float *c,
                              const struct delta_gates *g, float *o, float *const *state, float *scratch, size_t per)
 {
@@ -394,6 +395,7 @@ INLINE void delta_unit_back(int n, float r, float size, const float *in, const f
         din[i] = r * (size * g[i] - in[i] * r * dot);
 }
 
+/* Gradients of one value head over one sequence, chunk by chunk from the end. */
 static void delta_head_back(struct delta_task *t, int h, const float *c, const struct delta_gates *g, const float *dout,
                             float *dc, float *db, float *da)
 {
@@ -436,6 +438,7 @@ static void delta_gate_sums(const struct nn_delta *s, int T, const struct delta_
     }
 }
 
+/* Gradients of delta_forward_mt with respect to the convolution's outputs and the gates. */
 static void delta_backward_mt(const struct nn_delta *s, int n_seq, const int32_t *cu, const float *c,
                               const struct delta_gates *g, const float *dout, float *dc, const struct delta_grads *d,
                               float *scratch, size_t per)
@@ -463,6 +466,7 @@ static void delta_backward_mt(const struct nn_delta *s, int n_seq, const int32_t
 
 /* ---- one position at a time ---- */
 
+/* One token of one head: updates S (k_dim, v_dim) and writes o (v_dim). */
 static void delta_step_head(const struct nn_delta *s, const float *q, const float *k, const float *v, float beta,
                             float g,
                             float *S, float *o)
@@ -485,6 +489,7 @@ static void delta_step_head(const struct nn_delta *s, const float *q, const floa
     }
 }
 
+/* One token of B rows; state[b] is updated. */
 static void delta_step_mt(const struct nn_delta *s, int B, const float *c, const struct delta_gates *g,
                           float *const *state, float *o)
 {

@@ -20,6 +20,7 @@ static void out_gate_mt(int T, int heads, int dim, const float *a, const float *
         }
 }
 
+/* Gradients of y = a sigmoid(g): dy becomes that of a, dg gets that of g. */
 static void out_gate_backward_mt(int T, int heads, int dim, const float *a, const float *g, int ld, int step, float *dy,
                                  float *dg)
 {
@@ -36,6 +37,7 @@ static void out_gate_backward_mt(int T, int heads, int dim, const float *a, cons
         }
 }
 
+/* y = rmsnorm(o) w silu(z) for each head of T rows. */
 static void gated_norm_mt(int T, int heads, int dim, const float *o, const float *w, double eps, const float *z, int ld,
                           float *y)
 {
@@ -71,6 +73,7 @@ INLINE void gated_norm_row_backward(int dim, const float *w, float r, const floa
         d_o[i] = r * (e[i] - o[i] * r * mean);
 }
 
+/* Gradients of gated_norm_mt; dw is summed in an order that does not depend on threads. */
 static void gated_norm_backward_mt(int T, int heads, int dim, const float *o, const float *w, double eps,
                                    const float *z,
                                    int ld, const float *dy, float *d_o, float *dz, int ld_dz, float *dw)

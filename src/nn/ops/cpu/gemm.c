@@ -74,6 +74,7 @@ static tile_fn *const tiles[MR + 1] = {
 #endif
 };
 
+/* C (m, n) of A (m, k) and packed B; mode: whether C is set or added to. */
 static void gemm_part(int m, int n, int k, int packed_k, const float *a, int lda, const float *packed, float *c,
                       int ldc,
                       enum gemm_mode mode)

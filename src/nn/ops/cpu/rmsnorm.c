@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "nn/ops/ops.h"
 
+/* The dot product of d floats. */
 INLINE float dot_row(int d, const float *a, const float *b)
 {
     vf s0 = {0}, s1 = {0};
@@ -79,6 +80,7 @@ INLINE void rmsnorm_row_backward(int d, const float *x, const float *w, float pl
 
 #define NORM_CHUNKS 16 /* partial sums of dw, a fixed number so that threads do not change the result */
 
+/* dx (T, d) and dw (d) of the norm; plus is added to each weight. */
 static void rmsnorm_backward_mt(int T, int d, const float *x, const float *w, float plus, const float *rstd,
                                 const float *dy, float *dx, float *dw)
 {

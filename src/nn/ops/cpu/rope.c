@@ -28,6 +28,7 @@ INLINE float norm_head(struct nn_heads s, const float *x, const float *w, double
     return r;
 }
 
+/* Norms each head of queries or keys, then rotates it by its position; rstd keeps the norms' scales. */
 static void qk_norm_rope_mt(int T, struct nn_heads s, const float *in, int ld_in, const float *w, double eps,
                             const int32_t *pos, const float *table, float *out, int ld_out, float *rstd)
 {
@@ -45,6 +46,7 @@ static void qk_norm_rope_mt(int T, struct nn_heads s, const float *in, int ld_in
         }
 }
 
+/* Gradients of qk_norm_rope_mt: din, and dw where w is there. */
 static void qk_norm_rope_backward_mt(int T, struct nn_heads s, const float *in, int ld_in, const float *w,
                                      const float *rstd, const int32_t *pos, const float *table, const float *dout,
                                      int ld_dout, float *din, int ld_din, float *dw)

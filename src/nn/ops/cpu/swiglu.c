@@ -39,6 +39,7 @@ static void swiglu_mt(int T, int f, const float *gu, float *act)
     }
 }
 
+/* dgu (T, 2f) of dact (T, f); act gets silu(g) u again. */
 static void swiglu_backward_mt(int T, int f, const float *gu, const float *dact, float *dgu, float *act)
 {
 #pragma omp parallel for schedule(dynamic, 32) if ((double)T * f > 1e5)
