@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 
+/* An empty buffer, freed by buf_free, that holds at most max bytes. */
 void buf_init(struct buf *b, size_t max)
 {
     b->cap = 64;
@@ -77,6 +78,7 @@ void buf_vaddf(struct buf *b, const char *fmt, va_list ap)
     free(big);
 }
 
+/* Appends formatted text; see buf_add. */
 void buf_addf(struct buf *b, const char *fmt, ...)
 {
     va_list ap;

@@ -49,6 +49,7 @@ int file_read(const char *path, struct buf *out, struct err *e)
     return 0;
 }
 
+/* Writes all n bytes. -1 with errno. */
 static int file_write_all(int fd, const char *p, size_t n)
 {
     while (n) {
@@ -304,6 +305,7 @@ char *dir_temp(const char *prefix, struct err *e)
     return path;
 }
 
+/* a/b in new memory; a alone where b is empty. */
 char *path_join(const char *a, const char *b)
 {
     size_t n = strlen(a);

@@ -38,6 +38,7 @@ static bool folder_is_stamp_name(const char *name)
            (!name[strlen(FOLDER_STAMP)] || file_is_temporary(name));
 }
 
+/* True where the folder has more than our stamp. */
 static bool folder_holds_something(const char *path)
 {
     DIR *d = opendir(path);
@@ -54,6 +55,7 @@ static bool folder_holds_something(const char *path)
 #define STAMP_TEXT "This folder is written and emptied by musacoder.\n"
 #define STAMP_OF "It is of "
 
+/* Makes the folder and writes our stamp into it. what: whose folder it is. */
 static int folder_stamp(const char *path, const char *what, struct err *e)
 {
     char *stamp = path_join(path, FOLDER_STAMP);
@@ -275,6 +277,7 @@ char *folder_temp(const char *prefix, int *ret_fd, struct err *e)
 
 /* ---- how it gets its name ---- */
 
+/* Flushes a file or folder to the disk; a link has nothing to flush. -1 with errno. */
 static int folder_flush_path(const char *path, int flags)
 {
     int fd = open(path, flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW), rc;
@@ -307,6 +310,7 @@ static int folder_flush_tree(const char *dir)
     return rc < 0 ? -1 : folder_flush_path(dir, O_DIRECTORY);
 }
 
+/* Flushes the folder that path stands in, so that a new name lasts. */
 static void folder_flush_parent(const char *path)
 {
     char *slash, *parent = xstrdup(path);
@@ -346,6 +350,7 @@ static bool folder_keep_none(const char *name)
     return false;
 }
 
+/* Links or copies 'from' to 'to', unless something is there. */
 static int folder_keep_one(const char *from, const char *to, struct err *e)
 {
     struct stat st;

@@ -323,6 +323,7 @@ static json_t *json_yaml_number(const yaml_node_t *node, const char *what, struc
     return NULL;
 }
 
+/* A YAML scalar as text, number, truth value or null. New; NULL with e. */
 static json_t *json_yaml_scalar(const yaml_node_t *node, const char *what, struct err *e)
 {
     const char *s = (const char *)node->data.scalar.value;

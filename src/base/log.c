@@ -14,6 +14,7 @@ static bool level_known;
 static FILE *tee_file;
 static bool line_open; /* a progress line is on the terminal and must be cleared before other text */
 
+/* The level of MUSACODER_LOG, read at the first use. */
 static enum log_level log_level_now(void)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
@@ -169,6 +170,7 @@ void progress_end(struct progress *p)
 
 static volatile sig_atomic_t stop_flag;
 
+/* The signal's handler: the first one asks to stop, the second one ends the process. */
 static void log_on_stop(int sig)
 {
     if (stop_flag) {

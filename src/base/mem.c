@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* p; ends the process where it is NULL. */
 static void *mem_check(void *p)
 {
     if (!p) {
@@ -41,6 +42,7 @@ char *xstrndup(const char *s, size_t n)
     return mem_check(strndup(s, n));
 }
 
+/* Formatted text in new memory; ends the process without memory. */
 char *xasprintf(const char *fmt, ...)
 {
     va_list ap;

@@ -54,6 +54,7 @@ const char *nearest_word(const char *word, const char *(*get)(const void *ctx, i
     return best;
 }
 
+/* The row of that name of n letters; NULL: none. */
 static const struct opt *opt_find(const struct opt *rows, const char *name, size_t n)
 {
     for (; rows->name; rows++)
@@ -65,6 +66,7 @@ static const struct opt *opt_find(const struct opt *rows, const char *name, size
 /* Short flags, each for a row of that name where a command has one. */
 static const char *const opt_short[][2] = {{"-o", "--out"}, {"-q", "--quiet"}, {"-v", "--verbose"}, {"-j", "--jobs"}};
 
+/* The long form of a short flag that these rows have; else the flag itself. */
 static const char *opt_long_flag(const struct opt *rows, const char *flag)
 {
     for (size_t i = 0; i < sizeof opt_short / sizeof *opt_short; i++)
@@ -86,6 +88,7 @@ static const char *opt_row_name(const void *ctx, int i)
     return ((const struct opt *)ctx)[i].name;
 }
 
+/* ERR_INPUT with the nearest known name. Always -1. */
 static int opt_unknown(const struct opt *rows, const char *what, const char *name, struct err *e)
 {
     const char *near = nearest_word(name, opt_row_name, rows);
@@ -95,6 +98,7 @@ static int opt_unknown(const struct opt *rows, const char *what, const char *nam
     return err_set(e, ERR_INPUT, "unknown %s '%s'; -h lists the options", what, name);
 }
 
+/* True where v is one of the words that the help text begins with, as in "a|b|c: ..". */
 static bool opt_choice_ok(const char *help, const char *v)
 {
     size_t n = strlen(v);
@@ -334,6 +338,7 @@ bool opts_has(const struct opts *o, const char *name)
     return json_object_get(o->values, name) != NULL;
 }
 
+/* True where the row's type and its field's type fit. */
 static bool opt_fits_field(const struct opt *row)
 {
     switch (row->type) {
@@ -345,6 +350,7 @@ static bool opt_fits_field(const struct opt *row)
     return false;
 }
 
+/* Writes v to the field. ERR_INPUT: the field cannot hold it. */
 static int opt_store_integer(const struct opt *row, int64_t v, char *field, struct err *e)
 {
     if (row->to == OPT_TO_INT && (v < INT_MIN || v > INT_MAX))

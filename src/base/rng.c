@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+/* The next number of SplitMix64, whose state x moves on. */
 static uint64_t rng_splitmix(uint64_t *x)
 {
     uint64_t z = (*x += 0x9e3779b97f4a7c15u);

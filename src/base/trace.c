@@ -15,6 +15,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int trace_fd = -1;
 
+/* Appends a line to the trace; a failure ends tracing. */
 static void trace_write_line(const char *line, size_t n)
 {
     if (write(trace_fd, line, n) != (ssize_t)n) {
@@ -23,6 +24,7 @@ static void trace_write_line(const char *line, size_t n)
     }
 }
 
+/* Opens the file of MUSACODER_TRACE, if that is set. */
 static void trace_open(void)
 {
     const char *path = getenv("MUSACODER_TRACE");

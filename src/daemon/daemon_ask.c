@@ -68,6 +68,7 @@ static _Noreturn void daemon_ask_become(const struct daemon_place *p, const stru
     _exit(127);
 }
 
+/* Copies the last line of the log, for a message. */
 static void daemon_ask_last_line(const char *path, char *ret, size_t n)
 {
     struct buf b;

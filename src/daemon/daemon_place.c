@@ -29,6 +29,7 @@ static int daemon_place_folder_check(const char *path, struct err *e)
     return 0;
 }
 
+/* The folder of this user's sockets, made and checked to be ours alone. */
 static int daemon_place_folder_of(char *ret, size_t n, struct err *e)
 {
     const char *run = getenv("MUSACODER_RUN_DIR"); /* of tests; a user has one place for all sessions */
@@ -99,6 +100,7 @@ static bool daemon_place_is_old(const char *path)
     return lstat(path, &st) < 0 || time(NULL) - st.st_mtime > SWEEP_S;
 }
 
+/* True where somebody listens at the socket. */
 static bool daemon_place_lives(const char *socket)
 {
     int fd = daemon_dial(socket, NULL);

@@ -23,6 +23,7 @@ static int check_result_get(struct device *d, void *v, size_t n, struct err *e)
 
 /* ---- compare ---- */
 
+/* Fills *o from a view; strides count parts of complex numbers. */
 static void check_operand_set(struct k_operand *o, const struct device_view *v)
 {
     int nd = v->ndim, comp = dt_components(v->dtype);
@@ -34,6 +35,7 @@ static void check_operand_set(struct k_operand *o, const struct device_view *v)
         o->stride[nd] = 1;
 }
 
+/* Removes dimension d, which is of size 1 or was merged. */
 static void check_drop_dim(struct k_diff *a, int d)
 {
     struct k_operand *ops[] = {&a->eager, &a->oracle, &a->got};

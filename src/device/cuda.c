@@ -43,6 +43,7 @@ static void cuda_note_lost(struct device *d, int code)
     } while (0)
 #define fail(d, code, e, ...) (cuda_note_lost(d, code), drv_fail(((struct cuda *)(d)->self)->c, code, e, __VA_ARGS__))
 
+/* Makes the device's context current; NULL with e. */
 static struct cuda *cuda_enter(struct device *d, struct err *e)
 {
     struct cuda *g = d->self;
@@ -64,6 +65,7 @@ static int cuda_attribute(const struct drv *c, int dev, int what)
     return c->DeviceGetAttribute(&v, what, dev) == 0 ? v : 0;
 }
 
+/* The device's UUID as "GPU-8-4-4-4-12"; "" where the driver does not say. */
 static void cuda_uuid_text(const struct drv *c, int dev, char *out, size_t n)
 {
     unsigned char u[16];
@@ -168,6 +170,7 @@ static int cuda_find_kernels(struct device *d, struct err *e)
     return rc;
 }
 
+/* Retains the primary context and makes the judge's stream. */
 static int cuda_open_context(struct device *d, struct err *e)
 {
     struct cuda *g = d->self;
@@ -214,6 +217,7 @@ static int cuda_open(struct device *d, struct err *e)
     return -1;
 }
 
+/* Bytes in use by everybody, and all that there are. */
 static int cuda_usage(struct device *d, size_t *ret_used, size_t *ret_total, struct err *e)
 {
     struct cuda *g = cuda_enter(d, e);
@@ -263,6 +267,7 @@ static int cuda_map_shared(struct cuda *g, struct device_buf *b, struct err *e)
     return 0;
 }
 
+/* Memory that can be exported as a descriptor; its capacity is a multiple of the granularity. */
 static int cuda_alloc_shared(struct cuda *g, struct device_buf *b, struct err *e)
 {
     struct drv_allocation kind = cuda_shared_kind(g);
@@ -294,6 +299,7 @@ static int cuda_map_pinned(struct cuda *g, struct device_buf *b, int fd, struct 
     return 0;
 }
 
+/* Host memory that the device reads and other processes can map. */
 static int cuda_alloc_pinned(struct cuda *g, struct device_buf *b, struct err *e)
 {
     int fd;
@@ -308,6 +314,7 @@ static int cuda_alloc_pinned(struct cuda *g, struct device_buf *b, struct err *e
     return 0;
 }
 
+/* Allocates b->size bytes of b->kind. */
 static int cuda_alloc(struct device_buf *b, struct err *e)
 {
     struct cuda *g = cuda_enter(b->dev, e);
@@ -387,6 +394,7 @@ static void cuda_free(struct device_buf *b)
 
 /* ---- work ---- */
 
+/* Waits for the judge's stream. -1: work on it failed. */
 static int cuda_sync(struct device *d, struct err *e)
 {
     struct cuda *g = cuda_enter(d, e);
@@ -397,6 +405,7 @@ static int cuda_sync(struct device *d, struct err *e)
     return 0;
 }
 
+/* Copies n bytes to the device and waits. */
 static int cuda_upload(struct device *d, uint64_t to, const void *from, size_t n, struct err *e)
 {
     struct cuda *g = cuda_enter(d, e);
@@ -407,6 +416,7 @@ static int cuda_upload(struct device *d, uint64_t to, const void *from, size_t n
     return cuda_sync(d, e);
 }
 
+/* Copies n bytes from the device and waits. */
 static int cuda_download(struct device *d, void *to, uint64_t from, size_t n, struct err *e)
 {
     struct cuda *g = cuda_enter(d, e);
@@ -417,6 +427,7 @@ static int cuda_download(struct device *d, void *to, uint64_t from, size_t n, st
     return cuda_sync(d, e);
 }
 
+/* Queues a copy of n bytes on the device. */
 static int cuda_copy(struct device *d, uint64_t to, uint64_t from, size_t n, struct err *e)
 {
     struct cuda *g = cuda_enter(d, e);
@@ -427,6 +438,7 @@ static int cuda_copy(struct device *d, uint64_t to, uint64_t from, size_t n, str
     return 0;
 }
 
+/* Queues the filling of n bytes. */
 static int cuda_set(struct device *d, uint64_t to, uint8_t byte, size_t n, struct err *e)
 {
     struct cuda *g = cuda_enter(d, e);
@@ -437,6 +449,7 @@ static int cuda_set(struct device *d, uint64_t to, uint8_t byte, size_t n, struc
     return 0;
 }
 
+/* Queues a kernel; args is copied at once. */
 static int cuda_launch(struct device *d, enum kernel_id k, unsigned blocks, const void *args, struct err *e)
 {
     struct cuda *g = cuda_enter(d, e);

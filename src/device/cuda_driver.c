@@ -31,6 +31,7 @@ static struct loaded {
 
 static pthread_mutex_t cuda_driver_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* The table's driver of that device's name; NULL: none. */
 static struct loaded *cuda_driver_of(const char *device)
 {
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
@@ -77,6 +78,7 @@ int drv_symbol(const struct drv_vendor *v, const char *name, void **ret, struct 
                    v->needs);
 }
 
+/* Finds every function of the driver; l->why names a missing one. */
 static int cuda_driver_find_all(struct loaded *l)
 {
 #define DRV_FIND(name, symbol, args)                                                                                   \

@@ -25,6 +25,7 @@ int device_list(const char *backend, struct device_info **ret, int *ret_n, struc
     return be ? be->list(ret, ret_n, e) : -1;
 }
 
+/* *ret is device 'index'. ERR_INPUT: there are not so many. */
 static int device_find_info(const struct device_backend *be, int index, struct device_info *ret, struct err *e)
 {
     struct device_info *all;
@@ -198,6 +199,7 @@ int device_sync(struct device *d, struct err *e)
 
 /* ---- views ---- */
 
+/* True where a dimension reaches beyond 64 bits; otherwise *last moves to its last byte. */
 static bool device_bad_extent(int64_t size, int64_t stride, size_t item, uint64_t *last)
 {
     uint64_t reach;

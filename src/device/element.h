@@ -59,6 +59,7 @@ EL_FN int64_t el_int(const void *p, int dtype, int64_t i)
     }
 }
 
+/* Element i of p as a double; of complex numbers part i. */
 EL_FN double el_value(const void *p, int dtype, int64_t i)
 {
     switch (dtype) {
@@ -84,6 +85,7 @@ struct el_tally {
     double worst_err, max_abs, max_rel;
 };
 
+/* An empty tally. */
 EL_FN void el_tally_init(struct el_tally *t)
 {
     t->n_bad = t->n_nan = 0;
@@ -147,6 +149,7 @@ EL_FN void el_note_error(struct el_tally *t, double err, double o)
     }
 }
 
+/* True where a value that is not finite is as expected. */
 EL_FN bool el_special_right(double o, double g, const struct el_tolerance *tol)
 {
     if (el_finite(o) && el_finite(g))

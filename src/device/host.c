@@ -34,6 +34,7 @@ static int host_list(struct device_info **ret, int *ret_n, struct err *e)
     return 0;
 }
 
+/* The host as a device: memory is the process's own. */
 static int host_open(struct device *d, struct err *e)
 {
     (void)e;
@@ -47,6 +48,7 @@ static void host_close(struct device *d)
     free(d->self);
 }
 
+/* Bytes of our buffers, and all memory of the machine. */
 static int host_usage(struct device *d, size_t *ret_used, size_t *ret_total, struct err *e)
 {
     (void)e;
@@ -55,6 +57,7 @@ static int host_usage(struct device *d, size_t *ret_used, size_t *ret_total, str
     return 0;
 }
 
+/* The host tells nothing; all figures are unknown. */
 static int host_health(struct device *d, struct device_health *ret, struct err *e)
 {
     (void)d;
@@ -63,6 +66,7 @@ static int host_health(struct device *d, struct device_health *ret, struct err *
     return 0;
 }
 
+/* Maps the file behind fd, which b then owns. */
 static int host_map(struct device_buf *b, int fd, struct err *e)
 {
     if (memfd_map(fd, b->capacity, &b->host, e) < 0)
@@ -90,6 +94,7 @@ static int host_alloc(struct device_buf *b, struct err *e)
     return 0;
 }
 
+/* Maps another process's buffer; fd stays the caller's. */
 static int host_import(struct device_buf *b, int fd, struct err *e)
 {
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -103,6 +108,7 @@ static int host_import(struct device_buf *b, int fd, struct err *e)
     return 0;
 }
 
+/* *ret_fd is a new descriptor of the buffer. */
 static int host_export(struct device_buf *b, int *ret_fd, struct err *e)
 {
     int fd = fcntl(b->fd, F_DUPFD_CLOEXEC, 3);

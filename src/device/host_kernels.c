@@ -4,6 +4,7 @@
 
 #define PTR(type, address) ((type *)(uintptr_t)(address))
 
+/* The offset in elements of flat element i of an operand. */
 static int64_t host_kernels_offset_of(const struct k_diff *a, const struct k_operand *o, int64_t i)
 {
     int64_t at = 0;
@@ -31,6 +32,7 @@ static int64_t host_kernels_read_int(const struct k_diff *a, const struct k_oper
     return el_int(PTR(void, o->ptr), o->dtype, host_kernels_offset_of(a, o, i));
 }
 
+/* True where element i is right; the tally counts it. */
 static bool host_kernels_check_element(const struct k_diff *a, struct el_tally *t, int64_t i)
 {
     struct element x = host_kernels_read_element(a, i);
@@ -88,6 +90,7 @@ static bool host_kernels_bit(const uint32_t *mask, int64_t i)
     return mask[i / 32] >> (i % 32) & 1;
 }
 
+/* The kernel 'group_count' on the host: wrong elements of each group. */
 static void host_group_count(const void *args)
 {
     const struct k_group_count *a = args;
@@ -124,6 +127,7 @@ static void host_group_sum(const void *args)
     }
 }
 
+/* The kernel 'group_step' on the host: whether wrong groups are evenly spaced. */
 static void host_group_step(const void *args)
 {
     const struct k_group_step *a = args;
@@ -133,6 +137,7 @@ static void host_group_step(const void *args)
             PTR(struct k_group_result, a->result)->uneven = 1;
 }
 
+/* The kernel 'checksum' on the host: adds n bytes' sum to the result. */
 static void host_checksum(const void *args)
 {
     const struct k_checksum *a = args;

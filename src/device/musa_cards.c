@@ -124,6 +124,7 @@ void musa_card_differences(const struct musa_card *c, const struct data_sheet *p
     }
 }
 
+/* The path, if it can be executed; else NULL, and the path is freed. */
 static char *musa_cards_usable(char *path)
 {
     if (path && access(path, X_OK) == 0)

@@ -74,6 +74,7 @@ static double nvml_milli(int (*f)(nvml_device, unsigned *), nvml_device d)
     return f && f(d, &v) == 0 ? v / 1e3 : -1;
 }
 
+/* The bits' names of why clocks are throttled, joined by commas. */
 static void nvml_reasons_text(uint64_t bits, char *out, size_t n)
 {
     static const char *const names[] = {"idle",        "application_clocks", "sw_power_cap",

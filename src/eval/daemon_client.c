@@ -150,6 +150,7 @@ void daemon_client_free(struct daemon_client *w)
     free(w);
 }
 
+/* Asks the daemon, which is started where there is none. Takes request; *ret is new. */
 static int daemon_client_ask(const struct daemon_client *w, json_t *request, json_t **ret, struct err *e)
 {
     const struct daemon_command c = {w->argv, w->env};
@@ -177,6 +178,7 @@ static json_t *daemon_client_body_of(const struct task *task, const struct eval_
     return body;
 }
 
+/* The path as an absolute one, as a JSON text. New. */
 static json_t *daemon_client_absolute(const char *path)
 {
     char *cwd = *path == '/' ? NULL : getcwd(NULL, 0), *full = cwd ? path_join(cwd, path) : xstrdup(path);

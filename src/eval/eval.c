@@ -103,6 +103,7 @@ static bool eval_secret_holds(const char *path)
     return holds;
 }
 
+/* Appends the secret of the file, which is made where it is missing or damaged. */
 static int eval_secret_file(const char *path, struct buf *out, struct err *e)
 {
     if (file_exists(path) && !eval_secret_holds(path)) {
@@ -267,6 +268,7 @@ static json_t *eval_renamed(json_t *rec, const struct task *t, const struct eval
     return rec;
 }
 
+/* The cached record, new; NULL: none. A broken cache is warned about. */
 static json_t *eval_cache_get(struct eval *ev, const char *key)
 {
     struct err e = ERR_INIT;
@@ -304,6 +306,7 @@ struct single_flight {
     json_t *rec; /* owned; NULL: nothing that another could use */
 };
 
+/* Gives up a share in a verdict that several wait for. The caller holds the lock. */
 static void eval_flight_leave(struct single_flight *f)
 {
     if (--f->users == 0) {
@@ -343,6 +346,7 @@ static struct single_flight *eval_flight_board(struct eval *ev, const char *key,
     return *ret ? NULL : f;
 }
 
+/* Gives the record to all who wait for it; NULL: it failed, and they judge themselves. */
 static void eval_flight_land(struct eval *ev, struct single_flight *f, const json_t *rec)
 {
     struct single_flight **at;
@@ -591,6 +595,7 @@ static int eval_judge_settled(struct eval *ev, const struct task *task, const st
     return eval_judge_once(ev, sv, task, c, o, ret, e);
 }
 
+/* The verdict of a task without workloads. */
 static int eval_one_task(struct eval *ev, const struct task *task, const struct eval_candidate *c,
                          const struct eval_options *o, json_t **ret, struct err *e)
 {

@@ -53,6 +53,7 @@ struct renewal {
     atomic_bool lost; /* somebody else has it, or nobody wants it any more */
 };
 
+/* The monotonic time in s seconds. */
 static struct timespec worker_after(double s)
 {
     struct timespec at;
@@ -133,6 +134,7 @@ static void worker_tend_artefacts(const struct eval_worker_config *c)
         log_warn("the limit of '%s': %s", c->artefacts, e.msg);
 }
 
+/* Answers a build job; the answer is owned, NULL with e. */
 static char *worker_answer_build(struct eval_worker *w, const struct queue_job *job, struct err *e)
 {
     if (!w->ev)

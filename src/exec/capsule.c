@@ -32,6 +32,7 @@ void capsule_free(struct capsule *c)
     buf_free(&c->data);
 }
 
+/* Appends bytes to the capsule; their place and hash as JSON. New. */
 static json_t *capsule_part(struct capsule *c, const void *p, size_t n)
 {
     size_t at = c->data.n;
@@ -122,6 +123,7 @@ int capsule_write(const struct capsule *c, const char *path, struct err *e)
 
 /* ---- reading ---- */
 
+/* ERR_INPUT where the file is no capsule, of an older version, or damaged. */
 static int capsule_check_sum(const struct buf *b, const char *path, struct err *e)
 {
     char sum[N_SUM + 1];

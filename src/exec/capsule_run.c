@@ -17,6 +17,7 @@ struct capsule_run_running {
     struct capsule_result *out;
 };
 
+/* A callback of the replay: gives the capsule's next values. */
 static int capsule_run_lay(void *ctx, uint32_t tag, uint64_t addr, uint64_t at, void *data, uint64_t n, struct err *e)
 {
     struct capsule_run_running *r = ctx;
@@ -33,6 +34,7 @@ static int capsule_run_lay(void *ctx, uint32_t tag, uint64_t addr, uint64_t at, 
 
 /* ---- outputs ---- */
 
+/* Reads a list of at most WIRE_DIMS integers. False: it is none. */
 static bool capsule_run_dims_of(const json_t *o, const char *name, int64_t v[WIRE_DIMS], uint32_t *ret_n)
 {
     const json_t *a = json_object_get(o, name), *x;
@@ -46,6 +48,7 @@ static bool capsule_run_dims_of(const json_t *o, const char *name, int64_t v[WIR
     return true;
 }
 
+/* Reads an output's description. False: it is broken. */
 static bool capsule_run_output_of(const json_t *v, struct capsule_output *o)
 {
     uint32_t strides = 0;
@@ -57,6 +60,7 @@ static bool capsule_run_output_of(const json_t *v, struct capsule_output *o)
            strides == o->dims;
 }
 
+/* Counts a wrong element; the first one is described. */
 static void capsule_run_wrong_element(struct capsule_result *r, const struct capsule_output *o, uint64_t i, double got,
                                       double want)
 {
@@ -110,6 +114,7 @@ static int capsule_run_look_at(struct capsule_run_running *r, const json_t *v, s
     return rc;
 }
 
+/* A callback of the replay: compares the last call's outputs. */
 static int capsule_run_call_end(void *ctx, uint32_t call, struct err *e)
 {
     struct capsule_run_running *r = ctx;

@@ -44,6 +44,7 @@ static bool client_ring_gone(const struct client *c)
 
 /* ---- the writing end ---- */
 
+/* Takes the client's lock by spinning; it is held for microseconds. */
 static void client_ring_lock(struct client *c)
 {
     for (unsigned i = 0; __atomic_exchange_n(&c->lock, 1, __ATOMIC_ACQUIRE); i++) {
@@ -89,6 +90,7 @@ static int client_ring_wait_for_room(struct client *c, size_t n)
     return WIRE_OK;
 }
 
+/* Copies n bytes into the ring, around its end. */
 static void client_ring_put(struct client *c, const void *p, size_t n)
 {
     size_t at = c->head % WIRE_RING, first = n < WIRE_RING - at ? n : WIRE_RING - at;
@@ -99,6 +101,7 @@ static void client_ring_put(struct client *c, const void *p, size_t n)
     c->head += n;
 }
 
+/* Wakes the executor, if it sleeps. */
 static void client_ring_bell(struct client *c)
 {
     const uint64_t one = 1;
@@ -153,6 +156,7 @@ int client_post(struct client *c, unsigned op, const void *body, struct client_p
 
 /* ---- replies ---- */
 
+/* A free slot for an answer; waits until there is one. */
 static unsigned client_ring_slot_take(struct client *c)
 {
     static __thread unsigned hint;

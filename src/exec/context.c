@@ -16,6 +16,7 @@ static void context_handles_clear(struct context_handles *h)
     h->top = 0;
 }
 
+/* A new client's context. memory: bytes that it may allocate. */
 void context_init(struct client_context *l, const struct wire_info *info, uint64_t memory)
 {
     memset(l, 0, sizeof *l);
@@ -80,6 +81,7 @@ uint32_t context_add_function(struct client_context *l, uint32_t module, const s
     return l->n_functions++;
 }
 
+/* Adds a module's global variable to what may be read and written. */
 void context_add_symbol(struct client_context *l, uint64_t addr, uint64_t bytes)
 {
     for (uint32_t i = 0; i < l->n_symbols; i++)
@@ -186,6 +188,7 @@ void context_count_image(struct client_context *l, uint64_t bytes)
     l->log.counts.bytes_up += bytes;
 }
 
+/* Counts a launch, and its kernel once. */
 static void context_count_launch(struct client_context *l, uint32_t function)
 {
     context_built_seen(l);
@@ -196,6 +199,7 @@ static void context_count_launch(struct client_context *l, uint32_t function)
         l->call_launches++;
 }
 
+/* Counts bytes that the host reads during a call. */
 static void context_count_read(struct client_context *l, uint64_t bytes)
 {
     if (!l->call)
@@ -319,6 +323,7 @@ static void context_count(struct client_context *l, const struct wire_request *r
     }
 }
 
+/* Logs an upload of bytes that came down before as a copy on the device. False: the log is full. */
 static bool context_log_echo(struct client_context *l, const struct wire_request *r, const struct context_down *from)
 {
     const struct wire_copy m = {r->body.UP.addr, from->addr, from->n, r->body.UP.stream, 0};
@@ -378,6 +383,7 @@ static void context_mark(struct client_context *l, unsigned op, uint32_t index)
     exec_log_add(&l->log, op, 0, 0, &m, sizeof m, NULL, 0, NULL);
 }
 
+/* A call of forward begins; now: in ns. */
 void context_call_begin(struct client_context *l, uint32_t index, uint64_t now)
 {
     context_mark(l, LOG_CALL_BEGIN, index);

@@ -23,6 +23,7 @@ static int context_check_bad(struct check *c, int code, const char *what)
 
 /* ---- handles ---- */
 
+/* A free handle from 'first' on; 0: none is left. */
 static uint32_t context_check_handle_take(struct context_handles *h, uint32_t first)
 {
     for (uint32_t i = first; i < h->max; i++)
@@ -52,6 +53,7 @@ static int context_check_need_stream(struct check *c, uint32_t s)
 
 /* ---- memory ---- */
 
+/* WIRE_OK where the range lies in one allocation and the stream lives. */
 static int context_check_need_range(struct check *c, uint64_t addr, uint64_t n, uint32_t stream)
 {
     if (!context_holds(c->l, addr, n))
@@ -60,6 +62,7 @@ static int context_check_need_range(struct check *c, uint64_t addr, uint64_t n, 
     return context_check_need_stream(c, stream);
 }
 
+/* Checks an allocation and takes it from the pool. So do the next ones with their requests: WIRE_OK or a code. */
 static int context_check_take_alloc(struct check *c)
 {
     const struct wire_alloc *m = &c->r->body.ALLOC;
@@ -72,6 +75,7 @@ static int context_check_take_alloc(struct check *c)
     return m->bytes && !c->result ? WIRE_OUT_OF_MEMORY : WIRE_OK; /* an answer, not a refusal */
 }
 
+/* Checks a free and gives the block back to the pool. */
 static int context_check_take_free(struct check *c)
 {
     const struct wire_free *m = &c->r->body.FREE;
@@ -85,6 +89,7 @@ static int context_check_take_free(struct check *c)
                ? WIRE_OK : context_check_bad(c, WIRE_INVALID, "this is not the start of an allocation");
 }
 
+/* Checks a memset: width, alignment, range. */
 static int context_check_take_memset(struct check *c)
 {
     const struct wire_memset *m = &c->r->body.MEMSET;
@@ -103,6 +108,7 @@ static int context_check_take_up(struct check *c)
     return context_check_need_range(c, c->r->body.UP.addr, c->r->head.tail, c->r->body.UP.stream);
 }
 
+/* Checks a read of the host. */
 static int context_check_take_down(struct check *c)
 {
     const struct wire_down *m = &c->r->body.DOWN;
@@ -112,6 +118,7 @@ static int context_check_take_down(struct check *c)
     return context_check_need_range(c, m->addr, m->n, m->stream);
 }
 
+/* Checks a copy; both ranges may not overlap. */
 static int context_check_take_copy(struct check *c)
 {
     const struct wire_copy *m = &c->r->body.COPY;
@@ -126,6 +133,7 @@ static int context_check_take_copy(struct check *c)
 
 /* ---- data movement ---- */
 
+/* WIRE_OK where the strided view lies in one allocation. written: its elements may not overlap. */
 static int context_check_need_view(struct check *c, uint64_t addr, uint32_t dtype, uint32_t dims, const int64_t *size,
                                    const int64_t *stride, bool written)
 {
@@ -140,6 +148,7 @@ static int context_check_need_view(struct check *c, uint64_t addr, uint32_t dtyp
     return n ? context_check_need_range(c, addr, n, 0) : WIRE_OK;
 }
 
+/* Checks a fill of a view. */
 static int context_check_take_fill(struct check *c)
 {
     const struct wire_fill *m = &c->r->body.FILL;
@@ -168,6 +177,7 @@ static bool context_check_castable(uint32_t to, uint32_t from)
     return from == DT_BOOL || context_check_is_whole(from) || !context_check_is_whole(to);
 }
 
+/* True where the two views of a copy do not overlap. */
 static bool context_check_apart(const struct wire_strided *m)
 {
     uint64_t to, from;
@@ -177,6 +187,7 @@ static bool context_check_apart(const struct wire_strided *m)
     return m->to + to <= m->from || m->from + from <= m->to;
 }
 
+/* Checks a strided copy or cast. */
 static int context_check_take_strided(struct check *c)
 {
     const struct wire_strided *m = &c->r->body.STRIDED;
@@ -192,6 +203,7 @@ static int context_check_take_strided(struct check *c)
            : context_check_bad(c, WIRE_REFUSED, "source and destination overlap");
 }
 
+/* WIRE_OK where 'count' elements of a real dtype lie in one allocation. */
 static int context_check_need_flat(struct check *c, uint64_t addr, uint32_t dtype, uint64_t count, uint32_t stream)
 {
     const int64_t size[1] = {(int64_t)count}, stride[1] = {1};
@@ -210,6 +222,7 @@ static int context_check_take_arange(struct check *c)
     return context_check_need_flat(c, m->addr, m->dtype, m->count, m->stream);
 }
 
+/* Checks a draw of random numbers. */
 static int context_check_take_random(struct check *c)
 {
     const struct wire_random *m = &c->r->body.RANDOM;
@@ -224,6 +237,7 @@ static bool context_check_is_complex(uint32_t dtype)
     return dtype == DT_C64 || dtype == DT_C128;
 }
 
+/* Checks a comparison of two views. */
 static int context_check_take_equal(struct check *c)
 {
     const struct wire_equal *m = &c->r->body.EQUAL;
@@ -243,6 +257,7 @@ static int context_check_take_module(struct check *c)
                ? WIRE_OK : context_check_bad(c, WIRE_REFUSED, "too many modules");
 }
 
+/* Checks a question for a function or symbol by name. */
 static int context_check_take_name(struct check *c) /* FUNCTION, SYMBOL: the same layout */
 {
     if (c->r->body.FUNCTION.module >= c->l->n_modules)
@@ -259,6 +274,7 @@ static int context_check_need_function(struct check *c, uint32_t f)
     return f < c->l->n_functions ? WIRE_OK : context_check_bad(c, WIRE_BAD_HANDLE, "there is no such function");
 }
 
+/* Checks the setting of a function's attribute; only dynamic shared memory is known. */
 static int context_check_take_func_attr(struct check *c)
 {
     const struct wire_func_attr *m = &c->r->body.FUNC_ATTR;
@@ -272,6 +288,7 @@ static int context_check_take_func_attr(struct check *c)
     return WIRE_OK;
 }
 
+/* Checks a question for occupancy. */
 static int context_check_take_occupancy(struct check *c)
 {
     const struct wire_occupancy *m = &c->r->body.OCCUPANCY;
@@ -281,6 +298,7 @@ static int context_check_take_occupancy(struct check *c)
     return context_check_need_function(c, m->function);
 }
 
+/* True where grid, block and shared memory are within the device's limits. */
 static bool context_check_shape_fits(const struct wire_info *d, const struct wire_launch *m)
 {
     uint64_t threads = (uint64_t)m->block[0] * m->block[1] * m->block[2];
@@ -291,6 +309,7 @@ static bool context_check_shape_fits(const struct wire_info *d, const struct wir
     return threads <= (uint64_t)d->threads_block;
 }
 
+/* True where all of the launch's attributes are ones that backends know. */
 static bool context_check_attrs_known(const struct wire_launch *m)
 {
     const uint64_t known = 1u << WIRE_ATTR_COOPERATIVE | 1u << WIRE_ATTR_CLUSTER | 1u << WIRE_ATTR_CLUSTER_POLICY |
@@ -324,6 +343,7 @@ static int context_check_take_launch(struct check *c)
     return c->r->head.tail < f->args_bytes ? context_check_bad(c, WIRE_INVALID, "arguments are missing") : WIRE_OK;
 }
 
+/* Checks the making of a tensor map. */
 static int context_check_take_tensor_map(struct check *c)
 {
     const struct wire_tensor_map *m = &c->r->body.TENSOR_MAP;
@@ -341,6 +361,7 @@ static int context_check_take_stream_create(struct check *c)
     return c->result ? WIRE_OK : context_check_bad(c, WIRE_REFUSED, "too many streams");
 }
 
+/* Checks a stream's wait or end. */
 static int context_check_take_stream(struct check *c)
 {
     uint32_t s = c->r->body.STREAM_SYNC.stream;
@@ -357,6 +378,7 @@ static int context_check_take_event_create(struct check *c)
     return c->result ? WIRE_OK : context_check_bad(c, WIRE_REFUSED, "too many events");
 }
 
+/* Checks an event's record, wait or end. */
 static int context_check_take_event(struct check *c)
 {
     const struct wire_event *m = &c->r->body.EVENT_RECORD;
@@ -368,6 +390,7 @@ static int context_check_take_event(struct check *c)
     return context_check_need_stream(c, m->stream);
 }
 
+/* Checks a question for the time between two events. */
 static int context_check_take_elapsed(struct check *c)
 {
     const struct wire_elapsed *m = &c->r->body.ELAPSED;

@@ -25,6 +25,7 @@ static int cuda_code_answer(struct exec_backend *b, int code, const char *what)
     return code;
 }
 
+/* exec_backend's 'module': loads an image. A code of WIRE. */
 int cuda_module(struct exec_backend *b, const void *image, size_t n, backend_handle *ret)
 {
     drv_module m = NULL;
@@ -47,6 +48,7 @@ static uint32_t cuda_code_func_attr_of(struct exec_backend *b, drv_function f, i
     return b->m.FuncGet(&v, what, f) == 0 && v > 0 ? (uint32_t)v : 0;
 }
 
+/* Fills the offsets and sizes of a function's parameters, where the driver tells them. */
 static void cuda_code_parameters(struct exec_backend *b, drv_function f, struct wire_function_info *info)
 {
     size_t offset, bytes;
@@ -80,6 +82,7 @@ int cuda_function(struct exec_backend *b, backend_handle module, const char *nam
     return WIRE_OK;
 }
 
+/* exec_backend's 'symbol': a global variable's address and bytes. */
 int cuda_symbol(struct exec_backend *b, backend_handle module, const char *name, uint64_t *ret_addr,
                 uint64_t *ret_bytes)
 {
@@ -100,6 +103,7 @@ int cuda_occupancy(struct exec_backend *b, backend_handle f, uint32_t threads, u
     return cuda_code_answer(b, b->error ? b->error : b->m.Occupancy(ret, f, (int)threads, shared), "occupancy");
 }
 
+/* exec_backend's 'tensor_map'; WIRE_UNSUPPORTED where the driver has none. */
 int cuda_tensor_map(struct exec_backend *b, const struct wire_tensor_map *m, uint8_t ret[128])
 {
     _Alignas(64) uint8_t map[128] = {0};
@@ -114,6 +118,7 @@ int cuda_tensor_map(struct exec_backend *b, const struct wire_tensor_map *m, uin
 
 /* ---- launches ---- */
 
+/* The launch's attributes as the driver's; returns how many. */
 static unsigned cuda_code_attrs_of(const struct wire_launch *w, struct drv_launch_attr *to)
 {
     memset(to, 0, WIRE_ATTRS * sizeof *to);
@@ -124,6 +129,7 @@ static unsigned cuda_code_attrs_of(const struct wire_launch *w, struct drv_launc
     return w->attrs;
 }
 
+/* Launches with attributes. 0 or the driver's code. */
 static int cuda_code_launch_with_attrs(struct exec_backend *b, const struct backend_launch *l, void **extra)
 {
     const struct wire_launch *w = l->w;

@@ -5,6 +5,7 @@
 
 #include "exec/exec_element.h"
 
+/* Repeats a value of m->width bytes m->count times. */
 void movement_set(void *to, const struct wire_memset *m)
 {
     uint8_t *p = to;
@@ -17,6 +18,7 @@ void movement_set(void *to, const struct wire_memset *m)
         memcpy(p + i * m->width, m->value, m->width);
 }
 
+/* Writes one value to all elements of a view. */
 void movement_fill(void *to, const struct wire_fill *m)
 {
     uint64_t n = px_count(m->dims, m->size);

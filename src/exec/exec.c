@@ -72,6 +72,7 @@ static int exec_say(struct executor *x, enum ctl_op op, uint64_t a, uint64_t b, 
     return exec_ask(x, &q, -1, r, e);
 }
 
+/* Descriptor i of the last answer, now the caller's. */
 static int exec_keep_fd(struct executor *x, int i)
 {
     int fd = x->fds[i];
@@ -149,6 +150,7 @@ static int exec_launch_program(struct executor *x, const struct executor_options
     return rc;
 }
 
+/* Waits for the executor and asks for its device's limits. */
 static int exec_say_hello(struct executor *x, struct err *e)
 {
     struct ctl_reply r;
@@ -306,6 +308,7 @@ int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struc
     return 0;
 }
 
+/* Writes n bytes of the bulk area to addr + at, as a part of inputs of 'all' bytes. */
 static int exec_bind_part(struct executor *x, uint64_t addr, uint64_t at, uint64_t n, uint64_t all, uint32_t tag,
                           struct err *e)
 {

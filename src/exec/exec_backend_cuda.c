@@ -22,6 +22,7 @@ static const char *const kernel_names[] = {
 
 /* ---- opening ---- */
 
+/* A device attribute's value; 0 where the driver does not tell. */
 static int exec_cuda_attr(const struct exec_backend *b, int what)
 {
     int v = 0;
@@ -123,6 +124,7 @@ static int exec_cuda_take_device(struct exec_backend *b, const struct backend_op
     return 0;
 }
 
+/* exec_backend's 'open' for a driver of CUDA's kind. */
 static int exec_cuda_open(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info,
                           struct err *e)
 {
@@ -138,6 +140,7 @@ static int exec_cuda_open(const struct backend_options *o, struct exec_backend *
     return 0;
 }
 
+/* exec_backend's 'close'. */
 static void exec_cuda_close(struct exec_backend *b)
 {
     b->c->PrimaryCtxRelease(b->device); /* and all that is in it */
@@ -148,6 +151,7 @@ static void exec_cuda_close(struct exec_backend *b)
 
 /* ---- memory ---- */
 
+/* The kind of memory that this device can share. */
 static const struct drv_allocation *exec_cuda_kind_of(const struct exec_backend *b)
 {
     static struct drv_allocation kind;
@@ -199,6 +203,7 @@ static uint64_t exec_cuda_mapped(struct exec_backend *b)
     return b->mapped;
 }
 
+/* Gives the last mapped piece back to the device. */
 static void exec_cuda_unmap_last(struct exec_backend *b)
 {
     const struct chunk *k = &b->chunks[--b->n_chunks];
@@ -246,6 +251,7 @@ static int exec_cuda_share(struct exec_backend *b, int fd, uint64_t addr, uint64
     return code ? drv_fail(b->c, code, e, "mapping memory of the judge's") : 0;
 }
 
+/* exec_backend's 'unshare': unmaps all of the judge's memory. */
 static void cuda_unshare(struct exec_backend *b)
 {
     for (size_t i = 0; i < b->n_shares; i++)
@@ -270,6 +276,7 @@ static int exec_cuda_sync(struct exec_backend *b)
     return cuda_fault(b, b->error ? 0 : b->m.CtxSync(), "kernel");
 }
 
+/* exec_backend's 'read': waits for all work, then copies n bytes to the host. */
 static int exec_cuda_read(struct exec_backend *b, void *to, uint64_t from, uint64_t n)
 {
     int code = exec_cuda_sync(b);
@@ -288,6 +295,7 @@ static int exec_cuda_copy(struct exec_backend *b, uint64_t to, uint64_t from, ui
 
 enum { K_SET, K_FILL, K_STRIDED, K_ARANGE, K_RANDOM, K_EQUAL, K_SPIN };
 
+/* Queues one of our kernels of movement over so many elements. A code of WIRE. */
 static int cuda_movement(struct exec_backend *b, int kernel, uint64_t elements, const void *args, backend_handle s)
 {
     uint64_t blocks = (elements + MOVEMENT_THREADS - 1) / MOVEMENT_THREADS;
@@ -299,6 +307,7 @@ static int cuda_movement(struct exec_backend *b, int kernel, uint64_t elements, 
                                       MOVEMENT_THREADS, 1, 1, 0, s, params, NULL), "plumbing");
 }
 
+/* Elements of a view. */
 static uint64_t exec_cuda_elements_of(uint32_t dims, const int64_t *size)
 {
     uint64_t n = 1;
@@ -308,6 +317,7 @@ static uint64_t exec_cuda_elements_of(uint32_t dims, const int64_t *size)
     return n;
 }
 
+/* exec_backend's 'set', by the driver where its widths allow. */
 static int exec_cuda_set(struct exec_backend *b, const struct wire_memset *m, backend_handle s)
 {
     uint32_t v = 0;
@@ -345,6 +355,7 @@ static int exec_cuda_random(struct exec_backend *b, const struct wire_random *m,
     return cuda_movement(b, K_RANDOM, m->count, m, s);
 }
 
+/* exec_backend's 'equal': waits, then compares on the device. */
 static int exec_cuda_equal(struct exec_backend *b, const struct wire_equal *m, bool *ret)
 {
     const struct movement_equal_args a = {*m, (uint64_t *)(b->scratch + 8)};
@@ -368,6 +379,7 @@ static uint64_t cuda_changed(struct exec_backend *b)
 
 /* ---- order ---- */
 
+/* exec_backend's 'stream'. */
 static int exec_cuda_stream(struct exec_backend *b, uint32_t flags, int32_t priority, backend_handle *ret)
 {
     drv_stream s = NULL;
@@ -382,6 +394,7 @@ static void cuda_stream_end(struct exec_backend *b, backend_handle s)
     b->c->StreamDestroy(s);
 }
 
+/* exec_backend's 'event'; whether it can tell time is in flags. */
 static int exec_cuda_event(struct exec_backend *b, uint32_t flags, backend_handle *ret)
 {
     drv_event v = NULL;
@@ -420,6 +433,7 @@ static int cuda_query_event(struct exec_backend *b, backend_handle v)
     return code == WIRE_NOT_READY ? code : cuda_fault(b, code, "kernel");
 }
 
+/* exec_backend's 'elapsed', in ms; waits for 'to'. */
 static int cuda_elapsed(struct exec_backend *b, backend_handle from, backend_handle to, float *ret_ms)
 {
     int code = b->error ? b->error : b->c->EventSync(to); /* the client, which waited, only said so */
@@ -446,6 +460,7 @@ static const char *exec_cuda_why(struct exec_backend *b)
 
 /* ---- timing ---- */
 
+/* exec_backend's 'cold': overwrites a buffer larger than L2. */
 static int exec_cuda_cold(struct exec_backend *b)
 {
     uint64_t n = 2 * b->l2 + ((uint64_t)16 << 20);
@@ -457,6 +472,7 @@ static int exec_cuda_cold(struct exec_backend *b)
     return cuda_fault(b, b->error ? 0 : b->c->Set8(b->flush, 0, n, LEGACY), "flushing L2");
 }
 
+/* exec_backend's 'pad': the device spins for ns. */
 static int exec_cuda_pad(struct exec_backend *b, uint64_t ns)
 {
     const struct movement_spin_args a = {ns};
@@ -466,6 +482,7 @@ static int exec_cuda_pad(struct exec_backend *b, uint64_t ns)
                       "a pad");
 }
 
+/* exec_backend's 'profile', where the driver has a profiler. */
 static void cuda_profile(struct exec_backend *b, bool on)
 {
     int (*f)(void) = on ? b->m.ProfilerStart : b->m.ProfilerStop;

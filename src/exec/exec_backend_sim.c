@@ -99,6 +99,7 @@ static void exec_sim_profiled(struct wire_info *d)
     d->minor = (int32_t)(arch / 10 % 10);
 }
 
+/* Keeps the first error and its words; returns code. */
 static int exec_sim_fault(struct exec_backend *b, int code, const char *why)
 {
     if (!b->error) {
@@ -110,6 +111,7 @@ static int exec_sim_fault(struct exec_backend *b, int code, const char *why)
 
 /* ---- memory of the judge's ---- */
 
+/* exec_backend's 'share': maps the judge's memory here, not at addr itself. */
 static int exec_sim_share(struct exec_backend *b, int fd, uint64_t addr, uint64_t bytes, struct err *e)
 {
     struct exec_sim_share m = {mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), addr, bytes};
@@ -121,6 +123,7 @@ static int exec_sim_share(struct exec_backend *b, int fd, uint64_t addr, uint64_
     return 0;
 }
 
+/* exec_backend's 'unshare'. */
 static void exec_sim_unshare(struct exec_backend *b)
 {
     for (size_t i = 0; i < b->n_shares; i++)
@@ -149,6 +152,7 @@ static char *exec_sim_answer_text(const struct exec_backend *b)
     return xstrndup((const char *)b->r.data, b->r.n);
 }
 
+/* Asks the process of kernels what b->q says. Its code; WIRE_LAUNCH_FAILED where it ended. */
 static int exec_sim_ask(struct exec_backend *b)
 {
     if (b->line < 0 || !kernels_ask(b->line, &b->q, &b->r)) {
@@ -159,6 +163,7 @@ static int exec_sim_ask(struct exec_backend *b)
     return b->r.code;
 }
 
+/* Begins a question; the caller may add to it before it is asked. */
 static struct kernels_ask *exec_sim_question(struct exec_backend *b, enum kernels_op op, uint64_t a, const void *data,
                                              size_t n)
 {
@@ -173,6 +178,7 @@ static struct kernels_ask *exec_sim_question(struct exec_backend *b, enum kernel
 
 /* ---- which bytes of device memory anything has written: a bit each, which the kernels' process shares ---- */
 
+/* Marks bytes as written, or as not written, for the checker. */
 static void exec_sim_mark(const struct exec_backend *b, uint64_t addr, uint64_t n, bool on)
 {
     uint64_t i = addr - WIRE_BASE, end = i + n;
@@ -233,6 +239,7 @@ static int exec_sim_open(const struct backend_options *o, struct exec_backend **
     return rc;
 }
 
+/* exec_backend's 'shut_in': from now on only the image's folder can be seen. */
 static bool exec_sim_shut_in(struct exec_backend *b)
 {
     if (chdir(b->folder) < 0 || chroot(".") < 0 || chdir("/") < 0)
@@ -307,6 +314,7 @@ static uint8_t *exec_sim_local(const struct exec_backend *b, uint64_t addr)
     return addr - WIRE_BASE < RESERVED ? b->memory + (addr - WIRE_BASE) : NULL;
 }
 
+/* exec_backend's 'push': shared bytes into the emulator's memory. */
 static int exec_sim_push(struct exec_backend *b, uint64_t addr, uint64_t n)
 {
     const uint8_t *p = exec_sim_shared_at(b, addr, n);
@@ -318,6 +326,7 @@ static int exec_sim_push(struct exec_backend *b, uint64_t addr, uint64_t n)
     return WIRE_OK;
 }
 
+/* exec_backend's 'pull': the emulator's bytes into the shared memory. */
 static int exec_sim_pull(struct exec_backend *b, uint64_t addr, uint64_t n)
 {
     uint8_t *p = exec_sim_shared_at(b, addr, n);
@@ -328,6 +337,7 @@ static int exec_sim_pull(struct exec_backend *b, uint64_t addr, uint64_t n)
     return WIRE_OK;
 }
 
+/* Writes memory that only the process of kernels has: its global variables. */
 static int exec_sim_far_write(struct exec_backend *b, uint64_t to, const uint8_t *from, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i += KERNELS_DATA) {
@@ -338,6 +348,7 @@ static int exec_sim_far_write(struct exec_backend *b, uint64_t to, const uint8_t
     return WIRE_OK;
 }
 
+/* Reads memory that only the process of kernels has. */
 static int exec_sim_far_read(struct exec_backend *b, uint8_t *to, uint64_t from, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i += KERNELS_DATA) {
@@ -351,6 +362,7 @@ static int exec_sim_far_read(struct exec_backend *b, uint8_t *to, uint64_t from,
     return WIRE_OK;
 }
 
+/* exec_backend's 'write'; done at once. */
 static int exec_sim_write(struct exec_backend *b, uint64_t to, const void *from, uint64_t n, backend_handle s)
 {
     (void)s;
@@ -363,6 +375,7 @@ static int exec_sim_write(struct exec_backend *b, uint64_t to, const void *from,
     return WIRE_OK;
 }
 
+/* exec_backend's 'read'; done at once. */
 static int exec_sim_read(struct exec_backend *b, void *to, uint64_t from, uint64_t n)
 {
     if (b->error)
@@ -422,6 +435,7 @@ static int exec_sim_set(struct exec_backend *b, const struct wire_memset *m, bac
 
 /* ---- data movement: within device memory only ---- */
 
+/* exec_backend's 'fill'; done at once. */
 static int exec_sim_fill(struct exec_backend *b, const struct wire_fill *m, backend_handle s)
 {
     (void)s;
@@ -432,6 +446,7 @@ static int exec_sim_fill(struct exec_backend *b, const struct wire_fill *m, back
     return WIRE_OK;
 }
 
+/* exec_backend's 'strided'; done at once. */
 static int exec_sim_strided(struct exec_backend *b, const struct wire_strided *m, backend_handle s)
 {
     (void)s;
@@ -442,6 +457,7 @@ static int exec_sim_strided(struct exec_backend *b, const struct wire_strided *m
     return WIRE_OK;
 }
 
+/* exec_backend's 'arange'; done at once. */
 static int exec_sim_arange(struct exec_backend *b, const struct wire_arange *m, backend_handle s)
 {
     (void)s;
@@ -452,6 +468,7 @@ static int exec_sim_arange(struct exec_backend *b, const struct wire_arange *m, 
     return WIRE_OK;
 }
 
+/* exec_backend's 'random'; done at once. */
 static int exec_sim_random(struct exec_backend *b, const struct wire_random *m, backend_handle s)
 {
     (void)s;
@@ -462,6 +479,7 @@ static int exec_sim_random(struct exec_backend *b, const struct wire_random *m, 
     return WIRE_OK;
 }
 
+/* exec_backend's 'equal'. */
 static int exec_sim_equal(struct exec_backend *b, const struct wire_equal *m, bool *ret)
 {
     if (!exec_sim_local(b, m->a) || !exec_sim_local(b, m->b) || b->error)
@@ -528,6 +546,7 @@ static int sim_function(struct exec_backend *b, backend_handle module, const cha
     return WIRE_OK;
 }
 
+/* exec_backend's 'symbol', asked of the process of kernels. */
 static int exec_sim_symbol(struct exec_backend *b, backend_handle module, const char *name, uint64_t *ret_addr,
                            uint64_t *ret_bytes)
 {
@@ -543,6 +562,7 @@ static int exec_sim_symbol(struct exec_backend *b, backend_handle module, const 
     return WIRE_OK;
 }
 
+/* exec_backend's 'func_attr'. */
 static int sim_func_attr(struct exec_backend *b, backend_handle f, int attr, int value)
 {
     exec_sim_question(b, KERNELS_ATTR, exec_sim_number_of(f), NULL, 0);
@@ -551,6 +571,7 @@ static int sim_func_attr(struct exec_backend *b, backend_handle f, int attr, int
     return exec_sim_ask(b);
 }
 
+/* exec_backend's 'occupancy', by the emulated device's limits. */
 static int sim_occupancy(struct exec_backend *b, backend_handle f, uint32_t threads, uint64_t shared, int *ret)
 {
     int by_threads = device.threads_multiprocessor / (int)threads;
@@ -635,6 +656,7 @@ static void sim_event_end(struct exec_backend *b, backend_handle v)
     free(v);
 }
 
+/* exec_backend's 'record': the time of now, as all work is done. */
 static int exec_sim_record(struct exec_backend *b, backend_handle v, backend_handle s)
 {
     struct stamp *x = v;
@@ -659,6 +681,7 @@ static int exec_sim_query(struct exec_backend *b, backend_handle h)
     return b->error;
 }
 
+/* exec_backend's 'elapsed', in ms. */
 static int exec_sim_elapsed(struct exec_backend *b, backend_handle from, backend_handle to, float *ret_ms)
 {
     const struct stamp *x = from, *y = to;
@@ -679,6 +702,7 @@ static const char *exec_sim_why(struct exec_backend *b)
     return b->why;
 }
 
+/* exec_backend's 'findings': JSON text, owned; NULL: none. */
 static char *sim_findings(struct exec_backend *b)
 {
     if (b->findings)
@@ -696,6 +720,7 @@ static int exec_sim_cold(struct exec_backend *b)
     return b->error;
 }
 
+/* exec_backend's 'pad': sleeps. */
 static int exec_sim_pad(struct exec_backend *b, uint64_t ns)
 {
     const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};

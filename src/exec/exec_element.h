@@ -8,6 +8,7 @@
 #include "device/element.h"
 #include "exec/wire.h"
 
+/* Bytes of one element. */
 EL_FN int px_bytes(uint32_t dtype)
 {
     switch (dtype) {
@@ -43,6 +44,7 @@ EL_FN int64_t px_offset(uint64_t i, uint32_t dims, const int64_t *size, const in
     return at;
 }
 
+/* Elements of a view. */
 EL_FN uint64_t px_count(uint32_t dims, const int64_t *size)
 {
     uint64_t n = 1;
@@ -52,6 +54,7 @@ EL_FN uint64_t px_count(uint32_t dims, const int64_t *size)
     return n;
 }
 
+/* Writes an integer as an element of an integer dtype. */
 EL_FN void px_put_int(void *p, uint32_t dtype, int64_t v)
 {
     switch (dtype) {
@@ -73,6 +76,7 @@ EL_FN int64_t px_cut(double v)
     return v != v ? 0 : v >= 9.2233720368547748e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v;
 }
 
+/* Writes v, rounded to the element's dtype. */
 EL_FN void px_put(void *p, uint32_t dtype, double v)
 {
     switch (dtype) {
@@ -131,6 +135,7 @@ EL_FN int px_cast(void *to, uint32_t to_dtype, const void *from, uint32_t from_d
     return 1;
 }
 
+/* True where two elements are equal within m's tolerances, or both NaN where m says so. */
 EL_FN bool px_near(const void *a, uint32_t a_dtype, const void *b, uint32_t b_dtype, const struct wire_equal *m)
 {
     if (!px_is_float(a_dtype) && !px_is_float(b_dtype) && m->rtol == 0 && m->atol == 0)
@@ -172,6 +177,7 @@ EL_FN struct px_words px_philox(uint64_t seed, uint64_t i, uint64_t offset)
     return w;
 }
 
+/* Writes element i of a draw, as PyTorch's generator on a device gives it. */
 EL_FN void px_random(void *to, const struct wire_random *m, uint64_t i)
 {
     struct px_words w = px_philox(m->seed, i, m->offset);
@@ -186,6 +192,7 @@ EL_FN void px_random(void *to, const struct wire_random *m, uint64_t i)
         px_put(to, m->dtype, m->a + (m->b - m->a) * u);
 }
 
+/* Writes element i of an arithmetic sequence. */
 EL_FN void px_arange(void *to, const struct wire_arange *m, uint64_t i)
 {
     if (px_is_float(m->dtype))

@@ -72,6 +72,7 @@ int executor_replay(struct executor *x, struct executor_replay *p, struct err *e
 
 /* ---- timing ---- */
 
+/* Begins a replay from the log's start. */
 static int exec_replay_begin(struct executor *x, struct executor_timing *t, struct err *e)
 {
     struct ctl_request q = {.op = CTL_REPLAY, .a = 0xff, .b = t->movement_only, .c = !t->whole, .d = 1};

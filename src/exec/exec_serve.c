@@ -13,6 +13,7 @@ struct reply {
 
 /* ---- questions that the device answers; drained before ---- */
 
+/* Reads bytes for the client; they follow the reply. The functions below answer their requests the same way. */
 static int exec_serve_ask_down(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     const struct wire_down *m = &r->body.DOWN;
@@ -25,6 +26,7 @@ static int exec_serve_ask_down(struct exec_server *s, const struct wire_request 
     return WIRE_OK;
 }
 
+/* v[0]: whether two views are equal. */
 static int exec_serve_ask_equal(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     bool same = false;
@@ -51,6 +53,7 @@ static int exec_serve_ask_module(struct exec_server *s, const struct wire_reques
     return WIRE_OK;
 }
 
+/* The function's number and facts. */
 static int exec_serve_ask_function(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     struct wire_function_info info;
@@ -64,6 +67,7 @@ static int exec_serve_ask_function(struct exec_server *s, const struct wire_requ
     return WIRE_OK;
 }
 
+/* v[0], v[1]: a global variable's address and bytes. */
 static int exec_serve_ask_symbol(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     int code = player_symbol(&s->player, r->body.SYMBOL.module, (const char *)r->tail, r->head.tail, &out->v[0],
@@ -74,6 +78,7 @@ static int exec_serve_ask_symbol(struct exec_server *s, const struct wire_reques
     return code;
 }
 
+/* v[0]: blocks of the function on a multiprocessor. */
 static int exec_serve_ask_occupancy(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     const struct wire_occupancy *m = &r->body.OCCUPANCY;
@@ -100,6 +105,7 @@ static int exec_serve_ask_event_query(struct exec_server *s, const struct wire_r
     return s->ops->query_event(s->b, s->player.events[r->body.EVENT_QUERY.event]);
 }
 
+/* v[0]: ms between two events, as a float's bits. */
 static int exec_serve_ask_elapsed(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     const struct wire_elapsed *m = &r->body.ELAPSED;
@@ -110,6 +116,7 @@ static int exec_serve_ask_elapsed(struct exec_server *s, const struct wire_reque
     return code;
 }
 
+/* v[0], v[1]: bytes that are free, and all of the client's. */
 static int exec_serve_ask_mem_info(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     (void)r;
@@ -141,6 +148,7 @@ static const struct exec_serve_ask asks[WIRE_OP_COUNT] = {
 
 /* ---- one request ---- */
 
+/* Waits until a multiple of GRID_NS since the call began, so that reading tells little about time. */
 static void exec_serve_wait_for_grid(const struct exec_server *s)
 {
     uint64_t passed = clock_now_ns() - s->context.call_start, left = GRID_NS - passed % GRID_NS;

@@ -62,6 +62,7 @@ struct exec_server {
     uint8_t *down; /* WIRE_CHUNK bytes */
 };
 
+/* Monotonic time in ns. */
 static inline uint64_t clock_now_ns(void)
 {
     struct timespec t;

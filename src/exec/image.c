@@ -20,6 +20,7 @@ static bool image_within(const struct image *im, uint64_t at, uint64_t n)
     return at <= im->n && n <= im->n - at;
 }
 
+/* Address in the image of section i's bytes; 0: it has none. */
 static uint64_t image_section_data(const struct image *im, const Elf64_Ehdr *h, const Elf64_Shdr *names, int i)
 {
     const char *p = im->p;
@@ -60,6 +61,7 @@ uint64_t image_constants(const struct image *im)
 
 /* ---- variables ---- */
 
+/* True where section i exists and is a table of symbols; *ret is its header. */
 static bool image_section(const struct image *im, const Elf64_Ehdr *h, uint64_t i, Elf64_Shdr *ret)
 {
     if (i >= h->e_shnum)

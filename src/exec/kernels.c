@@ -47,6 +47,7 @@ static struct {
 #undef MEMBER
 } simt;
 
+/* Finds libsimt's functions. NULL, or the name of a missing one. */
 static const char *kernels_find_all(void *lib)
 {
 #define FIND(name, type, args)                                                                                         \
@@ -74,6 +75,7 @@ static void kernels_do_answer(void)
         _exit(1);
 }
 
+/* Puts a text into the answer, cut to its room. */
 static void kernels_put_text(const char *s)
 {
     size_t n = s ? strlen(s) : 0;
@@ -91,6 +93,7 @@ static void kernels_last_words(void)
     _exit(1);
 }
 
+/* Question 'module': opens an image; v[0] is its number. The next ones answer theirs alike. */
 static void kernels_do_module(void)
 {
     char why[512] = "";
@@ -105,6 +108,7 @@ static void kernels_do_module(void)
     r.v[0] = n_modules++;
 }
 
+/* Question 'function': v[0] is the function's number. */
 static void kernels_do_function(void)
 {
     const void *f = q.a < n_modules ? simt.image_function(modules[q.a], (const char *)q.data) : NULL;
@@ -117,6 +121,7 @@ static void kernels_do_function(void)
     r.v[0] = n_functions++;
 }
 
+/* Question 'symbol': address and bytes. */
 static void kernels_do_symbol(void)
 {
     size_t n = 0;
@@ -134,6 +139,7 @@ static void kernels_do_attr(void)
 
 static void kernels_do_findings(void);
 
+/* Question 'launch': runs a kernel to its end. */
 static void kernels_do_launch(void)
 {
     const unsigned grid[3] = {q.grid[0], q.grid[1], q.grid[2]}, block[3] = {q.block[0], q.block[1], q.block[2]};
@@ -147,6 +153,7 @@ static void kernels_do_launch(void)
         kernels_do_findings();
 }
 
+/* Question 'block': a block of device memory begins or ends. */
 static void kernels_do_block(void)
 {
     if (q.b)
@@ -171,6 +178,7 @@ static void kernels_do_write(void)
 #define PRINTED_FILE (16 << 10)
 #define PRINTED 2000
 
+/* Lets printf of kernels go to a file of bounded size. */
 static void kernels_hear_printing(void)
 {
     int fd = memfd_create("printed", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -52,6 +52,7 @@ void plan_text(const struct memory_plan *p, struct buf *out)
 
 /* ---- tiles ---- */
 
+/* Tiles of whole rows that take at most PLAN_TILE bytes; of less than a row where one is too large. */
 struct plan_tiles plan_tiles_make(int64_t n, int64_t row, uint64_t element_bytes)
 {
     int64_t most = (int64_t)(PLAN_TILE / (element_bytes ? element_bytes : 1));

@@ -110,6 +110,7 @@ static void order_on_event(struct order *o, const struct log_entry *en)
     }
 }
 
+/* The host has waited for the stream. */
 static void order_on_sync(struct order *o, uint32_t stream)
 {
     uint32_t s = order_row_of(o, stream);
@@ -137,6 +138,7 @@ static uint32_t order_work_stream(const struct log_entry *en)
 
 /* ---- inputs: the caller's work on the legacy stream has made them ---- */
 
+/* A call begins: its inputs are given from now on. */
 static void order_begin(struct order *o, uint32_t call)
 {
     o->running = call;
@@ -146,6 +148,7 @@ static void order_begin(struct order *o, uint32_t call)
     o->given = o->at[0].of[0];
 }
 
+/* Notes where an input of the running call lies. */
 static void order_note_input(struct order *o, const struct log_binding *m)
 {
     if (!o->running)
@@ -157,6 +160,7 @@ static void order_note_input(struct order *o, const struct log_binding *m)
     o->inputs[o->n_inputs++] = m;
 }
 
+/* True where the address lies in an input. */
 static bool order_is_input(const struct order *o, uint64_t addr)
 {
     for (size_t i = 0; i < o->n_inputs; i++)

@@ -1,6 +1,7 @@
 /* play_queue.c - see play_queue.h. */
 #include "exec/play_queue.h"
 
+/* Plays entries up to 'end' and tells the client's ring about errors. */
 static void play_queue_up_to(struct play_queue *q, size_t end)
 {
     const struct exec_log view = {.p = q->log->p, .n = end, .max = q->log->max};
@@ -37,6 +38,7 @@ static void *play_queue_work(void *arg)
     return NULL;
 }
 
+/* Starts the queue, with a thread where the backend does not play at once. */
 int play_queue_start(struct play_queue *q, struct player *p, struct exec_log *log, struct ring *ring, struct err *e)
 {
     *q = (struct play_queue){.player = p, .log = log, .ring = ring, .has_thread = !p->ops->inline_play};
@@ -50,6 +52,7 @@ int play_queue_start(struct play_queue *q, struct player *p, struct exec_log *lo
     return 0;
 }
 
+/* Ends the thread; what is queued is not played. */
 void play_queue_stop(struct play_queue *q)
 {
     if (!q->has_thread)

@@ -22,6 +22,7 @@ void images_clear(struct images *all)
     all->n = 0;
 }
 
+/* Prepares the handles of a client. A code of WIRE. */
 int player_init(struct player *p, const struct backend_ops *ops, struct exec_backend *b, const struct images *images)
 {
     memset(p, 0, sizeof *p);
@@ -106,6 +107,7 @@ static int player_play_block(struct player *p, uint64_t addr, uint64_t bytes, ui
     return code;
 }
 
+/* Plays a logged allocation. So do the next ones with their entries; a code of WIRE. */
 static int player_play_alloc(struct player *p, const struct log_entry *en)
 {
     const struct wire_alloc *m = en->body;
@@ -117,6 +119,7 @@ static int player_play_alloc(struct player *p, const struct log_entry *en)
     return player_play_block(p, en->head.result, m->bytes, m->stream);
 }
 
+/* Plays a free, after the device where the log did so. */
 static int player_play_free(struct player *p, const struct log_entry *en)
 {
     const struct wire_free *m = en->body;
@@ -222,6 +225,7 @@ static int player_play_module(struct player *p, const struct log_entry *en)
     return player_module(p, (uint32_t)en->head.result, m->sha256);
 }
 
+/* Plays a question for a function, so that its handle is there. */
 static int player_play_function(struct player *p, const struct log_entry *en)
 {
     const struct wire_function *m = en->body;
@@ -251,6 +255,7 @@ static int player_play_func_attr(struct player *p, const struct log_entry *en)
     return p->ops->func_attr(p->b, p->functions[m->function % CONTEXT_FUNCTIONS], m->attr, m->value);
 }
 
+/* Plays a launch. */
 static int player_play_launch(struct player *p, const struct log_entry *en)
 {
     const struct wire_launch *m = en->body;
@@ -262,6 +267,7 @@ static int player_play_launch(struct player *p, const struct log_entry *en)
 
 /* ---- order ---- */
 
+/* Plays a stream's creation. */
 static int player_play_stream_create(struct player *p, const struct log_entry *en)
 {
     const struct wire_stream_create *m = en->body;
@@ -274,6 +280,7 @@ static int player_play_stream_create(struct player *p, const struct log_entry *e
     return p->ops->stream(p->b, m->flags, m->priority, s);
 }
 
+/* Plays a stream's end. */
 static int player_play_stream_destroy(struct player *p, const struct log_entry *en)
 {
     const struct wire_stream *m = en->body;
@@ -302,6 +309,7 @@ static int player_play_device_sync(struct player *p, const struct log_entry *en)
     return p->drains || p->n_streams ? player_waits(p, p->ops->sync(p->b)) : WIRE_OK;
 }
 
+/* Plays an event's creation. */
 static int player_play_event_create(struct player *p, const struct log_entry *en)
 {
     const struct wire_event_create *m = en->body;
@@ -313,6 +321,7 @@ static int player_play_event_create(struct player *p, const struct log_entry *en
     return p->ops->event(p->b, m->flags, v);
 }
 
+/* Plays an event's end. */
 static int player_play_event_destroy(struct player *p, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;
@@ -338,6 +347,7 @@ static int player_play_event_wait(struct player *p, const struct log_entry *en)
     return p->ops->wait(p->b, player_stream(p, m->stream), p->events[m->event % CONTEXT_EVENTS]);
 }
 
+/* Plays the host's wait for an event, where order can depend on it. */
 static int player_play_event_sync(struct player *p, const struct log_entry *en)
 {
     const struct wire_event *m = en->body;

@@ -56,6 +56,7 @@ static uint64_t pool_start_of(const struct pool *p, size_t i)
     return i < p->n ? p->blocks[i].addr : p->base + p->room;
 }
 
+/* Inserts block b at place i of the sorted list. */
 static void pool_insert(struct pool *p, size_t i, struct pool_block b)
 {
     if (p->n == p->cap) {

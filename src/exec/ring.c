@@ -61,6 +61,7 @@ void ring_close(struct ring *r)
 
 /* ---- messages ---- */
 
+/* Copies n bytes from the ring, around its end. */
 static void ring_copy_out(const struct ring *r, uint64_t from, uint8_t *to, size_t n)
 {
     const uint8_t *ring = r->area + WIRE_RING_AT;

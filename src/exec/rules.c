@@ -10,6 +10,7 @@ typedef const struct rules_facts facts;
 typedef struct rules_finding finding;
 
 static bool rules_say(finding *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Writes the finding's text. Always true. */
 static bool rules_say(finding *r, const char *fmt, ...)
 {
     va_list ap;
@@ -62,6 +63,7 @@ static bool rules_begins(const char *s, const char *word)
     return !strncmp(s, word, strlen(word));
 }
 
+/* Rule: a library computes what kernels should. Each rule returns true where it holds and fills r. */
 static bool rules_library_computes(facts *f, finding *r)
 {
     const char *l = f->library;
@@ -95,6 +97,7 @@ static bool rules_no_kernel(facts *f, finding *r)
            rules_say(r, "forward launches no kernel of its own");
 }
 
+/* Rule: the answer stays right without any launch. */
 static bool rules_kernels_decide_nothing(facts *f, finding *r)
 {
     return rules_right(f) && f->movement_right &&
@@ -103,6 +106,7 @@ static bool rules_kernels_decide_nothing(facts *f, finding *r)
                      "nothing", f->counts.launches);
 }
 
+/* Rule: casts by PyTorch change values. */
 static bool rules_casts_compute(facts *f, finding *r)
 {
     if (!f->ran || f->failed)
@@ -126,6 +130,7 @@ static bool rules_host_tells(facts *f)
     return f->most.up > rules_free_reads(f) || f->most.up + f->most.given >= f->output_bytes;
 }
 
+/* Rule: the host computes from what it reads. */
 static bool rules_host_computes(facts *f, finding *r)
 {
     return f->live_right && !f->replay_right &&
@@ -166,6 +171,7 @@ static bool rules_refused(facts *f, finding *r)
     return f->refused && rules_say(r, "the log cannot be replayed: %s", f->replay_why ? f->replay_why : "");
 }
 
+/* Rule: the host decides what to launch by what it reads. */
 static bool rules_host_control_flow(facts *f, finding *r)
 {
     return f->live_right && !f->replay_right && !rules_within_allowance(f) &&
@@ -224,6 +230,7 @@ static bool rules_movement_moves(facts *f, finding *r)
                                             "program's launches more than half of the answer is right");
 }
 
+/* Rule: the host brings more bytes than constants and weights need. */
 static bool rules_host_table(facts *f, finding *r)
 {
     uint64_t own = f->own_bytes > f->table_bytes ? f->own_bytes : f->table_bytes;
@@ -266,6 +273,7 @@ static const struct {
     {rules_live_only, RULES_PASSED, NULL},
 };
 
+/* *ret is the first rule that holds; RULES_PASSED: none. */
 void rules_decide(const struct rules_facts *f, struct rules_finding *ret)
 {
     *ret = (struct rules_finding){.category = RULES_PASSED};

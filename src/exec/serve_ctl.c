@@ -61,6 +61,7 @@ static int serve_ctl_do_context(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* SHA-256 as 32 bytes. */
 static void serve_ctl_hash_bytes(const void *p, size_t n, uint8_t out[32])
 {
     char hex[65];
@@ -150,6 +151,7 @@ static int serve_ctl_do_pull(struct ctl *c, struct err *e)
     return shared_pull(c->s, &c->q, e);
 }
 
+/* CTL_TILE: copies a strided tile into shared memory. The next ones carry out their requests; -1 with e refuses. */
 static int serve_ctl_do_tile(struct ctl *c, struct err *e)
 {
     struct wire_strided m;
@@ -184,6 +186,7 @@ static int serve_ctl_do_random(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* CTL_PEEK: device bytes go back in the bulk area. */
 static int serve_ctl_do_peek(struct ctl *c, struct err *e)
 {
     struct exec_server *s = c->s;
@@ -200,6 +203,7 @@ static int serve_ctl_do_peek(struct ctl *c, struct err *e)
 
 /* ---- marks ---- */
 
+/* CTL_TYPED: values of that dtype lie there. */
 static int serve_ctl_do_typed(struct ctl *c, struct err *e)
 {
     if (c->q.c > DT_C128 || !context_holds(&c->s->context, c->q.a, c->q.b))
@@ -208,6 +212,7 @@ static int serve_ctl_do_typed(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* CTL_PAUSE: requests of the client wait. */
 static int serve_ctl_do_pause(struct ctl *c, struct err *e)
 {
     (void)e;
@@ -216,6 +221,7 @@ static int serve_ctl_do_pause(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* CTL_CALL_BEGIN: a call of forward begins, with a larger number than the last. */
 static int serve_ctl_do_call_begin(struct ctl *c, struct err *e)
 {
     serve_settle(c->s);
@@ -302,6 +308,7 @@ static int serve_ctl_do_findings(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* CTL_LACKS: bits of what the client wanted and is not there. */
 static int serve_ctl_do_lacks(struct ctl *c, struct err *e)
 {
     (void)e;
@@ -318,6 +325,7 @@ static int serve_ctl_do_replay(struct ctl *c, struct err *e)
     return replay_begin(c->s, &c->q, &c->r.v[0], e);
 }
 
+/* CTL_NEXT: replays up to the next stop. */
 static int serve_ctl_do_next(struct ctl *c, struct err *e)
 {
     if (!c->s->replay.on)

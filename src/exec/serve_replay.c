@@ -106,6 +106,7 @@ static void serve_replay_play_entry(void *server, const struct log_entry *en)
     player_play(&((struct exec_server *)server)->player, en);
 }
 
+/* Bytes of the block that the entry frees; 0: it frees none. */
 static uint64_t serve_replay_freed_bytes(const struct replaying *r, const struct log_entry *en)
 {
     const struct wire_free *m = en->body;
@@ -219,6 +220,7 @@ int replay_time(struct exec_server *s, uint64_t pad_ns, struct ctl_reply *out, s
 
 /* ---- a log from elsewhere ---- */
 
+/* The entry as the request that it was. False: it was none. */
 static bool serve_replay_as_request(const struct log_entry *en, struct wire_request *r)
 {
     if (en->head.op == LOG_ECHO) { /* a copy on the device, as far as checks go */
@@ -247,6 +249,7 @@ static void serve_replay_take_result(struct client_context *l, const struct log_
         context_add_symbol(l, en->head.result, (uint64_t)1 << 20);
 }
 
+/* Carries out an entry of the judge's own in a context. False: it cannot be. */
 static bool serve_replay_take_own(struct client_context *l, const struct log_entry *en)
 {
     const struct log_give *g = en->body;
@@ -259,6 +262,7 @@ static bool serve_replay_take_own(struct client_context *l, const struct log_ent
     }
 }
 
+/* True where the entry could have been logged in this context. */
 static bool serve_replay_acceptable(struct client_context *l, const struct log_entry *en)
 {
     struct wire_request r;
@@ -274,6 +278,7 @@ static bool serve_replay_acceptable(struct client_context *l, const struct log_e
     return en->head.op != WIRE_FUNCTION || en->head.result == l->n_functions - 1;
 }
 
+/* ERR_INPUT where the log holds what no client may do. */
 static int serve_replay_check_log(struct client_context *l, struct err *e)
 {
     struct log_entry en;

@@ -46,6 +46,7 @@ static bool serve_saved_is_kept(const struct exec_server *s, const struct pool_b
     return b->owner == POOL_CLIENT && !serve_saved_given_back_first(s, b->addr);
 }
 
+/* Bytes that must be saved: the pool's kept blocks and the variables. */
 static uint64_t serve_saved_bytes_of(const struct exec_server *s, const struct pool *p)
 {
     uint64_t n = 0;
@@ -81,6 +82,7 @@ struct finding_variables {
     uint32_t module;
 };
 
+/* Adds a global variable, once. */
 static void serve_saved_add_variable(struct saved *v, uint64_t addr, uint64_t bytes)
 {
     for (size_t i = 0; i < v->n_variables; i++)
@@ -92,6 +94,7 @@ static void serve_saved_add_variable(struct saved *v, uint64_t addr, uint64_t by
     v->variables[v->n_variables++] = (struct context_symbol){addr, bytes};
 }
 
+/* A callback for a module's symbols: adds those that are variables. */
 static void serve_saved_find_variable(void *ctx, const char *name)
 {
     struct finding_variables *f = ctx;
@@ -101,6 +104,7 @@ static void serve_saved_find_variable(void *ctx, const char *name)
         serve_saved_add_variable(&f->s->replay.saved, addr, bytes);
 }
 
+/* Finds all global variables of the client's modules. */
 static void serve_saved_find_variables(struct exec_server *s)
 {
     for (uint32_t i = 0; i < s->context.n_symbols; i++)
@@ -125,6 +129,7 @@ static void serve_saved_put_back(struct exec_server *s, uint64_t addr, uint8_t *
         s->player.error = s->ops->write(s->b, addr, bytes, n, BACKEND_STREAM_LEGACY);
 }
 
+/* Makes 'to' a copy of 'from'. */
 static void serve_saved_pool_copy(struct pool *to, const struct pool *from)
 {
     struct pool_block *blocks = to->blocks;
@@ -158,6 +163,7 @@ void saved_take(struct exec_server *s)
     v->valid = !s->player.error;
 }
 
+/* Copies what is on the device now over 'bytes'. True: it had changed. */
 static bool serve_saved_follow_range(struct exec_server *s, uint64_t addr, uint8_t *bytes, uint64_t n)
 {
     uint8_t *now = malloc(n ? n : 1);
@@ -240,6 +246,7 @@ static void serve_saved_fill_allocations(struct exec_server *s)
     }
 }
 
+/* Fills mapped addresses from 'from' to 'to' with zeros. */
 static void serve_saved_fill(struct exec_server *s, uint64_t from, uint64_t to)
 {
     uint64_t end = WIRE_BASE + s->ops->mapped(s->b);

@@ -8,6 +8,7 @@
 
 #define UNIT ((uint64_t)2 << 20)
 
+/* The shared memory that holds the range; NULL: none. */
 static struct shared *serve_shared_find(struct exec_server *s, uint64_t addr, uint64_t n)
 {
     for (int i = 0; i < SERVER_SHARES; i++) {
@@ -106,6 +107,7 @@ static uint64_t serve_shared_item_of(const struct wire_strided *m)
     return dt_size((enum dtype)m->to_dtype) * (uint64_t)dt_components((enum dtype)m->to_dtype);
 }
 
+/* Bytes of the tile; 0: its shape is impossible. */
 static uint64_t serve_shared_bytes_of(const struct wire_strided *m)
 {
     uint64_t n = m->dims <= WIRE_DIMS ? serve_shared_item_of(m) : 0;
@@ -115,6 +117,7 @@ static uint64_t serve_shared_bytes_of(const struct wire_strided *m)
     return n;
 }
 
+/* True where the tile's source lies within 'span' bytes. */
 static bool serve_shared_within(const struct wire_strided *m, uint64_t span, uint64_t item)
 {
     uint64_t last = 0;

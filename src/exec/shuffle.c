@@ -35,6 +35,7 @@ void shuffle_free(struct shuffle *s)
     *s = (struct shuffle){0};
 }
 
+/* Room for one more element of that size; p may move. */
 static void *shuffle_more(void *p, size_t n, size_t *cap, size_t size)
 {
     if (n < *cap)
@@ -45,6 +46,7 @@ static void *shuffle_more(void *p, size_t n, size_t *cap, size_t size)
 
 /* ---- what the next node needs ---- */
 
+/* The node being added waits for the first 'count' nodes of a queue. */
 static void shuffle_do_need(struct shuffle *s, uint32_t queue, uint32_t count)
 {
     if (!count || s->played[queue] >= count)
@@ -61,6 +63,7 @@ static void shuffle_need_all(struct shuffle *s)
 
 /* ---- handles: around the node's adding ---- */
 
+/* The node waits for whoever changed the handle; if it changes it, for its users too. */
 static void shuffle_need_handle(struct shuffle *s, uint32_t handle, bool changes)
 {
     const struct shuffle_handle *h = &s->handles[handle];
@@ -154,6 +157,7 @@ static void shuffle_add_with(struct shuffle *s, const struct log_entry *en, uint
     shuffle_note_handle(s, handle, changes, queue);
 }
 
+/* Adds a launch to its stream. The next ones add other entries. */
 static void shuffle_add_launch(struct shuffle *s, const struct log_entry *en, size_t first)
 {
     const struct wire_launch *m = en->body;
@@ -162,6 +166,7 @@ static void shuffle_add_launch(struct shuffle *s, const struct log_entry *en, si
                      first);
 }
 
+/* Adds an event's record, wait or query. */
 static void shuffle_add_event(struct shuffle *s, const struct log_entry *en, size_t first)
 {
     const struct wire_event *m = en->body;
@@ -181,6 +186,7 @@ static void shuffle_add_sync(struct shuffle *s, const struct log_entry *en, uint
     shuffle_do_add(s, en, SHUFFLE_HOST, first);
 }
 
+/* Adds a free, which waits for everything. */
 static void shuffle_add_free(struct shuffle *s, const struct log_entry *en, uint64_t bytes, size_t first)
 {
     const struct wire_free *m = en->body;
@@ -195,6 +201,7 @@ static void shuffle_add_free(struct shuffle *s, const struct log_entry *en, uint
     s->freed[s->n_freed++] = (struct shuffle_freed){m->addr, bytes, s->asked[SHUFFLE_FREES]};
 }
 
+/* Adds work of the host. */
 static void shuffle_add_host(struct shuffle *s, const struct log_entry *en, size_t first)
 {
     const struct wire_alloc *alloc = en->body;
@@ -275,6 +282,7 @@ void shuffle_add(struct shuffle *s, const struct log_entry *en, uint64_t bytes)
 
 /* ---- playing ---- */
 
+/* True where all that the node waits for was played. */
 static bool shuffle_ready(const struct shuffle *s, uint32_t node)
 {
     const struct shuffle_node *n = &s->nodes[node - 1];

@@ -17,6 +17,7 @@ void types_clear(struct types *t)
     t->n = 0;
 }
 
+/* Appends a range of a dtype; the caller keeps order. */
 static void types_add(struct types *t, uint64_t addr, uint64_t n, uint32_t dtype)
 {
     if (!n)

@@ -38,6 +38,7 @@ size_t wire_message(unsigned op, size_t tail)
     return sizeof(struct wire_head) + wire_size(op) + (tail + 7) / 8 * 8;
 }
 
+/* True where operation, lengths and tail of a message of n bytes agree. */
 static bool wire_head_fits(const struct wire_head *h, size_t n)
 {
     const struct wire_op_state *o = h->op < WIRE_OP_COUNT ? &ops[h->op] : NULL;

@@ -25,6 +25,7 @@ struct leaf_list {
     size_t n;
 };
 
+/* A callback of tree_each: collects tensors. */
 static int lint_add_leaf(const json_t *node, const char *path, void *ctx, struct err *e)
 {
     struct leaf_list *l = ctx;
@@ -57,6 +58,7 @@ static int lint_tensors_of(const struct section *s, struct tensor **ret, size_t 
     return 0;
 }
 
+/* The tensor's values as doubles; the caller frees. */
 static double *lint_doubles_of(const struct tensor *t)
 {
     double *v = xcalloc((size_t)t->n + 1, sizeof *v);
@@ -71,6 +73,7 @@ struct draw {
     size_t n_in, n_out;
 };
 
+/* The tolerance of an output at that level of strictness. */
 static struct tolerance lint_tolerance_at(const struct lint_state *s, int level, const struct ref_draw *d,
                                           size_t output)
 {
@@ -98,6 +101,7 @@ struct lint_judge_state {
     uint8_t *bytes;
 };
 
+/* A callback of trivial answers: whether v would pass. */
 static bool lint_judge_answer(enum trivial k, const double *v, void *ctx)
 {
     struct lint_judge_state *j = ctx;
@@ -157,6 +161,7 @@ static void lint_keep_last(struct lint_group *g, size_t i, double *v, size_t n)
     g->last_n[i] = n;
 }
 
+/* The first input with as many elements as out, as doubles; the caller frees. NULL: none. */
 static double *lint_matching_input(const struct draw *d, const struct tensor *out)
 {
     for (size_t i = 0; i < d->n_in; i++)
@@ -191,6 +196,7 @@ static void lint_try_output(struct lint_state *s, int group, const struct ref_dr
     lint_keep_last(g, i, want, n);
 }
 
+/* The row of a part that is left out, made at the first draw; NULL: there is none. */
 static struct lint_drop *lint_drop_row(struct lint_group *g, const json_t *x)
 {
     int64_t call = json_i64(x, "call", -1);
@@ -268,6 +274,7 @@ static int lint_take_draw(struct lint_state *s, const struct frame *f, struct er
 
 /* ---- the conversation ---- */
 
+/* The request to the reference's process. New. */
 static json_t *lint_request_of(const struct lint_state *s)
 {
     const struct lint_options *o = s->o;

@@ -85,6 +85,7 @@ static bool lint_rules_decides(const struct lint_state *s, int level)
     return g->draws > 0 && (level != LEVEL_STRICT || g->unusable < g->outputs);
 }
 
+/* True where the output was constant, or 0, in all draws. */
 static bool lint_rules_all_draws(const struct lint_state *s, bool zero)
 {
     int draws = 0, n = 0;
@@ -96,6 +97,7 @@ static bool lint_rules_all_draws(const struct lint_state *s, bool zero)
     return draws > 0 && n == draws;
 }
 
+/* Elements of all outputs. */
 static int64_t lint_rules_elements(const struct lint_state *s)
 {
     int64_t n = 0;
@@ -163,6 +165,7 @@ static void lint_rules_trivial_answers(const struct lint_state *s, json_t *findi
     }
 }
 
+/* The same left-out call in another group; NULL: none. */
 static const struct lint_drop *lint_rules_same_call(const struct lint_group *g, const struct lint_drop *d)
 {
     for (size_t i = 0; i < g->n_drop; i++)
@@ -199,6 +202,7 @@ static void lint_rules_dropped_one(const struct lint_state *s, json_t *findings,
              (long long)any->line, where, err, allowed);
 }
 
+/* Adds a finding for each operator that can be left out unnoticed. easy: levels at which anything passes. */
 static void lint_rules_dropped_operators(const struct lint_state *s, json_t *findings, const bool easy[N_LEVELS])
 {
     for (int g = 0; g < N_GROUPS; g++)
@@ -295,6 +299,7 @@ static void lint_rules_conditioning(const struct lint_state *s, json_t *findings
                  "all five input distributions are skipped; only inputs from get_inputs are tried");
 }
 
+/* Adds findings where inputs or outputs change with equal seeds. */
 static void lint_rules_randomness(const struct lint_state *s, json_t *findings)
 {
     if (json_flag(s->facts, "unseeded", false))
@@ -326,6 +331,7 @@ static void lint_rules_tf32(const struct lint_state *s, json_t *findings)
              ratio > 1 ? "an exact fp32 program fails" : "little is left for a program");
 }
 
+/* Adds a finding where integer inputs would be cast. */
 static void lint_rules_casts(const struct lint_state *s, json_t *findings)
 {
     const json_t *d;

@@ -115,6 +115,7 @@ static void shrink_remember(struct shrinker *s, const char *path, json_t *head)
 
 /* ---- asking ---- */
 
+/* Turns a refusal into ERR_INPUT or ERR_ENV. Always -1. */
 static int shrink_refusal(const struct task *t, const json_t *head, struct err *e)
 {
     if (!strcmp(json_str(head, "type", ""), "refused"))
@@ -123,6 +124,7 @@ static int shrink_refusal(const struct task *t, const json_t *head, struct err *
                    json_str(head, "message", ""), (long long)json_i64(head, "line", 0), json_str(head, "text", ""));
 }
 
+/* Fills *ret from the answer. */
 static int shrink_take(const struct task *t, const json_t *head, struct shrunk *ret, struct err *e)
 {
     if (!json_flag(head, "ok", false))
@@ -167,6 +169,7 @@ static int shrink_server(struct shrinker *s, struct forkserver **ret, struct err
     return rc;
 }
 
+/* Has a child make the task small; *ret_head is its answer, new. */
 static int shrink_in_child(struct shrinker *s, const struct task *t, int64_t max, json_t **ret_head, struct err *e)
 {
     struct child_spec spec = {.role = "shrink", .jail = {.memory_bytes = (size_t)8 << 30}};

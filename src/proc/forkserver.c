@@ -171,6 +171,7 @@ static void *forkserver_reader_main(void *arg)
     return NULL;
 }
 
+/* Has the reader look at its list of children again. */
 static void forkserver_wake_reader(struct forkserver *fs)
 {
     uint64_t one = 1;
@@ -303,6 +304,7 @@ static int forkserver_await_hello(struct forkserver *fs, struct err *e)
     return 0;
 }
 
+/* Names of the jail's layers that hold. New. */
 static json_t *forkserver_layer_names(bool no_jail)
 {
     json_t *list = json_array();
@@ -345,6 +347,7 @@ int forkserver_launch(const struct forkserver_spec *s, struct forkserver **ret, 
     return -1;
 }
 
+/* Waits for the server's hello and takes what it says. */
 static int forkserver_get_ready(struct forkserver *fs, struct err *e)
 {
     if (forkserver_await_hello(fs, e) < 0)
@@ -512,6 +515,7 @@ static int forkserver_plan_of(struct forkserver *fs, const struct child_spec *s,
     return rc;
 }
 
+/* Sends a request; one at a time. */
 static int forkserver_send_request(struct forkserver *fs, const json_t *head, const int *fds, int n, struct err *e)
 {
     int rc;
@@ -523,6 +527,7 @@ static int forkserver_send_request(struct forkserver *fs, const json_t *head, co
     return rc;
 }
 
+/* Adds a child that will be asked for; takes the pipe 'out'. */
 static struct forkserver_entry *forkserver_entry_add(struct forkserver *fs, int out, size_t max_output)
 {
     struct forkserver_entry *x = xcalloc(1, sizeof *x);
@@ -538,6 +543,7 @@ static struct forkserver_entry *forkserver_entry_add(struct forkserver *fs, int 
     return x;
 }
 
+/* Removes and frees a child's entry. */
 static void forkserver_entry_remove(struct forkserver *fs, int id)
 {
     pthread_mutex_lock(&fs->lock);

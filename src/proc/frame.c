@@ -60,6 +60,7 @@ static int frame_io_wait(struct io *io, short events)
     }
 }
 
+/* What errno means: 0 to try again after waiting; -1: it failed. */
 static int frame_io_errno(struct io *io, short events)
 {
     if (errno == EINTR)
@@ -139,6 +140,7 @@ static void frame_put_le(unsigned char *p, uint64_t x, int n)
         p[i] = (unsigned char)(x >> (8 * i));
 }
 
+/* A little-endian integer of n bytes. */
 static uint64_t frame_get_le(const unsigned char *p, int n)
 {
     uint64_t x = 0;

@@ -92,6 +92,7 @@ static int jail_plan_ro(struct buf *b, struct shown *s, const char *const *list,
     return 0;
 }
 
+/* Adds folders that the program may write; outside they belong to us. */
 static int jail_plan_rw(struct buf *b, const char *const *list, unsigned uid, struct err *e)
 {
     char real[PATH_MAX];
@@ -200,6 +201,7 @@ char *jail_tool_folder(void)
     return tool;
 }
 
+/* mcjail's path, owned; NULL: it is missing. */
 static char *jail_tool_path(void)
 {
     char *folder = jail_tool_folder(), *path = folder ? path_join(folder, "mcjail") : NULL;
@@ -208,6 +210,7 @@ static char *jail_tool_path(void)
     return path;
 }
 
+/* A callback for a plan's lines: notes the namespaces that are wanted. */
 static int jail_ns_line(int argc, char **argv, void *ctx, struct err *e)
 {
     (void)e;
@@ -216,6 +219,7 @@ static int jail_ns_line(int argc, char **argv, void *ctx, struct err *e)
     return 0;
 }
 
+/* The plan in a memfd; -1 with errno. */
 static int jail_plan_fd(const char *plan, size_t n)
 {
     int fd = memfd_create("plan", MFD_CLOEXEC);
@@ -227,6 +231,7 @@ static int jail_plan_fd(const char *plan, size_t n)
     return fd;
 }
 
+/* The tool in front of argv. The caller frees the list alone. */
 static char **jail_tool_argv(char *tool, char *const *argv)
 {
     size_t n = 0;

@@ -62,6 +62,7 @@ struct half {
     size_t n_ops;
 };
 
+/* A callback for a plan's lines: carries one out, in the half that knows it. */
 static int jail_apply_run_line(int argc, char **argv, void *ctx, struct err *e)
 {
     const struct half *h = ctx;
@@ -105,6 +106,7 @@ static int jail_apply_make_dirs(const char *full, int whole, struct err *e)
     return rc;
 }
 
+/* Makes an empty file with its folders. */
 static int jail_apply_make_file(const char *full, struct err *e)
 {
     int fd;
@@ -141,6 +143,7 @@ static unsigned long jail_apply_kept_flags(const char *path)
     return flags;
 }
 
+/* Makes a mount without setuid and, as asked, read-only and without devices. */
 static int jail_apply_restrict_mount(const char *path, int rdonly, int nodev, struct err *e)
 {
     struct mount_attr_v0 a = {.set = ATTR_NOSUID | (rdonly ? ATTR_RDONLY : 0) | (nodev ? ATTR_NODEV : 0)};
@@ -209,6 +212,7 @@ static int jail_apply_op_root(char **a, struct err *e)
     return chdir("/") < 0 ? err_sys(e, "jail: cannot enter the new root") : 0;
 }
 
+/* Plan's "tmpfs PATH SIZE MODE". */
 static int jail_apply_op_tmpfs(char **a, struct err *e)
 {
     char *to = jail_apply_at(NEW, a[0]), opts[96];
@@ -221,6 +225,7 @@ static int jail_apply_op_tmpfs(char **a, struct err *e)
     return rc;
 }
 
+/* Plan's "dir PATH". */
 static int jail_apply_op_dir(char **a, struct err *e)
 {
     char *to = jail_apply_at(NEW, a[0]);
@@ -235,6 +240,7 @@ static int jail_apply_op_ro(char **a, struct err *e)
     return jail_apply_bind_path(a[0], a[1], 1, 1, e);
 }
 
+/* Plan's "rw FROM TO UID": shows a folder that may be written. */
 static int jail_apply_op_rw(char **a, struct err *e)
 {
     char *from = jail_apply_at(OLD, a[0]);
@@ -252,6 +258,7 @@ static int jail_apply_op_dev(char **a, struct err *e)
     return jail_apply_bind_path(a[0], a[0], 0, 0, e);
 }
 
+/* Plan's "proc": mounts this namespace's processes. */
 static int jail_apply_op_proc(char **a, struct err *e)
 {
     char *to = jail_apply_at(NEW, a[0]);
@@ -265,6 +272,7 @@ static int jail_apply_op_proc(char **a, struct err *e)
     return rc;
 }
 
+/* Plan's "link TARGET PATH". */
 static int jail_apply_op_link(char **a, struct err *e)
 {
     char *to = jail_apply_at(NEW, a[1]);
@@ -369,6 +377,7 @@ static int jail_apply_op_uid(char **a, struct err *e)
     return 0;
 }
 
+/* Plan's "caps": gives up all capabilities. */
 static int jail_apply_op_caps(char **a, struct err *e)
 {
     struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};

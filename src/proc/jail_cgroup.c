@@ -25,6 +25,7 @@ static struct {
 } base;
 static pthread_once_t base_once = PTHREAD_ONCE_INIT;
 
+/* Writes text to a group's file. -1: the kernel refused. */
 static int jail_cgroup_put(const char *folder, const char *file, const char *text)
 {
     char path[400];
@@ -186,6 +187,7 @@ int jail_cgroup_version(void)
     return base.version;
 }
 
+/* Makes a group below parent; its path goes to ret, "" where that failed. */
 static bool jail_cgroup_make_one(const char *parent, const char *name, char *ret, size_t n)
 {
     if (!parent[0] || (size_t)snprintf(ret, n, "%s/%s", parent, name) >= n ||
@@ -278,6 +280,7 @@ void jail_cgroup_remove(struct jail_cgroup *g)
 
 /* The watch ------------------------------------------------------------------------------------------------------ */
 
+/* Bytes of the process that are its own and resident; 0: it is gone. */
 static size_t jail_cgroup_resident_of(int pid)
 {
     char path[64];

@@ -55,6 +55,7 @@ static bool jail_probe_stands(unsigned held, char *why, size_t n_why)
     return ok;
 }
 
+/* A thread that loads the filter of system calls, to see whether that works. */
 static void *jail_probe_load_filter(void *ret_loaded)
 {
     static const char plan[] = "nnp\nseccomp\tnoexec\n";
@@ -82,6 +83,7 @@ bool jail_seccomp_holds(void)
 static struct jail_layers layers;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Tries namespaces from the best combination down; why says what failed. */
 static void probe_namespaces(char *why, size_t n)
 {
     static const unsigned tries[] = {JAIL_ROOT | JAIL_PROCFS, JAIL_USERNS | JAIL_PROCFS, JAIL_ROOT, JAIL_USERNS};

@@ -26,6 +26,7 @@ static void mcjail_report_error(const struct err *e)
     dprintf(STATUS_FD, "error %s\n", e->msg);
 }
 
+/* Reads the whole plan from its descriptor. */
 static int mcjail_read_plan(struct buf *plan)
 {
     char chunk[4096];
@@ -57,6 +58,7 @@ static void mcjail_run_program(const struct buf *plan, char **argv)
     _exit(127);
 }
 
+/* Ends everything in the jail, then itself with that code. */
 static void mcjail_finish(int code)
 {
     kill(-1, SIGKILL);

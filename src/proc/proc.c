@@ -146,6 +146,7 @@ static int proc_start_jailed(struct proc *p, const struct proc_spec *s, char **e
     return rc;
 }
 
+/* Starts a program without a jail. */
 static int proc_start_plain(struct proc *p, const struct proc_spec *s, char **env, const int stdio[3], struct err *e)
 {
     struct spawn sp = {.argv = s->argv, .env = env, .cwd = s->cwd, .n_fds = 3, .group = true, .die_with_us = true};
@@ -250,6 +251,7 @@ int proc_start(const struct proc_spec *s, struct proc **ret, struct err *e)
 
 /* Running ------------------------------------------------------------------------------------------------------- */
 
+/* Kills the program and its children, once; 'why' is what will be told. */
 static void proc_kill_all(struct proc *p, enum proc_why why)
 {
     if (p->killed || p->ended)
@@ -283,6 +285,7 @@ static void proc_drain(struct proc *p, int *fd, struct buf *to)
         proc_close_fd(fd);
 }
 
+/* Writes input as far as the pipe takes it; closes it at the end. */
 static void proc_feed(struct proc *p)
 {
     while (p->in >= 0 && p->at_in < p->n_in) {
@@ -298,6 +301,7 @@ static void proc_feed(struct proc *p)
     proc_close_fd(&p->in);
 }
 
+/* Reads mcjail's report; at its end it is parsed. */
 static void proc_read_status(struct proc *p)
 {
     char chunk[1024];
@@ -309,6 +313,7 @@ static void proc_read_status(struct proc *p)
         proc_close_fd(&p->status);
 }
 
+/* Kills the program where its resident memory exceeds the limit; once each WATCH_S. */
 static void proc_watch_memory(struct proc *p)
 {
     double now = now_s();

@@ -22,6 +22,7 @@ struct spawn_child {
     int report; /* -1; in a build with AddressSanitizer a pipe for the error */
 };
 
+/* Writes text to a file of /proc. -1: the kernel refused. */
 static int spawn_write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC), ok;

@@ -49,6 +49,7 @@ static int blob_file_put(const char *folder, const void *data, size_t n, const c
     return rc;
 }
 
+/* Appends the artefact's bytes from a folder. */
 static int blob_file_get(const char *folder, const char *sha256, struct buf *out, struct err *e)
 {
     char *path = artefact_path(folder, sha256, "");

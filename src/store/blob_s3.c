@@ -52,6 +52,7 @@ static void blob_s3_lib_start(void)
     lib.curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* ERR_INPUT for a place without bucket or credentials. */
 int blob_s3_check(const char *place, struct err *e)
 {
     if (strlen(place) < 6 || place[5] == '/')
@@ -65,6 +66,7 @@ int blob_s3_check(const char *place, struct err *e)
     return 0;
 }
 
+/* A callback of curl: the next bytes to send. */
 static size_t blob_s3_on_read(char *to, size_t size, size_t n, void *ctx)
 {
     struct blob_s3_exchange *x = ctx;
@@ -76,6 +78,7 @@ static size_t blob_s3_on_read(char *to, size_t size, size_t n, void *ctx)
     return n;
 }
 
+/* A callback of curl: takes bytes; 0 where there are too many. */
 static size_t blob_s3_on_data(char *data, size_t size, size_t n, void *ctx)
 {
     struct blob_s3_exchange *x = ctx;
@@ -201,6 +204,7 @@ static int blob_s3_exchange_run(struct blob_s3_exchange *x, struct err *e)
                    x->key);
 }
 
+/* Stores n bytes under their SHA-256. */
 int blob_s3_put(const char *place, const void *data, size_t n, const char *sha256, struct err *e)
 {
     struct buf said;

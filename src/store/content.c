@@ -24,6 +24,7 @@
 
 /* ---- one file ---- */
 
+/* Opens a regular file and its state; -1 with e for anything else. */
 static int content_open(const char *path, struct stat *ret, struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO would wait for a writer
@@ -39,6 +40,7 @@ static int content_open(const char *path, struct stat *ret, struct err *e)
     return -1;
 }
 
+/* Adds the whole file. */
 static int content_add_bytes(struct sha256 *h, int fd, const char *path, struct err *e)
 {
     char *piece = xmalloc(PIECE);
@@ -56,6 +58,7 @@ static bool content_same_state(const struct stat *a, const struct stat *b)
            !memcmp(&a->st_mtim, &b->st_mtim, sizeof a->st_mtim) && !memcmp(&a->st_ctim, &b->st_ctim, sizeof a->st_ctim);
 }
 
+/* Adds what changes whenever the file does. */
 static void content_add_state(struct sha256 *h, const char *path, const struct stat *s)
 {
     char *state = xasprintf("%llu %llu %lld %lld.%09ld %lld.%09ld", (unsigned long long)s->st_dev,

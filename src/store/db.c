@@ -14,6 +14,7 @@
 #define BUSY_MS 20000
 #define RETRY_NS 5000000L
 
+/* Says what SQLite's error means and what to do. Always -1. */
 static int db_fail(const char *path, sqlite3 *db, struct err *e)
 {
     int code = sqlite3_errcode(db);
@@ -40,6 +41,7 @@ static int db_use_wal(sqlite3 *db)
     return rc;
 }
 
+/* The schema's version. SQLite's code. */
 static int db_user_version(sqlite3 *db, int *ret)
 {
     sqlite3_stmt *s = NULL;

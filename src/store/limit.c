@@ -103,6 +103,7 @@ static void limit_measure(const char *path, uint64_t *bytes, double *used)
     closedir(d);
 }
 
+/* Adds an entry with its size and time; takes path. */
 static void limit_add_entry(struct limit_walk *w, char *path)
 {
     struct cache_entry en = {.path = path};

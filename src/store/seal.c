@@ -56,6 +56,7 @@ int seal_write(const char *path, const struct seal_part *parts, int n_parts, str
     return rc;
 }
 
+/* True where the buffer begins with the seal of what follows, for this file's name. */
 static bool seal_matches(const char *path, const struct buf *b)
 {
     char hash[65], head[SEAL_HEAD + 1];
@@ -141,6 +142,7 @@ int seal_folder(const char *work, const char *dir, const char *const *names, str
     return rc;
 }
 
+/* True where a seal's line "HASH  NAME" is true of dir/NAME. */
 static bool seal_line_holds(const char *dir, const char *line)
 {
     char *path = strlen(line) > 66 && name_is_part(line + 66) ? path_join(dir, line + 66) : NULL, hash[65] = "";

@@ -86,6 +86,7 @@ static void store_touch(struct store *s, const char *key, int64_t made)
 #define SEAL "#2" /* and a hash of key and text, behind a record's text */
 #define SEAL_N 66
 
+/* The hash that a stored record must carry. */
 static void store_seal_of(const char *key, const char *text, size_t n, char ret[65])
 {
     struct sha256 h;
@@ -210,6 +211,7 @@ int store_put(struct store *s, const char *key, const json_t *verdict, struct er
 
 /* ---- trimming ---- */
 
+/* The first number that a query gives; 0: none. */
 static int64_t store_number(struct store *s, const char *sql)
 {
     sqlite3_stmt *st = NULL;

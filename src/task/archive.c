@@ -38,6 +38,7 @@ static int archive_broken(const struct archive *a, const char *what, struct err 
     return err_set(e, ERR_INPUT, "archive '%s' is broken: %s", a->name, what);
 }
 
+/* Hands a file on, within what is left of the limit. */
 static int archive_give(struct archive *a, const char *path, const void *data, size_t n, struct err *e)
 {
     if (n > a->left)
@@ -159,6 +160,7 @@ static int archive_zip(struct archive *a, struct err *e)
 
 /* ---- tar ---- */
 
+/* The path of a tar's header, with its prefix. */
 static void archive_tar_path(const unsigned char *h, char *out, size_t n)
 {
     bool prefixed = !memcmp(h + 257, "ustar", 5) && h[345];
@@ -204,6 +206,7 @@ static int archive_tar(struct archive *a, struct err *e)
     return rc;
 }
 
+/* Unpacks and walks a compressed tar. */
 static int archive_tar_gz(struct archive *a, struct err *e)
 {
     struct buf plain;

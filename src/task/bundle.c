@@ -17,6 +17,7 @@
 
 /* ---- gathering ---- */
 
+/* True for a part of a path of letters, digits and ._+- that does not begin with a dot. */
 static bool bundle_part_is_plain(const char *s, size_t n)
 {
     bool plain = n > 0 && s[0] != '.';
@@ -210,6 +211,7 @@ bool bundle_is_loaded(const char *program)
     return !strncmp(program, bundle_loader_mark, sizeof bundle_loader_mark - 1);
 }
 
+/* Appends Python that compiles the bundle's sources, as the answer has none. */
 static void bundle_write_loader(const struct bundle *b, struct buf *out)
 {
     buf_addf(out, "%sSOURCES = [", bundle_loader_mark);
@@ -247,6 +249,7 @@ static void bundle_comment_line(struct buf *out, const char *line, size_t n)
     buf_addc(out, '\n');
 }
 
+/* Appends a file as comments below its "#@file:" line. */
 static void bundle_comment_file(struct buf *out, const char *path, const char *text, size_t n)
 {
     const char *end = text + n, *nl;
@@ -260,6 +263,7 @@ static void bundle_comment_file(struct buf *out, const char *path, const char *t
     }
 }
 
+/* True where a source exports functions by itself. */
 static bool bundle_names_exports(const struct bundle *b)
 {
     for (int i = 0; i < b->n; i++)
@@ -308,6 +312,7 @@ static void bundle_put_solve(const char *text, struct buf *out)
     buf_free(&gives);
 }
 
+/* Appends a source as comments, with an export of its function added. */
 static void bundle_comment_exported(const struct bundle_file *f, struct buf *out)
 {
     struct buf text;
@@ -390,6 +395,7 @@ char *bundle_place(const char *candidate, const char *file)
     return file_is_dir(candidate) ? path_join(candidate, file) : NULL;
 }
 
+/* Reads a file and adds it under 'path'. */
 static int bundle_add_file(struct bundle *b, const char *from, const char *path, struct err *e)
 {
     struct buf text;
@@ -433,6 +439,7 @@ static int bundle_add_folder(struct bundle *b, const char *folder, const char *u
     return rc;
 }
 
+/* A callback of archives: adds a file that an answer may have; others are passed over. */
 static int bundle_take_entry(const char *path, const char *data, size_t n, void *bundle, struct err *e)
 {
     if (!strncmp(path, "./", 2))

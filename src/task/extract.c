@@ -41,6 +41,7 @@ static struct extract_span extract_visible(const char *text, size_t n, bool *ret
     return v;
 }
 
+/* True where a fence's first line says Python, or nothing. */
 static bool extract_python_info(const char *s, size_t n)
 {
     size_t w = 0;
@@ -212,6 +213,7 @@ void extract_files(const char *text, size_t n, const struct extraction *x, extra
     }
 }
 
+/* Takes the whole text as the program. */
 static void extract_whole(const char *text, size_t n, struct extraction *x)
 {
     x->found = n > 0;

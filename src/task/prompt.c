@@ -39,6 +39,7 @@ static const struct backend_words *prompt_backend_find(const char *backend)
     return &backends[backend && !strcmp(backend, "musa")];
 }
 
+/* Appends code in a Python fence. */
 static void prompt_add_fenced(struct buf *b, const char *code)
 {
     size_t n = strlen(code);
@@ -122,6 +123,7 @@ char *prompt_task_worded(enum prompt_style style, int wording, const char *code,
     return buf_detach(&b);
 }
 
+/* Appends "(2, 3)". */
 static void prompt_add_dims(struct buf *b, const json_t *dims)
 {
     size_t i, n = json_array_size(dims);

@@ -42,6 +42,7 @@ static const char *sidecar_key_at(const void *ctx, int i)
 static json_t *sidecar_refuse(const struct sidecar_where *w, struct err *e, const char *fmt,
                               ...) __attribute__((format(printf, 3, 4)));
 
+/* ERR_INPUT that names file and variant. Always NULL. */
 static json_t *sidecar_refuse(const struct sidecar_where *w, struct err *e, const char *fmt, ...)
 {
     char msg[600];
@@ -68,6 +69,7 @@ static json_t *sidecar_unknown(const struct sidecar_where *w, const char *what, 
     return sidecar_refuse(w, e, "no %s '%.60s'; known: %s", what, word, all);
 }
 
+/* The word, new, if it is one of the list; NULL with e. */
 static json_t *sidecar_known_word(const json_t *v, const struct sidecar_where *w, const char *what,
                                   const char *const *words, struct err *e)
 {
@@ -219,6 +221,7 @@ static json_t *sidecar_check_layout(const json_t *v, const struct sidecar_where 
     return list;
 }
 
+/* A checked name of a variant, new; NULL with e. */
 static json_t *sidecar_check_name(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";

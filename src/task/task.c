@@ -28,6 +28,7 @@ static bool task_has_line(const char *code, const char *word)
     return false;
 }
 
+/* ERR_INPUT where the code lacks what a task must define. */
 static int task_check(const char *name, const char *code, struct err *e)
 {
     static const struct {
@@ -98,6 +99,7 @@ static char *task_sidecar_path(const char *path)
     return xasprintf("%.*s.yaml", (int)n, path);
 }
 
+/* Reads the sidecar beside the task, if there is one. */
 static int task_read_sidecar(const char *path, struct task *t, struct err *e)
 {
     char *beside = task_sidecar_path(path);
@@ -247,6 +249,7 @@ void task_workload_text(const struct task *t, int i, char *out, size_t n)
     task_entry_text(task_workload_entry(t, i), out, n);
 }
 
+/* The task's code with a workload's sizes set; the caller frees. */
 static char *task_workload_code(const struct task *t, const json_t *entry)
 {
     json_t *says = json_object();
@@ -262,6 +265,7 @@ static char *task_workload_code(const struct task *t, const json_t *entry)
     return code;
 }
 
+/* The sidecar of a workload alone. New. */
 static json_t *task_workload_sidecar(const struct task *t, const json_t *entry)
 {
     json_t *s = json_copy(t->sidecar);

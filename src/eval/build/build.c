@@ -99,6 +99,7 @@ static int build_add_sources(struct buf *out, const json_t *req, const char *kin
     return 0;
 }
 
+/* Appends s as a literal of C. */
 static void build_add_c_string(struct buf *out, const char *s)
 {
     buf_addc(out, '"');
@@ -389,6 +390,7 @@ static void build_read_logs(struct buf *log, const char *dir)
 }
 
 static void build_fail_text(struct build_result *ret, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Makes the result a failure with these words. */
 static void build_fail_text(struct build_result *ret, const char *fmt, ...)
 {
     struct buf b;
@@ -450,6 +452,7 @@ static bool build_from_outside(int signal)
     return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 
+/* True where one of the build's logs in dir holds one of the words. */
 static bool build_logs_hold(const char *dir, const char *const *words, size_t n)
 {
     struct buf log;
@@ -463,6 +466,7 @@ static bool build_logs_hold(const char *dir, const char *const *words, size_t n)
     return found;
 }
 
+/* True where a compiler's log says that it was killed from outside. */
 static bool build_says_killed(const char *dir)
 {
     static const char *const words[] = {"Killed signal terminated program", "Terminated signal terminated program",
@@ -489,6 +493,7 @@ static bool build_disk_refuses(const char *dir)
     return refused;
 }
 
+/* True where the disk that holds dir has less than DISK_MIN bytes or no inodes left. */
 static bool build_disk_is_full(const char *dir)
 {
     struct statvfs v;
@@ -523,6 +528,7 @@ static int build_check_machine(const char *dir, bool failed, struct err *e)
     return gone ? err_set(e, ERR_ENV, "the compiler ended well and left no library in '%s'", dir) : 0;
 }
 
+/* Whether the script ended by itself, or somebody outside killed it, which proves nothing about the source. */
 static enum ending build_ending_of(const struct proc_result *p, const char *dir)
 {
     if (p->why == PROC_SIGNALED)
@@ -578,6 +584,7 @@ static int build_compile(const struct build_job *j, struct build_result *ret, en
     return rc;
 }
 
+/* Empties the result but for its key and time. */
 static void build_result_clear(struct build_result *r)
 {
     struct build_result fresh = {.ms = r->ms, .findings = json_array()};
@@ -752,6 +759,7 @@ int build_publish(const char *work, const char *dir, struct err *e)
     return rc;
 }
 
+/* Moves the finished work folder to dir and points the result at its files. */
 static int build_do_publish(const char *work, const char *dir, struct build_result *ret, struct err *e)
 {
     build_tidy(work);
@@ -788,6 +796,7 @@ static int build_locked(const struct build_request *r, const struct build_opts *
     return rc;
 }
 
+/* True for an identifier of less than 200 letters. */
 static bool build_valid_name(const char *s)
 {
     size_t n = strlen(s);

@@ -85,6 +85,7 @@ static bool build_audit_among(const char *s, const char *const *list, size_t n)
     return false;
 }
 
+/* True where s begins with one of the list's words. */
 static bool build_audit_begins(const char *s, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -245,6 +246,7 @@ static void build_audit_judge_image(const char *name, void *ctx)
                         name);
 }
 
+/* Adds a finding for a section that is loaded and not usual, or that runs code by itself. */
 static void build_audit_judge_section(const Elf64_Shdr *s, const char *name, json_t *findings)
 {
     bool runs = s->sh_type == SHT_INIT_ARRAY || s->sh_type == SHT_FINI_ARRAY || s->sh_type == SHT_PREINIT_ARRAY;
@@ -365,6 +367,7 @@ void build_audit_relent(const char *text, json_t *findings)
             json_object_set_new(f, "kind", json_string("lacking"));
 }
 
+/* Adds a finding for a symbol that the program wants from a library. */
 static void build_audit_judge_missing(const char *name, json_t *findings)
 {
     if (build_audit_begins(name, library_prefixes, N_OF(library_prefixes)) ||
@@ -392,6 +395,7 @@ static void build_audit_note_lacking(const char *name, void *findings)
     build_audit_add(findings, build_audit_device_wide(name) ? "library_call" : "lacking", name);
 }
 
+/* Adds "library_call torch::nn..." for a layer of PyTorch. */
 static void build_audit_add_layer(const char *scope, size_t n_scope, const char *member, size_t n_member,
                                   json_t *findings)
 {

@@ -48,6 +48,7 @@ static char *build_cuda_real_file(const char *path)
     return path && *path && access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
 }
 
+/* The real path of home/bin/nvcc, owned; NULL: it is not there. */
 static char *build_cuda_nvcc_under(const char *home)
 {
     char *bin = home && *home ? path_join(home, "bin/nvcc") : NULL, *found = build_cuda_real_file(bin);
@@ -246,6 +247,7 @@ static bool build_cuda_ptxas_flag(const char *s)
     return false;
 }
 
+/* Notes an option that is not passed on, for the record. */
 static void build_cuda_drop(struct build_request *r, const char *option, const char *value)
 {
     struct buf b;
@@ -415,6 +417,7 @@ static void build_cuda_keep_host_flags(struct build_request *r, const json_t *fl
     }
 }
 
+/* The target's keep_flags: sorts the request's flags; linker's flags are all dropped. */
 static void build_cuda_do_keep_flags(struct build_request *r, const json_t *cflags, const json_t *cuda_flags,
                                      const json_t *ldflags)
 {
@@ -468,6 +471,7 @@ static const struct use text_uses[] = {
     {"Complex", "COMPLEX"}, {"COMPLEX", "COMPLEX"}, {"from_blob", "FUNCTIONAL"}, {"PYBIND11", "MODULE"},
     {"pybind", "MODULE"}, {"py::", "MODULE"}};
 
+/* Defines LT_USE_WHAT once, so that the header includes that part. */
 static void build_cuda_use(struct buf *out, const char *what)
 {
     char flag[48];
@@ -508,6 +512,7 @@ static bool build_cuda_use_flags(const char *text, struct buf *out)
 
 /* ---- compiling ---- */
 
+/* Appends the host compiler's command up to its inputs. */
 static void build_cuda_host_command(struct buf *s, const struct toolchain *t)
 {
     build_quote(s, t->compiler);
@@ -560,6 +565,7 @@ static bool build_cuda_names_driver(const char *text)
     return strstr(text, "CUDA_SUCCESS") || strstr(text, "CUDA_VERSION");
 }
 
+/* Appends nvcc's command up to its inputs. */
 static void build_cuda_nvcc_command(struct buf *s, const struct build_job *j)
 {
     const char *arch = j->t->arch + 3; // behind "sm_"
@@ -734,6 +740,7 @@ static int build_cuda_add_split(struct buf *s, const struct build_job *j, const 
     return rc;
 }
 
+/* Lets the link see the folder of libfront.so. */
 static void build_cuda_add_libraries(struct build_plan *plan)
 {
     char *lib = path_lib("libfront.so"), *slash = lib ? strrchr(lib, '/') : NULL;
@@ -775,6 +782,7 @@ static int build_cuda_script(const struct build_job *j, struct build_plan *plan,
     return 0;
 }
 
+/* The target's inspect: takes findings from the log and the library. */
 static void build_cuda_inspect(const struct build_job *j, const char *log, struct build_result *ret)
 {
     char *so = path_join(j->dir, "module.so"), *split = path_join(j->dir, "split.ok");

@@ -43,6 +43,7 @@ static void build_lack_lists_read(void)
     build_lack_list_read(&cuda_names, "litetorch/names/cuda.txt");
 }
 
+/* True where the list of names has this one; lists are read at the first question. */
 static bool build_lack_list_has(const struct buf *list, const char *name)
 {
     char line[MAX_NAME + 4];
@@ -59,6 +60,7 @@ static bool build_lack_list_has(const struct buf *list, const char *name)
 
 /* ---- scopes ---- */
 
+/* True where the scope s is one of the list's or lies in it. */
 static bool build_lack_scope_begins(const char *s, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -178,6 +180,7 @@ static const char *build_lack_quote_next(const char *s, const char *end, char ou
     return close + (*close == '"' ? 1 : 3);
 }
 
+/* Takes a compiler's sentence apart: one or two quoted names, and the words around them. False: it has none. */
 static bool build_lack_sentence_read(const char *s, const char *end, struct sentence *ret)
 {
     ret->part[1][0] = 0;

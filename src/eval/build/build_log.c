@@ -173,6 +173,7 @@ static size_t build_log_without_guess(const char *message, size_t n)
     return n;
 }
 
+/* A diagnostic {"file", "line", "message", ..} of at most 500 bytes of message. New. */
 static json_t *build_log_diagnostic(const json_t *req, const struct build_log_place *p, const char *message, size_t n)
 {
     json_t *d = build_log_place_of(req, p);

@@ -33,6 +33,7 @@ static bool build_nvrtc_among(const char *s, size_t n, const char *const *list, 
     return false;
 }
 
+/* True where the source names nothing that NVRTC lacks. */
 static bool build_nvrtc_knows_words(const char *s)
 {
     while (*s) {

@@ -215,6 +215,7 @@ static struct {
     size_t n;
 } prefixes_used = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Notes that this process uses the prepared folder. */
 static void build_parts_prefix_use(const char *dir)
 {
     bool known = false;
@@ -270,6 +271,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
     return dir;
 }
 
+/* True where the prepared folder's files are as its seal says. */
 static bool build_parts_prefix_holds(const char *dir)
 {
     char *ready = path_join(dir, READY);
@@ -279,6 +281,7 @@ static bool build_parts_prefix_holds(const char *dir)
     return holds;
 }
 
+/* True where all prepared folders of this toolchain that are in use hold. */
 static bool build_parts_all_hold(const struct toolchain *t)
 {
     char folder[48];

@@ -53,6 +53,7 @@ static bool build_remote_sit_out(const struct err *why, double until)
     return true;
 }
 
+/* A connection to the queue, idle or new; waits up to ASK_S for a queue that does not answer. */
 static struct queue *build_remote_connection(struct build_remote *b, struct err *e)
 {
     double until = now_s() + ASK_S;
@@ -68,6 +69,7 @@ static struct queue *build_remote_connection(struct build_remote *b, struct err 
     return q;
 }
 
+/* Keeps the connection for the next call, or closes it. */
 static void build_remote_connection_back(struct build_remote *b, struct queue *q)
 {
     pthread_mutex_lock(&b->lock);
@@ -153,6 +155,7 @@ static char *build_remote_await_answer(struct queue *q, const char *payload, con
     return text;
 }
 
+/* The queue's key of a build: "build-" and the payload's SHA-256. */
 static void build_remote_key_of(const char *payload, char ret[80])
 {
     char sha[65];
@@ -196,6 +199,7 @@ static char *build_remote_known_toolchain(struct build_remote *b, const char *as
     return id;
 }
 
+/* Remembers a toolchain's identity. */
 static void build_remote_learn_toolchain(struct build_remote *b, const char *asked, const char *id)
 {
     pthread_mutex_lock(&b->lock);
@@ -340,6 +344,7 @@ static int build_remote_take_answer(struct build_remote *b, const json_t *v, con
     return 0;
 }
 
+/* Asks for one build. *ret_old: the answer was of an earlier toolchain. */
 static int build_remote_ask_build(struct build_remote *b, const char *payload, const struct build_opts *o,
                                   const char *dir, struct build_result *ret, bool *ret_old, struct err *e)
 {
@@ -468,6 +473,7 @@ static json_t *build_remote_pack_file(const char *path, const char *artefacts, s
     return file;
 }
 
+/* Adds the built library and its device image to 'into'. */
 static int build_remote_pack_files(const struct build_result *r, const char *artefacts, json_t *into, struct err *e)
 {
     const char *const paths[] = {r->so, r->image};

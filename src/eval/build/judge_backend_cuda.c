@@ -11,6 +11,7 @@
 #include "eval/build/build_target.h"
 #include "eval/build/judge_backend.h"
 
+/* Fills *ret with the first GPU's name, driver, UUID, architecture and memory. */
 static int judge_cuda_look(struct device_facts *ret, struct err *e)
 {
     struct device_info *info = NULL;

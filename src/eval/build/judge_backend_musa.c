@@ -47,6 +47,7 @@ static char *build_musa_home_of(const char *mcc)
     return home;
 }
 
+/* Adds all of our own files that a build for MUSA contains. */
 static void build_musa_hash_own(struct toolchain *t, struct sha256 *h)
 {
     static const char *const trees[] = {"litetorch/musa", "litetorch/sim", "litetorch/proxy", "simt/include"};
@@ -91,6 +92,7 @@ static int build_musa_find(struct toolchain *t, const struct build_opts *o, stru
 
 /* ---- the candidate's flags: what means the same to every compiler, and what mcc is known to take ---- */
 
+/* True for a flag that mcc takes too. */
 static bool build_musa_for_mcc(const char *s)
 {
     static const char *const known[] = {"-O", "-O1", "-O2", "-O3", "-Od3", "-Ofast", "-ffast-math", "-fno-signed-zeros",
@@ -122,6 +124,7 @@ static void build_musa_keep_list(struct build_request *r, const json_t *flags, b
     }
 }
 
+/* The target's keep_flags: sorts the request's flags; linker's flags are dropped. */
 static void build_musa_keep_flags(struct build_request *r, const json_t *cflags, const json_t *kernel_flags,
                                   const json_t *ldflags)
 {
@@ -132,6 +135,7 @@ static void build_musa_keep_flags(struct build_request *r, const json_t *cflags,
 
 /* ---- compiling ---- */
 
+/* Appends the host compiler's command up to its inputs. */
 static void build_musa_host_command(struct buf *s, const struct toolchain *t)
 {
     build_quote(s, t->compiler);
@@ -202,6 +206,7 @@ static void build_musa_main_part(struct buf *s, const struct build_job *j, const
     buf_addf(s, "%s -c main.cpp -o part0.o >part0.log 2>&1", j->r->flags.p);
 }
 
+/* Appends the command that links module.so. */
 static void build_musa_add_link(struct buf *s, const struct build_job *j, const char *pre, const char *lib)
 {
     build_quote(s, j->t->compiler);
@@ -259,6 +264,7 @@ static int build_musa_add_halves(struct buf *s, const struct build_job *j, const
     return rc;
 }
 
+/* Lets the build see the folders that it needs. */
 static void build_musa_add_folders(struct build_plan *plan, const struct toolchain *t, const char *pre, const char *lib)
 {
     char *shims = path_share("litetorch");
@@ -296,6 +302,7 @@ static int build_musa_script(const struct build_job *j, struct build_plan *plan,
     return rc < 0 ? -1 : 0;
 }
 
+/* The target's inspect: takes findings from logs and library. */
 static void build_musa_inspect(const struct build_job *j, const char *log, struct build_result *ret)
 {
     char *so = path_join(j->dir, "module.so"), *parted = path_join(j->dir, "parted.log");

@@ -45,6 +45,7 @@ static void build_sim_keep_list(struct build_request *r, const json_t *flags)
     }
 }
 
+/* The target's keep_flags: macros and standards stay; linker's flags are dropped. */
 static void build_sim_keep_flags(struct build_request *r, const json_t *cflags, const json_t *cuda_flags,
                                  const json_t *ldflags)
 {
@@ -119,6 +120,7 @@ static int build_sim_find(struct toolchain *t, const struct build_opts *o, struc
     return 0;
 }
 
+/* Appends the compiler's flags of a mode: host, checked or unchecked kernels. */
 static void build_sim_mode_flags(struct buf *out, const struct toolchain *t, enum mode m)
 {
     buf_addf(out, "%s %s %s ", common_flags, mode_opts[m], build_torch_macros);
@@ -160,6 +162,7 @@ static enum mode build_sim_kernels_mode(const struct build_opts *o)
     return o->no_check ? MODE_FAST : MODE_CHECK;
 }
 
+/* The prepared folders of host and kernel sources, owned. */
 static int build_sim_prefixes(const struct toolchain *t, const struct build_opts *o, char *ret[2], struct err *e)
 {
     const enum mode modes[2] = {MODE_HOST, build_sim_kernels_mode(o)};
@@ -173,6 +176,7 @@ static int build_sim_prefixes(const struct toolchain *t, const struct build_opts
     return 0;
 }
 
+/* The target's prepare: makes the folders that builds of these options need. */
 static int build_sim_prepare(const struct toolchain *t, const struct build_opts *o, struct err *e)
 {
     char *dirs[2];
@@ -184,6 +188,7 @@ static int build_sim_prepare(const struct toolchain *t, const struct build_opts 
     return 0;
 }
 
+/* Appends the command that compiles one source to partN.o. */
 static void build_sim_add_compile(struct buf *s, const struct toolchain *t, const struct build_request *r,
                                   const char *prefix, enum mode m, const char *source, int part)
 {
@@ -255,6 +260,7 @@ static void build_sim_write_image(struct buf *s, const struct toolchain *t)
                 "image -nodefaultlibs -lc -lgcc -Wl,-z,defs || image || failed $?\n");
 }
 
+/* Writes host and kernel sources as one file, where they must be compiled together. */
 static int build_sim_write_joined(const struct build_job *j, struct err *e)
 {
     struct buf joined;
@@ -292,6 +298,7 @@ static int build_sim_script(const struct build_job *j, struct build_plan *plan, 
     return 0;
 }
 
+/* The target's inspect: takes findings from log, sources and library. */
 static void build_sim_inspect(const struct build_job *j, const char *log, struct build_result *ret)
 {
     char *so = path_join(j->dir, "module.so"), *image = path_join(j->dir, "device.so");

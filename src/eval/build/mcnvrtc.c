@@ -47,6 +47,7 @@ static int (*nvrtc_compile)(program, int n, const char *const *options);
 typedef int size_of(program, size_t *);
 typedef int content_of(program, char *);
 
+/* A function of NVRTC; the process ends without it. */
 static void *mcnvrtc_symbol(void *lib, const char *name)
 {
     void *f = dlsym(lib, name);
@@ -58,6 +59,7 @@ static void *mcnvrtc_symbol(void *lib, const char *name)
     return f;
 }
 
+/* The file's text; the process ends where it cannot be read. */
 static char *mcnvrtc_read(const char *path)
 {
     FILE *f = fopen(path, "r");
@@ -96,6 +98,7 @@ static int mcnvrtc_write(void *lib, program p, const char *stem, const char *kin
     return (f && fclose(f)) || rc;
 }
 
+/* Prints NVRTC's log to stderr. */
 static void mcnvrtc_say(void *lib, program p)
 {
     size_of *size;

@@ -75,6 +75,7 @@ static int64_t arrange_find(const struct named_value *book, int64_t n, double v)
     return lo < n && book[lo].v == v ? lo : n;
 }
 
+/* True where element i is among those of value v. */
 static bool stands_there(const struct named_value *book, int64_t n, double v, int64_t i)
 {
     for (int64_t k = arrange_find(book, n, v); k < n && book[k].v == v; k++)

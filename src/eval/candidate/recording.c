@@ -120,6 +120,7 @@ void recording_close(struct recording *l)
     free(l);
 }
 
+/* A refused launch as a finding. New. */
 static json_t *recording_launch_finding(const json_t *note)
 {
     json_t *f = json_pack("{s:s,s:s,s:s}", "kind", "launch_error", "kernel", json_str(note, "name", "?"), "message",

@@ -53,6 +53,7 @@ static int recording_note_changed(struct recording *l, size_t i, struct err *e)
     return rc;
 }
 
+/* Notes which of the candidate's buffers the last call changed. */
 static int recording_look_at_buffers(struct recording *l, struct err *e)
 {
     for (size_t i = 0; i < l->n_bindings && !l->last.error; i++)
@@ -75,6 +76,7 @@ static int recording_look_at_params(struct job *j, struct err *e)
     return 0;
 }
 
+/* Tells the executor each parameter's dtype. */
 static int recording_type_params(struct recording *l, struct err *e)
 {
     for (size_t i = 0; i < l->n_bindings; i++)
@@ -102,6 +104,7 @@ static uint64_t recording_largest_of(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Keeps the largest counts of bytes that a call moved. */
 static void recording_count_reads(struct recording *l)
 {
     struct rules_reads *m = &l->most;
@@ -156,6 +159,7 @@ json_t **recording_output_at(struct recording *l, uint32_t call)
     return &l->outputs[l->live ? 0 : call - 1];
 }
 
+/* Keeps the tree of the last call's output. */
 static void recording_keep_output(struct recording *l, json_t *tree)
 {
     json_t **at = recording_output_at(l, l->calls);

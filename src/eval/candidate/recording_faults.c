@@ -55,6 +55,7 @@ struct recording_nth {
     const json_t *leaf;
 };
 
+/* A callback of tree_each: finds the wanted tensor by its number. */
 static int recording_nth_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct recording_nth *x = ctx;
@@ -65,6 +66,7 @@ static int recording_nth_leaf(const json_t *leaf, const char *path, void *ctx, s
     return 0;
 }
 
+/* Names input i by its argument, shape and dtype. New. */
 static json_t *recording_tensor_of_input(const struct job *j, size_t i)
 {
     struct recording_nth x = {.want = i};

@@ -63,6 +63,7 @@ struct recording_kinds {
     size_t n;
 };
 
+/* A callback of tree_each: collects leaves; n counts those that do not fit too. */
 static int recording_note_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct recording_kinds *k = ctx;
@@ -74,6 +75,7 @@ static int recording_note_leaf(const json_t *leaf, const char *path, void *ctx, 
     return 0;
 }
 
+/* True for two tensors of equal dtype and shape, or two things that are none. */
 static bool recording_same_kind(const json_t *a, const json_t *b)
 {
     if (!tree_is_tensor(a) || !tree_is_tensor(b))
@@ -82,6 +84,7 @@ static bool recording_same_kind(const json_t *a, const json_t *b)
            json_equal(json_object_get(a, "shape"), json_object_get(b, "shape"));
 }
 
+/* True where the output has the kinds and shapes that the reference's has. */
 static bool recording_as_expected(const struct ref_draw *d, const json_t *output)
 {
     struct recording_kinds want = {.n = 0}, got = {.n = 0};
@@ -188,6 +191,7 @@ static int recording_changed_leaf(const json_t *leaf, const char *path, void *ct
     return rc;
 }
 
+/* The binding of a parameter's row; NULL: it is not bound. */
 static const struct recording_binding *recording_binding_of_row(const struct recording *l, size_t row)
 {
     for (size_t i = 0; i < l->n_bindings; i++)

@@ -239,6 +239,7 @@ int64_t *recording_read_row(struct job *j, const json_t *row)
     return of;
 }
 
+/* The values of a section's n tensors at elements of[], in p's dtype; the caller frees. */
 static uint8_t *gathered(const struct section *s, size_t n, const struct recording_place *p, const int64_t *of)
 {
     struct tensor *rows = rows_of(s, n);

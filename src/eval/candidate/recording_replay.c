@@ -27,6 +27,7 @@ struct find_leaf {
     const json_t *leaf;
 };
 
+/* A callback of tree_each: finds the wanted tensor by its number. */
 static int recording_find_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct find_leaf *f = ctx;
@@ -37,6 +38,7 @@ static int recording_find_leaf(const json_t *leaf, const char *path, void *ctx, 
     return 0;
 }
 
+/* Copies n bytes from 'part' on. ERR_BUG: the log asks for more than there is. */
 static int recording_copy_part(const uint8_t *from, uint64_t bytes, uint64_t part, void *data, uint64_t n,
                                struct err *e)
 {
@@ -119,6 +121,7 @@ int recording_bind_again(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, 
     return rc;
 }
 
+/* As recording_bind_again; the capsule keeps the values too. */
 static int recording_bind_and_keep(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n,
                                    struct err *e)
 {
@@ -297,6 +300,7 @@ static int recording_keep_frame(void *ctx, const struct ref_draw *d, struct fram
     return 0;
 }
 
+/* Replays one draw. 1: *ret is its outputs; 0: it failed; -1 with e. */
 static int recording_once_more(struct job *j, const struct ref_draw *d, bool movement, struct frame *ret, struct err *e)
 {
     struct recording_replaying r = {.j = j, .draws = &d, .n = 1, .judge = recording_keep_frame, .ctx = ret};
@@ -319,6 +323,7 @@ int recording_again(struct job *j, const struct ref_draw *d, struct frame *ret, 
 
 /* ---- capsules ---- */
 
+/* The largest finite absolute value of n elements. */
 static double recording_largest(const uint8_t *p, enum dtype d, int64_t n)
 {
     double most = 0;

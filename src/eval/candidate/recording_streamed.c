@@ -33,6 +33,7 @@ int recording_streamed_memory(const struct job *j, uint64_t *ret, struct err *e)
     return -1;
 }
 
+/* Maps the judge's buffer into the executor; *ret is its address there. */
 static int streamed_run_share(struct job *j, struct device_buf *b, uint64_t inputs, uint64_t *ret, struct err *e)
 {
     int fd = -1, rc;
@@ -79,6 +80,7 @@ struct telling {
     size_t i;
 };
 
+/* A callback of tree_each: tells the executor that an input's values lie there. */
 static int streamed_run_tell_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct telling *t = ctx;
@@ -203,6 +205,7 @@ static int streamed_run_look_at(const json_t *leaf, const char *path, void *ctx,
     return 0;
 }
 
+/* The numbers of the inputs that the call changed, new; NULL with e. */
 static json_t *streamed_run_changed_inputs(struct job *j, struct err *e)
 {
     struct streamed *s = j->held.ref->streamed;

@@ -25,6 +25,7 @@ static void recording_next_draw(void *ctx, uint32_t call, bool last)
     c->r.turn = last && c->turn.by ? &c->turn : NULL;
 }
 
+/* A callback of the replay: fresh values for the inputs of a timed call. */
 static int recording_bound_timed(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e)
 {
     struct recording_timed *c = ctx;

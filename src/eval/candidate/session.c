@@ -65,6 +65,7 @@ static void session_share_device(struct session *s)
     session_waited_for_device(s, now_s() - t0);
 }
 
+/* Takes or gives back a slot for running, and with it the share of the device. */
 static void session_run_slot(struct session *s, bool take)
 {
     if (take == s->slot)
@@ -122,6 +123,7 @@ int session_open(struct judge_server *sv, const struct eval_options *o, bool alo
     return 0;
 }
 
+/* True where a finding says that the program calls a library. */
 static bool session_calls_library(const json_t *findings)
 {
     const json_t *f;
@@ -133,6 +135,7 @@ static bool session_calls_library(const json_t *findings)
     return false;
 }
 
+/* Notes flags that a build left out, each once. */
 static void session_note_dropped(struct session *s, const json_t *flags)
 {
     const json_t *flag, *had;
@@ -286,6 +289,7 @@ double session_busy(const struct session *s)
     return session_shares_device(s) ? 1 : fmin(machine_busy(), SHARE_MOST);
 }
 
+/* Sends a request; the time counts for the limit. */
 static enum call_fault session_send_timed(struct session *s, const json_t *head, const char *blob, size_t n,
                                           struct err *e)
 {
@@ -379,6 +383,7 @@ enum call_fault session_give(struct session *s, const json_t *head, const int *f
     return session_await_reply(s, ret, e);
 }
 
+/* Ends the child and keeps how it ended. */
 static void session_end_process(struct session *s)
 {
     if (s->ended)

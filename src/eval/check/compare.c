@@ -65,6 +65,7 @@ static void compare_group_marks(void *ctx, int64_t inner, int64_t n_groups, stru
     *ret = g;
 }
 
+/* Facts of the n_groups groups of 'inner' neighbouring elements. */
 static struct compare_groups compare_group_by(const struct compare_source *s, int64_t inner, int64_t n_groups)
 {
     struct compare_groups g = {.n = n_groups, .first = -1, .last = -1};
@@ -122,6 +123,7 @@ static bool compare_flat_text(const struct compare_source *m, char *out, size_t 
     return true;
 }
 
+/* Where the wrong elements recur with a small period: its description. False: they do not. */
 static bool compare_periodic_text(const struct compare_source *m, char *out, size_t n)
 {
     static const int periods[] = {2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -299,6 +301,7 @@ static bool compare_is_unwritten(const struct tensor *t, int64_t i)
     return !n;
 }
 
+/* Counts a wrong element and keeps it if it is the first or the worst. */
 static void compare_note_bad(struct comparison *c, int64_t i, double expected, double value, double *worst)
 {
     double diff = fabs(value - expected);
@@ -328,6 +331,7 @@ void compare_describe(struct comparison *c, const struct tensor *t, const char *
     compare_index_text(t, c->worst, c->worst_at, sizeof c->worst_at);
 }
 
+/* Fills pattern and texts of a comparison that found wrong elements. */
 static void compare_do_describe(struct comparison *c, const struct tensor *oracle, const struct tensor *got,
                                 const uint8_t *bad)
 {
@@ -427,6 +431,7 @@ void compare_add_tile(struct comparison *all, const struct tensor *whole, int64_
         compare_add_wrong(all, whole, from, tile);
 }
 
+/* True for numbers that are equal up to 1e-5; integers must be equal. */
 static bool compare_same_number(const json_t *want, const json_t *got)
 {
     double a = json_number_value(want), b = json_number_value(got);

@@ -19,6 +19,7 @@ struct grouping {
     bool failed;
 };
 
+/* A callback of compare: facts of groups, counted on the device. */
 static void compare_device_group(void *ctx, int64_t inner, int64_t n_groups, struct compare_groups *ret)
 {
     struct grouping *x = ctx;

@@ -42,6 +42,7 @@ static bool hypothesis_explains(hcase *c, double (*guess)(hcase *c, int64_t i, c
     return told > 0;
 }
 
+/* Writes the sentence to out. Always true. */
 static bool hypothesis_say(char *out, size_t n, const char *format, ...)
 {
     va_list ap;
@@ -114,6 +115,7 @@ static bool hypothesis_length(hcase *c, double factor, char *out, size_t n)
     return false;
 }
 
+/* Writes to out that the result is off by one factor which something explains. False: nothing does. */
 static bool hypothesis_try_factor(hcase *c, char *out, size_t n)
 {
     double factor = hypothesis_factor(c);
@@ -139,6 +141,7 @@ static double hypothesis_turned(hcase *c, int64_t i, const void *ctx)
     return tensor_at(w, i - k + k % a * b + k / a);
 }
 
+/* Expected element i of a result whose last axis is reversed. */
 static double hypothesis_mirrored(hcase *c, int64_t i, const void *ctx)
 {
     int64_t b = hypothesis_width(c->want);
@@ -201,6 +204,7 @@ static bool hypothesis_lacks(hcase *c, size_t f)
     return hypothesis_explains(&turned, hypothesis_once_more, &f);
 }
 
+/* Writes to out that a function is missing, or applied twice. False: none explains it. */
 static bool hypothesis_try_function(hcase *c, char *out, size_t n)
 {
     for (size_t f = 0; f < N_OF(hypothesis_functions); f++) {
@@ -229,6 +233,7 @@ static double hypothesis_difference(hcase *c, int64_t i, bool factor)
     return factor ? (fabs(want) > 1e-3 ? got / want : NAN) : got - want;
 }
 
+/* Expected element i with the line's term or factor. */
 static double hypothesis_with_term(hcase *c, int64_t i, const void *ctx)
 {
     const struct hypothesis_line *l = ctx;
@@ -324,6 +329,7 @@ static bool hypothesis_which(hcase *c, const struct tensor *values, struct hypot
     return false;
 }
 
+/* Writes to out that another reduction, or another axis, gives the result. */
 static bool hypothesis_try_reduction(hcase *c, char *out, size_t n)
 {
     struct hypothesis_reduction want, got;
@@ -340,6 +346,7 @@ static double hypothesis_input(hcase *c, int64_t i, const void *ctx)
     return tensor_at(ctx, i);
 }
 
+/* Writes to out that the result is an input. */
 static bool hypothesis_try_input(hcase *c, char *out, size_t n)
 {
     for (int t = 0; t < c->n_inputs; t++)

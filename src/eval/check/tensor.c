@@ -160,6 +160,7 @@ struct tensor_walk {
 
 static int tensor_walk(struct tensor_walk *w, const json_t *node, struct err *e);
 
+/* Walks one member with its name added to the path; ERR_INPUT below 32 levels. */
 static int tensor_step(struct tensor_walk *w, const json_t *node, struct err *e, const char *fmt, size_t i,
                        const char *key)
 {

@@ -14,6 +14,7 @@ struct precision {
     double k1, k2; /* k2 0: single or double precision, grows with the fan-in */
 };
 
+/* The dtype's rounding and smallest number, and what the tolerance allows of them. */
 static const struct precision *tolerance_precision_of(enum dtype d)
 {
     static const struct precision f16 = {0x1p-11, 0x1p-9, 0x1p-24, 4, 8}, bf16 = {0x1p-8, 0x1p-6, 0x1p-126, 4, 2},

@@ -65,6 +65,7 @@ static int baseline_ask_bytes(struct baseline *b, json_t *req, const struct sect
     return baseline_ask_for(b, req, (struct rpc){.blob = s->bytes, .n_blob = s->n}, START_S, ret, NULL, e);
 }
 
+/* Has the child construct the reference's model. */
 static int baseline_load(struct baseline *b, const struct reference_held *h, const struct baseline_place *p,
                          struct err *e)
 {
@@ -75,6 +76,7 @@ static int baseline_load(struct baseline *b, const struct reference_held *h, con
     return baseline_ask_bytes(b, req, &h->ref->init, NULL, e);
 }
 
+/* Gives the child the reference's parameter values. */
 static int baseline_params(struct baseline *b, const struct reference_held *h, struct err *e)
 {
     const json_t *list = json_object_get(h->ref->state_values.tree, "v"), *row;
@@ -131,6 +133,7 @@ static int baseline_put_draw(struct baseline *b, const struct ref_draw *base, st
     return baseline_ask_bytes(b, req, &base->inputs, ret, e);
 }
 
+/* Gives the child the inputs, by value or in shared memory. */
 static int baseline_put(struct baseline *b, struct reference *r, struct err *e)
 {
     const struct ref_draw *base = baseline_base(r);
@@ -268,6 +271,7 @@ static struct baseline *baseline_list_take(struct baseline_list *l, const char *
     return b;
 }
 
+/* True where the list still has this baseline. */
 static bool baseline_listed(const struct baseline_list *l, const struct baseline *b)
 {
     for (int i = 0; i < BASELINE_LIST; i++)
@@ -333,6 +337,7 @@ struct baseline *baseline_get(const struct reference_held *h, const struct basel
     return b;
 }
 
+/* Gives up a user; the last one of an unlisted baseline frees it. */
 static void baseline_let_go(struct judge_kept *k, struct baseline *b)
 {
     bool last;
@@ -344,6 +349,7 @@ static void baseline_let_go(struct judge_kept *k, struct baseline *b)
         baseline_free(b);
 }
 
+/* Ends the processes of all kept baselines. */
 void baseline_list_free(struct judge_kept *k)
 {
     for (int i = 0; k->baselines && i < BASELINE_LIST; i++)
@@ -399,6 +405,7 @@ void baseline_rest(struct baseline *b)
 
 /* ---- what is kept between runs ---- */
 
+/* The cache file of this baseline's times in a mode; the caller frees. */
 static char *baseline_cache_path(const struct baseline *b, const char *mode)
 {
     char *folder = path_cache("baseline"), key[65], *path;

@@ -11,6 +11,7 @@
 
 #define WARM_UP 3
 
+/* Notes which side failed and how. Always -1. */
 static int measure_failed(struct measure_fault *fault, const struct measure_side *s, enum frame_fault frame,
                           struct frame *reply, struct err *e)
 {
@@ -141,6 +142,7 @@ int measure_cold_calls(const struct measure_plan *p, double call_s)
     return measure_how_many(p, call_s) * measure_rounds_for(call_s);
 }
 
+/* Warms a side up and settles calls in a round and rounds. */
 static int measure_prepare(struct measure_side *s, const struct measure_plan *p, int *ret_n, int *ret_rounds,
                            struct measure_fault *fault, struct err *e)
 {

@@ -115,6 +115,7 @@ static double perf_resample(const struct groups *g, const int *pick, int n_pick,
     return perf_median_of(scratch, n);
 }
 
+/* Calls in the largest round. */
 static int perf_largest(const struct groups *g)
 {
     int m = 0;
@@ -359,6 +360,7 @@ static void perf_add_library(json_t *o, const struct perf_facts *f, const struct
     perf_set(o, "speedup_library_ci", known ? perf_interval(up) : json_null());
 }
 
+/* Adds the least possible time in ms and which limit it is of. */
 static void perf_add_roofline(json_t *o, const struct perf_facts *f, const struct perf_roofline *r, double mine)
 {
     double bytes = f->work.bytes_read + f->work.bytes_written;
@@ -374,6 +376,7 @@ static void perf_add_roofline(json_t *o, const struct perf_facts *f, const struc
     perf_set(o, "flops_peak", perf_do_number(f->device.peak_flops));
 }
 
+/* The section about the two clocks' agreement. New. */
 static json_t *perf_clocks(const struct perf_agreement *a, const struct perf_facts *f)
 {
     struct perf_overhead o = perf_calibrate(&f->empty);
@@ -385,6 +388,7 @@ static json_t *perf_clocks(const struct perf_agreement *a, const struct perf_fac
                      perf_do_number(perf_median(f->empty.event_ms, f->empty.n)));
 }
 
+/* How many of the calls are outliers. */
 static int perf_do_outliers(const struct perf_calls *c)
 {
     bool *out = xcalloc((size_t)c->n + 1, sizeof *out);

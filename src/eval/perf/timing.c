@@ -16,6 +16,7 @@
 #define MESSAGE 24
 #define SPIN_S 0.005 /* after that a wake-up's latency is small beside the call */
 
+/* Seconds of a clock that no adjustment touches. */
 static double timing_precise_s(void)
 {
     struct timespec t;
@@ -111,6 +112,7 @@ static int timing_one_call(int fd, struct timed_call *c, uint32_t index, double 
     return 0;
 }
 
+/* Room for one more call; the caller counts n. */
 static struct timed_call *timing_append(struct timed_calls *calls)
 {
     if (calls->n == calls->capacity) {

@@ -26,6 +26,7 @@ static int ref_draw_section_facts(const json_t *s, struct section *ret, struct e
     return 0;
 }
 
+/* Reads a draw's facts; texts and lists are borrowed from d. */
 static void ref_draw_facts(const json_t *d, struct ref_draw *ret)
 {
     ret->regime = json_str(d, "regime", "?");

@@ -23,6 +23,7 @@
 
 /* ---- a frame becomes a reference ---- */
 
+/* Finds the sections of further sets of parameters. */
 static int parse_sets(struct reference *r, struct err *e)
 {
     const json_t *others = json_object_get(r->f.head, "other_states");
@@ -68,6 +69,7 @@ static int reference_parse_rest(struct reference *r, struct err *e)
     return parse_sets(r, e);
 }
 
+/* Finds the draws in the frame; all borrow from it. */
 static int reference_parse(struct reference *r, struct err *e)
 {
     const json_t *draws = json_object_get(r->f.head, "draws");
@@ -112,6 +114,7 @@ static int reference_frame_of(const char *p, size_t n, const char *path, struct 
     return 0;
 }
 
+/* *ret is the frame of a cached reference. -1: none, or it is damaged. */
 static int reference_file_load(const char *path, struct frame *ret)
 {
     struct buf b;
@@ -330,6 +333,7 @@ static int reference_streamed_draw(struct reference_held *h, size_t i, const str
     return rc;
 }
 
+/* Receives the first draw of a streamed reference. */
 static int reference_make_streamed(struct reference *r, const struct reference_want *w, struct err *e)
 {
     r->n_most = (size_t)w->o->trials * REGIMES;
@@ -405,6 +409,7 @@ static void reference_thin_list(struct judge_kept *k)
         reference_free(r);
 }
 
+/* Starts the process of a streamed reference on the judge's device. */
 static int reference_start_process(struct reference *r, struct device_context *k, const struct reference_want *w,
                                    struct err *e)
 {
@@ -436,6 +441,7 @@ static int reference_start_streamed(struct reference *r, struct device_context *
     return rc;
 }
 
+/* The kept reference of that key with a user more; NULL: none. */
 static struct reference *reference_streamed_known(struct judge_kept *k, const char *key)
 {
     struct reference *r;

@@ -12,6 +12,7 @@
 
 /* ---- its process ---- */
 
+/* Notes how much of the device is in use, if it is the most yet. */
 static void streamed_note_use(struct streamed *s)
 {
     size_t used, total;
@@ -172,6 +173,7 @@ void streamed_close(struct streamed *s)
 
 /* ---- draws ---- */
 
+/* Notes what the reference's process says about its memory. */
 static void streamed_note_peak(struct streamed *s, const json_t *head)
 {
     const json_t *memory = json_object_get(head, "memory");
@@ -268,6 +270,7 @@ struct streamed_sums {
     size_t n;
 };
 
+/* A callback of tree_each: adds an input's checksum. */
 static int streamed_sum_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct streamed_sums *m = ctx;
@@ -281,6 +284,7 @@ static int streamed_sum_leaf(const json_t *leaf, const char *path, void *ctx, st
                            &m->v[m->n++], e);
 }
 
+/* Checksums of all inputs, as they lie on the device. */
 static int streamed_sum_inputs(struct streamed *s, struct streamed_sums *ret, struct err *e)
 {
     double t0 = now_s();

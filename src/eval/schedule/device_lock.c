@@ -33,6 +33,7 @@ static bool device_lock_wait_until(struct schedule *s, bool (*may)(const struct 
     return may(s);
 }
 
+/* Waits until the device may be shared. False: the wait was stopped. */
 static bool device_lock_take_share(struct schedule *s)
 {
     bool got;

@@ -29,6 +29,7 @@ void schedule_free(struct schedule *s)
 
 /* ---- what tasks need; under the lock ---- */
 
+/* What is known of the task's memory; NULL: nothing. */
 static struct note *reservation_note_of(struct schedule *s, uint64_t task)
 {
     for (size_t i = 0; i < s->n_notes; i++)
@@ -127,6 +128,7 @@ static bool reservation_fits(const struct schedule *s, const struct reservation 
     return !all && others < s->most && (!s->memory || reservation_sum_with(s, c) <= s->memory);
 }
 
+/* How many reservations of that caller are granted. */
 static int reservation_in_of(const struct schedule *s, int64_t caller)
 {
     int n = 0;
@@ -150,6 +152,7 @@ static struct reservation *reservation_next(const struct schedule *s)
     return best;
 }
 
+/* Grants waiting reservations in their order, as long as they fit. */
 static void reservation_let_in(struct schedule *s)
 {
     struct reservation *c;
@@ -160,6 +163,7 @@ static void reservation_let_in(struct schedule *s)
     }
 }
 
+/* True where nobody else who is in judges the same task. */
 static bool reservation_is_fresh(const struct schedule *s, const struct reservation *c)
 {
     for (const struct reservation *k = s->first; k; k = k->next)

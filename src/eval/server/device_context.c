@@ -74,6 +74,7 @@ int device_context_open(struct device_context *k, const struct judge_backend *b,
     return rc;
 }
 
+/* Takes the context for this thread. */
 void device_context_lock(struct device_context *k)
 {
     double t0 = now_s();

@@ -10,6 +10,7 @@ void executors_init(struct executors *all, bool used_again)
     pthread_mutex_init(&all->lock, NULL);
 }
 
+/* An idle executor, now the caller's; NULL: none. */
 static struct executor *executors_pop(struct executors *all)
 {
     struct executor *x;
@@ -20,6 +21,7 @@ static struct executor *executors_pop(struct executors *all)
     return x;
 }
 
+/* Begins a new client; fds are its ends. memory 0: its share. */
 static int executors_begin(const struct executors *all, struct executor *x, uint64_t memory, int fds[2], struct err *e)
 {
     uint64_t part = all->used_again ? executor_info(x)->memory / EXECUTORS_PART : 0;

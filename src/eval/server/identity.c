@@ -31,6 +31,7 @@ static void identity_state_of(const char *path, char *ret, size_t n)
              (long long)s.st_mtim.tv_sec, s.st_mtim.tv_nsec, (long long)s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }
 
+/* Adds the file's path and state, not its content. */
 static void identity_add_state(struct sha256 *h, const char *path)
 {
     char state[200];
@@ -115,6 +116,7 @@ static void identity_add_text(struct sha256 *h, const char *path)
 
 /* ---- facts ---- */
 
+/* Adds the compilers that builds for b use. */
 static void identity_add_compilers(struct sha256 *h, const struct judge_backend *b)
 {
     const char *cxx = getenv("MUSACODER_CXX"), *nvcc = getenv("MUSACODER_NVCC"), *home = getenv("CUDA_HOME");
@@ -151,6 +153,7 @@ static void identity_add_device(struct sha256 *h, const struct judge_backend *b)
     identity_add_text(h, "/proc/sys/kernel/random/boot_id");
 }
 
+/* Adds the interpreter and its environment. */
 static void identity_add_python(struct sha256 *h)
 {
     char *python = path_python(NULL), *slash, *settings;

@@ -65,6 +65,7 @@ static void judge_server_runner_hash(const struct judge_backend *b, char ret[65]
     free(native);
 }
 
+/* Adds the content of one of our libraries. */
 static void judge_server_add_file(struct sha256 *h, const char *lib)
 {
     char *path = path_lib(lib);
@@ -109,6 +110,7 @@ struct preparation {
     pthread_t thread;
 };
 
+/* A thread that prepares what builds need. */
 static void *judge_server_prepare_builds(void *arg)
 {
     struct preparation *p = arg;
@@ -124,6 +126,7 @@ static void judge_server_preparation_start(struct preparation *p)
         judge_server_prepare_builds(p);
 }
 
+/* Waits for the preparing thread; -1 with e where it failed. */
 static int judge_server_preparation_end(struct preparation *p, struct err *e)
 {
     if (p->started)
@@ -133,6 +136,7 @@ static int judge_server_preparation_end(struct preparation *p, struct err *e)
     return p->rc;
 }
 
+/* Settles the toolchain's and the judge's identity. */
 static int judge_server_make_toolchain(struct judge_server *sv, struct err *e)
 {
     struct build_opts o = judge_server_build_options(sv);
@@ -292,6 +296,7 @@ static int server_start(struct judge_server *sv, struct err *e)
     return 0;
 }
 
+/* Makes all servers, none of them started. */
 void servers_init(struct judge_servers *s, const struct eval_config *c, int build_slots)
 {
     s->config = *c;
@@ -375,6 +380,7 @@ void servers_close(struct judge_servers *s)
 
 /* ---- children ---- */
 
+/* What a child must know of the device; NULL: nothing. */
 static json_t *judge_server_spawn_args(const struct judge_server *sv, const struct server_child *c)
 {
     json_t *device;
@@ -427,6 +433,7 @@ static struct forkserver *judge_server_current_forks(struct judge_server *sv, en
     return fs;
 }
 
+/* Starts a child of that kind of fork server. */
 static int judge_server_spawn_from(struct judge_server *sv, enum forks kind, const struct child_spec *spec,
                                    struct child **ret, struct err *e)
 {

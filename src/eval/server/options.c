@@ -36,6 +36,7 @@ int eval_options_check(const struct eval_options *o, struct err *e)
     return 0;
 }
 
+/* Name i of the options that a request may have; NULL behind the last. */
 static const char *options_option_name(const void *ctx, int i)
 {
     static const char *const names[] = {"backend", "protocol", "trials", "timeout", "build-timeout", "seed",

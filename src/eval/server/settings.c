@@ -55,6 +55,7 @@ static bool settings_fits(const char *pattern, const char *name)
     return pattern[n - 1] == '*' ? !strncmp(pattern, name, n - 1) : !strcmp(pattern, name);
 }
 
+/* True where the environment variable decides what 'what' stands for. */
 static bool setting_counts(const char *name, enum settings_of what)
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
@@ -63,6 +64,7 @@ static bool setting_counts(const char *name, enum settings_of what)
     return false;
 }
 
+/* The same for a line NAME=VALUE. */
 static bool settings_line_counts(const char *line, enum settings_of what)
 {
     char *name = xstrndup(line, strcspn(line, "="));

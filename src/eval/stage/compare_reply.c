@@ -22,6 +22,7 @@ struct compare_reply_leaves {
     size_t n;
 };
 
+/* A callback of tree_each: collects an output's leaves with their paths. */
 static int compare_reply_leaf_add(const json_t *node, const char *path, void *ctx, struct err *e)
 {
     struct compare_reply_leaves *l = ctx;
@@ -34,6 +35,7 @@ static int compare_reply_leaf_add(const json_t *node, const char *path, void *ct
     return 0;
 }
 
+/* What the value is, for a message. */
 static const char *compare_reply_kind_text(const json_t *tree)
 {
     const char *t = json_str(tree, "t", "");
@@ -42,6 +44,7 @@ static const char *compare_reply_kind_text(const json_t *tree)
          : !strcmp(t, "dict") ? "a dict" : json_is_null(tree) ? "None" : "a number";
 }
 
+/* True where both have the same paths, and tensors at the same ones. */
 static bool compare_reply_same_structure(const struct compare_reply_leaves *a, const struct compare_reply_leaves *b)
 {
     if (a->n != b->n)
@@ -57,6 +60,7 @@ static json_t *compare_reply_spot(const char *at, double expected, double got)
     return json_pack("{s:s,s:o,s:o}", "index", at, "expected", json_num(expected), "got", json_num(got));
 }
 
+/* The tolerance as JSON. New. */
 static json_t *compare_reply_tolerance(const struct tolerance *t)
 {
     json_t *v = json_pack("{s:o,s:o}", "abs", json_num(t->abs), "rel", json_num(t->rel));
@@ -95,6 +99,7 @@ json_t *correct_worst(const struct ref_draw *d, const char *path, const struct c
     return w;
 }
 
+/* Makes an output that cannot be read a wrong one. Always false; e is cleared. */
 static bool compare_reply_unreadable(struct comparison *c, struct err *e)
 {
     *c = (struct comparison){.kind = CMP_STRUCTURE};
@@ -113,6 +118,7 @@ struct nth_tensor {
     const json_t *node;
 };
 
+/* A callback of tree_each: finds the wanted tensor by its number. */
 static int nth_tensor(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct nth_tensor *n = ctx;
@@ -151,6 +157,7 @@ struct compare_reply_inputs {
     int n;
 };
 
+/* A callback of tree_each: collects up to INPUTS_TRIED inputs. */
 static int compare_reply_input(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct compare_reply_inputs *in = ctx;
@@ -162,6 +169,7 @@ static int compare_reply_input(const json_t *leaf, const char *path, void *ctx, 
     return 0;
 }
 
+/* Adds a guess at what went wrong to the comparison. */
 static void compare_reply_explain(const struct job *j, const struct ref_draw *d, const struct tensor *want,
                                   const struct tensor *got, const struct tolerance *tol, struct comparison *c)
 {

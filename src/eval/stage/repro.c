@@ -31,6 +31,7 @@ static int repro_put_section(const char *folder, json_t *draw, const char *name,
     return repro_put(folder, draw, name, s->tree, s->bytes, s->n, e);
 }
 
+/* draw.json's facts about the draw. New. */
 static json_t *repro_head(const struct job *j, const struct ref_draw *d)
 {
     struct tolerance t = ref_tolerance(d, 0, j->protocol, task_setting(j->task, j->variant, "tolerance"));

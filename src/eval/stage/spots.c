@@ -38,6 +38,7 @@ struct taking {
     size_t tensor;
 };
 
+/* Chooses which runs of the output will be looked at; small ones are taken whole. */
 static void spots_choose(struct output *o, struct rng *r)
 {
     o->per = o->whole.n <= RUNS * RUN ? o->whole.n : RUN;
@@ -88,6 +89,7 @@ int spots_take(struct spots *s, struct job *j, uint64_t seed, const json_t *outp
 
 /* ---- comparing ---- */
 
+/* Compares run i with its expected values and adds what is wrong. */
 static void spots_add_run(struct comparison *all, const struct output *o, int i, const uint8_t *want,
                           const struct tolerance *tol)
 {

@@ -7,6 +7,7 @@
 #include "eval/stage/stage.h"
 #include "eval/verdict/record.h"
 
+/* The record's "compile" of the session's builds. New. */
 static json_t *stage_compile_section(const struct session *s)
 {
     const char *cache = s->builds == 0 ? NULL : s->builds_cached == s->builds ? "hit" : "miss";
@@ -55,6 +56,7 @@ void compile_judge(struct job *j)
                      s->error ? json_string_value(s->error) : "the build failed");
 }
 
+/* The stage: blames a program whose builds failed, unless it ran all the same. */
 static int stage_compile_run(struct job *j, struct err *e)
 {
     (void)e;

@@ -94,6 +94,7 @@ static void stage_correct_count(struct job *j, struct stage_correct_tally *t, co
     t->passed += ok;
 }
 
+/* Notes input distributions that the reference left out, with the reason. */
 static void stage_correct_count_skipped(struct job *j, struct stage_correct_tally *t)
 {
     const char *regime;
@@ -107,6 +108,7 @@ static void stage_correct_count_skipped(struct job *j, struct stage_correct_tall
     }
 }
 
+/* True where the list has an equal value. */
 static bool stage_correct_is_among(const json_t *list, const json_t *x)
 {
     const json_t *v;
@@ -206,6 +208,7 @@ static int stage_correct_judge_reply(struct job *j, const struct ref_draw *d, st
     return ok;
 }
 
+/* Blames the call that failed on draw d. */
 static int stage_correct_blame_call(struct job *j, enum call_fault fault, const struct ref_draw *d, struct err *e)
 {
     char during[96];
@@ -327,6 +330,7 @@ struct replayed {
     bool again; /* the draws have been judged: only what is wrong now counts */
 };
 
+/* A callback of the replay: judges one call's outputs. */
 static int stage_correct_judge_call(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
 {
     struct replayed *r = ctx;
@@ -355,6 +359,7 @@ static int stage_correct_live(struct job *j, const struct ref_draw *d, struct st
     return rc;
 }
 
+/* Replays draws of one recording and judges them. */
 static int stage_correct_replay_group(struct replayed *r, const struct ref_draw *const *draws, int n, struct err *e)
 {
     struct job *j = r->j;
@@ -392,6 +397,7 @@ static int stage_correct_gather(struct job *j, struct stage_correct_tally *t, si
     return ok < 0 ? -1 : n;
 }
 
+/* *ret is the first draw that this job has. 1: it is there; 0: none; -1 with e. */
 static int stage_correct_first_draw(struct job *j, const struct ref_draw **ret, struct err *e)
 {
     size_t i = 0;
@@ -623,6 +629,7 @@ static int stage_correct_smallest_leaf(const json_t *leaf, const char *path, voi
     return 0;
 }
 
+/* Bytes of the draw's smallest output. */
 static uint64_t stage_correct_smallest_output(const struct ref_draw *d)
 {
     uint64_t n = UINT64_MAX;
@@ -631,6 +638,7 @@ static uint64_t stage_correct_smallest_output(const struct ref_draw *d)
     return n;
 }
 
+/* Puts by's counts in t's place; by keeps the old ones, to be freed. */
 static void stage_correct_replace_tally(struct stage_correct_tally *t, struct stage_correct_tally *by)
 {
     json_t *regimes = t->regimes;
@@ -696,6 +704,7 @@ static int stage_correct_run_recording(struct job *j, struct stage_correct_tally
     return stage_correct_run_live(j, t, e);
 }
 
+/* Adds more's counts to t. */
 static void stage_correct_add_tally(struct stage_correct_tally *t, struct stage_correct_tally *more)
 {
     json_object_update(t->regimes, more->regimes);

@@ -36,6 +36,7 @@ static char *stage_extract_program_of(struct job *j, const char *code, size_t n)
     return text ? text : xstrndup(code, n);
 }
 
+/* The line of byte 'at', from 1. */
 static int stage_extract_line_of(const char *code, size_t at)
 {
     int line = 1;
@@ -73,6 +74,7 @@ static bool stage_extract_other_class(const char *code, size_t n, char *ret, siz
     return found;
 }
 
+/* Blames a program without class ModelNew, by what it has instead. */
 static void stage_extract_blame_no_model(struct job *j, const char *code, size_t n)
 {
     char name[64];

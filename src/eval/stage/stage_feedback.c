@@ -8,6 +8,7 @@
 #include "eval/verdict/locate.h"
 #include "eval/verdict/record.h"
 
+/* The stage: sets code, place and the words for the next turn. */
 static int feedback_run(struct job *j, struct err *e)
 {
     struct buf b;

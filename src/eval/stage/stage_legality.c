@@ -114,6 +114,7 @@ static bool stage_legality_same_bytes(const struct section *a, const struct sect
            !memcmp(a->bytes + at, b->bytes + at, n);
 }
 
+/* A callback of tree_each: counts the bytes of an input that is the same in all draws. */
 static int stage_legality_fixed_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     struct fixed *f = ctx;
@@ -145,6 +146,7 @@ static uint64_t stage_legality_drawn_by_seed(const struct job *j)
     return j->protocol->binds_params ? 0 : n < up ? n : up;
 }
 
+/* A callback of tree_each: *ctx becomes true for a type of two bytes. */
 static int stage_legality_look_at_width(const json_t *leaf, const char *path, void *ctx, struct err *e)
 {
     static const char *const types[] = {"float16", "bfloat16", "int16"};

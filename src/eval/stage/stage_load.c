@@ -13,6 +13,7 @@
 #include "eval/verdict/record.h"
 #include "task/bundle.h"
 
+/* The first finding that is no warning; NULL: none. */
 static const json_t *stage_load_first_finding(const struct job *j)
 {
     const json_t *f;
@@ -24,6 +25,7 @@ static const json_t *stage_load_first_finding(const struct job *j)
     return NULL;
 }
 
+/* Adds the line's number and text to a reason. */
 static void stage_load_set_line(struct job *j, json_t *r, int64_t line)
 {
     char text[200];
@@ -117,6 +119,7 @@ static void stage_load_blame_kill(struct job *j, const char *stage, const char *
     stage_load_set_line(j, r, place_python(session_output(j->session)));
 }
 
+/* Blames a crash, with the line that Python was in. */
 static void stage_load_blame_signal(struct job *j, const char *stage, const char *during)
 {
     int sig = j->session->end.signal;
@@ -145,6 +148,7 @@ static void stage_load_blame_death(struct job *j, const char *stage, const char 
     stage_load_set_line(j, r, place_python(session_output(j->session)));
 }
 
+/* Blames the time limit, with where the program stood. */
 static void stage_load_blame_timeout(struct job *j, const char *stage, const char *during)
 {
     json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s (--timeout) %s", j->opt->timeout_s,
@@ -303,6 +307,7 @@ int job_construct_beside(struct job *j, struct err *e)
     return 0;
 }
 
+/* The stage: gets the reference, starts the candidate's process and constructs ModelNew. */
 static int stage_load_run(struct job *j, struct err *e)
 {
     if (j->opt->perf)

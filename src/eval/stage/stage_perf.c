@@ -41,6 +41,7 @@ static int stage_perf_open_device(struct judge_server *sv, struct err *e)
     return rc;
 }
 
+/* The device's peaks for that dtype, in TFLOPS and bytes a second. */
 static struct perf_device stage_perf_limits_of(const struct device_info *d, const char *dtype, bool tf32)
 {
     double own = d->fp32_tflops, any = fmax(d->tf32_tflops, d->fp32_tflops);
@@ -94,6 +95,7 @@ struct perf {
     double since, preparing_s, calls_s, others_s;
 };
 
+/* Seconds since the last lap. */
 static double stage_perf_lap(struct perf *p)
 {
     double now = now_s(), took = now - p->since;
@@ -120,6 +122,7 @@ static const struct ref_draw *stage_perf_draw(void *ctx, uint64_t *ret_turn, dou
     return p->draws[rng_below(&p->rng, p->n_draws)];
 }
 
+/* A callback of the measurement: compares a timed call's outputs. */
 static int stage_perf_look(void *ctx, const struct ref_draw *d, const struct frame *got, struct err *e)
 {
     struct perf *p = ctx;
@@ -143,6 +146,7 @@ static int stage_perf_bind_base(struct perf *p, struct err *e)
     return streamed_bind(p->j->held.ref->streamed, p->draws[0], false, e);
 }
 
+/* A callback of the measurement: makes new inputs on the device. */
 static int stage_perf_fresh(void *ctx, struct err *e)
 {
     struct perf *p = ctx;
@@ -158,6 +162,7 @@ static int stage_perf_keep_spots(void *ctx, const json_t *output, struct err *e)
     return spots_take(&p->spots, p->j, p->seed, output, e);
 }
 
+/* Adds a block of timed calls. */
 static void stage_perf_append(struct timed_calls *to, const struct timing_block *b, const double *ms,
                               const double *span)
 {
@@ -328,6 +333,7 @@ static json_t *stage_perf_section(struct perf *p)
 
 /* ---- the stage ---- */
 
+/* Starts the baseline's process and its compiling. */
 static int stage_perf_prepare(struct perf *p, struct err *e)
 {
     if (baseline_start(p->base, &p->j->held, &p->place, e) < 0)
@@ -351,6 +357,7 @@ static int stage_perf_take_base(struct perf *p, bool alone, struct err *e)
     }
 }
 
+/* Runs f while the baseline is ours. */
 static int stage_perf_with_base(struct perf *p, bool alone, int (*f)(struct perf *p, struct err *e), struct err *e)
 {
     int rc;
@@ -364,6 +371,7 @@ static int stage_perf_with_base(struct perf *p, bool alone, int (*f)(struct perf
     return rc;
 }
 
+/* Makes the baseline ready, once for all who use it. */
 static int stage_perf_prepare_base(struct perf *p, struct err *e)
 {
     if (baseline_wait(p->base, e) < 0)
@@ -425,6 +433,7 @@ static int stage_perf_measure_job(struct perf *p, struct err *e)
     return rc;
 }
 
+/* Blames a timed call whose output is wrong. */
 static void stage_perf_blame_output(struct perf *p)
 {
     json_t *r = record_blame(p->j->rec, "correctness_error", "performance", "the output of a timed call is wrong");

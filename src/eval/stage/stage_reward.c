@@ -4,6 +4,7 @@
 #include "eval/verdict/record.h"
 #include "objective/reward.h"
 
+/* The stage: settles status and reward. */
 static int stage_reward_run(struct job *j, struct err *e)
 {
     double r;

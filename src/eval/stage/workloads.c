@@ -12,6 +12,7 @@
 
 /* ---- rows ---- */
 
+/* The times of a workload for its row. New; null: it was not timed. */
 static json_t *workloads_speed_row(const json_t *perf)
 {
     static const char *const keys[] = {"candidate_ms", "eager_ms", "speedup_eager", "speedup_eager_ci", "compile_ms",
@@ -112,6 +113,7 @@ static void workloads_set_means(json_t *perf, json_t *const *records, int n)
     }
 }
 
+/* Adds the reasons of distrust that are not there yet. */
 static void workloads_add_reasons(json_t *reasons, const json_t *perf)
 {
     const json_t *x;
@@ -165,6 +167,7 @@ static void workloads_sum_trials(json_t *rec, json_t *const *records, int n)
         json_object_set_new(rec, "correctness", correct);
 }
 
+/* Sets reward, code and words of a merged record. */
 static void workloads_say(json_t *rec, struct reward_params p)
 {
     struct buf words;

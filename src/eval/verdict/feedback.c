@@ -28,6 +28,7 @@ static void feedback_add_num(struct buf *b, const json_t *v)
         buf_addf(b, "%.6g", x);
 }
 
+/* Appends the text's first lines, cut at whole characters. */
 static void feedback_add_lines(struct buf *b, const char *text, int max_lines, size_t max_bytes)
 {
     for (int i = 0; i < max_lines && *text && max_bytes > 3; i++) {
@@ -49,6 +50,7 @@ static void feedback_at_line(struct buf *b, const json_t *r)
                  json_str(r, "text", ""));
 }
 
+/* Appends why there is no program to run. */
 static void feedback_say_extraction(const json_t *v, struct buf *b)
 {
     bool file = !strcmp(json_str(json_object_get(v, "extraction"), "how", ""), "file");
@@ -121,6 +123,7 @@ static void feedback_say_violation(const json_t *x, struct buf *b)
         buf_addf(b, "It runs because of an exception that your program caught: %.240s\n", json_str(x, "handling", ""));
 }
 
+/* What to do about a broken rule; never NULL. */
 static const char *feedback_remedy(const char *rule)
 {
     if (!strcmp(rule, "host_computes"))
@@ -131,6 +134,7 @@ static const char *feedback_remedy(const char *rule)
     return "Move this work into the kernel; PyTorch may only allocate, view and copy.";
 }
 
+/* Appends the first broken rules. */
 static void feedback_say_violations(const json_t *list, struct buf *b)
 {
     const json_t *x;
@@ -158,6 +162,7 @@ static void feedback_say_passed(const json_t *v, struct buf *b)
         feedback_say_violations(json_object_get(legality, "violations"), b);
 }
 
+/* Appends what is not allowed in the program. */
 static void feedback_say_cheating(const json_t *v, struct buf *b)
 {
     const json_t *list = json_object_get(json_object_get(v, "legality"), "violations");
@@ -449,6 +454,7 @@ static void feedback_plain_quotes(struct buf *b)
 
 /* ---- speed ---- */
 
+/* Appends a number of three digits. */
 static void feedback_add_short(struct buf *b, double x)
 {
     char text[32];
@@ -473,6 +479,7 @@ static void feedback_say_speedup(const json_t *perf, const char *baseline, const
                  json_num_value(json_array_get(ci, 1)));
 }
 
+/* Appends how near the program is to the device's limits. */
 static void feedback_say_roofline(const json_t *perf, struct buf *b)
 {
     bool memory = !strcmp(json_str(perf, "bound", ""), "memory");

@@ -38,6 +38,7 @@ static const char *locate_line_of(const char *literal, const char *end, int64_t 
     return line == 1 && literal <= end ? literal : NULL;
 }
 
+/* The line of 'at', from 1. */
 static int64_t locate_number(const char *program, const char *at)
 {
     int64_t n = 1;
@@ -185,6 +186,7 @@ static json_t *locate_place_in_file(const char *program, const json_t *cause)
                      "file", name);
 }
 
+/* The place {"line", "text", ..} of a cause in the user's file. New; NULL: it is not known. */
 static json_t *locate_place(const char *program, const json_t *cause)
 {
     const char *file = json_str(cause, "file", NULL), *kernel = json_str(cause, "kernel", NULL);

@@ -178,6 +178,7 @@ static void memory_shape(const json_t *memory, struct buf *out)
     buf_addf(out, " %s", json_str(memory, "dtype", ""));
 }
 
+/* Elements of the memory's shape; 0: it has none. */
 static int64_t memory_elements(const json_t *memory)
 {
     const json_t *d;

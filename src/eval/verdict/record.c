@@ -59,6 +59,7 @@ json_t *record_blame(json_t *rec, const char *category, const char *stage, const
     return r;
 }
 
+/* The category's rank: a lower one decides over a higher one. */
 static size_t record_rank_of(const json_t *reason)
 {
     const char *category = json_str(reason, "category", "");

@@ -16,6 +16,7 @@ static char *cases_path(const char *path)
     return n > 3 && !strcmp(path + n - 3, ".py") ? xasprintf("%.*sjson", (int)(n - 2), path) : NULL;
 }
 
+/* format's 'is': has a list of cases beside it. */
 static bool cases_is(const char *path)
 {
     char *json = cases_path(path);
@@ -30,6 +31,7 @@ static bool cases_is(const char *path)
     return is;
 }
 
+/* A callback of jsonl_each: keeps the line as a workload's row. */
 static int cases_take_line(json_t *v, size_t line, void *rows, struct err *e)
 {
     char *text = json_text(v);
@@ -40,6 +42,7 @@ static int cases_take_line(json_t *v, size_t line, void *rows, struct err *e)
     return 0;
 }
 
+/* Makes the task's code and workloads. */
 static int cases_build(const char *text, const json_t *rows, int most, struct format_task *t, struct err *e)
 {
     if (json_array_size(rows) == 0)

@@ -4,6 +4,7 @@
 
 #include "task/formats/format.h"
 
+/* format's 'is'; its tasks are refused with the reason. */
 static bool computeeval_is(const char *path)
 {
     struct buf text;

@@ -34,6 +34,7 @@ static char *definition_workloads(const char *path)
     return found;
 }
 
+/* format's 'is': a JSON definition with a reference. */
 static bool definition_is(const char *path)
 {
     size_t n = strlen(path);
@@ -56,6 +57,7 @@ static bool definition_known_expression(const char *s)
     return *s && strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_ +-*/%()") == strlen(s);
 }
 
+/* Puts a stored tensor into the row, as values. */
 static int definition_take_stored(const char *path, const char *name, const json_t *how, json_t *row, struct err *e)
 {
     json_t *tensor;
@@ -129,6 +131,7 @@ static json_t *definition_tolerance(const json_t *own, const char *origin, const
     return t;
 }
 
+/* Sets the sidecar's tolerance, and those of workloads that differ. */
 static void definition_add_tolerances(struct format_task *t, const json_t *tolerances)
 {
     const char *origin = json_str(t->sidecar, "format", "");
@@ -177,6 +180,7 @@ static int definition_add_axes(const json_t *d, struct buf *out, struct err *e)
     return 0;
 }
 
+/* Appends a shape as a Python tuple's inside. */
 static void definition_add_shape(const json_t *shape, struct buf *out)
 {
     const json_t *x;

@@ -123,6 +123,7 @@ void format_python(struct buf *out, const json_t *v)
 
 /* ---- rows ---- */
 
+/* True where the key is an integer in all n rows. */
 static bool format_is_size(const json_t *rows, int n, const char *key)
 {
     for (int i = 0; i < n; i++)
@@ -162,6 +163,7 @@ static json_t *format_row_sizes(const json_t *rows, int n, int i, bool by_case)
     return sizes;
 }
 
+/* Adds a workload of these sizes; takes sizes. */
 static void format_add_workload(json_t *workloads, json_t *sizes, int i)
 {
     char name[32];
@@ -221,6 +223,7 @@ int format_rows(struct format_task *t, const json_t *rows, int most, struct err 
 
 /* ---- texts ---- */
 
+/* True where the line imports from one of the modules. */
 static bool format_imports_from(const char *line, const char *const *modules)
 {
     for (; *modules; modules++) {

@@ -15,6 +15,7 @@ static bool gpumode_is(const char *path)
     return format_named(path, "task.yml") && format_has_beside(path, "reference.py");
 }
 
+/* Names the task after its folder. */
 static void gpumode_name(const char *path, struct format_task *t)
 {
     char *folder = format_beside(path, "");
@@ -45,6 +46,7 @@ static int gpumode_add_file(const char *path, const char *source, struct format_
     return rc;
 }
 
+/* Appends the task's Python files in the order in which they need each other. */
 static int gpumode_add_files(const char *path, const json_t *files, struct format_task *t, struct err *e)
 {
     static const char *const order[] = {"utils.py", "task.py", "reference.py", NULL};
@@ -113,6 +115,7 @@ static int gpumode_build(const char *path, const json_t *spec, int most, struct 
     return rc;
 }
 
+/* format's 'read': a task.yml with its files. */
 static int gpumode_read(const char *path, int most, struct format_task *t, struct err *e)
 {
     json_t *spec = yaml_read(path, e);

@@ -26,6 +26,7 @@ static const char *kernelbook_name(const char *stem)
     return name + (*name == '_');
 }
 
+/* True where the text defines that class. */
 static bool kernelbook_defines(const char *text, const char *name)
 {
     char *head = xasprintf("\nclass %s(", name);
@@ -46,6 +47,7 @@ static bool kernelbook_has_its_own(const char *path, const char *text)
     return has;
 }
 
+/* format's 'is': a Python file with its own inputs. */
 static bool kernelbook_is(const char *path)
 {
     size_t n = strlen(path);
@@ -131,6 +133,7 @@ static void kernelbook_put_names(struct buf *out, const char *line, size_t n)
     free(text);
 }
 
+/* True where one of the names, joined by commas, is used. */
 static bool kernelbook_uses(const char *used, const char *names)
 {
     bool uses = false;
@@ -210,6 +213,7 @@ static void kernelbook_put_text(struct buf *out, const char *text)
     buf_free(&body);
 }
 
+/* Appends the program with its class renamed to Model. */
 static void kernelbook_put(struct buf *out, const char *text, const char *name)
 {
     struct buf renamed;

@@ -50,6 +50,7 @@ static const char leetgpu_tail[] =
     "        test = every[min(case, len(every) - 1)]\n"
     "    return [test[name] for name in solve_takes]\n\n\ndef get_init_inputs():\n    return []\n";
 
+/* format's 'is': a challenge.py with a reference. */
 static bool leetgpu_is(const char *path)
 {
     struct buf text;

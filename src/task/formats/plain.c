@@ -9,6 +9,7 @@
 #include "task/formats/format.h"
 #include "task/task.h"
 
+/* format's 'is': a Python file with Model and its inputs. */
 static bool plain_is(const char *path)
 {
     size_t n = strlen(path);

@@ -15,6 +15,7 @@ static bool robust_is(const char *path)
            (format_named(path, "func_backward.py") && format_has_beside(path, "config_backward.json"));
 }
 
+/* The list of settings of that kind; a list of one empty setting where there is none. Borrowed. */
 static json_t *robust_list(const json_t *config, const char *kind, const char *which)
 {
     char key[64];
@@ -162,6 +163,7 @@ static int robust_build(const char *text, const json_t *config, bool backward, i
     return rc;
 }
 
+/* Names the task after its folder. */
 static void robust_name(const char *path, bool backward, struct format_task *t)
 {
     char *folder = format_beside(path, "x"), *slash = strrchr(folder, '/');

@@ -34,6 +34,7 @@ static char *tensors_find(const char *definition, const char *file)
     return NULL;
 }
 
+/* True for a relative path that does not leave its folder. */
 static bool tensors_is_inside(const char *file)
 {
     size_t n = strlen(file);
@@ -42,6 +43,7 @@ static bool tensors_is_inside(const char *file)
            (n < 3 || strcmp(file + n - 3, "/.."));
 }
 
+/* PyTorch's name of a safetensors dtype; NULL: there is none. */
 static const char *tensors_dtype(const char *name)
 {
     static const char *const names[][2] = {
