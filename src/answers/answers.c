@@ -19,6 +19,7 @@ struct answers {
     struct rollout_engine *engine;
 };
 
+/* Loads the model of a folder and puts it on its device. */
 static int answers_open_folder(struct answers *a, const struct answers_config *c, struct err *e)
 {
     if (!(a->tok = tokenizer_load(c->model, e)) || !(a->model = model_load(c->model, e)) ||
@@ -30,6 +31,7 @@ static int answers_open_folder(struct answers *a, const struct answers_config *c
     return 0;
 }
 
+/* Opens a client of the server. */
 static int answers_open_server(struct answers *a, const struct answers_config *c, struct err *e)
 {
     struct openai_config remote = {.url = c->model, .model = c->model_name, .retry_s = c->retry_s};
@@ -40,6 +42,7 @@ static int answers_open_server(struct answers *a, const struct answers_config *c
     return 0;
 }
 
+/* *ret is closed by answers_close. c->model: a folder, or a server's URL. */
 int answers_open(const struct answers_config *c, struct answers **ret, struct err *e)
 {
     struct answers *a = xcalloc(1, sizeof *a);
@@ -161,6 +164,7 @@ static int answers_draw_here(struct answers_call *c, const struct answers_reques
 
 /* ---- a server ---- */
 
+/* A callback of the server's client: gives a reply as an answer to the caller. */
 static int answers_on_reply(int i, const struct openai_reply *r, void *ctx, struct err *e)
 {
     struct answers_call *c = ctx;

@@ -29,6 +29,7 @@ struct engine {
     void (*close)(struct rollout_engine *d);
 };
 
+/* *ret is what the word says. ERR_INPUT for another word. */
 int rollout_engine_sync_of(const char *name, enum rollout_engine_sync *ret, struct err *e)
 {
     static const char *const names[] = {"none", "disk"};
@@ -43,6 +44,7 @@ int rollout_engine_sync_of(const char *name, enum rollout_engine_sync *ret, stru
 
 /* ---- own ---- */
 
+/* The learner's own weights, or a copy where it samples beside training. */
 static int rollout_engine_own_open(struct rollout_engine *d, struct err *e)
 {
     d->m = d->c.learner;
@@ -73,6 +75,7 @@ static void rollout_engine_own_close(struct rollout_engine *d)
 
 /* ---- a server ---- */
 
+/* Opens a client of the server that samples. */
 static int rollout_engine_openai_start(struct rollout_engine *d, struct err *e)
 {
     struct openai_config c = {.url = d->c.url, .model = d->c.model, .timeout_s = SILENCE_S};
@@ -109,6 +112,7 @@ static void rollout_engine_take_sample(struct rollout_engine_drawn *w, int reque
         w->o->on_sample(w->o->ctx, s);
 }
 
+/* A callback of the client: takes a request's samples. */
 static int rollout_engine_on_answer(int i, const struct openai_reply *r, void *ctx, struct err *e)
 {
     struct rollout_engine_drawn *w = ctx;
@@ -162,6 +166,7 @@ static int rollout_engine_openai_run(struct rollout_engine *d, const struct samp
     return rc;
 }
 
+/* Saves the learner's weights where the server reads them, and tells it. */
 static int rollout_engine_openai_renew(struct rollout_engine *d, struct err *e)
 {
     struct model_save_options same = {.dtype = "bf16"};

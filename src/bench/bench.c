@@ -38,6 +38,7 @@ struct play {
 
 /* ---- judging ---- */
 
+/* A callback of the judge: stores a verdict. */
 static int bench_on_verdict(void *ctx, int ticket, const json_t *verdict, struct err *e)
 {
     struct play *p = ctx;
@@ -47,6 +48,7 @@ static int bench_on_verdict(void *ctx, int ticket, const json_t *verdict, struct
     return bench_store_verdict(p->b, a.task, a.sample, p->turn, e);
 }
 
+/* Opens the judge's client for this run. */
 static int bench_open_verdicts(struct play *p, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
@@ -82,6 +84,7 @@ static void bench_on_judged(int done, int n, void *ctx)
     progress_at(ctx, (uint64_t)done);
 }
 
+/* Waits for all verdicts of the turn. */
 static int bench_wait_all(struct play *p, struct err *e)
 {
     struct progress bar;
@@ -151,6 +154,7 @@ static uint64_t bench_seed_of(const struct play *p, int task, int sample)
     return answers_tokenizer(p->source) ? seed : seed >> 33;
 }
 
+/* Adds a request. sample -1: for all of the task's samples. */
 static int bench_add_ask(struct play *p, int task, int sample, struct err *e)
 {
     struct bench_ask *a = &p->asks[p->n_asks];
@@ -266,6 +270,7 @@ static int bench_sample_missing(struct play *p, struct err *e)
 
 /* ---- the whole ---- */
 
+/* Submits, samples and judges one turn of all dialogues. */
 static int bench_play_turn(struct play *p, struct err *e)
 {
     int rc = bench_submit_left(p, e);
@@ -278,6 +283,7 @@ static int bench_play_turn(struct play *p, struct err *e)
     return rc;
 }
 
+/* Opens what answers; nothing where answers are read from files. */
 static int bench_open_source(struct play *p, struct err *e)
 {
     const struct bench_options *o = &p->b->o;
@@ -287,6 +293,7 @@ static int bench_open_source(struct play *p, struct err *e)
     return o->model ? answers_open(&c, &p->source, e) : 0;
 }
 
+/* True where every sample has all of its verdicts. */
 static bool bench_all_there(const struct bench_run *b)
 {
     for (int i = 0; i < b->suite.n; i++)
@@ -300,6 +307,7 @@ static bool bench_all_there(const struct bench_run *b)
     return true;
 }
 
+/* Plays all turns, unless everything is stored. */
 static int bench_play(struct bench_run *b, struct err *e)
 {
     struct play p = {.b = b};
@@ -315,6 +323,7 @@ static int bench_play(struct bench_run *b, struct err *e)
     return rc;
 }
 
+/* ERR_INPUT where not exactly one source of answers is given. */
 static int bench_check_source(const struct bench_options *o, struct err *e)
 {
     if (!o->model == !o->samples_dir)
@@ -355,6 +364,7 @@ static int bench_check_options(struct bench_options *o, struct err *e)
     return 0;
 }
 
+/* Loads the tasks. ERR_INPUT: there are none. */
 static int bench_load_suite(struct bench_run *b, struct err *e)
 {
     const struct bench_options *o = &b->o;
@@ -396,6 +406,7 @@ static double bench_earlier_seconds(const char *path)
     return s;
 }
 
+/* Writes the summary and the tables; *ret is new. */
 static int bench_write_result(const struct bench_run *b, const char *path, double seconds, json_t **ret, struct err *e)
 {
     json_t *v = bench_summary(b, seconds);

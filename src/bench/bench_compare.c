@@ -46,6 +46,7 @@ static void bench_compare_side_free(struct bench_compare_side *s)
     json_decref(s->bench);
 }
 
+/* Adds a timed verdict's logarithms to the sum. */
 static void bench_compare_add_speed(struct speed_sum *sum, const struct speed *v)
 {
     if (!v->timed)
@@ -79,6 +80,7 @@ static int bench_compare_take_verdict(json_t *line, size_t at, void *ctx, struct
     return 0;
 }
 
+/* Turns sums into means. */
 static void bench_compare_finish_speeds(struct bench_compare_side *s)
 {
     for (int i = 0; i < s->n; i++)
@@ -178,6 +180,7 @@ static double bench_compare_log_ratio(const struct bench_compare_pair *p, enum s
     return p->b->by[k].point - p->a->by[k].point; /* NaN unless both are timed */
 }
 
+/* How the task changed, as a word. */
 static const char *bench_compare_kind_of(const struct bench_compare_pair *p, double faster_than)
 {
     double share = avg_at_n(p->b->n, p->b->passed) - avg_at_n(p->a->n, p->a->passed),
@@ -224,6 +227,7 @@ static json_t *bench_compare_avg_part(const struct bench_compare_pair *p, int n)
     return v;
 }
 
+/* First samples: how many only one side passes, and McNemar's test. New. */
 static json_t *bench_compare_first_part(const struct bench_compare_pair *p, int n)
 {
     int count[2][2] = {{0}}, tasks = 0;
@@ -314,6 +318,7 @@ static json_t *bench_compare_side_of(const struct side_task *t)
                      bench_compare_speed_value(t->by[BASE_COMPILE].point));
 }
 
+/* A row for each pair. New. */
 static json_t *bench_compare_tasks_of(const struct pairs *p)
 {
     json_t *list = json_array();
@@ -329,6 +334,7 @@ static json_t *bench_compare_tasks_of(const struct pairs *p)
     return list;
 }
 
+/* A side's facts. New. */
 static json_t *bench_compare_head_of(const struct bench_compare_side *s)
 {
     return json_pack("{s:s,s:o,s:s,s:s,s:I,s:I,s:O?,s:O?,s:O?}", "name", json_str(s->bench, "name", "?"), "dir",
@@ -339,6 +345,7 @@ static json_t *bench_compare_head_of(const struct bench_compare_side *s)
                      "seed", json_object_get(s->bench, "seed"));
 }
 
+/* Adds the sentence where the sides' values of key differ. */
 static void bench_compare_note_if_differs(json_t *notes, const struct bench_compare_side *a,
                                           const struct bench_compare_side *b, const char *key, const char *text)
 {
@@ -365,6 +372,7 @@ static json_t *bench_compare_notes_of(const struct bench_compare_side *a, const 
     return notes;
 }
 
+/* The whole comparison. New. */
 static json_t *bench_compare_record(const struct bench_compare_side *a, const struct bench_compare_side *b,
                                     const struct pairs *p)
 {

@@ -132,6 +132,7 @@ static void bench_csv_level_row(struct buf *out, const json_t *level)
     buf_addc(out, '\n');
 }
 
+/* Writes a table to the run's folder. */
 static int bench_csv_write_text(const struct bench_run *b, const char *name, const struct buf *text, struct err *e)
 {
     char *path = path_join(b->o.out, name);

@@ -127,6 +127,7 @@ static int bench_store_take_folder(struct bench_run *b, struct err *e)
 
 /* ---- reading back ---- */
 
+/* The attempt that a stored line is about; NULL: none of this run. */
 static struct attempt *bench_store_attempt_of_line(struct bench_run *b, const json_t *v)
 {
     int task = suite_find(&b->suite, json_str(v, "task", ""));
@@ -161,6 +162,7 @@ static int bench_store_read_sample(json_t *v, size_t line, void *ctx, struct err
     return 0;
 }
 
+/* A callback of jsonl_each: takes a stored verdict. */
 static int bench_store_read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct bench_run *b = ctx;

@@ -36,6 +36,7 @@ static void bench_sum_count_category(json_t *categories, const json_t *verdict)
     json_object_set_new(categories, name, json_integer(json_i64(categories, name, 0) + 1));
 }
 
+/* The first turn that passed, from 0; -1: none. */
 static int bench_sum_passed_turn(const struct bench_run *b, int task, int sample)
 {
     for (int k = 0; k < b->o.turns; k++) {
@@ -91,6 +92,7 @@ static void bench_sum_add_missing(const struct bench_run *b, struct bench_sums *
     }
 }
 
+/* Each task's counts and rates. New. */
 static json_t *bench_sum_per_task(const struct bench_run *b, const struct bench_sums *s)
 {
     json_t *list = json_array();
@@ -143,6 +145,7 @@ static json_t *bench_sum_families(const struct bench_run *b, const struct bench_
     return out;
 }
 
+/* How many samples pass by each turn. New. */
 static json_t *bench_sum_turn_counts(const struct bench_run *b, const struct bench_sums *s)
 {
     json_t *list = json_array();
@@ -162,6 +165,7 @@ static json_t *bench_sum_recovery(const struct bench_run *b, const struct bench_
     return b->o.turns > 1 && failed > 0 ? json_num((double)later / failed) : json_null();
 }
 
+/* The backend that the verdicts name; "" without any. */
 static const char *bench_sum_backend_of(const struct bench_run *b)
 {
     for (int i = 0; i < b->suite.n; i++)
@@ -205,6 +209,7 @@ static void bench_sum_set_head(json_t *v, const struct bench_run *b)
     bench_sum_set(v, "faster_than", json_real(o->faster_than));
 }
 
+/* Sets Pass@k, averages and intervals. */
 static void bench_sum_set_rates(json_t *v, const struct bench_run *b, const struct bench_sums *s)
 {
     int n = b->suite.n;

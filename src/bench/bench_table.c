@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "bench/bench.h"
 
+/* Prints a share in percent; '-' where there is none. */
 static void bench_table_percent(FILE *out, const json_t *v, const char *key)
 {
     const json_t *x = json_object_get(v, key);
@@ -92,6 +93,7 @@ static void bench_table_family(FILE *out, const json_t *const *results, int n)
     }
 }
 
+/* Prints how many failed, by category. */
 static void bench_table_failures(FILE *out, const json_t *result)
 {
     const json_t *v;

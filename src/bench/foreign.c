@@ -74,6 +74,7 @@ static int foreign_natural_names(const void *a, const void *b)
     return natural_compare(*(char *const *)a, *(char *const *)b);
 }
 
+/* Lists a folder for matching. */
 static int foreign_list(const char *dir, struct listing *ret, struct err *e)
 {
     struct listing l = {0};
@@ -96,6 +97,7 @@ static void foreign_listing_free(struct listing *l)
     *l = (struct listing){0};
 }
 
+/* A new item of that task; it moves with the next one. */
 static struct foreign_item *foreign_add_item(struct foreign *f, int task)
 {
     f->items = xrealloc(f->items, (size_t)(f->n + 1) * sizeof *f->items);
@@ -138,6 +140,7 @@ static void foreign_take(struct foreign *f, struct listing *l, int task, const c
     }
 }
 
+/* Notes programs that no task took. */
 static void foreign_add_strays(struct foreign *f, const struct listing *l)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -165,6 +168,7 @@ static int foreign_take_in(struct foreign *f, struct listing *l, int task, const
     return rc;
 }
 
+/* Lists the folder of a level; empty where there is none. */
 static int foreign_open_level(const char *path, int level, struct listing *ret, struct err *e)
 {
     char *dir = xasprintf("%s/level%d", path, level);
@@ -210,6 +214,7 @@ struct foreign_lines {
     const char *path;
 };
 
+/* The task that a line is about; -1: none of the suite. */
 static int foreign_find_line(const struct suite *s, const json_t *v)
 {
     const char *name = json_str(v, "task", "");

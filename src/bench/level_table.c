@@ -13,6 +13,7 @@ static double level_table_at(const json_t *obj, const char *key)
     return json_num_value(json_object_get(obj, key));
 }
 
+/* Prints a share in percent. */
 static void level_table_share(FILE *out, double p)
 {
     if (isnan(p))
@@ -21,6 +22,7 @@ static void level_table_share(FILE *out, double p)
         fprintf(out, " %7.1f%%", 100 * p);
 }
 
+/* Prints a ratio. */
 static void level_table_ratio(FILE *out, double x)
 {
     if (isnan(x))
@@ -34,6 +36,7 @@ static double level_table_end_of(const json_t *obj, const char *key, size_t i)
     return json_num_value(json_array_get(json_object_get(obj, key), i));
 }
 
+/* The largest k of Pass@k, as text. */
 static const char *level_table_best_k(const json_t *level)
 {
     const char *key, *last = "1";
@@ -163,6 +166,7 @@ void bench_level_table(FILE *out, const json_t *result)
 
 /* ---- comparison ---- */
 
+/* Prints a p-value. */
 static void level_table_p_value(FILE *out, double p)
 {
     if (p < 1e-4)
@@ -220,6 +224,7 @@ static void level_table_speed(FILE *out, const json_t *v, enum speed_baseline b)
     }
 }
 
+/* Prints one task that changed. */
 static void level_table_change_line(FILE *out, const json_t *t)
 {
     const json_t *a = json_object_get(t, "a"), *b = json_object_get(t, "b");

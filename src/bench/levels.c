@@ -28,6 +28,7 @@ struct levels_sums {
     bool measured;          /* some verdict has a performance section */
 };
 
+/* Adds a verdict's speedups to its task. */
 static void levels_add_speed(struct levels_sums *s, int task, const json_t *verdict)
 {
     for (enum speed_baseline k = 0; k < N_BASELINES; k++) {
@@ -187,6 +188,7 @@ static int levels_speeds_of(const struct levels_group *g, enum speed_baseline k,
     return n;
 }
 
+/* Shares of samples that are right and faster than p times the baseline. New. */
 static json_t *levels_fast_p(const struct levels_group *g, enum speed_baseline k)
 {
     json_t *v = json_object();
@@ -280,6 +282,7 @@ static json_t *levels_level(const struct levels_sums *s, int level)
 
 /* ---- what was not judged ---- */
 
+/* Why the task cannot be judged; NULL: it can. */
 static const char *levels_skip_reason(const struct bench_run *b, int task)
 {
     if (b->suite.skips[task])
@@ -292,6 +295,7 @@ static const char *levels_skip_reason(const struct bench_run *b, int task)
     return NULL;
 }
 
+/* The skipped tasks with reasons. New. */
 static json_t *levels_skipped(const struct bench_run *b)
 {
     json_t *list = json_array();
@@ -305,6 +309,7 @@ static json_t *levels_skipped(const struct bench_run *b)
     return list;
 }
 
+/* Counts of missing samples and tasks. New. */
 static json_t *levels_missing(const struct levels_sums *s)
 {
     int samples = 0, tasks = 0;
@@ -317,6 +322,7 @@ static json_t *levels_missing(const struct levels_sums *s)
                      tasks);
 }
 
+/* Programs that belong to no task. New. */
 static json_t *levels_strays(const struct foreign *f)
 {
     json_t *first = json_array();

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "bench/bench_run.h"
 
+/* True where a sample of the task has no verdict yet. */
 static bool prepare_has_work(const struct bench_run *b, int task)
 {
     for (int j = 0; j < b->n_samples[task]; j++) {

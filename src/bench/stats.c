@@ -57,6 +57,7 @@ static double stats_exact_below(const int64_t *rank, int n, int64_t total, int64
     return p;
 }
 
+/* The two-sided p of Wilcoxon's statistic w by the normal approximation, with ties and continuity. */
 static double stats_normal_p(const int64_t *rank, int n, int64_t total, int64_t w)
 {
     double var = 0, z;

@@ -50,6 +50,7 @@ int natural_compare(const char *a, const char *b)
     return strcmp(a, b); /* "01" and "1" */
 }
 
+/* The task's family: its name without a number at the end; "all" without one. Owned. */
 static char *suite_family_of(const char *name)
 {
     size_t n = strlen(name), k = n;

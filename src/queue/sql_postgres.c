@@ -40,6 +40,7 @@ struct pg {
 #define PQ_ROW(name) {#name, (void **)&pq.name},
 static const struct dl_name pq_names[] = {PQ_CALLS(PQ_ROW){NULL, NULL}};
 
+/* ERR_ENV with the server's words. Always -1. */
 static int sql_postgres_broken(struct pg *p, struct err *e)
 {
     char text[600];
@@ -57,6 +58,7 @@ static bool sql_postgres_ended_well(const PGresult *r)
     return st == PGRES_TUPLES_OK || st == PGRES_COMMAND_OK;
 }
 
+/* Runs a statement without values. */
 static int sql_postgres_simple(struct pg *p, const char *text, struct err *e)
 {
     PGresult *r = pq.PQexec(p->c, text);
@@ -203,6 +205,7 @@ static PGresult *sql_postgres_execute(struct pg *p, const char *text, const stru
     return pq.PQexecPrepared(p->c, name, n, values, NULL, NULL, 0);
 }
 
+/* Copies all rows; sql_rows_free frees them. */
 static void sql_postgres_take_rows(const PGresult *r, struct sql_rows *ret)
 {
     ret->n = pq.PQntuples(r);
@@ -274,6 +277,7 @@ static int sql_postgres_pg_notify(void *db, struct err *e)
     return 0;
 }
 
+/* Takes what came; how many. */
 static int sql_postgres_take_notifications(struct pg *p)
 {
     PGnotify *note;

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "queue/sql_driver.h"
 
+/* What a {word} of a statement is in this dialect; NULL: it is none. */
 static const char *sql_spell_word(const struct sql_driver *d, const char *at, size_t n)
 {
     const struct {

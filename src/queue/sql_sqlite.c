@@ -38,6 +38,7 @@ static int sql_sqlite_broken(struct lite *l, struct err *e)
     return err_set(e, ERR_ENV, "job queue: %s", sqlite3_errmsg(l->db));
 }
 
+/* Watches the file for writes. -1: it cannot. */
 static int sql_sqlite_watch_file(const char *path)
 {
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -57,6 +58,7 @@ static int sql_sqlite_watch_file(const char *path)
 
 static atomic_int copied; /* pages of the log at this process's last copying */
 
+/* SQLite's notice of a commit: keeps the log's size. */
 static int sql_sqlite_on_commit(void *ctx, sqlite3 *db, const char *name, int pages)
 {
     struct lite *l = ctx;
@@ -147,6 +149,7 @@ static sqlite3_stmt *sql_sqlite_prepare(struct lite *l, const char *text, bool *
     return s;
 }
 
+/* Binds a statement's values. */
 static void sql_sqlite_bind(sqlite3_stmt *s, const struct sql_value *v, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -161,6 +164,7 @@ static void sql_sqlite_bind(sqlite3_stmt *s, const struct sql_value *v, int n)
     }
 }
 
+/* Appends the current row. */
 static void sql_sqlite_add_row(sqlite3_stmt *s, struct sql_rows *r)
 {
     r->columns = sqlite3_column_count(s);

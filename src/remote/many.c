@@ -24,6 +24,7 @@ struct crowd {
     pthread_cond_t change;
 };
 
+/* The next request's number; -1: none is left, or it was called off. */
 static int many_take(struct crowd *c)
 {
     int i;
@@ -34,6 +35,7 @@ static int many_take(struct crowd *c)
     return i;
 }
 
+/* Hands an answer to the thread that delivers. */
 static void many_put(struct crowd *c, struct many_answer *w)
 {
     pthread_mutex_lock(&c->lock);

@@ -150,6 +150,7 @@ static void openai_take_content(struct openai_exchange *x, const json_t *content
         openai_break_off(x, true, "the 'content' of its answer is no text");
 }
 
+/* Takes text and thinking of a choice. part: "delta" or "message". */
 static void openai_take_choice(struct openai_exchange *x, const json_t *choice, const char *part)
 {
     const json_t *delta = json_object_get(choice, part);
@@ -162,6 +163,7 @@ static void openai_take_choice(struct openai_exchange *x, const json_t *choice, 
     x->ended |= openai_take_end(x, choice, &x->cut);
 }
 
+/* Takes the counts of tokens. */
 static void openai_take_usage(struct openai_exchange *x, const json_t *v)
 {
     const json_t *u = json_object_get(v, "usage");
@@ -224,6 +226,7 @@ static void openai_take_line(struct openai_exchange *x)
     json_decref(v);
 }
 
+/* Takes a line of a stream. */
 static void openai_end_line(struct openai_exchange *x)
 {
     while (x->line.n && x->line.p[x->line.n - 1] == '\r')
@@ -361,6 +364,7 @@ static void openai_samples_free(struct openai_sample *samples, int n)
     free(samples);
 }
 
+/* Takes an answer that came as one object. */
 static void openai_take_object(struct openai_exchange *x)
 {
     openai_take_failure(x, x->whole);
@@ -382,6 +386,7 @@ static void openai_take_rest(struct openai_exchange *x, bool object)
         openai_take_object(x);
 }
 
+/* A callback of curl: notes Retry-After. */
 static size_t openai_on_header(char *data, size_t size, size_t n, void *ctx)
 {
     struct openai_exchange *x = ctx;
@@ -423,6 +428,7 @@ static void openai_exchange_end(struct openai_exchange *x)
 
 /* ---- one try ---- */
 
+/* The request's headers; the caller frees the list. */
 static struct curl_slist *openai_headers_of(const struct openai *a)
 {
     struct curl_slist *h = lib.curl_slist_append(NULL, "Content-Type: application/json");
@@ -566,6 +572,7 @@ static int openai_exchange_run(const struct openai *a, const char *path, const c
 
 /* ---- the server ---- */
 
+/* The URL without slashes at its end, with /v1 where it has no path. Owned. */
 static char *openai_base_url(const char *given)
 {
     const char *path = strchr(strstr(given, "://") + 3, '/');
@@ -653,6 +660,7 @@ static json_t *openai_ids_json(const int32_t *v, int n)
     return a;
 }
 
+/* The request's body of a prompt of token ids, owned. */
 static char *openai_prompt_body(const struct openai *a, const struct openai_ask *ask)
 {
     json_t *v = json_pack("{s:s,s:o,s:i,s:i,s:f,s:f,s:I,s:i,s:b,s:b}", "model", a->model, "prompt",
@@ -723,6 +731,7 @@ int openai_load_weights(struct openai *a, const char *folder, struct err *e)
     return rc;
 }
 
+/* Moves what came into *ret; thinking is put in front in <think>. */
 static void openai_reply_of(const struct openai_exchange *x, struct openai_reply *ret)
 {
     *ret = (struct openai_reply){

@@ -23,6 +23,7 @@ static void card_add(json_t *sum, const char *key, json_int_t n)
     json_object_set_new(sum, key, json_integer(json_i64(sum, key, 0) + n));
 }
 
+/* Adds a shard's statistics to the sum. */
 static void card_add_shard(json_t *sum, const json_t *shard)
 {
     const char *key;
@@ -136,6 +137,7 @@ static int card_write_plots(const char *out, json_t *sum, struct err *e)
 
 /* ---- the card ---- */
 
+/* Appends a table of at most 'most' rows, largest first. */
 static void card_add_table(struct buf *b, const char *title, const char *head, json_t *table, size_t most)
 {
     size_t n;

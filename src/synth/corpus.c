@@ -54,6 +54,7 @@ static int corpus_n_mutants(const struct corpus_options *o)
     return o->judge ? (int)ceil(o->repairs * o->tasks) : 0;
 }
 
+/* Draws n problems of a side, each with 'want' solutions. */
 static int corpus_draw_side(struct corpus *c, enum side side, enum heldout split, int n, int want, struct err *e)
 {
     for (int i = 0; i < n; i++) {
@@ -189,6 +190,7 @@ static json_t *corpus_record_of(const struct corpus *c, const struct problem *p,
     return v;
 }
 
+/* Writes solution k as a record of kind "generate". */
 static void corpus_add_generate(struct corpus *c, const struct problem *p, int k, enum file f)
 {
     json_t *m = record_generate(&c->o->problem.prompt_format, json_object_get(p->view, "inputs"), p->code, NULL,
@@ -278,6 +280,7 @@ static bool corpus_task_stays(const struct problem *p)
     return false;
 }
 
+/* Writes the knowledge records. */
 static void corpus_add_knowledge(struct corpus *c)
 {
     for (int i = 0; i < c->o->knowledge; i++) {

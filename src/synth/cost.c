@@ -26,6 +26,7 @@ static const struct way {
     {~0u, "two_stage", 'P', '1', '1', '1'},               {~0u, "atomic", 'P', '1', '1', '1'},
     {~0u, "hillis", 'B', '1', '1', '1'},                  {~0u, "", '1', '1', '1', '1'}};
 
+/* How the kernel's schedule uses memory; the last row where none fits. */
 static const struct way *cost_way_of(const struct kernel *k)
 {
     const struct way *w = ways;
@@ -35,6 +36,7 @@ static const struct way *cost_way_of(const struct kernel *k)
     return w;
 }
 
+/* What a letter of the table stands for: a tile's size, or a product of such. */
 static int64_t cost_number(const struct kernel *k, char code)
 {
     int64_t b = k->tuned[0], c = k->tuned[1];
@@ -49,6 +51,7 @@ static int64_t cost_number(const struct kernel *k, char code)
     return 1;
 }
 
+/* Bytes of all loads of x for one evaluation. */
 static int64_t cost_load_bytes(const struct nest *k, const struct ax *x)
 {
     static const int sizes[N_DTYPES] = {[DT_F32] = 4, [DT_F16] = 2, [DT_BF16] = 2, [DT_I64] = 8};
@@ -80,6 +83,7 @@ static int64_t cost_depth_of(const struct nest *k)
     return 1;
 }
 
+/* How many outputs the nest computes. */
 static int64_t cost_outputs_of(const struct nest *k)
 {
     switch (k->class) {
@@ -129,6 +133,7 @@ static struct cost cost_kernel(const struct kernel *k)
     return c;
 }
 
+/* The sum of all kernels' costs. */
 struct cost cost_of(const struct kernels *k)
 {
     struct cost sum = {0};

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 
+/* A new value; its number. */
 static int dag_add_value(struct dag *g, const struct tdesc *t, enum value_kind kind)
 {
     struct dag_value *v = &g->value[g->n_values];
@@ -89,6 +90,7 @@ void dag_pop(struct dag *g)
         g->n_values--;
 }
 
+/* Marks the nodes and values that the result depends on. */
 static void dag_mark_needed(const struct dag *g, bool node[], bool value[])
 {
     value[dag_result(g)] = true;
@@ -178,6 +180,7 @@ double *dag_eval(const struct dag *g, const double *const in[])
     return ret;
 }
 
+/* Evaluates a node by another nest. */
 static void dag_replace_node(const struct dag *g, int node, const struct nest *nest, double *const v[], double *out)
 {
     const double *operand[OP_INPUTS];
@@ -190,6 +193,7 @@ static void dag_replace_node(const struct dag *g, int node, const struct nest *n
         memcpy(out, operand[0], sizeof(double) * (size_t)tdesc_numel(&g->node[node].c.out));
 }
 
+/* True where one of the node's inputs was changed. */
 static bool dag_reads_changed(const struct dag_node *n, const bool changed[])
 {
     for (int k = 0; k < n->c.n_in; k++)
@@ -227,6 +231,7 @@ double *dag_eval_with(const struct dag *g, double *const v[], int node, const st
 
 /* ---- hash ---- */
 
+/* The hash h with x mixed in. */
 static uint64_t dag_mix(uint64_t h, uint64_t x)
 {
     h ^= x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);

@@ -32,6 +32,7 @@ static int dag_draw_weight_of(const struct opdef *op, int rows_of_family)
     return w ? w : 1;
 }
 
+/* How many of n operators are of that family. */
 static int dag_draw_count_family(const struct opdef *const *row, int n, const char *family)
 {
     int k = 0;
@@ -41,6 +42,7 @@ static int dag_draw_count_family(const struct opdef *const *row, int n, const ch
     return k;
 }
 
+/* Adds an operator 'weight' times to the tables of the ranks and types that it takes. */
 static void dag_draw_add_row(struct dag_table *t, const struct opdef *op, int weight)
 {
     for (int rank = 0; rank < TENSOR_RANK; rank++)
@@ -91,6 +93,7 @@ static double dag_draw_largest(struct op_interval x)
     return fmax(fabs(x.lo), fabs(x.hi));
 }
 
+/* The interval of a monotone function's values. */
 static struct op_interval dag_draw_image(const struct op_call *c, struct op_interval x)
 {
     double a[OP_INPUTS] = {x.lo}, b[OP_INPUTS] = {x.hi}, p, q;
@@ -176,6 +179,7 @@ static int dag_draw_live_like(struct growth *w, const struct tdesc *t, int not)
     return -1;
 }
 
+/* Inputs of the graph; counted only where it is nearly full. */
 static int dag_draw_inputs_of(const struct dag *g)
 {
     int n = 0;
@@ -185,6 +189,7 @@ static int dag_draw_inputs_of(const struct dag *g)
     return n;
 }
 
+/* How many ways the operator can be written. */
 static int dag_draw_spellings(const struct opdef *op)
 {
     int n = 0;

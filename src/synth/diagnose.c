@@ -48,6 +48,7 @@ static const char movement[] =
     "clone copy_ contiguous to _to_copy detach detach_ alias t resize_ resolve_conj resolve_neg zeros ones full fill_ "
     "zero_ split unbind cat stack _unsafe_view lift_fresh ";
 
+/* True for an operator that computes nothing. */
 static bool diagnose_is_movement(const char *op)
 {
     char word[80];
@@ -56,6 +57,7 @@ static bool diagnose_is_movement(const char *op)
     return strstr(movement, word) != NULL;
 }
 
+/* True where the word of n letters is a part of the name between underscores. */
 static bool diagnose_has_part(const char *op, const char *word, size_t n)
 {
     for (const char *p = op; (p = strstr(p, word)); p++)
@@ -64,6 +66,7 @@ static bool diagnose_has_part(const char *op, const char *word, size_t n)
     return false;
 }
 
+/* True where the operator's name says that it is of the family. */
 static bool diagnose_is_of(const char *op, const struct diagnose_family_state *f)
 {
     if (!strncmp(op, "clamp", 5)) // clamp_min is no minimum
@@ -97,6 +100,7 @@ const char *diagnose_family(const json_t *operators)
 
 /* ---- tasks ---- */
 
+/* A callback of jsonl_each: takes a prompt's task. */
 static int diagnose_take_prompt(json_t *v, size_t line, void *ctx, struct err *e)
 {
     const json_t *more = json_object_get(v, "extra_info");
@@ -342,6 +346,7 @@ static int diagnose_by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The median speedup; null without any. */
 static json_t *diagnose_median(struct diagnose_tally *t)
 {
     int n = t->n_speeds;
@@ -431,6 +436,7 @@ static bool diagnose_is_family(const char *name)
     return false;
 }
 
+/* ERR_INPUT for an unknown family or a weight that is no positive number. */
 static int diagnose_check_weight(const char *path, const char *name, const json_t *w, struct err *e)
 {
     double x = json_is_number(w) ? json_number_value(w) : 0;
@@ -470,6 +476,7 @@ struct ranking {
     size_t n;
 };
 
+/* A callback of jsonl_each: keeps a prompt with its weight. */
 static int diagnose_rank_prompt(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct ranking *k = ctx;

@@ -31,6 +31,7 @@ struct emitter {
     char lane;                   /* of a float4: loads along the fast dimension are members of it; 0: plain loads */
 };
 
+/* The expression as text, in the arena. */
 static char *emit_text_of(struct emitter *e, const struct ax *x)
 {
     struct buf b;
@@ -44,6 +45,7 @@ static char *emit_text_of(struct emitter *e, const struct ax *x)
 }
 
 static char *emit_format(struct emitter *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Formatted text in the arena. */
 static char *emit_format(struct emitter *e, const char *fmt, ...)
 {
     struct buf b;
@@ -89,6 +91,7 @@ static const struct ax *emit_provenance(const struct ax *x, const char *dim, int
     return NULL;
 }
 
+/* The load that shows the size of dimension d; *at is its position. NULL: none does. */
 static const struct ax *emit_nest_provenance(const struct nest *k, int d, int *at)
 {
     const struct ax *all[NEST_STATS + 4], *x;
@@ -120,6 +123,7 @@ static const char *emit_host_size(struct emitter *e, int d)
     return s;
 }
 
+/* Names the sizes of all dimensions. */
 static void emit_name_sizes(struct emitter *e)
 {
     for (int d = 0; d < e->k->n_dims; d++) {
@@ -131,6 +135,7 @@ static void emit_name_sizes(struct emitter *e)
     }
 }
 
+/* The text of a group's extent, for the host or for the kernel. */
 static const char *emit_extent_text(struct emitter *e, int group, bool host)
 {
     int d[NEST_DIMS], n = nest_group(e->k, group, d);
@@ -178,6 +183,7 @@ static void emit_decode(struct emitter *e, int group, const char *flat, const bo
             buf_adds(out, line[i]);
 }
 
+/* Marks the dimensions that x uses. */
 static void emit_mark(const struct nest *k, const struct ax *x, bool used[])
 {
     int d;
@@ -242,6 +248,7 @@ static bool emit_walks_group(const struct emitter *e, const struct ax *load, int
     return true;
 }
 
+/* The size of position i of a load, as an expression. */
 static struct ax *emit_position_size(struct emitter *e, const struct ax *load, int i)
 {
     int d = load->kid[i]->kind == AX_ID ? nest_find_dim(e->k, load->kid[i]->s) : -1;
@@ -310,6 +317,7 @@ static struct ax *emit_load_value(struct emitter *e, const struct ax *x, struct 
     return c;
 }
 
+/* How often 'what' stands in x. */
 static int emit_uses_of(const struct ax *x, const struct ax *what)
 {
     int n = x == what;
@@ -319,6 +327,7 @@ static int emit_uses_of(const struct ax *x, const struct ax *what)
     return n;
 }
 
+/* Declares a variable for the value y of x and returns its name. */
 static struct ax *emit_named(struct emitter *e, const struct ax *x, struct ax *y, struct buf *out)
 {
     char *name = emit_format(e, "v%d", e->n_values++);
@@ -329,6 +338,7 @@ static struct ax *emit_named(struct emitter *e, const struct ax *x, struct ax *y
     return ax_id(&e->arena, name);
 }
 
+/* True where x has parts that are named. */
 static bool emit_has_names(const struct ax *x)
 {
     if (x->let)
@@ -450,6 +460,7 @@ static void emit_hole_aligned(struct emitter *e, const char *arg, struct buf *ou
 
 /* ---- combining ---- */
 
+/* The text that combines two partial results. */
 static const char *emit_merged(struct emitter *e, enum combine c, const char *a, const char *b)
 {
     switch (c) {
@@ -464,6 +475,7 @@ static const char *emit_merged(struct emitter *e, enum combine c, const char *a,
     return a;
 }
 
+/* The text of the value that changes nothing. */
 static const char *emit_identity(enum combine c, bool ints)
 {
     if (ints)
@@ -513,6 +525,7 @@ static void emit_take_in(struct emitter *e, const char *v, const char *index, bo
                  s, index);
 }
 
+/* Hole "begin": declares the accumulator. */
 static void emit_hole_begin(struct emitter *e, const char *arg, struct buf *out)
 {
     bool ints = emit_stat_is_int(e);
@@ -616,6 +629,7 @@ static void emit_hole_shflx(struct emitter *e, const char *arg, struct buf *out)
     emit_shuffle(e, "xor", arg, out);
 }
 
+/* Hole "smem": declares shared memory for partial results. */
 static void emit_hole_smem(struct emitter *e, const char *arg, struct buf *out)
 {
     bool arg_any = false, ints = false;
@@ -643,6 +657,7 @@ static void emit_hole_get(struct emitter *e, const char *arg, struct buf *out)
         buf_addf(out, "i%d = si[%s];\n", e->stat, arg);
 }
 
+/* Hole "merge": joins another thread's partial result. */
 static void emit_hole_merge(struct emitter *e, const char *arg, struct buf *out)
 {
     if (emit_is_arg(emit_current(e)->c) || emit_stat_is_int(e)) {
@@ -663,6 +678,7 @@ static void emit_hole_identity(struct emitter *e, const char *arg, struct buf *o
 
 static void emit_expand(struct emitter *e, const char *text, struct buf *out);
 
+/* Appends the store of the output. */
 static void emit_add_store(struct emitter *e, struct buf *out)
 {
     const char *v, *at;
@@ -686,6 +702,7 @@ static void emit_hole_store(struct emitter *e, const char *arg, struct buf *out)
     emit_add_store(e, out);
 }
 
+/* The template's text with its holes filled, in the arena. */
 static const char *emit_expanded(struct emitter *e, const char *text)
 {
     struct buf b;
@@ -725,6 +742,7 @@ static void emit_hole_write(struct emitter *e, const char *arg, struct buf *out)
 
 /* ---- contraction's factors ---- */
 
+/* True where the factor is a plain load whose indices are single dimensions. */
 static bool emit_simple_factor(const struct emitter *e, const struct ax *x)
 {
     for (int g = 1; g < 4; g++) {
@@ -735,6 +753,7 @@ static bool emit_simple_factor(const struct emitter *e, const struct ax *x)
     return x->kind == AX_LOAD && !x->let;
 }
 
+/* Appends the parameters of inputs and, if out, of the output. */
 static void emit_pointer_params(struct emitter *e, bool out, struct buf *b)
 {
     for (int i = 0; i < e->k->n_in; i++)
@@ -787,6 +806,7 @@ static void emit_add_helper(struct emitter *e, const char *name, const struct ax
     buf_free(&body), buf_free(&batch);
 }
 
+/* Splits arg at its first comma outside of brackets. */
 static void emit_split_two(char *arg, const char **x, const char **y)
 {
     int depth = 0;
@@ -859,6 +879,7 @@ static void emit_hole_batch(struct emitter *e, const char *arg, struct buf *out)
 
 /* ---- the table of holes ---- */
 
+/* Hole "loops": loops over a group's dimensions. */
 static void emit_hole_loops(struct emitter *e, const char *arg, struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, *arg - '0', d);
@@ -983,6 +1004,7 @@ static void emit_hole_params(struct emitter *e, const char *arg, struct buf *out
     emit_size_params(e, out, true);
 }
 
+/* Hole "args": the call's pointers. */
 static void emit_hole_args(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
@@ -998,6 +1020,7 @@ static void emit_hole_out(struct emitter *e, const char *arg, struct buf *out)
     buf_adds(out, e->p->out);
 }
 
+/* Hole "product": adds a product to the accumulator. */
 static void emit_hole_product(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
@@ -1008,6 +1031,7 @@ static void emit_hole_product(struct emitter *e, const char *arg, struct buf *ou
 
 /* ---- two kernels, atomics, scans, attention ---- */
 
+/* Appends the inputs, with types if asked for, and 'last' behind them. */
 static void emit_inputs_then(struct emitter *e, const char *last, bool types, struct buf *out)
 {
     for (int i = 0; i < e->k->n_in; i++) {
@@ -1039,6 +1063,7 @@ static void emit_hole_paramjoin(struct emitter *e, const char *arg, struct buf *
     emit_inputs_then(e, emit_format(e, "const float* part, %s* out", c_types[e->k->out_t.dtype]), true, out);
 }
 
+/* Hole "argjoin": arguments of the kernel that joins partial results. */
 static void emit_hole_argjoin(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
@@ -1053,6 +1078,7 @@ static void emit_hole_x(struct emitter *e, const char *arg, struct buf *out)
     buf_adds(out, e->p->name[0]);
 }
 
+/* Hole "add": an atomic addition to the output. */
 static void emit_hole_add(struct emitter *e, const char *arg, struct buf *out)
 {
     const char *v, *at;
@@ -1077,6 +1103,7 @@ static void emit_hole_decodefirst(struct emitter *e, const char *arg, struct buf
     emit_decode(e, 1, e->s->flat[1], NULL, out);
 }
 
+/* Hole "element": declares the element that is scanned. */
 static void emit_hole_element(struct emitter *e, const char *arg, struct buf *out)
 {
     (void)arg;
@@ -1090,6 +1117,7 @@ static void emit_hole_mergepart(struct emitter *e, const char *arg, struct buf *
     emit_take_in(e, arg, NULL, false, out);
 }
 
+/* Appends the size of the last dimension. */
 static void emit_last_size(struct emitter *e, bool host, struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, 0, d);
@@ -1119,6 +1147,7 @@ static void emit_hole_N(struct emitter *e, const char *arg, struct buf *out)
     buf_addf(out, "%lld", (long long)nest_extent(e->k, *arg - '0'));
 }
 
+/* Appends the store of a scan's running value. */
 static void emit_scan_store(struct emitter *e, const char *running, struct buf *out)
 {
     const char *id = "acc";
@@ -1150,6 +1179,7 @@ static void emit_hole_after(struct emitter *e, const char *arg, struct buf *out)
         emit_scan_store(e, "a0", out);
 }
 
+/* Hole "J": the index along a scan, from the end where that is reversed. */
 static void emit_hole_J(struct emitter *e, const char *arg, struct buf *out)
 {
     if (e->k->flags & SCAN_REVERSE)
@@ -1158,6 +1188,7 @@ static void emit_hole_J(struct emitter *e, const char *arg, struct buf *out)
         buf_adds(out, arg);
 }
 
+/* The call of a helper for log(exp a + exp b), which is defined at its first use. */
 static const char *emit_log_add(struct emitter *e, const char *a, const char *b)
 {
     if (!e->helper_a)
@@ -1176,6 +1207,7 @@ static const char *emit_merge_values(struct emitter *e, const char *a, const cha
     return c == C_LOGADDEXP ? emit_log_add(e, a, b) : emit_merged(e, c, a, b);
 }
 
+/* Hole "mergev": joins two named values. */
 static void emit_hole_mergev(struct emitter *e, const char *arg, struct buf *out)
 {
     char *copy = arena_strdup(&e->arena, arg), *b = strchr(copy, ';');
@@ -1319,6 +1351,7 @@ static void emit_expand_stats(struct emitter *e, const char *text, struct buf *o
     e->stat = -1;
 }
 
+/* Appends the template with its holes filled; %{..%} is repeated for each statistic. */
 static void emit_expand(struct emitter *e, const char *text, struct buf *out)
 {
     for (const char *p = text; *p;) {

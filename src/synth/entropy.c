@@ -44,6 +44,7 @@ void entropy_free(struct entropy *e)
     free(e);
 }
 
+/* The key's slot, or the free one where it would stand. */
 static struct count *entropy_slot_of(struct count *v, size_t cap, uint64_t key)
 {
     size_t i = key & (cap - 1);
@@ -113,6 +114,7 @@ static double entropy_learn(struct table *t, const unsigned char *at, size_t bef
     return p;
 }
 
+/* Adds the information of the text's bytes from 'from' on, in bits. */
 static void entropy_read_text(struct entropy *e, const char *text, size_t from)
 {
     const unsigned char *s = (const unsigned char *)text;

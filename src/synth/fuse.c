@@ -24,6 +24,7 @@ static void fuse_remove_kernel(struct kernels *k, int i)
     k->n--;
 }
 
+/* The operand that reads the value; -1: none does. */
 static int fuse_operand_of(const struct nest *k, int value)
 {
     for (int i = 0; i < k->n_in; i++)
@@ -32,6 +33,7 @@ static int fuse_operand_of(const struct nest *k, int value)
     return -1;
 }
 
+/* How many kernels read the value. */
 static int fuse_readers(const struct kernels *k, int value)
 {
     int n = 0;
@@ -91,6 +93,7 @@ static bool fuse_inline_at(struct kernels *k, int j)
     return false;
 }
 
+/* Lowers the graph to kernels and fuses them up to the level. */
 void fuse(const struct dag *g, enum fusion level, struct arena *a, struct kernels *ret)
 {
     ret->n = 0;

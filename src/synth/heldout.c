@@ -73,6 +73,7 @@ bool heldout_spelling(const struct opdef *op, int spelling)
     return !strncmp(op->spell[spelling].call, "$0.", 3);
 }
 
+/* True where a node's operator is of that class. */
 bool heldout_has_operator(const struct dag *g, enum op_class c)
 {
     for (int n = 0; n < g->n_nodes; n++)

@@ -6,6 +6,7 @@
 static const char *const names[] = {"token_mean", "seq_mean_token_mean", "seq_mean_token_sum",
                                     "seq_mean_token_sum_norm"};
 
+/* *ret is what the word says. ERR_INPUT for another word. */
 int aggregate_kind_of(const char *name, enum aggregate_kind *ret, struct err *e)
 {
     for (int i = 0; i < 4; i++)
@@ -17,6 +18,7 @@ int aggregate_kind_of(const char *name, enum aggregate_kind *ret, struct err *e)
                    names[3]);
 }
 
+/* Weight of one token in a batch of so many tokens and sequences; len: of its own sequence. */
 static double aggregate_weight_of(enum aggregate_kind kind, double tokens, double seqs, double len, double norm)
 {
     switch (kind) {

@@ -26,6 +26,7 @@ void asker_free(struct asker *a)
     *a = (struct asker){0};
 }
 
+/* Draws the order of this pass over the prompts. */
 static void asker_shuffle_pass(struct asker *a)
 {
     struct rng r;
@@ -81,6 +82,7 @@ void asker_note(struct asker *a, const struct prompt_item *p, int passed, int sc
         a->since[i] = a->asked;
 }
 
+/* A callback of jsonl_each: notes what RFT saw of a prompt. */
 static int asker_note_line(json_t *g, size_t line, void *ctx, struct err *e)
 {
     struct asker *a = ctx;

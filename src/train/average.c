@@ -79,6 +79,7 @@ int average_save(const struct average *a, const char *run, int64_t step, struct 
     return rc;
 }
 
+/* Reads a saved sum. ERR_INPUT: it is of another model. */
 static int average_read_sum(struct average *a, struct safetensors *s, const char *path, struct err *e)
 {
     const struct st_tensor *steps = st_find(s, "steps"), *sum = st_find(s, "sum");

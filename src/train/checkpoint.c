@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
+/* Writes weights, moments and state. */
 static int checkpoint_write_parts(const char *dir, const struct model *m, const struct optim *o, const json_t *state,
                                   struct err *e)
 {
@@ -69,6 +70,7 @@ static char *checkpoint_latest_name(const char *root)
     return name;
 }
 
+/* Renames a finished checkpoint and points 'latest' to it. */
 static int checkpoint_commit(const char *root, const char *work, const char *name, struct err *e)
 {
     char *dir = path_join(root, name), *latest = path_join(root, "latest");
@@ -240,6 +242,7 @@ static void checkpoint_drop_unknown(json_t *claim, const json_t *old)
     }
 }
 
+/* ERR_INPUT: the run was started with another value of key. Always -1. */
 static int checkpoint_refuse_other(const char *run, const char *key, struct err *e)
 {
     const char *content = strstr(key, CONTENT);
@@ -251,6 +254,7 @@ static int checkpoint_refuse_other(const char *run, const char *key, struct err 
                    "another --out", run, key);
 }
 
+/* ERR_INPUT where the run's claim differs from ours, but for ignored keys. */
 static int checkpoint_agree(const struct run_folder *f, const char *path, const char *const *ignore, struct err *e)
 {
     json_t *old = json_read(path, e);
@@ -311,6 +315,7 @@ void run_close(struct run_folder *f)
 
 /* ---- the model of a run ---- */
 
+/* Bytes; -1: it is not there. */
 static int64_t checkpoint_file_size(const char *folder, const char *name)
 {
     char *path = path_join(folder, name);

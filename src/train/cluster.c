@@ -27,6 +27,7 @@ static int cluster_word_cmp(const void *key, const void *item)
     return strcmp(key, *(const char *const *)item);
 }
 
+/* True for a keyword, which renaming does not change. */
 static bool cluster_is_word(const char *s, size_t n)
 {
     char key[32];

@@ -29,6 +29,7 @@ struct data_entry {
     int rc;
 };
 
+/* The kind's number, which is new where it must be. ERR_INPUT: there are too many. */
 static int data_kind_index(struct dataset *d, const char *name, struct err *e)
 {
     for (int i = 0; i < d->n_kinds; i++)
@@ -102,6 +103,7 @@ static int data_to_example(const json_t *rec, struct chat *c, int max_len, struc
     return 0;
 }
 
+/* Encodes one record; entries above max_len are marked. */
 static int data_read_entry(struct tokenizer *tok, const struct shard_line *line, int max_len, struct data_entry *ret,
                            struct err *e)
 {
@@ -191,6 +193,7 @@ struct prompt_ctx {
     size_t cap;
 };
 
+/* A callback of jsonl_each: adds a prompt for RL. */
 static int data_add_prompt(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct prompt_ctx *a = ctx;
@@ -206,6 +209,7 @@ static int data_add_prompt(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
+/* Reads a file of prompts; prompt_set_free frees *p. */
 int prompt_set_load(struct prompt_set *p, const char *path, struct err *e)
 {
     struct prompt_ctx a = {.p = p, .path = path};

@@ -63,6 +63,7 @@ static int harvest_add_record(json_t *rec, size_t line, void *ctx, struct err *e
 
 /* ---- one failure ---- */
 
+/* The program of an answer, or all of it where it has none. Owned. */
 static char *harvest_program_of(const char *response)
 {
     struct extraction x;
@@ -110,6 +111,7 @@ static const char *harvest_nearest_answer(const struct harvest *h, const struct 
     return best;
 }
 
+/* Why a verdict failed, in words. */
 static const char *harvest_why(const char *category)
 {
     static const struct {
@@ -186,6 +188,7 @@ static char *harvest_chunk_path(const struct harvest *h, int64_t c)
     return xasprintf("%s/%05lld.json", h->chunks, (long long)c);
 }
 
+/* Opens the groups of n tasks from 'from' on. */
 static int harvest_open_groups(struct harvest *h, int64_t from, int n, struct rollout_group *g, struct err *e)
 {
     struct rng r;
@@ -271,6 +274,7 @@ static int harvest_do_collect(struct harvest *h, struct err *e)
 
 /* ---- joining ---- */
 
+/* Appends the chunk's records. */
 static void harvest_add_lines(const json_t *chunk, struct buf *lines)
 {
     const json_t *v;

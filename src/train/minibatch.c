@@ -1,6 +1,7 @@
 /* minibatch.c - see minibatch.h. */
 #include "train/minibatch.h"
 
+/* How many runs of equal numbers. */
 static size_t minibatch_count_groups(const int *group, size_t n)
 {
     size_t k = 0;

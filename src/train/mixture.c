@@ -61,6 +61,7 @@ static int mixture_read_shares(const struct dataset *d, const char *text, double
     return 0;
 }
 
+/* The sum of the positive shares. */
 static double mixture_sum(const double *v)
 {
     double s = 0;
@@ -121,6 +122,7 @@ struct mixture_pass {
     bool begun;
 };
 
+/* A pass over the picked examples for each kind. */
 static void mixture_split_kinds(struct mixture_pass *p, const struct dataset *d, const uint32_t *pick, size_t n_pick)
 {
     for (int k = 0; k < DATA_MAX_KINDS; k++)
@@ -159,6 +161,7 @@ static void mixture_sort_by_difficulty(struct mixture_pass *p, const struct data
     free(sorted);
 }
 
+/* The kind's next example; each pass is shuffled anew, the first one by difficulty if easy_first. */
 static uint32_t mixture_next_of(struct mixture_pass *p, const struct dataset *d, bool easy_first, struct rng *r)
 {
     if (p->at == 0)

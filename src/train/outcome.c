@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 
+/* What a verdict's status means for training. */
 static enum outcome_kind outcome_kind_of(const char *status, const json_t *reward)
 {
     if (!strcmp(status, "unsupported"))

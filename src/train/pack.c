@@ -42,6 +42,7 @@ void pack_free(struct pack *p)
     *p = (struct pack){0};
 }
 
+/* Empties the pack; its memory stays. */
 void pack_clear(struct pack *p)
 {
     p->n_tokens = p->n_seqs = 0;

@@ -63,6 +63,7 @@ static int policy_token_terms(struct policy_pass *p, const struct policy_seq *q,
     return 0;
 }
 
+/* Fills the gradients of sequence k's tokens. */
 static int policy_weigh_seq(struct policy_pass *p, int k, struct err *e)
 {
     int number = p->pack->seq[k];
@@ -75,6 +76,7 @@ static int policy_weigh_seq(struct policy_pass *p, int k, struct err *e)
     return 0;
 }
 
+/* Runs the pack forward. measure: to find which sequences are kept; else to learn. */
 static int policy_run_pack(struct policy_pass *p, bool measure, struct err *e)
 {
     struct train_batch b = pack_batch(p->pack, p->o->temperature);
@@ -90,6 +92,7 @@ static int policy_run_pack(struct policy_pass *p, bool measure, struct err *e)
     return 0;
 }
 
+/* Weighs the pack's sequences and runs backward. */
 static int policy_finish_pack(struct policy_pass *p, struct err *e)
 {
     for (int k = 0; k < p->pack->n_seqs; k++)
@@ -135,6 +138,7 @@ static int policy_walk(struct policy_pass *p, size_t n, bool measure, double *le
     return 0;
 }
 
+/* Turns sums into means. */
 static void policy_normalise(struct policy_stats *st)
 {
     double seqs = st->n_seqs > 0 ? st->n_seqs : 1, tokens = st->n_tokens > 0 ? st->n_tokens : 1;
@@ -178,6 +182,7 @@ int policy_gradient(struct model *m, struct model *ref, struct pack *pack, const
 
 /* ---- log-probs alone ---- */
 
+/* Adds how log-probabilities differ from those of the sampler. */
 static void policy_compare(const struct policy_seq *q, const float *logp, struct policy_mismatch *mis)
 {
     for (int t = 0; t < q->n; t++) {

@@ -61,6 +61,7 @@ int ranks_place(const struct ranks *r, struct model *m, const char *device, cons
 
 /* ---- the launcher ---- */
 
+/* Sets an environment variable to a number. */
 static void ranks_set_number(const char *name, int value)
 {
     char text[16];

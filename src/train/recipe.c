@@ -27,6 +27,7 @@ struct recipe_names {
     const char *const *a, *const *b;
 };
 
+/* Name i of both lists; NULL behind the last. */
 static const char *recipe_either(const void *ctx, int i)
 {
     const struct recipe_names *n = ctx;
@@ -40,6 +41,7 @@ static const char *recipe_either(const void *ctx, int i)
     return NULL;
 }
 
+/* ERR_INPUT with the nearest known word. Always -1. */
 static int recipe_unknown(const char *what, const char *word, const char *const *a, const char *const *b, struct err *e)
 {
     struct recipe_names n = {a, b};
@@ -70,6 +72,7 @@ struct word_ctx {
     int n;
 };
 
+/* A callback for a list's words: each must be a section, once. */
 static int recipe_check_word(const char *word, void *ctx, struct err *e)
 {
     struct word_ctx *c = ctx;
@@ -84,6 +87,7 @@ static int recipe_check_word(const char *word, void *ctx, struct err *e)
     return 0;
 }
 
+/* ERR_INPUT where the key's words are not all sections. */
 static int recipe_check_words(const json_t *recipe, const char *key, const char *const *sections, struct err *e)
 {
     struct word_ctx c = {.sections = sections, .key = key};

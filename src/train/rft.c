@@ -177,6 +177,7 @@ struct rft_sums {
     json_t *families; /* name -> {"samples","passed"} */
 };
 
+/* Adds to a family's counts. */
 static void rft_add_family(json_t *families, const char *name, double samples, double passed)
 {
     json_t *f = json_object_get(families, name);

@@ -139,6 +139,7 @@ static int rl_open_fresh(struct rl *s, struct batch *b, struct rollout_group *g,
                    s->m->config.max_positions);
 }
 
+/* Opens the batch's next group: a prompt, or a failed answer to mend. */
 static int rl_open_group(struct rl *s, struct batch *b, struct rng *r, struct err *e)
 {
     struct rollout_group *g = &b->g[b->n];
@@ -160,6 +161,7 @@ static int rl_groups_drawn(const struct rl_options *o)
     return o->oversample > 1 ? (int)ceil(o->oversample * o->prompts - 1e-9) : o->prompts;
 }
 
+/* Allocates an empty batch for a step. */
 static void rl_batch_make(const struct rl *s, struct batch *b, int64_t step)
 {
     size_t n = (size_t)rl_groups_drawn(s->o), total = n * (size_t)s->o->group;
@@ -174,6 +176,7 @@ static void rl_batch_make(const struct rl *s, struct batch *b, int64_t step)
                         .cut = xcalloc((size_t)s->o->minibatches + 1, sizeof *b->cut)};
 }
 
+/* Draws the batch's groups by the step's own seed. */
 static int rl_batch_open(struct rl *s, struct batch *b, int64_t step, struct err *e)
 {
     struct rng r;
@@ -212,6 +215,7 @@ static void rl_batch_free(struct batch *b)
 
 /* ---- rewards and advantages ---- */
 
+/* *ret is the rollout's reward over its turns, by the chosen formula. */
 static int rl_reward_of(const struct rl *s, const struct rollout *r, double *ret, struct err *e)
 {
     double score[ROLLOUT_MAX_TURNS];
@@ -292,6 +296,7 @@ static int rl_score_group(struct rl *s, struct batch *b, int i, struct err *e)
     return 0;
 }
 
+/* True where the group's advantages are not all 0. */
 static bool rl_is_mixed(const struct rl *s, const struct batch *b, int i)
 {
     for (int k = 0; k < s->o->group; k++)
@@ -311,6 +316,7 @@ static void rl_keep_groups(const struct rl *s, struct batch *b)
                 b->kept[i] = true, n++;
 }
 
+/* Adds the group's valid rollouts to what is learned. */
 static void rl_add_group(const struct rl *s, struct batch *b, int i)
 {
     size_t at = (size_t)i * (size_t)s->o->group;
@@ -320,6 +326,7 @@ static void rl_add_group(const struct rl *s, struct batch *b, int i)
             rl_add_seq(b, i, &b->g[i].r[k], b->adv[at + (size_t)k]);
 }
 
+/* Rewards and advantages of all groups, and which of them are used. */
 static int rl_score_batch(struct rl *s, struct batch *b, struct err *e)
 {
     for (int i = 0; i < b->n; i++)
@@ -405,6 +412,7 @@ static void rl_add_mean(double *mean, double x, int n_before)
     *mean += (x - *mean) / (n_before + 1);
 }
 
+/* Adds an update's means. */
 static void rl_add_update(struct learned *l, const struct policy_stats *st, double norm)
 {
     rl_add_mean(&l->loss, st->loss, l->updates);
@@ -413,6 +421,7 @@ static void rl_add_update(struct learned *l, const struct policy_stats *st, doub
     l->updates++;
 }
 
+/* Adds what the policy's pass measured, weighted by tokens or sequences. */
 static void rl_add_looks(struct learned *l, const struct policy_stats *st)
 {
     l->entropy += st->entropy * st->n_tokens;
@@ -449,6 +458,7 @@ static int rl_learn_part(struct rl *s, const struct batch *b, size_t from, size_
     return 0;
 }
 
+/* All updates of a batch. */
 static int rl_learn(struct rl *s, struct batch *b, struct learned *l, struct err *e)
 {
     int parts = s->o->minibatches;
@@ -560,6 +570,7 @@ static double rl_made(const struct learned *l, double mean)
     return l->updates ? mean : NAN;
 }
 
+/* Adds the metrics of several turns. */
 static void rl_report_turns(const struct rl *s, const struct rl_tally *t, json_t *line)
 {
     char name[32];
@@ -632,6 +643,7 @@ static int rl_save(struct rl *s, struct err *e)
     return rc;
 }
 
+/* The minibatch that the sequence belongs to. */
 static int rl_part_of(const struct rl *s, const struct batch *b, size_t seq)
 {
     int part = 0;
@@ -690,6 +702,7 @@ struct rl_flight {
     struct err e;
 };
 
+/* A thread that plays a later batch while we learn. */
 static void *rl_take_off_async(void *arg)
 {
     struct rl_flight *f = arg;
@@ -727,6 +740,7 @@ static int rl_draw_first(struct rl *s, struct err *e)
     return rc;
 }
 
+/* The oldest batch that was played ahead; the caller owns it. */
 static struct batch rl_take_ahead(struct rl *s)
 {
     struct batch b = s->ahead[0];
@@ -778,6 +792,7 @@ static int rl_touch_down(struct rl *s, struct rl_flight *f, bool keep, struct er
 
 /* ---- a step ---- */
 
+/* Learns a batch, with log-probabilities scored anew where that is wanted. */
 static int rl_learn_step(struct rl *s, struct batch *b, struct learned *l, struct err *e)
 {
     double start = now_s();
@@ -790,6 +805,7 @@ static int rl_learn_step(struct rl *s, struct batch *b, struct learned *l, struc
     return 0;
 }
 
+/* Writes the step's metrics and rollouts and moves the bar. */
 static int rl_tell_step(struct rl *s, const struct batch *b, const struct learned *l, struct progress *bar,
                         struct err *e)
 {
@@ -1013,6 +1029,7 @@ static int rl_open_rollout_engine(struct rl *s, struct err *e)
 static const char *const may_change[] = {"metrics", "save-every", "workers", "jobs", "out", "device", "dtype",
                                          "rollout-url", "rollout-parallel", NULL};
 
+/* Saves the policy, or its average. */
 static int rl_save_model(const struct rl *s, struct err *e)
 {
     struct model *mean;

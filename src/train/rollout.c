@@ -130,6 +130,7 @@ static void rollout_on_progress(void *ctx, uint64_t tokens, int done, int total)
     }
 }
 
+/* Moves a sample into its turn. */
 static void rollout_keep_sample(struct rollout_turn *u, struct sample *sm)
 {
     u->ids = sm->tokens;
@@ -143,6 +144,7 @@ static void rollout_keep_sample(struct rollout_turn *u, struct sample *sm)
     sm->logp = NULL;
 }
 
+/* Takes the verdict of the slot's turn. */
 static void rollout_keep_verdict(struct rollout_turn_state *t, const struct rollout_slot *s)
 {
     struct rollout *r = rollout_of(t, s);

@@ -108,6 +108,7 @@ void rollout_log_line(struct buf *out, const struct rollout_note *n, const struc
 
 /* ---- the way back ---- */
 
+/* The list's token ids, of which there are *ret_n; the caller frees. */
 static int32_t *rollout_log_take_ids(const json_t *a, int *ret_n)
 {
     size_t n = json_array_size(a);

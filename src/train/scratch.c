@@ -17,6 +17,7 @@ struct scratch_texts {
     size_t n, cap;
 };
 
+/* A callback of jsonl_each: collects a record's messages. */
 static int scratch_add_texts(json_t *rec, size_t line, void *ctx, struct err *e)
 {
     struct scratch_texts *t = ctx;

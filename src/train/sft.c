@@ -132,6 +132,7 @@ static double sft_weight_at(const struct sft *s, const struct example *ex, int k
     return ex->changed && ex->changed[k] && s->o->changed_weight > 0 ? s->o->changed_weight : 1;
 }
 
+/* The sum of the weights of an example's tokens. */
 static double sft_weight_of(const struct sft *s, const struct example *ex)
 {
     double sum = 0;
@@ -185,6 +186,7 @@ static int sft_run_share(struct sft *s, const uint32_t *list, size_t n, bool tra
     return sft_run_pack(s, list, train, total, nll, e);
 }
 
+/* Runs a list of examples forward and, if train, backward; *ret_loss is the mean over tokens. */
 static int sft_run_list(struct sft *s, const uint32_t *list, size_t n, bool train, double *ret_loss, struct err *e)
 {
     double tokens = 0, total = 0, nll = 0;
@@ -222,6 +224,7 @@ static int sft_validate(struct sft *s, json_t *line, struct err *e)
     return 0;
 }
 
+/* Writes a checkpoint; other ranks give their moments to the first one. */
 static int sft_save(struct sft *s, struct err *e)
 {
     if (s->ranks.rank)
@@ -234,6 +237,7 @@ static int sft_save(struct sft *s, struct err *e)
     return rc;
 }
 
+/* Answer's tokens in a list of examples. */
 static uint64_t sft_tokens_of(const struct sft *s, const uint32_t *list, size_t n)
 {
     uint64_t sum = 0;

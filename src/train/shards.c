@@ -26,6 +26,7 @@ static bool shards_ends_with(const char *s, const char *end)
     return n >= k && !strcmp(s + n - k, end);
 }
 
+/* ERR_INPUT with the command that converts the file. Always -1. */
 static int shards_refuse_parquet(const char *path, struct err *e)
 {
     return err_set(e, ERR_INPUT, "'%s' is Parquet, which is not read; make JSON Lines of it: python3 -c \"import "
@@ -34,6 +35,7 @@ static int shards_refuse_parquet(const char *path, struct err *e)
                                  path, path);
 }
 
+/* Adds a file; takes path. */
 static int shards_add_file(struct shards_files *f, char *path, struct err *e)
 {
     struct stat st;
@@ -103,6 +105,7 @@ struct shards_reader {
     size_t n_lines, cap_lines;
 };
 
+/* Adds a line that is not empty. */
 static void shards_add_line(struct shards_reader *r, const char *p, size_t n)
 {
     r->line++;

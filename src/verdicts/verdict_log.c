@@ -35,6 +35,7 @@ static uint64_t verdict_log_hash_of(const char *key)
     return h ? h : 1;
 }
 
+/* Puts a slot into a table of cap places. */
 static void verdict_log_put_slot(struct verdict_log_slot *slots, size_t cap, struct verdict_log_slot s)
 {
     size_t i = s.hash & (cap - 1);
@@ -57,6 +58,7 @@ static void verdict_log_grow(struct verdict_log *l)
     l->cap = cap;
 }
 
+/* Indexes a line by its key. */
 static void verdict_log_index_line(struct verdict_log *l, const char *key, int64_t offset)
 {
     if (4 * (l->n + 1) > 3 * l->cap)

@@ -152,6 +152,7 @@ static int verdict_worker_died(struct verdict_service *s, struct verdict_worker 
     return verdict_worker_start(s, w, e);
 }
 
+/* Starts workers that are missing and takes care of those that died. */
 static int verdict_look_after(struct verdict_service *s, struct err *e)
 {
     for (int i = 0; i < s->n_workers; i++) {
@@ -186,6 +187,7 @@ static int verdict_begin_own(struct verdict_service *s, const struct verdict_con
     return queue_open(s->file, &s->q, e) < 0 ? -1 : verdict_look_after(s, e);
 }
 
+/* Makes the service and its queue; *ret is stopped by verdict_service_stop. */
 int verdict_service_start(const struct verdict_config *c, struct verdict_service **ret, struct err *e)
 {
     struct verdict_service *s = xcalloc(1, sizeof *s);
@@ -300,6 +302,7 @@ int verdict_batch_submit(struct verdict_service *s, const struct verdict_request
     return rc;
 }
 
+/* A record that says why there is no verdict. New. */
 static json_t *verdict_infra_record(const struct verdict_asked *a, const char *why)
 {
     json_t *v = json_pack("{s:s,s:o,s:s,s:s,s:s,s:n,s:o}", "schema", "musacoder.verdict/1", "task",

@@ -124,6 +124,7 @@ static int verdicts_look_up(const struct verdicts *v, const char *key, json_t **
     return found ? found : verdict_log_find(v->log, key, ret, e);
 }
 
+/* Submits a program to the service, which is started at the first one. */
 static int verdicts_send(struct verdicts *v, const struct verdict_request *r, struct verdicts_program *p,
                          struct err *e)
 {
@@ -135,6 +136,7 @@ static int verdicts_send(struct verdicts *v, const struct verdict_request *r, st
     return verdict_batch_submit(v->service, &asked, 1, &p->batch, e);
 }
 
+/* A new ticket for the program; its number. */
 static int verdicts_add_ticket(struct verdicts *v, int program)
 {
     if (v->n_tickets == v->cap_tickets)
@@ -144,6 +146,7 @@ static int verdicts_add_ticket(struct verdicts *v, int program)
     return v->n_tickets++;
 }
 
+/* A new program; its number. */
 static int verdicts_add_program(struct verdicts *v, const struct verdicts_program *p)
 {
     if (v->n_programs == v->cap_programs)
@@ -186,6 +189,7 @@ static bool verdicts_lasts(const struct verdicts *v, const json_t *verdict)
     return v->c.lasts ? v->c.lasts(v->c.ctx, verdict) : !strcmp(status, "passed") || !strcmp(status, "failed");
 }
 
+/* Writes the verdict to the log. One that may change is kept under a key of its own. */
 static int verdicts_remember(struct verdicts *v, const struct verdicts_program *p, struct err *e)
 {
     char key[96];
@@ -218,6 +222,7 @@ static int verdicts_collect(struct verdicts *v, struct verdicts_program *p, stru
     return verdicts_remember(v, p, e);
 }
 
+/* Tells the caller of tickets whose verdicts have come, each once. */
 static int verdicts_tell(struct verdicts *v, struct err *e)
 {
     for (int i = 0; v->c.arrived && i < v->n_tickets; i++) {

@@ -25,6 +25,7 @@ static void ast_mutate_add(struct places *p, struct as **at, struct ax *x, const
         p->v[p->n++] = (struct ast_mutate_place){at, x, f};
 }
 
+/* Collects the places below x that pass the test. */
 static void ast_mutate_find_expressions(struct places *p, struct ax *x, const struct as *in, expression_test fits,
     const struct afun *f)
 {
@@ -181,6 +182,7 @@ static void ast_mutate_drop(struct arena *a, struct rng *r, struct ast_mutate_pl
     *p->at = (*p->at)->next;
 }
 
+/* Bug: the guard of the border is gone. The next ones put their bugs in place too. */
 static void ast_mutate_unguard(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     struct as *s = *p->at, *end = s->body;
@@ -196,6 +198,7 @@ static void ast_mutate_unguard(struct arena *a, struct rng *r, struct ast_mutate
         end->next = s->next, *p->at = s->body;
 }
 
+/* Bug: the accumulator starts at another value. */
 static void ast_mutate_wrong_identity(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)r;
@@ -236,6 +239,7 @@ static void ast_mutate_other_extremum(struct arena *a, struct rng *r, struct ast
     p->x->kid[0] = ax_id(a, ax_is_id(p->x->kid[0], "fmaxf") ? "fminf" : "fmaxf");
 }
 
+/* Bug: a stride is larger by 1. */
 static void ast_mutate_wrong_stride(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     (void)r;
@@ -312,6 +316,7 @@ static void ast_mutate_wrong_size(struct arena *a, struct rng *r, struct ast_mut
     p->x->kid[1] = ax_int(a, i > 0 && rng_below(r, 2) ? i - 1 : i + 1);
 }
 
+/* Bug: a neighbouring variable is used. */
 static void ast_mutate_misname(struct arena *a, struct rng *r, struct ast_mutate_place *p)
 {
     char name[3] = {p->x->s[0], p->x->s[1], 0};
@@ -370,6 +375,7 @@ const char *ast_mutation_reason(int kind)
     return kinds[kind].reason;
 }
 
+/* All places where a bug of that kind fits. */
 static struct places ast_mutate_places_of(int kind, struct afun *f)
 {
     struct places p = {.n = 0};

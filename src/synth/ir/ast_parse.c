@@ -21,6 +21,7 @@ static const char *const operators[] = {"<<<", ">>>", "<<=", ">>=", "<<", ">>", 
     "+=",
                                         "-=",  "*=",  "/=",  "%=",  "&=", "|=", "^=", "++", "--", "->", "::"};
 
+/* Keeps the first mistake; parsing ends. */
 static void ast_parse_fail(struct parser *q, const char *what)
 {
     if (!q->failed)
@@ -29,6 +30,7 @@ static void ast_parse_fail(struct parser *q, const char *what)
     q->tok = T_END;
 }
 
+/* Copies n letters of the token to q->s. */
 static void ast_parse_take(struct parser *q, size_t n)
 {
     if (n >= sizeof q->s)
@@ -49,6 +51,7 @@ static const char *ast_parse_template_end(const char *p)
     return *e == '>' && (e[1] == '(' || e[1] == ' ') && e[1] != '>' && !isspace((unsigned char)p[1]) ? e + 1 : NULL;
 }
 
+/* Reads a name, with scopes and template arguments. */
 static void ast_parse_lex_word(struct parser *q)
 {
     const char *e = q->at, *t;
@@ -61,6 +64,7 @@ static void ast_parse_lex_word(struct parser *q)
     q->tok = T_ID;
 }
 
+/* Reads an integer or a float. */
 static void ast_parse_lex_number(struct parser *q)
 {
     char *e, *g;
@@ -88,6 +92,7 @@ static void ast_parse_lex_operator(struct parser *q)
     q->tok = T_OP;
 }
 
+/* Reads the rest of the line, without its first letters. */
 static void ast_parse_lex_line(struct parser *q, enum ast_parse_tok tok, size_t skip)
 {
     const char *e = strchr(q->at, '\n');
@@ -134,6 +139,7 @@ static bool ast_parse_is(const struct parser *q, const char *s)
     return (q->tok == T_OP || q->tok == T_ID) && !strcmp(q->s, s);
 }
 
+/* True where the token is s, which is then passed. */
 static bool ast_parse_accept(struct parser *q, const char *s)
 {
     if (!ast_parse_is(q, s))
@@ -142,6 +148,7 @@ static bool ast_parse_accept(struct parser *q, const char *s)
     return true;
 }
 
+/* Passes the token s; anything else is a mistake. */
 static void ast_parse_expect(struct parser *q, const char *s)
 {
     char what[64];
@@ -153,6 +160,7 @@ static void ast_parse_expect(struct parser *q, const char *s)
 
 /* ---- nodes ---- */
 
+/* A node with n empty children in the arena. */
 struct ax *ax_new(struct arena *a, enum ax_kind kind, const char *s, int n)
 {
     struct ax *x = arena_alloc(a, sizeof *x);
@@ -221,6 +229,7 @@ static struct ax *ast_parse_list(struct parser *q, enum ax_kind kind, struct ax 
     return x;
 }
 
+/* Parses <<<..>>>(..) behind the kernel's name. */
 static struct ax *ast_parse_launch(struct parser *q, struct ax *kernel)
 {
     struct ax *conf = ast_parse_list(q, AX_LIST, kernel, ">>>"), *args, *x;
@@ -286,6 +295,7 @@ static const char *const type_words[] = {"const", "int", "float", "double", "boo
         "__restrict__",
     "int32_t", "uint32_t", "__launch_bounds__", "volatile", "__constant__", "__host__"};
 
+/* True where the token begins a type. */
 static bool ast_parse_is_type(const struct parser *q)
 {
     if (q->tok != T_ID)
@@ -424,6 +434,7 @@ static struct as *ast_parse_as_new(struct parser *q, enum as_kind kind)
     return x;
 }
 
+/* Parses statements up to a closing brace. */
 static struct as *ast_parse_statements(struct parser *q)
 {
     struct as *first = NULL, **end = &first;
@@ -470,6 +481,7 @@ static struct as *ast_parse_declaration(struct parser *q)
     return x;
 }
 
+/* Parses a declaration or an expression. */
 static struct as *ast_parse_simple(struct parser *q)
 {
     struct as *x;
@@ -518,6 +530,7 @@ static struct as *ast_parse_line(struct parser *q, enum as_kind kind)
     return x;
 }
 
+/* Parses return, break or continue. */
 static struct as *ast_parse_word(struct parser *q, enum as_kind kind)
 {
     struct as *x = ast_parse_as_new(q, kind);
@@ -720,6 +733,7 @@ bool ax_uses_outside(const struct ax *x, const char *id)
     return false;
 }
 
+/* True where the name stands in x. */
 bool ax_uses(const struct ax *x, const char *id)
 {
     if (ax_is_id(x, id))

@@ -6,6 +6,7 @@
 
 #include "synth/ir/ast.h"
 
+/* How tightly the operator binds; larger is tighter. */
 static int ast_print_level_of(const char *op)
 {
     static const char *const levels[] = {" = += -= *= /= %= &= |= ^= <<= >>= ", " ? ", " || ", " && ", " | ", " ^ ",
@@ -159,6 +160,7 @@ static void ast_print_node(const struct ax *x, const struct ast_style *s, struct
     }
 }
 
+/* Appends an expression, in parentheses where it binds less tightly than 'min'. */
 static void ast_print_print(const struct ax *x, int min, const struct ast_style *s, struct buf *out)
 {
     bool wrap = ast_print_level(x) < min;

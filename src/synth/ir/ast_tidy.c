@@ -9,6 +9,7 @@ static bool ast_tidy_expr_uses(const struct ax *x, const char *s)
     return x && ax_uses(x, s);
 }
 
+/* True where the list's statements use the name. */
 static bool ast_tidy_uses(const struct as *x, const char *s)
 {
     for (; x; x = x->next) {
@@ -22,6 +23,7 @@ static bool ast_tidy_uses(const struct as *x, const char *s)
     return false;
 }
 
+/* True where evaluating x changes nothing. */
 static bool ast_tidy_pure(const struct ax *x)
 {
     if (!x)

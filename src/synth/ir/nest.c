@@ -33,6 +33,7 @@ void nest_dim(struct nest *k, int group, int n, const char *fmt, ...)
     k->dim[k->n_dims++] = (struct dim){arena_strdup(k->arena, s), n, (int8_t)group};
 }
 
+/* The extents of a tensor's positions, in the arena. */
 static struct ext *nest_extents_of(struct arena *a, const struct tdesc *t)
 {
     struct ext *e = arena_alloc(a, sizeof *e * (size_t)(t->rank + 1));
@@ -42,6 +43,7 @@ static struct ext *nest_extents_of(struct arena *a, const struct tdesc *t)
     return e;
 }
 
+/* Gives all loads below x the extents of their operands. */
 static void nest_bind_loads(struct nest *k, struct ax *x)
 {
     for (int i = 0; i < x->n; i++)
@@ -204,6 +206,7 @@ struct subst {
     int n;
 };
 
+/* A pass: replaces names by expressions. */
 static struct ax *nest_subst_node(struct nest_pass *p, struct ax *x)
 {
     const struct subst *s = p->ctx;
@@ -274,6 +277,7 @@ static struct nest_range nest_range_binary(const struct ax *x, const struct nest
     return r;
 }
 
+/* Bounds of an integer expression by the dimensions; unknown where nothing is known. */
 static struct nest_range nest_range_of(const struct ax *x, const struct nest *k)
 {
     int d;
@@ -483,6 +487,7 @@ static struct ax *nest_merge_node(struct nest_pass *p, struct ax *x)
     return y;
 }
 
+/* True where every load allows that both dimensions become one. */
 static bool nest_pair_fits(const struct nest *k, const struct nest_pair *q)
 {
     for (int i = 0; i < k->n_stats; i++)
@@ -580,6 +585,7 @@ void nest_collapse(struct nest *k)
 
 /* ---- fusion ---- */
 
+/* The operand's number, new or found by its value; -1: there are too many. */
 static int nest_add_operand(struct nest *k, const struct operand *x)
 {
     for (int i = 0; i < k->n_in; i++)
@@ -600,6 +606,7 @@ struct inlining {
     int n;
 };
 
+/* A pass: gives operands their new numbers. */
 static struct ax *nest_renumber_node(struct nest_pass *p, struct ax *x)
 {
     const int *map = p->ctx;
@@ -609,6 +616,7 @@ static struct ax *nest_renumber_node(struct nest_pass *p, struct ax *x)
     return x;
 }
 
+/* A copy of x with operands numbered by map. */
 static struct ax *nest_renumbered(struct arena *a, const struct ax *x, const int map[])
 {
     struct nest_pass *p = xcalloc(1, sizeof *p);
@@ -751,6 +759,7 @@ static struct seen *nest_seen_slot(const struct env *v, const char *name)
 
 static double nest_do_eval(const struct env *v, const struct ax *x);
 
+/* The flat element that a load reads. */
 static int64_t nest_load_offset(const struct env *v, const struct ax *x)
 {
     int64_t o = 0;
@@ -823,6 +832,7 @@ static const struct {
              {"asinhf", asinh}, {"acoshf", acosh}, {"atanhf", atanh}, {"cbrtf", cbrt},   {"lgammaf", lgamma},
                  {"erfcf", erfc}};
 
+/* The function's row; -1: none. */
 static int nest_find_call(const char *s)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -883,6 +893,7 @@ static double nest_do_eval(const struct env *v, const struct ax *x)
     }
 }
 
+/* Moves to the next indices of these groups. False: they are at their first again. */
 static bool nest_advance(const struct nest *k, unsigned groups, int at[])
 {
     for (int i = k->n_dims - 1; i >= 0; i--) {
@@ -927,6 +938,7 @@ static double nest_finish(struct env *v, const struct stat *s, const struct nest
     return s->fin ? nest_do_eval(v, s->fin) : v->acc;
 }
 
+/* Computes all statistics over the reduced groups. */
 static void nest_run_stats(struct env *v, unsigned reduced)
 {
     for (int i = 0; i < v->k->n_stats; i++) {
@@ -947,6 +959,7 @@ static void nest_do_store(struct env *v, double *out)
     out[nest_load_offset(v, v->k->store)] = nest_do_eval(v, v->k->out);
 }
 
+/* Evaluates a nest that reduces: outer groups, reduced ones, and those that run again for the outputs. */
 static void nest_eval_reducing(struct env *v, unsigned outer, unsigned reduced, unsigned again, double *out)
 {
     do {
@@ -981,6 +994,7 @@ static void nest_eval_scan(struct env *v, double *out)
     } while (nest_advance(v->k, 1, v->at));
 }
 
+/* Evaluates a nest of class scatter into out. */
 static void nest_eval_scatter(struct env *v, double *out)
 {
     int64_t n = tdesc_numel(&v->k->out_t);
@@ -994,6 +1008,7 @@ static void nest_eval_scatter(struct env *v, double *out)
     } while (nest_advance(v->k, 1, v->at));
 }
 
+/* The attention score at the current indices. */
 static double nest_score(struct env *v)
 {
     double s = 0;

@@ -15,7 +15,7 @@ static bool robust_is(const char *path)
            (format_named(path, "func_backward.py") && format_has_beside(path, "config_backward.json"));
 }
 
-/* The list of settings of that kind; a list of one empty setting where there is none. Borrowed. */
+/* The list of settings of that kind; a list of one empty setting where there is none. New. */
 static json_t *robust_list(const json_t *config, const char *kind, const char *which)
 {
     char key[64];
