@@ -61,6 +61,7 @@ static double agent_worth(const json_t *verdict)
     return json_is_number(r) ? json_number_value(r) : -2;
 }
 
+/* Keeps the answer if its verdict is worth more than the best one so far. */
 static void agent_keep_best(struct agent_result *r, const struct task *task, int turn, const char *response,
                             const json_t *verdict)
 {
@@ -73,6 +74,7 @@ static void agent_keep_best(struct agent_result *r, const struct task *task, int
     r->turn = turn;
 }
 
+/* *ret is the verdict of an answer, new. */
 static int agent_judge(struct eval *ev, const struct task *task, const char *response, const struct agent_options *o,
                        json_t **ret, struct err *e)
 {
@@ -143,6 +145,7 @@ static void agent_on_text(const char *text, size_t n, void *ctx)
     p->l->on_text(text, n, p->l->ctx);
 }
 
+/* Asks for the next turn's answer. */
 static int agent_ask(struct agent_play *p, struct err *e)
 {
     struct answers_options ao = {.temperature = p->o->temperature, .top_p = p->o->top_p, .max_new = p->o->max_new,

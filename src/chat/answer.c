@@ -45,6 +45,7 @@ static json_t *answer_bytes_json(const char *p, size_t n)
     return a;
 }
 
+/* The "logprobs" of a chat's answer for a piece of its tokens. New. */
 static json_t *answer_chat_logprobs(const struct answer_piece *p, const struct tokenizer *tok)
 {
     json_t *list = json_array();
@@ -155,6 +156,7 @@ json_t *answer_whole(const struct chat_job *j, const char *model, const struct t
 
 /* ---- streams ---- */
 
+/* Appends v as a server-sent event; takes v. */
 static void answer_event(struct buf *out, json_t *v)
 {
     char *text = json_text(v);
@@ -166,6 +168,7 @@ static void answer_event(struct buf *out, json_t *v)
     json_decref(v);
 }
 
+/* Appends a chunk of the stream; takes choice and usage, each may be NULL. */
 static void answer_chunk(const struct chat_job *j, const char *model, json_t *choice, json_t *usage, bool first,
                          struct buf *out)
 {

@@ -91,6 +91,7 @@ static bool batcher_has(const int32_t *ids, int n, int32_t id)
     return false;
 }
 
+/* Appends a token to what was drawn. */
 static void batcher_keep(struct batcher_drawn *d, int32_t id, float logp)
 {
     if (d->ids.n == d->logp_cap) {
@@ -126,6 +127,7 @@ static bool batcher_on_token(void *ctx, const struct sample *s)
     return goes_on;
 }
 
+/* A sample's prompt is done: gives up its job and counts its tokens. */
 static void batcher_let_go(struct batcher *b, struct batcher_part *p, int tokens)
 {
     struct chat_job *j = p->job;
@@ -163,6 +165,7 @@ static bool batcher_over(struct batcher *b)
     return atomic_load(&b->stopping) || stop_requested();
 }
 
+/* Waits for a prompt, looking for the stop ten times a second. The caller holds the lock. */
 static void batcher_await(struct batcher *b)
 {
     while (!b->first && !batcher_over(b)) {
@@ -175,6 +178,7 @@ static void batcher_await(struct batcher *b)
     }
 }
 
+/* The next waiting prompt; NULL: none. The caller holds the lock. */
 static struct batcher_part *batcher_take(struct batcher *b)
 {
     struct batcher_part *p = b->first;
@@ -295,6 +299,7 @@ void batcher_stop(struct batcher *b)
     free(b);
 }
 
+/* Queues one prompt of a job. */
 static void batcher_put_part(struct batcher *b, struct chat_job *j, int prompt)
 {
     struct batcher_part *p = xcalloc(1, sizeof *p);

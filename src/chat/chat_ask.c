@@ -129,6 +129,7 @@ static int chat_ask_read_choice(struct chat_ask_reader *r)
     return 0;
 }
 
+/* Reads the seed; a random one where there is none. */
 static int chat_ask_read_seed(struct chat_ask_reader *r)
 {
     const json_t *v = json_object_get(r->body, "seed");
@@ -143,6 +144,7 @@ static int chat_ask_read_seed(struct chat_ask_reader *r)
     return 0;
 }
 
+/* Adds a stop word. */
 static int chat_ask_add_stop(struct chat_ask_reader *r, const json_t *v)
 {
     if (!json_is_string(v) || json_string_length(v) == 0 || json_string_length(v) > 1024)
@@ -171,6 +173,7 @@ static int chat_ask_read_stop_ids(struct chat_ask_reader *r, const json_t *ids)
     return 0;
 }
 
+/* Reads 'stop': a word or a list. */
 static int chat_ask_read_stops(struct chat_ask_reader *r)
 {
     const json_t *stop = json_object_get(r->body, "stop"), *v;
@@ -307,6 +310,7 @@ static int chat_ask_add_ids(struct chat_ask_reader *r, const json_t *list)
     return 0;
 }
 
+/* Adds a prompt of text or of ids. */
 static int chat_ask_add_any(struct chat_ask_reader *r, const json_t *v)
 {
     if (json_is_string(v))
@@ -316,6 +320,7 @@ static int chat_ask_add_any(struct chat_ask_reader *r, const json_t *v)
     return BAD(r, "prompt", "'prompt' is a text, a list of token ids, or a list of either");
 }
 
+/* Reads 'prompt': one, or a list of such. */
 static int chat_ask_read_prompts(struct chat_ask_reader *r)
 {
     const json_t *p = json_object_get(r->body, "prompt"), *v;

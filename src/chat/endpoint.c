@@ -42,6 +42,7 @@ static void endpoint_refuse(struct http_call *c, int status, const char *type, c
     http_reply_json(c, status, answer_error(type, param, code, message));
 }
 
+/* A callback of the job: there is more to send. */
 static void endpoint_wake(struct chat_job *j, void *ctx)
 {
     struct talk *t = ctx;
@@ -50,6 +51,7 @@ static void endpoint_wake(struct chat_job *j, void *ctx)
         http_wake(t->call);
 }
 
+/* The client is gone: nobody wants the job any more. */
 static void endpoint_gone(void *ctx)
 {
     struct talk *t = ctx;
@@ -85,6 +87,7 @@ static long endpoint_stream_next(void *ctx, char *to, size_t n)
     return (long)n;
 }
 
+/* True where a sample was cut off since the server stops. */
 static bool endpoint_was_cancelled(const struct chat_job *j)
 {
     for (int i = 0; i < j->n; i++)
@@ -93,6 +96,7 @@ static bool endpoint_was_cancelled(const struct chat_job *j)
     return false;
 }
 
+/* Replies with the finished job; 503 where the server stopped before its end. */
 static void endpoint_reply_whole(struct http_call *c, struct talk *t)
 {
     json_t *v = NULL;
@@ -250,6 +254,7 @@ void endpoint_metrics(void *endpoint, struct buf *out)
 
 /* ---- life ---- */
 
+/* The last part of the folder's path, owned. */
 static char *endpoint_name_of(const char *dir)
 {
     size_t n = strlen(dir);

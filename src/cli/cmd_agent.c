@@ -42,6 +42,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* A callback of answers: prints text as it comes, without control characters. */
 static void agent_show_text(const char *text, size_t n, void *ctx)
 {
     for (size_t i = 0; i < n; i++) { // a model may write what steers terminals
@@ -80,6 +81,7 @@ static void agent_show_verdict(int turn, const struct answer *a, const json_t *v
     buf_free(&line);
 }
 
+/* Writes the log and the best answer. */
 static int agent_keep(const struct opts *o, const struct agent_result *r, struct err *e)
 {
     int rc = 0;
@@ -93,6 +95,7 @@ static int agent_keep(const struct opts *o, const struct agent_result *r, struct
     return fflush(stdout) || rc < 0 ? -1 : 0;
 }
 
+/* Tells the best turn; the exit code says whether it passed. */
 static int agent_exit_of(const struct agent_result *r)
 {
     const char *status = json_str(r->best, "status", "infra"), *category = json_str(r->best, "category", status);
@@ -124,6 +127,7 @@ static int agent_options_of(const struct opts *o, struct agent_options *a, struc
     return prompt_style_parse(opts_str(o, "style"), &a->style, e);
 }
 
+/* Plays all turns with the task. */
 static int agent_do_play(const struct opts *o, struct answers *source, struct eval *ev, const struct task *task,
                          const struct agent_options *a, struct err *e)
 {

@@ -30,6 +30,7 @@ struct doctor_report {
     bool unfit;
 };
 
+/* Adds a check with its state, text and remedy. */
 static void doctor_add(struct doctor_report *r, const char *name, enum doctor_level level, const char *text,
                        const char *remedy)
 {
@@ -196,6 +197,7 @@ static int doctor_try_shared(struct device *d, struct err *e)
     return rc;
 }
 
+/* Adds a check: whether the judge's kernels load on the device. */
 static void doctor_check_kernels(struct doctor_report *r, const struct device_info *i, struct device *d)
 {
     char *text = device_has_kernels(d) ? xasprintf("judge.fatbin loads on device %d", i->index)

@@ -150,6 +150,7 @@ struct eval_reporting {
     const struct eval_texts *t;
 };
 
+/* Writes a file into the folder of --repro. */
 static int eval_put_file(const char *folder, const char *name, const void *data, size_t n, struct err *e)
 {
     char *path = path_join(folder, name);
@@ -176,6 +177,7 @@ static int eval_put_task(const char *folder, const char *path, const json_t *v, 
     return rc;
 }
 
+/* Copies one of our files into the folder of --repro. */
 static int eval_put_shared(const char *folder, const char *shared, const char *name, struct err *e)
 {
     char *path = path_share(shared);
@@ -216,6 +218,7 @@ static int eval_finish_repro(const struct eval_reporting *r, const json_t *v, st
     return rc;
 }
 
+/* A callback of eval_many: prints a verdict. */
 static int eval_report(int i, const json_t *v, void *ctx, struct err *e)
 {
     struct eval_reporting *r = ctx;

@@ -47,6 +47,7 @@ static size_t generate_whole_characters(const struct buf *b)
     return b->n;
 }
 
+/* A callback of the sampler: prints whole characters; false where stdout is gone. */
 static bool generate_on_token(void *ctx, const struct sample *o)
 {
     struct stream *s = ctx;

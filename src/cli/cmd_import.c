@@ -10,6 +10,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* Runs the script that converts a GGUF file. */
 static int import_import(const struct opts *o, struct err *e)
 {
     const char *out = opts_str(o, "out");

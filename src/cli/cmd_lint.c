@@ -51,6 +51,7 @@ static int lint_add_folder(struct paths *p, const char *folder, struct err *e)
     return p->n > before ? 0 : err_set(e, ERR_INPUT, "'%s' holds no .py file", folder);
 }
 
+/* Collects the files of all arguments. */
 static int lint_collect(const struct opts *o, struct paths *p, struct err *e)
 {
     for (int i = 0; i < o->n_args; i++) {
@@ -70,6 +71,7 @@ struct lint_tally {
     json_t *rules; /* rule -> number of tasks */
 };
 
+/* Counts each rule once for a task. */
 static void lint_count_rules(struct lint_tally *t, const json_t *findings)
 {
     json_t *seen = json_object();

@@ -54,6 +54,7 @@ struct mcp_fault {
 
 /* ---- messages ---- */
 
+/* Sends a message; takes v. */
 static void mcp_send(struct mcp *m, json_t *v)
 {
     char *text = json_text(v);
@@ -102,6 +103,7 @@ static json_t *mcp_make_result(const struct mcp *m, const struct buf *words, jso
     return v;
 }
 
+/* A tool's result that says what is wrong. New. */
 static json_t *mcp_make_complaint(const struct mcp *m, const char *text)
 {
     struct buf b;
@@ -116,6 +118,7 @@ static json_t *mcp_make_complaint(const struct mcp *m, const char *text)
 
 /* ---- calls ---- */
 
+/* Frees a call's place and its folder. */
 static void mcp_free_call(struct mcp *m, struct mcp_call *c)
 {
     if (c->dir)
@@ -179,6 +182,7 @@ static void mcp_end_call(struct mcp *m, struct mcp_call *c, bool answer)
     json_decref(id);
 }
 
+/* Starts the tool's process. */
 static int mcp_start_child(struct mcp *m, struct mcp_call *c, const struct mcp_plan *p, struct err *e)
 {
     extern char **environ;
@@ -192,6 +196,7 @@ static int mcp_start_child(struct mcp *m, struct mcp_call *c, const struct mcp_p
     return 0;
 }
 
+/* Plans a call in a folder of its own and starts it. */
 static int mcp_start_call(struct mcp *m, struct mcp_call *c, const json_t *args, struct err *e)
 {
     struct mcp_plan p = {.root = m->root, .args = args};
@@ -215,6 +220,7 @@ static bool mcp_take_turn(struct mcp *m)
     return false;
 }
 
+/* A free place for a call; NULL: too many run. */
 static struct mcp_call *mcp_free_place(struct mcp *m)
 {
     for (int i = 0; i < CALLS_MAX; i++)
@@ -254,6 +260,7 @@ static json_t *mcp_ping(struct mcp *m, const json_t *id, const json_t *params, s
     return json_object();
 }
 
+/* Method 'tools/list'. */
 static json_t *mcp_list_tools(struct mcp *m, const json_t *id, const json_t *params, struct mcp_fault *f)
 {
     json_t *list = json_array();
@@ -292,6 +299,7 @@ static json_t *mcp_call_tool(struct mcp *m, const json_t *id, const json_t *para
     return ret;
 }
 
+/* Notice 'cancelled': ends that call. */
 static void mcp_cancel(struct mcp *m, const json_t *params)
 {
     const json_t *id = json_object_get(params, "requestId");
@@ -378,6 +386,7 @@ static void mcp_take_line(struct mcp *m)
     buf_clear(&m->line);
 }
 
+/* Takes bytes and handles each whole line. */
 static void mcp_take_bytes(struct mcp *m, const char *p, size_t n)
 {
     while (n > 0) {
@@ -398,6 +407,7 @@ static bool mcp_can_read(int wait_ms)
     return poll(&(struct pollfd){.fd = 0, .events = POLLIN}, 1, wait_ms) > 0;
 }
 
+/* Reads what stdin has; m->ended at its end. */
 static void mcp_read(struct mcp *m, int wait_ms)
 {
     char chunk[65536];
@@ -447,6 +457,7 @@ struct mcp_web {
     atomic_int running;
 };
 
+/* Waits for the calls of one HTTP request; ends them where its client is gone. */
 static void mcp_web_finish(struct mcp *m, const struct http_call *c)
 {
     while (mcp_is_busy(m)) {

@@ -22,6 +22,7 @@ static const struct opt rows[] = {
 
 #define TOOL_FOUND 9 /* compute-sanitizer's exit code, as we ask for it */
 
+/* Finds a program of the toolkit; its path goes to out. */
 static bool replay_on_path(const char *name, char out[512])
 {
     const char *path = getenv("PATH"), *extra = ":/usr/local/cuda/bin";
@@ -87,6 +88,7 @@ static int replay_time_it(const struct capsule *c, struct executor *x, int64_t n
     return rc;
 }
 
+/* Adds the checker's findings to out. */
 static void replay_add_findings(struct executor *x, json_t *out)
 {
     struct err e = ERR_INIT;

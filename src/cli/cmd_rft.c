@@ -125,6 +125,7 @@ static int rft_command_check(const struct opts *o, struct err *e)
     return rft_check(&ro, e) < 0 ? -1 : schedule_check(&s, e);
 }
 
+/* ERR_INPUT where a file of --data is missing. */
 static int rft_check_files(const struct opts *o, struct err *e)
 {
     char *copy = xstrdup(opts_has(o, "data") ? opts_str(o, "data") : ""), *save = NULL;

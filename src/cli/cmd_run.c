@@ -249,6 +249,7 @@ static int run_plan_stage(struct recipe_run *r, const struct run_kind *k, const 
     return 0;
 }
 
+/* True where the key's list of words has this one. */
 static bool run_has_word(const json_t *recipe, const char *key, const char *word)
 {
     const char *list = json_str(recipe, key, ""), *p = list;
@@ -328,6 +329,7 @@ static int run_call_command(void *ctx, struct err *e)
 /* The options that markers knew before every row of paths counted: their order is part of the digest. */
 static const char *const first_inputs[] = {"model", "data", "prompts", "harvest", "asked", "tasks", "from"};
 
+/* True for an option that only the first stage of its kind reads. */
 static bool run_is_first_input(const char *name)
 {
     for (size_t i = 0; i < sizeof first_inputs / sizeof *first_inputs; i++)
@@ -376,6 +378,7 @@ static bool run_folder_is_gone(const char *dir)
     return rmdir(dir) == 0 || !file_is_dir(dir);
 }
 
+/* Why the stage must run anew, in words; NULL: it was done. */
 static const char *run_why_anew(const struct run_marker *m, const struct run_stage *s, const char *inputs)
 {
     if (strcmp(m->key, s->key))
@@ -659,6 +662,7 @@ static json_t *run_resolved_recipe(const struct recipe_run *r)
     return v;
 }
 
+/* Writes the resolved recipe into the run's folder. */
 static int run_write_resolved(struct recipe_run *r, struct err *e)
 {
     char *path = path_join(r->out, "recipe.yaml"), *stages = path_join(r->out, "stages");
@@ -833,6 +837,7 @@ static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
     return run_finish(r, e);
 }
 
+/* Applies --set SECTION.KEY=VALUE.. to the recipe. */
 static int run_apply_sets(json_t *recipe, const char *list, const char *const *sections, struct err *e)
 {
     char *copy = xstrdup(list), *save = NULL;
@@ -931,6 +936,7 @@ static void run_refuse_name(const char *given, struct err *e)
     free(folder);
 }
 
+/* The recipe of a file, or of one of ours by its name. New; NULL with e. */
 static json_t *run_read_recipe(const char *given, const char *const *sections, struct err *e)
 {
     char *path = run_find_recipe(given);

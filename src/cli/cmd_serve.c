@@ -94,6 +94,7 @@ static void serve_release(const struct serve_pool *p, int i)
     free(name);
 }
 
+/* Starts workers that ended, not more often than each RESTART_S. */
 static void serve_look_after(struct serve_pool *p)
 {
     for (int i = 0; i < p->n; i++) {
@@ -108,6 +109,7 @@ static void serve_look_after(struct serve_pool *p)
     }
 }
 
+/* Ends all workers, by SIGKILL after GRACE_S. */
 static void serve_stop_workers(struct serve_pool *p)
 {
     double until = now_s() + GRACE_S;

@@ -48,6 +48,7 @@ static bool worker_is_kind(const struct opts *o, const char *kind)
     return !strcmp(opts_str(o, "kind"), kind);
 }
 
+/* How many builds at a time; 0: this worker builds nothing. */
 static int worker_builds_of(const struct opts *o)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -70,6 +71,7 @@ static char *worker_info_of(const struct opts *o, const struct eval *ev)
     return text;
 }
 
+/* Tells what the worker takes. */
 static void worker_say(const struct opts *o, const struct eval_worker_config *c, const struct eval *ev)
 {
     fprintf(stderr, "worker %s: takes", c->name);

@@ -108,6 +108,7 @@ static const struct {
     {"this program", ",setup,doctor,profile,schema,man,completion,version,help,"},
 };
 
+/* Prints a line for each command of the group. */
 static void main_print_group(FILE *out, const char *names)
 {
     for (const char *p = names + 1; *p; p += strcspn(p, ",") + 1) {

@@ -121,6 +121,7 @@ static const char *mcp_find_place(struct mcp_plan *p, const char *path, struct e
     return kept;
 }
 
+/* Writes the text into the call's folder; its path lasts as long as the plan. NULL with e. */
 static const char *mcp_write_text(struct mcp_plan *p, const char *name, const char *text, struct err *e)
 {
     char *at = path_join(p->dir, name), *kept = arena_strdup(&p->mem, at);
@@ -196,6 +197,7 @@ static void mcp_eval_words(const char *dir, json_t *v, struct buf *to)
         buf_addf(to, "\n%s", json_str(v, "feedback", ""));
 }
 
+/* Plans the process of tool 'explain'. */
 static int mcp_explain_plan(struct mcp_plan *p, struct err *e)
 {
     char *text = json_text(json_object_get(p->args, "record"));
@@ -208,6 +210,7 @@ static int mcp_explain_plan(struct mcp_plan *p, struct err *e)
     return 0;
 }
 
+/* Appends a record's words. */
 static void mcp_explain_words(const char *dir, json_t *v, struct buf *to)
 {
     const char *text = json_str(v, "feedback", "");
@@ -235,6 +238,7 @@ static int mcp_lint_plan(struct mcp_plan *p, struct err *e)
     return mcp_plan_of(p, "lint", options, mcp_find_task(p, e));
 }
 
+/* Appends a lint report in words. */
 static void mcp_lint_words(const char *dir, json_t *v, struct buf *to)
 {
     const json_t *findings = json_object_get(v, "findings"), *f;
@@ -289,6 +293,7 @@ static void mcp_translate_read(const char *dir, json_t *v)
     free(out);
 }
 
+/* Appends a translation and its notes; reads the translated file of dir. */
 static void mcp_translate_words(const char *dir, json_t *v, struct buf *to)
 {
     const char *source;
@@ -304,6 +309,7 @@ static void mcp_translate_words(const char *dir, json_t *v, struct buf *to)
                      json_str(note, "text", ""));
 }
 
+/* Plans the process of tool 'replay'. */
 static int mcp_replay_plan(struct mcp_plan *p, struct err *e)
 {
     static const char *const options[] = {"check", "time", NULL};
@@ -423,6 +429,7 @@ static bool mcp_has_type(const json_t *v, const char *type)
         : !strcmp(type, "boolean") ? json_is_boolean(v) : json_is_object(v);
 }
 
+/* ERR_INPUT where the argument is not of the type or among the words that 'want' allows. */
 static int mcp_check_value(const char *name, const json_t *want, const json_t *v, struct err *e)
 {
     const json_t *words = json_object_get(want, "enum"), *word;

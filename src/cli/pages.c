@@ -33,6 +33,7 @@ static void pages_man_page_name(const char *command, char *out, size_t n)
             *p = '-';
 }
 
+/* Prints an option's paragraph for man. */
 static void pages_man_option(const struct opt *row)
 {
     printf(".TP\n.B \\-\\-");
@@ -99,6 +100,7 @@ static void pages_cell(const char *text)
             putchar(*text);
 }
 
+/* Prints an option's row in Markdown. */
 static void pages_markdown_option(const struct opt *row)
 {
     bool off = row->type == OPT_BOOL && row->def && !strcmp(row->def, "false");
@@ -154,6 +156,7 @@ static void pages_complete_cases(const struct command *const *all)
     }
 }
 
+/* Prints the commands' names. second: second words of commands of two. */
 static void pages_complete_names(const struct command *const *all, bool second)
 {
     for (const struct command *c; (c = *all); all++) {

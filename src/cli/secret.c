@@ -55,6 +55,7 @@ static bool secret_hidden(const char *text)
     return !text || !strncmp(text, FINGERPRINT, strlen(FINGERPRINT));
 }
 
+/* Replaces the secret among values by its fingerprint. */
 static void secret_do_hide(json_t *values, const char *secret)
 {
     char hex[65], shown[32];

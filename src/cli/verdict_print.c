@@ -66,6 +66,7 @@ struct own_lines {
     long long before;     /* lines of the file before the program */
 };
 
+/* How lines of the judged text map to the user's own file. */
 static struct own_lines verdict_own_lines(const json_t *v)
 {
     const json_t *place = json_object_get(v, "place"), *reason = record_reason(v);
@@ -175,6 +176,7 @@ static void verdict_paint(struct buf *out, bool colour, const char *how, const c
         buf_adds(out, text);
 }
 
+/* Appends PASS, FAIL, .. in its colour. */
 static void verdict_status(const json_t *v, bool colour, struct buf *out)
 {
     static const char *const rows[][3] = {{"passed", "32", "PASS"}, {"failed", "1;31", "FAIL"},
@@ -202,6 +204,7 @@ static void verdict_where(const json_t *v, struct buf *out)
     buf_adds(out, own ? "" : ")");
 }
 
+/* Appends the verdict's title: what is wrong, in which kernel. */
 static void verdict_title(const json_t *v, struct buf *out)
 {
     const json_t *finding = json_object_get(record_reason(v), "finding");
@@ -261,6 +264,7 @@ static void verdict_indent(const char *text, const char *with, struct buf *out)
     }
 }
 
+/* Appends each stage's time in ms. */
 static void verdict_stages(const json_t *v, struct buf *out)
 {
     const char *stage;
@@ -362,6 +366,7 @@ static void verdict_add_text(struct verdict_report *r, const json_t *v)
         verdict_stages(v, &r->out);
 }
 
+/* Appends the sum of several verdicts. */
 static void verdict_end_text(struct verdict_report *r)
 {
     if (r->n < 2)
@@ -400,6 +405,7 @@ static void verdict_escape(const char *text, const char *of, struct buf *out)
             buf_addc(out, *text);
 }
 
+/* Appends the judge's words without a line end. */
 static void verdict_message(const json_t *v, struct buf *out)
 {
     struct buf words;
@@ -466,6 +472,7 @@ static void verdict_add_sarif(struct verdict_report *r, const json_t *v)
     buf_free(&text);
 }
 
+/* SARIF's rules: all codes that can fail. New. */
 static json_t *verdict_sarif_rules(void)
 {
     json_t *rules = json_array();
@@ -501,6 +508,7 @@ static const struct verdict_format verdict_formats[] = {
     {"sarif", verdict_add_sarif, verdict_end_sarif},
 };
 
+/* True where output is to be coloured. to: the file, NULL for a terminal. */
 static bool verdict_coloured(const char *colour, const char *to)
 {
     const char *no = getenv("NO_COLOR");
@@ -520,6 +528,7 @@ void verdict_report_open(struct verdict_report *r, const char *format, const cha
     buf_init(&r->out, BUF_MAX_TEXT * 4);
 }
 
+/* Prints what there is, unless a file is written at the end. */
 static int verdict_flush(struct verdict_report *r, struct err *e)
 {
     if (r->to)

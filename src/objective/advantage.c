@@ -38,6 +38,7 @@ static bool advantage_all_equal(const double *reward, const bool *valid, size_t 
     return true;
 }
 
+/* The factor of centred rewards. sq: the sum of their squares; k: how many. */
 static double advantage_group_scale(enum advantage_kind kind, double eps, double sq, size_t k)
 {
     switch (kind) {

@@ -20,6 +20,7 @@ void bdr_item_free(struct bdr_item *it)
     *it = (struct bdr_item){0};
 }
 
+/* The oldest item, now the caller's. */
 static struct bdr_item bdr_pop(struct bdr *b)
 {
     struct bdr_item it = b->ring[b->head];
@@ -86,6 +87,7 @@ bool bdr_open(const struct bdr *b, double min)
     return scored == 0 || passed >= min * scored;
 }
 
+/* The last BDR_WINDOW outcomes, oldest first. New. */
 static json_t *bdr_tries_save(const struct bdr *b)
 {
     json_t *list = json_array();

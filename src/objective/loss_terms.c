@@ -26,6 +26,7 @@ static const struct loss_term *loss_terms_find(const char *name, size_t n)
     return NULL;
 }
 
+/* ERR_INPUT that names all terms. Always -1. */
 static int loss_terms_unknown(const char *word, struct err *e)
 {
     struct buf names;
@@ -38,6 +39,7 @@ static int loss_terms_unknown(const char *word, struct err *e)
     return -1;
 }
 
+/* Adds a word NAME=WEIGHT. */
 static int loss_terms_add(const char *word, struct loss_terms *s, struct err *e)
 {
     const char *equals = strchr(word, '=');

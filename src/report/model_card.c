@@ -14,6 +14,7 @@ struct card {
     struct buf *out;
 };
 
+/* The file's JSON, new; null where it is absent; NULL with e. */
 static json_t *model_card_read_file(const char *run, const char *name, struct err *e)
 {
     char *path = path_join(run, name);
@@ -92,6 +93,7 @@ static void model_card_add_corpus(struct card *c)
     buf_adds(c->out, ".\n");
 }
 
+/* Appends "key value", where the section has the key. */
 static void model_card_add_option(struct buf *out, const json_t *section, const char *key, const char **sep)
 {
     const json_t *v = json_object_get(section, key);
@@ -106,6 +108,7 @@ static void model_card_add_option(struct buf *out, const json_t *section, const 
     free(text);
 }
 
+/* Appends what the stage was run with. */
 static void model_card_add_stage(struct card *c, const char *stage)
 {
     static const char *const told[] = {"steps", "lr", "batch-tokens", "mix", "max-prompts", "batch-prompts", "group",
@@ -129,6 +132,7 @@ static void model_card_add_stages(struct card *c)
     free(list);
 }
 
+/* Appends a cell in percent. */
 static void model_card_add_share(struct buf *out, const json_t *row, const char *key)
 {
     double p = json_f64(row, key, NAN);

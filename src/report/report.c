@@ -33,6 +33,7 @@ static void report_add_fact(json_t *page, const char *name, json_t *text)
         json_decref(text);
 }
 
+/* A fact as text, new; null where it is absent. */
 static json_t *report_fact_of(const json_t *bench, const char *key)
 {
     const json_t *v = json_object_get(bench, key);
@@ -109,6 +110,7 @@ static bool report_is_suite(const struct report *r)
     return r->n == 1 && json_array_size(json_object_get(r->stages[0].bench, "levels")) > 0;
 }
 
+/* The page's head, by what was run. New. */
 static json_t *report_start(const struct report *r)
 {
     static const char from[] = "bench.json, verdicts.jsonl and metrics.jsonl of this run";

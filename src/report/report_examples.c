@@ -18,6 +18,7 @@ static const char *examples_category(const json_t *line)
     return json_str(json_object_get(line, "verdict"), "category", "");
 }
 
+/* The answer's text that belongs to the line; NULL: it was not kept. */
 static const char *examples_text(const struct report_stage *s, const json_t *line)
 {
     char *key = xasprintf("%s/%lld/%lld", json_str(line, "task", ""), (long long)json_i64(line, "sample", 0),
@@ -39,6 +40,7 @@ static json_t *examples_code(const char *text)
     return x.found ? json_utf8(text + x.offset, x.n) : json_utf8(text, strlen(text));
 }
 
+/* The task's code; null where it cannot be read. New. */
 static json_t *examples_task_source(const struct report_stage *s, const char *task)
 {
     char *file = xasprintf("%s.py", task), *path = path_join(json_str(s->bench, "suite", ""), file);
@@ -54,6 +56,7 @@ static json_t *examples_task_source(const struct report_stage *s, const char *ta
     return source;
 }
 
+/* A turn of an example. New. */
 static json_t *examples_turn(const struct report_stage *s, const json_t *line)
 {
     const json_t *v = json_object_get(line, "verdict"), *c = json_object_get(v, "correctness");
@@ -93,6 +96,7 @@ static json_t *examples_card(const struct report_stage *s, const json_t *line)
 
 enum examples_want { EXAMPLES_PASSED, EXAMPLES_REPAIRED, EXAMPLES_FAILED };
 
+/* True where the line is of the wanted kind. */
 static bool examples_fits(const json_t *line, enum examples_want w)
 {
     bool passed = !strcmp(examples_status(line), "passed");

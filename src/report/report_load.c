@@ -22,6 +22,7 @@ static void report_load_note(struct report *r, const char *text)
     json_array_append_new(r->notes, note);
 }
 
+/* The file's JSON, new; NULL where it is absent, and noted where it is broken. */
 static json_t *report_load_read_optional(struct report *r, const char *dir, const char *name)
 {
     char *path = path_join(dir, name);
@@ -40,6 +41,7 @@ static int report_load_collect_line(json_t *v, size_t line, void *ctx, struct er
     return json_is_object(v) ? json_array_append(ctx, v) : 0;
 }
 
+/* A callback of jsonl_each: keeps an answer's text under its key. */
 static int report_load_collect_sample(json_t *v, size_t line, void *ctx, struct err *e)
 {
     char *key = xasprintf("%s/%lld/%lld", json_str(v, "task", ""), (long long)json_i64(v, "sample", 0),
@@ -51,6 +53,7 @@ static int report_load_collect_sample(json_t *v, size_t line, void *ctx, struct 
     return 0;
 }
 
+/* Reads a file of lines; what is wrong with it is noted. */
 static void report_load_read_lines(struct report *r, const char *dir, const char *name,
                                    int (*f)(json_t *, size_t, void *, struct err *), json_t *into)
 {
@@ -115,6 +118,7 @@ static void report_load_load_stages(struct report *r, const char *run)
     free(root);
 }
 
+/* The last part of the path, owned. */
 static char *report_load_last_part(const char *path)
 {
     size_t n = strlen(path);
