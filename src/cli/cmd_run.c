@@ -329,7 +329,7 @@ static int run_call_command(void *ctx, struct err *e)
 /* The options that markers knew before every row of paths counted: their order is part of the digest. */
 static const char *const first_inputs[] = {"model", "data", "prompts", "harvest", "asked", "tasks", "from"};
 
-/* True for an option that only the first stage of its kind reads. */
+/* True for an option that was part of the digest before every row of paths counted. */
 static bool run_is_first_input(const char *name)
 {
     for (size_t i = 0; i < sizeof first_inputs / sizeof *first_inputs; i++)

@@ -115,7 +115,7 @@ static void shrink_remember(struct shrinker *s, const char *path, json_t *head)
 
 /* ---- asking ---- */
 
-/* Turns a refusal into ERR_INPUT or ERR_ENV. Always -1. */
+/* Turns a refusal into ERR_INPUT. Always -1. */
 static int shrink_refusal(const struct task *t, const json_t *head, struct err *e)
 {
     if (!strcmp(json_str(head, "type", ""), "refused"))

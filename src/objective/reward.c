@@ -15,7 +15,7 @@ static const json_t *reward_trusted(const json_t *verdict)
     return json_is_object(perf) && json_flag(perf, "trusted", false) ? perf : NULL;
 }
 
-/* The reward's part for speed: weight times the capped speedup; 0 where no time is trusted. */
+/* The reward's part for speed: lambda min(max(speedup - 1, 0), nu_max); 0 where no time is trusted. */
 static double reward_speed_term(const json_t *verdict, struct reward_params p)
 {
     const json_t *perf = reward_trusted(verdict);

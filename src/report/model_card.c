@@ -14,7 +14,7 @@ struct card {
     struct buf *out;
 };
 
-/* The file's JSON, new; null where it is absent; NULL with e. */
+/* The file's JSON, new; NULL with e, also where it is absent. */
 static json_t *model_card_read_file(const char *run, const char *name, struct err *e)
 {
     char *path = path_join(run, name);

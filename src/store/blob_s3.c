@@ -52,7 +52,7 @@ static void blob_s3_lib_start(void)
     lib.curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* ERR_INPUT for a place without bucket or credentials. */
+/* ERR_INPUT for a place without bucket; ERR_ENV without credentials or libcurl, which is loaded here. */
 int blob_s3_check(const char *place, struct err *e)
 {
     if (strlen(place) < 6 || place[5] == '/')

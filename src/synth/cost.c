@@ -36,7 +36,7 @@ static const struct way *cost_way_of(const struct kernel *k)
     return w;
 }
 
-/* What a letter of the table stands for: a tile's size, or a product of such. */
+/* What a letter of the table stands for: a tile's size, a product of such, or a constant; 1 for others. */
 static int64_t cost_number(const struct kernel *k, char code)
 {
     int64_t b = k->tuned[0], c = k->tuned[1];

@@ -339,7 +339,7 @@ static int judge_musa_check_movement(struct err *e)
     return rc;
 }
 
-/* Fills *ret with the first card's name, id and architecture. ERR_ENV: no card, no driver, or judge.fatbin is
+/* Fills *ret with the first card's name, id and architecture. ERR_ENV: no card, no driver, or exec.mubin is
  * missing. */
 static int judge_musa_look(struct device_facts *ret, struct err *e)
 {

@@ -638,7 +638,7 @@ static uint64_t stage_correct_smallest_output(const struct ref_draw *d)
     return n;
 }
 
-/* Puts by's counts in t's place; by keeps the old ones, to be freed. */
+/* Puts by's counts in t's place; the old regimes go to by, the old worst one is freed. */
 static void stage_correct_replace_tally(struct stage_correct_tally *t, struct stage_correct_tally *by)
 {
     json_t *regimes = t->regimes;

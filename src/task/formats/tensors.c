@@ -70,7 +70,8 @@ static bool tensors_place(const struct buf *b, const json_t *one, size_t head, s
     return true;
 }
 
-/* *ret is one tensor of a safetensors file as nested lists, new. ERR_INPUT: it is missing or broken. */
+/* *ret is one tensor of a safetensors file, new: {"data": base64, "dtype", "shape"}. ERR_INPUT: it is missing,
+ * broken or too large. */
 static int tensors_take(const struct buf *b, const char *key, json_t **ret, struct err *e)
 {
     uint64_t head = 0;
