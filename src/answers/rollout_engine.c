@@ -16,8 +16,8 @@
 struct rollout_engine {
     const struct engine *engine;
     struct rollout_engine_config c;
-    struct model *m;       // own: what draws
-    struct openai *server; // openai
+    struct model *m;       /* own: what draws */
+    struct openai *server; /* openai */
 };
 
 struct engine {
@@ -89,7 +89,7 @@ struct rollout_engine_drawn {
     const struct sampler_options *o;
     const struct sample_request *reqs;
     struct sample *samples;
-    int *first; // (n) of a request's samples
+    int *first; /* (n) of a request's samples */
     int done, total;
     uint64_t tokens;
 };

@@ -62,7 +62,7 @@ static int folder_stamp(const char *path, const char *what, struct err *e)
     char *text = xasprintf(STAMP_TEXT STAMP_OF "%s.\n", what);
     int rc = dir_make(path, e);
 
-    for (int tries = 3; rc == 0 && !file_exists(stamp) && tries > 0; tries--) // who locks it meanwhile sweeps our file
+    for (int tries = 3; rc == 0 && !file_exists(stamp) && tries > 0; tries--) /* who locks it sweeps our file */
         rc = file_write(stamp, text, strlen(text), tries > 1 ? NULL : e) < 0 && tries == 1 ? -1 : 0;
     free(text);
     free(stamp);
@@ -359,7 +359,7 @@ static int folder_keep_one(const char *from, const char *to, struct err *e)
         return 0;
     if (folder_is_plain_dir(from))
         return dir_make(to, e) < 0 ? -1 : folder_keep(from, to, folder_keep_none, e);
-    if (linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0) // a link as a link
+    if (linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0) /* a link as a link */
         return 0;
     return file_copy(from, to, e) < 0 ? err_prefix(e, "cannot keep '%s'; move it away", from) : 0;
 }

@@ -314,7 +314,7 @@ static json_t *json_yaml_number(const yaml_node_t *node, const char *what, struc
             return json_integer(v);
     } else {
         double d = strtod(s, &end);
-        if (!*end && isfinite(d)) // a number too small to hold is 0, one too large is nothing
+        if (!*end && isfinite(d)) /* a number too small to hold is 0, one too large is nothing */
             return json_real(d);
     }
     if (*end)
@@ -418,7 +418,7 @@ static int json_yaml_check_plain(const char *text, size_t n, const char *what, s
     if (!yaml_parser_initialize(&parser))
         return err_set(e, ERR_ENV, "cannot start the YAML parser");
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
-    while (more && rc == 0 && yaml_parser_parse(&parser, &ev)) { // a syntax error is told by yaml_parse
+    while (more && rc == 0 && yaml_parser_parse(&parser, &ev)) { /* a syntax error is told by yaml_parse */
         rc = json_yaml_event_plain(&ev, &documents, what, e);
         more = ev.type != YAML_STREAM_END_EVENT;
         yaml_event_delete(&ev);

@@ -206,7 +206,7 @@ static void bench_free_asks(struct play *p)
 /* A prompt that leaves no room for an answer is a failed sample, not an error: the suite goes on. */
 static void bench_warn_long(const struct play *p, const struct bench_ask *a)
 {
-    size_t n = a->dialogue.chat.ids.n; // 0: a server counted them
+    size_t n = a->dialogue.chat.ids.n; /* 0: a server counted them */
     const char *name = p->b->suite.tasks[a->task].name;
 
     if (n)

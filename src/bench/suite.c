@@ -282,7 +282,7 @@ int suite_load_spec(const char *spec, const char *only, int limit, struct suite 
         free(folder);
         return rc;
     }
-    if (!strncmp(spec, musa, sizeof musa - 1)) // the same tasks: a dialect is what is asked for, not what is computed
+    if (!strncmp(spec, musa, sizeof musa - 1)) /* the same tasks: a dialect is only what is asked for */
         spec += sizeof musa - 1;
     if (strncmp(spec, prefix, sizeof prefix - 1))
         return err_set(e, ERR_INPUT, "no suite '%s'; say open, or kernelbench:DIR with a checkout of KernelBench",

@@ -45,7 +45,7 @@ static const struct opt rows[] = {
 /* A callback of answers: prints text as it comes, without control characters. */
 static void agent_show_text(const char *text, size_t n, void *ctx)
 {
-    for (size_t i = 0; i < n; i++) { // a model may write what steers terminals
+    for (size_t i = 0; i < n; i++) { /* a model may write what steers terminals */
         unsigned char c = (unsigned char)text[i];
 
         fputc((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c, stderr);

@@ -243,8 +243,8 @@ static int bench_do_run(const struct opts *o, struct err *e)
     if (rc == 0)
         rc = secret_use(o, e);
     if (rc == 0) {
-        b.profile = b.queue ? NULL : getenv("MUSACODER_PROFILE"); // an option, or the user's own variable
-        b.secret = secret_given ? opts_str(o, "secret") : NULL; // secret_use has made a fingerprint of it
+        b.profile = b.queue ? NULL : getenv("MUSACODER_PROFILE"); /* an option, or the user's own variable */
+        b.secret = secret_given ? opts_str(o, "secret") : NULL; /* secret_use has made a fingerprint of it */
         b.verdict = verdict = verdicts_options_of(o);
         if (b.musa)
             json_object_set_new(verdict, "dialect", json_string("musa"));

@@ -129,7 +129,7 @@ static int generate_generate(const struct opts *o, struct model *m, struct token
     double start = now_s();
     int rc;
 
-    if (!(so.top_p > 0)) // in the struct it means 1: everything
+    if (!(so.top_p > 0)) /* in the struct it means 1: everything */
         return err_set(e, ERR_INPUT, "top-p wants more than 0 and at most 1; for the likeliest answer say "
                        "--temperature 0");
     if (!m->config.n_eos && end >= 0) {

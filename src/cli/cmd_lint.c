@@ -178,7 +178,7 @@ static int lint_all(const struct opts *o, const struct paths *p, struct linter *
 
     for (size_t i = 0; i < p->n && rc == 0; i++) {
         rc = lint_one(l, p->v[i], &t, e);
-        if (rc < 0 && e->kind == ERR_INPUT && p->n > 1) { // the others are looked at all the same
+        if (rc < 0 && e->kind == ERR_INPUT && p->n > 1) { /* the others are looked at all the same */
             log_warn("%s; it is left out", e->msg);
             *e = (struct err)ERR_INIT;
             t.no_tasks++;

@@ -55,7 +55,7 @@ static int replay_tool_of(const struct opts *o, bool sim, const char *under[10],
     under[n++] = path;
     if (profile) {
         under[n++] = "--csv", under[n++] = "--log-file", under[n++] = opts_str(o, "profile");
-        under[n++] = "--profile-from-start", under[n++] = "off"; // the last call alone
+        under[n++] = "--profile-from-start", under[n++] = "off"; /* the last call alone */
     } else {
         under[n++] = "--report-api-errors", under[n++] = "no", under[n++] = "--error-exitcode", under[n++] = "9";
     }

@@ -121,7 +121,7 @@ static int rft_command_check(const struct opts *o, struct err *e)
 
     if (!ro.model || !ro.data || !ro.out)
         return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
-    ro.max_new += ro.max_new == 0; // the model's own
+    ro.max_new += ro.max_new == 0; /* the model's own */
     return rft_check(&ro, e) < 0 ? -1 : schedule_check(&s, e);
 }
 

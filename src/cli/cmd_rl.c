@@ -167,7 +167,7 @@ static int rl_command_check(const struct opts *o, struct err *e)
 
     if (rl_options_of(o, &r, e) < 0)
         return -1;
-    r.max_new += r.max_new == 0; // the model's own
+    r.max_new += r.max_new == 0; /* the model's own */
     return rl_check(&r, e);
 }
 

@@ -39,7 +39,7 @@ struct run_kind {
 
 static const struct run_kind kinds[] = {
     {"synth", &cmd_synth, "data", "out=out", false},
-    {"public", &cmd_synth, NULL, "out=out", false}, // records of modules as people write them, beside synth's
+    {"public", &cmd_synth, NULL, "out=out", false}, /* records of modules as people write them, beside synth's */
     {"init", &cmd_scratch, NULL, "data=train out=out", true},
     {"sft", &cmd_sft, NULL, "model=model data=train harvest=harvest out=out metrics=metrics stage=stage", true},
     {"diagnose", &cmd_synth_diagnose, NULL, "model=model prompts=prompts out=out", false},
@@ -141,7 +141,7 @@ static int run_check_counts(const struct run_stage *s, struct err *e)
                                         "batch-prompts", "epochs", "minibatches", "turns", "vocab", "hidden", "layers",
                                         "heads", "kv-heads", "head-dim", "positions", "tasks", "per-task", "max-keep"};
 
-    for (size_t i = 0; s->command != &cmd_bench && i < sizeof names / sizeof *names; i++) { // 0 is its default
+    for (size_t i = 0; s->command != &cmd_bench && i < sizeof names / sizeof *names; i++) { /* 0 is its default */
         const json_t *v = json_object_get(s->opts.values, names[i]);
 
         if (json_is_integer(v) && json_integer_value(v) < 1)
@@ -243,7 +243,7 @@ static int run_plan_stage(struct recipe_run *r, const struct run_kind *k, const 
         return -1;
     }
     run_set_key(r, s, k, what);
-    json_object_del(what, "secret"); // the key tells two secrets apart; what is written down need not
+    json_object_del(what, "secret"); /* the key tells two secrets apart; what is written down need not */
     json_object_set(r->resolved, k->section, what);
     json_decref(what);
     return 0;
@@ -309,7 +309,7 @@ static int run_call_command(void *ctx, struct err *e)
 
     fflush(stdout);
     if (null >= 0)
-        dup2(null, 1); // a stage's own stdout (paths, tables) is not this command's
+        dup2(null, 1); /* a stage's own stdout (paths, tables) is not this command's */
     rc = s->command->run(&s->opts, e);
     fflush(stdout);
     if (keep >= 0) {
@@ -341,7 +341,7 @@ static bool run_is_first_input(const char *name)
 /* Adds the contents of the file or folder that an option names. */
 static int run_digest_input(const struct run_stage *s, const char *name, struct sha256 *h, struct err *e)
 {
-    const char *spec = json_str(s->opts.values, name, NULL); // synth's 'tasks' is a number
+    const char *spec = json_str(s->opts.values, name, NULL); /* synth's 'tasks' is a number */
     char digest[65] = "";
     int rc = 0;
 
@@ -454,7 +454,7 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
 
     if (run_marker_read(r->out, s->name, &m, e) < 0)
         return -1;
-    if (run_digest_inputs(s, inputs, e) < 0) // nothing that is there goes for what cannot be made
+    if (run_digest_inputs(s, inputs, e) < 0) /* nothing that is there goes for what cannot be made */
         return err_prefix(e, "stage '%s'", s->name);
     if ((why = run_why_anew(&m, s, inputs))) {
         if (run_may_begin_anew(r, s, &m, why, e) < 0)
@@ -620,7 +620,7 @@ static int run_finish(struct recipe_run *r, struct err *e)
 
     if (rc == 0)
         rc = report_write(r->out, e);
-    if (rc == 0) { // the report shows the summary, so the summary's time can hold the report only now
+    if (rc == 0) { /* the report shows the summary, so the summary's time can hold the report only now */
         json_object_set_new(sum, "seconds", json_real(json_f64(sum, "seconds", 0) + now_s() - start));
         rc = json_write(path, sum, e);
     }
@@ -633,7 +633,7 @@ static int run_finish(struct recipe_run *r, struct err *e)
 
 static int run_claim_folder(const struct recipe_run *r, struct err *e)
 {
-    int lock; // held until the process ends
+    int lock; /* held until the process ends */
 
     return folder_take(r->out, "this run", "musacoder run", &lock, e);
 }
@@ -709,7 +709,7 @@ static int run_base_model(struct recipe_run *r, struct err *e)
     if (!json_is_string(model))
         return err_set(e, ERR_INPUT, "'model' is not the name of a model folder");
     r->model = xstrdup(json_string_value(model));
-    models = path_data("models"); // where 'base:NAME' lies says nothing: the run folder may move
+    models = path_data("models"); /* where 'base:NAME' lies says nothing: the run folder may move */
     n = strlen(models);
     sha256_start(&h);
     sha256_adds(&h, strncmp(r->model, models, n) ? r->model : r->model + n);
@@ -726,7 +726,7 @@ static void run_tell_budget(const struct run_stage *s, const struct model_config
 {
     struct train_limits l = {.max_tokens = (int)opts_int(&s->opts, "micro-tokens")};
     bool samples = opts_has(&s->opts, "max-prompt");
-    int64_t most = samples ? opts_int(&s->opts, "max-new") : 0; // 0: what SFT will find in the data
+    int64_t most = samples ? opts_int(&s->opts, "max-new") : 0; /* 0: what SFT will find in the data */
     int len = samples ? (int)(opts_int(&s->opts, "max-prompt") + (most ? most : LONGEST_UNKNOWN)) : 0;
     bool zero = json_i64(s->opts.values, "zero", 0) > 0;
     int parts = zero ? (int)json_i64(s->opts.values, "gpus", 1) : 1;
@@ -886,7 +886,7 @@ static int run_choose_folder(struct recipe_run *r, const struct opts *o, struct 
         rc = err_set(e, ERR_INPUT, "the recipe's name '%s' is no name of a folder; change it, or give --out", name);
     else
         r->out = path_join("runs", name);
-    if (rc == 0 && strchr(r->out, ',')) // commas part the paths of what a stage reads
+    if (rc == 0 && strchr(r->out, ',')) /* commas part the paths of what a stage reads */
         rc = err_set(e, ERR_INPUT, "the run folder '%s' has a comma in its name; give --out without one", r->out);
     free(stem);
     return rc;

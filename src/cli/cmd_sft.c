@@ -188,7 +188,7 @@ static int sft_train_and_harvest(const struct opts *o, struct err *e)
     const char *out = opts_str(o, "out"), *mix = opts_str(o, opts_has(o, "harvest-mix") ? "harvest-mix" : "mix");
     char *half = path_join(out, "first"), *model = path_join(half, "model"), *own = path_join(out, "harvest");
     char *data = xasprintf("%s,%s/own.jsonl", opts_str(o, "data"), own);
-    char *stage = xasprintf("%s_first", opts_str(o, "stage")); // the second part's metrics would take its lines' place
+    char *stage = xasprintf("%s_first", opts_str(o, "stage")); /* else the second part's metrics replace its lines */
     int rc = folder_claim(out, "this training", e);
 
     if (!rc)

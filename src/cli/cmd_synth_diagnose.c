@@ -165,7 +165,7 @@ static int synth_diagnose_write_all(const struct opts *o, json_t *found, json_t 
     const char *out = opts_str(o, "out");
     char *prompts = path_join(out, "prompts.jsonl");
     json_t *all = json_pack("{s:O, s:O, s:O*}", "families", found, "broken", broken, "rates", rates);
-    int keep = (int)opts_int(o, "keep"); // an order alone is nothing: those who ask shuffle
+    int keep = (int)opts_int(o, "keep"); /* an order alone is nothing: those who ask shuffle */
     int rc = synth_diagnose_write_json(out, "diagnosis.json", all, e);
 
     if (!rc && rates)

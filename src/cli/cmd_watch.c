@@ -68,7 +68,7 @@ static int watch_run(const struct opts *o, struct err *e)
     once = once || (!tty && !opts_str(o, "html"));
     rc = watch_look(o, tty, e);
     while (rc == 0 && !once && !stop_requested()) {
-        nanosleep(&(struct timespec){.tv_sec = every}, NULL); // Ctrl-C ends it
+        nanosleep(&(struct timespec){.tv_sec = every}, NULL); /* Ctrl-C ends it */
         if (!stop_requested())
             rc = watch_look(o, tty, e);
     }

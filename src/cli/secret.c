@@ -87,7 +87,7 @@ int secret_use(const struct opts *o, struct err *e)
         return 0;
     if (secret_read(text, secret, e) < 0)
         return -1;
-    // The judge wipes the environment's own copy; a second one would stay behind in the first one's place.
+    /* The judge wipes the environment's own copy; a second one would stay behind in the first one's place. */
     if (!env || strcmp(env, secret))
         setenv("MUSACODER_SECRET", secret, 1);
     secret_do_hide(o->values, secret);

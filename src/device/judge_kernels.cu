@@ -1,7 +1,7 @@
-// judge_kernels.cu - the judge's kernels: compare, mark, group, checksum. See judge_kernels.h for their arguments and
-// device.h for what they mean. One pass each; results do not depend on the number of blocks or on their order: integers
-// are added, minima, maxima and (error, index) pairs are merged, floating sums do not occur.
-// Built without fused multiply-add, as the host's twins in host_kernels.c.
+/* judge_kernels.cu - the judge's kernels: compare, mark, group, checksum. See judge_kernels.h for their arguments and
+ * device.h for what they mean. One pass each; results do not depend on the number of blocks or on their order: integers
+ * are added, minima, maxima and (error, index) pairs are merged, floating sums do not occur. Built without fused
+ * multiply-add, as the host's twins in host_kernels.c. */
 #include "device/judge_kernels.h"
 
 #include <cuda_bf16.h>
@@ -28,9 +28,9 @@ static __device__ __forceinline__ int64_t shuffle_down(int64_t x, int by)
     return __shfl_down_sync(0xffffffffu, static_cast<long long>(x), by);
 }
 
-// ---- compare ----
+/* ---- compare ---- */
 
-// The block's tally, at thread 0.
+/* The block's tally, at thread 0. */
 static __device__ void merge_block(el_tally &t)
 {
     __shared__ el_tally all[K_THREADS];
@@ -51,7 +51,7 @@ static __device__ int64_t offset_of(const k_diff &a, const k_operand &o, int64_t
 
     if (a.contiguous)
         return i;
-    if (a.n <= INT32_MAX) { // 32-bit division is several times cheaper
+    if (a.n <= INT32_MAX) { /* 32-bit division is several times cheaper */
         uint32_t rest = static_cast<uint32_t>(i);
 
         for (int d = a.ndim - 1; d > 0; d--) {
@@ -73,7 +73,7 @@ struct element {
     double oracle, got;
 };
 
-// One element of any dtype and layout.
+/* One element of any dtype and layout. */
 static __device__ bool check_any(const k_diff &a, el_tally &t, int64_t i, element &x)
 {
     const void *op = reinterpret_cast<const void *>(a.oracle.ptr), *gp = reinterpret_cast<const void *>(a.got.ptr);
@@ -96,7 +96,7 @@ static __device__ element read_any(const k_diff &a, int64_t i)
             el_value(reinterpret_cast<const void *>(a.got.ptr), a.got.dtype, offset_of(a, a.got, i))};
 }
 
-// The last block to arrive merges all partial tallies and looks up the values of the first and the worst element.
+/* The last block to arrive merges all partial tallies and looks up the values of the first and the worst element. */
 static __device__ void finish(const k_diff &a, el_tally &t)
 {
     el_tally *partial = reinterpret_cast<el_tally *>(a.partial);
@@ -154,7 +154,7 @@ template <class T, int V> struct alignas(sizeof(T) * V) pack {
     T v[V];
 };
 
-// Data is read once: it need not stay in any cache.
+/* Data is read once: it need not stay in any cache. */
 template <class T> static __device__ __forceinline__ T load_once(const T *p)
 {
     if constexpr (sizeof(T) == 2) {
@@ -173,7 +173,7 @@ template <class T> static __device__ __forceinline__ T load_once(const T *p)
     }
 }
 
-// Contiguous floating tensors: U packs of V elements per thread are in flight.
+/* Contiguous floating tensors: U packs of V elements per thread are in flight. */
 template <class G, class O, int V, int U>
 static __device__ __forceinline__ void diff_float(const k_diff &a, el_tally &t)
 {
@@ -200,13 +200,13 @@ static __device__ __forceinline__ void diff_float(const k_diff &a, el_tally &t)
             for (int v = 0; v < V; v++)
                 el_float(&t, (base + u * K_THREADS) * V + v, value(o[u].v[v]), value(g[u].v[v]), &tol);
     }
-    for (; base < packs; base += K_THREADS) // the last, unfinished step of this thread
+    for (; base < packs; base += K_THREADS) /* the last, unfinished step of this thread */
         for (int v = 0; v < V; v++)
             el_float(&t, base * V + v, value(oracle[base].v[v]), value(got[base].v[v]), &tol);
     if (packs * V < a.n && thread_index() == 0) {
         el_tally rest;
 
-        el_tally_init(&rest); // of its own: a tally's elements rise
+        el_tally_init(&rest); /* of its own: a tally's elements rise */
         for (int64_t i = packs * V; i < a.n; i++)
             el_float(&rest, i, value(reinterpret_cast<const O *>(oracle)[i]),
                      value(reinterpret_cast<const G *>(got)[i]), &tol);
@@ -214,10 +214,10 @@ static __device__ __forceinline__ void diff_float(const k_diff &a, el_tally &t)
     }
 }
 
-// Where both operands have one short type, arithmetic costs more than memory. Most elements are dull (el_dull): a pack
-// of them is passed over without a branch. Bounds are shared within the warp whenever one of its threads raised its
-// own.
-static __device__ double warp_max(double x) // x >= 0: its bits order as integers
+/* Where both operands have one short type, arithmetic costs more than memory. Most elements are dull (el_dull): a pack
+ * of them is passed over without a branch. Bounds are shared within the warp whenever one of its threads raised its
+ * own. */
+static __device__ double warp_max(double x) /* x >= 0: its bits order as integers */
 {
     uint64_t bits = el_f64_bits(x);
     uint32_t high = static_cast<uint32_t>(bits >> 32), top = __reduce_max_sync(0xffffffffu, high);
@@ -226,7 +226,7 @@ static __device__ double warp_max(double x) // x >= 0: its bits order as integer
     return el_bits_f64(static_cast<uint64_t>(top) << 32 | low);
 }
 
-// The elements of four bytes, in order.
+/* The elements of four bytes, in order. */
 template <class T> struct word_of;
 template <> struct word_of<float> {
     static constexpr int n = 1;
@@ -275,13 +275,13 @@ template <class T, int U> static __device__ __forceinline__ void diff_filtered(c
     const int64_t packs = a.n / V, step = static_cast<int64_t>(gridDim.x) * K_THREADS * U;
     el_bounds bounds = {0, 0};
 
-    for (int64_t from = static_cast<int64_t>(blockIdx.x) * K_THREADS * U; from < packs; from += step) { // whole warps
+    for (int64_t from = static_cast<int64_t>(blockIdx.x) * K_THREADS * U; from < packs; from += step) { /* by warps */
         int64_t base = from + threadIdx.x;
         words g[U], o[U];
         unsigned odd = 0;
 
 #pragma unroll
-        for (int u = 0; u < U; u++) { // beyond the end: zeros, which el_float would find right; left out below
+        for (int u = 0; u < U; u++) { /* beyond the end: zeros, which el_float would find right; left out below */
             bool inside = base + u * K_THREADS < packs;
 
             g[u] = inside ? load_once(gots + base + u * K_THREADS) : words{};
@@ -357,7 +357,7 @@ DIFF(judge_diff_f16_f16, __half, __half)
 DIFF(judge_diff_bf16_bf16, __nv_bfloat16, __nv_bfloat16)
 DIFF(judge_diff_f32_f32, float, float)
 
-// Integers: 16 equal bytes hold no error; only where they differ are elements looked at.
+/* Integers: 16 equal bytes hold no error; only where they differ are elements looked at. */
 extern "C" __global__ void __launch_bounds__(K_THREADS) judge_diff_exact(const __grid_constant__ k_diff a)
 {
     const int size = a.got.dtype <= EL_I8 ? 1 : a.got.dtype == EL_I16 ? 2 : a.got.dtype == EL_I32 ? 4 : 8;
@@ -382,7 +382,7 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_diff_exact(const _
     finish(a, t);
 }
 
-// ---- where the wrong ones are ----
+/* ---- where the wrong ones are ---- */
 
 extern "C" __global__ void __launch_bounds__(K_THREADS) judge_mark(const __grid_constant__ k_mark a)
 {
@@ -393,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_mark(const __grid_
     element x;
 
     el_tally_init(&t);
-    for (int64_t i = thread_index(); i < padded; i += thread_count()) { // whole warps: padded is a multiple of 32
+    for (int64_t i = thread_index(); i < padded; i += thread_count()) { /* whole warps: padded is a multiple of 32 */
         bool bad = i < a.diff.n && !check_any(a.diff, t, i, x);
         uint32_t word = __ballot_sync(0xffffffffu, bad);
 
@@ -407,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_mark(const __grid_
         atomicAnd(reinterpret_cast<uint32_t *>(a.relations), held);
 }
 
-// Bits [from, to) of the mask that are set.
+/* Bits [from, to) of the mask that are set. */
 static __device__ int64_t count_bits(const uint32_t *mask, int64_t from, int64_t to)
 {
     int64_t n = 0;
@@ -428,7 +428,7 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_group_count(const 
 {
     const uint32_t *mask = reinterpret_cast<const uint32_t *>(a.mask);
     unsigned long long *counts = reinterpret_cast<unsigned long long *>(a.counts);
-    __shared__ uint32_t near[K_HISTOGRAM]; // a block sees fewer than 2^32 elements of one group
+    __shared__ uint32_t near[K_HISTOGRAM]; /* a block sees fewer than 2^32 elements of one group */
     const bool small = a.width <= K_HISTOGRAM;
 
     for (int k = threadIdx.x; small && k < a.width; k += K_THREADS)
@@ -501,15 +501,15 @@ extern "C" __global__ void __launch_bounds__(K_THREADS) judge_group_step(const _
     for (int64_t k = thread_index(); k < a.n_groups; k += thread_count())
         uneven |= (wrong[k / 32] >> (k % 32) & 1) && (k - a.first) % a.step != 0;
     if (uneven)
-        reinterpret_cast<k_group_result *>(a.result)->uneven = 1; // all writers write the same
+        reinterpret_cast<k_group_result *>(a.result)->uneven = 1; /* all writers write the same */
 }
 
-// ---- checksum ----
+/* ---- checksum ---- */
 
 extern "C" __global__ void __launch_bounds__(K_THREADS) judge_checksum(const __grid_constant__ k_checksum a)
 {
     const uint8_t *p = reinterpret_cast<const uint8_t *>(a.p);
-    const int64_t whole = a.p % 8 ? 0 : a.n / 8, words = (a.n + 7) / 8; // the others are read byte by byte
+    const int64_t whole = a.p % 8 ? 0 : a.n / 8, words = (a.n + 7) / 8; /* the others are read byte by byte */
     uint64_t sum = 0;
 
 #pragma unroll 4

@@ -115,7 +115,7 @@ void musa_card_differences(const struct musa_card *c, const struct data_sheet *p
     for (int f = 0; f < N_DATA_SHEET_FACTS; f++) {
         int64_t known = data_sheet_get(p, (enum data_sheet_fact)f, DATA_SHEET_UNKNOWN);
         bool near = f == FACT_MEMORY &&
-            llabs((long long)(known - c->figures[f])) < known / 8; // some is the driver's own
+            llabs((long long)(known - c->figures[f])) < known / 8; /* some is the driver's own */
         if (c->figures[f] != DATA_SHEET_UNKNOWN && known != DATA_SHEET_UNKNOWN && known != c->figures[f] && !near)
             buf_addf(out, "%s: %" PRId64 " here, %" PRId64 " in the profile\n", data_sheet_fact_names[f],
                      c->figures[f], known);

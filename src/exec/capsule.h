@@ -1,4 +1,4 @@
-/* capsule.h - a kernel as it was judged, in one file: log, images, the values that were laid, the outputs expected.
+/* capsule.h - a kernel as it was judged, in one file: log, images, the values that were bound, the outputs expected.
  *
  * The file: "MCCAPS2\n", SHA-256 of all that follows (64 hexadecimal digits), the header's length (8 bytes, little
  * endian), a JSON header, then bytes that the header names by offset and length. A capsule is foreign data: checksum
@@ -30,7 +30,7 @@ void capsule_init(struct capsule *c, const char *backend, const char *task, cons
 void capsule_free(struct capsule *c);
 void capsule_add_log(struct capsule *c, const struct exec_log *log);
 void capsule_add_image(struct capsule *c, const void *image, size_t n);
-/* Each part that a replay's lay gives, in the order in which it is asked; equal parts are kept once. */
+/* Each part that a replay's binding gives, in the order in which it is asked; equal parts are kept once. */
 void capsule_add_value(struct capsule *c, const void *data, uint64_t n);
 /* want: contiguous, row-major, of the output's dtype. */
 void capsule_add_output(struct capsule *c, const struct capsule_output *o, const void *want);

@@ -172,7 +172,7 @@ int capsule_run(const struct capsule *c, struct executor *x, uint8_t poison, str
     return 0;
 }
 
-/* How many values are laid up to the end of the call before the last one. */
+/* How many values are bound up to the end of the call before the last one. */
 static size_t capsule_run_values_before(const struct exec_log *l, uint32_t last)
 {
     size_t n = 0, before = 0;

@@ -135,7 +135,7 @@ static bool context_is_aside(uint32_t stream)
 }
 
 /* Before the first call each upload counts, whatever it holds: two of the same bytes may go to a parameter, which the
- * judge lays over, and to a table. What other streams may read is not forgiven. */
+ * judge binds over, and to a table. What other streams may read is not forgiven. */
 static void context_count_built(struct client_context *l, uint64_t addr, uint64_t n, uint32_t stream)
 {
     if (l->n_built == l->cap_built) {
@@ -153,7 +153,7 @@ static void context_built_seen(struct client_context *l)
         l->built[i].n = 0;
 }
 
-/* What was copied lives on elsewhere: laying over it takes nothing away. */
+/* What was copied lives on elsewhere: binding over it takes nothing away. */
 static void context_built_read(struct client_context *l, uint64_t addr, uint64_t n)
 {
     for (size_t i = 0; i < l->n_built; i++)
@@ -217,7 +217,7 @@ void context_typed(struct client_context *l, uint64_t addr, uint64_t n, uint32_t
     types_set(&l->types, addr, n, dtype);
 }
 
-/* Casts of the construction turn what the judge lays over, or what the log holds: only those of calls count. */
+/* Casts of the construction turn what the judge binds over, or what the log holds: only those of calls count. */
 static void context_strided(struct client_context *l, const struct wire_strided *m)
 {
     uint64_t to = 0, from = 0;

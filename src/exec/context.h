@@ -1,5 +1,5 @@
-/* context.h - one life's tables, and the checks of each request against them. No device and no shared memory here: a
- * request in, a code and a result out. */
+/* context.h - one recording's tables, and the checks of each request against them. No device and no shared memory here:
+ * a request in, a code and a result out. */
 #ifndef MC_EXEC_CONTEXT_H
 #define MC_EXEC_CONTEXT_H
 
@@ -59,7 +59,7 @@ struct client_context {
     uint64_t call_launches, call_up, call_down, call_compared;
     uint64_t call_given;
     uint32_t call_reads;
-    struct types types;     /* of the values that the judge laid, and of what became of them */
+    struct types types;     /* of the values that the judge bound, and of what became of them */
     uint64_t reinterpreted; /* casts within calls that read values as another type than theirs */
     uint32_t lacks;         /* bits: enum wire_lack */
     uint32_t refused;
@@ -82,7 +82,7 @@ uint32_t context_add_function(struct client_context *l, uint32_t module, const s
 void context_add_symbol(struct client_context *l, uint64_t addr, uint64_t bytes);
 int context_find_module(const struct client_context *l, const uint8_t sha256[32]); /* -1 */
 
-/* [addr, addr + n) is memory of this life: one block, or one symbol. */
+/* [addr, addr + n) is memory of this recording: one block, or one symbol. */
 bool context_holds(const struct client_context *l, uint64_t addr, uint64_t n);
 bool context_is_symbol(const struct client_context *l, uint64_t addr, uint64_t n);
 
@@ -99,7 +99,7 @@ void context_waited(struct client_context *l);
 /* The values there are of this type, says the judge. */
 void context_typed(struct client_context *l, uint64_t addr, uint64_t n, uint32_t dtype);
 
-/* The judge laid values over this range: what the construction uploaded there was no constant. */
+/* The judge bound values over this range: what the construction uploaded there was no constant. */
 void context_bound(struct client_context *l, uint64_t addr, uint64_t n);
 
 void context_call_begin(struct client_context *l, uint32_t index, uint64_t now);

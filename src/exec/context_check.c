@@ -1,4 +1,4 @@
-/* context_check.c - each request against the life's tables: a row per op, a function per kind. */
+/* context_check.c - each request against the recording's tables: a row per op, a function per kind. */
 #include <inttypes.h>
 #include <string.h>
 

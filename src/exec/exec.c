@@ -25,7 +25,7 @@ struct executor {
     int sock;
     uint8_t *bulk;
     double timeout_s;
-    uint64_t limit; /* of lives to come */
+    uint64_t limit; /* of recordings to come */
     bool timed_out; /* an answer is still to come */
     bool stops;     /* a kernel that runs can be asked where it stands */
     struct wire_info info;
@@ -131,7 +131,7 @@ static int exec_launch_program(struct executor *x, const struct executor_options
 
     snprintf(device, sizeof device, "%d", o->device);
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->memory);
-    if (!o->under) // a tool's own kernels may be PTX
+    if (!o->under) /* a tool's own kernels may be PTX */
         extra[n_extra++] = "CUDA_DISABLE_PTX_JIT=1";
     for (int i = 0; i < N_PASSED; i++)
         if ((passed[i] = getenv(pass[i]) ? xasprintf("%s=%s", pass[i], getenv(pass[i])) : NULL))
@@ -251,7 +251,7 @@ bool executor_timed_out(const struct executor *x)
     return x->timed_out;
 }
 
-/* ---- a candidate's life ---- */
+/* ---- a candidate's recording ---- */
 
 int executor_context(struct executor *x, int ret_fds[2], struct err *e)
 {

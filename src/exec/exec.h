@@ -1,7 +1,7 @@
 /* exec.h - the judge's side: start an executor, let a client live in it, replay what the client asked for.
  *
- * A life is construction, laying of parameters, calls 1..k. The judge marks it: executor_context, executor_bind,
- * executor_call_begin / _end. All values that the judge lays and looks at pass here and never through the front.
+ * A recording is construction, binding of parameters, calls 1..k. The judge marks it: executor_context, executor_bind,
+ * executor_call_begin / _end. All values that the judge binds and looks at pass here and never through the client.
  * One judge's thread at a time uses an executor. After an error other than ERR_INPUT only executor_stop is left. */
 #ifndef MC_EXEC_EXEC_H
 #define MC_EXEC_EXEC_H
@@ -24,36 +24,36 @@ struct executor_options {
     const char *const *under; /* a program and its options that mcexec runs under (ncu, compute-sanitizer); NULL */
 };
 
-#define EXECUTOR_PART ((uint64_t)16 << 20) /* values are laid and looked at in parts of at most so many bytes */
+#define EXECUTOR_PART ((uint64_t)16 << 20) /* values are bound and looked at in parts of at most so many bytes */
 
 /* Starts build/lib/mcexec. The executor lives until executor_stop, or dies with this process. */
 int executor_start(const struct executor_options *o, struct executor **ret, struct err *e);
 void executor_stop(struct executor *x); /* NULL is fine */
 /* The same, but it may finish by itself: what it runs under writes its files. Its exit code, -1 for a signal. */
 int executor_end(struct executor *x);
-/* Bytes that a client may hold in later lives, the judge's own memory apart: beyond, it is told that it is out of
+/* Bytes that a client may hold in later recordings, the judge's own memory apart: beyond, it is told that it is out of
  * memory. 0, or more than executor_options.memory: as that says. */
 void executor_limit(struct executor *x, uint64_t bytes);
 void executor_wait(struct executor *x, double timeout_s); /* how long it may take to answer, from now on */
 const struct wire_info *executor_info(const struct executor *x);
 bool executor_timed_out(const struct executor *x); /* the last error was a wait of timeout_s: work that does not end */
 
-/* A fresh life: empty memory, empty log, no modules. ret_fds: the area and the bell, for client_attach in the client;
- * owned by the caller. The life before it ends. */
+/* A fresh recording: empty memory, empty log, no modules. ret_fds: the area and the bell, for client_attach in the
+ * client; owned by the caller. The recording before it ends. */
 int executor_context(struct executor *x, int ret_fds[2], struct err *e);
 /* An image that the compile worker wrote: only these can be loaded. Kept for the executor's life. */
 int executor_image(struct executor *x, const void *image, size_t n, char ret_sha256[65], struct err *e);
 
-/* Memory of the judge's own in this life (inputs). Freed with the life. */
+/* Memory of the judge's own in this recording (inputs). Freed with the recording. */
 int executor_alloc(struct executor *x, uint64_t bytes, uint64_t *ret_addr, struct err *e);
 /* Writes n bytes; the log notes that these bytes are the judge's (the tag is too), not what they are. ERR_INPUT if the
  * range is not within one live allocation. */
 int executor_bind(struct executor *x, uint64_t addr, const void *data, uint64_t n, uint32_t tag, struct err *e);
 int executor_peek(struct executor *x, uint64_t addr, void *data, uint64_t n, struct err *e); /* waits for the device */
 
-/* Memory of the judge's own device (device_export's descriptor; bytes: its capacity) in this life too, at *ret_addr,
- * until the next life. inputs: so many bytes of it a candidate may be told of; 0: a tile, which it is never told
- * of. */
+/* Memory of the judge's own device (device_export's descriptor; bytes: its capacity) in this recording too, at
+ * *ret_addr, until the next recording. inputs: so many bytes of it a candidate may be told of; 0: a tile, which it is
+ * never told of. */
 int executor_share(struct executor *x, int fd, uint64_t bytes, uint64_t inputs, uint64_t *ret_addr, struct err *e);
 /* As executor_bind, for values that the judge has written into shared memory by its own mapping. */
 int executor_bound(struct executor *x, uint64_t addr, uint64_t n, uint32_t tag, struct err *e);
@@ -65,7 +65,7 @@ int executor_tile(struct executor *x, const struct wire_strided *m, uint64_t spa
 
 /* What lies there are values of this type (base/dtype.h), n bytes: a cast that reads them as another one is counted. */
 int executor_typed(struct executor *x, uint64_t addr, uint64_t n, int dtype, struct err *e);
-/* From here on the client is served within calls only. Before real parameters are laid. */
+/* From here on the client is served within calls only. Before real parameters are bound. */
 int executor_pause(struct executor *x, struct err *e);
 /* Bits of enum wire_lack: what the client has asked for in vain. */
 int executor_lacks(struct executor *x, uint32_t *ret, struct err *e);
@@ -74,40 +74,42 @@ int executor_lacks(struct executor *x, uint32_t *ret, struct err *e);
  * served until the next _begin, and what it asks for meanwhile belongs to the next call. */
 struct executor_call {
     int32_t error;       /* the device's sticky error, WIRE_OK */
-    uint32_t refused;    /* requests that a rule or a check refused so far in this life */
+    uint32_t refused;    /* requests that a rule or a check refused so far in this recording */
     uint64_t launches, bytes_up, bytes_down;
     uint64_t given;         /* bytes of launches' arguments and of fills' values: what else the host says */
     uint32_t reads, zero;   /* replies that depended on the device's progress */
     uint64_t casts_changed; /* elements whose value a cast changed in calls so far, roundings of floats apart */
     uint64_t reinterpreted; /* casts in calls so far that read values as another type than theirs */
     uint64_t compared;      /* bytes that comparisons looked at */
-    char why[256];       /* the first refusal or fault of the life, in words; "" */
+    char why[256];       /* the first refusal or fault of the recording, in words; "" */
 };
 int executor_call_begin(struct executor *x, uint32_t index, struct err *e);
 int executor_call_end(struct executor *x, struct executor_call *ret, struct err *e);
 
 /* The log so far, copied. exec_log_free it. */
 int executor_log(struct executor *x, struct exec_log *ret, struct err *e);
-/* A log from elsewhere (a capsule) becomes the life's; replay is then possible without a front. */
+/* A log from elsewhere (a capsule) becomes the recording's; replay is then possible without a client. */
 int executor_adopt(struct executor *x, const struct exec_log *log, struct err *e);
 
-/* What the emulator found while kernels ran since the life or replay began: JSON text ("[]": nothing). Caller frees. */
+/* What the emulator found while kernels ran since the recording or replay began: JSON text ("[]": nothing). Caller
+ * frees. */
 int executor_findings(struct executor *x, char **ret_json, struct err *e);
 /* After a time limit: ends the kernel that runs, if one does, and returns the findings with a still_running one that
  * says where its thread stood. NULL: none, or the backend cannot say ('sim' can). Waits for 20 seconds at most. The
  * executor is of no further use. Caller frees. */
 char *executor_stand(struct executor *x);
 
-/* Plays the life's log again, whole, on memory filled with 'poison'. The client is cut off and may be dead. */
+/* Plays the recording's log again, whole, on memory filled with 'poison'. The client is cut off and may be dead. */
 struct executor_replay {
     bool movement_only; /* leave launches out */
-    bool last_call;     /* from the state before the last call, as the latest replay of the whole life left it */
+    bool last_call;     /* from the state before the last call, as the latest replay of the whole recording left it */
     bool goes_on;       /* with last_call: from what the latest play left; where that is as before nothing is played */
     bool shuffled;      /* streams run in another order that the program allows (shuffle.h) */
     bool blocks_vary;   /* blocks run last first, or give way, by turns of calls (where the backend can: 'sim') */
     uint8_t poison;     /* fills memory before use: 0xff (NaN), or a finite number */
-    /* Fills n bytes for a lay of the log: parameters (call 0) and inputs (the call that they are laid in or before, as
-     * logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop. */
+    /* Fills n bytes for a binding of the log: parameters (call 0) and inputs (the call that they are bound in or
+     * before, as logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop.
+     * */
     int (*binding)(void *ctx, uint32_t tag, uint64_t addr, uint64_t part, void *data, uint64_t n, struct err *e);
     /* The same for a range of shared memory, whole: writes it there by the judge's own mapping. */
     int (*bound)(void *ctx, uint32_t tag, uint64_t addr, uint64_t n, struct err *e);
@@ -122,8 +124,8 @@ struct executor_replay {
 int executor_replay(struct executor *x, struct executor_replay *r, struct err *e);
 
 /* Times the last call n times, each from the state before it, on values that 'lay' gives: cold L2, behind a pad that
- * covers the host's work, by events. After a replay of the whole life. Where the state before the last call is not kept
- * (executor_replay's last_call) each time is that of a whole life's last call. */
+ * covers the host's work, by events. After a replay of the whole recording. Where the state before the last call is not
+ * kept (executor_replay's last_call) each time is that of a whole recording's last call. */
 struct executor_timing {
     uint32_t n;
     bool movement_only;   /* leave launches out: what the clocks differ by where no kernel runs */
@@ -132,7 +134,7 @@ struct executor_timing {
     double ret_sum_ms;    /* their sum */
     double ret_clock_ms;  /* the judge's own clock around each call, pads taken off, summed: never less than the sum */
     bool long_calls;      /* so long that no pad matters: the first call, which finds the pad, counts too */
-    bool whole;           /* whole lives are played; out: they were, as the state before the last call is not kept */
+    bool whole;           /* whole recordings are played; out: they were, as no state is kept */
     /* Before values are asked for: of what comes before the first call (call 0), and of each call. last: it is timed.
      * NULL is fine. */
     void (*before)(void *ctx, uint32_t call, bool last);

@@ -12,7 +12,7 @@
 #include "exec/data_movement_kernels.h"
 
 #define CHUNK ((uint64_t)32 << 20) /* memory is mapped by at least so much */
-#define KEEP ((uint64_t)256 << 20) /* and so much of it stays for the next life */
+#define KEEP ((uint64_t)256 << 20) /* and so much of it stays for the next recording */
 
 static const char *const kernel_names[] = {
 #define NAME(k) "movement_" #k,
@@ -55,7 +55,7 @@ static void exec_cuda_describe(struct exec_backend *b, const struct backend_opti
     i->shared_multiprocessor = (uint64_t)exec_cuda_attr(b, 81), i->regs_multiprocessor = exec_cuda_attr(b, 82);
     i->cooperative = exec_cuda_attr(b, 95), i->shared_optin = (uint64_t)exec_cuda_attr(b, 97);
     i->blocks_multiprocessor = exec_cuda_attr(b, 106), i->persisting_l2 = exec_cuda_attr(b, 108);
-    i->reaches_host = exec_cuda_attr(b, 88); // PAGEABLE_MEMORY_ACCESS
+    i->reaches_host = exec_cuda_attr(b, 88); /* PAGEABLE_MEMORY_ACCESS */
 }
 
 /* More addresses than the card has bytes; less where the driver does not give so many. */

@@ -211,7 +211,7 @@ static int exec_sim_open(const struct backend_options *o, struct exec_backend **
     char *lib = path_lib("libsimt.so"), name[48];
     int rc = -1;
 
-    snprintf(name, sizeof name, "musacoder-exec-%d", (int)getppid()); // whose it is
+    snprintf(name, sizeof name, "musacoder-exec-%d", (int)getppid()); /* whose it is */
     b->line = -1;
     b->poison = 0xff;
     b->memory_fd = memfd_create("device", MFD_CLOEXEC);
@@ -540,7 +540,7 @@ static int sim_function(struct exec_backend *b, backend_handle module, const cha
     *ret = exec_sim_handle_of(b->r.v[0]);
     memset(info, 0, sizeof *info);
     info->max_threads = (uint32_t)device.threads_block;
-    info->max_dynamic = (uint32_t)device.shared_optin; // libsimt holds each kernel to what its attribute allows
+    info->max_dynamic = (uint32_t)device.shared_optin; /* libsimt holds each kernel to what its attribute allows */
     info->registers = 32;
     info->binary = info->ptx = 90;
     return WIRE_OK;

@@ -1,7 +1,8 @@
 /* exec_log.h - what a client asked for: checked requests in order, append-only, hashed. Pure but for memory.
  *
- * An entry is a log_head, the op's struct as the executor checked it, its tail. Entries of the judge (marks and lays)
- * and corrections (an upload that is an echo) have numbers of their own. The log holds no value that the judge laid. */
+ * An entry is a log_head, the op's struct as the executor checked it, its tail. Entries of the judge (marks and
+ * bindings) and corrections (an upload that is an echo) have numbers of their own. The log holds no value that the
+ * judge bound. */
 #ifndef MC_EXEC_EXEC_LOG_H
 #define MC_EXEC_EXEC_LOG_H
 

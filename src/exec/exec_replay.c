@@ -1,4 +1,5 @@
-/* exec_replay.c - the judge's side of replays and of timing: what is laid where the log says that values were laid. */
+/* exec_replay.c - the judge's side of replays and of timing: what is bound where the log says that values were bound.
+ * */
 #include <stdio.h>
 #include <string.h>
 
@@ -140,7 +141,7 @@ int executor_time(struct executor *x, struct executor_timing *t, struct err *e)
     double warm, clock;
 
     t->ret_sum_ms = t->ret_clock_ms = 0;
-    if (!t->long_calls && exec_replay_one_round(x, t, &pad_ns, &warm, &clock, e) < 0) // not counted: it finds the pad
+    if (!t->long_calls && exec_replay_one_round(x, t, &pad_ns, &warm, &clock, e) < 0) /* uncounted: finds the pad */
         return -1;
     for (uint32_t i = 0; i < t->n && !t->ret_error; i++) {
         if (exec_replay_one_round(x, t, &pad_ns, &t->ret_ms[i], &clock, e) < 0)

@@ -1,4 +1,4 @@
-/* exec_server.h - the executor's program: a life, the device that plays it, and who asks (a client, the judge). */
+/* exec_server.h - the executor's program: a recording, the device that plays it, and who asks (a client, the judge). */
 #ifndef MC_EXEC_EXEC_SERVER_H
 #define MC_EXEC_EXEC_SERVER_H
 
@@ -10,8 +10,8 @@
 #include "exec/ring.h"
 #include "exec/shuffle.h"
 
-/* The device as the last call but one left it, in the latest replay of a whole life: blocks, variables of programs,
- * and which streams and events there were. */
+/* The device as the last call but one left it, in the latest replay of a whole recording: blocks, variables of
+ * programs, and which streams and events there were. */
 struct saved {
     bool valid;
     size_t at; /* in the log, behind that call's end */
@@ -53,7 +53,7 @@ struct exec_server {
     struct play_queue queue;
     struct ring ring;
     struct replaying replay;
-    struct shared shared[SERVER_SHARES]; /* of this life */
+    struct shared shared[SERVER_SHARES]; /* of this recording */
     bool paused;   /* between calls the client is not served: nothing of it would be counted */
     uint64_t changed; /* elements that casts changed before the first call */
     int ctl;       /* the judge's socket */
@@ -71,8 +71,8 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* exec_serve.c: requests of the front. */
-bool serve_holds(const struct exec_server *s, uint64_t addr, uint64_t n); /* memory of the life, or of its replay */
+/* exec_serve.c: requests of the client. */
+bool serve_holds(const struct exec_server *s, uint64_t addr, uint64_t n); /* memory of the recording, or its replay */
 bool serve_log_own(struct exec_server *s, unsigned op, const void *body, size_t n);
 void serve_settle(struct exec_server *s); /* what reached the ring is served, and has been handed to the device */
 int serve_some(struct exec_server *s, int most); /* how many there were */
@@ -80,7 +80,7 @@ int serve_some(struct exec_server *s, int most); /* how many there were */
 /* serve_ctl.c: one request of the judge. False: the judge has gone. */
 bool serve_ctl(struct exec_server *s, int recv_flags);
 
-/* serve_shared.c: memory of the judge's that this life maps too. */
+/* serve_shared.c: memory of the judge's that this recording maps too. */
 struct ctl_request;
 struct ctl_reply;
 int shared_add(struct exec_server *s, const struct ctl_request *q, int fd, struct ctl_reply *out, struct err *e);

@@ -293,7 +293,7 @@ static const char *kernels_load_libraries(const char *libsimt)
 
     if (!lib)
         return dlerror();
-    dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL); // images may need them, and cannot open them later
+    dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL); /* images may need them, and cannot open them later */
     dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL);
     return kernels_find_all(lib);
 }

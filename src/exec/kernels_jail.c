@@ -45,7 +45,7 @@ bool executor_apart(bool is_sim)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return false;
-    if (!is_sim) // processes of others are not there any more
+    if (!is_sim) /* processes of others are not there any more */
         return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         if (mount("executor", places[i], "tmpfs", MS_NOSUID | MS_NODEV, "size=1g,mode=700") == 0)

@@ -123,7 +123,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (strcmp(argv[5], "open"))
-        prctl(PR_SET_DUMPABLE, 0); // the process for kernels, of the same user, must not look in here
+        prctl(PR_SET_DUMPABLE, 0); /* the process for kernels, of the same user, must not look in here */
     apart = !strcmp(argv[5], "apart") && executor_apart(!strcmp(argv[1], "sim"));
     if (mcexec_start(&server, argv, &e) < 0) {
         ready.code = (int)e.kind;
@@ -133,8 +133,8 @@ int main(int argc, char **argv)
         snprintf(ready.why, sizeof ready.why, "the executor cannot be shut in its folder");
     }
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = mcexec_on_stop, .sa_flags = SA_RESTART}, NULL);
-    if (strcmp(argv[5], "open")) // a profiler needs more
-        executor_jail(); // on 'sim' the process that forks others is another one, and has been started
+    if (strcmp(argv[5], "open")) /* a profiler needs more */
+        executor_jail(); /* on 'sim' the process that forks others is another one, and has been started */
     if (fdpass_send(CTL_FD, &ready, sizeof ready, NULL, 0) < 0 || ready.code)
         return 1;
     if (pthread_create(&watch, NULL, mcexec_watch_judge, argv[5]))

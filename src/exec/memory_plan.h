@@ -1,16 +1,17 @@
 /* memory_plan.h - what judging a streamed task needs on the device at once, and what that leaves for the candidate.
  * Pure.
  *
- * Nothing is kept that can be made again (eval/reference/streamed.h). From a life's first call to its end there are
+ * Nothing is kept that can be made again (eval/reference/streamed.h). From a recording's first call to its end there
+ * are
  *   judge      one set of inputs, a tile of expected values, a tile of an output
  *   reference  what its process needs while it makes expected values: beside them what the candidate holds stays mapped
  *   timing     in the reference's place: its model at rest, and the baseline's (two while it is made) with what forward
  *              has alive
  *   life       what the candidate holds: parameters, outputs, workspace
- * and a context each of judge, executor, reference and baseline. So what a life may hold is what the others leave: a
- * program that wants more is out of memory by itself, whatever is on the device at that time. Candidate and baseline
- * are timed beside each other, always. A reference that takes more than it must (all in double) leaves a life twice
- * what it needs, or makes expected values in smaller parts. Sizes are lab/task_sizes.py's or a reference's own
+ * and a context each of judge, executor, reference and baseline. So what a recording may hold is what the others leave:
+ * a program that wants more is out of memory by itself, whatever is on the device at that time. Candidate and baseline
+ * are timed beside each other, always. A reference that takes more than it must (all in double) leaves a recording
+ * twice what it needs, or makes expected values in smaller parts. Sizes are lab/task_sizes.py's or a reference's own
  * account; of a library's workspaces only what the reference was seen to need is in them. */
 #ifndef MC_EXEC_MEMORY_PLAN_H
 #define MC_EXEC_MEMORY_PLAN_H
@@ -37,7 +38,7 @@ struct memory_plan {
     uint64_t usable;    /* of the device, without contexts and fragments */
     uint64_t judge, reference, timing;
     uint64_t recording; /* 0 where nothing is left */
-    uint64_t least;     /* of a life: parameters and outputs */
+    uint64_t least;     /* of a recording: parameters and outputs */
     bool fits;          /* life >= least */
 };
 

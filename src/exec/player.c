@@ -97,13 +97,13 @@ static int player_play_block(struct player *p, uint64_t addr, uint64_t bytes, ui
     if (code)
         return code;
     if (p->poisons && addr < p->shared_from) {
-        // other streams may still use what was here before
+        /* other streams may still use what was here before */
         if (p->n_streams && (code = player_waits(p, p->ops->sync(p->b))))
             return code;
         m.value[0] = p->poison;
         code = p->ops->set(p->b, &m, player_stream(p, stream));
     }
-    p->ops->block(p->b, addr, bytes, true); // from here on it counts who writes there
+    p->ops->block(p->b, addr, bytes, true); /* from here on it counts who writes there */
     return code;
 }
 

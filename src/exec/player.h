@@ -29,7 +29,7 @@ struct player {
     backend_handle modules[CONTEXT_MODULES], functions[CONTEXT_FUNCTIONS], streams[CONTEXT_STREAMS];
     backend_handle *events; /* CONTEXT_EVENTS */
     uint32_t n_streams;     /* created so far */
-    uint64_t high;          /* bytes behind WIRE_BASE that plays of this life have needed at most */
+    uint64_t high;          /* bytes behind WIRE_BASE that plays of this recording have needed at most */
     uint64_t shared_from;   /* addresses from here on are the judge's: mapped already, never poisoned */
     uint8_t poison;         /* fills memory before it is used */
     bool poisons;           /* false while timing */
@@ -45,10 +45,11 @@ int player_init(struct player *p, const struct backend_ops *ops, struct exec_bac
 int player_fresh(struct player *p, struct err *e);
 /* From here on memory is filled with this byte before it is used: allocations, and shared memory on sim. */
 void player_poison(struct player *p, uint8_t byte);
-/* One entry. Marks and lays do nothing here. A code that is not WIRE_OK stays in p->error; later entries do nothing. */
+/* One entry. Marks and bindings do nothing here. A code that is not WIRE_OK stays in p->error; later entries do
+ * nothing. */
 int player_play(struct player *p, const struct log_entry *en);
 
-/* What live requests ask for and replays repeat; id: the life's number for it. */
+/* What live requests ask for and replays repeat; id: the recording's number for it. */
 int player_module(struct player *p, uint32_t id, const uint8_t sha256[32]);
 int player_function(struct player *p, uint32_t id, uint32_t module, const char *name, size_t n,
                     struct wire_function_info *info);

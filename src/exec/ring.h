@@ -1,4 +1,4 @@
-/* ring.h - the executor's end of the area that it shares with a front. What it decides by is in struct ring. */
+/* ring.h - the executor's end of the area that it shares with a client. What it decides by is in struct ring. */
 #ifndef MC_EXEC_RING_H
 #define MC_EXEC_RING_H
 
@@ -11,7 +11,7 @@
 #define RING_MESSAGE (WIRE_CHUNK + 4096u) /* most bytes of a message */
 
 struct ring {
-    uint8_t *area; /* NULL: no front */
+    uint8_t *area; /* NULL: no client */
     int area_fd, bell;
     uint64_t tail;
 };

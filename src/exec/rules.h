@@ -1,4 +1,4 @@
-/* rules.h - what a life and its replays mean: facts in, a category and its evidence in words out. Pure.
+/* rules.h - what a recording and its replays mean: facts in, a category and its evidence in words out. Pure.
  * The reasons behind each rule are in docs/threat-model.md. */
 #ifndef MC_EXEC_RULES_H
 #define MC_EXEC_RULES_H
@@ -11,7 +11,7 @@
 #define RULES_LIVE_BYTES 64u              /* down a call; also at most this share of the inputs, */
 #define RULES_LIVE_SHARE 16u              /* and of the smallest output: 1 / 16 */
 #define RULES_LIVE_READS 16u              /* replies a call that depend on the device's progress */
-#define RULES_CONSTANTS ((uint64_t)64 << 10) /* bytes of constants that a life may bring along */
+#define RULES_CONSTANTS ((uint64_t)64 << 10) /* bytes of constants that a recording may bring along */
 
 enum rules_category { RULES_PASSED, RULES_CHEATING, RULES_CORRECTNESS, RULES_UNSUPPORTED, RULES_BLAMED };
 
@@ -25,14 +25,14 @@ struct rules_reads {
 struct rules_facts {
     bool ran;                  /* forward came to its end while its process was there */
     bool failed;               /* an exception, a fault of the device, the end of the process or of its time */
-    bool replay_right;         /* each draw in a replay of the whole life, on secret parameters, two poisons */
-    bool live_right;           /* or each draw as it was lived, with the host's eyes open; else false */
+    bool replay_right;         /* each draw in a replay of the whole recording, on secret parameters, two poisons */
+    bool live_right;           /* or each draw of the direct run, with the host's eyes open; else false */
     bool movement_right;       /* in a replay without launches */
     bool movement_most;        /* there most of the answer is right, and the task only moves values */
     struct executor_call last; /* the last call, live: casts */
     uint64_t launches;         /* in calls, all of them */
     struct rules_reads most;
-    struct log_counts counts;  /* of the life */
+    struct log_counts counts;  /* of the recording */
     uint64_t input_bytes;      /* of one call, tensors on the device */
     uint64_t output_bytes;     /* of the smallest output of a call; 0 where one is a number */
     uint64_t fixed_bytes;      /* of input_bytes: tensors that are the same in all draws, so a host may know them */
@@ -62,7 +62,7 @@ struct rules_finding {
 };
 
 void rules_decide(const struct rules_facts *f, struct rules_finding *ret);
-/* Draws that are right as they were lived count: the host read so little that it steered, and did not compute. */
+/* Draws that are right of the direct run count: the host read so little that it steered, and did not compute. */
 bool rules_live(const struct rules_facts *f);
 const char *rules_category_name(enum rules_category c); /* the record's: "cheating", ...; "" when passed */
 

@@ -1,5 +1,5 @@
-/* serve_replay.c - the log played again: on memory that was filled anew, with the judge's values at each lay. Also logs
- * from elsewhere: each entry is checked as if a client had asked for it. */
+/* serve_replay.c - the log played again: on memory that was filled anew, with the judge's values at each binding. Also
+ * logs from elsewhere: each entry is checked as if a client had asked for it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,7 +53,7 @@ bool replay_holds(const struct exec_server *s, uint64_t addr, uint64_t n)
     return pool_find(&s->replay.pool, addr, n) || context_is_symbol(&s->context, addr, n);
 }
 
-/* The pool as it is at this point; what the live run gave out is free again here, or the log is not the life's. */
+/* The pool as it is at this point; what the live run gave out is free again here, or the log is not the recording's. */
 static bool serve_replay_follow(struct replaying *r, const struct log_entry *en)
 {
     const struct wire_alloc *a = en->body;
@@ -88,8 +88,8 @@ static bool serve_replay_stops(struct replaying *r, const struct log_entry *en, 
     return true;
 }
 
-/* The last call of a whole life, which is to be timed: from here on as where the state before it is kept. Memory that
- * it allocates is there already. */
+/* The last call of a whole recording, which is to be timed: from here on as where the state before it is kept. Memory
+ * that it allocates is there already. */
 static void serve_replay_time_from_here(struct exec_server *s)
 {
     if (!s->player.error)
@@ -161,7 +161,7 @@ void replay_next(struct exec_server *s, struct ctl_reply *out)
 
 /* ---- timing ---- */
 
-/* Plays the last call's entries; its lays came before. */
+/* Plays the last call's entries; its bindings came before. */
 static void serve_replay_play_call(struct exec_server *s)
 {
     struct replaying *r = &s->replay;
@@ -174,7 +174,7 @@ static void serve_replay_play_call(struct exec_server *s)
     r->call = 0;
 }
 
-/* Values that are laid after the call's mark and before anything else of it. */
+/* Values that are bound after the call's mark and before anything else of it. */
 static bool serve_replay_binds_first(struct exec_server *s, struct ctl_reply *out)
 {
     size_t at = s->replay.at;

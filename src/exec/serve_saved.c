@@ -1,4 +1,4 @@
-/* serve_saved.c - the device's state before the last call, kept and laid back: so one replay of a whole life serves
+/* serve_saved.c - the device's state before the last call, kept and put back: so one replay of a whole recording serves
  * many replays of its last call. Nothing that a play left may be there in the next one, or a kernel could keep answers
  * for inputs that come again: blocks and variables get what they had, memory that the call allocates is filled. */
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static uint64_t serve_saved_bytes_of(const struct exec_server *s, const struct p
     return n;
 }
 
-/* f for each range that is kept: blocks of the client, then variables. The judge lays its own again. */
+/* f for each range that is kept: blocks of the client, then variables. The judge binds its own again. */
 static void serve_saved_each(struct exec_server *s, const struct pool *p, uint8_t *bytes,
                              void (*f)(struct exec_server *s, uint64_t addr, uint8_t *bytes, uint64_t n))
 {

@@ -1,5 +1,5 @@
-/* serve_shared.c - memory of the judge's that this life maps too: inputs that nobody copies, and tiles of outputs on
- * their way to the judge's own context. It lies in the upper half of the addresses, where no allocation comes. */
+/* serve_shared.c - memory of the judge's that this recording maps too: inputs that nobody copies, and tiles of outputs
+ * on their way to the judge's own context. It lies in the upper half of the addresses, where no allocation comes. */
 #include <string.h>
 
 #include "base/dtype.h"

@@ -48,7 +48,7 @@ struct shuffle {
     bool apart[CONTEXT_STREAMS]; /* does not wait for the legacy stream, nor it for this one */
 };
 
-void shuffle_init(struct shuffle *s);  /* a life's start */
+void shuffle_init(struct shuffle *s);  /* a recording's start */
 void shuffle_free(struct shuffle *s);
 /* bytes: of the block that a WIRE_FREE gives back, else 0. en points into a log that stays. */
 void shuffle_add(struct shuffle *s, const struct log_entry *en, uint64_t bytes);

@@ -1,4 +1,4 @@
-/* types.c - see types.h. A life has tens of ranges: a plain list. */
+/* types.c - see types.h. A recording has tens of ranges: a plain list. */
 #include "exec/types.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* types.h - which type the values in device memory have: as the judge laid them, as a cast made them, or as the first
+/* types.h - which type the values in device memory have: as the judge bound them, as a cast made them, or as the first
  * cast read them. Copies carry it along. A cast that reads them as another type computes: the sign bit, the exponent.
  * Pure. What a kernel writes has no type of its own, so the first cast from there names it. */
 #ifndef MC_EXEC_TYPES_H

@@ -285,10 +285,11 @@ enum wire_op {
 
 /* ---- the shared area ---- */
 
-/* What the device is, for cudaGetDeviceProperties and checks before a launch. Written once, before the front starts. */
+/* What the device is, for cudaGetDeviceProperties and checks before a launch. Written once, before the client starts.
+ * */
 struct wire_info {
     char name[256];
-    uint64_t memory, reserved; /* bytes a life may hold; bytes of addresses behind WIRE_BASE */
+    uint64_t memory, reserved; /* bytes a recording may hold; bytes of addresses behind WIRE_BASE */
     uint64_t shared_block, shared_optin, shared_multiprocessor, constant, pitch;
     int32_t regs_block, regs_multiprocessor, warp, threads_block, dim[3], grid[3], clock_khz;
     int32_t major, minor, multiprocessors, threads_multiprocessor, blocks_multiprocessor;

@@ -47,7 +47,7 @@ void model_budget_tell(const struct model_config *c, const struct model_budget *
                        struct buf *out)
 {
     size_t n = model_config_params(c), sum = model_budget_sum(b), again = sum - b->step + b->step_again;
-    size_t shared = n * 2 + (b->weights - n * 2 + b->gradients + n * 8) / 8; // over eight, operands whole
+    size_t shared = n * 2 + (b->weights - n * 2 + b->gradients + n * 8) / 8; /* over eight, operands whole */
 
     buf_addf(out, "%s%.2f billion weights: weights %.1f GB, gradients %.1f, moments %.1f, a step %.1f", lead,
              (double)n / 1e9, budget_gb(b->weights), budget_gb(b->gradients), budget_gb(b->moments),

@@ -10,7 +10,7 @@
 void plan_add(struct buffer_plan *p, const char *name, size_t bytes, int from, int to, void *where)
 {
     if (p->n == PLAN_MAX)
-        abort(); // a bug: the list of buffers is fixed in the source
+        abort(); /* a bug: the list of buffers is fixed in the source */
     p->item[p->n++] = (struct plan_item){name, (bytes + 255) / 256 * 256, from, to, where, 0};
 }
 
@@ -57,7 +57,7 @@ void plan_place(const struct buffer_plan *p, char *slab)
     for (int i = 0; i < p->n; i++)
         if (p->item[i].where) {
             void *at = slab + p->item[i].at;
-            memcpy(p->item[i].where, &at, sizeof at); // the address of a pointer of any type
+            memcpy(p->item[i].where, &at, sizeof at); /* the address of a pointer of any type */
         }
 }
 

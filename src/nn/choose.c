@@ -45,7 +45,7 @@ static int32_t choose_draw_all(int V, const float *p, double u)
         if (at > u)
             return i;
     }
-    return last; // rounding left u a hair above the sum
+    return last; /* rounding left u a hair above the sum */
 }
 
 static int choose_by_weight(const void *a, const void *b)

@@ -16,7 +16,7 @@ static void dev_model_lay_out(struct dev_model *g, const struct model *m)
 {
     g->offset = xcalloc((size_t)m->n_tensors, sizeof *g->offset);
     for (int i = 0; i < m->n_tensors; i++) {
-        if (!m->tensors[i].continues) // one matrix for the operators: no padding
+        if (!m->tensors[i].continues) /* one matrix for the operators: no padding */
             g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
         g->offset[i] = g->n;
         g->n += dev_model_tensor_size(&m->tensors[i]);
@@ -296,7 +296,7 @@ void dev_zero_grads(struct dev_model *g)
 
 int dev_optim_new(struct dev_model *g, struct err *e)
 {
-    size_t bytes = (dev_model_part_size(g) + GRAIN) * sizeof(float); // a rank may have none of it
+    size_t bytes = (dev_model_part_size(g) + GRAIN) * sizeof(float); /* a rank may have none of it */
 
     if (!g->m && !(g->m = nn_device_alloc(g->d, bytes, "the first moment", e)))
         return -1;
@@ -374,5 +374,5 @@ int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
         dev_model_share_weights(g);
     g->newer = true;
     m->version++;
-    return g->parts > 1 ? nn_device_sync(g->d, e) : 0; // alone: the next step's tables are made meanwhile
+    return g->parts > 1 ? nn_device_sync(g->d, e) : 0; /* alone: the next step's tables are made meanwhile */
 }

@@ -17,24 +17,24 @@ struct dev_model {
     enum nn_dtype dt;
     struct model_dims dims;
     float eps;
-    size_t n;              // elements of a slab
-    size_t *offset;        // (n_tensors) of each tensor in it
-    float *master;         // (n)
-    void *w;               // (n) type dt; the master itself where dt is fp32
-    float *grads, *m, *v;  // (n); NULL until needed
-    uint8_t *decays;       // (n / 64) on the device
-    double *norm_sq;       // on the device
-    double norm;           // of the gradients without 'pending', while norm_known
+    size_t n;              /* elements of a slab */
+    size_t *offset;        /* (n_tensors) of each tensor in it */
+    float *master;         /* (n) */
+    void *w;               /* (n) type dt; the master itself where dt is fp32 */
+    float *grads, *m, *v;  /* (n); NULL until needed */
+    uint8_t *decays;       /* (n / 64) on the device */
+    double *norm_sq;       /* on the device */
+    double norm;           /* of the gradients without 'pending', while norm_known */
     bool norm_known;
-    float pending;         // factor that the gradients still miss
-    bool newer;            // than the host's copy
+    float pending;         /* factor that the gradients still miss */
+    bool newer;            /* than the host's copy */
     struct dev_weights *layer;
-    enum mix *mix;         // (layers)
+    enum mix *mix;         /* (layers) */
     void *embed, *final_norm, *head;
     struct dev_train *train;
     int world, rank;
-    int parts;             // the moments lie in so many parts, one on each rank; 1: whole here
-    float *sums;           // MODEL_SUM_MAX, for model_sum
+    int parts;             /* the moments lie in so many parts, one on each rank; 1: whole here */
+    float *sums;           /* MODEL_SUM_MAX, for model_sum */
 };
 
 /* Gradient at the place of a weight. */
@@ -88,8 +88,8 @@ void sample_keep_room(struct sample *o, int ids); /* for the sets of o->n + 1 to
 struct dev_asked {
     struct sample_request q;
     struct sample_choice choice;
-    struct sample *samples; // (q.n_samples)
-    int max_new, left;      // left: samples that are not told yet
+    struct sample *samples; /* (q.n_samples) */
+    int max_new, left;      /* left: samples that are not told yet */
 };
 
 /* What the device's sampler gets from sampler_run. next: the request after the last one, NULL when there is none now;

@@ -35,29 +35,29 @@ struct gen {
     struct dev_sampler_row *rows;
     int n_rows;
     int *free_slots, n_free;
-    struct dev_asked *waits;   // the request whose sample 'index' waits for a slot; NULL: ask for one
+    struct dev_asked *waits;   /* the request whose sample 'index' waits for a slot; NULL: ask for one */
     int index;
-    struct sample_choice choice; // of the rows that run
+    struct sample_choice choice; /* of the rows that run */
     int done;
     uint64_t drawn;
     double last_report;
-    // device
+    /* device */
     char *slab, *cache_k, *cache_v;
-    float *states;             // of delta layers: (slots, layers, v_heads, k_dim, v_dim)
-    char *pasts;               // (slots, layers, taps - 1, conv)
-    size_t state, past;        // elements of one slot and layer
+    float *states;             /* of delta layers: (slots, layers, v_heads, k_dim, v_dim) */
+    char *pasts;               /* (slots, layers, taps - 1, conv) */
+    size_t state, past;        /* elements of one slot and layer */
     void *mixed;
-    char *acts_at;             // activations of prefill or of a step, one layer at a time
+    char *acts_at;             /* activations of prefill or of a step, one layer at a time */
     void *h, *act, *logits;
-    int32_t *ints;             // prefill: tokens pos seq slot (copies), cu, tiles
+    int32_t *ints;             /* prefill: tokens pos seq slot (copies), cu, tiles */
     int32_t *token, *pos, *slot, *out_token;
     float *out_logp, *rope;
-    struct nn_step_layer *layer; // (layers) on the device; NULL: layers run one by one
+    struct nn_step_layer *layer; /* (layers) on the device; NULL: layers run one by one */
     uint64_t *seed;
     int ld_logits;
     struct { int rows; void *graph; } graph[MAX_GRAPHS];
     int n_graphs;
-    uint32_t *kept, *host_kept; // with 'keep': (STEPS, slots, words) bits of the ids that could be drawn
+    uint32_t *kept, *host_kept; /* with 'keep': (STEPS, slots, words) bits of the ids that could be drawn */
     int words;
     int32_t *host_ints, *host_token;
     float *host_logp;
@@ -100,7 +100,7 @@ static void dev_sampler_add_items(struct gen *s, struct buffer_plan *p)
     plan_add(p, NULL, B * sizeof(int32_t), 0, 0, &s->pos);
     plan_add(p, NULL, B * sizeof(int32_t), 0, 0, &s->slot);
     plan_add(p, NULL, B * sizeof(uint64_t), 0, 0, &s->seed);
-    plan_add(p, NULL, 2 * STEPS * B * sizeof(int32_t), 0, 0, &s->out_token); // log-probs behind: one copy takes both
+    plan_add(p, NULL, 2 * STEPS * B * sizeof(int32_t), 0, 0, &s->out_token); /* log-probs behind: one copy takes both */
     s->words = s->j->o->keep ? (s->m->n_ids + 31) / 32 : 0;
     plan_add(p, "kept sets", STEPS * B * (size_t)s->words * sizeof *s->kept, 0, 0, &s->kept);
     plan_add(p, NULL, (size_t)s->m->config.num_layers * sizeof *s->layer, 0, 0, &s->layer);
@@ -236,7 +236,7 @@ static void dev_sampler_set_state(const struct gen *s, int layer, struct dev_ste
 
 struct packed {
     int T, n_seq, n_tiles, copies;
-    int32_t *tokens, *pos, *seq, *slot, *cu, *tiles; // slot (copies, T)
+    int32_t *tokens, *pos, *seq, *slot, *cu, *tiles; /* slot (copies, T) */
 };
 
 /* Rows [from, n_rows) are new. Their prompts without the last token, once a request; every copy is a slot to fill. */
@@ -254,7 +254,7 @@ static struct packed dev_sampler_pack_prompts(struct gen *s, int from)
             p.n_seq++;
         }
     }
-    up = dev_round_rows(p.T, s->prefill) - p.T; // a sequence more, which no slot keeps
+    up = dev_round_rows(p.T, s->prefill) - p.T; /* a sequence more, which no slot keeps */
     p.copies = most;
     p.T += up;
     p.n_seq += up > 0;
@@ -275,7 +275,7 @@ static struct packed dev_sampler_pack_prompts(struct gen *s, int from)
     }
     for (int t = 0; t < up; t++, p.T++) {
         p.tokens[p.T] = 0;
-        p.pos[p.T] = t % s->max_len; // the table of rotations ends there
+        p.pos[p.T] = t % s->max_len; /* the table of rotations ends there */
         p.seq[p.T] = p.n_seq;
     }
     if (up)
@@ -488,7 +488,7 @@ static void dev_sampler_run_steps(struct gen *s, int B)
         if (!recording)
             return;
         void *graph = op->graph_end(q);
-        if (!graph) // why is in the queue, and told when the host waits for it
+        if (!graph) /* why is in the queue, and told when the host waits for it */
             return;
         s->graph[i].rows = B;
         s->graph[i].graph = graph;
@@ -528,7 +528,7 @@ static void dev_sampler_finish_row(struct gen *s, struct dev_sampler_row *r, enu
 
     o->finish = why;
     s->free_slots[s->n_free++] = r->slot;
-    r->out = NULL; // marks the row as over
+    r->out = NULL; /* marks the row as over */
     s->done++;
     s->j->told(s->j->run, r->asked, o);
 }

@@ -19,30 +19,30 @@ enum phase { LAYERS, CLASSIFY, CLASSIFY_BACK, LAYERS_BACK };
 struct dev_train {
     struct train_limits limits;
     int chunk, ld_logits;
-    bool again;              // layers run again on the way back: they keep their inputs and share the rest
+    bool again;              /* layers run again on the way back: they keep their inputs and share the rest */
     char *slab;
-    char *layers;            // activations, one layer behind the other; again: inputs, then one layer's
-    struct dev_acts *acts;   // one per layer
+    char *layers;            /* activations, one layer behind the other; again: inputs, then one layer's */
+    struct dev_acts *acts;   /* one per layer */
     struct dev_step step;
-    void *x_last;            // (T, d) behind the last layer
-    void *h_last, *dh_last;  // (N, d) its rows with targets, normed; gradient
-    void *logits;            // (chunk, ld_logits)
-    float *rstd, *lse, *logp, *entropy, *dlogp, *dentropy; // (N)
-    int32_t *ints;           // the step's tables, in one piece
+    void *x_last;            /* (T, d) behind the last layer */
+    void *h_last, *dh_last;  /* (N, d) its rows with targets, normed; gradient */
+    void *logits;            /* (chunk, ld_logits) */
+    float *rstd, *lse, *logp, *entropy, *dlogp, *dentropy; /* (N) */
+    int32_t *ints;           /* the step's tables, in one piece */
     int32_t *host_ints;
-    float *host_floats;      // (2 N)
-    int32_t *pad_tokens, *pad_targets, *pad_cu; // (T) (T) (T + 2) the batch with rows added, see round_rows
+    float *host_floats;      /* (2 N) */
+    int32_t *pad_tokens, *pad_targets, *pad_cu; /* (T) (T) (T + 2) the batch with rows added, see round_rows */
     float *rope;
     int rope_positions;
-    // state between forward and backward
+    /* state between forward and backward */
     bool ready;
-    int32_t *from;           // (N) position of each target in the batch, on the host
+    int32_t *from;           /* (N) position of each target in the batch, on the host */
     int n_targets, n_ids;
-    int32_t *kept_to, *kept; // on the device: (N + 1), and the ids; NULL where every softmax runs over all ids
+    int32_t *kept_to, *kept; /* on the device: (N + 1), and the ids; NULL where every softmax runs over all ids */
     float *kept_hold;
-    int32_t *host_kept_to;   // (N + 1)
+    int32_t *host_kept_to;   /* (N + 1) */
     float inv_temp;
-    const int32_t *tokens, *at, *target, *ids, *start, *order; // into ints
+    const int32_t *tokens, *at, *target, *ids, *start, *order; /* into ints */
 };
 
 static size_t dev_train_max_targets(const struct train_limits *l)
@@ -213,7 +213,7 @@ int dev_train_begin(struct model *m, const struct train_limits *l, struct err *e
     struct dev_train *t;
     size_t max;
 
-    dev_train_free(g); // first, so that its memory counts as free
+    dev_train_free(g); /* first, so that its memory counts as free */
     g->d->ops->info(g->d->q, &info);
     g->train = t = xcalloc(1, sizeof *t);
     t->limits = *l;
@@ -612,7 +612,7 @@ int dev_backward(struct model *m, const float *dlogp, const float *dentropy, str
         return 0;
     dev_train_classify_backward(g, dlogp, dentropy);
     for (int i = m->config.num_layers - 1; i >= 0; i--) {
-        if (t->again && i + 1 < m->config.num_layers) // the last one is still there; a next input stays what it is
+        if (t->again && i + 1 < m->config.num_layers) /* the last one is still there; a next input stays what it is */
             layer_kind_of(m, i)->forward(g, i, &t->step, &t->acts[i], t->acts[i + 1].x);
         layer_kind_of(m, i)->backward(g, i, &t->step, &t->acts[i]);
     }
@@ -634,7 +634,7 @@ int dev_logits(struct model *m, const int32_t *tokens, int n, float *ret, struct
     size_t pitch;
 
     for (int i = 0; i < n; i++)
-        targets[i] = tokens[i]; // any: every row is wanted
+        targets[i] = tokens[i]; /* any: every row is wanted */
     rc = g->train && g->train->limits.max_tokens >= n && !g->train->limits.max_targets ? 0 : dev_train_begin(m, &l, e);
     t = g->train;
     if (rc == 0 && (rc = dev_train_set_batch(m, &b, e)) == 0) {

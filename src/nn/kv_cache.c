@@ -122,12 +122,12 @@ void kv_fill(const struct model *m, struct kv_cache *c, int layer, int n, const 
 
     for (int h = 0; h < m->config.num_kv_heads; h++) {
         m->ops->pack_nt(k + h * dim, ld_k, n, dim, kv_keys(m, c, layer, h));
-        m->ops->pack_nn(v + h * dim, ld_v, dim, n, kv_values(m, c, layer, h)); // panel stride n: capacity == n
+        m->ops->pack_nn(v + h * dim, ld_v, dim, n, kv_values(m, c, layer, h)); /* panel stride n: capacity == n */
     }
 }
 
 struct decode_task {
-    int from, to; // rows
+    int from, to; /* rows */
     int kv_head;
 };
 

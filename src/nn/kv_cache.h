@@ -8,10 +8,11 @@
 #include "nn/model_private.h"
 
 struct kv_cache {
-    float *slab;   // [attention layer][kv head][keys: round(capacity) * dim][values: capacity * round(dim)], then
-                   // [delta layer][the convolution's last taps - 1 inputs, oldest first][state (v_heads, k_dim, v_dim)]
-    int capacity;  // positions
-    int n;         // positions filled
+    float *slab;   /* [attention layer][kv head][keys: round(capacity) * dim][values: capacity * round(dim)], then */
+                   /* [delta layer][the convolution's last taps - 1 inputs, oldest first][state (v_heads, k_dim, v_dim)]
+                    * */
+    int capacity;  /* positions */
+    int n;         /* positions filled */
 };
 
 size_t kv_cache_floats(const struct model *m, int capacity);
@@ -28,8 +29,8 @@ void kv_fill(const struct model *m, struct kv_cache *c, int layer, int n, const 
              int ld_v);
 
 struct decode_row {
-    struct kv_cache *prefix; // shared by neighbours with the same pointer
-    struct kv_cache *own;    // its last position is the query's own
+    struct kv_cache *prefix; /* shared by neighbours with the same pointer */
+    struct kv_cache *own;    /* its last position is the query's own */
 };
 /* Attention of one query per row at one layer. q (rows, heads * dim) with stride ld_q, out (rows, heads * dim).
  * scratch: decode_scratch floats per thread. */

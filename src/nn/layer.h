@@ -14,44 +14,44 @@ struct dev_model;
 /* Weights of one layer in the device's slab (type dt) and, at the same offsets, their gradients (fp32). */
 struct dev_weights {
     void *norm1, *qkv, *o, *norm2, *gate_up, *down;
-    void *bias, *q_norm, *k_norm; // of qkv and of heads; NULL where there are none
-    void *conv, *mix_norm;   // of a delta layer
-    float *a_log, *dt_bias;  // of a delta layer, the fp32 master
+    void *bias, *q_norm, *k_norm; /* of qkv and of heads; NULL where there are none */
+    void *conv, *mix_norm;   /* of a delta layer */
+    float *a_log, *dt_bias;  /* of a delta layer, the fp32 master */
 };
 
 /* Activations of one layer over T rows, type dt unless float. */
 struct dev_acts {
-    void *x;               // (T, d) residual stream in
-    void *qkv;             // (T, ld_in) before norm and rotation, or convolution; v, gates, z, b, a are used from here
-    void *qk;              // (T, q + kv) after both; delta: (T, conv) convolved
-    void *att;             // (T, mix) before its gate
-    void *x_mid;           // (T, d) residual stream after attention
-    void *gate_up;         // (T, 2 f)
-    float *rstd1, *rstd2;  // (T)
-    float *rstd_q, *rstd_k; // (T, heads) (T, kv_heads)
-    float *lse;            // (T, heads)
+    void *x;               /* (T, d) residual stream in */
+    void *qkv;             /* (T, ld_in) before norm and rotation, or convolution; v, gates, z, b, a stay here */
+    void *qk;              /* (T, q + kv) after both; delta: (T, conv) convolved */
+    void *att;             /* (T, mix) before its gate */
+    void *x_mid;           /* (T, d) residual stream after attention */
+    void *gate_up;         /* (T, 2 f) */
+    float *rstd1, *rstd2;  /* (T) */
+    float *rstd_q, *rstd_k; /* (T, heads) (T, kv_heads) */
+    float *lse;            /* (T, heads) */
 };
 
 /* What the rows of a step are, and scratch for them. */
 struct dev_step {
     int T;
-    struct nn_attn attn;     // packed rows: forward and backward
-    const int32_t *pos;      // (T)
-    const float *rope;       // (positions, dim)
-    void *h, *act;           // (T, d) (T, f)
-    void *mixed;             // (T, mix) attention or delta behind its gate; NULL where there is no gate
-    // backward
-    void *dx, *dh;           // (T, d) gradient of the residual stream, and of a normed input
-    void *dact;              // (T, f)
-    void *dqkv, *dqk, *datt; // as qkv, qk, att
-    float *delta_scratch;    // see nn_delta_scratch
-    float *delta;            // (T, heads)
-    // decode and prefill: where keys and values go; slot NULL: nowhere
-    const int32_t *slot;     // (T)
+    struct nn_attn attn;     /* packed rows: forward and backward */
+    const int32_t *pos;      /* (T) */
+    const float *rope;       /* (positions, dim) */
+    void *h, *act;           /* (T, d) (T, f) */
+    void *mixed;             /* (T, mix) attention or delta behind its gate; NULL where there is no gate */
+    /* backward */
+    void *dx, *dh;           /* (T, d) gradient of the residual stream, and of a normed input */
+    void *dact;              /* (T, f) */
+    void *dqkv, *dqk, *datt; /* as qkv, qk, att */
+    float *delta_scratch;    /* see nn_delta_scratch */
+    float *delta;            /* (T, heads) */
+    /* decode and prefill: where keys and values go; slot NULL: nowhere */
+    const int32_t *slot;     /* (T) */
     int max_len;
-    void *cache_k, *cache_v; // of this layer: (slots, max_len, kv)
-    // the same for a delta layer: state and the convolution's past of slot s at s * stride
-    const int32_t *seq_slot; // prefill: (n_seq); a step takes 'slot'
+    void *cache_k, *cache_v; /* of this layer: (slots, max_len, kv) */
+    /* the same for a delta layer: state and the convolution's past of slot s at s * stride */
+    const int32_t *seq_slot; /* prefill: (n_seq); a step takes 'slot' */
     float *state;
     void *past;
     size_t state_stride, past_stride;

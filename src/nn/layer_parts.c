@@ -17,7 +17,7 @@ size_t layer_parts_bytes(const struct layer_part *p, int n)
 char *layer_parts_place(const struct layer_part *p, int n, char *at)
 {
     for (int i = 0; i < n; i++) {
-        memcpy(p[i].where, &at, sizeof at); // the address of a pointer of either type
+        memcpy(p[i].where, &at, sizeof at); /* the address of a pointer of either type */
         at += layer_parts_padded(p[i].bytes);
     }
     return at;
@@ -30,7 +30,7 @@ void layer_project(struct dev_model *g, int layer, const struct dev_step *s, con
     enum mix mix = g->mix[layer];
 
     g->d->ops->rmsnorm(g->d->q, g->dt, s->T, n->d, NULL, a->x, w->norm1, n->plus, g->eps, s->h, a->rstd1);
-    if (w->bias) // the product is added to it, with one rounding
+    if (w->bias) /* the product is added to it, with one rounding */
         g->d->ops->bias_rows(g->d->q, g->dt, s->T, n->in[mix], w->bias, a->qkv, n->ld_in[mix]);
     dev_linear(g, s->T, n->in[mix], n->d, s->h, n->d, w->qkv, w->bias ? a->qkv : NULL, a->qkv, n->ld_in[mix]);
 }

@@ -209,7 +209,7 @@ struct model *model_init(const struct model_config *c, uint64_t seed, struct err
 #pragma omp parallel for schedule(dynamic, 1)
     for (int i = 0; i < n; i++) {
         struct rng r;
-        rng_seed(&r, seed, (uint64_t)i); // a stream per tensor: adding layers does not change the others
+        rng_seed(&r, seed, (uint64_t)i); /* a stream per tensor: adding layers does not change the others */
         model_init_tensor(m, &m->tensors[i], &r);
     }
     return m;

@@ -50,7 +50,7 @@ const struct model_packs *model_packs(struct model *m, enum pack_kind kind)
         p->layers = xcalloc((size_t)m->config.num_layers, sizeof *p->layers);
         p->slab = slab_alloc(packs_floats(m), NULL, "packed weights");
         if (!p->slab)
-            abort(); // planned by model_train_begin and by the sampler
+            abort(); /* planned by model_train_begin and by the sampler */
     }
     if (p->version == m->version)
         return p;

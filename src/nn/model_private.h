@@ -12,32 +12,32 @@ enum mix { MIX_ATTENTION, MIX_DELTA };
  * product. */
 struct model_layer {
     enum mix mix;
-    int ordinal;           // among the layers of its kind
-    float *norm1;          // (d)
-    float *qkv;            // (in, d): q heads [each with its gate], k heads, v heads; delta: q k v, z, b, a
-    float *bias;           // (in) of qkv; NULL where there is none
-    float *q_norm, *k_norm; // (head_dim); NULL in delta, and where heads have no norm
-    float *conv, *a_log, *dt_bias, *mix_norm; // (conv, taps) (v_heads) (v_heads) (v_dim); NULL in attention
-    float *o;              // (d, mix)
-    float *norm2;          // (d)
-    float *gate_up;        // (2 f, d)
-    float *down;           // (d, f)
+    int ordinal;           /* among the layers of its kind */
+    float *norm1;          /* (d) */
+    float *qkv;            /* (in, d): q heads [each with its gate], k heads, v heads; delta: q k v, z, b, a */
+    float *bias;           /* (in) of qkv; NULL where there is none */
+    float *q_norm, *k_norm; /* (head_dim); NULL in delta, and where heads have no norm */
+    float *conv, *a_log, *dt_bias, *mix_norm; /* (conv, taps) (v_heads) (v_heads) (v_dim); NULL in attention */
+    float *o;              /* (d, mix) */
+    float *norm2;          /* (d) */
+    float *gate_up;        /* (2 f, d) */
+    float *down;           /* (d, f) */
 };
 
 struct model_dims {
-    int d, f, V, heads, kv_heads, dim; // dim: of a head
-    int rot;                           // leading elements of a head that are rotated
-    float plus;                        // a norm's weight is plus + w
-    bool head_norms, qkv_bias;         // of attention
-    int q, kv;                         // heads * dim, kv_heads * dim
-    int k_at, v_at, qkv;               // a row of q k v: first k, first v, width
-    int q_step;                        // from query to query in it; more than dim: its gate lies behind it
-    struct nn_delta delta;             // heads of a delta layer
-    int taps, conv;                    // of its convolution: taps, channels
-    int z_at, b_at, a_at;              // a row of its projections: q k v, z, b, a
-    int in[2], mix[2];                 // by enum mix: width of the projections, and of what goes into the output matrix
-    int ld_in[2];                      // on a device: in as a multiple of 8
-    int widest_in, widest_mix, widest_pre; // pre: rotated q k, or convolved q k v
+    int d, f, V, heads, kv_heads, dim; /* dim: of a head */
+    int rot;                           /* leading elements of a head that are rotated */
+    float plus;                        /* a norm's weight is plus + w */
+    bool head_norms, qkv_bias;         /* of attention */
+    int q, kv;                         /* heads * dim, kv_heads * dim */
+    int k_at, v_at, qkv;               /* a row of q k v: first k, first v, width */
+    int q_step;                        /* from query to query in it; more than dim: its gate lies behind it */
+    struct nn_delta delta;             /* heads of a delta layer */
+    int taps, conv;                    /* of its convolution: taps, channels */
+    int z_at, b_at, a_at;              /* a row of its projections: q k v, z, b, a */
+    int in[2], mix[2];                 /* by enum mix: widths of the projections, and of the output matrix's input */
+    int ld_in[2];                      /* on a device: in as a multiple of 8 */
+    int widest_in, widest_mix, widest_pre; /* pre: rotated q k, or convolved q k v */
 };
 struct model_dims model_dims(const struct model *m);
 struct nn_heads model_q_heads(const struct model_dims *n); /* in a row of q k v */
@@ -62,17 +62,17 @@ void model_packs_free(struct model *m);
 
 /* Activations of one layer over T tokens. Training keeps one per layer, inference reuses one for all. */
 struct layer_acts {
-    float *x;                 // (T, d) residual stream in
-    float *rstd1;             // (T)
-    float *qkv;               // (T, in) before norm and rotation, or convolution; v, gates, z, b, a are used from here
-    float *rstd_q, *rstd_k;   // (T, heads) (T, kv_heads)
-    float *qk;                // (T, q + kv) after norm and rotation; delta: (T, conv) convolved
-    float *att;               // (T, mix) before its gate
-    float *mixed;             // (T, mix) behind it; att itself where there is none
-    float *lse;               // (T, heads)
-    float *x_mid;             // (T, d) residual stream after attention
-    float *rstd2;             // (T)
-    float *gate_up;           // (T, 2 f)
+    float *x;                 /* (T, d) residual stream in */
+    float *rstd1;             /* (T) */
+    float *qkv;               /* (T, in) before norm and rotation, or convolution; v, gates, z, b, a stay here */
+    float *rstd_q, *rstd_k;   /* (T, heads) (T, kv_heads) */
+    float *qk;                /* (T, q + kv) after norm and rotation; delta: (T, conv) convolved */
+    float *att;               /* (T, mix) before its gate */
+    float *mixed;             /* (T, mix) behind it; att itself where there is none */
+    float *lse;               /* (T, heads) */
+    float *x_mid;             /* (T, d) residual stream after attention */
+    float *rstd2;             /* (T) */
+    float *gate_up;           /* (T, 2 f) */
 };
 /* returns the end */
 float *layer_acts_place(struct layer_acts *a, const struct model_dims *n, enum mix kind, int T, float *at);
@@ -84,14 +84,14 @@ size_t model_acts_floats(const struct model *m, int T, bool all); /* of all laye
 struct pack_geometry {
     int T;
     struct attn_seqs seqs;
-    const int32_t *pos;  // (T)
-    const float *rope;   // (positions, rot)
-    float *const *state; // (n_seq) or NULL: where a delta layer leaves each sequence's last state
+    const int32_t *pos;  /* (T) */
+    const float *rope;   /* (positions, rot) */
+    float *const *state; /* (n_seq) or NULL: where a delta layer leaves each sequence's last state */
 };
 struct forward_scratch {
-    float *h;     // (T, d)
-    float *act;   // (T, f)
-    float *attn;  // per thread, see model_mix_scratch
+    float *h;     /* (T, d) */
+    float *act;   /* (T, f) */
+    float *attn;  /* per thread, see model_mix_scratch */
     size_t attn_per_thread;
 };
 /* The two halves of a layer. The first reads a->x and ends with a->mixed. The second turns a->x_mid (rows, d), which
@@ -107,10 +107,10 @@ void model_layer_forward(struct model *m, int layer, const struct pack_geometry 
 
 /* mixer.c: what lies between the projections into a layer and the one out of it. */
 struct mixer_back {
-    float *dmixed; // (T, mix), used up
-    float *din;    // (T, in) out
-    float *dpre;   // (T, widest_pre) scratch
-    float *scratch; // per thread
+    float *dmixed; /* (T, mix), used up */
+    float *din;    /* (T, in) out */
+    float *dpre;   /* (T, widest_pre) scratch */
+    float *scratch; /* per thread */
     size_t per_thread;
 };
 struct mixer {

@@ -27,8 +27,8 @@ struct model_save_part {
     enum st_dtype dtype;
     int n_dims, shard;
     int64_t shape[ST_MAX_DIMS];
-    const float *weights; // ours: converted while writing
-    const void *bytes;    // carried
+    const float *weights; /* ours: converted while writing */
+    const void *bytes;    /* carried */
     size_t n, nbytes;
 };
 
@@ -221,7 +221,7 @@ static int save_weights(const struct model *m, const char *dir, const struct mod
 /* Under either spelling of the key, at either level. */
 static void model_save_say_dtype(json_t *o, const char *name)
 {
-    json_object_del(o, "torch_dtype"); // of NULL: nothing happens
+    json_object_del(o, "torch_dtype"); /* of NULL: nothing happens */
     json_object_set_new(o, "dtype", json_string(name));
 }
 
@@ -336,7 +336,7 @@ int model_save_as(const struct model *m, const char *dir, const struct model_sav
 {
     if (model_save_check_dtype(o, e) < 0 || model_fetch(m, e) < 0 || dir_make(dir, e) < 0)
         return err_prefix(e, "saving model to '%s'", dir);
-    folder_sweep(dir); // what a killed save left
+    folder_sweep(dir); /* what a killed save left */
     if (save_weights(m, dir, o, e) < 0 ||
         model_save_config(m, dir, model_save_dtype_of(&m->tensors[0], o), e) < 0 ||
         save_generation_config(m, dir, e) < 0 ||

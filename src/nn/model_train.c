@@ -20,34 +20,34 @@
 
 struct model_train {
     struct train_limits limits;
-    int chunk;               // rows of logits at a time
+    int chunk;               /* rows of logits at a time */
     float *slab;
-    struct layer_acts *acts; // one per layer
-    float *x_last;           // (N, d) residual stream after the last layer, at rows that have a target
-    float *mixed_last;       // (N, mix) the mixer's output in the last layer at those rows
-    float *h, *act;          // (T, d) (T, f)
-    float *dx, *dh;          // (T, d) each
-    float *din, *dpre;       // (T, widest_in) (T, widest_pre)
-    float *dmixed;           // (T, widest_mix)
-    float *packed;           // (T, max(d, f, mix)) activations as right-hand side of a weight gradient
-    float *attn;             // per thread
+    struct layer_acts *acts; /* one per layer */
+    float *x_last;           /* (N, d) residual stream after the last layer, at rows that have a target */
+    float *mixed_last;       /* (N, mix) the mixer's output in the last layer at those rows */
+    float *h, *act;          /* (T, d) (T, f) */
+    float *dx, *dh;          /* (T, d) each */
+    float *din, *dpre;       /* (T, widest_in) (T, widest_pre) */
+    float *dmixed;           /* (T, widest_mix) */
+    float *packed;           /* (T, max(d, f, mix)) activations as right-hand side of a weight gradient */
+    float *attn;             /* per thread */
     size_t attn_per_thread;
-    float *h_last, *dh_last; // (N, d) x_last normed, and its gradient
-    float *logits;           // (chunk, V)
-    float *rstd, *lse, *logp, *entropy, *dlogp, *dentropy; // (N)
-    int32_t *pos;            // (T)
-    int32_t *at, *target;    // (N) row and id of each target
-    int32_t *from;           // (N) position of each target in the batch
-    int32_t *shared, *first; // (n_seq) see attn_seqs
+    float *h_last, *dh_last; /* (N, d) x_last normed, and its gradient */
+    float *logits;           /* (chunk, V) */
+    float *rstd, *lse, *logp, *entropy, *dlogp, *dentropy; /* (N) */
+    int32_t *pos;            /* (T) */
+    int32_t *at, *target;    /* (N) row and id of each target */
+    int32_t *from;           /* (N) position of each target in the batch */
+    int32_t *shared, *first; /* (n_seq) see attn_seqs */
     float *rope;
     int rope_positions;
-    // state between forward and backward
+    /* state between forward and backward */
     bool ready;
     struct pack_geometry geo;
-    int32_t *cu, *tokens;    // (n_seq + 1) (T) rows of the step
+    int32_t *cu, *tokens;    /* (n_seq + 1) (T) rows of the step */
     int n_targets;
     float inv_temp;
-    const int32_t *const *kept; // of the batch
+    const int32_t *const *kept; /* of the batch */
     const int *n_kept;
 };
 
@@ -193,7 +193,7 @@ int model_train_begin(struct model *m, const struct train_limits *l, struct err 
         free(t);
         return dev_train_begin(m, l, e);
     }
-    model_train_free(m); // first, so that its memory counts as free
+    model_train_free(m); /* first, so that its memory counts as free */
     t->limits = *l;
     N = (size_t)(l->max_targets ? l->max_targets : l->max_tokens);
     k = model_train_plan_lines(m, l, t, lines);
@@ -481,7 +481,7 @@ static void model_train_mlp_backward(struct model *m, int layer, int T, const fl
     struct model_dims n = model_dims(m);
 
     int mix = n.mix[w->mix];
-    float *dact = t->act; // overwritten element by element by the activation itself
+    float *dact = t->act; /* overwritten element by element by the activation itself */
     m->ops->gemm_mt(T, n.f, n.d, t->dx, n.d, false, p->down, dact, n.f, GEMM_SET);
     m->ops->swiglu_backward_mt(T, n.f, a->gate_up, dact, a->gate_up, t->act);
     model_train_weight_gradient(m, w->down, T, n.d, n.f, t->dx, n.d, t->act);

@@ -23,14 +23,14 @@ struct optim *optim_new(const struct model *m, const struct adamw_options *o)
     if ((a->dev = m->dev)) {
         struct err e = ERR_INIT;
         if (dev_optim_new(m->dev, &e) < 0)
-            abort(); // planned by model_train_begin
+            abort(); /* planned by model_train_begin */
         a->on = m;
         return a;
     }
     a->m = slab_alloc(a->n, NULL, "first moment");
     a->v = slab_alloc(a->n, NULL, "second moment");
     if (!a->m || !a->v)
-        abort(); // as xmalloc: optimiser state is twice the weights, which are already there
+        abort(); /* as xmalloc: optimiser state is twice the weights, which are already there */
     return a;
 }
 
@@ -85,7 +85,7 @@ double grad_norm(const struct model *m)
 void grad_scale(struct model *m, double factor)
 {
     if (m->dev)
-        m->dev->pending *= (float)factor; // AdamW multiplies
+        m->dev->pending *= (float)factor; /* AdamW multiplies */
     else
         m->ops->scale(m->n_params, m->grads, (float)factor);
 }
@@ -95,7 +95,7 @@ double grad_clip(struct model *m, double max_norm)
     double norm = grad_norm(m);
 
     if (max_norm > 0 && norm > max_norm)
-        grad_scale(m, max_norm / (norm + 1e-6)); // as torch.nn.utils.clip_grad_norm_
+        grad_scale(m, max_norm / (norm + 1e-6)); /* as torch.nn.utils.clip_grad_norm_ */
     return norm;
 }
 

@@ -24,25 +24,25 @@
 #define MAX_STOP 16
 
 struct prefix {
-    struct kv_cache kv; // owns its slab
-    float *logits;      // (V) after the last token of the prompt
-    int users;          // samples that still need it, waiting ones included
+    struct kv_cache kv; /* owns its slab */
+    float *logits;      /* (V) after the last token of the prompt */
+    int users;          /* samples that still need it, waiting ones included */
 };
 
 struct unit {
     struct dev_asked *a;
-    int from, to; // samples [from, to)
+    int from, to; /* samples [from, to) */
 };
 
 struct sampler_row {
-    struct kv_cache kv; // place in the worker's slab of rows, given back when the sample ends
+    struct kv_cache kv; /* place in the worker's slab of rows, given back when the sample ends */
     int slot;
     struct prefix *prefix;
     struct dev_asked *asked;
     struct sample *out;
     struct rng rng;
     int max_new, cap;
-    int32_t last; // token to feed
+    int32_t last; /* token to feed */
 };
 
 struct ended {
@@ -54,8 +54,8 @@ struct ended {
 struct sampler_run_state {
     struct model *m;
     struct sampler_options o;
-    struct dev_asked *asked; // (n_reqs); requests that came later are each on their own
-    int n_reqs, taken;      // taken: how many were handed out, those that came later included
+    struct dev_asked *asked; /* (n_reqs); requests that came later are each on their own */
+    int n_reqs, taken;      /* taken: how many were handed out, those that came later included */
     struct sample *samples;
     int total, n_workers, max_batch, max_new, max_prompt;
     int32_t stop[MAX_STOP];
@@ -63,12 +63,12 @@ struct sampler_run_state {
     float *rope;
 
     pthread_mutex_t lock;
-    pthread_cond_t moved;   // a sample finished, or a worker ended
+    pthread_cond_t moved;   /* a sample finished, or a worker ended */
     struct unit *units;
     int n_units, next_unit, cap_units, working, done;
-    struct ended *finished; // samples in order of finishing; the caller's thread tells about them
+    struct ended *finished; /* samples in order of finishing; the caller's thread tells about them */
     int n_finished, n_told, cap_finished;
-    bool over;              // no more requests will come
+    bool over;              /* no more requests will come */
     uint64_t drawn;
     double last_report;
     bool failed;
@@ -86,26 +86,26 @@ struct sampler_worker {
     struct sampler_row *rows;
     int n_rows, max_rows;
     float *kv_slab;
-    size_t kv_floats;       // per slot
+    size_t kv_floats;       /* per slot */
     int *free_slots, n_free;
-    struct ready_unit *ready; // (max_rows) prefilled, waiting for rows
+    struct ready_unit *ready; /* (max_rows) prefilled, waiting for rows */
     int n_ready, at_ready;
-    uint64_t drawn;         // since it was last added to the run's
-    // prefill
+    uint64_t drawn;         /* since it was last added to the run's */
+    /* prefill */
     int prefill_cap;
     float *prefill_slab;
     struct layer_acts acts;
     float *px, *ph, *pact, *pattn;
     size_t pattn_per;
     int32_t *pos, *ptok, *pcu;
-    struct prefix **pseq;   // (max_rows) prefix of each packed prompt
-    // decode
+    struct prefix **pseq;   /* (max_rows) prefix of each packed prompt */
+    /* decode */
     float *decode_slab;
     float *x, *h, *qkv, *qk, *att, *mixed, *gate_up, *act, *logits, *attn, *scratch;
     size_t attn_per;
     int32_t *dpos;
     struct decode_row *drows;
-    float **past;           // (max_rows) a delta layer's states of the rows
+    float **past;           /* (max_rows) a delta layer's states of the rows */
     struct choice_candidate *cand;
     int32_t *chosen;
     float *chosen_logp;
@@ -390,7 +390,7 @@ static void sampler_tell_rest(struct sampler_worker *w)
 static void sampler_worker_free(struct sampler_worker *w)
 {
     sampler_tell_rest(w);
-    for (int i = 0; i < w->n_rows; i++) // only when stopped before the end
+    for (int i = 0; i < w->n_rows; i++) /* only when stopped before the end */
         sampler_prefix_release(w->rows[i].prefix);
     for (int i = w->at_ready; i < w->n_ready; i++)
         for (int j = w->ready[i].u.from; j < w->ready[i].u.to; j++)
@@ -454,7 +454,7 @@ static void sampler_prefill_logits(struct sampler_worker *w, int n_seq)
     size_t d = (size_t)m->config.hidden_size;
 
     for (int i = 0; i < n_seq; i++) {
-        float *row = w->ph; // free by now
+        float *row = w->ph; /* free by now */
         m->ops->rmsnorm_mt(1, (int)d, w->px + ((size_t)w->pcu[i + 1] - 1) * d, m->final_norm,
                            model_dims(m).plus, m->config.rms_norm_eps, row, NULL);
         m->ops->gemm_mt(1, m->config.vocab_size, (int)d, row, (int)d, false, model_packs(m, PACK_FORWARD)->head,
@@ -550,7 +550,7 @@ static void sampler_finish_row(struct sampler_worker *w, struct sampler_row *r, 
     r->out->finish = why;
     w->free_slots[w->n_free++] = r->slot;
     sampler_prefix_release(r->prefix);
-    r->prefix = NULL; // marks the row as over
+    r->prefix = NULL; /* marks the row as over */
     pthread_mutex_lock(&s->lock);
     if (s->n_finished == s->cap_finished) {
         s->cap_finished = 2 * s->cap_finished + 64;
@@ -669,10 +669,10 @@ static int sampler_admit(struct sampler_worker *w, struct err *e)
         if (w->at_ready == w->n_ready && sampler_take_units(w, e) < 0)
             return -1;
         if (w->at_ready == w->n_ready)
-            return 0; // nothing left
+            return 0; /* nothing left */
         while (w->at_ready < w->n_ready && w->n_free > 0 && w->n_rows < w->max_rows)
             sampler_admit_one(w);
-        sampler_drop_finished(w); // a first token may already be a stop
+        sampler_drop_finished(w); /* a first token may already be a stop */
     }
     return 0;
 }
@@ -695,7 +695,7 @@ static void sampler_decode_mix_attention(struct sampler_worker *w, int layer, in
                             ld,
                             NULL);
     for (int i = 0; i < B; i++) {
-        w->rows[i].kv.n--; // counted once per step, before the first layer
+        w->rows[i].kv.n--; /* counted once per step, before the first layer */
         kv_append(m, &w->rows[i].kv, layer, w->qk + (size_t)i * (size_t)ld + n.q,
                   w->qkv + (size_t)i * (size_t)n.qkv + n.v_at);
         w->rows[i].kv.n++;
@@ -873,7 +873,7 @@ static void sampler_wait_for_workers(struct sampler_run_state *s)
 static void sampler_run_workers(struct sampler_run_state *s)
 {
     s->working = s->n_workers;
-    if (s->n_workers == 1) { // alone: its operators use all threads
+    if (s->n_workers == 1) { /* alone: its operators use all threads */
         sampler_worker_run(s, true);
         sampler_tell(s, true);
         return;
@@ -881,7 +881,7 @@ static void sampler_run_workers(struct sampler_run_state *s)
 #pragma omp parallel num_threads(s->n_workers)
     {
         int n = omp_get_num_threads(), me = omp_get_thread_num();
-        if (me == 0 && n < s->n_workers) { // fewer threads than asked for: the missing workers are not waited for
+        if (me == 0 && n < s->n_workers) { /* fewer threads than asked for: the missing workers are not waited for */
             pthread_mutex_lock(&s->lock);
             s->working -= s->n_workers - n;
             pthread_mutex_unlock(&s->lock);
@@ -933,7 +933,7 @@ int sampler_run(struct model *m, const struct sampler_options *o, const struct s
     } else if (s.total || o->more) {
         sampler_plan_rows(&s);
         s.rope = model_rope_table(&m->config, s.max_prompt + s.max_new);
-        model_packs(m, PACK_FORWARD); // made here, by one thread
+        model_packs(m, PACK_FORWARD); /* made here, by one thread */
         sampler_run_workers(&s);
     }
     free(s.rope);

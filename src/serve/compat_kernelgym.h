@@ -20,7 +20,7 @@ struct kg_request {
 int kg_request_read(const json_t *body, struct kg_request *ret, struct err *e);
 void kg_request_free(struct kg_request *r);
 
-/* A reference for a judge without a GPU, owned: KernelGYM's make their inputs with device="cuda", and our judge lays
+/* A reference for a judge without a GPU, owned: KernelGYM's make their inputs with device="cuda", and our judge binds
  * them on the device itself. Such arguments become device="cpu"; everything else stays as it is. */
 char *kg_reference_on_host(const char *code);
 

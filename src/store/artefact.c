@@ -42,7 +42,7 @@ static int artefact_try_lock(const char *path, int *ret_fd, struct err *e)
         return err_sys(e, "cannot create lock '%s'", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         rc = errno == EWOULDBLOCK || errno == EINTR ? 0 : err_sys(e, "cannot lock '%s'", path);
-    else if (!artefact_same_file(fd, path)) // its last holder removed it
+    else if (!artefact_same_file(fd, path)) /* its last holder removed it */
         rc = 0;
     if (rc == 1)
         *ret_fd = fd;

@@ -27,7 +27,7 @@
 /* Opens a regular file and its state; -1 with e for anything else. */
 static int content_open(const char *path, struct stat *ret, struct err *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO would wait for a writer
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
 
     if (fd >= 0 && fstat(fd, ret) == 0 && S_ISREG(ret->st_mode))
         return fd;

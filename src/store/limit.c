@@ -290,7 +290,7 @@ int cache_trim(const char *root, const char *const *folders, const struct cache_
     for (size_t i = 0; go && i < w.n_locks; i++)
         limit_remove_stale_lock(w.locks[i], newest);
     limit_walk_free(&w);
-    if (ftruncate(fd, 0) < 0 || ftruncate(fd, 1) < 0) // sets the time
+    if (ftruncate(fd, 0) < 0 || ftruncate(fd, 1) < 0) /* sets the time */
         out.looked = false;
     close(fd);
     *ret = out;

@@ -77,7 +77,7 @@ bool seal_read(const char *path, struct buf *out)
         return false;
     if (seal_matches(path, out))
         return true;
-    if (!strncmp(out->p, MAGIC, strlen(MAGIC))) // else it is of an older version, and no damage
+    if (!strncmp(out->p, MAGIC, strlen(MAGIC))) /* else it is of an older version, and no damage */
         log_warn("'%s' is damaged and is made again", path);
     unlink(path);
     return false;
@@ -178,7 +178,7 @@ bool seal_folder_holds(const char *dir)
     holds = holds && seal_sums_hold(dir, &b);
     for (char *line = strtok_r(b.p, "\n", &save); holds && line; line = strtok_r(NULL, "\n", &save))
         holds = seal_line_holds(dir, line);
-    if (ours && !holds) // else it is of an older version, and no damage
+    if (ours && !holds) /* else it is of an older version, and no damage */
         log_warn("what lies in '%s' is damaged and is made again", dir);
     buf_free(&b);
     free(sums);

@@ -259,7 +259,7 @@ int store_trim(struct store *s, uint64_t max_bytes, uint64_t *ret_bytes, struct 
             have = store_used_bytes(s);
             dropped = true;
         }
-    if (rc == 0 && dropped) // a reader or writer of another process may stand in the way: then the pages are reused
+    if (rc == 0 && dropped) /* a reader or writer of another process may stand in the way: then the pages are reused */
         sqlite3_exec(s->db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
     if (rc == 0 && ret_bytes)
         *ret_bytes = (uint64_t)(store_number(s, "PRAGMA page_count") * store_number(s, "PRAGMA page_size"));

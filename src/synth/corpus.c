@@ -219,7 +219,7 @@ static void corpus_add_mutant(struct corpus *c, const struct problem *p, int k)
 
     if (!x->mutant || !corpus_passed(x->verdict))
         return;
-    if (strcmp(json_str(x->mutant_verdict, "status", ""), "infra")) // a task that cannot be judged convicts no bug
+    if (strcmp(json_str(x->mutant_verdict, "status", ""), "infra")) /* a task that cannot be judged convicts no bug */
         corpus_count_bug(c, x->bug, corpus_passed(x->mutant_verdict) ? "undetected" : category);
     if (!corpus_is_detected(x->mutant_verdict)) {
         corpus_reject(c, p, x, true);
@@ -319,7 +319,7 @@ static int corpus_write_tasks(const struct corpus *c, struct err *e)
     static const char *const dirs[] = {"tasks/train", "tasks/heldout"};
     int rc = 0;
 
-    for (int i = 0; i < 2 && !rc; i++) { // an earlier corpus in this folder must not leave tasks behind
+    for (int i = 0; i < 2 && !rc; i++) { /* an earlier corpus in this folder must not leave tasks behind */
         char *dir = path_join(c->o->out, dirs[i]);
         rc = file_is_dir(dir) && dir_remove(dir, e) < 0 ? -1 : dir_make(dir, e);
         free(dir);

@@ -232,7 +232,7 @@ static bool dag_draw_guard(struct growth *w, const struct opdef *op, int *v)
     if (!c.op || w->g->n_nodes + 2 > w->l->max_ops || c.in[0].dtype == DT_I64)
         return false;
     c.f[0] = op->domain.lo, c.f[1] = op->domain.hi;
-    if (c.in[0].dtype == DT_F16) // PyTorch refuses a bound that the tensor's type lacks
+    if (c.in[0].dtype == DT_F16) /* PyTorch refuses a bound that the tensor's type lacks */
         c.f[0] = fmax(c.f[0], -6e4), c.f[1] = fmin(c.f[1], 6e4);
     c.out = c.in[0];
     if (!dag_draw_place(w, &c, *v))

@@ -69,7 +69,7 @@ static bool diagnose_has_part(const char *op, const char *word, size_t n)
 /* True where the operator's name says that it is of the family. */
 static bool diagnose_is_of(const char *op, const struct diagnose_family_state *f)
 {
-    if (!strncmp(op, "clamp", 5)) // clamp_min is no minimum
+    if (!strncmp(op, "clamp", 5)) /* clamp_min is no minimum */
         return false;
     for (const char *p = f->words; *p;) {
         char word[32];

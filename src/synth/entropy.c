@@ -73,7 +73,7 @@ static struct count *entropy_count_of(struct table *t, uint64_t key)
 
     if (2 * t->n >= t->cap)
         entropy_grow(t);
-    key |= 1; // zero is an empty slot
+    key |= 1; /* zero is an empty slot */
     c = entropy_slot_of(t->v, t->cap, key);
     if (!c->key)
         c->key = key, t->n++;

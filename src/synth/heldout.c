@@ -88,7 +88,7 @@ bool heldout_has_attribute(const struct dag *g)
         for (int d = 0; g->value[i].kind != VALUE_NODE && d < g->value[i].t.rank; d++)
             if (heldout_size(g->value[i].t.d[d]))
                 return true;
-    for (int n = 0; n < g->n_nodes; n++) // a clamp's bounds are mostly the next operator's domain
+    for (int n = 0; n < g->n_nodes; n++) /* a clamp's bounds are mostly the next operator's domain */
         for (int i = 0; i < OP_REALS && strcmp(g->node[n].c.op->name, "clamp"); i++)
             if (heldout_constant(g->node[n].c.f[i]))
                 return true;

@@ -419,7 +419,7 @@ static int mine_journal_line(json_t *line, size_t no, void *ctx, struct err *e)
     (void)no;
     if (task) {
         char *path = xasprintf("%s/tasks/%s.py", m->o->out, task);
-        if (!file_exists(path)) // it was deleted: mined once more
+        if (!file_exists(path)) /* it was deleted: mined once more */
             return free(path), 0;
         rc = mine_make_known(m, "mined", path, e);
         free(path);

@@ -90,7 +90,7 @@ static void ncu_take_row(struct ncu_reader *r, char *const field[])
                       json_utf8(field[r->at[C_GRID]], strlen(field[r->at[C_GRID]])), "metrics");
         json_array_append_new(r->kernels, k);
     }
-    if (*metric) // rows of rules have none
+    if (*metric) /* rows of rules have none */
         json_array_append_new(json_object_get(k, "metrics"),
                               json_pack("{s:s, s:s, s:s}", "name", metric, "unit", field[r->at[C_UNIT]], "value",
                                         field[r->at[C_VALUE]]));
@@ -105,7 +105,7 @@ static int ncu_take_line(struct ncu_reader *r, char *line, struct err *e)
     if (!*line || !strncmp(line, "==", 2))
         return 0;
     if (!r->columns && *line != '"')
-        return 0; // what the program itself printed
+        return 0; /* what the program itself printed */
     n = ncu_split(line, field);
     if (n < 0 || (r->columns && n != r->columns))
         return err_set(e, ERR_INPUT, "'%s' line %d has %d fields where the header has %d; was it cut?", r->what,

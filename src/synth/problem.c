@@ -253,7 +253,7 @@ static bool problem_draw_from(struct problem_source *s, const struct dag_table *
     const char *why = "";
 
     for (int i = 0; i < most && why; i++) {
-        // a small corpus knows few large graphs
+        /* a small corpus knows few large graphs */
         if (i == most / 4 && w->side == SIDE_HELD && w->split == HELD_ATTRIBUTES)
             l.max_ops = 1;
         dag_draw(t, r, &l, g);
@@ -290,7 +290,7 @@ static bool problem_draw_graph(struct problem_source *s, struct wanted *w, struc
     for (int i = 0; w->prompted && i < 16; i++)
         if (problem_draw_like_prompt(s, w, r, g))
             return true;
-    w->prompted = false; // a small corpus may have too few prompts
+    w->prompted = false; /* a small corpus may have too few prompts */
     w->nodes = w->side == SIDE_PROMPT ? problem_draw_nodes(s, r) : 0;
     return problem_draw_from(s, s->table[w->class], w, MAX_DRAWS, r, g);
 }

@@ -461,7 +461,7 @@ static void stream_take_verdict(struct stream_shard *s, struct item *x, int part
 /* Has a shard's programs judged. */
 static int stream_verify_shard(struct stream_shard *s, struct err *e)
 {
-    static const int order[N_PARTS] = {SLOW, PROGRAM, MUTANT}; // a rewrite knows its slow program's verdict first
+    static const int order[N_PARTS] = {SLOW, PROGRAM, MUTANT}; /* a rewrite knows its slow program's verdict first */
     struct verify_item *v = xcalloc((size_t)s->n * N_PARTS + 1, sizeof *v);
     char *log = xasprintf("%s/verdicts-%05d.log.jsonl", s->o->out, s->index);
     struct verify_options o = {.jobs = s->o->jobs, .trials = s->o->trials, .backend = s->o->backend, .log = log};
@@ -710,7 +710,7 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
     dag_table_free(t);
     for (int i = 0; i < shards && !rc; i++)
         whole = whole && stream_is_made(o, i);
-    if (whole && !rc) // the last of several processes
+    if (whole && !rc) /* the last of several processes */
         rc = card_write(o->out, shards, e);
     if (lock >= 0)
         close(lock);

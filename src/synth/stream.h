@@ -41,7 +41,7 @@ struct stream_options {
     bool public;            /* tasks as people write them (surface/surface.h), not operator graphs */
     bool musa;              /* programs in MUSA */
     const json_t *weights;  /* of families (dag_draw.h); NULL: all 1 */
-    int wordings;           /* of struct voice (training_record.h) */
+    int wordings;           /* of struct prompt_format (training_record.h) */
     bool formulas;
     int max_program;        /* bytes of a program at most; 0: no limit */
     const uint8_t *ops;     /* one byte for each row of op_rows(): what may occur; NULL: all */

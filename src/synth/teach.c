@@ -232,7 +232,7 @@ static int teach_get_answers(struct teacher *t, struct err *e)
     if (!t->model)
         return err_set(e, ERR_INPUT, "'%s' holds no answers to replay; give --teacher URL or a folder", o->out);
     t->q = xcalloc((size_t)t->n_tasks * (size_t)o->samples, sizeof *t->q);
-    for (int k = 0; k < o->samples; k++) // one sample of each task first: a budget that ends early leaves breadth
+    for (int k = 0; k < o->samples; k++) /* one sample of each task first: a budget that ends early leaves breadth */
         for (int i = 0; i < t->n_tasks; i++)
             teach_make_question(t, i, k);
     if (a)

@@ -57,7 +57,7 @@ json_t *record_repair(const struct prompt_format *v, const char *task, const cha
                       const char *why, const char *program);
 /* A slow program, how slow it is, what makes it so, a faster one. */
 json_t *record_rewrite(const char *task, const char *slow, const char *speed, const char *answer, const char *fast);
-/* The program in the voice's language; takes it over. NULL: it cannot be said there. */
+/* The program in the format's dialect; takes it over. NULL: it cannot be said there. */
 char *record_in_dialect(const struct prompt_format *v, char *program);
 /* "Is this program right for the task?" */
 json_t *record_review(const char *task, const char *program, const char *answer);

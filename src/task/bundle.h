@@ -5,7 +5,7 @@
  *   #@file: NAME
  *   #|the file's first line
  *   #%a line with a carriage return amid it, which is %0D there, and a percent sign %25
- * so that lines of the main file keep their numbers. The candidate's process lays the files in a folder of its own
+ * so that lines of the main file keep their numbers. The candidate's process puts the files in a folder of its own
  * (runner/bundle.py) and runs the main file from there. The main file is the one that defines ModelNew or
  * custom_kernel; among several the one named candidate, main, solution, submission or kernel. Where no file is Python,
  * the main file is written here: it loads all CUDA and C++ sources as one extension and calls its function 'forward'

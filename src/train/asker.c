@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-enum { SLEEP = 2 }; // times as many prompts are asked as there are
-enum { REST = 8 };  // a prompt comes again after a part of that number
+enum { SLEEP = 2 }; /* times as many prompts are asked as there are */
+enum { REST = 8 };  /* a prompt comes again after a part of that number */
 
 void asker_init(struct asker *a, const struct prompt_set *p, uint64_t seed, bool sleep)
 {
@@ -141,6 +141,6 @@ void asker_load(struct asker *a, const json_t *state)
         if (p)
             a->asleep[p - a->prompts->items] = true;
     }
-    if (a->drawn % (int64_t)a->prompts->n) // in the middle of a pass: its order again
+    if (a->drawn % (int64_t)a->prompts->n) /* in the middle of a pass: its order again */
         asker_shuffle_pass(a);
 }

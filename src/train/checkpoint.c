@@ -93,7 +93,7 @@ int checkpoint_save(const char *run, int64_t step, const struct model *m, const 
     int rc;
 
     snprintf(name, sizeof name, "%08lld", (long long)step);
-    if (latest && !strcmp(latest, name)) { // the same options and the same step are the same state
+    if (latest && !strcmp(latest, name)) { /* the same options and the same step are the same state */
         rc = 0;
         checkpoint_remove_others(root, name);
     } else {

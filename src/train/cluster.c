@@ -70,7 +70,7 @@ static uint64_t cluster_next_token(const char *begin, const char **ps)
     if (isalpha((unsigned char)*s) || *s == '_') {
         while (isalnum((unsigned char)*t) || *t == '_')
             t++;
-        // x, y, z carry structure only as members: threadIdx.x
+        /* x, y, z carry structure only as members: threadIdx.x */
         bool member = s > begin && s[-1] == '.';
         bool axis = t - s == 1 && strchr("xyz", *s);
         h = cluster_is_word(s, (size_t)(t - s)) && (!axis || member) ? hash64(s, (size_t)(t - s), 1) : 2;
@@ -160,7 +160,7 @@ size_t cluster_assign(const struct sketch *s, size_t n, double threshold, int *l
             if (sketch_jaccard(&s[i], &s[j]) >= threshold) {
                 size_t a = cluster_find_root(parent, i), b = cluster_find_root(parent, j);
 
-                parent[a > b ? a : b] = a > b ? b : a; // the root is the first member
+                parent[a > b ? a : b] = a > b ? b : a; /* the root is the first member */
             }
     for (size_t i = 0; i < n; i++) {
         size_t r = cluster_find_root(parent, i);
@@ -177,7 +177,7 @@ double cluster_effective(const int *label, size_t n)
 
     if (n == 0)
         return 0;
-    // Each program contributes -1/n log(share of its cluster): the entropy, summed over members.
+    /* Each program contributes -1/n log(share of its cluster): the entropy, summed over members. */
     for (size_t i = 0; i < n; i++) {
         size_t same = 0;
 
@@ -196,7 +196,7 @@ double cluster_uniform(const int *label, size_t n, size_t k, struct rng *r)
     if (n)
         memcpy(drawn, label, n * sizeof *drawn);
     for (int round = 0; round < UNIFORM_ROUNDS; round++) {
-        for (size_t i = 0; i < k; i++) { // the first k of a shuffle
+        for (size_t i = 0; i < k; i++) { /* the first k of a shuffle */
             size_t at = i + rng_below(r, n - i);
             int l = drawn[i];
 

@@ -14,7 +14,7 @@
 
 struct add_ctx {
     struct dataset *d;
-    struct tokenizer *const *tok; // (n_tok) one a thread
+    struct tokenizer *const *tok; /* (n_tok) one a thread */
     int n_tok;
     const char *path;
     int max_len;

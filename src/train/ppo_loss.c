@@ -17,7 +17,7 @@ int ppo_token_loss(const struct ppo_clip *c, double logp, double old, double adv
     bounded = -adv * fmin(fmax(ret->ratio, 1 - c->eps_low), 1 + c->eps_high);
     ret->clipped = bounded > plain;
     ret->loss = ret->clipped ? bounded : plain;
-    // At the clamp the ratio no longer depends on logp.
+    /* At the clamp the ratio no longer depends on logp. */
     ret->dlogp = ret->clipped || fabs(logp - old) >= LOG_RATIO_MAX ? 0 : plain;
     return 0;
 }

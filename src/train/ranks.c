@@ -95,7 +95,7 @@ static int ranks_start(pid_t *pid, int n, const char *device, char **args, int n
     unsigned char id[MODEL_COMM_ID];
     int fd[2];
 
-    setenv("NCCL_NVLS_ENABLE", "0", 1); // the identity is made here, by the same library
+    setenv("NCCL_NVLS_ENABLE", "0", 1); /* the identity is made here, by the same library */
     if (model_comm_id(device, id, e) < 0)
         return -1;
     if (pipe(fd) < 0)

@@ -70,7 +70,7 @@ static json_t *rft_select_group(struct rft *s, const struct prompt_item *p, cons
     int infra = 0, unsupported = 0, too_long = 0;
     size_t n = 0, clusters, *pick;
     json_t *kept = json_array(), *out;
-    struct rng apart; // drawing must not depend on what is counted
+    struct rng apart; /* drawing must not depend on what is counted */
     double uniform;
 
     for (int k = 0; k < g->n; k++) {
@@ -251,7 +251,7 @@ static json_t *rft_stats_of(const struct rft_sums *t)
     metrics_set(v, "prompts_kept", t->taught);
     metrics_set(v, "kept", t->kept);
     metrics_set(v, "effective_before", t->effective / solved);
-    metrics_set(v, "effective_after", t->kept / taught); // one of each cluster: as many strategies as programs
+    metrics_set(v, "effective_after", t->kept / taught); /* one of each cluster: as many strategies as programs */
     metrics_set(v, "effective_uniform", t->uniform / taught);
     return v;
 }

@@ -114,7 +114,7 @@ static bool rl_open_repair(struct rl *s, struct batch *b, struct rng *r, struct 
     b->item[b->n] = p;
     if ((int)g->prompt.ids.n <= s->room)
         return true;
-    // The program and its feedback made it too long: it leaves the buffer for good, the run goes on.
+    /* The program and its feedback made it too long: it leaves the buffer for good, the run goes on. */
     b->dropped++;
     rollout_group_free(g);
     return false;
@@ -447,7 +447,7 @@ static int rl_learn_part(struct rl *s, const struct batch *b, size_t from, size_
         return -1;
     rl_add_looks(l, &st);
     norm = grad_clip(s->m, s->o->grad_clip);
-    // Without any signal an optimiser step would only apply momentum and decay.
+    /* Without any signal an optimiser step would only apply momentum and decay. */
     if (!(norm > 0))
         return 0;
     if (optim_step(s->opt, s->m, lr, e) < 0)
@@ -745,7 +745,7 @@ static struct batch rl_take_ahead(struct rl *s)
 {
     struct batch b = s->ahead[0];
 
-    memmove(s->ahead, s->ahead + 1, (size_t)s->o->staleness * sizeof *s->ahead); // one more is there, and empty
+    memmove(s->ahead, s->ahead + 1, (size_t)s->o->staleness * sizeof *s->ahead); /* one more is there, and empty */
     return b;
 }
 
@@ -1058,7 +1058,7 @@ static int rl_do_run(struct rl *s, struct err *e)
         prompt_set_load(&s->prompts, o->data, e) < 0)
         goto out;
     asker_init(&s->asker, &s->prompts, o->seed, o->sleep);
-    if (o->asked && *o->asked && asker_note_file(&s->asker, o->asked, e) < 0) // a checkpoint's state takes its place
+    if (o->asked && *o->asked && asker_note_file(&s->asker, o->asked, e) < 0) /* a checkpoint's state takes its place */
         goto out;
     s->ahead = xcalloc((size_t)o->staleness + 1, sizeof *s->ahead);
     if (rl_open_model(s, folder, e) < 0 || rl_open_rollout_engine(s, e) < 0 ||
@@ -1067,7 +1067,7 @@ static int rl_do_run(struct rl *s, struct err *e)
         metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     rc = rl_loop(s, e);
-    if (rc == 0) // before the model: where that is, its moments are
+    if (rc == 0) /* before the model: where that is, its moments are */
         rc = rl_save(s, e);
     if (rc == 0)
         rc = rl_save_model(s, e);
@@ -1120,7 +1120,7 @@ int rl_run(const struct rl_options *o, struct err *e)
     own.schedule.steps = o->steps;
     own.policy.temperature = o->temperature;
     own.policy.norm = o->max_new;
-    own.seed ^= hash64(o->stage, strlen(o->stage), 0); // two stages of one recipe see other prompts and samples
+    own.seed ^= hash64(o->stage, strlen(o->stage), 0); /* two stages of one recipe see other prompts and samples */
     if (rl_check(o, e) < 0 || (o->claim && run_open(o->out, o->claim, may_change, &s.folder, e) < 0))
         return -1;
     bdr_init(&s.bdr, (size_t)(o->bdr_size > 0 ? o->bdr_size : 0));

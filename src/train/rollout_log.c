@@ -51,7 +51,7 @@ static json_t *rollout_log_text_json(const char *s)
     return json_utf8(s ? s : "", s ? strlen(s) : 0);
 }
 
-static const char *const names[] = {"failed", "passed", "unsupported", "infra"}; // by enum outcome_kind
+static const char *const names[] = {"failed", "passed", "unsupported", "infra"}; /* by enum outcome_kind */
 
 /* Appends a turn as JSON. */
 static void rollout_log_add_turn(struct buf *out, const struct rollout_turn *t)

@@ -106,14 +106,14 @@ static void sft_split(struct sft *s)
         else
             s->train[s->n_train++] = (uint32_t)i;
     }
-    if (s->n_train == 0) { // a corpus of one graph
+    if (s->n_train == 0) { /* a corpus of one graph */
         memcpy(s->train, s->val, s->n_val * sizeof *s->val);
         s->n_train = s->n_val;
         s->n_val = 0;
     }
     struct rng r;
 
-    rng_seed(&r, 1, 99); // the same validation set whatever the run's seed
+    rng_seed(&r, 1, 99); /* the same validation set whatever the run's seed */
     rng_shuffle(&r, s->val, s->n_val, sizeof *s->val);
     if (s->n_val > (size_t)s->o->val_max)
         s->n_val = (size_t)s->o->val_max;
@@ -428,7 +428,7 @@ static int sft_do_run(struct sft *s, struct err *e)
     if (s->step == 0 && !s->ranks.rank)
         sft_tell_start(s);
     rc = sft_loop(s, e);
-    if (rc == 0) // before the model: where that is, its moments are
+    if (rc == 0) /* before the model: where that is, its moments are */
         rc = sft_save(s, e);
     if (rc == 0 && !s->ranks.rank)
         rc = run_save_model(o->out, s->m, e);

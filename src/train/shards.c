@@ -162,7 +162,7 @@ int shards_each(const char *file, int (*f)(void *ctx, const struct shard_line *l
             rc = f(ctx, r.lines, r.n_lines, e);
         memmove(r.text, r.text + rest, r.n - rest);
         r.n -= rest;
-        if (r.n == r.cap) // a line longer than a block
+        if (r.n == r.cap) /* a line longer than a block */
             r.text = xrealloc(r.text, (r.cap *= 2) + 1);
     }
     if (rc == 0 && ferror(in))

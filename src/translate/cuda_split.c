@@ -322,7 +322,7 @@ static bool cuda_split_brace(struct cuda_split_splitter *s, struct decl *d, size
 
     *ret_next = (size_t)s->mate[i] + 1;
     if (d->init != NONE && (cuda_split_is_ident(s, last) || tok_is(&s->t, last, ">")))
-        return false; // x{1} among a constructor's initialisers
+        return false; /* x{1} among a constructor's initialisers */
     if (d->is_scope || (tok_is(&s->t, d->start, "extern") && s->t.v[last].kind == TOK_STRING)) {
         d->is_scope = true;
         d->body = i;
@@ -526,7 +526,7 @@ static void cuda_split_kernel(struct cuda_split_splitter *s, const struct decl *
         return;
     }
     for (size_t i = d->head; i < d->params; i++)
-        if (tok_is(t, i, "static")) // one unit on each side: outside linkage is the same thing, and both spell it alike
+        if (tok_is(t, i, "static")) /* one unit a side: outside linkage is the same, spelt alike */
             s->keep[i] = 0;
     if (tok_is(t, d->head, "template"))
         cuda_split_decline(s, "a template of templates");
@@ -546,7 +546,7 @@ static void cuda_split_device_function(struct cuda_split_splitter *s, const stru
 
     if (d->constant)
         return;
-    // a member's definition outside: no declaration
+    /* a member's definition outside: no declaration */
     if (name != SIZE_MAX && tok_is(&s->t, cuda_split_before(s, name), "::")) {
         cuda_split_drop(s, d->start, d->end, HOST);
         return;

@@ -116,7 +116,7 @@ static int64_t musa_limits_value_of(struct musa_limits *l, size_t name)
             size_t i = l->v[c].from;
             int64_t one = musa_limits_sum(l, &i, l->v[c].to);
             if (one == UNKNOWN || tok_next(l->k, i) < l->v[c].to || (v != UNKNOWN && v != one))
-                return UNKNOWN; // defined twice: only the preprocessor knows
+                return UNKNOWN; /* defined twice: only the preprocessor knows */
             v = one;
         }
     return v;
@@ -261,7 +261,7 @@ void musa_limits(struct musa_work *w, const struct musa_text *t, const struct to
             continue;
         depth += tok_is(k, i, "{") ? 1 : tok_is(k, i, "}") ? -1 : 0;
         if (depth <= 0)
-            shared = 0; // a kernel ends
+            shared = 0; /* a kernel ends */
         if (tok_is(k, i, "__shared__") && (v = musa_limits_declared_bytes(&l, i + 1)) != UNKNOWN) {
             shared += v;
             musa_limits_over(&l, i, "shared-memory", "static shared memory", shared, w->o->target->shared_bytes);

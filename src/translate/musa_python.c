@@ -298,7 +298,7 @@ static int musa_python_arch_in(const char *s, size_t n)
 static bool musa_python_arch_flag(struct py *p, size_t i, const char *s, size_t n)
 {
     struct musa_text t;
-    bool computed = musa_python_find(s, n, "sm_{") || musa_python_find(s, n, "compute_{"); // f"-arch=sm_{arch}"
+    bool computed = musa_python_find(s, n, "sm_{") || musa_python_find(s, n, "compute_{"); /* f"-arch=sm_{arch}" */
     int sm = musa_python_arch_in(s, n), mp;
 
     if (musa_back(p->w)) {
@@ -600,7 +600,7 @@ static size_t musa_python_token_at(struct py *p, size_t i)
     if (!p->w->o->device_only && (i == 0 || !musa_python_is(p, i - 1, ".")) && musa_python_extension_module(p, i)) {
         k = musa_python_dotted_at(p, i, musa_back(p->w) ? module_musa : module_cuda);
         if (!k)
-            // behind 'import NAME'
+            /* behind 'import NAME' */
             k = musa_python_dotted_at(p, i, musa_back(p->w) ? "torch_musa.utils" : "torch.utils") + 2;
         return k - 1;
     }

@@ -208,7 +208,7 @@ static size_t simt_rewrite_kernel_name(const struct rewriter *r, size_t i)
 static uint32_t *simt_rewrite_slot_of(const struct rewriter *r, size_t name)
 {
     const struct tok *k = &r->t.v[name];
-    uint64_t h = 14695981039346656037u; // FNV-1a
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
 
     for (size_t i = 0; i < k->n; i++)
         h = (h ^ (unsigned char)r->t.src[k->at + i]) * 1099511628211u;

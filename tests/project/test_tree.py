@@ -10,6 +10,7 @@ import unittest
 import layers
 import names
 import rings
+import words
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -70,6 +71,21 @@ class Tree(unittest.TestCase):
         self.assertGreater(len(rows), 5000, "the parser lost the functions")
         self.assertEqual(names.tags_twice(files) + names.headers_twice(files) + names.short_statics(rows), [])
         self.assertGreaterEqual(sum(lengths) / len(lengths), 15)
+
+    def test_comments_have_one_style_and_the_glossary_s_words(self):
+        """'/* */' alone in src; pages and comments keep to the words of ARCHITECTURE.md."""
+        found = []
+        for name in tracked():
+            if re.match(r"src/.*\.(c|h|cu|cuh)$", name):
+                found += words.slashes(name, text_of(name)) + words.strange(name, words.comments(text_of(name)))
+            elif re.match(r"(docs/(?!log/)|README|ARCHITECTURE|CONTRIBUTING).*md$", name):
+                found += words.strange(name, [text_of(name)])
+        self.assertEqual(found, [])
+
+    def test_words_find_what_they_look_for(self):
+        text = 'int a; // one\nchar *b = "// none";\n/* A life lays values; the layout is laid out. */\n'
+        self.assertEqual(words.slashes("x.c", text), ["x.c: // one"])
+        self.assertEqual(words.strange("x.c", words.comments(text)), ["x.c: A life", "x.c: lays"])
 
     def test_every_source_folder_has_a_readme(self):
         folders = {n.split("/")[1] for n in tracked() if re.match(r"src/\w+/.*\.c$", n)}

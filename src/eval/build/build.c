@@ -186,7 +186,7 @@ static int build_request_read(const json_t *req, const struct build_target *targ
     own_flags = target->native ? NULL : dialect_flags(req, cuda_flags);
     target->keep_flags(r, cflags, own_flags ? own_flags : cuda_flags, ldflags);
     json_decref(own_flags);
-    // not as flags: a macro on the command line makes the precompiled prefix useless
+    /* not as flags: a macro on the command line makes the precompiled prefix useless */
     buf_addf(&r->main_cpp, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
     buf_addf(&r->cuda_cu, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
     rc = build_add_sources(&r->main_cpp, req, "cpp", r->cpp, NULL, e);
@@ -384,7 +384,7 @@ static void build_add_log(struct buf *out, const char *dir, const char *name)
 
 static void build_read_logs(struct buf *log, const char *dir)
 {
-    build_add_log(log, dir, "part1.log"); // the kernels' half first: that is where the root usually is
+    build_add_log(log, dir, "part1.log"); /* the kernels' half first: that is where the root usually is */
     build_add_log(log, dir, "part0.log");
     build_add_log(log, dir, "link.log");
 }

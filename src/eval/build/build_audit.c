@@ -218,7 +218,7 @@ static void build_audit_judge_kernel(const char *name, void *findings)
 {
     const char *kernel = strstr(name, "__device_stub_");
 
-    if (!kernel || strstr(kernel, "EmptyKernel")) // CUB asks it for the device's version; it computes nothing
+    if (!kernel || strstr(kernel, "EmptyKernel")) /* CUB asks it for the device's version; it computes nothing */
         return;
     for (size_t i = 0; i < N_OF(library_kernels); i++)
         if (strstr(kernel, library_kernels[i])) {

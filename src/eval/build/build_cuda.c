@@ -407,7 +407,7 @@ static void build_cuda_keep_host_flags(struct build_request *r, const json_t *fl
 
     json_array_foreach((json_t *)flags, i, v) {
         const char *s = json_string_value(v);
-        if (build_cuda_is_level(s)) // bindings are compiled with our own level, that of the precompiled header
+        if (build_cuda_is_level(s)) /* bindings are compiled with our own level, that of the precompiled header */
             continue;
         if (build_cuda_is_macro(s) ||
             ((build_cuda_starts(s, "-std=") || build_cuda_starts(s, "--std=")) && build_cuda_is_standard(s)))
@@ -568,7 +568,7 @@ static bool build_cuda_names_driver(const char *text)
 /* Appends nvcc's command up to its inputs. */
 static void build_cuda_nvcc_command(struct buf *s, const struct build_job *j)
 {
-    const char *arch = j->t->arch + 3; // behind "sm_"
+    const char *arch = j->t->arch + 3; /* behind "sm_" */
     char letter[2] = {isdigit((unsigned char)arch[strlen(arch) - 1]) ? j->r->arch_letter : 0, 0};
 
     build_quote(s, j->t->nvcc);

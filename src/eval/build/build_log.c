@@ -258,9 +258,9 @@ json_t *build_log_parse(const char *log, const json_t *req)
                 p = none;
             json_array_append_new(out, build_log_diagnostic(req, &p, ld, (size_t)(s + n - ld)));
         } else if (ours && last && build_log_find_in(s, n, "in expansion of macro") && !build_log_has_source(last)) {
-            json_object_update_new(last, build_log_place_of(req, &p)); // an error inside a macro of ours
+            json_object_update_new(last, build_log_place_of(req, &p)); /* an error inside a macro of ours */
         } else if (ours) {
-            own = p; // "required from here": where an error in a header began
+            own = p; /* "required from here": where an error in a header began */
         }
         s += n + (s[n] == '\n');
     }

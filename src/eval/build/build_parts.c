@@ -158,7 +158,7 @@ static bool build_parts_prefix_compare(const char *dir, const char *ready, const
     same = build_parts_prefix_seal(dir, &now, NULL) == 0 && !strncmp(said, now.p, 65) &&
            !strcmp(said + READY_NAME, now.p + READY_NAME);
     if (same && strcmp(said, now.p))
-        file_write(ready, now.p, now.n, NULL); // of a folder of others: it is compared each time
+        file_write(ready, now.p, now.n, NULL); /* of a folder of others: it is compared each time */
     buf_free(&now);
     return same;
 }
@@ -258,7 +258,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
             close(fd);
         buf_free(&script);
     } else {
-        utime(ready, NULL); // in use
+        utime(ready, NULL); /* in use */
     }
     free(root);
     free(ready);

@@ -128,7 +128,7 @@ static json_t *dialect_translated(const json_t *flags)
     json_array_foreach((json_t *)flags, i, v) {
         const char *s = json_string_value(v);
         row = musa_row_find(ROW_FLAG, s, strlen(s), true);
-        if (strncmp(s, "--offload-arch", 14)) // the architecture is the device's
+        if (strncmp(s, "--offload-arch", 14)) /* the architecture is the device's */
             json_array_append_new(all, json_string(row ? row->cuda : s));
     }
     return all;

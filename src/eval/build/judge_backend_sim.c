@@ -287,7 +287,7 @@ static int build_sim_script(const struct build_job *j, struct build_plan *plan, 
     build_sim_write_link(&plan->script, j->t, prefix[0]);
     build_sim_write_image(&plan->script, j->t);
     shims = path_share("litetorch");
-    build_plan_ro(plan, shims); // include/ and sim/
+    build_plan_ro(plan, shims); /* include/ and sim/ */
     build_plan_ro(plan, j->t->extra);
     build_plan_ro(plan, j->t->libdir);
     build_plan_ro(plan, prefix[0]);

@@ -14,7 +14,7 @@
 #include "eval/verdict/record.h"
 
 #define MAX_IMAGE ((size_t)128 << 20)
-#define MOST_NOTES 256 /* of a life */
+#define MOST_NOTES 256 /* of a recording */
 #define NOTE_TEXT 400  /* bytes of each text */
 
 /* Of a built library: the executor may open its device code. */
@@ -77,7 +77,7 @@ int recording_open(struct job *j, struct err *e)
     l->n_calls = recording_number_of_calls(j);
     record_set(j->rec, "schema", json_string(RECORD_SCHEMA_REPLAY));
     l->home = &j->server->executors;
-    l->harmed = j->held.ref->streamed != NULL; /* what its front held would stay mapped, and the area too */
+    l->harmed = j->held.ref->streamed != NULL; /* what its client held would stay mapped, and the area too */
     if (recording_streamed_memory(j, &memory, e) < 0 || executors_take(l->home, &o, memory, &l->x, fds, e) < 0)
         return -1;
     if (j->opt->capsule)

@@ -18,8 +18,8 @@
 
 struct job;
 
-#define TAG_INPUTS 1000000u /* of values that are laid; tags below are rows of parameters */
-#define RECORDING_CALLS_LEAST 3 /* of forward, in a life: how many, a secret decides */
+#define TAG_INPUTS 1000000u /* of values that are bound; tags below are rows of parameters */
+#define RECORDING_CALLS_LEAST 3 /* of forward, in a recording: how many, a secret decides */
 #define RECORDING_CALLS 5  /* most */
 #define RECORDING_EARLIER 96 /* calls before those that are compared, at most (stage/later_life.h) */
 
@@ -56,7 +56,7 @@ struct recording {
     struct capsule *capsule; /* what --capsule asks for; NULL */
     bool recording;          /* the replay that runs is for it */
     struct order_finding order; /* of the log: is all of the last call's work waited for? */
-    char altered[64];       /* a parameter that a forward of this life changed and the task does not; "": none */
+    char altered[64];       /* a parameter that a forward of this recording changed and the task does not; "": none */
     bool log_full;          /* it cannot be replayed */
     bool refused;           /* the log cannot be replayed: why */
     char why[256];
@@ -67,12 +67,12 @@ int recording_open(struct job *j, struct err *e);
 void recording_close(struct recording *l); /* NULL is fine */
 /* Takes over notes of a reply. */
 void recording_take_report(struct job *j, const json_t *head);
-/* The program fails, and forward's launch was refused: that becomes the finding. The front says so itself; it turns one
- * failure into another one and never makes an answer right. False: no launch was refused. */
+/* The program fails, and forward's launch was refused: that becomes the finding. The client says so itself; it turns
+ * one failure into another one and never makes an answer right. False: no launch was refused. */
 bool recording_blame_launch(struct job *j);
 /* Time is up: where the kernel that still runs stands, as a finding; new. NULL: none runs, or it is not known. */
 json_t *recording_stand(struct job *j);
-/* What is laid in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
+/* What is bound in replays: pairs[i] is the candidate's row for row i of the reference's state, or NULL. -1: infra. */
 int recording_params(struct job *j, const json_t *const *pairs, struct err *e);
 /* Also: the row of the candidate's state holds elements of the reference's, as 'of' says (arrange.h; the caller's, of
  * recording_read_row). After recording_params. -1: infra, or ERR_INPUT as recording_params. */
@@ -80,15 +80,15 @@ int recording_bind_packed(struct job *j, const json_t *row, const int64_t *of, s
 /* What a row of the candidate's state holds now, as an arrangement of the model as it was constructed: owned, or NULL
  * where it is none. */
 int64_t *recording_read_row(struct job *j, const json_t *row);
-/* Did forward look at the device's values? Then what a replay finds wrong may still be right as it was lived. */
+/* Did forward look at the device's values? Then what a replay finds wrong may still be right of the direct run. */
 bool recording_reads(const struct recording *l);
-/* Lives: construction has been, the front calls forward n_calls times on d's inputs and ends. *ret_ended: it did not
+/* Lives: construction has been, the client calls forward n_calls times on d's inputs and ends. *ret_ended: it did not
  * come to that, ret is the error's reply, or a result with findings of the device. */
 enum call_fault recording_direct(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended,
                                  struct err *e);
-/* Replays the life on n <= n_calls draws of one set of parameters, which the caller holds. At the end of each one's
- * call 'judge' gets what it left: a result with the outputs' bytes, or an error; it frees the frame. Return -1 to stop,
- * with *e. */
+/* Replays the recording on n <= n_calls draws of one set of parameters, which the caller holds. At the end of each
+ * one's call 'judge' gets what it left: a result with the outputs' bytes, or an error; it frees the frame. Return -1 to
+ * stop, with *e. */
 typedef int (*recording_judge)(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e);
 enum call_fault recording_replay(struct job *j, const struct ref_draw *const *draws, int n, recording_judge judge,
                                  void *ctx, struct err *e);
@@ -97,7 +97,7 @@ enum call_fault recording_replay(struct job *j, const struct ref_draw *const *dr
 enum call_fault recording_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
 /* The draw once more without the candidate's launches: 1: the answer is still there. 0: it is not. -1: infra. */
 int recording_movement(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e);
-/* A life that was judged live: its log is whole now. -1: infra. */
+/* A recording that was judged live: its log is whole now. -1: infra. */
 int recording_finish(struct job *j, struct err *e);
 /* After recording_replay: the last call again, on the draw's inputs, from the state that it left on the device. Nothing
  * is played, and *ret_moved is false, where that is the state that it began with. A fault of the device is judged. */
@@ -112,7 +112,7 @@ struct recording_timing {
     uint32_t n;
     bool empty, long_calls, whole;
     double *ret_ms, *ret_span_ms;
-    const struct ref_draw *base; /* one of draw's, held: for calls of a life that are not timed */
+    const struct ref_draw *base; /* one of draw's, held: for calls of a recording that are not timed */
     /* A streamed task's calls, last or not: other inputs come into the area; then, of a timed one, what it made of
      * them, as the executor has it. NULL for other tasks. */
     int (*fresh)(void *ctx, struct err *e);

@@ -43,7 +43,7 @@ static void recording_take_notes(struct job *j, json_t *found)
 
 /* ---- which tensor a finding is about ---- */
 
-/* {"tensor","role","shape","dtype"} of what the judge has laid there; new, NULL: it is the program's own memory. */
+/* {"tensor","role","shape","dtype"} of what the judge has bound there; new, NULL: it is the program's own memory. */
 static json_t *recording_tensor_of_row(const json_t *row, const char *name, const char *role)
 {
     return json_pack("{s:s,s:s,s:O?,s:O?}", "tensor", name, "role", role, "shape", json_object_get(row, "shape"),
@@ -196,7 +196,7 @@ void recording_device_fault(struct job *j, int code, const char *why)
         const char *kind;
     } kinds[] = {{WIRE_ILLEGAL_ADDRESS, "illegal_access"}, {WIRE_LAUNCH_FAILED, "crash"},
                  {WIRE_BAD_CONFIG, "launch_error"},
-                 {WIRE_OUT_OF_MEMORY, "out_of_memory"}}; /* within the front's limit: retry.h asks whose fault it is */
+                 {WIRE_OUT_OF_MEMORY, "out_of_memory"}}; /* within the client's limit: retry.h asks whose fault it is */
     const char *kind = "device_error";
     char text[400];
 

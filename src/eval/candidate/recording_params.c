@@ -43,7 +43,7 @@ static void recording_make_up_whole(const struct tensor *t, uint8_t *out, int64_
 
 #define MADE_UP ((int64_t)1 << 20) /* elements of a parameter that are drawn; a larger one repeats them */
 
-/* Values of another draw of the same kind: the front may look at these. Positive ones stay positive (variances). */
+/* Values of another draw of the same kind: the client may look at these. Positive ones stay positive (variances). */
 static void recording_make_up(const struct recording_place *p, const uint8_t *real, uint8_t *out, struct rng *r)
 {
     struct tensor t = p->t;
@@ -100,7 +100,7 @@ uint8_t *recording_laid_out(const struct recording_place *p, uint8_t *packed)
 }
 
 /* A buffer that state_dict leaves out belongs to the construction: it may hold something else than the task's. Where it
- * holds the very same values they are laid as well, so that they count as no constant of the program's own. */
+ * holds the very same values they are bound as well, so that they count as no constant of the program's own. */
 static bool recording_holds_already(struct recording *l, const struct recording_place *p, const uint8_t *packed)
 {
     uint8_t *now;
@@ -144,7 +144,7 @@ static int add_other_sets(const struct reference *ref, struct recording_binding 
     return 0;
 }
 
-/* ERR_INPUT: what the front said of this row is no tensor, or none in one allocation that it holds. Nothing is made of
+/* ERR_INPUT: what the client said of this row is no tensor, or none in one allocation that it holds. Nothing is made of
  * its size before that is known. */
 static int recording_add_binding(struct job *j, size_t at, const json_t *row, struct rng *r, struct err *e)
 {

@@ -12,7 +12,7 @@ struct recording_binding {
     enum dtype dtype;
     uint8_t *real[REF_SETS]; /* owned; of each set of parameters, in the candidate's layout and type; or NULL */
     uint8_t *made_up;        /* owned; as real */
-    bool buffer, changed;    /* a call left other values there: it is laid again before the next one */
+    bool buffer, changed;    /* a call left other values there: it is bound again before the next one */
     char name[64];           /* of a parameter; "": it is none */
     size_t row;              /* of the reference's state */
     bool packed;             /* its elements lie one after the other */
@@ -84,7 +84,7 @@ void recording_take_findings(struct job *j);
 enum call_fault recording_late_or_lost(struct job *j, struct err *e);
 /* Parameters whose memory is gone are the program's error: CALL_OK with *ret, as if forward had raised it. */
 enum call_fault recording_unprepared(struct job *j, struct frame *ret, struct err *e);
-/* Memory for inputs, and parameters: once in a life. From here on the front is heard within calls only. */
+/* Memory for inputs, and parameters: once in a recording. From here on the client is heard within calls only. */
 int recording_prepare(struct job *j, const struct ref_draw *d, struct err *e);
 /* The place of a call's outputs, from 1. */
 json_t **recording_output_at(struct recording *l, uint32_t call);

@@ -1,4 +1,4 @@
-/* recording_place.h - a tensor that lies on the executor, as a front or a draw describes it. Inside src/eval only. */
+/* recording_place.h - a tensor that lies on the executor, as a client or a draw describes it. Inside src/eval only. */
 #ifndef MC_EVAL_CANDIDATE_RECORDING_PLACE_H
 #define MC_EVAL_CANDIDATE_RECORDING_PLACE_H
 

@@ -6,7 +6,7 @@
 
 struct protocol {
     const char *name;
-    bool binds_params; /* the judge draws parameters and lays them; else both models draw them from one seed */
+    bool binds_params; /* the judge draws parameters and binds them; else both models draw them from one seed */
     bool sidecar;     /* a sidecar's regimes, variants and tolerances hold */
     bool stops_early; /* the trials end where no other draw changes the verdict; slow programs get fewer */
     bool operators;   /* torch's operators and vendors' libraries may do the work; legality says that they did */

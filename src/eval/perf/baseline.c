@@ -239,7 +239,7 @@ static void baseline_key(const struct reference_held *h, const struct baseline_p
     sha256_end(&sum, ret);
 }
 
-/* Under the lock: the item, moved to the front; made if absent. An idle one falls off the end into *ret_old. */
+/* Under the lock: the item, moved to the list's front; made if absent. An idle one falls off the end into *ret_old. */
 static struct baseline *baseline_list_take(struct baseline_list *l, const char *key, struct baseline **ret_old)
 {
     struct baseline *b = NULL;

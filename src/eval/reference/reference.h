@@ -52,7 +52,7 @@ struct reference {
     const json_t *skipped; /* {"regime": reason}; NULL: not all draws are made */
     bool copies;           /* it only moves values: no arithmetic at all */
     uint64_t tables;       /* bytes of constants that it holds itself, by no seed: a program may bring as much along */
-    bool folds;            /* it holds what its seed decides and nobody lays */
+    bool folds;            /* it holds what its seed decides and nobody binds */
     bool numbers;          /* variant TASK_NUMBERS is another task than this one */
     bool counts;           /* its calls count in Python: each draw's values are those of a first call */
     bool alters;           /* its forward changes a parameter */

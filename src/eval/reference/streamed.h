@@ -67,7 +67,7 @@ int streamed_facts(struct streamed *s, struct frame *ret, struct err *e);
 int streamed_bind(struct streamed *s, const struct ref_draw *d, bool other, struct err *e);
 /* Which inputs are not what streamed_bind left: as many as s->n_inputs says. */
 int streamed_changed(struct streamed *s, bool ret[STREAMED_INPUTS], struct err *e);
-/* After a lay, inputs of the same kind in its place: the same for the same seed, and none that a call met before.
+/* After a binding, inputs of the same kind in its place: the same for the same seed, and none that a call met before.
  * Nothing is said of them by streamed_changed. */
 int streamed_fresh(struct streamed *s, uint64_t seed, struct err *e);
 /* Expected values of the inputs that lie in the area. own: the reference's own answer. */

@@ -8,18 +8,18 @@
 #include "exec/exec.h"
 
 #define EXECUTORS_IDLE 4 /* that wait; each holds half a gigabyte of the device */
-#define EXECUTORS_PART 8 /* of the device that others use too: a front of a small task may hold so much of it */
+#define EXECUTORS_PART 8 /* of the device that others use too: a client of a small task may hold so much of it */
 
 struct executors {
     pthread_mutex_t lock;
     struct executor *idle[EXECUTORS_IDLE];
     int n;
-    bool used_again; /* false: a new one for each life, where starting one takes no time */
+    bool used_again; /* false: a new one for each recording, where starting one takes no time */
 };
 
 void executors_init(struct executors *all, bool used_again);
-/* An executor with a life begun, whose descriptors are in fds (the caller's). memory: bytes that its front may hold
- * by a plan of the device's memory, in which no executor waits; 0: a part of what there is. -1: ERR_ENV. */
+/* An executor with a recording begun, whose descriptors are in fds (the caller's). memory: bytes that its client may
+ * hold by a plan of the device's memory, in which no executor waits; 0: a part of what there is. -1: ERR_ENV. */
 int executors_take(struct executors *all, const struct executor_options *o, uint64_t memory, struct executor **ret,
                    int fds[2], struct err *e);
 /* sound: no fault, no time limit, nothing of the device's own runtime (executors_harmless) was met. NULL is fine. */

@@ -201,7 +201,7 @@ static int judge_server_start_forks(struct judge_server *sv, enum forks kind, st
                                    .no_jail = sv->all->config.no_jail, .compiles = compiles};
     int rc = dir_make(builds, e);
 
-    if (rc == 0 && (!spec.device || !strcmp(spec.device, "front"))) // on 'sim' the reference's processes too
+    if (rc == 0 && (!spec.device || !strcmp(spec.device, "front"))) /* on 'sim' the reference's processes too */
         rc = torch_device_prepare(&torch_device, e);
     if (torch_device) {
         env = xrealloc(env, (n_env + 2) * sizeof *env);

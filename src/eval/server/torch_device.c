@@ -33,7 +33,7 @@ static char *torch_device_version(const char *python, struct err *e)
     return version;
 }
 
-/* Compiles PyTorch's front for this Python into folder. ERR_ENV with the compiler's words. */
+/* Compiles PyTorch's client for this Python into folder. ERR_ENV with the compiler's words. */
 static int torch_device_compile(const char *python, const char *folder, struct err *e)
 {
     char *script = path_share("litetorch/build.sh"), *libs = path_lib_folder();

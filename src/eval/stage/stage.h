@@ -41,13 +41,13 @@ int job_blame_call(struct job *j, enum call_fault fault, const char *stage, cons
 bool job_unfit(const struct job *j, const json_t *head, struct err *e);
 void job_blame_error(struct job *j, const json_t *head, const char *stage);
 void compile_judge(struct job *j);
-/* Is the draw one of the life that is lived? */
+/* Is the draw one of the recording that is made? */
 bool job_recordings(const struct job *j, const struct ref_draw *d);
-/* May draws that were right as they were lived, and not by replay, count as passed? */
+/* May draws that were right of the direct run, and not by replay, count as passed? */
 bool legality_live(const struct job *j);
 /* Does the evidence so far make the program a cheat, whatever comes? Runs nothing. */
 bool legality_convicts(const struct job *j);
-/* The same of the life as it was, with all that its replays show. 1, 0, -1: infra. */
+/* The same of the recording as it was, with all that its replays show. 1, 0, -1: infra. */
 int legality_judges(struct job *j, struct err *e);
 /* The record's "worst": output 'path' of a draw. New reference. */
 json_t *correct_worst(const struct ref_draw *d, const char *path, const struct comparison *c,

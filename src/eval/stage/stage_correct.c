@@ -343,7 +343,7 @@ static int stage_correct_judge_call(void *ctx, const struct ref_draw *d, struct 
     return ok == 0 || ok == 1 ? 0 : -1;
 }
 
-/* The life itself, on a draw's inputs. What is wrong with it is blamed. 0, or -1: infra. */
+/* The recording itself, on a draw's inputs. What is wrong with it is blamed. 0, or -1: infra. */
 static int stage_correct_live(struct job *j, const struct ref_draw *d, struct stage_correct_tally *t, struct err *e)
 {
     enum call_fault fault;
@@ -375,8 +375,8 @@ static int stage_correct_replay_group(struct replayed *r, const struct ref_draw 
     return e->kind == ERR_NONE ? 0 : -1;
 }
 
-/* Up to a life's calls of draws from *i on, with one set of parameters, and how many. -1: they cannot be made. Where
- * none is left 'draws' stays as it was. */
+/* Up to a recording's calls of draws from *i on, with one set of parameters, and how many. -1: they cannot be made.
+ * Where none is left 'draws' stays as it was. */
 static int stage_correct_gather(struct job *j, struct stage_correct_tally *t, size_t *i, const struct ref_draw **draws,
                                 struct err *e)
 {
@@ -451,7 +451,8 @@ static int stage_correct_ask_order(struct replayed *r, const struct ref_draw *co
     return rc;
 }
 
-/* All draws, as many in a replay as the life has calls; at least two replays, whose memory is filled differently. */
+/* All draws, as many in a replay as the recording has calls; at least two replays, whose memory is filled differently.
+ * */
 static int stage_correct_run_replays(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     const struct ref_draw *draws[RECORDING_CALLS];
@@ -498,7 +499,7 @@ static int stage_correct_run_draws(struct job *j, struct stage_correct_tally *t,
         return job_blamed(j) ? 0 : stage_correct_run_replays(j, t, e);
     for (size_t i = 0; !job_blamed(j) && !(t->stopped = stage_correct_enough(j, t)) &&
          (ok = stage_correct_next_draw(j, i, &d, e)) == 1; i++) {
-        if (!job_recordings(j, d) || d->parameters) /* a life has one set */
+        if (!job_recordings(j, d) || d->parameters) /* a recording has one set */
             continue;
         if (stage_correct_left_out(t, d)) {
             later = xrealloc(later, (n + 1) * sizeof *later);
@@ -518,7 +519,7 @@ static int stage_correct_run_draws(struct job *j, struct stage_correct_tally *t,
     return ok < 0 ? -1 : 0;
 }
 
-/* A front lives once: another one, and another executor, for other arguments. */
+/* A client lives once: another one, and another executor, for other arguments. */
 static int stage_correct_live_again(struct job *j, struct err *e)
 {
     session_close(j->session);
@@ -538,7 +539,7 @@ static int stage_correct_change_variant(struct job *j, int variant, struct err *
     return 0;
 }
 
-/* Before another life takes its place: is this one convicted, though its answers are right? Then it stays, and the
+/* Before another recording takes its place: is this one convicted, though its answers are right? Then it stays, and the
  * stages behind see it. 1, 0, or -1: infra. */
 static int stage_correct_convicted(struct job *j, const struct stage_correct_tally *t, struct err *e)
 {
@@ -693,7 +694,7 @@ static void stage_correct_forgive_fall(struct job *j, struct stage_correct_tally
     t->trials++;
 }
 
-/* One life, on its draws. */
+/* One recording, on its draws. */
 static int stage_correct_run_recording(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     int rc = stage_correct_run_draws(j, t, e);
@@ -745,6 +746,7 @@ static int stage_correct_forget_numbers(struct job *j, struct stage_correct_tall
 }
 
 /* A life of its own: what its host reads may make it live, too. */
+/* A recording of its own: what its host reads may make it live, too. */
 static int stage_correct_run_variant(struct job *j, int variant, struct stage_correct_tally *t, struct err *e)
 {
     struct stage_correct_tally own = {.regimes = json_object(), .fastest_s = t->fastest_s, .slow = t->slow};
@@ -794,7 +796,7 @@ static int stage_correct_run_variants(struct job *j, struct stage_correct_tally 
 }
 
 /* Protocol kernelbench: what passed its published draws is constructed anew, as is the reference, by a secret seed. The
- * rest of the stages sees this life; what the first one convicts is left to them as it is. */
+ * rest of the stages sees this recording; what the first one convicts is left to them as it is. */
 static int stage_correct_run_second(struct job *j, struct stage_correct_tally *t, struct err *e)
 {
     struct stage_correct_tally second = {.regimes = json_object()};

@@ -80,7 +80,7 @@ static const char *stage_legality_name_of(const json_t *note)
     return note ? json_str(note, "name", "?") : NULL;
 }
 
-/* What convicts without a run: the front's own word, and what the built libraries refer to. */
+/* What convicts without a run: the client's own word, and what the built libraries refer to. */
 static void stage_legality_take_words(const struct job *j, struct rules_facts *f)
 {
     const json_t *lack = stage_legality_first_of(j->session->findings, "unsupported", false);
@@ -137,7 +137,7 @@ static uint64_t stage_legality_fixed_bytes(const struct reference *ref)
     return f.bytes;
 }
 
-/* The published protocol lays no parameters: both models draw them from one seed, so their bytes are no secret
+/* The published protocol binds no parameters: both models draw them from one seed, so their bytes are no secret
  * table. */
 static uint64_t stage_legality_drawn_by_seed(const struct job *j)
 {

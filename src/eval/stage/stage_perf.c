@@ -384,7 +384,7 @@ static int stage_perf_prepare_base(struct perf *p, struct err *e)
     return p->compiles ? baseline_compile(p->base, p->j->opt->compile_mode, &p->j->server->schedule, e) : 0;
 }
 
-/* The state before the last call, of the whole life on one of the draws: what each timed call starts from. */
+/* The state before the last call, of the whole recording on one of the draws: what each timed call starts from. */
 static int stage_perf_set_out(struct perf *p, struct err *e)
 {
     struct frame f;

@@ -126,7 +126,7 @@ const struct code code_table[] = {
      "The task says that forward updates a buffer (running statistics), and the program leaves other values there.",
      "Update the registered buffer as the reference does."},
     {"MC409", "correctness_error", "message", "parameters", "parameters do not fit",
-     "The judge lays its own weights into ModelNew's parameters, by name and shape, else in order. These do not fit.",
+     "The judge binds its own weights into ModelNew's parameters, by name and shape, else in order. These do not fit.",
      "Register the same parameters as Model does: same modules or same shapes, in the same order."},
     {"MC410", "correctness_error", "rule", "parameter_changed", "parameter changed",
      "forward leaves other values in a parameter than it found.", "Pack or convert a copy of it."},

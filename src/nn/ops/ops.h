@@ -31,10 +31,10 @@ struct attn_shape {
  * own rows continue behind them. */
 struct attn_seqs {
     int n;
-    const int32_t *cu;     // (n + 1)
-    const int32_t *shared; // (n), 0 for a root; shared[0] == 0
-    const int32_t *first;  // (n) or NULL: nobody reads the outputs of positions before first[i] of sequence i; they are
-                           // not written, and their output gradients are taken as 0
+    const int32_t *cu;     /* (n + 1) */
+    const int32_t *shared; /* (n), 0 for a root; shared[0] == 0 */
+    const int32_t *first;  /* (n) or NULL: nobody reads the outputs of positions before first[i] of sequence i; they
+                            * are not written, and their output gradients are taken as 0 */
 };
 
 /* Gates of a delta rule: b and a (T, v_heads) with row stride ld_gate; a_log and dt_bias (v_heads). */

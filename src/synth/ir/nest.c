@@ -120,7 +120,7 @@ struct ax *nest_broadcast(struct nest *k, int i, const char *const names[], int 
 int nest_find_dim(const struct nest *k, const char *name)
 {
     for (int i = 0; i < k->n_dims; i++)
-        if (k->dim[i].name[0] == name[0] && !strcmp(k->dim[i].name, name)) // the oracle asks for each element
+        if (k->dim[i].name[0] == name[0] && !strcmp(k->dim[i].name, name)) /* the oracle asks for each element */
             return i;
     return -1;
 }

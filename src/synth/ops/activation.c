@@ -181,7 +181,7 @@ const struct opdef activation_ops[] = {
     {ACT(threshold, "x > $f0 ? x : $f1", "a constant at and below a threshold"), .draw = draw_limit,
      .spell = {{NULL, "F.threshold($0, $f0, $f1)"}, {"nn.Threshold($f0, $f1)", "$m($0)"}}},
     {ACT(hardshrink, "fabsf(x) > $f0 ? x : 0.0f", "zero near zero"), .draw = draw_alpha, .range = RANGE_SAME,
-     .no_halves = true, // PyTorch rounds the threshold to the tensor's own type
+     .no_halves = true, /* PyTorch rounds the threshold to the tensor's own type */
      .spell = {{NULL, "F.hardshrink($0, lambd=$f0)"}, {"nn.Hardshrink(lambd=$f0)", "$m($0)"}}},
     {ACT(softshrink, "x > $f0 ? x - $f0 : (x < -$f0 ? x + $f0 : 0.0f)", "x moved towards zero"), .draw = draw_alpha,
      .range = RANGE_SAME, .spell = {{NULL, "F.softshrink($0, lambd=$f0)"}, {"nn.Softshrink(lambd=$f0)", "$m($0)"}}},

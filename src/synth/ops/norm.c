@@ -292,7 +292,7 @@ const struct opdef norm_ops[] = {
      .spell = {{NULL, "$0 / torch.sqrt(torch.mean($0 ** 2, dim=$dim, keepdim=True) + $eps)"},
                {NULL, "$0 * torch.rsqrt($0.pow(2).mean($dim, keepdim=True) + $eps)"}}},
     {NORM("l2_normalize", 0x3e, draw_axis, ref_norm, lower_scaled, "divided by the Euclidean length"),
-     .no_halves = true, .range = RANGE_UNIT, // PyTorch adds the squares up in the tensor's own type
+     .no_halves = true, .range = RANGE_UNIT, /* PyTorch adds the squares up in the tensor's own type */
      .spell = {{NULL, "F.normalize($0, p=2, dim=$dim)"}, {NULL, "F.normalize($0, dim=$dim)"}}},
     {NORM("l1_normalize", 0x3e, draw_axis, ref_norm, lower_scaled, "divided by the sum of absolute values"),
      .no_halves = true, .range = RANGE_UNIT, .spell = {{NULL,

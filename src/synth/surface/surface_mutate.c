@@ -311,7 +311,7 @@ char *surface_mutate(const char *program, struct rng *r, const struct surface_mu
         const struct mutate_kind *k = mutate_draw_kind(r);
         char *mutant = mutate_try(program, r, k);
 
-        for (int again = 0; !mutant && again < 20; again++) // another line: kinds keep their weights
+        for (int again = 0; !mutant && again < 20; again++) /* another line: kinds keep their weights */
             mutant = mutate_try(program, r, k);
         if (mutant) {
             *ret = &k->m;

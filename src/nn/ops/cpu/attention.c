@@ -55,7 +55,7 @@ static float softmax_row(int n, float scale, float *p, float *ret_max)
  * are to row 0, head 0; root and own are first rows, so that position i is row root + i or own + i - shared. */
 struct attn_task {
     const struct attn_shape *s;
-    int n, shared, first, kv; // queries [first, n)
+    int n, shared, first, kv; /* queries [first, n) */
     ptrdiff_t root, own;
     float scale;
 };
@@ -117,7 +117,7 @@ static void attn_task_forward(const struct attn_task *a, const float *q, const f
                 if (lse)
                     lse[(t + i - i0) * s->heads + h] = m + logf(sum);
             }
-            // the packed V has a->n rows, of which the first i1 matter: its panels keep their stride
+            /* the packed V has a->n rows, of which the first i1 matter: its panels keep their stride */
             gemm_part(i1 - i0, s->dim, i1, a->n, p, ld, vp, o + t * s->ld_o + h * s->dim, s->ld_o, GEMM_SET);
             for (int i = i0; i < i1; i++)
                 scale((size_t)s->dim, o + (t + i - i0) * s->ld_o + h * s->dim, inv[i - i0]);
@@ -147,7 +147,7 @@ static void attn_score_gradient(const struct attn_task *a, int head, int i0, int
         float *pr = p + (ptrdiff_t)(i - i0) * ld, *dr = dp + (ptrdiff_t)(i - i0) * ld;
         float l = lse[t * s->heads + head], d = dot_row(s->dim, o + at, dout + at);
         for (int j = 0; j <= i; j += VL) {
-            vf x = v_exp(v_load(pr + j) * a->scale - l); // rows are padded to NR, so whole registers are safe
+            vf x = v_exp(v_load(pr + j) * a->scale - l); /* rows are padded to NR, so whole registers are safe */
             v_store(pr + j, x);
             v_store(dr + j, x * (v_load(dr + j) - d) * a->scale);
         }

@@ -20,23 +20,23 @@
 #define CH NN_DELTA_CHUNK
 
 struct delta_tile {
-    float *d, *kk, *p, *a;  // (CH, CH) D, k k^T, P, A
-    float *dp, *da;         // (CH, CH)
-    float *e, *v, *dv, *dr; // (CH, v_dim) E, V', dV', dR
-    float *t, *u;           // (CH, k_dim)
+    float *d, *kk, *p, *a;  /* (CH, CH) D, k k^T, P, A */
+    float *dp, *da;         /* (CH, CH) */
+    float *e, *v, *dv, *dr; /* (CH, v_dim) E, V', dV', dR */
+    float *t, *u;           /* (CH, k_dim) */
     float *pack[3];
     double c[CH];
-    float up[CH], down[CH]; // e^c, e^(c_n - c)
+    float up[CH], down[CH]; /* e^c, e^(c_n - c) */
 };
 
 struct delta_task {
     const struct nn_delta *s;
     int n, from, kh;
-    float *q, *k, *rq, *rk; // (n, k_dim) normalised, (n) 1 / length
+    float *q, *k, *rq, *rk; /* (n, k_dim) normalised, (n) 1 / length */
     float *dq, *dk;
-    float *beta, *g, *dc;   // (n) of the value head
-    float *states;          // (chunks + 1, k_dim, v_dim)
-    float *grad;            // (k_dim, v_dim)
+    float *beta, *g, *dc;   /* (n) of the value head */
+    float *states;          /* (chunks + 1, k_dim, v_dim) */
+    float *grad;            /* (k_dim, v_dim) */
     struct delta_tile x;
 };
 
@@ -366,7 +366,7 @@ static void delta_chunk_back(struct delta_task *t, int at, int m, const float *S
         row_set(dv, x->dv + i * dv, beta, x->dr + i * dv);
         memcpy(dv_out + (ptrdiff_t)i * ld, x->dv + i * dv, (size_t)dv * sizeof *dv_out);
     }
-    pack_nt(S, dv, dk, dv, x->pack[2]); // S^T
+    pack_nt(S, dv, dk, dv, x->pack[2]); /* S^T */
     gemm_rows(m, dk, dv, dO, ld_o, x->pack[2], x->t, dk, GEMM_SET);
     delta_add_rows(m, dk, x->up, 1, x->t, q, dq, dc);
     gemm_rows(m, dk, dv, x->dv, dv, x->pack[2], x->t, dk, GEMM_SET);
@@ -383,7 +383,7 @@ static void delta_chunk_back(struct delta_task *t, int at, int m, const float *S
     gemm_cols(m, dk, m, x->dp, CH, x->pack[1], dk_, dk, GEMM_ADD);
     delta_state_back(t, at, m, S, dO, ld_o);
     for (int i = m - 2; i >= 0; i--)
-        dc[i] += dc[i + 1]; // dg
+        dc[i] += dc[i + 1]; /* dg */
 }
 
 /* Of x = size y, y = in * r: din = r (dy - y (y . dy)), dy = size * g. */

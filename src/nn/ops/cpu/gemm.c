@@ -84,7 +84,7 @@ static void gemm_part(int m, int n, int k, int packed_k, const float *a, int lda
     for (int k0 = 0; k0 < k; k0 += KC) {
         int kb = k - k0 < KC ? k - k0 : KC;
         for (int t = 0; t < n_tiles; t++) {
-            // even tiles: 64 rows are 13 13 13 13 12, not 14 14 14 14 8
+            /* even tiles: 64 rows are 13 13 13 13 12, not 14 14 14 14 8 */
             int i0 = (int)((int64_t)m * t / n_tiles), i1 = (int)((int64_t)m * (t + 1) / n_tiles);
             for (int j = 0; j < n; j += NR)
                 tiles[i1 - i0](false, n - j < NR ? n - j : NR, kb, a + (ptrdiff_t)i0 * lda + k0, lda,
@@ -103,7 +103,7 @@ static void gemm_rows(int m, int n, int k, const float *a, int lda, const float 
 INLINE void copy_floats(float *to, const float *from, int n)
 {
     if (n == MR)
-        memcpy(to, from, MR * sizeof *to); // constant size: a few vector moves, no call
+        memcpy(to, from, MR * sizeof *to); /* constant size: a few vector moves, no call */
     else
         memcpy(to, from, (size_t)n * sizeof *to);
 }
@@ -166,14 +166,14 @@ static void gemm_mt(int m, int n, int k, const float *a, int lda, bool a_cols, c
                     enum gemm_mode mode)
 {
     int panels = (n + NR - 1) / NR;
-    int rows = STRIP * MR; // per block: enough reuse of a panel
+    int rows = STRIP * MR; /* per block: enough reuse of a panel */
     int cols = (int)((a_cols ? 512 << 10 : 256 << 10) / (sizeof(float) * NR * (size_t)(k < KC ? k : KC)));
     int mb, nb, threads = omp_get_max_threads();
 
     cols = cols < 1 ? 1 : cols > panels ? panels : cols;
     mb = (m + rows - 1) / rows;
     nb = (panels + cols - 1) / cols;
-    if (mb * nb < 4 * threads && panels > nb) { // few rows: cut finer along n
+    if (mb * nb < 4 * threads && panels > nb) { /* few rows: cut finer along n */
         nb = (4 * threads + mb - 1) / mb;
         nb = nb > panels ? panels : nb;
     }
@@ -190,7 +190,7 @@ static void gemm_mt(int m, int n, int k, const float *a, int lda, bool a_cols, c
 
 static void pack_nt_panel(const float *w, int ld, int n, int k, float *out)
 {
-    for (int p0 = 0; p0 < k; p0 += 16) { // 16 x NR at a time: both sides stay in L1
+    for (int p0 = 0; p0 < k; p0 += 16) { /* 16 x NR at a time: both sides stay in L1 */
         int p1 = p0 + 16 < k ? p0 + 16 : k;
         for (int j = 0; j < NR; j++)
             for (int p = p0; p < p1; p++)

@@ -70,7 +70,7 @@ INLINE void rmsnorm_row_backward(int d, const float *x, const float *w, float pl
         acc += v_load(dy + i) * (plus + v_load(w + i)) * v_load(x + i);
     for (; i < d; i++)
         s += dy[i] * (plus + w[i]) * x[i];
-    c = (v_sum(acc) + s) * r * r / (float)d; // mean(g xh) r
+    c = (v_sum(acc) + s) * r * r / (float)d; /* mean(g xh) r */
     for (i = 0; i < d; i++) {
         float g = dy[i], v = r * (g * (plus + w[i]) - x[i] * c);
         dw[i] += g * x[i] * r;

@@ -45,7 +45,7 @@ INLINE float v_sum(vf x)
  * expf. */
 INLINE vf v_exp(vf x)
 {
-    const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     vf n, r, p;
     vi k;
 

@@ -85,7 +85,7 @@ __device__ __forceinline__ void attend_to(struct attending<G> &a, const struct e
             s[g][u] = exp2_short(s[g][u] - base);
             a.l[g] += s[g][u];
         }
-        if (shrink != 1) // most positions bring no new maximum
+        if (shrink != 1) /* most positions bring no new maximum */
             for (int j = 0; j < 8; j++)
                 a.acc[g][j] *= shrink;
     }

@@ -16,7 +16,7 @@ classifier_kernel(int V, int ld, const T *z, float inv_temp, const int32_t *targ
 
     z += (size_t)row * ld;
     for (int i = threadIdx.x * 8; i < V; i += THREADS * 8) {
-        load8(z + i, v); // rows are padded to 8
+        load8(z + i, v); /* rows are padded to 8 */
         float top = m;
         for (int j = 0; j < 8; j++) {
             v[j] = i + j < V ? v[j] * inv_temp : -INFINITY;

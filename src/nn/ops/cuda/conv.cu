@@ -172,7 +172,7 @@ __global__ void conv_step_kernel(int rows, int ch, int taps, const T *x, int ld,
         return;
     T *old = past + (size_t)slot[b] * stride + c;
     load_taps(w, c, taps, wk);
-    for (int k = taps - 1; k > 0; k--) { // the oldest first; each moves up
+    for (int k = taps - 1; k > 0; k--) { /* the oldest first; each moves up */
         load8(old + (size_t)(taps - 1 - k) * ch, v);
         for (int j = 0; j < 8; j++)
             u[j] += wk[k][j] * v[j];

@@ -154,7 +154,7 @@ __device__ __forceinline__ uint32_t order_of(float x)
 template <class T>
 __device__ __forceinline__ void weights8(const T *z, int i, int V, float top, float inv, uint32_t from, float *e)
 {
-    load8(z + i, e); // rows are padded to 8
+    load8(z + i, e); /* rows are padded to 8 */
     for (int j = 0; j < 8; j++)
         e[j] = i + j < V && order_of(e[j]) >= from ? expf((e[j] - top) * inv) : 0;
 }
@@ -172,7 +172,7 @@ __device__ float mass(const T *z, int V, int segment, float top, float inv, uint
             s += e[j];
     }
     s = warp_sum(s);
-    __syncthreads(); // the sums of the call before have been read
+    __syncthreads(); /* the sums of the call before have been read */
     if (lane == 0)
         sums[warp] = s;
     __syncthreads();
@@ -186,7 +186,7 @@ __device__ float mass(const T *z, int V, int segment, float top, float inv, uint
 template <class T>
 __device__ uint32_t threshold(const T *z, int V, int segment, float top, float inv, float want, float *sums)
 {
-    uint32_t low = 0; // keeps all
+    uint32_t low = 0; /* keeps all */
 
     for (int bit = 31; bit >= (sizeof(T) == 2 ? 16 : 0); bit--) {
         uint32_t trial = low | 1u << bit;
@@ -236,7 +236,7 @@ __device__ int walk(const T *z, int V, int from_id, int segment, float top, floa
             weights8(z, i, end, top, inv, from, e);
         for (int j = 0; j < 8; j++)
             s += e[j];
-        before = s; // sum over lanes up to this one, then without it
+        before = s; /* sum over lanes up to this one, then without it */
         for (int k = 1; k < 32; k <<= 1) {
             float other = __shfl_up_sync(FULL_WARP, before, k);
             before += lane >= k ? other : 0;
@@ -310,7 +310,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample_kernel(stru
     } else {
         float u = uniform(a.seed[row], a.pos[row]) * kept;
         int k = 0, had = 0;
-        for (int i = 0; i < SEGMENTS; i++) // the last segment with a weight ends the walk whatever rounding did
+        for (int i = 0; i < SEGMENTS; i++) /* the last segment with a weight ends the walk whatever rounding did */
             had = sums[i] > 0 ? i : had;
         while (k < had && sums[k] <= u)
             u -= sums[k++];

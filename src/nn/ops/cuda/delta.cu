@@ -132,7 +132,7 @@ template <class T> __device__ void load_chunk(const delta_args &p, const chunk &
     size_t width = 2 * (size_t)s.k_heads * K + (size_t)s.v_heads * s.v_dim;
     const T *c = (const T *)p.c + at * width + kh * K;
 
-    __syncthreads(); // the chunk before is done with
+    __syncthreads(); /* the chunk before is done with */
     load_keys(x, c, width, rows, K, rsqrtf((float)K), x.q);
     load_keys(x, c + (size_t)s.k_heads * K, width, rows, K, 1, x.k);
     if (i < CH) {
@@ -362,7 +362,7 @@ __global__ void __launch_bounds__(THREADS) delta_backward_kernel(delta_args p, d
             __syncthreads();
             size_t v_at = at * width + (width - values) + (size_t)h * s.v_dim + tile;
             tile_values<T, BV>(p, x, (const T *)p.c + v_at, width, rows, n, S, e, y);
-            // dV', then dR
+            /* dV', then dR */
             product<4, 2>(CH, BV, CH + K,
                           [&](int i, int q) { return q < CH ? x.p[q * LD + i] : x.down[i] * x.k[i * x.ld + q - CH]; },
                           [&](int q, int j) { return q < CH ? d[q * (BV + 1) + j] : G[(q - CH) * (BV + 1) + j]; },
@@ -379,7 +379,7 @@ __global__ void __launch_bounds__(THREADS) delta_backward_kernel(delta_args p, d
                 for (int j = 0; j < BV; j++)
                     dbeta[threadIdx.x] += r[threadIdx.x * (BV + 1) + j] * e[threadIdx.x * (BV + 1) + j];
             __syncthreads();
-            for (int i = threadIdx.x; i < CH * BV; i += THREADS) { // dE, which is dv
+            for (int i = threadIdx.x; i < CH * BV; i += THREADS) { /* dE, which is dv */
                 int row = i / BV, col = i % BV;
                 float v = x.beta[row] * r[row * (BV + 1) + col];
                 r[row * (BV + 1) + col] = v;
@@ -409,7 +409,7 @@ __global__ void __launch_bounds__(THREADS) delta_backward_kernel(delta_args p, d
                               if (i < rows)
                                   g.dk[keys + i * key_row + j] += v;
                           });
-            if (number) { // over the state that nobody reads any more
+            if (number) { /* over the state that nobody reads any more */
                 float *to = state_at(p, first, number, h) + tile;
                 product<4, 2>(K, n, 2 * CH,
                               [&](int i, int q) {
@@ -423,7 +423,7 @@ __global__ void __launch_bounds__(THREADS) delta_backward_kernel(delta_args p, d
             }
         }
         inner = block_sum(inner, part);
-        // through the scores: dp and dkd become gradients of q k^T and k k^T
+        /* through the scores: dp and dkd become gradients of q k^T and k k^T */
         if (threadIdx.x < CH) {
             int i = threadIdx.x;
             float sum = row_sum(plus, i) - row_sum(minus, i), b = 0;
@@ -449,7 +449,7 @@ __global__ void __launch_bounds__(THREADS) delta_backward_kernel(delta_args p, d
                 sum += row_sum(minus, i);
             dc[CH - 1] += sum;
             for (int i = CH - 2; i >= 0; i--)
-                dc[i] += dc[i + 1]; // dg
+                dc[i] += dc[i + 1]; /* dg */
         }
         __syncthreads();
         product<4, 4>(CH, K, CH, [&](int i, int q) { return dp[i * LD + q]; },
@@ -581,7 +581,7 @@ __global__ void delta_step_kernel(delta_args p, const int32_t *slot, size_t stri
 
     if (slot[b] < 0)
         return;
-    if (threadIdx.x < 64) { // two warps: q and k
+    if (threadIdx.x < 64) { /* two warps: q and k */
         int side = threadIdx.x >> 5, lane = threadIdx.x & 31;
         const T *from = row + ((size_t)side * s.k_heads + kh) * K;
         float v[MAX_K / 32], sum = 0;

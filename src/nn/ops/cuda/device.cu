@@ -198,7 +198,7 @@ static int dev_open(int ordinal, struct nn_queue **ret, char *msg, size_t n)
     else if (gemm_open(q, msg, n) < 0)
         ok = false;
     if (!ok) {
-        free(q); // the process ends with this error: the driver gives back the rest
+        free(q); /* the process ends with this error: the driver gives back the rest */
         return -1;
     }
     q->groups = attention_by_groups(ordinal);
@@ -221,7 +221,7 @@ static void dev_info(struct nn_queue *q, struct nn_dev_info *ret)
     struct cudaDeviceProp p;
     if (cudaGetDeviceProperties(&p, q->ordinal) == cudaSuccess)
         snprintf(ret->name, sizeof ret->name, "%.80s", p.name);
-    queue_check(q, "cudaSetDevice", cudaSetDevice(q->ordinal)); // of this thread, which may be another
+    queue_check(q, "cudaSetDevice", cudaSetDevice(q->ordinal)); /* of this thread, which may be another */
     queue_check(q, "cudaMemGetInfo", cudaMemGetInfo(&ret->free, &ret->total));
 #endif
 }

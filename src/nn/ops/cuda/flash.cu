@@ -24,7 +24,7 @@ template <int N>
 __device__ __forceinline__ void soften(float (*s)[4], float *m, float *l, float *shrink, float scale, int row, int col,
                                        bool masked)
 {
-    int from = row - col - 2 * (threadIdx.x & 3); // columns behind it are masked
+    int from = row - col - 2 * (threadIdx.x & 3); /* columns behind it are masked */
     float top[2] = {m[0], m[1]};
 
     if (masked)
@@ -43,7 +43,7 @@ __device__ __forceinline__ void soften(float (*s)[4], float *m, float *l, float 
     for (int h = 0; h < 2; h++) {
         top[h] = fmaxf(top[h], __shfl_xor_sync(FULL_WARP, top[h], 1));
         top[h] = fmaxf(top[h], __shfl_xor_sync(FULL_WARP, top[h], 2));
-        shrink[h] = exp2_short((m[h] - top[h]) * scale); // the first block holds column 0, so top is finite
+        shrink[h] = exp2_short((m[h] - top[h]) * scale); /* the first block holds column 0, so top is finite */
         m[h] = top[h];
         l[h] *= shrink[h];
     }
@@ -104,7 +104,7 @@ flash_kernel(struct nn_attn a, struct tensors x, float scale)
     int first = a.cu[a.tiles[2 * tile]], len = a.cu[a.tiles[2 * tile] + 1] - first, row0 = a.tiles[2 * tile + 1] * ROWS;
     int warp = warp_index(), g = (threadIdx.x & 31) / 4, row = row0 + warp * 16;
     int end = row0 + ROWS < len ? row0 + ROWS : len, blocks = (end + COLS - 1) / COLS;
-    int last = GROUP ? row0 + (warp / 4 + 1) * 64 : row + 16, mine = (last + COLS - 1) / COLS; // the others are masked
+    int last = GROUP ? row0 + (warp / 4 + 1) * 64 : row + 16, mine = (last + COLS - 1) / COLS; /* others are masked */
     struct stream<HD, COLS> kv = {x.k + (size_t)first * a.ld_k + kvh * HD, x.v + (size_t)first * a.ld_v + kvh * HD,
                                   a.ld_k, a.ld_v, len, tk, tv};
     float o[HD / 8][4], s[N][4], m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0}, shrink[2];
@@ -136,7 +136,7 @@ flash_kernel(struct nn_attn a, struct tensors x, float scale)
         soften<N>(s, m, l, shrink, scale * LOG2E, row + g, b * COLS, b * COLS + COLS > row);
         products_wait<GROUP, 0>();
         settle<GROUP, HD / 8>(o);
-        if (__any_sync(FULL_WARP, shrink[0] != 1 || shrink[1] != 1)) // most blocks bring no new maximum
+        if (__any_sync(FULL_WARP, shrink[0] != 1 || shrink[1] != 1)) /* most blocks bring no new maximum */
 #pragma unroll
             for (int i = 0; i < HD / 8; i++)
                 o[i][0] *= shrink[0], o[i][1] *= shrink[0], o[i][2] *= shrink[1], o[i][3] *= shrink[1];
@@ -147,7 +147,7 @@ flash_kernel(struct nn_attn a, struct tensors x, float scale)
     product_nn<GROUP, HD, N>(o, p, tv + (~mine & 1) * COLS * HD);
     products_end<GROUP>();
     settle<GROUP, HD / 8>(o);
-    for (int b = mine + 1; b <= blocks; b++) // other warps go on
+    for (int b = mine + 1; b <= blocks; b++) /* other warps go on */
         forward_step<GROUP, HD, COLS>(kv, b, blocks);
     float inv[2];
 #pragma unroll
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dq_kernel(struct nn_attn a, 
                                   a.ld_k, a.ld_v, len, tk, tv};
     float dq[HD / 8][4], s[N][4], dp[N][4], lse[2], delta[2];
     uint32_t qa[HD / 16][4], da[HD / 16][4], ds[N / 2][4];
-    int now = 0; // where the keys of a block are
+    int now = 0; /* where the keys of a block are */
 
     mine = mine < blocks ? mine : blocks;
     tile_load<HD, ROWS, THREADS>(tq, x.q + (size_t)(first + row0) * a.ld_q + h * HD, a.ld_q, len - row0);
@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dq_kernel(struct nn_attn a, 
     product_nn<GROUP, HD, N>(dq, ds, tk + now * COLS * HD);
     products_end<GROUP>();
     settle<GROUP, HD / 8>(dq);
-    for (int b = mine; b < blocks; b++) { // other warps go on
+    for (int b = mine; b < blocks; b++) { /* other warps go on */
         now = now == 2 ? 0 : now + 1;
         dq_step<GROUP, HD, COLS>(kv, b, blocks, now == 2 ? 0 : now + 1);
     }
@@ -311,7 +311,7 @@ __global__ void __launch_bounds__(THREADS, 1) flash_dq_kernel(struct nn_attn a, 
 template <int HD, int COLS> struct queries {
     const struct nn_attn *a;
     const struct tensors *x;
-    int first, len, head, col0, col, slot, left; // of the next load: head, column, place; loads that are left
+    int first, len, head, col0, col, slot, left; /* of the next load: head, column, place; loads that are left */
     bf16 *tq, *td;
     float *lse, *delta;
 
@@ -324,7 +324,7 @@ template <int HD, int COLS> struct queries {
         if ((int)threadIdx.x < COLS) {
             bool there = col + (int)threadIdx.x < len;
             at = (at + threadIdx.x) * a->heads + head;
-            lse[slot * COLS + threadIdx.x] = there ? x->lse[at] * LOG2E : INFINITY; // a probability of 0
+            lse[slot * COLS + threadIdx.x] = there ? x->lse[at] * LOG2E : INFINITY; /* a probability of 0 */
             delta[slot * COLS + threadIdx.x] = there ? x->delta[at] : 0;
         }
         left--;

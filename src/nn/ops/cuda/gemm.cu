@@ -201,7 +201,7 @@ static bool describe_product(struct nn_queue *q, struct plan *p)
     bool bad = false;
 
     if (g->cublasLtMatmulDescCreate_(&p->op, CUBLAS_COMPUTE_32F, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS)
-        return false; // the calls below take it as it is
+        return false; /* the calls below take it as it is */
     bad |= g->cublasLtMatmulDescSetAttribute_(p->op, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left) != 0;
     bad |= g->cublasLtMatmulDescSetAttribute_(p->op, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right) != 0;
     uint64_t bm = (uint64_t)s->m, bn = (uint64_t)s->n, bk = (uint64_t)s->k;
@@ -221,7 +221,7 @@ static float measure(struct nn_queue *q, const struct plan *p, const struct nn_p
     struct gemm_library *g = q->gemm;
     float one = 1, beta = x->beta, best = 1e30f, ms;
 
-    for (int i = 0; i < 4; i++) { // the first one warms up
+    for (int i = 0; i < 4; i++) { /* the first one warms up */
         cudaEventRecord(q->start, q->stream);
         if (g->cublasLtMatmul_(g->handle, p->op, &one, x->b, p->a, x->a, p->b, &beta, x->c ? x->c : d, p->c, d, p->d,
                                algo, g->workspace, WORKSPACE, q->stream) != CUBLAS_STATUS_SUCCESS)
@@ -242,13 +242,13 @@ static int fastest(struct nn_queue *q, const struct plan *p, const struct nn_pro
     float best = 1e30f;
     int at = 0;
 
-    if (x->beta != 0 && (!x->c || x->c == x->d) && cudaMalloc(&d, bytes) != cudaSuccess) { // d must not grow meanwhile
+    if (x->beta != 0 && (!x->c || x->c == x->d) && cudaMalloc(&d, bytes) != cudaSuccess) { /* d must not change */
         cudaGetLastError();
         return 0;
     }
     for (int i = 0; i < n; i++) {
         float ms = measure(q, p, x, d, &found[i].algo);
-        if (ms < 0.98f * best) { // the library's order decides between equals
+        if (ms < 0.98f * best) { /* the library's order decides between equals */
             best = ms;
             at = i;
         }

@@ -17,7 +17,7 @@
 /* The emulator's own: lanes meet once, not 32 times. $NN_TEST_SHUFFLES has the portable ones run, for their tests. */
 extern "C" void simt_mma(int k, int bits, int a, int b, int c, const unsigned *abc, unsigned *d);
 extern "C" void simt_ldmatrix(const void *row, int n, int trans, unsigned *d);
-enum { NATIVE_F32 = 0, NATIVE_BF16 = 2 }; // simt/runtime/tensor.c's mma_type
+enum { NATIVE_F32 = 0, NATIVE_BF16 = 2 }; /* simt/runtime/tensor.c's mma_type */
 inline bool mma_by_shuffles()
 {
     static const bool on = getenv("NN_TEST_SHUFFLES") != nullptr;
@@ -141,7 +141,7 @@ __device__ __forceinline__ void tile_load(bf16 *tile, const bf16 *p, int ld, int
 
 #pragma unroll
     for (int i = 0; i < ROWS; i += STEP, from += (size_t)STEP * ld)
-        copy_async(to + i * 64, from, row + i < there); // nothing is read where !there
+        copy_async(to + i * 64, from, row + i < there); /* nothing is read where !there */
 }
 
 /* Rows row..row + 15, elements 16 k.. of the tile as left operand. */

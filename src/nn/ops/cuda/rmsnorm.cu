@@ -100,7 +100,7 @@ rmsnorm_backward_kernel(int rows, int d, const int32_t *from, const T *x, const 
             }
         }
     }
-    for (int n = 0; n < N; n++) { // warps of the block, in order
+    for (int n = 0; n < N; n++) { /* warps of the block, in order */
         for (int j = 0; j < 8; j++)
             sums[warp][lane * 8 + j] = dw[n][j];
         __syncthreads();

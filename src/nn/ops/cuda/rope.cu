@@ -77,7 +77,7 @@ __global__ void rope_kernel(int rows, nn_heads s, const T *in, int ld_in, const 
 {
     int lanes = s.dim / (2 * PAIRS), lane = threadIdx.x % lanes, p = lane * PAIRS;
     int row = blockIdx.x * (THREADS / lanes) + threadIdx.x / lanes;
-    bool mine = row < rows; // lanes of a warp go together: sums need them
+    bool mine = row < rows; /* lanes of a warp go together: sums need them */
     int t = mine ? row / s.heads : 0, h = mine ? row % s.heads : 0;
     const float *cs = rope + (size_t)pos[t] * s.rot;
     float a[PAIRS], b[PAIRS], wa[PAIRS], wb[PAIRS], c[PAIRS], d[PAIRS], sum = 0;
@@ -105,7 +105,7 @@ __global__ void rope_backward_kernel(int rows, nn_heads s, const T *in, int ld_i
                                      const int32_t *pos, const float *rope, const T *dout, int ld_dout, T *din,
                                      int ld_din, float *partial)
 {
-    __shared__ float sums[THREADS * 2 * PAIRS]; // (teams, dim)
+    __shared__ float sums[THREADS * 2 * PAIRS]; /* (teams, dim) */
     int lanes = s.dim / (2 * PAIRS), teams = THREADS / lanes, team = threadIdx.x / lanes;
     int lane = threadIdx.x % lanes, p = lane * PAIRS;
     float dwa[PAIRS], dwb[PAIRS], wa[PAIRS], wb[PAIRS];

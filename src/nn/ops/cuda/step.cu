@@ -91,7 +91,7 @@ struct rows {
         len = K >> shift;
     }
     __device__ __forceinline__ int units() const { return n << shift; }
-    __device__ __forceinline__ int part(int unit) const { return (unit & ((1 << shift) - 1)) * len; } // where it begins
+    __device__ __forceinline__ int part(int unit) const { return (unit & ((1 << shift) - 1)) * len; } /* its start */
     __device__ __forceinline__ const bf16 *at(int unit) const
     {
         int j = unit >> shift, row = paired ? first + (j >> 1) + (j & 1) * paired : first + j;
@@ -189,7 +189,7 @@ template <int B> __device__ __forceinline__ float total(const struct rows &r, co
 template <int B>
 __device__ __forceinline__ void norm_rows(const bf16 *const *x, int d, const bf16 *w, float plus, float eps, float *out)
 {
-    constexpr int HELD = 8; // chunks of 256 elements
+    constexpr int HELD = 8; /* chunks of 256 elements */
     int lane = (threadIdx.x & 31) * 8, warp = threadIdx.x / 32;
 
 #pragma unroll
@@ -288,7 +288,7 @@ __device__ __forceinline__ void attend(const struct nn_step &s, const struct nn_
     if (warp == G && to == len)
         head_of<DIM>(qkv + (s.heads + kvh) * DIM, (const bf16 *)y.k_norm, s.plus, s.eps, rope, key);
     __syncthreads();
-    if (to == len && h % group == 0) // one of the units that share them keeps the new ones
+    if (to == len && h % group == 0) /* one of the units that share them keeps the new ones */
         for (int i = threadIdx.x; i < DIM; i += THREADS) {
             k[(size_t)(len - 1) * width + i] = from_float<bf16>(key[i]);
             v[(size_t)(len - 1) * width + i] = newv[i];
@@ -299,7 +299,7 @@ __device__ __forceinline__ void attend(const struct nn_step &s, const struct nn_
             a.x[g][j] = query[(g < heads ? g : 0) * DIM + lane * 8 + j] * (LOG2E * rsqrtf((float)DIM));
     for (int p = from; p < old; p += N * TEAMS)
         attend_some<bf16, LANES, G, N>(a, k + lane * 8, v + lane * 8, width, p + team, TEAMS, old);
-    if (to == len) { // its newest position, by the first team
+    if (to == len) { /* its newest position, by the first team */
         bf16 packed[8];
         for (int j = 0; j < 8; j++)
             packed[j] = from_float<bf16>(key[lane * 8 + j]);
@@ -367,7 +367,7 @@ __global__ void __launch_bounds__(THREADS, 1) step_kernel(struct nn_step s, stru
 {
     SHARED_BYTES(shared);
     int q = s.heads * DIM, qkv = (s.heads + 2 * s.kv_heads) * DIM, widest = q > s.f ? q : s.f;
-    struct nn_step_layer *layer = (struct nn_step_layer *)shared; // here, a pointer is a short way off
+    struct nn_step_layer *layer = (struct nn_step_layer *)shared; /* here, a pointer is a short way off */
     float *x = (float *)(shared + table_bytes(s.layers)), *sums = x + B * (widest > s.d ? widest : s.d);
     unsigned due = 0;
     const bf16 *row[B];
@@ -467,7 +467,7 @@ static size_t shared_bytes(const struct nn_step *s, int blocks)
     most = most > 2 * s->f ? most : 2 * s->f;
     size_t attention = (size_t)((WARPS * G + G + 1) * s->dim + 2 * WARPS * G) * sizeof(float);
     size_t x = (size_t)s->B * widest * sizeof(float);
-    // a block's rows, and up to WARPS units of parts
+    /* a block's rows, and up to WARPS units of parts */
     return table_bytes(s->layers) + (x > attention ? x : attention) +
            (size_t)s->B * (2 * (most / blocks + 2) + WARPS) * sizeof(float);
 }

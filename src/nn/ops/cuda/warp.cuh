@@ -38,7 +38,7 @@ template <> __device__ __forceinline__ bf16 from_float<bf16>(float x) { return _
 /* Two bf16 in one register, the first in the low half. */
 __device__ __forceinline__ uint32_t pack2(float a, float b)
 {
-    __nv_bfloat162 v = __floats2bfloat162_rn(a, b); // one instruction
+    __nv_bfloat162 v = __floats2bfloat162_rn(a, b); /* one instruction */
     uint32_t r;
 
     memcpy(&r, &v, sizeof r);
