@@ -224,7 +224,7 @@ static void main_say_error(const struct err *e)
 
     if (c)
         log_error("%s [%s]", e->msg, c->id);
-    else if (e->kind == ERR_STOP) // as the caller wished: no error
+    else if (e->kind == ERR_STOP) /* as the caller wished: no error */
         log_info("%s", e->msg);
     else
         log_error("%s", e->msg);
