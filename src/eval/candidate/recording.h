@@ -30,7 +30,7 @@ struct recording {
     bool recorded_run;      /* forward was called n_calls times and returned */
     bool live;              /* draws are judged as they are lived, on the real parameters: for what the host reads */
     bool live_right;        /* and all of them were right */
-    uint32_t n_calls;       /* of a life that is replayed */
+    uint32_t n_calls;       /* of a recording that is replayed */
     uint32_t earlier;       /* so many of them, the first ones, are not compared; the first and the last of these are */
     bool other;             /* another instance's, where there is one */
     uint32_t calls;         /* of forward so far */
@@ -41,7 +41,7 @@ struct recording {
     json_t *refused_launch; /* the first launch of forward that was refused, as a finding, owned; NULL: none */
     /* tree of each call's output: where it lies; owned. Live: [0] is the last call's */
     json_t *outputs[RECORDING_CALLS + RECORDING_EARLIER];
-    struct recording_binding *bindings; /* parameters and inputs: what is laid where */
+    struct recording_binding *bindings; /* parameters and inputs: what is bound where */
     size_t n_bindings;
     uint64_t *inputs;       /* two addresses of each input tensor, in order of the draw's leaves; streamed: one */
     size_t n_inputs;

@@ -11,7 +11,7 @@
 #define COMPARED 3 /* calls, and draws */
 #define LEAST_EARLIER 2
 
-/* What the job has while another life is lived. */
+/* What the job has while another recording is made. */
 struct later_life_aside {
     struct session *session;
     struct recording *recording;
@@ -95,7 +95,7 @@ static int later_life_draws(struct job *j, const struct ref_draw **draws, struct
     return ok < 0 ? -1 : n;
 }
 
-/* The calls, and their replay. Whatever does not come to its end leaves the life unknown. */
+/* The calls, and their replay. Whatever does not come to its end leaves the recording unknown. */
 static int later_life_play(struct later_life *l, struct err *e)
 {
     const struct ref_draw *draws[COMPARED];

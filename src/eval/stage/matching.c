@@ -141,8 +141,8 @@ static void matching_note_covered(struct matching *m, const json_t *ref, const j
     }
 }
 
-/* Rows that nothing is laid in by name: weights that the construction arranged anew, or under other names. Each costs a
- * look at all of the model, so a program has as many as the model has, and a few. */
+/* Rows that nothing is bound in by name: weights that the construction arranged anew, or under other names. Each costs
+ * a look at all of the model, so a program has as many as the model has, and a few. */
 static bool matching_packed(struct matching *m, struct job *j)
 {
     size_t tries = m->n + 32;

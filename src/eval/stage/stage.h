@@ -49,6 +49,8 @@ bool legality_live(const struct job *j);
 bool legality_convicts(const struct job *j);
 /* The same of the recording as it was, with all that its replays show. 1, 0, -1: infra. */
 int legality_judges(struct job *j, struct err *e);
+/* The judge's parameter values into the candidate, as far as they can be matched; sets params. -1 only for infra. */
+int correct_parameters(struct job *j, struct err *e);
 /* The record's "worst": output 'path' of a draw. New reference. */
 json_t *correct_worst(const struct ref_draw *d, const char *path, const struct comparison *c,
                       const struct tolerance *t);

@@ -745,7 +745,7 @@ static int stage_correct_forget_numbers(struct job *j, struct stage_correct_tall
     return rc;
 }
 
-/* A life of its own: what its host reads may make it live, too. */
+/* A recording of its own: what its host reads may make it live, too. */
 /* A recording of its own: what its host reads may make it live, too. */
 static int stage_correct_run_variant(struct job *j, int variant, struct stage_correct_tally *t, struct err *e)
 {
