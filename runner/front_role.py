@@ -220,6 +220,7 @@ def serve(sock, args):
     import front
 
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(Marked()), "utf-8", "replace", line_buffering=True)
+    front.mark_printed()
     torch.set_num_threads(1)
     s = Session(sock, front)
     faulthandler.enable(file=2, all_threads=False)  # a crash says where it was
@@ -227,5 +228,6 @@ def serve(sock, args):
     for req, blob, fds in frame.requests(sock, frame.recv_fds):
         s.clock.start(req.get("timeout_s") if s.clock.left is None else None)
         head = steps[req["op"]](req, blob, fds)
+        front.flush_printed()
         s.clock.stop()
         frame.send(sock, head, [])

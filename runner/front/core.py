@@ -47,7 +47,8 @@ def preload():
     c, p, i, u64 = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64
     for row in (("lt_torch_version", c), ("lt_process_api", p), ("lt_free", None, p), ("lt_findings", p),
                 ("lt_invoke", i, p, p, p, p, c, ctypes.c_size_t), ("front_torch_preload", i),
-                ("front_torch_allow", None, i), ("front_attach", i, i, i),
+                ("front_torch_allow", None, i), ("front_printed_mark", None), ("front_printed_flush", None),
+                ("front_attach", i, i, i),
                 ("front_library", i, c, c), ("front_lack", i, i), ("front_forward", None, i),
                 ("front_where", None, p), ("front_notes", p), ("front_note", None, c, c, c), ("front_stream", p),
                 ("front_set_stream", None, p), ("front_stream_create", i, ctypes.c_uint, i, p),
@@ -84,6 +85,15 @@ def _bind():
     _new_capsule = ctypes.pythonapi.PyCapsule_New
     _new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     _release = ctypes.cast(_lib.lt_process_api(), ctypes.POINTER(Api)).contents.release
+
+
+def mark_printed():
+    """Candidate's child, before its code runs: printf and std::cout of its host code go the way of its print."""
+    _lib.front_printed_mark()
+
+
+def flush_printed():
+    _lib.front_printed_flush()
 
 
 def begin(args=None):

@@ -33,8 +33,9 @@ const struct lint_rule lint_rules[] = {
     {"ill_conditioned", "rounding alone moves the output further than any useful tolerance",
      "smaller values or fewer steps, or a tolerance of its own in the sidecar"},
     {"wrong_reference", "the task's own answer in its precision is not its answer in double",
-     "look whether forward() depends on the dtype; else the library is wrong on this machine: try "
-     "torch.backends.mkldnn.enabled = False, or another machine"},
+     "where inputs are large or a variant is of half precision, its squares or sums overflow there: compute in "
+     "float32 inside forward, or leave those draws out (sidecar: regimes); else look whether forward() depends on the "
+     "dtype, or try torch.backends.mkldnn.enabled = False: the library may be wrong on this machine"},
     {"own_inputs_only", "none of the five input distributions can be used",
      "nothing, if the domain is narrow (log, sqrt): only the task's own distribution is tried then"},
     {"nondeterministic", "the reference or its inputs are random",

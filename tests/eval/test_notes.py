@@ -38,6 +38,7 @@ from torch.utils.cpp_extension import load_inline
 source = r'''
 #include <torch/extension.h>
 #include <cstdio>
+#include <iostream>
 __global__ void first(const float *x, float *t, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -55,7 +56,7 @@ __global__ void second(const float *t, float *y, int n)
 }
 torch::Tensor run(torch::Tensor x)
 {
-    int n = x.numel();
+    int n = x.numel();%(host)s
     auto t = torch::empty({n + 64}, x.options()), y = torch::empty_like(x);
     first<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), t.data_ptr<float>(), n);
     second<<<(n + 255) / 256, 256>>>(t.data_ptr<float>(), y.data_ptr<float>(), n);
@@ -69,7 +70,7 @@ class ModelNew(nn.Module):
     def forward(self, x):%(said)s
         return ext.run(x)
 """
-PLAIN = {"short": 0, "over": 0, "print": "", "shared": "", "said": ""}
+PLAIN = {"short": 0, "over": 0, "print": "", "shared": "", "said": "", "host": ""}
 SHARED = "__shared__ float s[512]; s[threadIdx.x] = v; __syncthreads(); "
 LINE = next(i for i, line in enumerate(CANDIDATE.split("source = r'''")[1].splitlines(), 1) if "t[i] : 0" in line)
 
@@ -135,6 +136,17 @@ class Notes(unittest.TestCase):
         self.assertTrue(python["printed"].endswith("seven\n"), python["printed"])
         for v in (few, many, python, none):
             self.assertIsNone(v["category"], v["feedback"])
+
+    def test_printed_by_the_host(self):
+        """printf and std::cout of binding code, in the order of Python's print; a line without its end; up to a crash."""
+        wrote = 'printf("host %d\\n", (int)x.numel()); std::cout << "cout " << x.dim() << std::endl; printf("no end");'
+        said = {"host": wrote, "said": "\n        print('python')"}
+        crash = wrote.replace('printf("no', '*(volatile int *)8 = 1; ("no')
+        all_of_it, crashed = self.judge(said, dict(said, host=crash))
+        self.assertIsNone(all_of_it["category"], all_of_it["feedback"])
+        self.assertRegex(all_of_it["printed"], r"^python\nhost \d+\ncout 2\nno end")
+        self.assertRegex(crashed["printed"], r"^python\nhost \d+\ncout 2\n$")
+        self.assertEqual(crashed["category"], "runtime_error")
 
 
 if __name__ == "__main__":

@@ -772,6 +772,23 @@ static void test_feedback_names_the_operator(void **state)
     json_decref(v);
 }
 
+/* Draws that decide nothing are no trials, and a passed verdict says how many there were. */
+static void test_feedback_undecided(void **state)
+{
+    json_t *v = record_new("t", "", "c", "", "sim", "strict");
+    struct buf b;
+
+    (void)state;
+    record_set(v, "correctness", json_pack("{s:i,s:i,s:{s:{s:i},s:{s:i,s:i}}}", "trials", 9, "passed", 9, "regimes",
+                                           "normal", "trials", 9, "half/large", "trials", 0, "undecided", 5));
+    buf_init(&b, FEEDBACK_MAX);
+    feedback_text(v, &b);
+    assert_non_null(strstr(b.p, "9 of 9 trials match"));
+    assert_non_null(strstr(b.p, "5 more draws (half/large) decided nothing; 'musacoder lint' says why."));
+    buf_free(&b);
+    json_decref(v);
+}
+
 /* What a passed verdict says about its speed. */
 static void test_feedback_speed(void **state)
 {
@@ -876,6 +893,7 @@ int main(void)
         cmocka_unit_test(test_precedence), cmocka_unit_test(test_feedback_is_bounded),
         cmocka_unit_test(test_feedback_says), cmocka_unit_test(test_feedback_steers_no_terminal),
         cmocka_unit_test(test_feedback_names_the_operator),
+        cmocka_unit_test(test_feedback_undecided),
         cmocka_unit_test(test_feedback_speed),
     };
 

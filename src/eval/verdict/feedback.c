@@ -147,6 +147,25 @@ static void feedback_say_violations(const json_t *list, struct buf *b)
         buf_addf(b, "(and %zu more)\n", json_array_size(list) - VIOLATIONS);
 }
 
+/* Draws that tell no right answer from a wrong one, which are no trials. */
+static void feedback_say_undecided(const json_t *regimes, struct buf *b)
+{
+    const char *name;
+    json_t *one;
+    long long n = 0;
+    struct buf names;
+
+    buf_init(&names, 400);
+    json_object_foreach((json_t *)regimes, name, one)
+        if (json_i64(one, "undecided", 0) > 0) {
+            buf_addf(&names, "%s%s", n ? ", " : "", name);
+            n += json_i64(one, "undecided", 0);
+        }
+    if (n)
+        buf_addf(b, "%lld more draw%s (%s) decided nothing; 'musacoder lint' says why.\n", n, buf_plural(n), names.p);
+    buf_free(&names);
+}
+
 /* Where torch's operators may stay, what is not the program's own work stands beside the verdict. */
 static void feedback_say_passed(const json_t *v, struct buf *b)
 {
@@ -160,6 +179,7 @@ static void feedback_say_passed(const json_t *v, struct buf *b)
              own ? ", all arithmetic in your own kernels." : ". Protocol strict would not allow it:");
     if (!own)
         feedback_say_violations(json_object_get(legality, "violations"), b);
+    feedback_say_undecided(json_object_get(c, "regimes"), b);
 }
 
 /* Appends what is not allowed in the program. */
