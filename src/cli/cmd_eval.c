@@ -27,7 +27,7 @@ static const struct opt rows[] = {
      "card",
      INTO(struct eval_options, backend)},
     {"eval", "protocol", OPT_CHOICE, "strict",
-     "strict|strict-torch|kernelbench: tolerance per task from an fp64 oracle on five input distributions; the "
+     "strict|strict-torch|kernelbench: tolerance per task from an fp64 oracle on eight kinds of draws; the "
      "same, and torch's operators may stay; or the published algorithm",
      INTO(struct eval_options, protocol)},
     {"eval", "allow", OPT_CHOICE, "own", "own|torch: who may do a program's arithmetic. torch: protocol strict becomes "

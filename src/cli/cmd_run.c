@@ -534,10 +534,11 @@ static void run_print_families(const json_t *row, bool head)
 
     if (json_object_size(families) > 1 && json_object_size(families) < 7)
         json_object_foreach(families, name, f) {
+            int width = strlen(name) > 11 ? (int)strlen(name) : 11;
             if (head)
-                printf(" %11.11s", name);
+                printf(" %*s", width, name);
             else
-                printf(" %10.1f%%", 100 * json_f64(f, "avg_at_8", 0));
+                printf(" %*.1f%%", width - 1, 100 * json_f64(f, "avg_at_8", 0));
         }
     putchar('\n');
 }
@@ -591,6 +592,7 @@ static void run_print_stages(const json_t *stages)
         run_print_share(row, "whole_pass_rate");
         run_print_families(row, false);
     }
+    puts("of whole: the share that passes of the answers that were not cut off; then Avg of each family of tasks");
 }
 
 /* Prints the results' table and what to do next. */

@@ -272,9 +272,9 @@ static bool hypothesis_try_terms(hcase *c, char *out, size_t n)
             if (l->length < 2 || l->length > LINES_MOST || l->length * 4 > c->want->n / hypothesis_step(c->want))
                 continue;
             if ((found = hypothesis_try_line(c, l)))
-                hypothesis_say(out, n, factor ? "your result is off by one factor for each place along axis %d: is a "
-                               "scale missing?" : "your result is off by one number for each place along axis %d: is a "
-                               "bias missing, or there twice?", a);
+                hypothesis_say(out, n, factor ? "each place along axis %d is wrong by a factor of its own: is a scale "
+                               "missing, or an eps in it?" : "each place along axis %d is wrong by a number of its "
+                               "own that is added: is a bias missing, or there twice?", a);
         }
     }
     free(l);
