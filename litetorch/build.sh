@@ -35,7 +35,8 @@ wait $a && wait $b
 compile plumbing
 compile printed
 ${CXX:-g++} -shared -Wl,-soname,libfronttorch.so -o "$front.tmp" "$obj/front_api.o" "$obj/front_device.o" \
-    "$obj/front_plumbing.o" "$obj/front_printed.o" -L"$torch/lib" -L"$libs" -lfront -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib" \
+    "$obj/front_plumbing.o" "$obj/front_printed.o" -L"$torch/lib" -L"$libs" -lfront -ltorch_cpu -lc10 \
+    -Wl,-rpath,"$torch/lib" \
     -Wl,-rpath,'$ORIGIN' ${2:+-Wl,-rpath,"$2"} -ldl
 mv "$front.tmp" "$front"
 echo "$version" >"$obj/version"

@@ -6,7 +6,8 @@
     allow_operators(how) torch's arithmetic within a forward is noted and refused (0), not refused (1), or refused after
                        the first few operators (2)
     forward(on)          from here on a call of forward runs: torch's arithmetic is refused by name
-    mark_printed()     candidate's child: what its host code prints is marked as its print is; flush_printed() after a step
+    mark_printed()     candidate's child: what its host code prints is marked as its print is; flush_printed() after
+                       each step
     notes()              what this process has to say about itself, since the last call: [{"kind","name",...}]
     lack(code, name)     this judge does not have it; the judge is told
     tensor(desc)         a tensor over memory that the judge has laid: {"dtype","shape","strides","address"}

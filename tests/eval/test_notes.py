@@ -138,7 +138,7 @@ class Notes(unittest.TestCase):
             self.assertIsNone(v["category"], v["feedback"])
 
     def test_printed_by_the_host(self):
-        """printf and std::cout of binding code, in the order of Python's print; a line without its end; up to a crash."""
+        """printf and std::cout of binding code, after Python's print; a line without its end; up to a crash."""
         wrote = 'printf("host %d\\n", (int)x.numel()); std::cout << "cout " << x.dim() << std::endl; printf("no end");'
         said = {"host": wrote, "said": "\n        print('python')"}
         crash = wrote.replace('printf("no', '*(volatile int *)8 = 1; ("no')

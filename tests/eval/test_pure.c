@@ -286,7 +286,8 @@ static void test_missing_terms(void **state)
     mistake_is(&m, NULL, "each place along axis 1 is wrong by a number of its own that is added: is a bias missing, or "
                "there twice?");
     EACH(m, i, m.want[i] * (1 + (float)(i / COLUMNS)));
-    mistake_is(&m, NULL, "each place along axis 0 is wrong by a factor of its own: is a scale missing, or an eps in it?");
+    mistake_is(&m, NULL, "each place along axis 0 is wrong by a factor of its own: is a scale missing, or an eps in "
+               "it?");
     EACH(m, i, m.want[i] + (float)((i * 13) % 7) * 0.1f);
     mistake_is(&m, NULL, "");
 }
