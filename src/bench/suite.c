@@ -75,7 +75,7 @@ struct suite_row {
     char *skip;
 };
 
-struct rows {
+struct suite_rows {
     struct suite_row *v;
     int n;
 };
@@ -85,24 +85,24 @@ static int suite_by_name(const void *a, const void *b)
     return natural_compare(((const struct suite_row *)a)->task.name, ((const struct suite_row *)b)->task.name);
 }
 
-static void suite_rows_free(struct rows *r)
+static void suite_rows_free(struct suite_rows *r)
 {
     for (int i = 0; i < r->n; i++) {
         task_free(&r->v[i].task);
         free(r->v[i].skip);
     }
     free(r->v);
-    *r = (struct rows){0};
+    *r = (struct suite_rows){0};
 }
 
-static struct suite_row *suite_add_row(struct rows *r)
+static struct suite_row *suite_add_row(struct suite_rows *r)
 {
     r->v = xrealloc(r->v, (size_t)(r->n + 1) * sizeof *r->v);
     memset(&r->v[r->n], 0, sizeof *r->v);
     return &r->v[r->n++];
 }
 
-static int suite_add_task(struct rows *r, const char *path, struct err *e)
+static int suite_add_task(struct suite_rows *r, const char *path, struct err *e)
 {
     struct task t;
 
@@ -113,7 +113,7 @@ static int suite_add_task(struct rows *r, const char *path, struct err *e)
 }
 
 /* A broken task of a published suite is a named skip: it must not keep the others from being judged. */
-static int suite_add_level_task(struct rows *r, const char *path, int level, struct err *e)
+static int suite_add_level_task(struct suite_rows *r, const char *path, int level, struct err *e)
 {
     struct err why = ERR_INIT;
     char *base = path_stem(path);
@@ -145,7 +145,7 @@ static bool suite_is_level_task(const char *name)
 }
 
 /* level 0: a plain folder, every *.py is a task. */
-static int suite_add_folder(struct rows *r, const char *path, int level, struct err *e)
+static int suite_add_folder(struct suite_rows *r, const char *path, int level, struct err *e)
 {
     char **names;
     size_t n;
@@ -173,7 +173,7 @@ static int suite_add_folder(struct rows *r, const char *path, int level, struct 
 }
 
 /* Takes the rows: the first 'limit' of each level. */
-static void suite_finish(struct rows *r, int limit, bool leveled, struct suite *ret)
+static void suite_finish(struct suite_rows *r, int limit, bool leveled, struct suite *ret)
 {
     struct suite s = {.tasks = xcalloc((size_t)r->n, sizeof *s.tasks),
                       .families = xcalloc((size_t)r->n, sizeof *s.families),
@@ -203,7 +203,7 @@ static void suite_finish(struct rows *r, int limit, bool leveled, struct suite *
 
 int suite_load(const char *path, int limit, struct suite *ret, struct err *e)
 {
-    struct rows r = {0};
+    struct suite_rows r = {0};
     int rc = file_is_dir(path) ? suite_add_folder(&r, path, 0, e) : suite_add_task(&r, path, e);
 
     if (rc == 0 && r.n == 0)
@@ -253,7 +253,7 @@ static int suite_parse_levels(const char *only, bool want[SUITE_MAX_LEVEL + 1], 
     return 0;
 }
 
-static int suite_add_levels(struct rows *r, const char *root, const bool *want, struct err *e)
+static int suite_add_levels(struct suite_rows *r, const char *root, const bool *want, struct err *e)
 {
     int rc = 0;
 
@@ -270,7 +270,7 @@ int suite_load_spec(const char *spec, const char *only, int limit, struct suite 
 {
     static const char prefix[] = "kernelbench:", musa[] = "musa-";
     bool want[SUITE_MAX_LEVEL + 1];
-    struct rows r = {0};
+    struct suite_rows r = {0};
     char *inner;
     const char *dir;
     int rc;

@@ -11,7 +11,7 @@
 #include "chat/words.h"
 
 struct batcher_drawn {
-    struct words words;
+    struct chat_words words;
     struct ivec ids;  /* with the id that ended it */
     float *logp;      /* (ids.n) of ids: struct sample's */
     size_t logp_cap;

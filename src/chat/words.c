@@ -7,14 +7,14 @@
 
 #define TEXT_MAX ((size_t)64 << 20)
 
-void words_begin(struct words *w)
+void words_begin(struct chat_words *w)
 {
-    *w = (struct words){0};
+    *w = (struct chat_words){0};
     buf_init(&w->raw, 4096);
     buf_init(&w->text, TEXT_MAX);
 }
 
-void words_free(struct words *w)
+void words_free(struct chat_words *w)
 {
     buf_free(&w->raw);
     buf_free(&w->text);
@@ -51,7 +51,7 @@ static size_t words_begun(const struct buf *t, const char *stop)
 }
 
 /* Cuts the text at the first stop word; what may be the beginning of one is held back. */
-static void words_look_for_stops(struct words *w, size_t from, char *const *stop, int n_stop)
+static void words_look_for_stops(struct chat_words *w, size_t from, char *const *stop, int n_stop)
 {
     size_t held = 0, at = w->text.n;
 
@@ -70,7 +70,7 @@ static void words_look_for_stops(struct words *w, size_t from, char *const *stop
     w->safe = w->stopped ? at : w->text.n - held;
 }
 
-void words_add(struct words *w, const char *bytes, size_t n, char *const *stop, int n_stop)
+void words_add(struct chat_words *w, const char *bytes, size_t n, char *const *stop, int n_stop)
 {
     size_t from = w->text.n, ready;
 
@@ -83,7 +83,7 @@ void words_add(struct words *w, const char *bytes, size_t n, char *const *stop, 
     words_look_for_stops(w, from, stop, n_stop);
 }
 
-void words_end(struct words *w)
+void words_end(struct chat_words *w)
 {
     if (!w->stopped)
         utf8_sanitize(&w->text, w->raw.p, w->raw.n);

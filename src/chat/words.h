@@ -8,17 +8,17 @@
 
 #include "base/buf.h"
 
-struct words {
+struct chat_words {
     struct buf raw;  /* bytes that do not end a character yet */
     struct buf text; /* UTF-8 */
     size_t safe;     /* bytes of text that stay, whatever comes */
     bool stopped;    /* a stop string came: it and what follows are not in text */
 };
 
-void words_begin(struct words *w);
-void words_free(struct words *w);
+void words_begin(struct chat_words *w);
+void words_free(struct chat_words *w);
 /* Bytes of the next token. stop: n_stop strings, none empty. */
-void words_add(struct words *w, const char *bytes, size_t n, char *const *stop, int n_stop);
-void words_end(struct words *w); /* what was held back is text after all */
+void words_add(struct chat_words *w, const char *bytes, size_t n, char *const *stop, int n_stop);
+void words_end(struct chat_words *w); /* what was held back is text after all */
 
 #endif

@@ -27,7 +27,7 @@ static const struct opt rows[] = {
 };
 
 /* Bytes go out as soon as they are whole characters: a token may end inside one. */
-struct stream {
+struct generate_stream {
     const struct tokenizer *tok;
     struct buf held;
 };
@@ -50,7 +50,7 @@ static size_t generate_whole_characters(const struct buf *b)
 /* A callback of the sampler: prints whole characters; false where stdout is gone. */
 static bool generate_on_token(void *ctx, const struct sample *o)
 {
-    struct stream *s = ctx;
+    struct generate_stream *s = ctx;
     size_t n;
 
     tokenizer_decode(s->tok, &o->tokens[o->n - 1], 1, true, &s->held);
@@ -117,7 +117,7 @@ static void generate_print_samples(const struct tokenizer *tok, const struct sam
 static int generate_generate(const struct opts *o, struct model *m, struct tokenizer *tok, const struct ivec *ids,
                              struct err *e)
 {
-    struct stream stream = {.tok = tok};
+    struct generate_stream stream = {.tok = tok};
     struct sampler_options so = {.temperature = (float)opts_real(o, "temperature"),
                                  .top_p = (float)opts_real(o, "top-p"),
                                  .top_k = (int)opts_int(o, "top-k"), .max_new = (int)opts_int(o, "max-tokens")};

@@ -16,13 +16,13 @@ static int64_t host_kernels_offset_of(const struct k_diff *a, const struct k_ope
     return at;
 }
 
-struct element {
+struct host_element {
     double oracle, got;
 };
 
-static struct element host_kernels_read_element(const struct k_diff *a, int64_t i)
+static struct host_element host_kernels_read_element(const struct k_diff *a, int64_t i)
 {
-    return (struct element){el_value(PTR(void, a->oracle.ptr), a->oracle.dtype,
+    return (struct host_element){el_value(PTR(void, a->oracle.ptr), a->oracle.dtype,
                                      host_kernels_offset_of(a, &a->oracle, i)),
                             el_value(PTR(void, a->got.ptr), a->got.dtype, host_kernels_offset_of(a, &a->got, i))};
 }
@@ -35,7 +35,7 @@ static int64_t host_kernels_read_int(const struct k_diff *a, const struct k_oper
 /* True where element i is right; the tally counts it. */
 static bool host_kernels_check_element(const struct k_diff *a, struct el_tally *t, int64_t i)
 {
-    struct element x = host_kernels_read_element(a, i);
+    struct host_element x = host_kernels_read_element(a, i);
     int64_t got;
 
     if (a->is_float)
@@ -51,7 +51,7 @@ static void host_kernels_diff(const void *args)
 {
     const struct k_diff *a = args;
     struct k_diff_result r = {.first_oracle = 0};
-    struct element x;
+    struct host_element x;
 
     el_tally_init(&r.tally);
     for (int64_t i = 0; i < a->n; i++)
@@ -71,7 +71,7 @@ static void host_kernels_mark(const void *args)
     const struct k_mark *a = args;
     uint32_t *mask = PTR(uint32_t, a->mask), *relations = PTR(uint32_t, a->relations);
     struct el_tally t;
-    struct element x;
+    struct host_element x;
 
     el_tally_init(&t);
     for (int64_t i = 0; i < a->diff.n; i++) {

@@ -9,7 +9,7 @@
 #define LEGACY ((drv_stream)BACKEND_STREAM_LEGACY)
 #define N_MOVEMENT 7
 
-struct chunk {
+struct cuda_chunk {
     drv_handle handle;
     uint64_t bytes;
 };
@@ -25,7 +25,7 @@ struct exec_backend {
     drv_ctx ctx;
     int device, error;
     uint64_t reserved, mapped; /* bytes behind WIRE_BASE */
-    struct chunk *chunks;
+    struct cuda_chunk *chunks;
     size_t n_chunks;
     struct share *shares;
     size_t n_shares;

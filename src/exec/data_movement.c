@@ -6,7 +6,7 @@
 #include "exec/exec_element.h"
 
 /* Repeats a value of m->width bytes m->count times. */
-void movement_set(void *to, const struct wire_memset *m)
+void movement_host_set(void *to, const struct wire_memset *m)
 {
     uint8_t *p = to;
 
@@ -19,7 +19,7 @@ void movement_set(void *to, const struct wire_memset *m)
 }
 
 /* Writes one value to all elements of a view. */
-void movement_fill(void *to, const struct wire_fill *m)
+void movement_host_fill(void *to, const struct wire_fill *m)
 {
     uint64_t n = px_count(m->dims, m->size);
     int w = px_bytes(m->dtype);
@@ -41,7 +41,7 @@ static bool movement_is_flat(uint32_t dims, const int64_t *size, const int64_t *
     return true;
 }
 
-uint64_t movement_strided(void *to, const void *from, const struct wire_strided *m)
+uint64_t movement_host_strided(void *to, const void *from, const struct wire_strided *m)
 {
     uint64_t n = px_count(m->dims, m->size), changed = 0;
     int to_w = px_bytes(m->to_dtype), from_w = px_bytes(m->from_dtype);
@@ -58,19 +58,19 @@ uint64_t movement_strided(void *to, const void *from, const struct wire_strided 
     return changed;
 }
 
-void movement_arange(void *to, const struct wire_arange *m)
+void movement_host_arange(void *to, const struct wire_arange *m)
 {
     for (uint64_t i = 0; i < m->count; i++)
         px_arange((uint8_t *)to + i * (uint64_t)px_bytes(m->dtype), m, i);
 }
 
-void movement_random(void *to, const struct wire_random *m)
+void movement_host_random(void *to, const struct wire_random *m)
 {
     for (uint64_t i = 0; i < m->count; i++)
         px_random((uint8_t *)to + i * (uint64_t)px_bytes(m->dtype), m, i);
 }
 
-bool movement_equal(const void *a, const void *b, const struct wire_equal *m)
+bool movement_host_equal(const void *a, const void *b, const struct wire_equal *m)
 {
     uint64_t n = px_count(m->dims, m->size);
     int a_w = px_bytes(m->a_dtype), b_w = px_bytes(m->b_dtype);

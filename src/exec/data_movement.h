@@ -5,11 +5,11 @@
 
 #include "exec/wire.h"
 
-void movement_set(void *to, const struct wire_memset *m);
-void movement_fill(void *to, const struct wire_fill *m);
-uint64_t movement_strided(void *to, const void *from, const struct wire_strided *m); /* elements that a cast changed */
-void movement_arange(void *to, const struct wire_arange *m);
-void movement_random(void *to, const struct wire_random *m);
-bool movement_equal(const void *a, const void *b, const struct wire_equal *m);
+void movement_host_set(void *to, const struct wire_memset *m);
+void movement_host_fill(void *to, const struct wire_fill *m);
+uint64_t movement_host_strided(void *to, const void *from, const struct wire_strided *m); /* elements that casts changed */
+void movement_host_arange(void *to, const struct wire_arange *m);
+void movement_host_random(void *to, const struct wire_random *m);
+bool movement_host_equal(const void *a, const void *b, const struct wire_equal *m);
 
 #endif

@@ -165,7 +165,7 @@ static const struct drv_allocation *exec_cuda_kind_of(const struct exec_backend 
 static int exec_cuda_map_chunk(struct exec_backend *b, uint64_t n)
 {
     const struct drv_access access = {{DRV_LOCATION_DEVICE, b->device}, DRV_ACCESS_READWRITE};
-    struct chunk k = {.bytes = n};
+    struct cuda_chunk k = {.bytes = n};
     int code = b->c->MemCreate(&k.handle, n, exec_cuda_kind_of(b), 0);
 
     if (code)
@@ -206,7 +206,7 @@ static uint64_t exec_cuda_mapped(struct exec_backend *b)
 /* Gives the last mapped piece back to the device. */
 static void exec_cuda_unmap_last(struct exec_backend *b)
 {
-    const struct chunk *k = &b->chunks[--b->n_chunks];
+    const struct cuda_chunk *k = &b->chunks[--b->n_chunks];
 
     b->mapped -= k->bytes;
     b->c->MemUnmap(WIRE_BASE + b->mapped, k->bytes);

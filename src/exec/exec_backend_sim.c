@@ -417,14 +417,14 @@ static int exec_sim_set(struct exec_backend *b, const struct wire_memset *m, bac
     int code = b->error;
 
     if (p && !code) {
-        movement_set(p, m);
+        movement_host_set(p, m);
         exec_sim_mark(b, m->addr, n, true);
     }
     if (p || code)
         return code;
     piece.count = m->count < FAR_PIECE / m->width ? m->count : FAR_PIECE / m->width;
     p = xmalloc(FAR_PIECE);
-    movement_set(p, &piece);
+    movement_host_set(p, &piece);
     for (uint64_t at = 0, part; at < n && !code; at += part) {
         part = n - at < piece.count * m->width ? n - at : piece.count * m->width;
         code = exec_sim_write(b, m->addr + at, p, part, s);
@@ -441,7 +441,7 @@ static int exec_sim_fill(struct exec_backend *b, const struct wire_fill *m, back
     (void)s;
     if (!exec_sim_local(b, m->addr) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
-    movement_fill(exec_sim_local(b, m->addr), m);
+    movement_host_fill(exec_sim_local(b, m->addr), m);
     exec_sim_mark_view(b, m->addr, m->dtype, m->dims, m->size, m->stride);
     return WIRE_OK;
 }
@@ -452,7 +452,7 @@ static int exec_sim_strided(struct exec_backend *b, const struct wire_strided *m
     (void)s;
     if (!exec_sim_local(b, m->to) || !exec_sim_local(b, m->from) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
-    b->changed += movement_strided(exec_sim_local(b, m->to), exec_sim_local(b, m->from), m);
+    b->changed += movement_host_strided(exec_sim_local(b, m->to), exec_sim_local(b, m->from), m);
     exec_sim_mark_view(b, m->to, m->to_dtype, m->dims, m->size, m->to_stride);
     return WIRE_OK;
 }
@@ -463,7 +463,7 @@ static int exec_sim_arange(struct exec_backend *b, const struct wire_arange *m, 
     (void)s;
     if (!exec_sim_local(b, m->addr) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
-    movement_arange(exec_sim_local(b, m->addr), m);
+    movement_host_arange(exec_sim_local(b, m->addr), m);
     exec_sim_mark(b, m->addr, m->count * (uint64_t)px_bytes(m->dtype), true);
     return WIRE_OK;
 }
@@ -474,7 +474,7 @@ static int exec_sim_random(struct exec_backend *b, const struct wire_random *m, 
     (void)s;
     if (!exec_sim_local(b, m->addr) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
-    movement_random(exec_sim_local(b, m->addr), m);
+    movement_host_random(exec_sim_local(b, m->addr), m);
     exec_sim_mark(b, m->addr, m->count * (uint64_t)px_bytes(m->dtype), true);
     return WIRE_OK;
 }
@@ -484,7 +484,7 @@ static int exec_sim_equal(struct exec_backend *b, const struct wire_equal *m, bo
 {
     if (!exec_sim_local(b, m->a) || !exec_sim_local(b, m->b) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
-    *ret = movement_equal(exec_sim_local(b, m->a), exec_sim_local(b, m->b), m);
+    *ret = movement_host_equal(exec_sim_local(b, m->a), exec_sim_local(b, m->b), m);
     return WIRE_OK;
 }
 

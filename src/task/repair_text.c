@@ -21,6 +21,7 @@ struct repair_text_lines {
     size_t n;
 };
 
+/* The text's lines, borrowed; the caller frees v. */
 static struct repair_text_lines repair_text_split(const char *text)
 {
     struct repair_text_lines l = {0};
@@ -149,6 +150,7 @@ static size_t repair_text_likeliest(const struct repair_text_lines *l, size_t fr
     return at;
 }
 
+/* The difference that the judge's words 'said' speak of most likely; NULL: there is none. */
 static const struct hunk *repair_text_pick(const struct hunks *h, const struct repair_text_lines *a,
                                            const struct repair_text_lines *b, const char *said)
 {
@@ -167,6 +169,7 @@ static const struct hunk *repair_text_pick(const struct hunks *h, const struct r
     return best;
 }
 
+/* Appends where the two programs differ, in words. */
 static void repair_text_name_place(struct buf *out, const struct repair_text_lines *a,
                                    const struct repair_text_lines *b, const char *said)
 {
@@ -484,6 +487,8 @@ static bool repair_text_add_part(struct buf *out, const struct repair_text_part 
     return ok;
 }
 
+/* The program with the answer's edits applied, as a fence; the caller frees. NULL: it has no source, or there are no
+ * edits. */
 static char *repair_text_apply_to(const char *program, const char *answer)
 {
     struct repair_text_parts s;

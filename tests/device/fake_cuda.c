@@ -493,14 +493,16 @@ static int run_exec(int k, const void *args)
     const struct scale *a = args;
 
     switch (k) {
-    case E_SET: movement_set((void *)(uintptr_t)m->addr, m); return 0;
-    case E_FILL: movement_fill((void *)(uintptr_t)((const struct wire_fill *)args)->addr, args); return 0;
+    case E_SET: movement_host_set((void *)(uintptr_t)m->addr, m); return 0;
+    case E_FILL: movement_host_fill((void *)(uintptr_t)((const struct wire_fill *)args)->addr, args); return 0;
     case E_STRIDED:
-        *s->changed += movement_strided((void *)(uintptr_t)s->m.to, (void *)(uintptr_t)s->m.from, &s->m);
+        *s->changed += movement_host_strided((void *)(uintptr_t)s->m.to, (void *)(uintptr_t)s->m.from, &s->m);
         return 0;
-    case E_ARANGE: movement_arange((void *)(uintptr_t)((const struct wire_arange *)args)->addr, args); return 0;
-    case E_RANDOM: movement_random((void *)(uintptr_t)((const struct wire_random *)args)->addr, args); return 0;
-    case E_EQUAL: *q->differ += !movement_equal((void *)(uintptr_t)q->m.a, (void *)(uintptr_t)q->m.b, &q->m); return 0;
+    case E_ARANGE: movement_host_arange((void *)(uintptr_t)((const struct wire_arange *)args)->addr, args); return 0;
+    case E_RANDOM: movement_host_random((void *)(uintptr_t)((const struct wire_random *)args)->addr, args); return 0;
+    case E_EQUAL:
+        *q->differ += !movement_host_equal((void *)(uintptr_t)q->m.a, (void *)(uintptr_t)q->m.b, &q->m);
+        return 0;
     case E_SPIN: spin(((const struct movement_spin_args *)args)->ns); return 0;
     case E_SCALE:
         for (int i = 0; i < a->n; i++)

@@ -14,7 +14,7 @@ static uint64_t cast(void *to, uint32_t to_dtype, const void *from, uint32_t fro
     const struct wire_strided m = {.to_dtype = to_dtype, .from_dtype = from_dtype, .dims = 1, .size = {n},
                                    .to_stride = {1}, .from_stride = {1}};
 
-    return movement_strided(to, from, &m);
+    return movement_host_strided(to, from, &m);
 }
 
 static void test_whole_numbers_that_do_not_fit(void **state)

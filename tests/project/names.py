@@ -11,14 +11,17 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHORT = 6
 SEVERAL = {"exec_backend"}  # declared by exec/exec_backend.h; each backend defines its own
-TAG = re.compile(r"^(?:static |typedef |const )*(?:struct|union|enum) (\w+) *\{", re.M)
+TAG = re.compile(r"^(?:template *<[^>]*> *|static |typedef |const )*(?:struct|union|enum) (\w+) *\{", re.M)
 FUNCTION = re.compile(r"^(static [^=;{}()#]*?|[A-Za-z_][^=;{}()#]*?[ *])(\w+)\((?:[^;{}]|\{\})*\)\s*\{", re.M)
+KERNEL = re.compile(r"^(?:KERNEL|extern \"?C?\"? *__global__ [^;{}]*?) *(\w+)\(", re.M)
 NOT_NAMES = {"if", "for", "while", "switch", "return", "sizeof", "__attribute__"}
 
 
 def sources():
     """(path below src/, text without comments and strings) of each C file."""
-    for path in sorted(glob.glob(os.path.join(ROOT, "src/**/*.[ch]"), recursive=True)):
+    for path in sorted(glob.glob(os.path.join(ROOT, "src/**/*.*"), recursive=True)):
+        if not path.endswith((".c", ".h", ".cu", ".cuh")):
+            continue
         with open(path, encoding="utf-8") as f:
             text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"', lambda m: "\n" * m.group(0).count("\n"), f.read(),
                           flags=re.S)
@@ -42,9 +45,16 @@ def headers_twice(files):
 
 
 def functions(files):
-    """(path, name, is it static) of each function that is defined."""
-    return [(path, name, head.startswith("static ")) for path, text in files for head, name in FUNCTION.findall(text)
-            if name not in NOT_NAMES]
+    """(path, name, is it static) of each function that is defined in C."""
+    return [(path, name, head.startswith("static ")) for path, text in files if path.endswith((".c", ".h"))
+            for head, name in FUNCTION.findall(text) if name not in NOT_NAMES]
+
+
+def kernels_twice(files, rows):
+    """A kernel of the device that has an extern function's name; loaders know it by that name."""
+    externs = {name for _, name, static in rows if not static}
+    return sorted(f"{path}: {name}" for path, text in files if path.endswith(".cu") for name in KERNEL.findall(text)
+                  if name in externs)
 
 
 def short_statics(rows):
@@ -57,7 +67,7 @@ def main():
     rows = functions(files)
     names = [name for _, name, _ in rows]
     shared = collections.Counter(names)
-    wrong = tags_twice(files) + headers_twice(files) + short_statics(rows)
+    wrong = tags_twice(files) + headers_twice(files) + short_statics(rows) + kernels_twice(files, rows)
     print("\n".join(wrong))
     print(f"{len(rows)} functions, mean length of a name {sum(map(len, names)) / len(rows):.1f}, "
           f"{sum(len(n) <= SHORT for n in names)} of {SHORT} letters or fewer, {sum(shared[n] > 1 for n in names)} "

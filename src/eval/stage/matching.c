@@ -74,6 +74,7 @@ struct matching {
     bool *covered;        /* of each row of the reference: all of its elements lie in arrangements */
 };
 
+/* An empty matching of the reference's parameters with the candidate's; freed by matching_free. */
 static struct matching matching_open(const json_t *ref, const json_t *cand)
 {
     struct matching m = {.n = json_array_size(ref), .m = json_array_size(cand)};
