@@ -150,7 +150,7 @@ static __device__ __forceinline__ double value(double x) { return x; }
 static __device__ __forceinline__ double value(__half x) { return __half2float(x); }
 static __device__ __forceinline__ double value(__nv_bfloat16 x) { return __bfloat162float(x); }
 
-template <class T, int V> struct alignas(sizeof(T) * V) pack {
+template <class T, int V> struct alignas(sizeof(T) * V) value_pack {
     T v[V];
 };
 
@@ -177,8 +177,8 @@ template <class T> static __device__ __forceinline__ T load_once(const T *p)
 template <class G, class O, int V, int U>
 static __device__ __forceinline__ void diff_float(const k_diff &a, el_tally &t)
 {
-    using gp = pack<G, V>;
-    using op = pack<O, V>;
+    using gp = value_pack<G, V>;
+    using op = value_pack<O, V>;
     const gp *got = reinterpret_cast<const gp *>(a.got.ptr);
     const op *oracle = reinterpret_cast<const op *>(a.oracle.ptr);
     const el_tolerance tol = a.tol;

@@ -7,7 +7,7 @@
 
 void movement_host_set(void *to, const struct wire_memset *m);
 void movement_host_fill(void *to, const struct wire_fill *m);
-uint64_t movement_host_strided(void *to, const void *from, const struct wire_strided *m); /* elements that casts changed */
+uint64_t movement_host_strided(void *to, const void *from, const struct wire_strided *m); /* changed elements */
 void movement_host_arange(void *to, const struct wire_arange *m);
 void movement_host_random(void *to, const struct wire_random *m);
 bool movement_host_equal(const void *a, const void *b, const struct wire_equal *m);
