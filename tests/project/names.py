@@ -11,7 +11,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHORT = 6
 SEVERAL = {"exec_backend"}  # declared by exec/exec_backend.h; each backend defines its own
-TAG = re.compile(r"^(?:template *<[^>]*> *|static |typedef |const )*(?:struct|union|enum) (?:alignas\(.*\) )?(\w+) *\{", re.M)
+TAG = re.compile(r"^(?:template *<[^>]*> *|static |typedef |const )*(?:struct|union|enum) (?:alignas\(.*\) )?"
+                 r"(\w+) *\{", re.M)
 FUNCTION = re.compile(r"^(static [^=;{}()#]*?|[A-Za-z_][^=;{}()#]*?[ *])(\w+)\((?:[^;{}]|\{\})*\)\s*\{", re.M)
 KERNEL = re.compile(r"^(?:KERNEL|extern \"?C?\"? *__global__ [^;{}]*?) *(\w+)\(", re.M)
 NOT_NAMES = {"if", "for", "while", "switch", "return", "sizeof", "__attribute__"}
