@@ -40,6 +40,9 @@ static const struct opt rows[] = {
     {"rft", "max-keep", OPT_INT, "4", "programs kept of one prompt at most"},
     {"rft", "keep-min", OPT_INT, "1", "prompts are kept whose samples pass so often at least"},
     {"rft", "keep-max", OPT_INT, "0", "and so often at most; 0: no limit. What all samples solve teaches nothing"},
+    {"rft", "repairs", OPT_BOOL, "false",
+     "failures a few lines away from a sample that passes become dialogues (kind 'own' of the mixture)"},
+    {"rft", "style", OPT_CHOICE, "plain", "plain|full: wording of the feedback in them"},
     {"rft", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
     {"rft", "backend", OPT_CHOICE, NULL, BACKEND_WORDS ": where candidates run (default: the judge's)"},
     {"rft", "protocol", OPT_CHOICE, NULL,
@@ -73,6 +76,8 @@ static struct rft_options rft_options_of(const struct opts *o)
         .max_keep = (int)opts_int(o, "max-keep"), .max_new = (int)opts_int(o, "max-new"),
         .keep_min = (int)opts_int(o, "keep-min"), .keep_max = (int)opts_int(o, "keep-max"),
         .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"),
+        .repairs = opts_bool(o, "repairs"),
+        .style = strcmp(opts_str(o, "style"), "full") ? PROMPT_PLAIN : PROMPT_FULL,
         .claim = o->values,
         .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
         .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};

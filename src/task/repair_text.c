@@ -413,6 +413,34 @@ char *mend_edits(const char *broken, const char *fixed, int most)
     return NULL;
 }
 
+static char *repair_text_program_or_all(const char *response)
+{
+    char *program = repair_text_program_of(response);
+
+    return program ? program : xstrdup(response);
+}
+
+char *mend_nearest(const char *response, const char *const *others, size_t n)
+{
+    char *program = repair_text_program_or_all(response), *best = NULL;
+    bool equal = false;
+
+    for (size_t i = 0; i < n && !equal; i++) {
+        char *other = repair_text_program_or_all(others[i]), *edits = mend_edits(program, other, MEND_LINES);
+        bool shorter = edits && (!best || strlen(edits) < strlen(best));
+
+        equal = !strcmp(program, other);
+        free(shorter ? best : edits);
+        best = shorter ? edits : best;
+        free(other);
+    }
+    free(program);
+    if (!equal)
+        return best;
+    free(best);
+    return NULL;
+}
+
 /* "9 | text": its number and text, which is empty where the line goes. */
 static bool repair_text_read_edit(struct repair_text_line l, const struct repair_text_part *s, size_t *number,
                                   struct repair_text_line *text)

@@ -16,6 +16,8 @@
 #ifndef MC_TASK_REPAIR_TEXT_H
 #define MC_TASK_REPAIR_TEXT_H
 
+#include <stddef.h>
+
 /* "The faulty line is `out[i] = x[i];`. It should be `out[i] = x[i] + y[i];`: <why>.", a blank line, and 'fixed' in a
  * Python fence. Both are Python files; why is a clause without a full stop, or NULL; said is what the judge said, or
  * NULL: then the first place is named. Caller frees. */
@@ -29,6 +31,10 @@ char *mend_listing(const char *response);
 /* What turns one Python file into the other, as edits; NULL unless they differ in the kernel's source and below it
  * alone, in at most 'most' lines. Caller frees. */
 char *mend_edits(const char *broken, const char *fixed, int most);
+
+/* The shortest such edits, of MEND_LINES lines, that turn a response's program into that of one of the others; NULL
+ * where all are further off, or one is equal. What holds no fence is a program itself. Caller frees. */
+char *mend_nearest(const char *response, const char *const *others, size_t n);
 
 /* The response that answers as if the program had been written out: 'before', an earlier response, with the edits of
  * 'answer'. NULL where the answer is a whole program itself, holds no edit, or one of a line that is not there. */

@@ -128,21 +128,17 @@ static const char *harvest_why(const char *category)
 }
 
 /* The shortest edits that turn the program into one of the task's answers; NULL: all are further off. New. */
-static char *harvest_nearest_edits(const struct harvest *h, const struct harvest_source *s, const char *program)
+static char *harvest_nearest_edits(const struct harvest_source *s, const char *response)
 {
-    char *best = NULL;
-    const json_t *v;
-    size_t i;
+    size_t n = json_array_size(s->answers);
+    const char **answers = xcalloc(n + 1, sizeof *answers);
+    char *edits;
 
-    json_array_foreach(s->answers, i, v) {
-        char *edits = mend_edits(program, json_string_value(v), MEND_LINES);
-        bool shorter = edits && (!best || strlen(edits) < strlen(best));
-
-        free(shorter ? best : edits);
-        if (shorter)
-            best = edits;
-    }
-    return best;
+    for (size_t i = 0; i < n; i++)
+        answers[i] = json_string_value(json_array_get(s->answers, i));
+    edits = mend_nearest(response, answers, n);
+    free(answers);
+    return edits;
 }
 
 /* New; NULL if the failure is one of the answers (a verdict that depends on luck), or too far from all of them. */
@@ -153,7 +149,7 @@ static char *harvest_answer_of(const struct harvest *h, const struct harvest_sou
     const char *mended = harvest_nearest_answer(h, s, program, changed);
 
     if (h->o->edits)
-        answer = harvest_nearest_edits(h, s, program);
+        answer = harvest_nearest_edits(s, t->text);
     else if (mended && strcmp(mended, program))
         answer = repair_text_answer(program, mended, harvest_why(t->category), t->feedback);
     free(program);

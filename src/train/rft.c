@@ -13,6 +13,7 @@
 #include "train/checkpoint.h"
 #include "train/cluster.h"
 #include "train/data.h"
+#include "train/rft_repairs.h"
 #include "train/train_metrics.h"
 #include "train/rollout.h"
 
@@ -61,7 +62,7 @@ static bool rft_teaches(const struct rft_options *o, size_t passed)
 
 /* One prompt: its correct programs, one drawn of each cluster. Result: {"name","families","samples","passed",
  * "infra","unsupported","too_long" (samples not drawn: their prompt leaves no room),"effective" (strategies among what
- * passed),"uniform" (among as many as are kept, drawn without clusters),"kept":[record..]}. */
+ * passed),"uniform" (among as many as are kept, drawn without clusters),"kept":[record..],"repairs":[record..]}. */
 static json_t *rft_select_group(struct rft *s, const struct prompt_item *p, const struct rollout_group *g,
                                 struct rng *rng)
 {
@@ -89,10 +90,10 @@ static json_t *rft_select_group(struct rft *s, const struct prompt_item *p, cons
         json_array_append_new(kept, rft_record_of(s, p, &g->r[who[pick[c]]], (int)c));
     rng_seed(&apart, g->seed, UNIFORM_ROUNDS);
     uniform = cluster_uniform(label, n, json_array_size(kept), &apart);
-    out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:i,s:i,s:f,s:f,s:o}", "name", p->id, "families",
+    out = json_pack("{s:s,s:O?,s:i,s:I,s:i,s:i,s:i,s:f,s:f,s:o,s:o}", "name", p->id, "families",
                     json_object_get(p->info, "families"), "samples", g->n, "passed", (json_int_t)n, "infra", infra,
                     "unsupported", unsupported, "too_long", too_long, "effective", cluster_effective(label, n),
-                    "uniform", uniform, "kept", kept);
+                    "uniform", uniform, "kept", kept, "repairs", rft_repairs(s->o, p, g));
     for (size_t i = 0; i < n; i++)
         sketch_free(&sk[i]);
     free(sk);
@@ -173,7 +174,7 @@ static int rft_collect_here(struct rft *s, struct err *e)
 /* ---- joining ---- */
 
 struct rft_sums {
-    double samples, passed, prompts, solved, taught, effective, uniform, kept, infra, unsupported, too_long;
+    double samples, passed, prompts, solved, taught, effective, uniform, kept, repairs, infra, unsupported, too_long;
     json_t *families; /* name -> {"samples","passed"} */
 };
 
@@ -203,6 +204,22 @@ static void rft_join_asked(const json_t *g, struct buf *asked)
     json_decref(line);
 }
 
+/* How many there are. */
+static double rft_join_records(const json_t *records, struct buf *lines)
+{
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach(records, i, v) {
+        char *text = json_text(v);
+
+        buf_adds(lines, text);
+        buf_addc(lines, '\n');
+        free(text);
+    }
+    return (double)json_array_size(records);
+}
+
 /* Adds a prompt's group to the sums and its kept answers to lines. */
 static int rft_join_group(struct rft_sums *t, const json_t *g, struct buf *lines)
 {
@@ -222,14 +239,8 @@ static int rft_join_group(struct rft_sums *t, const json_t *g, struct buf *lines
     t->uniform += json_f64(g, "uniform", 0);
     json_array_foreach(json_object_get(g, "families"), i, v)
         rft_add_family(t->families, json_string_value(v) ? json_string_value(v) : "?", samples, passed);
-    json_array_foreach(json_object_get(g, "kept"), i, v) {
-        char *text = json_text(v);
-
-        buf_adds(lines, text);
-        buf_addc(lines, '\n');
-        free(text);
-        t->kept++;
-    }
+    t->kept += rft_join_records(json_object_get(g, "kept"), lines);
+    t->repairs += rft_join_records(json_object_get(g, "repairs"), lines);
     return 0;
 }
 
@@ -250,6 +261,7 @@ static json_t *rft_stats_of(const struct rft_sums *t)
     metrics_set(v, "prompts_solved", t->solved);
     metrics_set(v, "prompts_kept", t->taught);
     metrics_set(v, "kept", t->kept);
+    metrics_set(v, "repairs", t->repairs);
     metrics_set(v, "effective_before", t->effective / solved);
     metrics_set(v, "effective_after", t->kept / taught); /* one of each cluster: as many strategies as programs */
     metrics_set(v, "effective_uniform", t->uniform / taught);
