@@ -28,12 +28,15 @@ FAR = ("parameters, normal", "near 1", "below 1", "shifted +", "shifted -")  # t
 AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large, the one of number trial / 64 - 1
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
 EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
-         "places moved", "eighths", "rows without", "triangles with holes", "far below", "far above")
+         "places moved", "eighths", "rows without", "triangles with holes", "far below", "far above",
+         "far down", "opposed")
 CHOOSING = EDGES[3:7] + EDGES[8:10]  # kinds that change those tensors alone of which the reference stands it
 PLACING = EDGES[4:7]   # in these whole numbers name other places
 MASKING = EDGES[8]     # in these some rows of a mask allow nothing
 THINNING = EDGES[9]    # in these a triangular mask allows less than its triangle
-FAR_OFF = EDGES[10:]   # where the task only selects among its inputs: all are beyond a bound that stands for infinity
+FAR_OFF = EDGES[10:12]  # where the task only selects among its inputs: all are beyond a bound that stands for infinity
+FAR_DOWN = EDGES[12]   # in rows of which nothing but differences counts (softmax): exp of each element is 0
+OPPOSED = EDGES[13]    # where products are so: of queries and keys
 EXACT = EDGES[7]       # where the reference's arithmetic is exact, so steps decide
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
@@ -142,6 +145,8 @@ FILLS = {
     **dict.fromkeys(CHOOSING, lambda base, gen, place: base),
     FAR_OFF[0]: lambda base, gen, place: -far_off(base),
     FAR_OFF[1]: lambda base, gen, place: far_off(base),
+    FAR_DOWN: lambda base, gen, place: base - 200,
+    OPPOSED: lambda base, gen, place: base / 2 + (-5 if place % 2 else 5),
     EXACT: lambda base, gen, place: (base * 8).round().clamp(-32, 32) / 8,
 }
 
@@ -193,8 +198,19 @@ WIDE = 4099     # whole numbers become so many times as large: their sums are no
 # there are not, or results of gigabytes.
 PLACES = ("index", "gather", "scatter", "embedding", "take", "put", "one_hot", "bincount", "repeat_interleave",
           "arange", "unique", "histc", "segment", "bucketize", "sparse", "jagged", "nested", "nll_loss", "ctc_loss")
+# Of these the answer is the same where all of a row is larger, or smaller, by one number;
+SHIFTED = ("softmax", "logsumexp", "scaled_dot")
+# these sum products; and these square what they are given, so that large numbers leave few digits.
+PRODUCTS = ("mm", "matmul", "conv", "linear", "attention", "mv", "dot", "scaled_dot")
+SQUARES = ("var", "norm", "std", "rsqrt", "square", "pow")
 # Of these some look at no place before they go there: a wrong one ends the process instead of raising.
 UNCHECKED = ("sparse", "jagged", "nested", "segment")
+
+
+def takes_shifts(kind, seen):
+    """Do draws of FAR_DOWN or OPPOSED say anything of a task with these operators?"""
+    return names_any(seen, SHIFTED) and not names_any(seen, SQUARES) and \
+        names_any(seen, PRODUCTS) == (kind == OPPOSED)
 
 
 def names_any(seen, words):

@@ -1794,6 +1794,8 @@ class Task:
         kind = influence.kind_of(regime, trial)
         if kind in influence.NUMBERS or kind in influence.CHOOSING:
             return kind in (self.wide if kind in influence.NUMBERS else self.chosen)
+        if kind in (influence.FAR_DOWN, influence.OPPOSED) and not influence.takes_shifts(kind, self.seen):
+            return False
         if kind in influence.FAR_OFF and not (set(self.seen) <= ops.SELECTING | ops.COPIES and
                                               not ops.SELECTING.isdisjoint(self.seen)):
             return False

@@ -14,6 +14,7 @@ import torch
 SAMPLES = 65536
 ZERO_SHARE = 0.1  # of elements: more exact zeros than this are a pattern (triangle, band, mask, padding), not chance
 CHANCE = 20.0     # nats: rows in order that random ones show less often than once in 10^8 are sorted
+CODES_LEAST, CODES_MOST = 8, 1 << 16  # the largest of floats that may be places
 HUGE = 1 << 27    # elements; above it symmetry is not looked for
 
 
@@ -100,7 +101,25 @@ def like(t, new):
     return in_place(t, new, torch.where(odd, t, out))
 
 
+def is_codes(t):
+    """Whole numbers from 0 on, of floating type: pixels, classes, that a program may take for places."""
+    if not t.is_floating_point() or t.element_size() < 4 or t.numel() < 16:
+        return False
+    some = samples(t)
+    return bool((some == some.floor()).all()) and float(some.min()) >= 0 and CODES_LEAST <= float(some.max()) < CODES_MOST
+
+
+def codes_like(t, new):
+    """Whole numbers in t's range, which follow from new; those of new that are such stay."""
+    low, high = (float(x) for x in torch.aminmax(t))
+    mixed = (new.double() * 12.9898).sin() * 43758.5453
+    other = low + ((mixed - mixed.floor()) * (high - low + 1)).floor().clamp(max=high - low)
+    return torch.where((new == new.floor()) & (new >= low) & (new <= high), new.double(), other).to(t.dtype)
+
+
 def shaped_like(t, new):
+    if is_codes(t):
+        return in_place(t, new, codes_like(t, new))
     if not t.is_floating_point() or t.numel() < 2 or any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)):
         return new
     out = new

@@ -288,6 +288,11 @@ public:
         need_dim(N, "PackedTensorAccessor");
         return GenericPackedTensorAccessor<T, N, P, I>(data_ptr<T>(), sizes().data(), strides().data());
     }
+    template <class T, size_t N, template <class U> class P = DefaultPtrTraits, class I = int64_t>
+    GenericPackedTensorAccessor<T, N, P, I> generic_packed_accessor() const
+    {
+        return packed_accessor<T, N, P, I>();
+    }
     template <class T> T item() const { return scalar().to<T>(); }
     Scalar item() const { return scalar(); }
 

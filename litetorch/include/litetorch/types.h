@@ -641,8 +641,7 @@ C10_HOST_DEVICE inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 
 #define LT_CHECK(TYPE, cond, ...)                                                                              \
     do {                                                                                                       \
         if (C10_UNLIKELY(!(cond)))                                                                             \
-            LT_FAIL(TYPE, "Expected " #cond " to be true, but got false.  (Could this error message be improved?  If " \
-                                            "so, please report an enhancement request to PyTorch.)", ##__VA_ARGS__); \
+            LT_FAIL(TYPE, "Expected " #cond " to be true, but got false. ", ##__VA_ARGS__); \
     } while (0)
 #define TORCH_CHECK(cond, ...) LT_CHECK(Error, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_VALUE(cond, ...) LT_CHECK(ValueError, cond, ##__VA_ARGS__)

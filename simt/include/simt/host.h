@@ -167,6 +167,30 @@ static inline cudaError_t cudaMemcpy2DAsync(void *to, size_t tp, const void *fro
 }
 static inline cudaError_t cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s = nullptr)
     { return simt_memset_async(p, value, n, s); }
+static inline cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t w, size_t h,
+                                            cudaStream_t s = nullptr)
+{
+    cudaError_t rc = cudaSuccess;
+
+    for (size_t i = 0; i < h && rc == cudaSuccess; i++)
+        rc = simt_memset_async((char *)p + i * pitch, value, w, s);
+    return rc;
+}
+static inline cudaError_t cudaMemset2D(void *p, size_t pitch, int value, size_t w, size_t h)
+    { return cudaMemset2DAsync(p, pitch, value, w, h); }
+template <class T> static inline cudaError_t cudaMallocPitch(T **p, size_t *pitch, size_t w, size_t h)
+{
+    *pitch = (w + 511) / 512 * 512;
+    return simt_malloc((void **)p, *pitch * h);
+}
+static inline cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *most)
+{
+    if (least)
+        *least = 0;
+    if (most)
+        *most = -5;
+    return cudaSuccess;
+}
 template <class T>
 static inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t n, size_t offset = 0,
                                              cudaMemcpyKind = cudaMemcpyHostToDevice)
@@ -184,6 +208,16 @@ static inline cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t
                                                cudaMemcpyKind = cudaMemcpyDeviceToHost)
 {
     return simt_copy_symbol(to, (const char *)&symbol + offset, n);
+}
+template <class T>
+static inline cudaError_t cudaMemcpyFromSymbolAsync(void *to, const T &symbol, size_t n, size_t offset = 0,
+                                                    cudaMemcpyKind = cudaMemcpyDeviceToHost, cudaStream_t = nullptr)
+{
+    return simt_copy_symbol(to, (const char *)&symbol + offset, n);
+}
+template <class T> static inline cudaError_t cudaGetSymbolSize(size_t *n, const T &symbol)
+{
+    return *n = sizeof symbol, cudaSuccess;
 }
 template <class T> static inline cudaError_t cudaGetSymbolAddress(void **p, const T &symbol)
 {

@@ -70,17 +70,28 @@ SIMT_INLINE float normcdfinvf(float p) { return (float)normcdfinv((double)p); }
 /* ---- fast intrinsics ---- */
 /* glibc declares these names itself without exporting them. */
 extern "C" {
-float __expf(float) noexcept __asm__("expf");
-float __exp10f(float) noexcept __asm__("exp10f");
 float __logf(float) noexcept __asm__("logf");
 float __log2f(float) noexcept __asm__("log2f");
 float __log10f(float) noexcept __asm__("log10f");
-float __sinf(float) noexcept __asm__("sinf");
-float __cosf(float) noexcept __asm__("cosf");
-float __tanf(float) noexcept __asm__("tanf");
 float __tanhf(float) noexcept __asm__("tanhf");
-float __powf(float, float) noexcept __asm__("powf");
-void __sincosf(float, float *, float *) noexcept __asm__("sincosf");
+/* As the device makes them of its units for 2^x, lg x and sines: large arguments lose as many digits here. */
+inline float __expf(float x) noexcept { return ::exp2f(x * 1.44269504f); }
+inline float __exp10f(float x) noexcept { return ::exp2f(x * 3.32192809f); }
+inline float __powf(float x, float y) noexcept { return ::exp2f(y * ::log2f(x)); }
+inline float simt_turned(float x)
+{
+    float turns = x * 0.159154943f;
+
+    return (turns - ::rintf(turns)) * 6.28318531f;
+}
+inline float __sinf(float x) noexcept { return ::sinf(simt_turned(x)); }
+inline float __cosf(float x) noexcept { return ::cosf(simt_turned(x)); }
+inline float __tanf(float x) noexcept { return __sinf(x) / __cosf(x); }
+inline void __sincosf(float x, float *s, float *c) noexcept
+{
+    *s = __sinf(x);
+    *c = __cosf(x);
+}
 }
 SIMT_INLINE float __fdividef(float a, float b) { return a / b; }
 SIMT_INLINE float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
