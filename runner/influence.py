@@ -243,6 +243,8 @@ def numbers_changed(kind, leaf, gen, sums_grow=False):
     least, most = int(leaf.min()), int(leaf.max())
     if kind == NUMBERS[0]:
         return widened(leaf, sums_grow)
+    if is_ascending(leaf):  # positions, offsets
+        return leaf
     if kind == NUMBERS[1]:
         sign = torch.randint(2, leaf.shape, generator=gen).to(leaf) * 2 - 1
         return leaf * sign if leaf.dtype != torch.uint8 and most >= NATURAL * max(least, 1) else leaf

@@ -106,7 +106,8 @@ def is_codes(t):
     if not t.is_floating_point() or t.element_size() < 4 or t.numel() < 16:
         return False
     some = samples(t)
-    return bool((some == some.floor()).all()) and float(some.min()) >= 0 and CODES_LEAST <= float(some.max()) < CODES_MOST
+    return bool((some == some.floor()).all()) and float(some.min()) >= 0 and \
+        CODES_LEAST <= float(some.max()) < CODES_MOST
 
 
 def codes_like(t, new):

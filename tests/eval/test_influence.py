@@ -97,6 +97,39 @@ class Parts(unittest.TestCase):
         head, blob = run(task("x.sum(1, dtype=x.dtype)", "[torch.randint(0, 100, (8, 50), dtype=torch.int32)]"))
         self.assertTrue(all(int(x.sum(1).max()) < 1 << 31 for (x,) in inputs_of(head, blob)))
 
+    def test_whole_numbers_have_signs_and_many_bits(self):
+        head, blob = run(task("torch.remainder(x, 7)", "[torch.randint(0, 1000, (8, 50))]"))
+        draws = [x for (x,) in inputs_of(head, blob)]
+        self.assertTrue(any(bool((x < 0).any()) for x in draws) and any(int(x.max()) > 1 << 33 for x in draws))
+        for forward, inputs in (("x % 97 + x * x * x", "torch.randint(1, 1000, (8, 50))"),
+                                ("x % 7", "torch.randint(20, 1000, (8, 50))"), ("x % 7", "torch.arange(400)"),
+                                ("x % 7 if bool((x >= 0).all()) else x", "torch.randint(0, 1000, (8, 50))")):
+            head, blob = run(task(forward, f"[{inputs}]"))
+            draws = [x for (x,) in inputs_of(head, blob)]
+            least = -(1 << 62) if "x * x" in forward else 0
+            self.assertTrue(all(least <= int(x.min()) and (least or int(x.max()) < 1 << 41) for x in draws), forward)
+            self.assertTrue(least == 0 or all(int(x.max()) < 1 << 33 for x in draws), forward)
+
+    def test_selections_are_made_far_off(self):
+        for forward, there in (("x.amax(1)", True), ("x.amax(1) * 2", False)):
+            head, blob = run(task(forward, "[torch.randn(4, 6)]"))
+            draws = [x for (x,) in inputs_of(head, blob)]
+            self.assertEqual(any(float(x.max()) < -2e4 for x in draws), there)
+            self.assertEqual(any(float(x.min()) > 2e4 for x in draws), there)
+
+    def test_rows_whose_differences_count_lie_far_down(self):
+        for forward, there in (("torch.softmax(x, 1)", True), ("torch.softmax(F.layer_norm(x, (6,)), 1)", False)):
+            head, blob = run(task(forward, "[torch.randn(4, 6)]"))
+            self.assertEqual(any(-300 < float(x.max()) < -150 for (x,) in inputs_of(head, blob)), there)
+        scores = "torch.softmax(x @ rest[0].t(), 1)"
+        head, blob = run(task(scores, "[torch.randn(9, 32), torch.randn(9, 32)]"))
+        self.assertTrue(any(float((q @ k.t()).max()) < -100 for q, k in inputs_of(head, blob)))
+
+    def test_floats_that_may_be_places_stay_such(self):
+        head, blob = run(task("x * 2 + 1", "[torch.randint(0, 256, (9, 30)).float()]"))
+        for (x,) in inputs_of(head, blob):
+            self.assertTrue(bool((x == x.floor()).all()) and 0 <= float(x.min()) and float(x.max()) < 256)
+
     def test_zeros_stand_among_values(self):
         """Where the reference is finite; rows of probabilities still sum to one."""
         for forward, there in (("torch.xlogy(x, x).sum(1)", True), ("(x * x.log()).sum(1)", False)):
@@ -147,7 +180,9 @@ class Places(unittest.TestCase):
         offsets = self.draws(means, "torch.arange(0, 41, 10)")
         self.assertTrue(any(bool((i.diff() != 10).any()) for i in offsets))
         self.assertTrue(all(bool((i.diff() > 0).all()) and i[-1] == 40 for i in offsets))
-        longest = self.draws("x[rest[0]] * rest[1]", "torch.arange(40)", ", 7")
+        other = self.draws("x[rest[0]] * rest[1]", "torch.arange(40)", ", 7")
+        self.assertTrue(any(bool((i.diff() == 0).any()) for i in other))
+        longest = self.draws("x[rest[0]] * rest[1]", "torch.arange(40)", ", 40")
         self.assertTrue(all(bool((i.diff() > 0).all()) for i in longest))
         written = self.draws("torch.zeros_like(x).index_copy(0, rest[0], x)", "torch.arange(40)")
         self.assertTrue(all(bool((i.diff() > 0).all()) for i in written))
@@ -267,6 +302,11 @@ class Numbers(unittest.TestCase):
     def test_others_that_matter(self):
         self.assertEqual(self.other("x / rest[0] + rest[1]", "[torch.randn(4, 6), 1.0, 0]"), (True, {(0.75, 1)}))
         self.assertEqual(self.other("x * 2", "[torch.randn(4, 6), 1.0]"), (False, set()))
+
+    def test_flags_and_whole_numbers(self):
+        self.assertEqual(self.other("x * 2 if rest[0] else x", "[torch.randn(4, 6), True]"), (True, {(False,)}))
+        self.assertEqual(self.other("torch.roll(x, rest[0], 1)", "[torch.randn(4, 6), 3]"), (True, {(2,)}))
+        self.assertEqual(self.other("x[rest[0] : rest[0] + 1]", "[torch.randn(4, 6), 0]"), (True, {(1,)}))
 
     def test_what_the_task_is_stays(self):
         self.assertEqual(self.other("x[:, : rest[0]]", "[torch.randn(4, 6), 3]"), (False, set()))

@@ -1,0 +1,16 @@
+"""The softmax of rows."""
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=1)
+
+
+def get_inputs():
+    return [torch.randn(10, 33)]
+
+
+def get_init_inputs():
+    return []
