@@ -121,7 +121,8 @@ static void problem_count_classes(struct problem_source *s)
 void problem_source_init(struct problem_source *s, const struct problem_options *o)
 {
     *s = (struct problem_source){.o = o, .texts = graph_set_new(), .trained = graph_set_new(),
-                                 .prompted = graph_set_new(), .learned = graph_set_new(), .asked = graph_set_new(),
+                                 .prompted = graph_set_new(), .learned = graph_set_new(), .held = graph_set_new(),
+                                 .asked = graph_set_new(),
                                  .refused = json_object()};
     for (int c = 0; c < N_OP_CLASSES; c++)
         s->table[c] = problem_table_of(o, (enum op_class)c);
@@ -133,6 +134,7 @@ void problem_source_free(struct problem_source *s)
     for (int c = 0; c < N_OP_CLASSES; c++)
         dag_table_free(s->table[c]);
     graph_set_free(s->texts), graph_set_free(s->trained), graph_set_free(s->prompted), graph_set_free(s->learned);
+    graph_set_free(s->held);
     graph_set_free(s->asked);
     free(s->known_prompts);
     json_decref(s->refused);
@@ -454,8 +456,10 @@ static void problem_remember(struct problem_source *s, const struct problem *p, 
         s->trained_nodes[p->n_nodes]++;
     } else if (p->side == SIDE_PROMPT) {
         problem_remember_prompt(s, p, g);
-    } else if (p->side == SIDE_HELD && p->split == HELD_LEARNED) {
-        graph_set_add(s->learned, p->hash);
+    } else if (p->side == SIDE_HELD) {
+        graph_set_add(s->held, p->hash);
+        if (p->split == HELD_LEARNED)
+            graph_set_add(s->learned, p->hash);
     }
 }
 
@@ -468,17 +472,40 @@ static int problem_no_more(enum side side, enum heldout split, int index, struct
 
 /* ---- tasks as people write them: their list of operators stands for the graph ---- */
 
+/* Of an unseen operator beside a known one it is none. */
 static enum op_class problem_class_of_surface(const struct problem_source *s, const struct surface *f)
 {
-    enum op_class most = OP_TAUGHT;
+    bool has[N_OP_CLASSES] = {false};
 
-    for (int i = 0; i < f->n_ops; i++) {
-        enum op_class c = heldout_name_class(surface_operator(f->op[i]));
+    for (int i = 0; i < f->n_ops; i++)
+        has[heldout_name_class(surface_operator(f->op[i]))] = true;
+    if (s->o->all_taught)
+        has[OP_KNOWN] = false;
+    if (has[OP_UNSEEN])
+        return has[OP_KNOWN] ? N_OP_CLASSES : OP_UNSEEN;
+    return has[OP_KNOWN] ? OP_KNOWN : OP_TAUGHT;
+}
 
-        if (c == OP_UNSEEN || (c == OP_KNOWN && most == OP_TAUGHT && !s->o->all_taught))
-            most = c;
-    }
-    return most;
+/* Share of chains where a split has both kinds; the share that is kept, not the one that is drawn: most chains that are
+ * drawn are too long, or have an operator of another class. */
+#define SHARE_CHAINS 0.5
+
+static double problem_chain_share(const struct problem_source *s, const struct wanted *w, int index)
+{
+    bool held = w->side == SIDE_HELD;
+
+    if (s->o->max_ops < 2 || (held && w->split == HELD_ATTRIBUTES) || (held && w->prompted))
+        return 0;
+    if (held && w->split != HELD_UNSEEN)
+        return 1;
+    return (double)(hash64(&index, sizeof index, 44) % 1000) < 1000 * SHARE_CHAINS;
+}
+
+/* A held-out graph is asked once, while there are others. */
+static bool problem_surface_is_new(const struct problem_source *s, const struct wanted *w, const struct surface *f,
+                                   uint64_t tries)
+{
+    return w->side != SIDE_HELD || f->n_ops < 2 || tries > MAX_DRAWS / 4 || !graph_set_has(s->held, surface_hash(f));
 }
 
 /* Chains are held out by what they are made of, single operators by their sizes and names: as texts. */
@@ -545,7 +572,7 @@ static void problem_surface(struct problem_source *s, struct surface *f, const s
 static int problem_draw_surface(struct problem_source *s, const struct wanted *w, int index, struct problem *ret,
                                 struct err *e)
 {
-    const struct surface_limits l = {.chains = s->o->max_ops > 1 ? 0.3 : 0};
+    const struct surface_limits l = {.chains = problem_chain_share(s, w, index)};
     uint64_t seed = s->o->seed ^ (uint64_t)(w->side + 1) << 56 ^ (uint64_t)w->split << 48;
 
     for (uint64_t i = 0; i < MAX_DRAWS; i++) {
@@ -554,7 +581,7 @@ static int problem_draw_surface(struct problem_source *s, const struct wanted *w
 
         surface_draw(seed, (uint64_t)index + (i << 32), &l, &f);
         f.program = record_in_dialect(&s->o->prompt_format, f.program);
-        fits = f.program && problem_surface_belongs(s, w, &f) &&
+        fits = f.program && problem_surface_belongs(s, w, &f) && problem_surface_is_new(s, w, &f, i) &&
             !graph_set_has(s->texts, hash64(f.task, strlen(f.task), 7)) &&
                (!s->o->max_program || (int)strlen(f.program) <= s->o->max_program);
         if (fits)

@@ -66,6 +66,7 @@ struct problem_source {
     int classes[N_OP_CLASSES];             /* operators of each class that may occur */
     struct graph_set *texts, *trained;     /* every problem's graph with its sizes; graphs of SIDE_TRAIN */
     struct graph_set *prompted, *learned;  /* graphs of SIDE_PROMPT; of the split 'learned' */
+    struct graph_set *held;                /* graphs of SIDE_HELD */
     struct graph_set *asked;               /* texts of knowledge_record's questions */
     int trained_nodes[DAG_NODES + 1];      /* SIDE_TRAIN's problems by number of operators */
     struct prompt_ops {                    /* operators of each prompt that has a known one */

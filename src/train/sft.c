@@ -347,9 +347,10 @@ static int sft_restore(struct sft *s, const char *folder, struct err *e)
     return 0;
 }
 
-#define ROUND_ANSWER 64 /* tokens */
+#define ROUND_ANSWER  64   /* tokens */
+#define ROOM_ANSWER   1.25 /* a right answer to a new task may be longer than all that was seen */
 
-/* What the saved folder allows an answer: the longest there is in the data, rounded up. */
+/* What the saved folder allows an answer: a quarter more than the longest there is in the data, rounded up. */
 static int sft_longest_answer(const struct dataset *d)
 {
     int most = 0;
@@ -357,6 +358,7 @@ static int sft_longest_answer(const struct dataset *d)
     for (size_t i = 0; i < d->n; i++)
         if (d->ex[i].to - d->ex[i].from > most)
             most = d->ex[i].to - d->ex[i].from;
+    most = (int)(ROOM_ANSWER * most);
     return (most + ROUND_ANSWER - 1) / ROUND_ANSWER * ROUND_ANSWER;
 }
 

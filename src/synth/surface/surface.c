@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "synth/surface/expression.h"
 #include "synth/surface/surface_layer.h"
 #include "synth/surface/write.h"
 
@@ -16,6 +17,10 @@ static const int alone[N_FORMS] = {
     [FORM_NORM] = 11, [FORM_POOL] = 10,   [FORM_CONV] = 19, [FORM_LINEAR] = 1, [FORM_MATMUL] = 14, [FORM_SPATIAL] = 1};
 static const int behind[N_FORMS] = {[FORM_MAP] = 52, [FORM_REDUCE] = 9, [FORM_ROW] = 5,     [FORM_NORM] = 10,
                                     [FORM_POOL] = 8, [FORM_PARAM] = 13, [FORM_SPATIAL] = 5, [FORM_RESIDUAL] = 3};
+
+/* How often a layer is a formula that is written out, by itself and in chains. */
+#define SHARE_EXPRESSIONS       0.3
+#define SHARE_CHAIN_EXPRESSIONS 0.15
 
 static enum form surface_draw_form(struct making *m, const int weights[N_FORMS])
 {
@@ -31,9 +36,12 @@ static enum form surface_draw_form(struct making *m, const int weights[N_FORMS])
 
 static const struct kind *surface_draw_kind(struct making *m, enum form form, unsigned flags)
 {
-    const struct kind *fit[128];
+    double share = m->chain ? SHARE_CHAIN_EXPRESSIONS : SHARE_EXPRESSIONS;
+    const struct kind *fit[128], *drawn = making_chance(m, share) ? expression_draw_kind(m, form) : NULL;
     int n = 0;
 
+    if (drawn)
+        return drawn;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct kind *k = tables[t]; k->name; k++)
             if (k->form == form && (k->flags & flags) == flags && n < 128)
