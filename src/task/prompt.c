@@ -39,16 +39,29 @@ static const struct backend_words *prompt_backend_find(const char *backend)
     return &backends[backend && !strcmp(backend, "musa")];
 }
 
-/* Appends code in a Python fence. */
+/* Appends code in a Python fence, without what editors leave at the ends of lines and of the file: a model that never
+ * saw "    " between two methods answers with wrong indentation. */
 static void prompt_add_fenced(struct buf *b, const char *code)
 {
-    size_t n = strlen(code);
+    size_t blank_lines = 0;
 
-    while (n && (code[n - 1] == '\n' || code[n - 1] == ' '))
-        n--;
     buf_adds(b, "```python\n");
-    buf_add(b, code, n);
-    buf_adds(b, "\n```");
+    for (const char *p = code; *p;) {
+        size_t line = strcspn(p, "\n"), n = line;
+
+        while (n && strchr(" \t\r", p[n - 1]))
+            n--;
+        if (n) {
+            while (blank_lines)
+                buf_addc(b, '\n'), blank_lines--;
+            buf_add(b, p, n);
+            buf_addc(b, '\n');
+        } else {
+            blank_lines++;
+        }
+        p += line + (p[line] == '\n');
+    }
+    buf_adds(b, "```");
 }
 
 /* The plain request; %s is the language. */

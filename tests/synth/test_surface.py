@@ -10,6 +10,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -95,6 +96,9 @@ def check_written(folder):
         check_record(r)
         check_runs(r)
         kinds.update(r["task"]["ops"])
+    for form in ("map", "reduce", "row", "scan", "loss"):
+        name = f"{form}_expression"
+        check(kinds[name] > 3, f"{kinds[name]} layers {name} among 900 records")
     check(len(kinds) > 120, f"{len(kinds)} kinds of layers among 900 records")
     texts = {r["task"]["code"] for r in records(one)}
     check(len(texts) > 890, f"{len(texts)} different tasks of 900")
@@ -108,6 +112,33 @@ def check_verified(folder, n):
     check(stats["failed"] == 0, f"{stats['failed']} of {n} programs failed: see {out}")
     for r in records(out, "failed"):
         print(r["verdict"], r["task"]["code"])
+
+
+# What a formula may not be: softsign, hardswish, l1_normalize and mean_abs_normalize as their kinds spell them.
+UNSEEN = re.compile(r"/ \(1(\.0)? \+ (torch\.abs\(|\w+\.abs)|clamp\(\w+ \+ 3, 0, 6\)|"
+                    r"torch\.(sum|mean)\(torch\.abs\((\w+)\), dim=\S+, keepdim=True\)")
+
+
+def check_splits(folder):
+    """Half of the tasks are chains; no held-out graph twice; a formula is no unseen operator's."""
+    out = os.path.join(folder, "splits")
+    done = subprocess.run([BINARY, "synth", "--surface", "public", "--style", "full", "--out", out, "--tasks", "300",
+                           "--per-task", "1", "--heldout", "12", "--prompts", "40", "--knowledge", "0", "--no-verify"],
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"synth ended with {done.returncode}: {done.stderr[-800:]}")
+    train = [json.loads(line)["task"] for line in open(os.path.join(out, "train.jsonl"))]
+    held = [json.loads(line)["task"] for line in open(os.path.join(out, "heldout.jsonl"))]
+    chains = sum(len(t["ops"]) > 1 for t in train) / len(train)
+    check(0.4 < chains < 0.6, f"{chains:.2f} of the tasks are chains")
+    same = [tuple(t["ops"]) for t in held if t["name"].startswith("same")]
+    check(len(same) == len(set(same)) == 12, f"graphs of split 'same': {same}")
+    check(not set(same) & {tuple(t["ops"]) for t in train}, "a held-out graph is in training")
+    for t in held:
+        known = {"softplus", "clamp_min", "log_softmax", "conv_transpose2d", "softshrink"} & set(t["ops"])
+        check(not (known and t["name"].startswith("unseen")), f"{t['name']} has known operators: {known}")
+    for t in train:
+        if len(t["ops"]) == 1 and t["ops"][0].endswith("_expression"):
+            check(not UNSEEN.search(t["code"]), f"an unseen operator's formula in {t['name']}: {t['code']}")
 
 
 def check_harvest(folder):
@@ -128,6 +159,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_written(folder)
         check_verified(folder, n)
+        check_splits(folder)
         check_harvest(folder)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

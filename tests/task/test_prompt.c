@@ -41,6 +41,17 @@ static void plain_is_one_line_and_the_code(void **state)
     free(p);
 }
 
+/* What editors leave at the ends of lines is not shown; blank lines within the code stay. */
+static void blanks_at_line_ends_are_not_shown(void **state)
+{
+    static const char left[] = "import torch \r\n\t\nclass Model: pass\n    \n    \n    x = 1\t \n  \n\n";
+    char *p = prompt_task(PROMPT_PLAIN, left, NULL, NULL);
+
+    assert_string_equal(p, "Write ModelNew in native CUDA, no torch fallback.\n```python\nimport torch\n\n"
+                           "class Model: pass\n\n\n    x = 1\n```");
+    free(p);
+}
+
 /* Every wording is another text that asks for the same. */
 static void wordings_ask_for_the_same(void **state)
 {
@@ -112,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_has_every_part),       cmocka_unit_test(plain_is_one_line_and_the_code),
+                                       cmocka_unit_test(blanks_at_line_ends_are_not_shown),
         cmocka_unit_test(feedback_is_cut_at_boundaries), cmocka_unit_test(conversation_grows_in_order),
         cmocka_unit_test(style_names),               cmocka_unit_test(wordings_ask_for_the_same),
     };
