@@ -93,6 +93,16 @@ class Page(test_serve.Serve):
         self.assertIn("a race, it seems", dom)
         self.assertRegex(dom, r"line 2 of what was sent, which the compiler calls cuda_source:1")
         self.assertRegex(dom, r'id="newest">.*runtime error MC304')
+        task = {"name": "t", "code": self.request("x")["task"]["code"]}
+        many = self.ask("POST", "/v1/eval", {"task": task, "candidates": [{"files": {
+            "kernel.py": "class ModelNew: pass\n", "b.cu": "first\nsecond <i>\n"}}]})[1]["jobs"][0]["id"]
+        db = sqlite3.connect(self.queue, timeout=30, isolation_level=None)
+        verdict["place"] = {"line": 2, "source": "b.cu", "source_line": 2, "file": "b.cu"}
+        db.execute("UPDATE job SET result = ? WHERE id = ?", (json.dumps(verdict), many))
+        db.close()
+        dom = self.browse("--dump-dom", at=f"#job-{many}")
+        self.assertRegex(dom, r'<span class="mark">   4  #\|second &lt;i&gt;</span>')
+        self.assertIn("line 2 of b.cu<", dom)
         shots = os.environ.get("SHOTS", self.folder.name)
         for width in (400, 900, 1600):
             self.browse(f"--window-size={width},1000", f"--screenshot={shots}/job-{width}.png", at=f"#job-{job}")
