@@ -29,6 +29,17 @@ complete_words() { bash "$work/complete" "$work/bash" "$@"; }
 [ "$(complete_words musacoder eval --protocol ker)" = kernelbench ] || fail "completion of a choice"
 complete_words musacoder rl --temp | grep -qw -- --temperature || fail "completion of an option"
 complete_words musacoder synth mine --hi | grep -qw -- --hints || fail "completion of an option of two words' command"
+# The file that zsh loads at the first Tab completes there, too.
+"$exe" completion zsh >"$work/_musacoder"
+tail -n 1 "$work/_musacoder" | grep -q '!= _musacoder ] || _bash_complete ' || fail "zsh's first completion is empty"
+if command -v zsh >/dev/null; then zsh -n "$work/_musacoder" || fail "zsh cannot read its completion"; fi
+if command -v fish >/dev/null; then
+    "$exe" completion fish >"$work/fish"
+    fish_words() { fish --no-config -c "source $work/fish; complete -C '$1'" | cut -f 1; }
+    [ "$(fish_words 'musacoder doct')" = doctor ] || fail "fish: completion of a command"
+    [ "$(fish_words 'musacoder eval --protocol ker')" = kernelbench ] || fail "fish: completion of a choice"
+    [ "$(fish_words 'musacoder synth mine --hi')" = --hints ] || fail "fish: an option of two words' command"
+fi
 
 setup/install.sh "$B" "$work/stage" /opt/mc >/dev/null || fail "install fails"
 mv "$work/stage/opt/mc" "$work/moved"
