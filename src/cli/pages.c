@@ -248,7 +248,7 @@ int pages_completion(const struct command *const *all, const char *shell, struct
         pages_complete_fish(all);
     else
         return err_set(e, ERR_INPUT, "which shell? 'musacoder completion bash', 'zsh' or 'fish'");
-    if (!strcmp(shell, "zsh")) // the first call loads this file, and shall complete as well
+    if (!strcmp(shell, "zsh")) /* The first call loads this file, and completes as well. */
         printf("[ \"${funcstack[1]}\" != _musacoder ] || _bash_complete -o bashdefault -o default -F _musacoder\n");
     return 0;
 }
