@@ -51,13 +51,13 @@ m("repair tasks forget what failed", "train/rollout.c", "t->k ? rollout_program(
   EDITS)
 m("the log forgets what lines stand for", "train/rollout_log.c",
   "        t->written = xstrdup(json_str(v, \"written\", \"\"));\n", "        ;\n", EDITS)
-m("edits of lines that are not there", "task/repair_text.c", "number >= 1 && number <= n && repair_text_fits(text)",
-  "repair_text_fits(text)",
+m("edits of lines that are not there", "task/repair_text.c", "number < n && repair_text_fits(text)",
+  "(number %= n, repair_text_fits(text))",
   "task/test_mend")
-m("an edit ends the string", "task/repair_text.c", "number <= n && repair_text_fits(text)", "number <= n",
+m("an edit ends the string", "task/repair_text.c", "number < n && repair_text_fits(text)", "number < n",
   "task/test_mend")
-m("lines numbered from the first kernel", "task/repair_text.c", "repair_text_add_numbered(&out, i + 1, l.v[i]);",
-  "repair_text_add_numbered(&out, i, l.v[i]);",
+m("lines numbered from the first kernel", "task/repair_text.c", "repair_text_add_numbered(out, s, i, l.v[i]);",
+  "repair_text_add_numbered(out, s, i + 1, l.v[i]);",
   "task/test_mend")
 m("harvested failures are written out", "train/harvest.c", "    if (h->o->edits)\n        answer",
   "    if (0)\n        answer", EDITS)
@@ -101,6 +101,9 @@ m("SFT's optimiser starts cold", "train/sft.c", "return checkpoint_moments(o->mo
 m("warm-up by steps", "train/rl.c", "schedule_warm(s->updates, ", "schedule_warm(s->step, ", SWITCHES)
 m("nobody sleeps", "train/asker.c", "if (!a->sleep || scored < 2)", "if (1)", SWITCHES)
 m("failed groups keep awake", "train/asker.c", "passed == 0 || passed == scored", "passed == scored", SWITCHES)
+m("a failure is mended twice", "train/rft_repairs.c", "!rft_said_before(g, k) &&", "", "train/test_rft_repairs")
+m("edits end with the kernel", "task/repair_text.c", "for (int k = 0; k < N_PARTS; k++)", "for (int k = 0; k < 1; k++)",
+  "task/test_mend")
 m("prompts passed by wake sleepers", "train/asker.c", "a->asked - a->since[i] >=", "a->drawn - a->since[i] >=",
   SWITCHES)
 m("no rest for a prompt", "train/asker.c", ": n / REST)", ": 0)", SWITCHES)
