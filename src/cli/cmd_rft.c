@@ -22,26 +22,38 @@
 #define STR2(x) #x
 #define STR(x) STR2(x)
 
+/* Both halves' options. 'learn' stands first: sft's rows write into it. */
+struct rft_settings {
+    struct sft_options learn;
+    struct rft_options collect;
+};
+
 static const struct opt rows[] = {
     {"rft", "model", OPT_PATHS, NULL, "model folder to sample from and to continue", INTO(struct sft_options, model)},
-    {"rft", "prompts", OPT_PATHS, NULL, "prompts.jsonl of 'musacoder synth'"},
+    {"rft", "prompts", OPT_PATHS, NULL, "prompts.jsonl of 'musacoder synth'", INTO(struct rft_settings, collect.data)},
     {"rft", "data", OPT_PATHS, NULL, "JSON Lines files mixed with what is kept (default: what is kept alone)",
      INTO(struct sft_options, data)},
     {"rft", "out", OPT_STR, NULL, "run folder; a stopped run continues from it", INTO(struct sft_options, out)},
     {"rft", "metrics", OPT_STR, NULL, "folder of metrics.jsonl (default: the run folder)",
      INTO(struct sft_options, metrics)},
     {"rft", "stage", OPT_STR, "rft", "name of this stage in metrics.jsonl", INTO(struct sft_options, stage)},
-    {"rft", "max-prompts", OPT_INT, "0", "prompts sampled (0: all)"},
-    {"rft", "samples", OPT_INT, "8", "responses sampled for each prompt"},
-    {"rft", "temperature", OPT_REAL, "0.9", "sampling temperature"},
-    {"rft", "max-new", OPT_INT, "512", "longest response (tokens); 0: what the model's folder says"},
-    {"rft", "chunk", OPT_INT, "16", "prompts sampled together"},
-    {"rft", "threshold", OPT_REAL, STR(CLUSTER_THRESHOLD), "Jaccard index from which two programs are one strategy"},
-    {"rft", "max-keep", OPT_INT, "4", "programs kept of one prompt at most"},
-    {"rft", "keep-min", OPT_INT, "1", "prompts are kept whose samples pass so often at least"},
-    {"rft", "keep-max", OPT_INT, "0", "and so often at most; 0: no limit. What all samples solve teaches nothing"},
+    {"rft", "max-prompts", OPT_INT, "0", "prompts sampled (0: all)", INTO(struct rft_settings, collect.prompts)},
+    {"rft", "samples", OPT_INT, "8", "responses sampled for each prompt", INTO(struct rft_settings, collect.samples)},
+    {"rft", "temperature", OPT_REAL, "0.9", "sampling temperature", INTO(struct rft_settings, collect.temperature)},
+    {"rft", "max-new", OPT_INT, "512", "longest response (tokens); 0: what the model's folder says",
+     INTO(struct rft_settings, collect.max_new)},
+    {"rft", "chunk", OPT_INT, "16", "prompts sampled together", INTO(struct rft_settings, collect.chunk)},
+    {"rft", "threshold", OPT_REAL, STR(CLUSTER_THRESHOLD), "Jaccard index from which two programs are one strategy",
+     INTO(struct rft_settings, collect.threshold)},
+    {"rft", "max-keep", OPT_INT, "4", "programs kept of one prompt at most",
+     INTO(struct rft_settings, collect.max_keep)},
+    {"rft", "keep-min", OPT_INT, "1", "prompts are kept whose samples pass so often at least",
+     INTO(struct rft_settings, collect.keep_min)},
+    {"rft", "keep-max", OPT_INT, "0", "and so often at most; 0: no limit. What all samples solve teaches nothing",
+     INTO(struct rft_settings, collect.keep_max)},
     {"rft", "repairs", OPT_BOOL, "false",
-     "failures a few lines away from a sample that passes become dialogues (kind 'own' of the mixture)"},
+     "failures a few lines away from a sample that passes become dialogues (kind 'own' of the mixture)",
+     INTO(struct rft_settings, collect.repairs)},
     {"rft", "style", OPT_CHOICE, "plain", "plain|full: wording of the feedback in them"},
     {"rft", "dialect", OPT_CHOICE, NULL, "cuda|musa: what answers must be written in (default: either)"},
     {"rft", "backend", OPT_CHOICE, NULL, BACKEND_WORDS ": where candidates run (default: the judge's)"},
@@ -49,8 +61,9 @@ static const struct opt rows[] = {
      "strict|strict-torch|kernelbench: rules of the verdict (default: the judge's)"},
     {"rft", "trials", OPT_INT, NULL, "trials of each verdict (default: the judge's)"},
     {"rft", "timeout", OPT_REAL, NULL, "seconds a candidate may run (default: the judge's)"},
-    {"rft", "workers", OPT_INT, "1", "verifier processes"},
-    {"rft", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)"},
+    {"rft", "workers", OPT_INT, "1", "verifier processes", INTO(struct rft_settings, collect.workers)},
+    {"rft", "jobs", OPT_INT, "0", "candidates judged at once by each (0: 1.5 for each CPU)",
+     INTO(struct rft_settings, collect.jobs)},
     {"rft", "order", OPT_CHOICE, "shuffled",
         "shuffled|easy-first: the first pass over each kind goes by the records' difficulty"},
     {"rft", "mix", OPT_STR, NULL,
@@ -67,36 +80,36 @@ static const struct opt rows[] = {
     {0},
 };
 
-static struct rft_options rft_options_of(const struct opts *o)
+/* *s borrows from o, which must outlive it. What both halves have is told once. */
+static int rft_settings_of(const struct opts *o, struct rft_settings *s, struct err *e)
 {
-    return (struct rft_options){
-        .model = opts_str(o, "model"), .data = opts_str(o, "prompts"), .out = opts_str(o, "out"),
-        .metrics = opts_str(o, "metrics"), .stage = opts_str(o, "stage"), .prompts = opts_int(o, "max-prompts"),
-        .samples = (int)opts_int(o, "samples"), .chunk = (int)opts_int(o, "chunk"),
-        .max_keep = (int)opts_int(o, "max-keep"), .max_new = (int)opts_int(o, "max-new"),
-        .keep_min = (int)opts_int(o, "keep-min"), .keep_max = (int)opts_int(o, "keep-max"),
-        .temperature = opts_real(o, "temperature"), .threshold = opts_real(o, "threshold"),
-        .repairs = opts_bool(o, "repairs"),
-        .style = strcmp(opts_str(o, "style"), "full") ? PROMPT_PLAIN : PROMPT_FULL,
-        .claim = o->values,
-        .workers = (int)opts_int(o, "workers"), .jobs = (int)opts_int(o, "jobs"), .seed = (uint64_t)opts_int(o, "seed"),
-        .device = opts_str(o, "device"), .dtype = opts_str(o, "dtype")};
+    *s = (struct rft_settings){.collect.claim = o->values};
+    if (opts_store(o, s, e) < 0)
+        return -1;
+    s->collect.style = strcmp(opts_str(o, "style"), "full") ? PROMPT_PLAIN : PROMPT_FULL;
+    s->collect.model = s->learn.model, s->collect.out = s->learn.out;
+    s->collect.metrics = s->learn.metrics, s->collect.stage = s->learn.stage;
+    s->collect.device = s->learn.device, s->collect.dtype = s->learn.dtype;
+    s->collect.seed = s->learn.seed;
+    return 0;
 }
 
 static int rft_do_collect(const struct opts *o, const json_t *verdict, struct err *e)
 {
-    struct rft_options ro = rft_options_of(o);
+    struct rft_settings s;
 
-    ro.verdict = verdict;
-    if (model_folder_max_new(ro.model, opts_int(o, "max-new"), &ro.max_new, e) < 0)
+    if (rft_settings_of(o, &s, e) < 0)
         return -1;
-    return rft_collect(&ro, e);
+    s.collect.verdict = verdict;
+    if (model_folder_max_new(s.collect.model, s.collect.max_new, &s.collect.max_new, e) < 0)
+        return -1;
+    return rft_collect(&s.collect, e);
 }
 
 /* Trains on the kept answers, and on --data before them. */
 static int rft_learn(const struct opts *o, struct err *e)
 {
-    struct sft_options so;
+    struct rft_settings s;
     struct opts with = *o;
     char *kept = path_join(opts_str(o, "out"), "rft.jsonl"), *data;
     int rc, lock = -1;
@@ -104,11 +117,11 @@ static int rft_learn(const struct opts *o, struct err *e)
     data = opts_has(o, "data") ? xasprintf("%s,%s", opts_str(o, "data"), kept) : xstrdup(kept);
     with.values = json_copy(o->values);
     json_object_set_new(with.values, "data", json_string(data));
-    rc = sft_options_of(&with, &so, e);
+    rc = sft_options_of(&with, &s.learn, e);
     if (rc == 0)
-        rc = folder_lock(so.out, "musacoder", &lock, e);
+        rc = folder_lock(s.learn.out, "musacoder", &lock, e);
     if (rc == 0)
-        rc = sft_run(&so, e);
+        rc = sft_run(&s.learn, e);
     if (lock >= 0)
         close(lock);
     json_decref(with.values);
@@ -120,14 +133,14 @@ static int rft_learn(const struct opts *o, struct err *e)
 /* Also what the second half would refuse after hours of sampling. */
 static int rft_command_check(const struct opts *o, struct err *e)
 {
-    struct rft_options ro = rft_options_of(o);
-    struct lr_schedule s = {.peak = opts_real(o, "lr"), .warmup = opts_real(o, "warmup"),
-                            .floor = opts_real(o, "lr-floor")};
+    struct rft_settings s;
 
-    if (!ro.model || !ro.data || !ro.out)
+    if (rft_settings_of(o, &s, e) < 0)
+        return -1;
+    if (!s.collect.model || !s.collect.data || !s.collect.out)
         return err_set(e, ERR_INPUT, "'--model', '--prompts' and '--out' are needed");
-    ro.max_new += ro.max_new == 0; /* the model's own */
-    return rft_check(&ro, e) < 0 ? -1 : schedule_check(&s, e);
+    s.collect.max_new += s.collect.max_new == 0; /* the model's own */
+    return rft_check(&s.collect, e) < 0 ? -1 : schedule_check(&s.learn.schedule, e);
 }
 
 /* ERR_INPUT where a file of --data is missing. */

@@ -19,19 +19,39 @@
 
 #define QUEUE_WAIT_S 60.0 /* for a queue that is not there yet */
 
+struct worker_settings {
+    struct eval_config judge;
+    struct eval_worker_config work;
+    const char *kind, *jail, *artefacts_limit, *cache_limit;
+    double artefacts_keep_h;
+    int device, builds;
+};
+
 static const struct opt rows[] = {
-    {"worker", "queue", OPT_STR, NULL, "the queue: a file, or postgres://USER@HOST/DATABASE"},
-    {"worker", "backend", OPT_STR, "sim", "whose jobs it takes: sim, cuda, musa"},
-    {"worker", "kind", OPT_CHOICE, "both", "both|build|run: all of it, compile for others, or leave compiling to them"},
-    {"worker", "jobs", OPT_INT, "0", "candidates at once; 0 = 1.5 for each CPU, on a GPU 3"},
-    {"worker", "builds", OPT_INT, "0", "kind build: compilers at once; 0 = one for each CPU"},
-    {"worker", "artefacts", OPT_STR, NULL, "where builds above 1 MiB travel: a shared folder, or s3://BUCKET/PREFIX"},
-    {"worker", "artefacts-keep", OPT_REAL, "24", "hours that a build stays in that folder; 0 = for good"},
-    {"worker", "artefacts-limit", OPT_STR, "100GiB", "bytes in that folder: the oldest go; 0 = no limit"},
-    {"worker", "device", OPT_INT, "-1", "which GPU it judges on, as the driver counts them; -1: the first"},
-    {"worker", "name", OPT_STR, NULL, "its name in the queue; default HOST-PID"},
-    {"worker", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail"},
-    {"worker", "cache-limit", OPT_STR, "10GiB", "size of the cache folder; 0 = no limit"},
+    {"worker", "queue", OPT_STR, NULL, "the queue: a file, or postgres://USER@HOST/DATABASE",
+     INTO(struct worker_settings, work.queue)},
+    {"worker", "backend", OPT_STR, "sim", "whose jobs it takes: sim, cuda, musa",
+     INTO(struct worker_settings, judge.backend)},
+    {"worker", "kind", OPT_CHOICE, "both", "both|build|run: all of it, compile for others, or leave compiling to them",
+     INTO(struct worker_settings, kind)},
+    {"worker", "jobs", OPT_INT, "0", "candidates at once; 0 = 1.5 for each CPU, on a GPU 3",
+     INTO(struct worker_settings, judge.jobs)},
+    {"worker", "builds", OPT_INT, "0", "kind build: compilers at once; 0 = one for each CPU",
+     INTO(struct worker_settings, builds)},
+    {"worker", "artefacts", OPT_STR, NULL, "where builds above 1 MiB travel: a shared folder, or s3://BUCKET/PREFIX",
+     INTO(struct worker_settings, work.artefacts)},
+    {"worker", "artefacts-keep", OPT_REAL, "24", "hours that a build stays in that folder; 0 = for good",
+     INTO(struct worker_settings, artefacts_keep_h)},
+    {"worker", "artefacts-limit", OPT_STR, "100GiB", "bytes in that folder: the oldest go; 0 = no limit",
+     INTO(struct worker_settings, artefacts_limit)},
+    {"worker", "device", OPT_INT, "-1", "which GPU it judges on, as the driver counts them; -1: the first",
+     INTO(struct worker_settings, device)},
+    {"worker", "name", OPT_STR, NULL, "its name in the queue; default HOST-PID",
+     INTO(struct worker_settings, work.name)},
+    {"worker", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run candidates without a jail",
+     INTO(struct worker_settings, jail)},
+    {"worker", "cache-limit", OPT_STR, "10GiB", "size of the cache folder; 0 = no limit",
+     INTO(struct worker_settings, cache_limit)},
     {0},
 };
 
@@ -43,37 +63,39 @@ static char *worker_default_name(void)
     return xasprintf("%s-%d", host, (int)getpid());
 }
 
-static bool worker_is_kind(const struct opts *o, const char *kind)
+static bool worker_is_kind(const struct worker_settings *s, const char *kind)
 {
-    return !strcmp(opts_str(o, "kind"), kind);
+    return !strcmp(s->kind, kind);
 }
 
 /* How many builds at a time; 0: this worker builds nothing. */
-static int worker_builds_of(const struct opts *o)
+static int worker_builds_of(const struct worker_settings *s)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    int n = (int)opts_int(o, "builds");
 
-    return worker_is_kind(o, "run") ? 0 : n > 0 ? n : worker_is_kind(o, "both") || cpus < 1 ? 1 : (int)cpus;
+    return worker_is_kind(s, "run") ? 0 : s->builds > 0 ? s->builds
+           : worker_is_kind(s, "both") || cpus < 1 ? 1 : (int)cpus;
 }
 
 /* ev NULL: it builds alone. */
-static char *worker_info_of(const struct opts *o, const struct eval *ev)
+static char *worker_info_of(const struct worker_settings *s, const struct eval *ev)
 {
     char host[256] = "host", *text;
     json_t *v;
 
     gethostname(host, sizeof host - 1);
-    v = json_pack("{s:s,s:s,s:s,s:i,s:i,s:i}", "backend", opts_str(o, "backend"), "kind", opts_str(o, "kind"),
-                  "host", host, "pid", (int)getpid(), "jobs", ev ? eval_jobs(ev) : 0, "builds", worker_builds_of(o));
+    v = json_pack("{s:s,s:s,s:s,s:i,s:i,s:i}", "backend", s->judge.backend, "kind", s->kind, "host", host,
+                  "pid", (int)getpid(), "jobs", ev ? eval_jobs(ev) : 0, "builds", s->work.builds);
     text = json_text(v);
     json_decref(v);
     return text;
 }
 
 /* Tells what the worker takes. */
-static void worker_say(const struct opts *o, const struct eval_worker_config *c, const struct eval *ev)
+static void worker_say(const struct worker_settings *s, const struct eval *ev)
 {
+    const struct eval_worker_config *c = &s->work;
+
     fprintf(stderr, "worker %s: takes", c->name);
     if (ev)
         fprintf(stderr, " '%s' from %s, %d candidate%s at once", c->lane, c->queue, eval_jobs(ev),
@@ -81,35 +103,21 @@ static void worker_say(const struct opts *o, const struct eval_worker_config *c,
     if (c->builds)
         fprintf(stderr, "%s '%s'%s%s, %d build%s at once", ev ? ";" : "", c->build_lane, ev ? "" : " from ",
                 ev ? "" : c->queue, c->builds, buf_plural(c->builds));
-    fprintf(stderr, "%s\n", worker_is_kind(o, "run") ? "; others build for it" : "");
+    fprintf(stderr, "%s\n", worker_is_kind(s, "run") ? "; others build for it" : "");
 }
 
-/* worker_check() has seen that it is a size. */
-static uint64_t worker_artefacts_limit(const struct opts *o)
+/* Serves a queue until stopped. ev NULL: it builds alone. */
+static int worker_work(struct worker_settings *s, struct eval *ev, struct err *e)
 {
-    uint64_t n = 0;
-
-    size_parse("artefacts-limit", opts_str(o, "artefacts-limit"), &n, NULL);
-    return n;
-}
-
-/* Serves a queue until stopped. */
-static int worker_work(const struct opts *o, const struct eval_config *ec, struct eval *ev, struct err *e)
-{
-    char *name = opts_has(o, "name") ? xstrdup(opts_str(o, "name")) : worker_default_name(),
-        *info = worker_info_of(o, ev);
-    char *lane = xasprintf("run:%s", opts_str(o, "backend"));
-    char *build_lane = xasprintf("build:%s", opts_str(o, "backend"));
-    const struct eval_worker_config c = {.queue = opts_str(o, "queue"), .name = name, .lane = lane,
-                                         .build_lane = build_lane, .builds = worker_builds_of(o),
-                                         .artefacts = opts_str(o, "artefacts"),
-                                         .artefacts_limit = worker_artefacts_limit(o),
-                                         .artefacts_keep_s = 3600 * opts_real(o, "artefacts-keep"),
-                                         .no_jail = ec->no_jail, .cache_limit = ec->cache_limit, .info = info};
+    char *name = s->work.name ? xstrdup(s->work.name) : worker_default_name(), *info;
+    char *lane = xasprintf("run:%s", s->judge.backend), *build_lane = xasprintf("build:%s", s->judge.backend);
     int rc;
 
-    worker_say(o, &c, ev);
-    rc = eval_worker(ev, &c, e);
+    s->work.builds = worker_builds_of(s);
+    s->work.name = name, s->work.lane = lane, s->work.build_lane = build_lane;
+    s->work.info = info = worker_info_of(s, ev);
+    worker_say(s, ev);
+    rc = eval_worker(ev, &s->work, e);
     free(build_lane);
     free(lane);
     free(info);
@@ -118,16 +126,16 @@ static int worker_work(const struct opts *o, const struct eval_config *ec, struc
 }
 
 /* A worker that runs judges; one that only runs has builders of the queue do the rest. */
-static int worker_judge(const struct opts *o, const struct eval_config *c, struct err *e)
+static int worker_judge(struct worker_settings *s, struct err *e)
 {
     struct build_remote *remote = NULL;
     struct eval *ev;
     int rc = -1;
 
-    if (worker_is_kind(o, "run") && build_remote_open(opts_str(o, "queue"), opts_str(o, "artefacts"), &remote, e) < 0)
+    if (worker_is_kind(s, "run") && build_remote_open(s->work.queue, s->work.artefacts, &remote, e) < 0)
         return -1;
-    if (eval_backend_check(c->backend, e) == 0 && eval_open(c, &ev, e) == 0) {
-        rc = worker_work(o, c, ev, e);
+    if (eval_backend_check(s->judge.backend, e) == 0 && eval_open(&s->judge, &ev, e) == 0) {
+        rc = worker_work(s, ev, e);
         eval_close(ev);
     }
     build_remote_close(remote);
@@ -195,53 +203,57 @@ static int worker_take_secret(const char *url, struct err *e)
 }
 
 /* The driver shows this process one GPU alone. */
-static void worker_choose_device(const struct opts *o)
+static void worker_choose_device(int device)
 {
     char n[16];
 
-    if (opts_int(o, "device") < 0)
+    if (device < 0)
         return;
-    snprintf(n, sizeof n, "%d", (int)opts_int(o, "device"));
+    snprintf(n, sizeof n, "%d", device);
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     setenv("CUDA_VISIBLE_DEVICES", n, 1);
 }
 
-static int worker_check(const struct opts *o, struct err *e)
+/* *s borrows from o. ERR_INPUT for options that cannot be. */
+static int worker_settings_of(const struct opts *o, struct worker_settings *s, struct err *e)
 {
-    uint64_t n;
-
-    if (!opts_has(o, "queue"))
-        return err_set(e, ERR_INPUT, "no queue; give --queue FILE or --queue postgres://USER@HOST/DATABASE");
-    if (size_parse("artefacts-limit", opts_str(o, "artefacts-limit"), &n, e) < 0)
+    *s = (struct worker_settings){.judge.start = true};
+    if (opts_store(o, s, e) < 0)
         return -1;
-    if (opts_real(o, "artefacts-keep") < 0)
+    if (!s->work.queue)
+        return err_set(e, ERR_INPUT, "no queue; give --queue FILE or --queue postgres://USER@HOST/DATABASE");
+    if (size_parse("artefacts-limit", s->artefacts_limit, &s->work.artefacts_limit, e) < 0)
+        return -1;
+    if (s->artefacts_keep_h < 0)
         return err_set(e, ERR_INPUT, "--artefacts-keep is hours, from 0");
-    return opts_has(o, "artefacts") ? blob_check(opts_str(o, "artefacts"), e) : 0;
+    if (s->work.artefacts && blob_check(s->work.artefacts, e) < 0)
+        return -1;
+    s->work.artefacts_keep_s = 3600 * s->artefacts_keep_h;
+    s->judge.no_jail = s->work.no_jail = !strcmp(s->jail, "none");
+    s->judge.daemon_client = !worker_is_kind(s, "run"); /* else its builds are the queue's: it judges itself */
+    if (size_parse("cache-limit", s->cache_limit, &s->judge.cache_limit, e) < 0)
+        return -1;
+    s->work.cache_limit = s->judge.cache_limit;
+    return 0;
 }
 
 /* The command; an exit code, or -1 with e. */
 static int worker_run(const struct opts *o, struct err *e)
 {
-    struct eval_config c = {.jobs = (int)opts_int(o, "jobs"),
-                            .no_jail = !strcmp(opts_str(o, "jail"), "none"),
-                            .backend = opts_str(o, "backend"),
-                            .start = true,
-                            /* its builds are the queue's: it judges itself */
-                            .daemon_client = !worker_is_kind(o, "run")};
-    const struct build_opts target = {.target = c.backend};
+    struct worker_settings s;
     char *id;
 
-    if (worker_check(o, e) < 0 || size_parse("cache-limit", opts_str(o, "cache-limit"), &c.cache_limit, e) < 0)
+    if (worker_settings_of(o, &s, e) < 0)
         return -1;
-    worker_choose_device(o);
-    if (worker_is_kind(o, "build")) { /* needs a compiler, and neither a device nor PyTorch */
-        if (!(id = build_toolchain_id(&target, e)))
+    worker_choose_device(s.device);
+    if (worker_is_kind(&s, "build")) { /* needs a compiler, and neither a device nor PyTorch */
+        if (!(id = build_toolchain_id(&(struct build_opts){.target = s.judge.backend}, e)))
             return -1;
         free(id);
     }
-    if (worker_take_secret(opts_str(o, "queue"), e) < 0)
+    if (worker_take_secret(s.work.queue, e) < 0)
         return -1;
-    return worker_is_kind(o, "build") ? worker_work(o, &c, NULL, e) : worker_judge(o, &c, e);
+    return worker_is_kind(&s, "build") ? worker_work(&s, NULL, e) : worker_judge(&s, e);
 }
 
 const struct command cmd_worker = {
