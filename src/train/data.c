@@ -65,7 +65,9 @@ static uint64_t data_group_of(const json_t *rec)
     return hash64(key, strlen(key), 0);
 }
 
-/* A dialogue with a response before the last one is a repair: what is new in it may weigh more. */
+/* A dialogue with a response before the last one is a repair: what is new in it may weigh more. An answer of a few
+ * lines (less than half as long) is new as a whole, though a long program holds its tokens somewhere, in their
+ * order. */
 static uint8_t *data_mark_changes(const struct chat *c)
 {
     const struct chat_span *s = c->responses + c->n_responses - 1, *old = s - 1;
@@ -74,7 +76,10 @@ static uint8_t *data_mark_changes(const struct chat *c)
     if (c->n_responses < 2)
         return NULL;
     mask = xcalloc(s->to - s->from + 1, 1);
-    changed_tokens(c->ids.v + old->from, old->to - old->from, c->ids.v + s->from, s->to - s->from, mask);
+    if (2 * (s->to - s->from) < old->to - old->from)
+        memset(mask, 1, s->to - s->from);
+    else
+        changed_tokens(c->ids.v + old->from, old->to - old->from, c->ids.v + s->from, s->to - s->from, mask);
     return mask;
 }
 

@@ -1,5 +1,6 @@
 /* test_edits.c - answers of lines in rollouts: a tiny model learns one dialogue by heart, a program that is wrong and
- * the line that mends it. What is judged in turn 2, or in a repair task's turn 1, is the whole program. */
+ * the line that mends it. What is judged in turn 2, or in a repair task's turn 1, is the whole program; what is learned
+ * is the whole line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "task/repair_text.h"
 #include "task/prompt.h"
+#include "train/data.h"
 #include "../lib/tiny.h"
 #include "train/harvest.h"
 #include "train/rollout.h"
@@ -194,9 +196,46 @@ static void lines_are_judged_as_programs(void **state)
     free(run);
 }
 
+/* A whole program is new where it differs; a line is, from its number to its end. */
+static void lines_are_new_as_a_whole(void **state)
+{
+    (void)state;
+    char *dir = tiny_path("init"), *data = tiny_path("new.jsonl");
+    struct dataset d = {0};
+    struct err e = ERR_INIT;
+    struct tokenizer *tok = tokenizer_load(dir, &e);
+    const char *answers[] = {EDIT, GOOD};
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    for (int i = 0; i < 2; i++) {
+        json_t *m = prompt_start("do"), *v;
+
+        prompt_turn(m, PROMPT_PLAIN, BAD, "bad", BAD);
+        prompt_say(m, "assistant", answers[i]);
+        v = json_pack("{s:s, s:i, s:o}", "kind", "repair", "id", i, "messages", m);
+        char *text = json_text(v);
+        buf_addf(&b, "%s\n", text);
+        free(text), json_decref(v);
+    }
+    tiny_must(file_write(data, b.p, b.n, &e), &e);
+    tiny_must(dataset_add(&d, data, &tok, 1, 1000, &e), &e);
+    assert_int_equal(d.n, 2);
+    for (int i = 0; i < 2; i++) {
+        int n = d.ex[i].to - d.ex[i].from, new = 0;
+
+        for (int k = 0; k < n; k++)
+            new += d.ex[i].changed[k];
+        assert_true(i == 0 ? new == n : new > 0 && new < n / 2);
+    }
+    dataset_free(&d), tokenizer_free(tok), buf_free(&b);
+    free(dir), free(data);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_are_judged_as_programs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_are_judged_as_programs),
+                                       cmocka_unit_test(lines_are_new_as_a_whole)};
     int rc;
 
     log_set_level(LOG_ERROR);
