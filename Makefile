@@ -53,7 +53,7 @@ check-deps:
 BACKENDSLIST := $(B)/gen/backends_list.h
 BACKENDFILES := $(wildcard src/eval/build/judge_backend_*.c)
 BACKENDNAMES := $(patsubst src/eval/build/judge_backend_%.c,%,$(BACKENDFILES))
-$(BACKENDSLIST): $(BACKENDFILES)
+$(BACKENDSLIST): $(BACKENDFILES) src/eval/build # the folder: a file that went is gone from the list
 	@mkdir -p $(@D)
 	@(printf '#define BACKEND_WORDS "sim'; for n in $(filter-out sim,$(sort $(BACKENDNAMES))); do printf "|$$n"; done; \
 	echo '"'; printf '#define BACKEND_FILES(X)'; for n in $(sort $(BACKENDNAMES)); do printf " X($$n)"; done; \
@@ -66,16 +66,16 @@ $(B)/obj/%.o: src/%.c | $(BACKENDSLIST)
 # The operator registry: every file of src/synth/ops ends with a table named after it, and this list is all that names them.
 OPSLIST := $(B)/gen/ops_list.h
 CPPFLAGS += -I$(B)/gen
-$(OPSLIST): $(wildcard src/synth/ops/*.c)
+$(OPSLIST): $(wildcard src/synth/ops/*.c) src/synth/ops
 	@mkdir -p $(@D)
-	@for f in $(basename $(notdir $(sort $^))); do echo "OPS_FILE($$f)"; done > $@
+	@for f in $(basename $(notdir $(sort $(filter %.c,$^)))); do echo "OPS_FILE($$f)"; done > $@
 $(B)/obj/synth/op.o: $(OPSLIST)
 
 # The same for terms of the policy's loss.
 TERMSLIST := $(B)/gen/terms_list.h
-$(TERMSLIST): $(wildcard src/objective/terms/*.c)
+$(TERMSLIST): $(wildcard src/objective/terms/*.c) src/objective/terms
 	@mkdir -p $(@D)
-	@for f in $(basename $(notdir $(sort $^))); do echo "TERM_FILE($$f)"; done > $@
+	@for f in $(basename $(notdir $(sort $(filter %.c,$^)))); do echo "TERM_FILE($$f)"; done > $@
 $(B)/obj/objective/loss_terms.o: $(TERMSLIST)
 
 # The engine: fused multiply-add and full vectorisation; same bits on the same machine, which is what it promises.
