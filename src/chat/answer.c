@@ -104,6 +104,7 @@ static json_t *answer_text_json(const struct answer_piece *p)
     return json_utf8(p->d->words.text.p + p->text, p->n_text);
 }
 
+/* The "usage" of a job: tokens of prompts and answers. New. */
 static json_t *answer_usage_json(const struct chat_job *j)
 {
     size_t prompt = 0, drawn = 0;

@@ -206,6 +206,7 @@ static int chat_ask_read_shape(struct chat_ask_reader *r)
     return 0;
 }
 
+/* Refuses another model than the one that is served. */
 static int chat_ask_read_model(struct chat_ask_reader *r)
 {
     const char *name = json_str(r->body, "model", r->l->model);

@@ -54,6 +54,7 @@ struct trainer {
 
 /* ---- words ---- */
 
+/* The word's slot, or the empty one where it would stand. */
 static size_t *bpe_train_word_slot(struct trainer *t, const int32_t *ids, size_t n, uint64_t hash)
 {
     size_t i = (size_t)hash & t->word_mask;
@@ -137,6 +138,7 @@ static uint64_t bpe_train_key_of(int32_t left, int32_t right)
     return (uint64_t)left << 32 | (uint32_t)right;
 }
 
+/* The pair's slot, or the empty one where it would stand. */
 static size_t *bpe_train_pair_slot(struct trainer *t, uint64_t key)
 {
     size_t i = (size_t)(key * 0x9e3779b97f4a7c15u >> 20) & t->pair_mask;
@@ -203,6 +205,7 @@ static struct bpe_train_entry bpe_train_heap_pop(struct trainer *t)
     return top;
 }
 
+/* Changes a pair's count by so many and notes the word in which it stands. */
 static void bpe_train_pair_change(struct trainer *t, int32_t left, int32_t right, int64_t by, uint32_t word)
 {
     struct bpe_train_pair *p = bpe_train_pair_of(t, bpe_train_key_of(left, right));
@@ -217,6 +220,7 @@ static void bpe_train_pair_change(struct trainer *t, int32_t left, int32_t right
     p->words[p->n_words++] = word;
 }
 
+/* Counts the neighbouring tokens of all words. */
 static void bpe_train_count_pairs(struct trainer *t)
 {
     for (size_t k = 0; k < t->n_words; k++)
@@ -277,6 +281,7 @@ static int bpe_train_cmp_keys(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Puts the pairs that a merge made into the heap, each once, in a fixed order. */
 static void bpe_train_push_fresh(struct trainer *t, struct fresh *f)
 {
     if (f->n)
@@ -405,6 +410,7 @@ static json_t *bpe_train_config_doc(const struct trainer *t)
                      specials[0], "split_special_tokens", 0, "tokenizer_class", "PreTrainedTokenizerFast", "unk_token");
 }
 
+/* Writes a document of the tokenizer; takes doc. */
 static int bpe_train_write_doc(const char *dir, const char *name, json_t *doc, struct err *e)
 {
     char *path = path_join(dir, name);
@@ -415,6 +421,7 @@ static int bpe_train_write_doc(const char *dir, const char *name, json_t *doc, s
     return rc;
 }
 
+/* The first 256 tokens: every byte, as the byte-level alphabet spells it. */
 static void bpe_train_init_alphabet(struct trainer *t)
 {
     int id = 0;

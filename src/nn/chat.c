@@ -77,6 +77,7 @@ static struct text chat_without_newlines(struct text t, bool begin, bool end)
     return t;
 }
 
+/* The first or last place of the word in t; NULL: none. */
 static const char *chat_find(struct text t, const char *word, bool last)
 {
     const char *found = NULL;
@@ -183,6 +184,7 @@ static void chat_add_span(struct chat *c, size_t from, size_t to)
     c->responses[c->n_responses++] = (struct chat_span){from, to};
 }
 
+/* Appends what comes before an assistant's answer. ERR_BUG: that is there already. */
 static int chat_open_prompt(struct chat *c, enum chat_think think, struct err *e)
 {
     char text[64];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The token of the largest logit; the lowest id among equals. */
 static int32_t choose_argmax(int V, const float *z)
 {
     int32_t best = 0;
@@ -91,6 +92,7 @@ static int32_t choose_draw_top(int V, const float *p, float sum, const struct ch
     return c[kept - 1].id;
 }
 
+/* The sum, taken in doubles. */
 static float choose_sum_of(int n, const float *p)
 {
     double s = 0;

@@ -12,6 +12,7 @@
 
 static size_t dev_model_tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
 
+/* Settles each tensor's offset in the padded slab of the device. */
 static void dev_model_lay_out(struct dev_model *g, const struct model *m)
 {
     g->offset = xcalloc((size_t)m->n_tensors, sizeof *g->offset);
@@ -70,6 +71,7 @@ static void dev_model_point(struct dev_model *g, const struct model *m)
 
 /* ---- between the host's slab and a padded one ---- */
 
+/* Copies the host's weights into the padded order; padding is 0. */
 static void dev_model_spread(const struct dev_model *g, const struct model *m, const float *host, float *padded)
 {
     memset(padded, 0, g->n * sizeof *padded);
@@ -87,6 +89,7 @@ int dev_push(const struct dev_model *g, const struct model *m, const float *host
     return nn_device_sync(g->d, e);
 }
 
+/* Copies a slab of the device to the host's order of weights. */
 int dev_fetch(const struct dev_model *g, const struct model *m, const float *slab, float *host, struct err *e)
 {
     for (int i = 0; i < m->n_tensors; i++)
@@ -106,6 +109,7 @@ static void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to)
     *to = (size_t)(r + 1) * each < grains ? (size_t)(r + 1) * each * GRAIN : g->n;
 }
 
+/* Elements of the moments that this rank has. */
 static size_t dev_model_part_size(const struct dev_model *g)
 {
     size_t from, to;
@@ -195,6 +199,7 @@ int dev_copy_weights(struct dev_model *to, const struct dev_model *from, struct 
 
 /* ---- life ---- */
 
+/* Uploads which weights decay. */
 static int dev_model_make_decays(struct dev_model *g, const struct model *m, struct err *e)
 {
     uint8_t *flags = xcalloc(g->n / GRAIN, 1);
@@ -225,6 +230,7 @@ static int dev_model_allocate(struct dev_model *g, const struct model *m, struct
     return nn_device_sync(g->d, e);
 }
 
+/* ERR_INPUT for sizes that the device's kernels cannot take. */
 static int dev_model_check_sizes(const struct model *m, struct err *e)
 {
     struct model_dims n = model_dims(m);
@@ -294,6 +300,7 @@ void dev_zero_grads(struct dev_model *g)
         g->d->ops->zero(g->d->q, g->grads, g->n * sizeof *g->grads);
 }
 
+/* Makes AdamW's moments on the device, all 0. */
 int dev_optim_new(struct dev_model *g, struct err *e)
 {
     size_t bytes = (dev_model_part_size(g) + GRAIN) * sizeof(float); /* a rank may have none of it */
@@ -307,6 +314,7 @@ int dev_optim_new(struct dev_model *g, struct err *e)
     return 0;
 }
 
+/* The gradients' norm with what is pending; the device is asked once a step. */
 double dev_grad_norm(const struct model *m)
 {
     struct dev_model *g = m->dev;
@@ -321,6 +329,7 @@ double dev_grad_norm(const struct model *m)
     return g->norm * g->pending;
 }
 
+/* ERR_INPUT with the first tensor whose gradient is not finite. Always -1. */
 static int dev_model_name_bad_gradient(struct model *m, struct err *e)
 {
     if (model_fetch_grads(m, e) < 0)

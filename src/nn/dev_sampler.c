@@ -320,6 +320,7 @@ static float *dev_sampler_states_of(const struct gen *s, int slot)
     return s->states + (size_t)slot * (size_t)s->m->config.n_linear * s->state;
 }
 
+/* Where the slot's past of the convolutions lies on the device. */
 static void *dev_sampler_pasts_of(const struct gen *s, int slot)
 {
     return dev_tensor_at(s->g, s->pasts, (size_t)slot * (size_t)s->m->config.n_linear * s->past);
@@ -443,6 +444,7 @@ static void dev_sampler_layered_step(struct gen *s, int B)
     dev_linear(g, B, n->V, n->d, s->h, n->d, g->head, NULL, s->logits, s->ld_logits);
 }
 
+/* Queues token k of this round for B rows: layers, logits and the draw. */
 static void dev_sampler_queue_step(struct gen *s, int B, int k)
 {
     struct dev_model *g = s->g;
@@ -522,6 +524,7 @@ static void dev_sampler_upload_rows(struct gen *s, int B)
 
 /* ---- rows ---- */
 
+/* Ends a row's sample and frees its slot. */
 static void dev_sampler_finish_row(struct gen *s, struct dev_sampler_row *r, enum finish why)
 {
     struct sample *o = r->out;
@@ -618,6 +621,7 @@ static bool dev_sampler_next_request(struct gen *s, bool idle)
     return true;
 }
 
+/* Makes a row of the waiting request's next sample. */
 static void dev_sampler_add_row(struct gen *s)
 {
     struct dev_asked *a = s->waits;
@@ -654,6 +658,7 @@ static int dev_sampler_admit(struct gen *s, bool *any, struct err *e)
     return 0;
 }
 
+/* Calls the caller's progress, ten times a second at most and at the end. */
 static void dev_sampler_tell(struct gen *s, bool last)
 {
     double now = now_s();

@@ -60,6 +60,7 @@ static size_t dev_train_input_bytes(const struct dev_model *g, const struct trai
     return ((size_t)l->max_tokens * (size_t)g->dims.d * dtype_size(g->dt) + 255) / 256 * 256;
 }
 
+/* Bytes of all layers' activations. again: of one layer, the largest, and of each one's input. */
 static size_t dev_train_layers_bytes(const struct model *m, const struct train_limits *l, bool again)
 {
     size_t sum = 0, most = 0;
@@ -72,6 +73,7 @@ static size_t dev_train_layers_bytes(const struct model *m, const struct train_l
     return again ? (size_t)m->config.num_layers * dev_train_input_bytes(m->dev, l) + most : sum;
 }
 
+/* Points each layer's activations into its place. */
 static void dev_train_place_layers(const struct model *m, struct dev_train *t)
 {
     const struct dev_model *g = m->dev;
@@ -360,6 +362,7 @@ static void dev_train_fill_rows(struct dev_train *t, const struct train_batch *b
     memcpy(s->cu, b->cu_seqlens, (size_t)(b->n_seq + 1) * sizeof *s->cu);
 }
 
+/* Fills the step's description for the kernels. */
 static void dev_train_describe(struct dev_model *g, const struct train_batch *b, const struct tables *s, int n_tiles)
 {
     const struct model_dims *n = &g->dims;
@@ -427,6 +430,7 @@ static int dev_train_set_kept(struct dev_model *g, const struct train_batch *b, 
     return t->kept_to && t->kept && t->kept_hold ? 0 : -1;
 }
 
+/* Masks logits of a chunk that sampling had left out, where a batch says so. */
 static void dev_train_keep_chunk(struct dev_model *g, int from, int rows)
 {
     const struct dev_train *t = g->train;
@@ -480,6 +484,7 @@ static int dev_train_set_batch(struct model *m, const struct train_batch *given,
 
 /* ---- forward ---- */
 
+/* Queues the embedding and all layers. */
 static void dev_train_run_layers(struct model *m)
 {
     struct dev_model *g = m->dev;
@@ -491,6 +496,7 @@ static void dev_train_run_layers(struct model *m)
         layer_kind_of(m, i)->forward(g, i, &t->step, &t->acts[i], i + 1 < L ? t->acts[i + 1].x : t->x_last);
 }
 
+/* Queues the logits of rows [from, from + rows). */
 static void dev_train_logits_chunk(struct dev_model *g, int from, int rows)
 {
     const struct dev_train *t = g->train;

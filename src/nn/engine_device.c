@@ -59,6 +59,7 @@ const struct nn_dev_ops *nn_device_ops(const char *spec, struct err *e)
     return engine_device_parse(spec, kind, &ordinal, e) < 0 ? NULL : engine_device_load(kind, e);
 }
 
+/* The library that spec names, and the device's number; NULL with e. */
 static const struct nn_dev_ops *engine_device_find(const char *spec, int *ret_ordinal, struct err *e)
 {
     const struct nn_dev_ops *ops;

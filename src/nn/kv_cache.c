@@ -22,6 +22,7 @@ static size_t kv_cache_head_floats(const struct model *m, int capacity)
            (size_t)kv_cache_round_to(m->config.head_dim, m->ops->nr);
 }
 
+/* Floats of all keys, behind which the values lie. */
 static size_t kv_cache_keys_end(const struct model *m, int capacity)
 {
     size_t layers = (size_t)(m->config.num_layers - m->config.n_linear);
@@ -180,6 +181,7 @@ static void kv_cache_decode_task_run(const struct model *m, int layer, const str
     }
 }
 
+/* Groups rows that share a prefix into tasks; returns how many. */
 static int kv_cache_make_tasks(const struct model *m, int n_rows, const struct decode_row *rows,
                                struct decode_task *tasks)
 {

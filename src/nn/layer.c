@@ -53,7 +53,7 @@ static size_t layer_state_bytes(const struct model_dims *n, enum nn_dtype dt, in
 
 /* ---- between the projections ---- */
 
-/* a->qkv to a->qk. */
+/* Norms queries and keys of a->qkv and rotates them by their positions, into a->qk. */
 static void layer_rotate(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct dev_weights *w = &g->layer[layer];
@@ -85,6 +85,7 @@ static const void *layer_gate(struct dev_model *g, const struct dev_step *s, con
 
 /* ---- the three ways to run ---- */
 
+/* Queues an attention layer over packed sequences. */
 static void layer_forward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
                           void *x_out)
 {
@@ -97,6 +98,7 @@ static void layer_forward(struct dev_model *g, int layer, const struct dev_step 
     layer_finish(g, layer, s, a, layer_gate(g, s, a), x_out);
 }
 
+/* Queues an attention layer for one token of each row. */
 static void layer_decode(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a,
                          void *x_out)
 {
@@ -143,6 +145,7 @@ static void layer_attention_backward(struct dev_model *g, int layer, const struc
         op->bias_backward(g->d->q, g->dt, s->T, n->qkv, s->dqkv, n->qkv, dev_grad(g, w->bias));
 }
 
+/* Queues the gradients of an attention layer and its MLP. */
 static void layer_backward(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     layer_mlp_backward(g, layer, s, a);

@@ -6,6 +6,7 @@
 
 #define PARTS 8
 
+/* Lists the buffers of one delta layer's activations for T rows, with their bytes. */
 static void layer_delta_parts_of(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T,
                                  struct layer_part *p)
 {
@@ -46,6 +47,7 @@ static size_t layer_delta_state_bytes(const struct model_dims *n, enum nn_dtype 
            (size_t)(n->taps - 1) * (size_t)n->conv * dtype_size(dt);
 }
 
+/* The delta rule's operands of a step. */
 static struct nn_delta_in layer_delta_input(const struct dev_model *g, int layer, const struct dev_step *s,
                                             const struct dev_acts *a)
 {
@@ -57,6 +59,7 @@ static struct nn_delta_in layer_delta_input(const struct dev_model *g, int layer
     return in;
 }
 
+/* Queues the gated norm of the delta rule's outputs. */
 static void layer_delta_norm(struct dev_model *g, int layer, const struct dev_step *s, const struct dev_acts *a)
 {
     const struct model_dims *n = &g->dims;

@@ -67,6 +67,7 @@ static struct delta_gates mixer_gates_of(const struct model_layer *w, const stru
     return (struct delta_gates){in + n->b_at, in + n->a_at, w->a_log, w->dt_bias};
 }
 
+/* The delta rule over packed sequences on the CPU; a keeps what backward needs. */
 static void mixer_delta_forward(struct model *m, int layer, const struct pack_geometry *g, const struct layer_acts *a,
                                 const struct forward_scratch *s)
 {

@@ -85,6 +85,7 @@ static int model_layer_tensors(const struct model_dims *n, enum mix mix, struct 
     return k;
 }
 
+/* Adds a tensor at offset 'at', in floats; returns the offset behind it. Takes name. */
 static size_t model_add_tensor(struct model *m, size_t at, char *name, const struct tensor_row *r)
 {
     struct model_tensor *t = &m->tensors[m->n_tensors++];
@@ -95,6 +96,7 @@ static size_t model_add_tensor(struct model *m, size_t at, char *name, const str
     return at + (size_t)r->rows * (size_t)r->cols;
 }
 
+/* Points a layer's part to its weights. */
 static void model_point_part(struct model_layer *l, enum model_part part, float *w)
 {
     float **const at[] = {[NORM1] = &l->norm1, [QKV] = &l->qkv, [BIAS] = &l->bias, [Q_NORM] = &l->q_norm,
@@ -106,6 +108,7 @@ static void model_point_part(struct model_layer *l, enum model_part part, float 
         *at[part] = w;
 }
 
+/* Adds all tensors of layer i; returns the offset behind them. */
 static size_t model_add_layer(struct model *m, int i, size_t at)
 {
     struct model_dims n = model_dims(m);
@@ -129,6 +132,7 @@ static int model_point_layer(struct model *m, int i, int from)
     return from + k;
 }
 
+/* Makes the layers with their kinds and their number within the kind. */
 static void model_make_layers(struct model *m)
 {
     int seen[2] = {0};

@@ -9,6 +9,7 @@
 #include "nn/model.h"
 #include "nn/ops/ops.h"
 
+/* Reads an integer of 1 to max. ERR_INPUT: missing, or out of range. */
 static int model_config_need_int(const json_t *o, const char *key, int64_t max, int *ret, struct err *e)
 {
     const json_t *v = json_object_get(o, key);
@@ -40,6 +41,7 @@ static const struct model_config_family {
     {"qwen3_5", "model.language_model.", "Qwen3_5ForConditionalGeneration", true, true, true, false, 256, 0.25},
 };
 
+/* The family of "model_type"; NULL with ERR_INPUT for an unknown one. */
 static const struct model_config_family *model_config_family_of(const json_t *o, struct err *e)
 {
     const char *type = json_str(o, "model_type", "");

@@ -63,6 +63,7 @@ static enum st_dtype model_save_dtype_of(const struct model_tensor *t, const str
     return ST_F32;
 }
 
+/* Appends a tensor to the current shard, or to a new one where that is full. */
 static void model_save_add_part(struct parts *p, struct model_save_part x, size_t limit, size_t *in_shard)
 {
     if (p->n == 0 || (*in_shard && *in_shard + x.nbytes > limit)) {
@@ -103,6 +104,7 @@ static struct parts model_save_parts_of(const struct model *m, const struct safe
     return p;
 }
 
+/* Writes a tensor in a 16-bit dtype, piece by piece. */
 static int model_save_write_half(struct st_writer *w, const struct model_save_part *x, struct err *e)
 {
     uint16_t *to = xmalloc(CHUNK * sizeof *to);

@@ -97,6 +97,7 @@ static int model_train_plan_lines(const struct model *m, const struct train_limi
 
 #define MAX_LINES 32
 
+/* Floats of a plan of k lines, each padded to 16. */
 static size_t model_train_plan_floats(const struct plan_line *line, int k)
 {
     size_t sum = 0;
@@ -349,6 +350,7 @@ static void model_train_spread_rows(const struct model_train *t, float *x, int w
     }
 }
 
+/* The last layer forward, of which only rows with targets are needed. */
 static void model_train_last_layer(struct model *m, const struct forward_scratch *s)
 {
     struct model_train *t = m->train;
@@ -384,6 +386,7 @@ static void model_train_keep_chunk(struct model *m, int from, int rows)
     }
 }
 
+/* Log-probabilities and entropies of all targets, chunk by chunk. */
 static void model_train_classify(struct model *m)
 {
     struct model_train *t = m->train;

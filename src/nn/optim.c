@@ -153,6 +153,7 @@ int optim_save(const struct optim *o, const char *path, struct err *e)
     return rc;
 }
 
+/* *ret is the named tensor of a saved optimiser. ERR_INPUT: missing, or of another size. */
 static int optim_state_tensor(const struct safetensors *s, const char *name, enum st_dtype dtype, size_t n,
                               const char *path, const struct st_tensor **ret, struct err *e)
 {
@@ -162,6 +163,7 @@ static int optim_state_tensor(const struct safetensors *s, const char *name, enu
     return 0;
 }
 
+/* Copies saved moments to where they live. */
 static int optim_set_moments(struct optim *o, const struct st_tensor *m, const struct st_tensor *v, struct err *e)
 {
     if (o->dev) {

@@ -148,6 +148,7 @@ static size_t safetensors_header_size(const struct safetensors_shard *sh)
     return n > SIZE_MAX ? SIZE_MAX : (size_t)n;
 }
 
+/* Parses the file's header. ERR_INPUT: it is broken. */
 static int safetensors_parse_header(struct safetensors_shard *sh, struct err *e)
 {
     size_t n = safetensors_header_size(sh);
@@ -298,6 +299,7 @@ static int safetensors_cmp_names(const void *a, const void *b)
     return strcmp((*(const struct st_tensor *const *)a)->name, (*(const struct st_tensor *const *)b)->name);
 }
 
+/* Makes the index by name. ERR_INPUT: a tensor stands twice. */
 static int safetensors_build_names(struct safetensors *s, struct err *e)
 {
     s->by_name = xmalloc((s->n + 1) * sizeof *s->by_name);
@@ -310,6 +312,7 @@ static int safetensors_build_names(struct safetensors *s, struct err *e)
     return 0;
 }
 
+/* A new shard of that path, which is taken; it moves with the next one. */
 static struct safetensors_shard *safetensors_add_shard(struct safetensors *s, char *path)
 {
     s->shards = xrealloc(s->shards, (s->n_shards + 1) * sizeof *s->shards);
@@ -326,6 +329,7 @@ static bool safetensors_knows_shard(const struct safetensors *s, const char *pat
     return false;
 }
 
+/* True where the tensor's bytes lie in that file. */
 static bool safetensors_in_shard(const struct safetensors *s, const struct st_tensor *t, const char *path)
 {
     for (size_t i = 0; i < s->n_shards; i++) {

@@ -116,6 +116,7 @@ static int sampler_min_int(int a, int b) { return a < b ? a : b; }
 
 /* ---- set-up ---- */
 
+/* The most tokens that the request may draw within the model's positions. */
 static int sampler_request_max_new(const struct model *m, const struct sampler_options *o,
                                    const struct sample_request *q)
 {
@@ -124,6 +125,7 @@ static int sampler_request_max_new(const struct model *m, const struct sampler_o
     return sampler_min_int(n, m->config.max_positions - q->n_prompt);
 }
 
+/* ERR_INPUT for a temperature, top-p or top-k that cannot be. */
 static int sampler_check_choice(const struct model *m, const struct sample_choice *c, struct err *e)
 {
     if (!(c->temperature >= 0) || c->temperature > 1e6f)
@@ -174,6 +176,7 @@ static void sampler_lay_out(const struct sampler_run_state *s, struct dev_asked 
         at[j] = (struct sample){.request = number, .index = j, .finish = FINISH_CANCELLED, .user = q->user};
 }
 
+/* Checks all requests and finds the longest prompt and answer. */
 static int sampler_check_requests(struct sampler_run_state *s, const struct sample_request *reqs, struct err *e)
 {
     s->max_new = s->o.more ? s->o.max_new : 0;
@@ -360,6 +363,7 @@ static int sampler_alloc_decode(struct sampler_worker *w, struct err *e)
     return 0;
 }
 
+/* Gives up a user of a prompt's cache; the last one frees it. */
 static void sampler_prefix_release(struct prefix *p)
 {
     if (--p->users > 0)
@@ -448,6 +452,7 @@ static void sampler_prefill_layers(struct sampler_worker *w, int n_seq)
     free(states);
 }
 
+/* The logits behind the last token of each prompt. */
 static void sampler_prefill_logits(struct sampler_worker *w, int n_seq)
 {
     struct model *m = w->m;
@@ -462,6 +467,7 @@ static void sampler_prefill_logits(struct sampler_worker *w, int n_seq)
     }
 }
 
+/* A prompt's cache with one user; NULL with e. */
 static struct prefix *sampler_prefix_new(struct sampler_worker *w, const struct sample_request *q, struct err *e)
 {
     struct prefix *p;
@@ -605,6 +611,7 @@ static void sampler_take_token(struct sampler_worker *w, struct sampler_row *r, 
         sampler_finish_row(w, r, FINISH_LENGTH);
 }
 
+/* Removes rows that are over. */
 static void sampler_drop_finished(struct sampler_worker *w)
 {
     int k = 0;
@@ -626,6 +633,7 @@ static void sampler_keep_set(struct sample *o, const struct choice_candidate *c,
     o->kept_to[o->n] = had + n;
 }
 
+/* Draws row i's next token from its logits; *logp is its log-probability. */
 static int32_t sampler_choose_for(struct sampler_worker *w, int i, const float *z, struct sampler_row *r, float *logp)
 {
     size_t V = (size_t)w->m->config.vocab_size, at = (size_t)i * V;
@@ -663,6 +671,7 @@ static void sampler_admit_one(struct sampler_worker *w)
     sampler_take_token(w, r, token, logp);
 }
 
+/* Fills free slots with waiting samples, whose prompts are run first. */
 static int sampler_admit(struct sampler_worker *w, struct err *e)
 {
     while (w->n_free > 0) {
@@ -892,6 +901,7 @@ static void sampler_run_workers(struct sampler_run_state *s)
     }
 }
 
+/* The next request for a device; NULL: none. idle: waits for one. */
 static struct dev_asked *sampler_next_asked(void *run, bool idle)
 {
     struct sampler_run_state *s = run;

@@ -36,6 +36,7 @@ static uint64_t tok_bpe_pair_key(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
+/* The pair's slot, or the free one where it would stand. */
 static struct pair_slot *tok_bpe_pair_at(const struct bpe *b, uint64_t key)
 {
     size_t i = tok_bpe_pair_hash(key) & b->mask;
@@ -97,6 +98,7 @@ static size_t tok_bpe_bytes_to_ids(const struct bpe *b, const char *word, size_t
     return k;
 }
 
+/* The merge's rank, and its token in *ret_id; NO_RANK where there is none. */
 static int32_t tok_bpe_pair_rank(const struct bpe *b, int32_t left, int32_t right, int32_t *ret_id)
 {
     const struct pair_slot *p = tok_bpe_pair_at(b, tok_bpe_pair_key(left, right));
@@ -193,6 +195,7 @@ static struct cand tok_bpe_heap_pop(struct heap *h)
     return top;
 }
 
+/* Fills *ret with the merge of node 'at' and the next one. False: there is none. */
 static bool tok_bpe_make_cand(const struct bpe *b, const struct node *v, int32_t at, struct cand *ret)
 {
     int32_t id, rank;
@@ -206,6 +209,7 @@ static bool tok_bpe_make_cand(const struct bpe *b, const struct node *v, int32_t
     return true;
 }
 
+/* Merges a node with the next one. */
 static void tok_bpe_merge_node(const struct bpe *b, struct node *v, const struct cand *c)
 {
     int32_t next = v[c->at].next, id = -1;

@@ -80,6 +80,7 @@ static json_t *stages_change(const json_t *bench, const json_t *first, const cha
     return v;
 }
 
+/* Each family's numbers at stage k. New. */
 static json_t *stages_families(const struct report *r, int k)
 {
     json_t *bench = r->stages[k].bench, *out = json_object(), *f;
@@ -93,6 +94,7 @@ static json_t *stages_families(const struct report *r, int k)
     return out;
 }
 
+/* Stage k for the page. New. */
 static json_t *stages_one(const struct report *r, int k)
 {
     const struct report_stage *s = &r->stages[k];

@@ -36,6 +36,7 @@ static const char *kernelgym_category_of(const json_t *v)
     return json_str(v, "category", status);
 }
 
+/* The table's row of a job's state and verdict; the last one for all others. */
 static const struct kernelgym_row *kernelgym_row_of(int state, const json_t *v)
 {
     const struct kernelgym_row *r = rows;
@@ -105,6 +106,7 @@ static char *kg_sections(const char *text)
     return ret;
 }
 
+/* The body's text of min to max bytes; NULL with ERR_INPUT. */
 static const char *kernelgym_text_field(const json_t *body, const char *name, size_t min, size_t max, struct err *e)
 {
     const json_t *v = json_object_get(body, name);
@@ -183,6 +185,7 @@ void kg_request_free(struct kg_request *r)
 
 /* ---- results ---- */
 
+/* A number of the verdict's performance, or the fallback. */
 static double kernelgym_perf_number(const json_t *v, const char *name, double fallback)
 {
     const json_t *perf = json_object_get(v, "performance");

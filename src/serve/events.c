@@ -112,6 +112,7 @@ static long events_next(void *slot, char *buf, size_t max)
     return n;
 }
 
+/* A callback of http: the listener's client is gone. */
 static void events_gone(void *slot)
 {
     struct listener *l = slot;

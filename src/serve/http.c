@@ -240,6 +240,7 @@ static bool http_hung_up(struct http_call *c)
     return ret;
 }
 
+/* libmicrohttpd's question for more of a stream; it sleeps where there is none yet. */
 static ssize_t http_stream_more(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct http_call *c = ctx;
@@ -287,6 +288,7 @@ static void http_peer_unlink(struct http *h, struct peer *p)
     p->before = p->after = NULL;
 }
 
+/* Puts a connection into the list of that kind, as the youngest. */
 static void http_peer_put(struct http *h, struct peer *p, enum http_where where)
 {
     p->where = where;
@@ -298,6 +300,7 @@ static void http_peer_put(struct http *h, struct peer *p, enum http_where where)
     h->peers[where].last = p;
 }
 
+/* Ends a connection; the library's notice frees it. */
 static void http_peer_close(struct http *h, struct peer *p)
 {
     http_peer_unlink(h, p);
@@ -307,6 +310,7 @@ static void http_peer_close(struct http *h, struct peer *p)
     shutdown(p->fd, SHUT_RDWR);
 }
 
+/* Ends the oldest connection without a call where nearly all places are taken. */
 static void http_make_room(struct http *h)
 {
     struct peer *p = h->peers[FRESH].first ? h->peers[FRESH].first : h->peers[RESTS].first;
@@ -525,6 +529,7 @@ struct framing { /* what a message says of its length */
     bool odd;
 };
 
+/* A callback for each header: notes lengths and codings that disagree. */
 static enum MHD_Result http_see_header(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
 {
     struct framing *f = ctx;
@@ -707,6 +712,7 @@ static enum MHD_Result http_take_body(struct http_call *c, const char *data, siz
     return MHD_YES;
 }
 
+/* Refuses a body that was too large, or hands the call to its route. */
 static void http_handle(struct http_call *c)
 {
     if (c->too_large) {
@@ -740,6 +746,7 @@ static enum MHD_Result http_serve_call(struct http_call *c)
     return http_send_answer(c);
 }
 
+/* libmicrohttpd's callback for a call: its head first, then pieces of its body, then its end. */
 static enum MHD_Result http_on_call(void *ctx, struct MHD_Connection *conn, const char *url, const char *method,
                                     const char *version, const char *data, size_t *n, void **at)
 {
@@ -835,6 +842,7 @@ int http_port(const struct http *h)
     return i ? i->port : h->c.port;
 }
 
+/* Wakes all suspended calls; how many there are. */
 static int http_wake_all(struct http *h)
 {
     int n;

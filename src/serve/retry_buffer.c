@@ -110,6 +110,7 @@ static char *retry_buffer_setting_of(const char *owner)
     return owner ? xasprintf(SETTING ":%s", owner) : xstrdup(SETTING);
 }
 
+/* Loads an owner's shelf from the queue's settings. */
 static int retry_buffer_load(struct retry *r, struct shelf *s, struct err *e)
 {
     char *name = retry_buffer_setting_of(s->owner), *text = queue_setting(r->q, name, "", e);
@@ -203,6 +204,7 @@ static void retry_buffer_same_member(struct retry_buffer_group *g, struct member
     m->id = id;
 }
 
+/* Adds an answer to its group; the same program counts once. */
 static void retry_buffer_add_member(struct retry *r, struct retry_buffer_group *g, const char *key, int64_t id,
                                     const char *response)
 {
@@ -229,6 +231,7 @@ static struct shelf *retry_buffer_fullest(struct retry *r)
     return most;
 }
 
+/* Forgets groups of the fullest shelf until the limits hold. */
 static void retry_buffer_forget_oldest(struct retry *r)
 {
     while (r->n_groups > GROUPS_MAX || r->bytes > BYTES_MAX) {

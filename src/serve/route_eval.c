@@ -104,6 +104,7 @@ static double route_eval_wait(struct serve *s, struct http_call *c)
     return fmin(wait, s->c.wait_s);
 }
 
+/* Suspends the call until its jobs are done or the wait is over. */
 static void route_eval_park(struct serve *s, struct http_call *c, struct queue *q, const struct route_eval_asked *a,
                             double wait_s)
 {
@@ -284,6 +285,7 @@ static bool route_eval_well_formed(struct serve *s, struct http_call *c, const j
     return route_eval_good_task(s, c, task, sidecar);
 }
 
+/* False: "group_size" is no size, and the reply says so. */
 static bool route_eval_good_group(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *size = json_object_get(body, "group_size");
@@ -295,6 +297,7 @@ static bool route_eval_good_group(struct serve *s, struct http_call *c, const js
     return false;
 }
 
+/* False: "run" or "turn" is unfit, and the reply says so. */
 static bool route_eval_good_run(struct serve *s, struct http_call *c, const json_t *body)
 {
     const json_t *run = json_object_get(body, "run"), *turn = json_object_get(body, "turn");

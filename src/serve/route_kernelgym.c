@@ -118,6 +118,7 @@ static int route_kernelgym_put(struct serve *s, struct http_call *c, struct queu
     return rc;
 }
 
+/* Suspends the call until its job is done. */
 static void route_kernelgym_park(struct serve *s, struct http_call *c, struct queue *q, const struct kg_request *r,
                                  int64_t id)
 {
@@ -181,6 +182,7 @@ void kernelgym_evaluate(struct http_call *c, void *ctx)
 
 /* ---- one task ---- */
 
+/* Finds the job of a task's id: 1: *ret_id; 0: none; -1 with e. */
 static int route_kernelgym_find_task(const struct http_call *c, struct queue *q, const char *task_id, int64_t *ret_id,
                                      struct err *e)
 {

@@ -130,6 +130,7 @@ static uint32_t *runs_chain_with(struct runs *r, int by, const struct runs_asked
     return runs_chain_of(r, by, by == BY_ID ? (uint64_t)a->id : a->key);
 }
 
+/* Puts ring entry i into its chain of that kind. */
 static void runs_chain_in(struct runs *r, int by, uint32_t i)
 {
     uint32_t *at = runs_chain_with(r, by, &r->ring[i]);
@@ -138,6 +139,7 @@ static void runs_chain_in(struct runs *r, int by, uint32_t i)
     *at = i;
 }
 
+/* Takes ring entry i out of its chain. */
 static void runs_chain_out(struct runs *r, int by, uint32_t i)
 {
     uint32_t *at = runs_chain_with(r, by, &r->ring[i]);
@@ -147,6 +149,7 @@ static void runs_chain_out(struct runs *r, int by, uint32_t i)
     *at = r->ring[i].next[by];
 }
 
+/* Notes a job of a line; the oldest note goes. */
 static void runs_add(struct runs *r, struct runs_line *l, uint64_t key, int64_t id)
 {
     uint32_t i = (uint32_t)(r->n_asked++ % ASKED_MAX);

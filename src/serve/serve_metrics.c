@@ -59,6 +59,7 @@ void metrics_free(struct serve_metrics *m)
     free(m);
 }
 
+/* The table's place of a job's outcome. */
 static size_t serve_metrics_category_of(int state, const json_t *v)
 {
     const char *status = json_str(v, "status", "infra"), *category = json_str(v, "category", status);

@@ -129,6 +129,7 @@ static bool waiters_told(struct waiters *w, int64_t id)
     return before;
 }
 
+/* Forgets ids that ended long ago, once each SEEN_S. */
 static void waiters_forget_old_ids(struct waiters *w)
 {
     if (now_s() < w->turned + SEEN_S)
@@ -207,6 +208,7 @@ static int64_t *waiters_waited_for(struct waiters *w, int *ret_n)
     return ids;
 }
 
+/* Asks the queue about all waited jobs, in case a notice was lost. */
 static void waiters_check_all(struct waiters *w)
 {
     int n;

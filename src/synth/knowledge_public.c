@@ -116,6 +116,7 @@ static const char *knowledge_fence(const struct problem_source *s)
     return s->o->prompt_format.musa ? "musa" : "cuda";
 }
 
+/* Appends the answer: the kernel's own statements in a fence. Nothing is added to the question. */
 static void knowledge_own_statements(const struct problem_source *s, const struct kernel_text *k, struct buf *ask,
                                      struct buf *answer)
 {

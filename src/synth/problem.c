@@ -299,6 +299,7 @@ static bool problem_draw_graph(struct problem_source *s, struct wanted *w, struc
 
 /* ---- programs ---- */
 
+/* The program of a graph's kernels as a file's text; the caller frees. */
 static char *problem_file_text(const struct problem_source *s, const struct dag *g, const struct kernels *k,
                                const struct afun *f, const struct program_style *style)
 {

@@ -283,7 +283,7 @@ static bool triviality_put_bug(struct nest *k, enum bug bug)
     return false;
 }
 
-/* y: the right result; z: the mutant's. */
+/* True where the mutant's result z differs from the right one y by more than a tenth of the tolerance. */
 static bool triviality_tells(const struct dag *g, const double *y, const double *z, int64_t n)
 {
     struct spread s = triviality_spread_of(y, n);

@@ -83,6 +83,7 @@ static void cuda_split_clear(struct cuda_split_splitter *s, size_t from, size_t 
         s->keep[i] &= (uint8_t)~half;
 }
 
+/* Notes a text for the host's half in front of token 'at'. */
 static void cuda_split_insert(struct cuda_split_splitter *s, size_t at, const char *text)
 {
     if (s->n_inserts == s->cap_inserts) {
@@ -540,6 +541,7 @@ static void cuda_split_kernel(struct cuda_split_splitter *s, const struct decl *
 
 /* ---- other declarations ---- */
 
+/* Takes a device function: its body to the device alone. */
 static void cuda_split_device_function(struct cuda_split_splitter *s, const struct decl *d)
 {
     size_t cut = d->init != NONE ? d->init : d->body, name = cuda_split_before(s, d->params);
@@ -566,6 +568,7 @@ static void cuda_split_host_function(struct cuda_split_splitter *s, const struct
 
 static void cuda_split_scope(struct cuda_split_splitter *s, size_t from, size_t to, bool in_class);
 
+/* Takes any other declaration, or declines it. */
 static void cuda_split_other(struct cuda_split_splitter *s, const struct decl *d, bool in_class)
 {
     if (d->instantiates)
@@ -638,6 +641,7 @@ static void cuda_split_emit(struct cuda_split_splitter *s, uint8_t half, struct 
     }
 }
 
+/* Fills out with both halves. */
 static void cuda_split_emit_both(struct cuda_split_splitter *s, const char *filename, struct cuda_split *out)
 {
     struct buf host;

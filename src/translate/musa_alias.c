@@ -36,6 +36,7 @@ static char *musa_alias_name(struct aliases *a, const char *s, size_t n)
     return out;
 }
 
+/* Adds the alias of a name, if MUSA has another one. */
 static void musa_alias_add(struct aliases *a, const char *s, size_t n, bool call)
 {
     char *musa = musa_alias_name(a, s, n);

@@ -107,6 +107,7 @@ static int64_t musa_limits_type_size(const struct toks *k, size_t i)
     return UNKNOWN;
 }
 
+/* Value of the named constant; UNKNOWN where it is none. */
 static int64_t musa_limits_value_of(struct musa_limits *l, size_t name)
 {
     int64_t v = UNKNOWN;
@@ -226,6 +227,7 @@ static int64_t musa_limits_declared_bytes(struct musa_limits *l, size_t i)
     return element == UNKNOWN ? UNKNOWN : (total + one) * element;
 }
 
+/* Notes an array that exceeds the device's limit, in bytes. */
 static void musa_limits_over(struct musa_limits *l, size_t i, const char *rule, const char *what, int64_t bytes,
                              int64_t limit)
 {

@@ -152,6 +152,7 @@ static bool musa_python_names_runtime(const char *s, size_t n, const char *prefi
     return false;
 }
 
+/* True where a text seems to be a C++ or CUDA source. */
 static bool musa_python_holds_code(const char *s, size_t n)
 {
     static const char *const marks[] = {"__global__", "#include", "torch::Tensor", "at::Tensor",
@@ -232,6 +233,7 @@ static const struct musa_text *musa_python_whole(const struct py *p, struct musa
     return t;
 }
 
+/* Replaces n bytes at 'at' by the row's other side. */
 static void musa_python_swap(struct py *p, size_t at, size_t n, const struct musa_row *r)
 {
     struct musa_text t;
@@ -282,6 +284,7 @@ static const struct { const char *flag; bool prefix, takes; const char *why; } d
         "mcc takes the host's flags directly"},
 };
 
+/* The architecture's number in a flag; 0: none. */
 static int musa_python_arch_in(const char *s, size_t n)
 {
     static const char *const marks[] = {"sm_", "compute_", NULL};
@@ -498,6 +501,7 @@ static bool musa_python_import_of_extension(struct py *p, size_t i)
     return true;
 }
 
+/* Translates an import of the extension's module. False: it is none. */
 static bool musa_python_extension_module(struct py *p, size_t i)
 {
     const char *from = musa_back(p->w) ? module_musa : module_cuda, *to = musa_back(p->w) ? module_cuda : module_musa;
@@ -559,6 +563,7 @@ static bool musa_python_runtime_name(struct py *p, size_t i)
     return musa_word(p->w, musa_python_whole(p, &t), p->v[i].at, p->v[i].n, false);
 }
 
+/* Notes a module that MUSA lacks. False: it is none of these. */
 static bool musa_python_lacking_module(struct py *p, size_t i)
 {
     const struct musa_lack *l = musa_lack_find(musa_py_lacks, musa_python_text_of(p, i), p->v[i].n);

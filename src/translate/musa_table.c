@@ -337,6 +337,7 @@ static bool musa_table_in_family(const char *word, size_t n)
     return false;
 }
 
+/* True where the rest of a word goes on as the prefix's kind wants. */
 static bool musa_table_follows(char next, const char *rest, size_t n)
 {
     switch (next) {

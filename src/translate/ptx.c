@@ -59,6 +59,7 @@ static bool ptx_word_of(struct ptx_span s, const char *words)
     return false;
 }
 
+/* Keeps the first part that is not understood. */
 static void ptx_fail(struct ptx *x, struct ptx_span what)
 {
     if (x->failed[0])
@@ -116,6 +117,7 @@ static int ptx_operand_index(const struct ptx *x, struct ptx_span s)
     return k < x->n ? (int)k : -1;
 }
 
+/* Appends a number; floats of hexadecimal bits become calls. */
 static void ptx_add_number(struct buf *b, struct ptx_span s)
 {
     if (s.n == 10 && (!memcmp(s.p, "0f", 2) || !memcmp(s.p, "0F", 2)))
@@ -200,6 +202,7 @@ static void ptx_add_address(struct ptx *x, struct ptx_span s, const char *space)
 
 /* ---- one instruction, taken apart ---- */
 
+/* Splits an opcode at its dots. */
 static void ptx_take_parts(struct insn *in, struct ptx_span op)
 {
     in->whole = op;
@@ -300,6 +303,7 @@ struct ptx_row {
 
 static const char *ptx_space_of(const struct insn *in);
 
+/* Appends the operands from number 'from' on. */
 static void ptx_add_args(struct ptx *x, const struct insn *in, int from)
 {
     const char *space = ptx_space_of(in);
@@ -382,6 +386,7 @@ static bool ptx_has(const struct insn *in, const char *words)
     return false;
 }
 
+/* The instruction's last type; b32 without one. */
 static struct ptx_span ptx_type_of(const struct insn *in)
 {
     for (int i = in->n_parts - 1; i > 0; i--)
@@ -390,6 +395,7 @@ static struct ptx_span ptx_type_of(const struct insn *in)
     return (struct ptx_span){"b32", 3};
 }
 
+/* True where all parts are types or among the words of a, b or c. */
 static bool ptx_only(const struct insn *in, const char *a, const char *b, const char *c)
 {
     for (int i = 1; i < in->n_parts; i++)
@@ -499,6 +505,7 @@ static void ptx_emit_cvta(struct ptx *x, const struct insn *in, const struct ptx
     buf_adds(&x->out, "); ");
 }
 
+/* Appends setp. */
 static void ptx_emit_setp(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     (void)r;
@@ -604,6 +611,7 @@ static void ptx_emit_mma(struct ptx *x, const struct insn *in, const struct ptx_
     buf_adds(&x->out, "); ");
 }
 
+/* Appends bra as a goto. */
 static void ptx_emit_bra(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     (void)r;
@@ -783,6 +791,7 @@ static const struct {
     {"prefetch prefetchu bra", "", "", NULL},
 };
 
+/* True where plain C++ means the instruction too. */
 static bool ptx_plain_has(const struct insn *in)
 {
     for (size_t i = 0; i < sizeof plain_rows / sizeof plain_rows[0]; i++)
@@ -893,6 +902,7 @@ static struct ptx_span ptx_labels(struct ptx *x, struct ptx_span s)
     }
 }
 
+/* Appends one statement: a declaration or an instruction. */
 static void ptx_statement(struct ptx *x, struct ptx_span s)
 {
     s = ptx_labels(x, s);
@@ -954,6 +964,7 @@ void ptx_bind(const struct ptx_operand *operands, size_t i, bool plain, struct b
         buf_addf(behind, "::%s::ptx::mov<::%s::ptx::any>(simt_%d, simt_%zu); ", space, space, operands[i].tied, i);
 }
 
+/* Appends the variables that stand for the asm's operands. */
 static void ptx_add_bindings(struct buf *out, const struct ptx *x)
 {
     struct buf behind;
@@ -974,6 +985,7 @@ static void ptx_add_uses(struct buf *out, const struct ptx *x)
         buf_addf(out, "(void)simt_%zu; ", i);
 }
 
+/* Translates the asm's text; x->failed tells what is not understood. */
 static void ptx_run_template(struct ptx *x, const char *text)
 {
     struct buf stripped;

@@ -245,6 +245,7 @@ static void simt_rewrite_add_kernel(struct rewriter *r, struct simt_rewrite_kern
     r->kernels[r->n_kernels++] = k;
 }
 
+/* Notes a kernel's declaration; one of a template is generic. */
 static void simt_rewrite_note_kernel(struct rewriter *r, size_t global, size_t name, size_t open, size_t close,
                                      bool body)
 {
@@ -319,6 +320,7 @@ static void simt_rewrite_keep_lines(struct rewriter *r, size_t from, size_t to)
         buf_adds(r->out, t->v[from].directive ? "\\\n" : "\n");
 }
 
+/* True where tokens i to i + 2 are three of that mark, side by side. */
 static bool simt_rewrite_three(const struct toks *t, size_t i, char ch)
 {
     if (t->looks)
@@ -449,6 +451,7 @@ static bool simt_rewrite_is_variable(const struct rewriter *r, size_t name)
     return false;
 }
 
+/* True where the kernel's parameters are known only at compile time. */
 static bool simt_rewrite_launch_is_generic(const struct rewriter *r, const struct launch *l)
 {
     const struct simt_rewrite_kernel *k = simt_rewrite_find_kernel(r, l->name);

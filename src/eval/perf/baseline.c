@@ -548,8 +548,8 @@ static int baseline_compile_talk(int fd, const char *mode, struct schedule *devi
     return rc;
 }
 
-/* With the lock: what came of it. A reason that is how the task is is worth keeping; not so when others had the
- * memory. */
+/* Takes the answer about a compiled baseline; the caller holds the lock. A reason that lies in the task is cached,
+ * one of missing memory is not. */
 static void baseline_compile_answered(struct baseline *b, const char *mode, const struct frame *f)
 {
     char why[400];

@@ -12,6 +12,7 @@
 
 static int round_nr(int n) { return (n + NR - 1) / NR * NR; }
 
+/* Floats that one thread needs for sequences of at most max_len. */
 static size_t attn_scratch(const struct attn_shape *s, int max_len)
 {
     size_t len = (size_t)round_nr(max_len), dim = (size_t)round_nr(s->dim);
@@ -60,6 +61,7 @@ struct attn_task {
     float scale;
 };
 
+/* The task of sequence i and key head kv, with the prefix that it shares. */
 static struct attn_task attn_task(const struct attn_shape *s, const struct attn_seqs *seqs, int i, int kv)
 {
     int shared = seqs->shared ? seqs->shared[i] : 0, first = seqs->first ? seqs->first[i] : 0, r = i;
@@ -125,6 +127,7 @@ static void attn_task_forward(const struct attn_task *a, const float *q, const f
     }
 }
 
+/* Causal attention of packed sequences: o and, for backward, lse. */
 static void attn_forward_mt(const struct attn_shape *s, const struct attn_seqs *seqs, const float *q, const float *k,
                             const float *v, float *o, float *lse, float *scratch, size_t per_thread)
 {

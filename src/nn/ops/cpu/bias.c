@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "nn/ops/ops.h"
 
+/* Fills T rows of y with b (n). */
 static void bias_rows_mt(int T, int n, const float *b, float *y, int ld)
 {
 #pragma omp parallel for schedule(static) if ((double)T * n > 1e5)

@@ -37,6 +37,7 @@ static void classifier_row(int V, const float *z, float inv_temp, int32_t target
     *entropy = logf(sum) - px / sum;
 }
 
+/* Log-sum-exp, target's log-probability and entropy of n rows of logits z (n, V). */
 static void classifier_mt(int n, int V, const float *z, float inv_temp, const int32_t *target, float *lse, float *logp,
                           float *entropy)
 {
@@ -45,6 +46,7 @@ static void classifier_mt(int n, int V, const float *z, float inv_temp, const in
         classifier_row(V, z + (ptrdiff_t)t * V, inv_temp, target[t], lse + t, logp + t, entropy + t);
 }
 
+/* z becomes the gradient of the logits, from those of log-probability and entropy. */
 static void classifier_backward_mt(int n, int V, float *z, float inv_temp, const int32_t *target, const float *lse,
                                    const float *entropy, const float *dlogp, const float *dentropy)
 {

@@ -26,6 +26,7 @@ INLINE vf conv_sum(int n, int ch, int taps, int past, const float *x, ptrdiff_t 
     return u;
 }
 
+/* Causal convolution of T rows, then silu; pos says where sequences begin. */
 static void conv_silu_mt(int T, int ch, int taps, const int32_t *pos, const float *x, int ld, const float *w, float *y)
 {
     float *rows = conv_rows(ch, taps, w);
@@ -89,6 +90,7 @@ static void conv_dw(int T, int ch, int taps, const int32_t *pos, const float *x,
     }
 }
 
+/* Gradients of conv_silu_mt; dy is overwritten. */
 static void conv_silu_backward_mt(int T, int ch, int taps, const int32_t *pos, const float *x, int ld, const float *w,
                                   float *dy, float *dx, int ld_dx, float *dw)
 {

@@ -94,6 +94,7 @@ INLINE float delta_unit(int n, const float *x, float size, float *out)
     return r;
 }
 
+/* Loads the normalised queries and keys of a sequence. */
 static void delta_load_keys(struct delta_task *t, const float *c)
 {
     int dk = t->s->k_dim, ld = delta_width(t->s);
@@ -106,6 +107,7 @@ static void delta_load_keys(struct delta_task *t, const float *c)
     }
 }
 
+/* Loads head h's beta and log decay of each position. */
 static void delta_load_gates(struct delta_task *t, int h, const struct delta_gates *g)
 {
     float rate = -expf(g->a_log[h]);
@@ -149,6 +151,7 @@ static void delta_scores(struct delta_task *t, int at, int m)
     }
 }
 
+/* y -= s x, of n floats. */
 INLINE void row_sub(int n, float *y, float s, const float *x)
 {
     int i = 0;
@@ -251,6 +254,7 @@ static void delta_forward_mt(const struct nn_delta *s, int n_seq, const int32_t 
 
 /* ---- backward ---- */
 
+/* The state at the beginning of each chunk, for backward. */
 static void delta_states(struct delta_task *t, const float *v, int ld)
 {
     int kv = t->s->k_dim * t->s->v_dim;

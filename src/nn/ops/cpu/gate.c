@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "nn/ops/ops.h"
 
+/* y = a sigmoid(g) for each head of T rows. */
 static void out_gate_mt(int T, int heads, int dim, const float *a, const float *g, int ld, int step, float *y)
 {
 #pragma omp parallel for schedule(dynamic, 32) if ((double)T * heads * dim > 1e5)

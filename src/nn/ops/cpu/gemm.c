@@ -151,6 +151,7 @@ static void gemm_cols(int m, int n, int k, const float *a, int lda, const float 
     }
 }
 
+/* C (m, n) = A B or C += A B; B is packed, A by rows or by columns. */
 static void gemm(int m, int n, int k, const float *a, int lda, bool a_cols, const float *packed, float *c, int ldc,
                  enum gemm_mode mode)
 {
@@ -188,6 +189,7 @@ static void gemm_mt(int m, int n, int k, const float *a, int lda, bool a_cols, c
         }
 }
 
+/* Packs NR rows of w (n, k) as columns of a panel. */
 static void pack_nt_panel(const float *w, int ld, int n, int k, float *out)
 {
     for (int p0 = 0; p0 < k; p0 += 16) { /* 16 x NR at a time: both sides stay in L1 */
@@ -198,6 +200,7 @@ static void pack_nt_panel(const float *w, int ld, int n, int k, float *out)
     }
 }
 
+/* Packs NR columns of b (k, n) as a panel. */
 static void pack_nn_panel(const float *b, int ld, int n, int k, float *out)
 {
     for (int p = 0; p < k; p++, b += ld, out += NR) {

@@ -34,6 +34,7 @@ INLINE float rms_scale(int d, const float *x, double eps)
     return (float)(1.0 / sqrt((double)dot_row(d, x, x) / d + eps));
 }
 
+/* y = x rstd (w + plus) for each of T rows; rstd is kept for backward. */
 static void rmsnorm_mt(int T, int d, const float *x, const float *w, float plus, double eps, float *y, float *rstd)
 {
 #pragma omp parallel for schedule(dynamic, 32) if ((double)T * d > 1e5)
@@ -47,6 +48,7 @@ static void rmsnorm_mt(int T, int d, const float *x, const float *w, float plus,
     }
 }
 
+/* The same from a known rstd. */
 static void rmsnorm_apply_mt(int T, int d, const float *x, const float *w, float plus, const float *rstd, float *y)
 {
 #pragma omp parallel for schedule(dynamic, 32) if ((double)T * d > 1e5)

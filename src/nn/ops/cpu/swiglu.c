@@ -26,6 +26,7 @@ INLINE void v_store_part(float *p, vf x, int n)
     memcpy(p, t, (size_t)n * sizeof *p);
 }
 
+/* act (T, f) = silu(g) u of gu (T, 2f). */
 static void swiglu_mt(int T, int f, const float *gu, float *act)
 {
 #pragma omp parallel for schedule(dynamic, 32) if ((double)T * f > 1e5)
