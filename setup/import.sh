@@ -26,12 +26,16 @@ make_venv() {
     pip install numpy 'gguf>=0.17' || die "pip failed; check the network, then run this again"
 }
 
-# FILE FOLDER [WHERE IT IS FROM]: written beside FOLDER, then moved, so that a folder that is there is whole.
+# FILE FOLDER [WHERE IT IS FROM]: written beside FOLDER, then moved, so that a folder that is there is whole. What a
+# killed import left there carries the stamp; a folder of that name without it is somebody's.
 convert() {
     [ -f "$1" ] || die "there is no file '$1'"
     [ ! -e "$2" ] || die "'$2' is there already; remove it or name another folder"
+    [ ! -e "$2.part" ] || [ -e "$2.part/.musacoder" ] || die "'$2.part' is there already; move it away"
     rm -rf "$2.part"
+    mkdir -p "$2.part" && echo "This folder is written and emptied by musacoder." >"$2.part/.musacoder"
     "$PY" "$HERE/import_gguf.py" "$1" "$2.part" ${3:+--source "$3"} || { rm -rf "$2.part"; exit 2; }
+    rm "$2.part/.musacoder"
     mv "$2.part" "$2"
     say "wrote '$2'"
 }

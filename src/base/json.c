@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <yaml.h>
 
 #include "base/file.h"
@@ -265,37 +264,6 @@ int jsonl_each(const char *path, int (*f)(json_t *, size_t, void *, struct err *
     }
     buf_free(&b);
     return rc;
-}
-
-/* A process that was killed in the middle of a line left it without an end; the next line must not be glued to it. */
-static int json_mend_last_line(const char *path, struct err *e)
-{
-    struct buf b;
-    size_t whole;
-    json_t *last;
-    int rc;
-
-    buf_init(&b, (size_t)1 << 33);
-    rc = file_read(path, &b, e);
-    for (whole = b.n; whole && b.p[whole - 1] != '\n';)
-        whole--;
-    if (rc == 0 && whole < b.n) {
-        last = json_parse(b.p + whole, b.n - whole, path, NULL);
-        if (last)
-            rc = file_append(path, "\n", 1, e);
-        else if (truncate(path, (off_t)whole) < 0)
-            rc = err_sys(e, "cannot cut '%s'", path);
-        else
-            log_warn("'%s': the last line is unfinished and cut off", path);
-        json_decref(last);
-    }
-    buf_free(&b);
-    return rc;
-}
-
-int jsonl_continue(const char *path, int (*f)(json_t *, size_t, void *, struct err *), void *ctx, struct err *e)
-{
-    return !file_exists(path) ? 0 : json_mend_last_line(path, e) < 0 ? -1 : jsonl_each(path, f, ctx, e);
 }
 
 /* ---- YAML: the subset that maps onto JSON; anchors and tags are refused so that a recipe reads as it looks ---- */

@@ -35,10 +35,6 @@ bool json_flag(const json_t *obj, const char *key, bool fallback);
 /* Reads a JSON Lines file line by line: for each non-empty line, f is called; it returns -1 to stop with an error.
  * A broken last line (a writer died) is skipped with a warning; a broken line elsewhere is an error. */
 int jsonl_each(const char *path, int (*f)(json_t *v, size_t line, void *ctx, struct err *e), void *ctx, struct err *e);
-/* The same for a file that the caller is going to append to, which may not be there yet: a torn last line is cut off
- * the file, a whole one without its end gets it. */
-int jsonl_continue(const char *path, int (*f)(json_t *v, size_t line, void *ctx, struct err *e), void *ctx,
-                   struct err *e);
 
 /* The offset of the first byte that is not UTF-8; n if there is none. */
 size_t utf8_bad_at(const char *s, size_t n);

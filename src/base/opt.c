@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 
@@ -174,6 +175,8 @@ static json_t *opt_convert(const struct opt *row, const char *text, struct err *
     case OPT_STR:
     case OPT_PATHS:
     case OPT_LIST:
+    case OPT_OUT_FOLDER:
+    case OPT_OUT_FILE:
         break;
     }
     return opt_convert_text(row, text, e);
@@ -345,7 +348,8 @@ static bool opt_fits_field(const struct opt *row)
     case OPT_BOOL: return row->to == OPT_TO_BOOL;
     case OPT_INT: return row->to == OPT_TO_INT || row->to == OPT_TO_INT64 || row->to == OPT_TO_UINT64;
     case OPT_REAL: return row->to == OPT_TO_DOUBLE;
-    case OPT_STR: case OPT_PATHS: case OPT_CHOICE: case OPT_LIST: return row->to == OPT_TO_TEXT;
+    case OPT_STR: case OPT_PATHS: case OPT_CHOICE: case OPT_LIST: case OPT_OUT_FOLDER: case OPT_OUT_FILE:
+        return row->to == OPT_TO_TEXT;
     }
     return false;
 }
@@ -386,10 +390,42 @@ int opts_store(const struct opts *o, void *into, struct err *e)
     return 0;
 }
 
+static int opt_check_result(const struct opts *o, const struct opt *row, struct err *e)
+{
+    const char *to = opts_str(o, row->name);
+
+    if (row->type != OPT_OUT_FILE || !to)
+        return 0;
+    if (file_is_dir(to))
+        return err_set(e, ERR_INPUT, "'%s' is a folder; --%s wants the name of a file", to, row->name);
+    for (int i = 0; i < o->n_args; i++)
+        if (file_is_same(o->args[i], to))
+            return err_set(e, ERR_INPUT, "'%s' is read and would be written over; name another --%s", to, row->name);
+    for (const struct opt *other = o->rows; other->name; other++) {
+        const char *from = opts_str(o, other->name);
+
+        if (other != row && from && other->type == OPT_OUT_FILE && !strcmp(from, to))
+            return err_set(e, ERR_INPUT, "--%s and --%s are the same file '%s'", other->name, row->name, to);
+        if (other != row && from && file_is_same(from, to))
+            return err_set(e, ERR_INPUT, "'%s' is --%s and would be written over; name another --%s", to, other->name,
+                           row->name);
+    }
+    return 0;
+}
+
+int opts_check_results(const struct opts *o, struct err *e)
+{
+    for (const struct opt *row = o->rows; row->name; row++)
+        if (opt_check_result(o, row, e) < 0)
+            return -1;
+    return 0;
+}
+
 const char *opt_meta(const struct opt *row)
 {
     static const char *const meta[] = {[OPT_BOOL] = "", [OPT_INT] = " N", [OPT_REAL] = " X", [OPT_STR] = " TEXT",
-                                       [OPT_PATHS] = " PATHS", [OPT_CHOICE] = " WORD", [OPT_LIST] = " TEXT"};
+                                       [OPT_PATHS] = " PATHS", [OPT_CHOICE] = " WORD", [OPT_LIST] = " TEXT",
+                                       [OPT_OUT_FOLDER] = " FOLDER", [OPT_OUT_FILE] = " FILE"};
 
     return meta[row->type];
 }

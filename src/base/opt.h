@@ -18,8 +18,11 @@
 
 /* Help begins: OPT_CHOICE "a|b|c: "; a number's may with "0 to 1: " or "from 1: ": what lies outside is refused.
  * OPT_PATHS: files or folders that are read, with commas between: what they hold is part of what was asked for.
- * OPT_LIST: may be given several times; the value is the texts joined by '\n'. */
-enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_PATHS, OPT_CHOICE, OPT_LIST };
+ * OPT_LIST: may be given several times; the value is the texts joined by '\n'.
+ * OPT_OUT_FOLDER, OPT_OUT_FILE: where results go; opts_check_results refuses those that are read, too. */
+enum opt_type {
+    OPT_BOOL, OPT_INT, OPT_REAL, OPT_STR, OPT_PATHS, OPT_CHOICE, OPT_LIST, OPT_OUT_FOLDER, OPT_OUT_FILE
+};
 
 /* The C type of the field that a row's value goes to. */
 enum opt_field { OPT_UNBOUND, OPT_TO_BOOL, OPT_TO_INT, OPT_TO_INT64, OPT_TO_UINT64, OPT_TO_DOUBLE, OPT_TO_TEXT };
@@ -65,6 +68,10 @@ bool opts_has(const struct opts *o, const char *name);
  * is; texts stay borrowed from o. ERR_INPUT: a number that the field cannot hold. ERR_BUG: a row and its field
  * differ. */
 int opts_store(const struct opts *o, void *into, struct err *e);
+
+/* No result takes the place of what the command reads: ERR_INPUT where the file of a row OPT_OUT_FILE is a folder,
+ * or one that a word or another row names. */
+int opts_check_results(const struct opts *o, struct err *e);
 
 /* "10GiB" "500 MB" "1.5G" "4096": a number and a unit of bytes; K M G T alone are powers of 1024 as KiB is, KB of 1000.
  * name is for the message. */

@@ -10,6 +10,7 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/bench_run.h"
@@ -162,15 +163,32 @@ static int bench_store_read_sample(json_t *v, size_t line, void *ctx, struct err
     return 0;
 }
 
+/* Of the text as JSON keeps it. */
+static const char *bench_store_answer_hash(const struct attempt *a, char ret[65])
+{
+    json_t *text = json_utf8(a->text, strlen(a->text));
+
+    sha256_hex(json_string_value(text), json_string_length(text), ret);
+    json_decref(text);
+    return ret;
+}
+
 /* A callback of jsonl_each: takes a stored verdict. */
 static int bench_store_read_verdict(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct bench_run *b = ctx;
     struct attempt *a = bench_store_attempt_of_line(b, v);
     json_t *verdict = json_object_get(v, "verdict");
+    const char *of = json_str(v, "answer_sha256", NULL); // not in older folders
+    char hex[65];
 
     if (!a || !json_is_object(verdict))
         return err_set(e, ERR_INPUT, "'%s': line %zu is about no sample of this benchmark", b->verdicts_path, line);
+    if (of && a->text && strcmp(of, bench_store_answer_hash(a, hex))) {
+        log_warn("'%s': line %zu is about another answer than samples.jsonl holds; it is judged again",
+                 b->verdicts_path, line);
+        return 0;
+    }
     /* other infra is tried again */
     if (!a->verdict && a->text && (!verdict_infra(verdict) || verdict_is_skip(verdict)))
         a->verdict = json_incref(verdict);
@@ -244,18 +262,21 @@ int bench_store_sample(struct bench_run *b, int task, int sample, int turn, stru
         json_object_set_new(v, "file", json_utf8(a->file, strlen(a->file)));
     json_object_set_new(v, "text", json_utf8(a->text, strlen(a->text)));
     json_object_set_new(v, "ids", ids);
-    rc = jsonl_append(b->samples_path, v, e);
+    rc = jsonl_append_sealed(b->samples_path, v, e);
     json_decref(v);
     return rc;
 }
 
 int bench_store_verdict(struct bench_run *b, int task, int sample, int turn, struct err *e)
 {
+    const struct attempt *a = bench_attempt(b, task, sample, turn);
     json_t *v = bench_store_line_of(b, task, sample, turn);
+    char hex[65];
     int rc;
 
-    json_object_set(v, "verdict", bench_attempt(b, task, sample, turn)->verdict);
-    rc = jsonl_append(b->verdicts_path, v, e);
+    json_object_set_new(v, "answer_sha256", json_string(bench_store_answer_hash(a, hex)));
+    json_object_set(v, "verdict", a->verdict);
+    rc = jsonl_append_sealed(b->verdicts_path, v, e);
     json_decref(v);
     return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/bench_run.h"
@@ -124,7 +125,7 @@ static int prepare_work_task(struct prepare_work *w, int i, struct err *e)
         rc = prepare_shrink_one(w->b, t, &line, e);
     }
     if (rc == 0 && !json_flag(line, "again", false)) /* what the machine lacked is asked again by the next run */
-        rc = jsonl_append(w->path, line, e);
+        rc = jsonl_append_sealed(w->path, line, e);
     if (rc == 0)
         rc = prepare_apply(w->b, i, line, e);
     json_decref(line);

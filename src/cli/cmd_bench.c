@@ -32,7 +32,7 @@ static const struct opt rows[] = {
                                      "musa-kernelbench:DIR: the same, answered in MUSA",
      INTO(struct bench_options, suite)},
     {"bench", "levels", OPT_STR, NULL, "of the suite: 1,3 (default: all)", INTO(struct bench_options, levels)},
-    {"bench", "out", OPT_STR, NULL, "run folder; a stopped benchmark continues from it",
+    {"bench", "out", OPT_OUT_FOLDER, NULL, "run folder; a stopped benchmark continues from it",
      INTO(struct bench_options, out)},
     {"bench", "name", OPT_STR, NULL, "name in tables (default: the run folder's)", INTO(struct bench_options, name)},
     {"bench", "samples", OPT_STR, NULL, "how many of each task (default: 8; of a suite's folder: all), or a folder as "
@@ -83,7 +83,7 @@ static const struct opt rows[] = {
     {"bench", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device",
      INTO(struct bench_options, dtype)},
     {"bench", "json", OPT_BOOL, "false", "print the result as JSON instead of the table"},
-    {"bench", "html", OPT_STR, NULL, "compare: also write a page to this file"},
+    {"bench", "html", OPT_OUT_FILE, NULL, "compare: also write a page to this file"},
     {0},
 };
 

@@ -6,7 +6,8 @@
 #include "report/model_card.h"
 
 static const struct opt rows[] = {
-    {"card", "out", OPT_STR, NULL, "write to this file, e.g. the model folder's README.md (default: standard output)"},
+    {"card", "out", OPT_OUT_FILE, NULL,
+     "write to this file, e.g. the model folder's README.md (default: standard output)"},
     {0},
 };
 

@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -67,15 +69,17 @@ static const struct opt rows[] = {
                                               "used "
                                               "longest ago goes first, but nothing of the last hour; 0 = no limit. The "
                                               "caller that starts the owner sets it"},
-    {"eval", "capsule", OPT_STR, NULL, "write what one candidate was judged by, if it passes, for 'musacoder replay'",
+    {"eval", "capsule", OPT_OUT_FILE, NULL,
+     "write what one candidate was judged by, if it passes, for 'musacoder replay'",
      INTO(struct eval_options, capsule)},
-    {"eval", "repro", OPT_STR, NULL, "write the trial that one candidate fails on into this folder: inputs, weights, "
+    {"eval", "repro", OPT_OUT_FOLDER, NULL,
+     "write the trial that one candidate fails on into this folder: inputs, weights, "
                                      "expected and got, and a script that needs PyTorch alone",
      INTO(struct eval_options, repro)},
     {"eval", "format", OPT_CHOICE, "text", "text|json|github|sarif: words, one record a line, annotations of a GitHub "
                                            "workflow, a SARIF 2.1.0 document"},
     {"eval", "json", OPT_BOOL, "false", "as --format json: one verdict record a line, nothing else"},
-    {"eval", "out", OPT_STR, NULL, "write the verdicts to this file and nothing to standard output"},
+    {"eval", "out", OPT_OUT_FILE, NULL, "write the verdicts to this file and nothing to standard output"},
     {"eval", "quiet", OPT_BOOL, "false", "text: one line for what did not pass, nothing for what did"},
     {"eval", "verbose", OPT_BOOL, "false", "text: the judge's words for what passed too, and where the time went"},
     {"eval", "explain", OPT_BOOL, "false", "text: what a verdict's code means, the facts that it rests on, and how to "
@@ -290,6 +294,14 @@ static int eval_run_worker(const struct opts *o, const struct eval_config *c, st
     return rc < 0 ? -1 : EXIT_OK;
 }
 
+/* Which file stands at the path; 0: none. A capsule that is written is another file than the one before it. */
+static ino_t eval_file_at(const char *path)
+{
+    struct stat st;
+
+    return path && stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
 /* Reads task and candidates and judges them; an exit code, or -1 with e. */
 static int eval_run_candidates(const struct opts *o, const struct eval_config *c, struct err *e)
 {
@@ -297,18 +309,20 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
     struct eval_texts t = {0};
     struct task task = {0};
     struct eval *ev = NULL;
+    ino_t before;
     int rc = -1;
 
     if (opts_store(o, &eo, e) < 0)
         return -1;
+    before = eval_file_at(eo.capsule);
     if (!strcmp(opts_str(o, "allow"), "torch") && !strcmp(eo.protocol, "strict"))
         eo.protocol = "strict-torch";
     if (eval_options_check(&eo, e) == 0 && task_read(opts_str(o, "task"), &task, e) == 0 &&
         eval_read_candidates(o, &task, &t, e) == 0 && eval_announce_first(eo.backend) &&
         eval_backend_check(eo.backend, e) == 0 && eval_open(c, &ev, e) == 0)
         rc = eval_judge_all(o, ev, &task, &t, &eo, e);
-    if (rc >= 0 && eo.capsule && !file_exists(eo.capsule))
-        log_warn("no capsule: the candidate did not pass");
+    if (rc >= 0 && eo.capsule && eval_file_at(eo.capsule) == before)
+        log_warn("no capsule: the candidate did not pass%s", before ? "; the file there is an earlier one's" : "");
     eval_close(ev);
     eval_texts_free(&t);
     task_free(&task);
@@ -332,13 +346,7 @@ static int eval_check_capsule(const char *path, struct err *e)
 /* The folder, without what an earlier run wrote down. */
 static int eval_open_repro(const char *folder, struct err *e)
 {
-    char *draw = path_join(folder, "draw.json");
-    int rc = dir_make(folder, e);
-
-    if (rc == 0 && file_exists(draw) && unlink(draw) < 0)
-        rc = err_sys(e, "cannot replace '%s'", draw);
-    free(draw);
-    return rc;
+    return folder_claim(folder, "this reproduction", e) < 0 ? -1 : folder_empty(folder, e);
 }
 
 /* The command; an exit code, or -1 with e. */

@@ -1,12 +1,13 @@
 /* cmd_export.c - a model folder again, in another type of weights or in shards. */
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "nn/model.h"
 
 static const struct opt rows[] = {
     {"export", "model", OPT_STR, NULL, "model folder, e.g. RUN/model"},
-    {"export", "out", OPT_STR, NULL, "folder to write; made if missing"},
+    {"export", "out", OPT_OUT_FOLDER, NULL, "folder to write: a new or empty one, or one that init or export wrote"},
     {"export", "dtype", OPT_STR, "bf16", "of the weights: bf16, fp32, or same: each as it is in the folder"},
     {"export", "shard-size", OPT_REAL, "5", "GB a file; 5 is what most tools write"},
     {0},
@@ -30,7 +31,7 @@ static int export_run(const struct opts *o, struct err *e)
                        to);
     if (!(m = model_load(from, e)))
         return -1;
-    rc = model_save_as(m, to, &s, e);
+    rc = folder_claim(to, FOLDER_MODEL, e) < 0 ? -1 : model_save_as(m, to, &s, e);
     if (rc == 0)
         log_info("wrote '%s': %.2f million weights, %s", to, (double)m->n_params / 1e6, s.dtype);
     model_free(m);

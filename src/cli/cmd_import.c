@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 static const struct opt rows[] = {
-    {"import", "out", OPT_STR, NULL, "folder to write; it must not be there yet"},
+    {"import", "out", OPT_OUT_FOLDER, NULL, "folder to write; it must not be there yet"},
     {0},
 };
 

@@ -1,13 +1,14 @@
 /* cmd_init.c - a model folder with random weights. */
 #include <stdio.h>
 
+#include "base/folder.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "nn/model.h"
 
 static const struct opt rows[] = {
     {"init", "config", OPT_STR, NULL, "config.json of a model of a supported family, e.g. recipes/qwen3.5-9b.json"},
-    {"init", "out", OPT_STR, NULL, "folder to write; made if missing"},
+    {"init", "out", OPT_OUT_FOLDER, NULL, "folder to write: a new or empty one, or one that init or export wrote"},
     {"init", "seed", OPT_INT, "1", "seed of the weights; same seed, same bytes"},
     {0},
 };
@@ -28,7 +29,7 @@ static int init_run(const struct opts *o, struct err *e)
     model_config_free(&c);
     if (!m)
         return -1;
-    rc = model_save(m, out, e);
+    rc = folder_claim(out, FOLDER_MODEL, e) < 0 ? -1 : model_save(m, out, e);
     if (rc == 0)
         log_info("wrote '%s': %.2f million weights", out, (double)m->n_params / 1e6);
     model_free(m);

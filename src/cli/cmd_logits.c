@@ -10,7 +10,7 @@
 static const struct opt rows[] = {
     {"logits", "model", OPT_STR, NULL, "model folder; config.json and safetensors are enough"},
     {"logits", "tokens", OPT_STR, NULL, "JSON file: a list of token ids"},
-    {"logits", "out", OPT_STR, NULL, "safetensors file to write: tensor 'logits', F32, (tokens, vocabulary)"},
+    {"logits", "out", OPT_OUT_FILE, NULL, "safetensors file to write: tensor 'logits', F32, (tokens, vocabulary)"},
     {"logits", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs"},
     {"logits", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device"},
     {0},

@@ -14,7 +14,7 @@
 static const struct opt rows[] = {
     {"replay", "time", OPT_INT, "0", "time the last call this many times (cuda)"},
     {"replay", "check", OPT_BOOL, "false", "run under compute-sanitizer (cuda); show the emulator's findings (sim)"},
-    {"replay", "profile", OPT_STR, NULL, "run under ncu and write its figures to this CSV file (cuda)"},
+    {"replay", "profile", OPT_OUT_FILE, NULL, "run under ncu and write its figures to this CSV file (cuda)"},
     {"replay", "device", OPT_INT, "0", "which GPU"},
     {"replay", "json", OPT_BOOL, "false", "print one JSON object, nothing else"},
     {0},

@@ -866,7 +866,7 @@ static void run_free(struct recipe_run *r)
 }
 
 static const struct opt rows[] = {
-    {"run", "out", OPT_STR, NULL, "run folder (default: runs/NAME of the recipe)"},
+    {"run", "out", OPT_OUT_FOLDER, NULL, "run folder (default: runs/NAME of the recipe)"},
     {"run", "set", OPT_LIST, NULL, "KEY=VALUE or SECTION.KEY=VALUE instead of the recipe's; may be repeated"},
     SECRET_ROW("run"),
     {"run", "anew", OPT_BOOL, "false", "let stages whose options changed start anew that took more than ten minutes"},

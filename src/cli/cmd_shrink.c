@@ -11,7 +11,7 @@
 
 static const struct opt rows[] = {
     {"shrink", "max-elements", OPT_INT, "65536", "no input, output or parameter may have more elements"},
-    {"shrink", "out", OPT_STR, NULL, "write the task to this file instead of standard output"},
+    {"shrink", "out", OPT_OUT_FILE, NULL, "write the task to this file instead of standard output"},
     {"shrink", "jail", OPT_CHOICE, "auto", "auto|none: refuse to run unjailed, or run the task without a jail"},
     {0},
 };

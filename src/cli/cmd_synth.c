@@ -18,7 +18,7 @@
 #include "synth/wording.h"
 
 static const struct opt rows[] = {
-    {"synth", "out", OPT_STR, NULL, "folder to write; needed"},
+    {"synth", "out", OPT_OUT_FOLDER, NULL, "folder to write; needed"},
     {"synth", "tasks", OPT_INT, "200", "1 to 1000000: training tasks; of --probe: uses of each operator"},
     {"synth", "per-task", OPT_INT, "2", "1 to 12: programs per training task, each with another strategy"},
     {"synth", "heldout", OPT_INT, "20",
@@ -70,7 +70,7 @@ static const struct opt rows[] = {
         "operators or families, 'all', or 'graphs': write --tasks uses of each with a program for every "
         "schedule, and "
         "stop"},
-    {"synth", "values", OPT_STR, NULL, "of --probe: write inputs and fp64 results here, to compare with PyTorch"},
+    {"synth", "values", OPT_OUT_FILE, NULL, "of --probe: write inputs and fp64 results here, to compare with PyTorch"},
     {"synth", "records", OPT_INT, "0",
         "from 0: write so many records in shards, in constant memory, and stop; resumes where it was interrupted"},
     {"synth", "shard-size", OPT_INT, "1000", "1 to 100000: of --records: records in a shard"},

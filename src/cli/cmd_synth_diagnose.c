@@ -22,7 +22,7 @@ static const struct opt rows[] = {
     {"diagnose", "tasks", OPT_PATHS, NULL, "folder of task files"},
     {"diagnose", "prompts", OPT_PATHS, NULL,
         "prompts.jsonl of 'synth': its tasks, where --tasks names none; OUT/prompts.jsonl has weak families first"},
-    {"diagnose", "out", OPT_STR, NULL, "folder to write; needed. A stopped run continues there"},
+    {"diagnose", "out", OPT_OUT_FOLDER, NULL, "folder to write; needed. A stopped run continues there"},
     {"diagnose", "model", OPT_PATHS, NULL, "model folder, or a server: it answers the tasks that are picked",
      INTO(struct bench_options, model)},
     {"diagnose", "bench", OPT_PATHS, NULL, "run folder of 'bench' on these tasks, instead of --model"},

@@ -9,7 +9,7 @@
 #include "synth/mine.h"
 
 static const struct opt rows[] = {
-    {"mine", "out", OPT_STR, NULL, "folder to write; needed. An interrupted run continues there"},
+    {"mine", "out", OPT_OUT_FOLDER, NULL, "folder to write; needed. An interrupted run continues there"},
     {"mine", "against", OPT_STR, NULL, "folder of tasks that mined ones must not be like: a KernelBench checkout"},
     {"mine", "hints", OPT_STR, NULL, "YAML: what cannot be guessed: MyBlock: {init: [32, 4], inputs: [[8, 32]]}; "
                                      "integers: {shape: [8, 12], dtype: int64, below: 100}"},

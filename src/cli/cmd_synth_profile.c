@@ -5,7 +5,7 @@
 #include "synth/ncu.h"
 
 static const struct opt rows[] = {
-    {"profile", "out", OPT_STR, NULL, "folder to write; needed"},
+    {"profile", "out", OPT_OUT_FOLDER, NULL, "folder to write; needed"},
     {0},
 };
 

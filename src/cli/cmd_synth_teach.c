@@ -13,7 +13,7 @@
 static const struct opt rows[] = {
     {"teach", "tasks", OPT_STR, NULL, "task file, or folder of them ('synth mine', 'synth --tasks'); needed",
      INTO(struct teach_options, tasks)},
-    {"teach", "out", OPT_STR, NULL, "folder to write; needed. It keeps all answers: a stopped run continues",
+    {"teach", "out", OPT_OUT_FOLDER, NULL, "folder to write; needed. It keeps all answers: a stopped run continues",
      INTO(struct teach_options, out)},
     {"teach", "teacher", OPT_STR, NULL,
         "http://HOST:PORT/v1 (key: OPENAI_API_KEY), or a model folder. Without it --out's answers are judged again",

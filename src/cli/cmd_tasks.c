@@ -12,7 +12,8 @@
 #include "task/formats/format.h"
 
 static const struct opt rows[] = {
-    {"tasks", "out", OPT_STR, NULL, "folder to write NAME.py and NAME.yaml into; without it they are only listed"},
+    {"tasks", "out", OPT_OUT_FOLDER, NULL,
+     "folder to write NAME.py and NAME.yaml into; without it they are only listed"},
     {"tasks", "format", OPT_STR, NULL, "take this form alone: gpu-mode, definition, robust-kbench, multikernel, "
                                        "kernelbench, kernelbook, leetgpu, compute-eval"},
     {"tasks", "rows", OPT_INT, "257", "shapes of a task that are kept, the first ones"},

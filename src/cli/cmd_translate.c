@@ -1,12 +1,15 @@
 /* cmd_translate.c - 'musacoder translate': sources from CUDA to MUSA and back. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -18,7 +21,7 @@ static const struct opt rows[] = {
     {"translate", "to", OPT_CHOICE, "musa", "musa|cuda: the dialect to translate into"},
     {"translate", "profile", OPT_STR, "s5000",
      "the device that the MUSA side is for (musacoder profile lists them); 'any': check no limits"},
-    {"translate", "out", OPT_STR, NULL,
+    {"translate", "out", OPT_OUT_FOLDER, NULL,
      "a folder for the results, which get the dialect's endings; without it one file goes to stdout"},
     {"translate", "report", OPT_CHOICE, NULL, "json: print one report per file as JSON Lines instead of the text"},
     {"translate", "aliases", OPT_BOOL, "false",
@@ -41,6 +44,7 @@ struct translate_job {
     struct musa_options o;
     struct musa_target target;
     const char *out;
+    bool beside; /* 'out' is a folder of somebody's */
     bool json;
     struct musa_names own;
     struct translate_sources from;
@@ -255,10 +259,8 @@ static int translate_write_result(const struct translate_job *j, size_t at, cons
     char *to, *slash;
     int rc;
 
-    if (r->refused && !j->o.partial)
-        return 0;
     if (!j->out) {
-        if (!j->json)
+        if (!j->json && (!r->refused || j->o.partial))
             fwrite(r->out.p, 1, r->out.n, stdout);
         return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
     }
@@ -267,10 +269,12 @@ static int translate_write_result(const struct translate_job *j, size_t at, cons
     *slash = 0;
     rc = dir_make(to, e);
     *slash = '/';
-    if (rc == 0)
+    if (rc == 0 && r->refused && !j->o.partial) // what was there is a former translation's
+        rc = unlink(to) < 0 && errno != ENOENT ? err_sys(e, "cannot remove '%s'", to) : 0;
+    else if (rc == 0)
         rc = file_write(to, r->out.p, r->out.n, e);
     free(to);
-    if (rc == 0)
+    if (rc == 0 && (!r->refused || j->o.partial))
         translate_warn_missing(j, at, r->out.p);
     return rc;
 }
@@ -335,7 +339,18 @@ static int translate_print_aliases(const struct translate_job *j, struct err *e)
     return rc < 0 ? -1 : EXIT_OK;
 }
 
-/* No result may take the place of a source, or of another result. */
+/* A folder of our own, or one of somebody's, to which files are added: those that are there are not ours. */
+static int translate_open_folder(struct translate_job *j, struct err *e)
+{
+    struct err why = ERR_INIT;
+
+    if (!j->out || folder_claim(j->out, "these translations", &why) == 0)
+        return 0;
+    j->beside = file_is_dir(j->out) && !folder_is_ours(j->out);
+    return j->beside ? 0 : err_set(e, why.kind, "%s", why.msg);
+}
+
+/* No result may take the place of a source, of another result, or of somebody's file. */
 static int translate_check_targets(const struct translate_job *j, struct err *e)
 {
     const struct translate_sources *f = &j->from;
@@ -351,6 +366,9 @@ static int translate_check_targets(const struct translate_job *j, struct err *e)
         for (size_t k = 0; k < f->n && rc == 0; k++)
             if (file_is_same(f->path[k], to))
                 rc = err_set(e, ERR_INPUT, "'%s' would be written over; name another --out", f->path[k]);
+        if (rc == 0 && j->beside && file_exists(to))
+            rc = err_set(e, ERR_INPUT, "'%s' is there already, in a folder that is not of these translations; move it "
+                                       "away, or name a new --out", to);
         json_object_set_new(taken, f->result[i], json_string(f->path[i]));
         free(to);
     }
@@ -365,7 +383,7 @@ static int translate_all(const struct opts *o, struct translate_job *j, struct e
 
     if (j->from.n > 1 && !j->out && !j->json)
         return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
-    if (translate_target_of(o, j, e) < 0 || translate_check_targets(j, e) < 0 || (j->out && dir_make(j->out, e) < 0))
+    if (translate_target_of(o, j, e) < 0 || translate_open_folder(j, e) < 0 || translate_check_targets(j, e) < 0)
         return -1;
     j->o.device_only = opts_bool(o, "devices");
     j->o.partial = opts_bool(o, "partial");

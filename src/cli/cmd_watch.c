@@ -13,7 +13,7 @@
 #include "report/watch.h"
 
 static const struct opt rows[] = {
-    {"watch", "html", OPT_STR, NULL, "write a page there that loads itself again; open it in a browser"},
+    {"watch", "html", OPT_OUT_FILE, NULL, "write a page there that loads itself again; open it in a browser"},
     {"watch", "every", OPT_INT, "5", "seconds between two looks"},
     {"watch", "once", OPT_BOOL, NULL, "look once and end; so it is where output is no terminal and no page is asked "
                                       "for"},

@@ -275,7 +275,8 @@ static int main_run_command(const struct command *c, int argc, char **argv)
     struct opts o = {0};
     int rc;
 
-    if (opts_parse(c->rows, argc, argv, NULL, &o, &e) < 0 || main_check_words(c, &o, &e) < 0) {
+    if (opts_parse(c->rows, argc, argv, NULL, &o, &e) < 0 || main_check_words(c, &o, &e) < 0 ||
+        (!o.help && opts_check_results(&o, &e) < 0)) {
         fprintf(stderr, "musacoder %s: %s\n", c->name, e.msg);
         rc = exit_code_of(&e);
     } else {

@@ -9,7 +9,7 @@
 
 static const struct opt rows[] = {
     {"init", "data", OPT_PATHS, NULL, "JSON Lines files whose messages train the tokenizer"},
-    {"init", "out", OPT_STR, NULL, "model folder to make"},
+    {"init", "out", OPT_OUT_FOLDER, NULL, "model folder to make"},
     {"init", "from", OPT_PATHS, NULL, "start from this model folder instead of random weights"},
     {"init", "vocab", OPT_INT, "2048", "tokens of the vocabulary"},
     {"init", "hidden", OPT_INT, "192", "width"},

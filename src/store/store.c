@@ -1,11 +1,14 @@
 /* store.c - the verdict cache. One connection, guarded by a mutex: verdicts are small and rare beside their making. */
 #include "store/store.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -15,6 +18,7 @@
 #include "store/seal.h"
 
 #define STORE_VERSION 1
+#define RENEW_S 20.0
 #define TOUCH_S 86400 /* a record that is used is marked so once a day, not at every use */
 
 static const char schema[] = "CREATE TABLE verdict(key TEXT PRIMARY KEY, record TEXT NOT NULL, made INTEGER NOT NULL)"
@@ -25,12 +29,53 @@ struct store {
     sqlite3 *db;
 };
 
+/* The file with its log, so that the old name is free and PATH.old is whole. */
+static int store_move_aside(const char *path, struct err *e)
+{
+    static const char *const parts[] = {"-wal", "-shm", ""};
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == 0; i++) {
+        char *from = xasprintf("%s%s", path, parts[i]), *to = xasprintf("%s.old%s", path, parts[i]);
+
+        unlink(to); // an earlier one's log would be taken for this one's
+        if (rename(from, to) < 0 && errno != ENOENT)
+            rc = err_sys(e, "cannot move '%s' aside", from);
+        free(from);
+        free(to);
+    }
+    return rc;
+}
+
+/* One process at a time, which looks again: another may have done it. */
+static int store_renew(const char *path, const struct err *why, sqlite3 **ret, struct err *e)
+{
+    char *lock = xasprintf("%s.lock", path);
+    int fd = lock_file(lock, RENEW_S, e), rc = fd < 0 ? -1 : store_db_open(path, schema, STORE_VERSION, ret, NULL);
+
+    if (rc == STORE_DB_UNUSABLE) {
+        log_warn("%.*s; it is moved to '%s.old'", (int)strcspn(why->msg, ";"), why->msg, path);
+        rc = store_move_aside(path, e);
+    }
+    if (fd >= 0 && !*ret)
+        rc = rc == 0 ? store_db_open(path, schema, STORE_VERSION, ret, e) : -1;
+    if (fd >= 0)
+        close(fd);
+    free(lock);
+    return rc;
+}
+
 int store_open(const char *path, struct store **ret, struct err *e)
 {
     char *own = path ? NULL : path_cache("verdicts.db");
     struct store *s = xcalloc(1, sizeof *s);
-    int rc = store_db_open(path ? path : own, schema, STORE_VERSION, &s->db, e);
+    struct err why = ERR_INIT;
+    int rc = store_db_open(path ? path : own, schema, STORE_VERSION, &s->db, &why);
 
+    if (rc == STORE_DB_UNUSABLE)
+        rc = store_renew(path ? path : own, &why, &s->db, e);
+    else if (rc < 0)
+        err_set(e, why.kind, "%s", why.msg);
     free(own);
     if (rc < 0) {
         free(s);

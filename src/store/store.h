@@ -14,11 +14,15 @@
 
 struct sqlite3;
 
+#define STORE_DB_UNUSABLE (-2)
+
 /* Opens a database with our settings (WAL, busy timeout, foreign keys) and checks that it is one and of 'version';
- * schema (may hold several statements) is run on a new file. A damaged or foreign file is one clear error. */
+ * schema (may hold several statements) is run on a new file. A database without the schema's first table is
+ * somebody's: -1, nothing in it is changed. STORE_DB_UNUSABLE: ours, but damaged or another version's. */
 int store_db_open(const char *path, const char *schema, int version, struct sqlite3 **ret, struct err *e);
 
 struct store; /* the verdict cache */
+/* What is damaged or another version's is moved to PATH.old, with a word: verdicts can be made again. */
 int store_open(const char *path, struct store **ret, struct err *e); /* NULL: path_cache("verdicts.db") */
 void store_close(struct store *s);
 

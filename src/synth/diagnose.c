@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -219,7 +220,7 @@ static const json_t *diagnose_reply_of(struct tracer *t, const char *code, struc
     if (!reply)
         return NULL;
     line = json_pack("{s:s, s:O}", "key", key, "reply", reply);
-    rc = jsonl_append(t->journal, line, e);
+    rc = jsonl_append_sealed(t->journal, line, e);
     json_object_set_new(t->known, key, reply);
     json_decref(line);
     return rc ? NULL : reply;

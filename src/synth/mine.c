@@ -13,6 +13,7 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "proc/forkserver.h"
@@ -258,7 +259,7 @@ static int mine_write_line(struct miner *m, const char *path, const char *key, c
     int rc = good ? mine_accept(m, name, json_str(reply, "code", ""), e) : 0;
 
     if (!rc)
-        rc = jsonl_append(m->journal_path, line, e);
+        rc = jsonl_append_sealed(m->journal_path, line, e);
     if (!rc)
         mine_note_line(m, line);
     json_decref(line);

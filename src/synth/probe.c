@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "synth/dag_draw.h"
@@ -383,7 +384,7 @@ int probe_write(const struct probe_options *o, struct probe_stats *ret, struct e
     struct probe p = {.o = o};
     bool graphs = o->ops && !strcmp(o->ops, "graphs");
     uint8_t *mask = graphs ? NULL : op_select(o->ops, e);
-    int n, rc = !graphs && !mask ? -1 : o->out ? dir_make(o->out, e) : 0;
+    int n, rc = !graphs && !mask ? -1 : o->out ? folder_claim(o->out, "these probes", e) : 0;
     const struct opdef *const *rows = op_rows(&n);
 
     if (!rc && o->values && !(p.values = fopen(o->values, "w")))

@@ -11,6 +11,7 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "task/extract.h"
@@ -131,7 +132,7 @@ static int teach_on_answer(void *ctx, int i, int index, const struct answer *r, 
                              !r || r->cut,
                              "prompt_tokens", teach_tokens_of(r ? r->prompt_tokens : 0, strlen(asked)),
                              "completion_tokens", teach_tokens_of(r ? r->tokens : 0, strlen(said)));
-    int rc = jsonl_append(t->answers, line, e);
+    int rc = jsonl_append_sealed(t->answers, line, e);
 
     t->s.asked++;
     t->s.tokens += teach_cost_of(line);

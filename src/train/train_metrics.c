@@ -7,7 +7,9 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -43,7 +45,7 @@ int metrics_open(struct train_metrics *m, const char *run, const char *stage, in
     int rc;
 
     buf_init(&k.out, (size_t)1 << 40);
-    rc = dir_make(run, e);
+    rc = folder_is_ours(run) ? 0 : folder_claim(run, "these curves", e);
     if (rc == 0)
         rc = jsonl_continue(path, train_metrics_keep_line, &k, e);
     if (rc == 0 && k.dropped && k.out.cut)

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -94,8 +96,10 @@ static int verdict_log_read_all(struct verdict_log *l, struct err *e)
             log_warn("'%s': the last line is unfinished and cut off", l->path);
             break;
         }
-        if ((v = verdict_log_parse_line(l, text, n, NULL)))
+        if ((v = verdict_log_parse_line(l, text, n, NULL)) && jsonl_seal_fits(v))
             verdict_log_index_line(l, json_str(v, "key", ""), l->end);
+        else if (v)
+            log_warn("'%s': line %zu is altered since it was written; it is judged anew", l->path, ++l->lines);
         else
             rc = err_set(e, ERR_INPUT, "'%s': line %zu is no verdict log entry; remove the file to judge anew", l->path,
                          l->lines + 1);
@@ -182,15 +186,15 @@ int verdict_log_find(struct verdict_log *l, const char *key, json_t **ret_verdic
 int verdict_log_add(struct verdict_log *l, const char *key, const char *task, const json_t *verdict, struct err *e)
 {
     json_t *line = json_pack("{s:s,s:s,s:O}", "key", key, "task", task, "verdict", (json_t *)verdict);
-    char *text = json_text(line);
-    size_t n = strlen(text);
-    int rc = jsonl_append(l->path, line, e);
+    struct stat st;
+    int rc = jsonl_append_sealed(l->path, line, e);
 
+    if (rc == 0 && stat(l->path, &st) < 0)
+        rc = err_sys(e, "cannot look at '%s'", l->path);
     if (rc == 0) {
         verdict_log_index_line(l, key, l->end);
-        l->end += (int64_t)n + 1;
+        l->end = st.st_size;
     }
-    free(text);
     json_decref(line);
     return rc;
 }

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/opt.h"

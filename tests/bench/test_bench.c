@@ -199,6 +199,47 @@ static void test_model(void **state)
     free(out);
 }
 
+static void alter(const char *path, const char *from, const char *to)
+{
+    struct err e = ERR_INIT;
+    struct buf b;
+    char *at;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    assert_int_equal(file_read(path, &b, &e), 0);
+    at = strstr(b.p, from);
+    assert_non_null(at);
+    assert_int_equal(strlen(from), strlen(to));
+    memcpy(at, to, strlen(to));
+    assert_int_equal(file_write(path, b.p, b.n, &e), 0);
+    buf_free(&b);
+}
+
+/* A row that was altered, or moved to another task's, is dropped and judged again. */
+static void test_altered_rows(void **state)
+{
+    char *out = path_join(dir, "altered"), *path = path_join(out, "verdicts.jsonl");
+    struct bench_options o = options(out);
+    json_t *v, *again;
+    int n;
+
+    (void)state;
+    o.turns = 1;
+    v = run(&o);
+    n = fake_judged;
+    alter(path, "\"status\":\"failed\"", "\"status\":\"passed\"");
+    again = run(&o);
+    assert_int_equal(fake_judged, n + 1);
+    assert_true(json_f64(v, "avg_at_8", -1) == json_f64(again, "avg_at_8", -2));
+    json_decref(again);
+    alter(path, "\"sample\":1,", "\"sample\":0,");
+    again = run(&o);
+    assert_int_equal(fake_judged, n + 2);
+    assert_true(json_f64(v, "avg_at_8", -1) == json_f64(again, "avg_at_8", -2));
+    json_decref(again), json_decref(v);
+    free(out), free(path);
+}
+
 struct wholes {
     int all, cut, passed;
 };
@@ -648,6 +689,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),
         cmocka_unit_test(test_model),   cmocka_unit_test(test_resume),      cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_altered_rows),
         cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_feedback_controls), cmocka_unit_test(test_shuffled_words_are_alike),
         cmocka_unit_test(test_foreign), cmocka_unit_test(test_whole_answers),

@@ -20,7 +20,7 @@ done
     fail "a command stands in two groups of 'musacoder help'"
 "$exe" help | sed -n '/^this program:/,$p' | tail -n +2 | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >/tmp/mc-help.$$
 [ "$(tail -n 1 /tmp/mc-help.$$)" = help ] || fail "no group names '$(tail -n 1 /tmp/mc-help.$$)'"
-"$exe" man --markdown eval | grep -q '^| `-o`, `--out TEXT` |' || fail "'man --markdown eval' lacks an option"
+"$exe" man --markdown eval | grep -q '^| `-o`, `--out FILE` |' || fail "'man --markdown eval' lacks an option"
 "$exe" evla >/dev/null 2>/tmp/mc-help.$$; [ $? = 2 ] || fail "an unknown command must exit with 2"
 grep -q "did you mean 'eval'" /tmp/mc-help.$$ || fail "no suggestion for 'evla'"
 "$exe" help evla >/dev/null 2>/tmp/mc-help.$$; [ $? = 2 ] || fail "help of an unknown command must exit with 2"

@@ -63,17 +63,91 @@ static void keeps_verdicts_but_never_timeouts_or_infra(void **state)
     free(path);
 }
 
+#define NO_DATABASE "this is not a database, but long enough to be read as one by a careless library....."
+
 static void damage_is_one_clear_error(void **state)
 {
     char *path = path_join(dir, "bad.db");
     struct err e = ERR_INIT;
-    struct store *s = NULL;
+    struct sqlite3 *db = NULL;
 
-    file_write(path, "this is not a database, but long enough to be read as one by a careless library.....", 84, &e);
-    assert_int_equal(store_open(path, &s, &e), -1);
+    file_write(path, NO_DATABASE, strlen(NO_DATABASE), &e);
+    assert_int_equal(store_db_open(path, "CREATE TABLE a(b);", 1, &db, &e), STORE_DB_UNUSABLE);
     assert_int_equal(e.kind, ERR_ENV);
     assert_non_null(strstr(e.msg, path));
     assert_non_null(strstr(e.msg, "move it away"));
+    free(path);
+}
+
+static void must_do_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void must_keep_a_verdict(const char *path)
+{
+    json_t *passed = json_pack("{s:s}", "status", "passed"), *got = NULL;
+    struct err e = ERR_INIT;
+    struct store *s = NULL;
+
+    assert_int_equal(store_open(path, &s, &e), 0);
+    assert_int_equal(store_put(s, "k", passed, &e), 1);
+    store_close(s);
+    assert_int_equal(store_open(path, &s, &e), 0);
+    assert_int_equal(store_get(s, "k", &got, &e), 1);
+    store_close(s);
+    json_decref(got), json_decref(passed);
+}
+
+/* A cache that this version cannot use is set aside whole, and a new one takes its place. */
+static void an_unusable_cache_is_set_aside(void **state)
+{
+    char *path = path_join(dir, "c.db"), *old = path_join(dir, "c.db.old");
+    struct err e = ERR_INIT;
+    struct store *s = NULL;
+    struct buf b;
+
+    must_keep_a_verdict(path);
+    must_do_sql(path, "PRAGMA user_version = 7");
+    assert_int_equal(store_open(path, &s, &e), 0);
+    store_close(s);
+    must_do_sql(old, "INSERT INTO verdict SELECT key || '2', record, made FROM verdict WHERE key = 'k'");
+    must_keep_a_verdict(path);
+    assert_int_equal(file_write(path, NO_DATABASE, strlen(NO_DATABASE), &e), 0);
+    must_keep_a_verdict(path);
+    buf_init(&b, 4096);
+    assert_int_equal(file_read(old, &b, &e), 0);
+    assert_string_equal(b.p, NO_DATABASE);
+    buf_free(&b);
+    free(path);
+    free(old);
+}
+
+/* '--queue mail.db': what others keep is not changed by a byte, whatever their version is called. */
+static void a_foreign_database_is_left_alone(void **state)
+{
+    char *path = path_join(dir, "mail.db");
+    struct err e = ERR_INIT;
+    struct store *s = NULL;
+
+    for (int version = 0; version < 2; version++) {
+        struct buf was, is;
+
+        must_do_sql(path, version ? "PRAGMA user_version = 1" : "CREATE TABLE mail(a); INSERT INTO mail VALUES(1)");
+        buf_init(&was, 1 << 20), buf_init(&is, 1 << 20);
+        assert_int_equal(file_read(path, &was, &e), 0);
+        assert_int_equal(store_open(path, &s, &e), -1);
+        assert_int_equal(e.kind, ERR_INPUT);
+        assert_non_null(strstr(e.msg, "is a database of something else"));
+        assert_int_equal(file_read(path, &is, &e), 0);
+        assert_int_equal(is.n, was.n);
+        assert_memory_equal(is.p, was.p, was.n);
+        buf_free(&was), buf_free(&is);
+    }
     free(path);
 }
 
@@ -213,6 +287,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_verdicts_but_never_timeouts_or_infra),
         cmocka_unit_test(damage_is_one_clear_error),
+        cmocka_unit_test(an_unusable_cache_is_set_aside),
+        cmocka_unit_test(a_foreign_database_is_left_alone),
         cmocka_unit_test(one_makes_while_others_wait),
         cmocka_unit_test(a_crowd_is_never_locked_out),
         cmocka_unit_test(altered_records_are_none),

@@ -72,6 +72,7 @@ static void other_peoples_files_stay(void **state)
     char *out = tiny_path("beside"), *root = path_join(out, "checkpoint"), *mine = path_join(root, "notes.txt");
 
     (void)state;
+    tiny_must(folder_claim(out, "this training", &e), &e);
     tiny_must(dir_make(root, &e), &e);
     tiny_must(file_write(mine, "x", 1, &e), &e);
     tiny_must(sft(out, 2, NULL, &e), &e);
@@ -155,7 +156,7 @@ static void a_large_curve_is_kept_whole(void **state)
     FILE *f;
 
     (void)state;
-    tiny_must(dir_make(run, &e), &e);
+    tiny_must(folder_claim(run, "this training", &e), &e);
     memset(pad, 'x', PAD);
     assert_non_null(f = fopen(path, "w"));
     for (int i = 0; i < LINES; i++)
