@@ -175,7 +175,7 @@ static int answers_on_reply(int i, const struct openai_reply *r, void *ctx, stru
     c->tokens += (uint64_t)r->completion_tokens;
     if (c->o->on_progress)
         c->o->on_progress(c->o->ctx, c->tokens, c->done, c->total);
-    return c->o->on_answer(c->o->ctx, i, 0, r->no_room ? NULL : &a, e);
+    return c->o->on_answer(c->o->ctx, i, 0, r->no_room || r->refused ? NULL : &a, e);
 }
 
 /* Asks the server for all answers, several at a time. */

@@ -96,11 +96,21 @@ static bool folder_is_entered(const char *path)
     return stage && !strcmp(stage, path);
 }
 
+/* The folder in which the stage's lies. */
+static bool folder_is_entered_run(const char *path)
+{
+    const char *stage = getenv("MUSACODER_STAGE_FOLDER");
+    size_t n = strlen(path);
+
+    return stage && !strncmp(stage, path, n) && stage[n] == '/';
+}
+
 /* A folder of ours that another command of ours fills. */
 static int folder_check_kind(const char *path, const char *what, struct err *e)
 {
     char *kind = folder_kind(path);
-    bool same = !kind || !strcmp(kind, what) || (!strcmp(kind, FOLDER_STAGE) && folder_is_entered(path));
+    bool same = !kind || !strcmp(kind, what) || (!strcmp(kind, FOLDER_STAGE) && folder_is_entered(path)) ||
+                (!strcmp(what, FOLDER_CURVES) && folder_is_entered_run(path));
     int rc = 0;
 
     if (!same && folder_holds_something(path))

@@ -13,6 +13,7 @@
 
 #define FOLDER_STAMP ".musacoder"
 #define FOLDER_STAGE "this stage" /* the 'what' of a recipe's stages, whose folders the run's commands may claim */
+#define FOLDER_CURVES "these curves" /* of trainings; a run's own stages put theirs beside them */
 #define FOLDER_MODEL "this model" /* that of 'init' and 'export' */
 
 /* Makes the folder with its parents and stamps it, unless it is stamped. A folder that is not empty and has no

@@ -37,15 +37,21 @@ bool jsonl_seal_fits(const json_t *v)
     return !strcmp(seal, hex);
 }
 
-int jsonl_append_sealed(const char *path, const json_t *v, struct err *e)
+json_t *jsonl_sealed(const json_t *v)
 {
     json_t *sealed = json_copy((json_t *)v);
     char hex[65];
-    int rc;
 
     jsonl_seal_of(v, hex);
     json_object_set_new(sealed, SEAL_KEY, json_string(hex));
-    rc = jsonl_append(path, sealed, e);
+    return sealed;
+}
+
+int jsonl_append_sealed(const char *path, const json_t *v, struct err *e)
+{
+    json_t *sealed = jsonl_sealed(v);
+    int rc = jsonl_append(path, sealed, e);
+
     json_decref(sealed);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/mem.h"
 
@@ -390,6 +391,20 @@ int opts_store(const struct opts *o, void *into, struct err *e)
     return 0;
 }
 
+/* A file that a folder of ours is made of: its journals, options, weights. Pages and cards in it are written anew. */
+static bool opt_is_part_of_ours(const char *path)
+{
+    static const char *const ends[] = {".json", ".jsonl", ".yaml", ".safetensors"};
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    char *folder = slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
+    bool part = false, ours = folder_is_ours(*folder ? folder : "/");
+
+    for (size_t i = 0; dot && ours && i < sizeof ends / sizeof *ends; i++)
+        part |= !strcmp(dot, ends[i]);
+    free(folder);
+    return part && file_exists(path);
+}
+
 static int opt_check_result(const struct opts *o, const struct opt *row, struct err *e)
 {
     const char *to = opts_str(o, row->name);
@@ -398,6 +413,8 @@ static int opt_check_result(const struct opts *o, const struct opt *row, struct 
         return 0;
     if (file_is_dir(to))
         return err_set(e, ERR_INPUT, "'%s' is a folder; --%s wants the name of a file", to, row->name);
+    if (opt_is_part_of_ours(to))
+        return err_set(e, ERR_INPUT, "'%s' is part of a folder that musacoder made; name another --%s", to, row->name);
     for (int i = 0; i < o->n_args; i++)
         if (file_is_same(o->args[i], to))
             return err_set(e, ERR_INPUT, "'%s' is read and would be written over; name another --%s", to, row->name);

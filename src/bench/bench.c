@@ -212,7 +212,7 @@ static void bench_warn_long(const struct play *p, const struct bench_ask *a)
     if (n)
         log_warn("the prompt of '%s' has %zu tokens and leaves no room for an answer", name, n);
     else
-        log_warn("the prompt of '%s' leaves no room for an answer, says the server", name);
+        log_warn("the server takes no dialogue of '%s': too long, or refused as it says above", name);
 }
 
 /* A callback of answers: stores an answer and submits it. */

@@ -86,12 +86,12 @@ static int agent_keep(const struct opts *o, const struct agent_result *r, struct
 {
     int rc = 0;
 
-    if (opts_has(o, "log"))
-        rc = json_write(opts_str(o, "log"), r->turns_json, e);
-    if (rc == 0 && r->program && opts_has(o, "out"))
+    if (r->program && opts_has(o, "out"))
         rc = file_write(opts_str(o, "out"), r->program, strlen(r->program), e);
-    else if (rc == 0 && r->program)
+    if (r->program && (rc < 0 || !opts_has(o, "out"))) // hours of turns do not go with a full disk
         printf("%s\n", r->program);
+    if (opts_has(o, "log") && json_write(opts_str(o, "log"), r->turns_json, rc == 0 ? e : NULL) < 0)
+        rc = -1;
     return fflush(stdout) || rc < 0 ? -1 : 0;
 }
 

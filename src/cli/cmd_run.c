@@ -342,14 +342,15 @@ static bool run_is_first_input(const char *name)
 static int run_digest_input(const struct run_stage *s, const char *name, struct sha256 *h, struct err *e)
 {
     const char *spec = json_str(s->opts.values, name, NULL); /* synth's 'tasks' is a number */
+    bool model = !strcmp(name, "model");
     char digest[65] = "";
     int rc = 0;
 
     if (!spec)
         return 0;
-    if (*spec && !strcmp(name, "model"))
+    if (*spec && model)
         rc = model_check_folder(spec, e);
-    if (content_digest(spec, digest, rc == 0 ? e : NULL) < 0)
+    if ((model || !strcmp(name, "from") ? content_digest_model : content_digest)(spec, digest, rc == 0 ? e : NULL) < 0)
         rc = -1;
     sha256_adds(h, name);
     sha256_adds(h, digest);
@@ -388,10 +389,28 @@ static const char *run_why_anew(const struct run_marker *m, const struct run_sta
     return *m->inputs && strcmp(m->inputs, inputs) ? "what it reads has changed" : NULL;
 }
 
+/* What a user has put beside a stage's model would go with it. */
+static int run_check_beside(const struct run_stage *s, struct err *e)
+{
+    char *dir = path_join(s->dir, "model"), **names = NULL;
+    size_t n = 0;
+    int rc = 0;
+
+    if (file_is_dir(dir) && (rc = dir_list(dir, &names, &n, e)) == 0) {
+        for (size_t i = 0; i < n && rc == 0; i++)
+            if (!content_is_of_model(names[i]))
+                rc = err_set(e, ERR_INPUT, "stage '%s' would start anew, and '%s/%s' is not of it; move it away",
+                             s->name, dir, names[i]);
+        names_free(names, n);
+    }
+    free(dir);
+    return rc;
+}
+
 /* Empties the stage's folder if it is ours: its name is no proof. Until it is empty no stage is done there. */
 static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
 {
-    if (folder_claim(s->dir, FOLDER_STAGE, e) < 0)
+    if (folder_claim(s->dir, FOLDER_STAGE, e) < 0 || run_check_beside(s, e) < 0)
         return -1;
     *m = (struct run_marker){.key = RUN_EMPTYING};
     if (run_marker_write(r->out, s->name, m, e) < 0 || folder_empty(s->dir, e) < 0)
@@ -413,6 +432,33 @@ static int run_may_begin_anew(const struct recipe_run *r, const struct run_stage
                                  "to keep what is there", s->name, took, why);
 }
 
+/* A recipe of another name, or another seed of a stage that has begun, is another run, and no change of this one. */
+static int run_check_same(const struct recipe_run *r, struct err *e)
+{
+    char *path = path_join(r->out, "recipe.yaml");
+    json_t *old = file_exists(path) && !r->anew ? json_read(path, NULL) : NULL;
+    const char *was = json_str(old, "name", NULL), *is = json_str(r->recipe, "name", NULL);
+    struct run_marker m;
+    int rc = 0;
+
+    if (was && is && strcmp(was, is))
+        rc = err_set(e, ERR_INPUT, "'%s' is the run of the recipe '%s', and this one is '%s'; name another --out, or "
+                                   "give --anew to replace it", r->out, was, is);
+    for (int i = 0; i < r->n && rc == 0; i++) {
+        const struct run_stage *s = &r->stages[i];
+        const char *section = !strncmp(s->name, "bench_", 6) ? "bench" : s->name;
+        const json_t *before = json_object_get(json_object_get(old, section), "seed");
+
+        if (before && run_marker_read(r->out, s->name, &m, e) == 0 && *m.key &&
+            !json_equal(before, json_object_get(s->opts.values, "seed")))
+            rc = err_set(e, ERR_INPUT, "'%s' holds a run of another seed, of which stage '%s' would start anew; name "
+                                       "another --out, or give --anew to replace it", r->out, s->name);
+    }
+    json_decref(old);
+    free(path);
+    return rc;
+}
+
 /* Before the first stage runs, which may be one that took no time and that the others are made of. */
 static int run_check_loss(const struct recipe_run *r, struct err *e)
 {
@@ -422,8 +468,29 @@ static int run_check_loss(const struct recipe_run *r, struct err *e)
         const struct run_stage *s = &r->stages[i];
 
         if (run_marker_read(r->out, s->name, &m, e) < 0 ||
-            (*m.key && strcmp(m.key, s->key) && run_may_begin_anew(r, s, &m, "options changed", e) < 0))
+            (*m.key && strcmp(m.key, s->key) &&
+             (run_may_begin_anew(r, s, &m, "options changed", e) < 0 || run_check_beside(s, e) < 0)))
             return -1;
+    }
+    return 0;
+}
+
+/* Later stages are made of what goes: what is left of another seed or of other options is no part of this run. The last
+ * goes first, so that none is left whose input is gone. */
+static int run_empty_later(const struct recipe_run *r, const struct run_stage *s, struct err *e)
+{
+    static const char *const ends[] = {"summary.json", "report.html"};
+    struct run_marker m;
+
+    for (const struct run_stage *later = &r->stages[r->n - 1]; later > s; later--)
+        if (run_marker_read(r->out, later->name, &m, e) < 0 ||
+            (*m.key && strcmp(m.key, later->key) && run_begin_anew(r, later, &m, e) < 0))
+            return -1;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char *path = path_join(r->out, ends[i]);
+
+        unlink(path);
+        free(path);
     }
     return 0;
 }
@@ -445,6 +512,21 @@ static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_
     return 0;
 }
 
+/* What the stages behind a finished one read of it. Its command, given again, makes it from its own records. */
+static bool run_result_is_whole(const struct run_stage *s)
+{
+    bool bench = s->command == &cmd_bench, model = s->command == &cmd_sft || s->command == &cmd_rft ||
+                                                   s->command == &cmd_rl;
+    char *path = path_join(s->dir, bench ? "bench.json" : model ? "model" : "");
+    struct err ignored = ERR_INIT;
+    json_t *v = bench && file_exists(path) ? json_read(path, NULL) : NULL;
+    bool whole = bench ? json_is_object(v) : model ? model_check_folder(path, &ignored) == 0 : true;
+
+    json_decref(v);
+    free(path);
+    return whole;
+}
+
 /* Runs a stage, unless its marker says that it was done with these options and inputs. */
 static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
 {
@@ -461,13 +543,16 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
             return -1;
         if (*m.key)
             log_info("%s: %s, starting anew", s->name, why);
-        if (run_begin_anew(r, s, &m, e) < 0)
+        if ((*m.key && run_empty_later(r, s, e) < 0) || run_begin_anew(r, s, &m, e) < 0)
             return -1;
     }
-    if (m.done) {
+    if (m.done && run_result_is_whole(s)) {
         log_info("%s: done before", s->name);
         return 0;
     }
+    if (m.done)
+        log_warn("%s: its result is gone or damaged; the stage goes on from what is there", s->name);
+    m.done = false;
     memcpy(m.inputs, inputs, sizeof m.inputs);
     return run_command_of(r, s, &m, e);
 }
@@ -828,7 +913,7 @@ static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
         return run_tell_budgets(r, e);
     }
     if ((base && model_check_folder(base, e) < 0) || run_check_machine(r, e) < 0 || run_claim_folder(r, e) < 0 ||
-        run_check_loss(r, e) < 0 || run_write_resolved(r, e) < 0)
+        run_check_same(r, e) < 0 || run_check_loss(r, e) < 0 || run_write_resolved(r, e) < 0)
         return -1;
     log = path_join(r->out, "run.log");
     log_tee(log);
@@ -869,7 +954,8 @@ static const struct opt rows[] = {
     {"run", "out", OPT_OUT_FOLDER, NULL, "run folder (default: runs/NAME of the recipe)"},
     {"run", "set", OPT_LIST, NULL, "KEY=VALUE or SECTION.KEY=VALUE instead of the recipe's; may be repeated"},
     SECRET_ROW("run"),
-    {"run", "anew", OPT_BOOL, "false", "let stages whose options changed start anew that took more than ten minutes"},
+    {"run", "anew", OPT_BOOL, "false",
+     "start stages anew that took more than ten minutes, are of another seed, or of another recipe"},
     {"run", "plan", OPT_BOOL, "false",
      "print the resolved recipe, a recipe itself (YAML), with comments on what training needs of a GPU, and stop"},
     {0},

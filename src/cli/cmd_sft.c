@@ -13,6 +13,7 @@
 #include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "nn/model.h"
+#include "train/checkpoint.h"
 #include "train/harvest.h"
 #include "train/ranks.h"
 #include "verdicts/verdicts.h"
@@ -154,22 +155,6 @@ static int sft_harvest(const struct opts *o, const char *model, const char *out,
     return rc;
 }
 
-/* The model is whole or not there: it gets its name when all of it is written, after the checkpoint that holds its
- * moments. Older versions wrote it in place, the tokenizer last, and the checkpoint afterwards. */
-static bool sft_is_done(const char *run)
-{
-    static const char *const parts[] = {"model/config.json", "model/tokenizer.json", "checkpoint/latest"};
-    bool done = true;
-
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && done; i++) {
-        char *path = path_join(run, parts[i]);
-
-        done = file_exists(path);
-        free(path);
-    }
-    return done;
-}
-
 static bool sft_harvests(const struct opts *o)
 {
     return opts_has(o, "harvest") && opts_int(o, "harvest-tasks") > 0;
@@ -193,7 +178,7 @@ static int sft_train_and_harvest(const struct opts *o, struct err *e)
 
     if (!rc)
         rc = sft_train(o, json_pack("{s:I, s:s, s:s, s:s, s:i}", "steps", (json_int_t)first, "out", half, "stage",
-                                    stage, "schedule", "wsd", "harvest-tasks", 0), sft_is_done(half), e);
+                                    stage, "schedule", "wsd", "harvest-tasks", 0), run_model_is_saved(half), e);
     if (!rc)
         rc = sft_harvest(o, model, own, e);
     if (!rc)

@@ -70,6 +70,15 @@ static json_t *daemon_place_say(const char *socket, const char *op)
     return reply;
 }
 
+/* "sim-0123456789abcdef" and the ending, as daemon_place_of names them: the folder may hold other programs' files. */
+static bool daemon_place_is_name(const char *name, const char *ending)
+{
+    const char *digest = strrchr(name, '-');
+
+    return digest && digest > name && digest - name <= 8 && strspn(digest + 1, "0123456789abcdef") == 16 &&
+           !strcmp(digest + 17, ending);
+}
+
 /* Says op to all, and gathers what they answer. */
 static json_t *daemon_place_say_to_all(const char *op, struct err *e)
 {
@@ -81,9 +90,9 @@ static json_t *daemon_place_say_to_all(const char *op, struct err *e)
         return NULL;
     all = json_array();
     for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(names[i]);
         char *path = path_join(folder, names[i]);
-        if (len > 5 && !strcmp(names[i] + len - 5, ".sock") && (one = daemon_place_say(path, op)))
+
+        if (daemon_place_is_name(names[i], ".sock") && (one = daemon_place_say(path, op)))
             json_array_append_new(all, one);
         free(path);
     }
@@ -140,7 +149,7 @@ void daemon_sweep(void)
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(names[i]);
 
-        if (len > 5 && len < 100 && !strcmp(names[i] + len - 5, ".lock")) {
+        if (daemon_place_is_name(names[i], ".lock")) {
             snprintf(stem, sizeof stem, "%s/%.*s", folder, (int)len - 4, names[i]);
             daemon_place_sweep_one(stem);
         }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -212,13 +213,53 @@ static int queue_finished_by(struct queue *q, const struct queue_job *j, struct 
     return (int)n;
 }
 
+#define QUEUE_SEAL ",\"seal\":\""
+#define QUEUE_SEAL_N (sizeof QUEUE_SEAL - 1 + 64 + 2)
+
+static void queue_seal_of(const char *key, const char *result, size_t n, char ret[65])
+{
+    struct sha256 h;
+
+    sha256_start(&h);
+    sha256_adds(&h, key);
+    sha256_add(&h, result, n);
+    sha256_end(&h, ret);
+}
+
+/* The object with a last member that is a hash of the key and of what stands before it; owned. */
+static char *queue_sealed(const char *key, const char *result)
+{
+    size_t n = strlen(result);
+    char hex[65];
+
+    if (n < 3 || result[n - 1] != '}')
+        return xstrdup(result);
+    queue_seal_of(key, result, n - 1, hex);
+    return xasprintf("%.*s" QUEUE_SEAL "%s\"}", (int)(n - 1), result, hex);
+}
+
+/* What was sealed, owned; as it is where an older version left no seal; NULL: it is not what was written. */
+static char *queue_unsealed(const char *key, const char *sealed)
+{
+    size_t n = strlen(sealed);
+    char hex[65];
+
+    if (n <= QUEUE_SEAL_N || strncmp(sealed + n - QUEUE_SEAL_N, QUEUE_SEAL, sizeof QUEUE_SEAL - 1))
+        return xstrdup(sealed);
+    n -= QUEUE_SEAL_N;
+    queue_seal_of(key, sealed, n, hex);
+    return strncmp(sealed + n + sizeof QUEUE_SEAL - 1, hex, 64) ? NULL : xasprintf("%.*s}", (int)n, sealed);
+}
+
 int queue_finish(struct queue *q, const struct queue_job *j, const char *result, struct err *e)
 {
     static const char text[] = "UPDATE job SET state = 2, result = $1, payload = CASE WHEN lane LIKE "
                                "'build:%' THEN '' ELSE payload END, ended = " LATER " WHERE id "
                                "= $2 AND lease = $3 AND state = 1";
-    int64_t n = sql_run(q->db, NULL, e, text, "tii", result, j->id, j->lease);
+    char *sealed = queue_sealed(j->key, result);
+    int64_t n = sql_run(q->db, NULL, e, text, "tii", sealed, j->id, j->lease);
 
+    free(sealed);
     if (n == 0)
         return queue_finished_by(q, j, e);
     return n < 0 || sql_notify(q->db, e) < 0 ? -1 : 1;
@@ -260,10 +301,23 @@ int queue_cancel(struct queue *q, int64_t id, struct err *e)
     return queue_result(q, id, NULL, e);
 }
 
+/* What is not what was written is nobody's result: the job waits again; one whose payload is gone has failed. */
+static int queue_ask_again(struct queue *q, int64_t id, struct err *e)
+{
+    static const char text[] =
+        "UPDATE job SET attempt = 0, state = CASE WHEN payload = '' THEN 3 ELSE 0 END,"
+        " ended = CASE WHEN payload = '' THEN ended ELSE 0 END, result = 'the result was altered in the queue'"
+        " WHERE id = $1 AND state = 2";
+
+    log_warn("job %lld's result was altered since it was written; it is asked for again", (long long)id);
+    return sql_run(q->db, NULL, e, text, "i", id) < 0 || sql_notify(q->db, e) < 0 ? -1 : QUEUE_WAITING;
+}
+
 int queue_result(struct queue *q, int64_t id, char **ret_result, struct err *e)
 {
     struct sql_rows r;
-    int64_t n = sql_run(q->db, &r, e, "SELECT state, result FROM job WHERE id = $1", "i", id);
+    int64_t n = sql_run(q->db, &r, e, "SELECT state, result, key FROM job WHERE id = $1", "i", id);
+    char *result = NULL;
     int state;
 
     if (n < 0)
@@ -272,8 +326,13 @@ int queue_result(struct queue *q, int64_t id, char **ret_result, struct err *e)
         return err_set(e, ERR_INPUT, "job queue: job %lld is not there", (long long)id);
     state = (int)sql_int(&r, 0, 0);
     if (state >= QUEUE_DONE && ret_result)
-        *ret_result = xstrdup(sql_cell(&r, 0, 1));
+        result = state == QUEUE_DONE ? queue_unsealed(sql_cell(&r, 0, 2), sql_cell(&r, 0, 1))
+                                     : xstrdup(sql_cell(&r, 0, 1));
     sql_rows_free(&r);
+    if (state == QUEUE_DONE && ret_result && !result)
+        return queue_ask_again(q, id, e);
+    if (result)
+        *ret_result = result;
     return state;
 }
 

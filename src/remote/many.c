@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#define REFUSED_MAX 8 /* without one answer: the server refuses what all dialogues have in common */
+
 struct many_answer {
     int i, rc;
     struct openai_reply reply;
@@ -85,25 +87,73 @@ static void many_call_off(struct crowd *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Gives the answers to 'each' in the caller's thread as they come. The first failure calls the rest off. */
-static int many_deliver(struct crowd *c, int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx,
-                        struct err *e)
+/* Refusals wait until one dialogue is answered: a server that answers none refuses what all of them have in common. */
+struct many_refusals {
+    struct many_answer *first;
+    bool answered;
+    int n;
+};
+
+static void many_answer_free(struct many_answer *w)
+{
+    if (w->rc == 0)
+        openai_reply_free(&w->reply);
+    free(w);
+}
+
+/* -1: so many were refused, and none answered. */
+static int many_put_off(struct many_refusals *r, struct many_answer *w, struct err *e)
+{
+    if (r->n++ == 0)
+        log_warn("the server refuses a dialogue, which counts as one without an answer: %s", w->reply.refused);
+    w->next = r->first;
+    r->first = w;
+    return r->n < REFUSED_MAX ? 0 : err_set(e, ERR_INPUT, "the server refuses each dialogue, the last with %s",
+                                            w->reply.refused);
+}
+
+static int many_deliver_refusals(struct many_refusals *r, int (*each)(int, const struct openai_reply *, void *,
+                                 struct err *), void *ctx, struct err *e)
 {
     struct many_answer *w;
     int rc = 0;
 
-    while ((w = many_next_answer(c))) {
-        if (rc == 0 && w->rc < 0) {
-            rc = err_set(e, w->e.kind, "%s", w->e.msg);
-            many_call_off(c);
-        } else if (w->rc == 0 && rc == 0 && each(w->i, &w->reply, ctx, e) < 0) {
-            rc = -1;
-            many_call_off(c);
-        }
-        if (w->rc == 0)
-            openai_reply_free(&w->reply);
-        free(w);
+    while ((w = r->first)) {
+        r->first = w->next;
+        if (rc == 0 && r->answered)
+            rc = each(w->i, &w->reply, ctx, e);
+        else if (rc == 0)
+            rc = err_set(e, ERR_INPUT, "the server refuses each dialogue, the last with %s", w->reply.refused);
+        many_answer_free(w);
     }
+    return rc;
+}
+
+/* Gives the answers to 'each' in the caller's thread as they come. The first failure calls the rest off. */
+static int many_deliver(struct crowd *c, int (*each)(int, const struct openai_reply *, void *, struct err *), void *ctx,
+                        struct err *e)
+{
+    struct many_refusals refused = {.answered = openai_has_answered(c->a)};
+    struct many_answer *w;
+    int rc = 0;
+
+    while ((w = many_next_answer(c))) {
+        bool waits = rc == 0 && w->rc == 0 && w->reply.refused && !refused.answered;
+
+        if (rc == 0 && w->rc < 0)
+            rc = err_set(e, w->e.kind, "%s", w->e.msg);
+        else if (waits)
+            rc = many_put_off(&refused, w, e);
+        else if (rc == 0)
+            rc = each(w->i, &w->reply, ctx, e);
+        refused.answered |= w->rc == 0 && !w->reply.refused;
+        if (rc < 0)
+            many_call_off(c);
+        if (!waits)
+            many_answer_free(w);
+    }
+    if (many_deliver_refusals(&refused, each, ctx, rc == 0 ? e : NULL) < 0)
+        rc = -1;
     return rc == 0 && stop_requested() ? err_set(e, ERR_STOP, "interrupted") : rc;
 }
 

@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -41,6 +42,7 @@ static const struct dl_name lib_names[] = {CURL_CALLS(CURL_ROW){"curl_easy_setop
 struct openai {
     char *url, *model, *key;
     double retry_s, pause_s, silence_s;
+    atomic_bool answered; /* a dialogue, at some time */
 };
 
 struct openai_exchange { /* one request and what comes back */
@@ -58,6 +60,7 @@ struct openai_exchange { /* one request and what comes back */
     const struct openai_ask *ask;
     double retry_after_s;
     bool no_room; /* the refusal says that the dialogue is too long */
+    char refused[320]; /* the server's words, where it refuses this dialogue and not the caller; "": it does not */
 };
 
 bool openai_is_url(const char *text)
@@ -155,11 +158,17 @@ static void openai_take_choice(struct openai_exchange *x, const json_t *choice, 
 {
     const json_t *delta = json_object_get(choice, part);
     const char *thought = json_str(delta, "reasoning_content", json_str(delta, "reasoning", NULL));
+    size_t before = x->text.n + x->thought.n;
+    bool ended = x->ended;
 
+    if (json_i64(choice, "index", 0) != 0) /* of a second answer, for which nobody asked */
+        return;
     if (thought)
         buf_adds(&x->thought, thought);
     openai_take_content(x, json_object_get(delta, "content"), false);
     openai_take_content(x, json_object_get(delta, "refusal"), false); /* the model's answer, too */
+    if (ended && x->text.n + x->thought.n > before)
+        openai_break_off(x, true, "it sent text behind its answer's end");
     x->ended |= openai_take_end(x, choice, &x->cut);
 }
 
@@ -508,6 +517,12 @@ static bool openai_says_no_room(long status, const char *said)
     return is && (status == 400 || status == 413 || status == 422);
 }
 
+/* 400, 413, 414, 415, 422, 451: this dialogue is refused. Others, such as 401, 403 and 404, refuse who asks, or all. */
+static bool openai_refuses_dialogue(long status)
+{
+    return status == 400 || (status >= 413 && status <= 415) || status == 422 || status == 451;
+}
+
 /* Why there is no answer in x. Returns whether it is worth to ask again. */
 static bool openai_refused(const struct openai *a, struct openai_exchange *x, long status, const char *why,
                            struct err *e)
@@ -516,6 +531,8 @@ static bool openai_refused(const struct openai *a, struct openai_exchange *x, lo
 
     openai_reason(x, said, sizeof said);
     x->no_room = openai_says_no_room(status, said);
+    if (openai_refuses_dialogue(status))
+        snprintf(x->refused, sizeof x->refused, "%ld: %.300s", status, said);
     if (stop_requested())
         err_set(e, ERR_STOP, "interrupted");
     else if (*x->broken)
@@ -714,7 +731,8 @@ static int openai_complete(struct openai *a, const struct openai_ask *ask, struc
 int openai_load_weights(struct openai *a, const char *folder, struct err *e)
 {
     size_t n = strlen(a->url);
-    struct openai root = *a;
+    struct openai root = {.model = a->model, .key = a->key, .retry_s = a->retry_s, .pause_s = a->pause_s,
+                          .silence_s = a->silence_s};
     struct openai_exchange x;
     json_t *v = json_pack("{s:s}", "model_path", folder);
     char *body = json_text(v);
@@ -771,18 +789,28 @@ int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_re
     int rc = openai_exchange_run(a, "/chat/completions", body, ask, &x, e);
 
     free(body);
-    if (rc < 0 && x.no_room)
-        *ret = (struct openai_reply){.text = xstrdup(""), .no_room = true};
+    if (rc < 0 && (x.no_room || *x.refused)) {
+        *ret = (struct openai_reply){.text = xstrdup(""), .no_room = x.no_room,
+                                     .refused = x.no_room ? NULL : xstrdup(x.refused)};
+        return 0;
+    }
     if (rc < 0)
-        return x.no_room ? 0 : -1;
+        return -1;
     openai_reply_of(&x, ret);
     openai_exchange_end(&x);
+    a->answered = true;
     return 0;
+}
+
+bool openai_has_answered(const struct openai *a)
+{
+    return a->answered;
 }
 
 void openai_reply_free(struct openai_reply *r)
 {
     openai_samples_free(r->samples, r->n_samples);
     free(r->text);
+    free(r->refused);
     memset(r, 0, sizeof *r);
 }

@@ -4,9 +4,10 @@
  * One struct openai may be used by many threads; each call has a connection of its own while it lasts. A server
  * that is busy (429), restarting (5xx), unreachable, or fails while it answers (an "error" in its stream, an
  * aborted or torn answer) is asked again with growing pauses, as long as retry_s allows; a refusal (other 4xx) is
- * final, and so is the third answer that no whole one will follow: no JSON, no finish_reason or one that we do not
- * know, no content, ids that are no tokens. Nothing incomplete is ever returned. The key is read from the
- * variable OPENAI_API_KEY, is sent to this server alone, and is never printed. */
+ * final: of one dialogue as its reply, of the caller or of all as an error; and so is the third answer that no whole
+ * one will follow: no JSON, no finish_reason or one that we do not know, no content, text behind its end,
+ * ids that are no tokens. Nothing incomplete is ever returned. The key is read from the variable OPENAI_API_KEY, is
+ * sent to this server alone, and is never printed. */
 #ifndef MC_REMOTE_OPENAI_H
 #define MC_REMOTE_OPENAI_H
 
@@ -54,6 +55,7 @@ struct openai_reply {
     char *text; /* owned: openai_reply_free. Reasoning that the server sends apart stands before it in <think> */
     bool cut;   /* finish_reason "length" */
     bool no_room; /* the server refused a dialogue that is longer than its model's context; there is no text */
+    char *refused; /* the server refused this dialogue for another reason, in these words: no text; owned, or NULL */
     int prompt_tokens, completion_tokens; /* 0 where the server does not say */
 };
 
@@ -62,6 +64,7 @@ bool openai_is_url(const char *text); /* "http://..." or "https://..." */
 int openai_open(const struct openai_config *c, struct openai **ret, struct err *e);
 void openai_close(struct openai *a); /* NULL is fine */
 const char *openai_model(const struct openai *a);
+bool openai_has_answered(const struct openai *a); /* a dialogue, since it was opened */
 
 int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e);
 /* An answer's body, streamed or whole, that comes in pieces of so many bytes: what openai_chat makes of it, or why

@@ -2,6 +2,7 @@
 #include "store/content.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -155,10 +156,27 @@ static int content_add_file(struct sha256 *h, const char *path, struct err *e)
     return rc;
 }
 
+/* Which names of a folder count. */
+struct content_choice {
+    const char *without; /* not this one */
+    bool model;          /* what models are read from */
+};
+
+bool content_is_of_model(const char *name)
+{
+    static const char *const ends[] = {".safetensors", ".json", ".jinja"};
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (n > strlen(ends[i]) && !strcmp(name + n - strlen(ends[i]), ends[i]))
+            return true;
+    return !strcmp(name, "merges.txt");
+}
+
 static int content_add_path(struct sha256 *h, const char *path, struct err *e);
 
-/* Adds names and contents of all below path, but for one name. */
-static int content_add_folder(struct sha256 *h, const char *path, const char *without, struct err *e)
+/* Adds names and contents of all below path that are chosen. */
+static int content_add_folder(struct sha256 *h, const char *path, struct content_choice c, struct err *e)
 {
     char **names, *p;
     size_t n;
@@ -167,7 +185,7 @@ static int content_add_folder(struct sha256 *h, const char *path, const char *wi
     if ((rc = dir_list(path, &names, &n, e)) < 0)
         return -1;
     for (size_t i = 0; i < n && rc == 0; i++) {
-        if (!strcmp(names[i], without))
+        if (!strcmp(names[i], c.without) || (c.model && !content_is_of_model(names[i])))
             continue;
         p = path_join(path, names[i]);
         sha256_adds(h, names[i]);
@@ -180,7 +198,9 @@ static int content_add_folder(struct sha256 *h, const char *path, const char *wi
 
 static int content_add_path(struct sha256 *h, const char *path, struct err *e)
 {
-    return file_is_dir(path) ? content_add_folder(h, path, "", e) : content_add_file(h, path, e);
+    const struct content_choice all = {.without = ""};
+
+    return file_is_dir(path) ? content_add_folder(h, path, all, e) : content_add_file(h, path, e);
 }
 
 int content_digest_without(const char *folder, const char *without, char ret[65], struct err *e)
@@ -190,15 +210,16 @@ int content_digest_without(const char *folder, const char *without, char ret[65]
     int rc;
 
     sha256_start(&h);
-    rc = content_add_folder(&h, folder, without, e);
+    rc = content_add_folder(&h, folder, (struct content_choice){without, false}, e);
     sha256_end(&h, hex);
     if (rc == 0)
         memcpy(ret, hex, sizeof hex);
     return rc;
 }
 
-int content_digest(const char *spec, char ret[65], struct err *e)
+static int content_digest_of(const char *spec, bool model, char ret[65], struct err *e)
 {
+    struct content_choice c = {.without = "", .model = model};
     char *list = xstrdup(spec), *save = NULL, hex[65];
     struct sha256 h;
     int rc = 0;
@@ -206,13 +227,23 @@ int content_digest(const char *spec, char ret[65], struct err *e)
     sha256_start(&h);
     for (char *p = strtok_r(list, ",", &save); p && rc == 0; p = strtok_r(NULL, ",", &save)) {
         sha256_adds(&h, "");
-        rc = content_add_path(&h, p, e);
+        rc = file_is_dir(p) ? content_add_folder(&h, p, c, e) : content_add_file(&h, p, e);
     }
     sha256_end(&h, hex);
     free(list);
     if (rc == 0)
         memcpy(ret, hex, sizeof hex);
     return rc;
+}
+
+int content_digest(const char *spec, char ret[65], struct err *e)
+{
+    return content_digest_of(spec, false, ret, e);
+}
+
+int content_digest_model(const char *spec, char ret[65], struct err *e)
+{
+    return content_digest_of(spec, true, ret, e);
 }
 
 /* Adds the states of all files below a folder, but for one name; no content is read. */

@@ -134,6 +134,24 @@ static bool limit_is_content(const char *name)
     return n == 62 && (!name[n] || name[n] == '.');
 }
 
+/* A key of 20 digits of a hash or more, alone, behind "prefix-", or with what is said behind it. */
+static bool limit_is_entry(const char *name)
+{
+    const char *key = !strncmp(name, "prefix-", 7) ? name + 7 : name;
+    size_t n = strspn(key, "0123456789abcdef");
+
+    return n >= 20 && (!key[n] || strchr(".-", key[n]));
+}
+
+static bool limit_is_named(const struct limit_walk *w, const char *name, bool fan)
+{
+    if (!strncmp(name, TRASH, strlen(TRASH)))
+        return !w->by_content;
+    if (fan && limit_is_fan(name))
+        return true;
+    return w->by_content ? !fan && limit_is_content(name) : limit_is_entry(name);
+}
+
 /* Collects size and time of each entry of a cache folder. fan: it has folders of two hex digits. */
 static void limit_walk_folder(struct limit_walk *w, const char *folder, bool fan)
 {
@@ -145,7 +163,7 @@ static void limit_walk_folder(struct limit_walk *w, const char *folder, bool fan
         char *path;
         if (!strcmp(name, ".") || !strcmp(name, ".."))
             continue;
-        if (w->by_content && !(fan ? limit_is_fan(name) : limit_is_content(name)))
+        if (!limit_is_named(w, name, fan)) // somebody's
             continue;
         path = path_join(folder, name);
         if (!strncmp(name, TRASH, strlen(TRASH))) {

@@ -43,8 +43,8 @@ struct cache_trimmed {
 size_t cache_choose(struct cache_entry *v, size_t n, uint64_t limit, double newest);
 
 /* Trims root/folders[i] (NULL ends them; absent ones are fine). root/.trimmed remembers when, and is the lock of those
- * who trim. 'other' bytes of the limit are used by something else under root. Nothing else under root is touched, and
- * links are removed, never followed. */
+ * who trim. 'other' bytes of the limit are used by something else under root. Nothing else under root is touched, nor
+ * what has no key for its name, and links are removed, never followed. */
 int cache_trim(const char *root, const char *const *folders, const struct cache_limit *l, uint64_t other,
                struct cache_trimmed *ret, struct err *e);
 

@@ -313,6 +313,36 @@ static void corpus_add_lines(struct corpus *c)
 
 /* ---- files ---- */
 
+/* "task_0017.py", "learned_sizes_0003.py": names that problem.c gives. Others are files of the user's. */
+static bool corpus_is_task_file(const char *name)
+{
+    size_t n = strlen(name), word = strspn(name, "abcdefghijklmnopqrstuvwxyz_");
+
+    return n > 8 && word && name[word - 1] == '_' && strspn(name + word, "0123456789") == n - word - 3 &&
+           n - word - 3 >= 4 && !strcmp(name + n - 3, ".py");
+}
+
+static int corpus_remove_tasks(const char *dir, struct err *e)
+{
+    char **names;
+    size_t n;
+    int rc = 0;
+
+    if (!file_is_dir(dir))
+        return 0;
+    if (dir_list(dir, &names, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *path = path_join(dir, names[i]);
+
+        if (corpus_is_task_file(names[i]) && unlink(path) < 0)
+            rc = err_sys(e, "cannot remove '%s'", path);
+        free(path);
+    }
+    names_free(names, n);
+    return rc;
+}
+
 /* Writes the tasks' files anew; an earlier corpus's tasks go. */
 static int corpus_write_tasks(const struct corpus *c, struct err *e)
 {
@@ -321,7 +351,7 @@ static int corpus_write_tasks(const struct corpus *c, struct err *e)
 
     for (int i = 0; i < 2 && !rc; i++) { /* an earlier corpus in this folder must not leave tasks behind */
         char *dir = path_join(c->o->out, dirs[i]);
-        rc = file_is_dir(dir) && dir_remove(dir, e) < 0 ? -1 : dir_make(dir, e);
+        rc = corpus_remove_tasks(dir, e) < 0 ? -1 : dir_make(dir, e);
         free(dir);
     }
     for (int i = 0; i < c->n && !rc; i++) {

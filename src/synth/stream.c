@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "synth/card.h"
@@ -504,10 +505,16 @@ static void stream_add_line(struct buf *b, const json_t *v)
     free(text);
 }
 
-/* Writes one split's lines. which: 0 train, 1 held out, 2 failed. */
-static int stream_write_split(const struct stream_shard *s, const char *name, int which, struct err *e)
+/* DIR/data/NAME-00000.jsonl; owned. */
+static char *stream_split_path(const struct stream_options *o, const char *name, int index)
 {
-    char *path = xasprintf("%s/data/%s-%05d.jsonl", s->o->out, name, s->index);
+    return xasprintf("%s/data/%s-%05d.jsonl", o->out, name, index);
+}
+
+/* Its hash goes into sums, by which a later call knows that the file is whole. */
+static int stream_write_split(const struct stream_shard *s, const char *name, int which, json_t *sums, struct err *e)
+{
+    char *path = stream_split_path(s->o, name, s->index), hex[65];
     struct buf b;
     int rc;
 
@@ -519,6 +526,8 @@ static int stream_write_split(const struct stream_shard *s, const char *name, in
                 stream_add_line(&b, s->item[i].repair), stream_add_line(&b, s->item[i].review);
         }
     rc = which == 2 && !b.n ? 0 : file_write(path, b.p, b.n, e);
+    sha256_hex(b.p, b.n, hex);
+    json_object_set_new(sums, name, json_string(hex));
     buf_free(&b);
     free(path);
     return rc;
@@ -539,7 +548,7 @@ static void stream_count_record(const json_t *record, json_t *kinds, json_t *dif
 /* Writes a shard's splits and statistics. */
 static int stream_write_shard(const struct stream_shard *s, struct err *e)
 {
-    json_t *kinds = json_object(), *difficulty = json_object();
+    json_t *kinds = json_object(), *difficulty = json_object(), *sums = json_object();
 
     char *path = xasprintf("%s/stats/%05d.json", s->o->out, s->index);
     json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O, s:I, s:I, s:O, s:I, s:I, s:I}", "records", s->n,
@@ -560,11 +569,13 @@ static int stream_write_shard(const struct stream_shard *s, struct err *e)
                 stream_count_record(s->item[i].review, kinds, difficulty);
         }
     json_object_set_new(v, "kinds", kinds), json_object_set_new(v, "difficulty", difficulty);
-    rc = stream_write_split(s, "train", 0, e) < 0 || stream_write_split(s, "heldout", 1, e) < 0 ||
-        stream_write_split(s, "failed", 2, e) < 0 ||
-                     json_write(path, v, e) < 0
-                 ? -1
-                 : 0;
+    rc = stream_write_split(s, "train", 0, sums, e) < 0 || stream_write_split(s, "heldout", 1, sums, e) < 0 ||
+                 stream_write_split(s, "failed", 2, sums, e) < 0
+             ? -1
+             : 0;
+    json_object_set_new(v, "sha256", sums);
+    if (rc == 0)
+        rc = json_write(path, v, e);
 
     json_decref(v);
     free(path);
@@ -626,11 +637,43 @@ static int stream_make_shard(const struct stream_options *o, const struct dag_ta
     return rc;
 }
 
+/* Is the split's file what was written? A part that had no line ("failed") has no file. */
+static bool stream_split_is_whole(const struct stream_options *o, const char *name, int index, const char *want)
+{
+    char *path = stream_split_path(o, name, index), hex[65];
+    struct buf b;
+    bool whole;
+
+    buf_init(&b, (size_t)1 << 40);
+    whole = !file_exists(path) || file_read(path, &b, NULL) == 0;
+    sha256_hex(b.p, b.n, hex);
+    buf_free(&b);
+    free(path);
+    return whole && !strcmp(hex, want);
+}
+
+static bool stream_is_listed(const struct stream_options *o, int index)
+{
+    char *path = xasprintf("%s/stats/%05d.json", o->out, index);
+    bool there = file_exists(path);
+
+    free(path);
+    return there;
+}
+
+/* The shard is there, and whole: what its statistics say of each split. Those of older versions say nothing. */
 static bool stream_is_made(const struct stream_options *o, int index)
 {
     char *path = xasprintf("%s/stats/%05d.json", o->out, index);
-    bool made = file_exists(path);
+    json_t *stats = file_exists(path) ? json_read(path, NULL) : NULL, *sum;
+    bool made = stats != NULL;
+    const char *name;
 
+    json_object_foreach(json_object_get(stats, "sha256"), name, sum)
+        made = made && stream_split_is_whole(o, name, index, json_string_value(sum));
+    if (stats && !made)
+        log_warn("shard %d of '%s' is not what was written; it is made again", index, o->out);
+    json_decref(stats);
     free(path);
     return made;
 }
@@ -709,7 +752,7 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
     progress_end(&p);
     dag_table_free(t);
     for (int i = 0; i < shards && !rc; i++)
-        whole = whole && stream_is_made(o, i);
+        whole = whole && stream_is_listed(o, i);
     if (whole && !rc) /* the last of several processes */
         rc = card_write(o->out, shards, e);
     if (lock >= 0)

@@ -222,7 +222,7 @@ static int checkpoint_add_contents(json_t *claim, struct err *e)
 
         if (!spec || !*spec)
             continue;
-        if (content_digest(spec, digest, e) < 0)
+        if ((strcmp(inputs[i], "model") ? content_digest : content_digest_model)(spec, digest, e) < 0)
             return -1;
         snprintf(key, sizeof key, "%s" CONTENT, inputs[i]);
         json_object_set_new(claim, key, json_string(digest));
@@ -383,6 +383,20 @@ static int checkpoint_replace_model(const char *run, const struct model *m, cons
     json_decref(files);
     free(work);
     return rc;
+}
+
+bool run_model_is_saved(const char *run)
+{
+    char *model = path_join(run, "model"), *latest = NULL, *mark;
+    bool saved;
+
+    checkpoint_latest(run, &latest, NULL);
+    mark = latest ? path_join(latest, "model-saved.json") : NULL;
+    saved = mark && checkpoint_is_saved(mark, model);
+    free(model);
+    free(latest);
+    free(mark);
+    return saved;
 }
 
 int run_save_model(const char *run, const struct model *m, struct err *e)

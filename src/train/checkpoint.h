@@ -50,5 +50,6 @@ void run_close(struct run_folder *f); /* a zeroed one is fine */
 /* run/model, whole or not there at all. Nothing is written where it is the latest checkpoint's already; what else a
  * user put into the folder is kept. */
 int run_save_model(const char *run, const struct model *m, struct err *e);
+bool run_model_is_saved(const char *run); /* run/model is what the latest checkpoint lists as written */
 
 #endif

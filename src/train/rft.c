@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -103,6 +104,32 @@ static json_t *rft_select_group(struct rft *s, const struct prompt_item *p, cons
     return out;
 }
 
+/* {"groups": [...], "seal"}; of older versions the list alone. */
+static int rft_write_chunk(const char *path, json_t *groups, struct err *e)
+{
+    json_t *v = json_pack("{s:O}", "groups", groups), *sealed = jsonl_sealed(v);
+    int rc = json_write(path, sealed, e);
+
+    json_decref(v);
+    json_decref(sealed);
+    return rc;
+}
+
+/* The groups, new; NULL where there is no chunk, or another one than was written: it is sampled again. */
+static json_t *rft_read_chunk(const char *path)
+{
+    json_t *v = file_exists(path) ? json_read(path, NULL) : NULL, *groups = NULL;
+
+    if (json_is_array(v))
+        groups = json_incref(v);
+    else if (jsonl_seal_fits(v))
+        groups = json_incref(json_object_get(v, "groups"));
+    if (!groups && file_exists(path))
+        log_warn("'%s' is not what was written; it is sampled again", path);
+    json_decref(v);
+    return groups;
+}
+
 /* Samples and judges a chunk of prompts; *ret is its new record. */
 static int rft_sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
 {
@@ -143,26 +170,17 @@ static int rft_sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *
 /* Makes all chunks that are not there yet. */
 static int rft_collect_here(struct rft *s, struct err *e)
 {
-    int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk, done = 0;
+    int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk;
     struct progress bar;
     int rc = 0;
 
-    for (; done < n_chunks; done++) {
-        char *path = rft_chunk_path(s, done);
-        bool there = file_exists(path);
-
-        free(path);
-        if (!there)
-            break;
-    }
-    progress_start(&bar, "rft samples", (uint64_t)(done * s->o->chunk), (uint64_t)s->n);
-    for (int64_t c = done; c < n_chunks && rc == 0; c++) {
+    progress_start(&bar, "rft samples", 0, (uint64_t)s->n);
+    for (int64_t c = 0; c < n_chunks && rc == 0; c++) {
         char *path = rft_chunk_path(s, c);
-        json_t *v = NULL;
+        json_t *v = rft_read_chunk(path);
 
-        rc = rft_sample_chunk(s, c, &v, e);
-        if (rc == 0)
-            rc = json_write(path, v, e);
+        if (!v && (rc = rft_sample_chunk(s, c, &v, e)) == 0)
+            rc = rft_write_chunk(path, v, e);
         json_decref(v);
         free(path);
         progress_at(&bar, (uint64_t)((c + 1) * s->o->chunk < s->n ? (c + 1) * s->o->chunk : s->n));
@@ -278,7 +296,7 @@ static int rft_write_metrics(const struct rft *s, json_t *stats, struct err *e)
     int rc = 0;
 
     if (!file_exists(learning) &&
-        (rc = metrics_open(&m, o->metrics ? o->metrics : o->out, o->stage ? o->stage : "rft", 0, 0, e)) == 0) {
+        (rc = metrics_open(&m, o->out, o->metrics, o->stage ? o->stage : "rft", 0, 0, e)) == 0) {
         line = metrics_line(&m, 0);
         json_object_update(line, stats);
         rc = metrics_write(&m, line, e);
@@ -302,11 +320,11 @@ static int rft_join(struct rft *s, struct err *e)
     buf_init(&asked, (size_t)1 << 40);
     for (int64_t c = 0; c < n_chunks && rc == 0; c++) {
         char *path = rft_chunk_path(s, c);
-        json_t *v = json_read(path, e);
+        json_t *v = rft_read_chunk(path);
         size_t i;
         const json_t *g;
 
-        rc = v ? 0 : -1;
+        rc = v ? 0 : err_set(e, ERR_ENV, "'%s' is gone or damaged; run again", path);
         json_array_foreach(v, i, g) {
             rft_join_group(&t, g, &lines);
             rft_join_asked(g, &asked);

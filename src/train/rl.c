@@ -1064,7 +1064,7 @@ static int rl_do_run(struct rl *s, struct err *e)
     if (rl_open_model(s, folder, e) < 0 || rl_open_rollout_engine(s, e) < 0 ||
         (s->folder.claim && run_claim(&s->folder, e) < 0) ||
         dir_make(o->out, e) < 0 || verdicts_open(&vc, &s->verdicts, e) < 0 ||
-        metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
+        metrics_open(&s->metrics, o->out, o->metrics, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     rc = rl_loop(s, e);
     if (rc == 0) /* before the model: where that is, its moments are */

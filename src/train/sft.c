@@ -425,7 +425,7 @@ static int sft_do_run(struct sft *s, struct err *e)
     if (sft_open_model(s, folder, e) < 0 || (s->folder.claim && run_claim(&s->folder, e) < 0))
         goto out;
     if (!s->ranks.rank &&
-        metrics_open(&s->metrics, o->metrics ? o->metrics : o->out, o->stage, s->step + 1, s->spent, e) < 0)
+        metrics_open(&s->metrics, o->out, o->metrics, o->stage, s->step + 1, s->spent, e) < 0)
         goto out;
     if (s->step == 0 && !s->ranks.rank)
         sft_tell_start(s);

@@ -38,14 +38,17 @@ static int train_metrics_keep_line(json_t *v, size_t line, void *ctx, struct err
     return 0;
 }
 
-int metrics_open(struct train_metrics *m, const char *run, const char *stage, int64_t from, double spent, struct err *e)
+int metrics_open(struct train_metrics *m, const char *run, const char *apart, const char *stage, int64_t from,
+                 double spent, struct err *e)
 {
     struct keep_ctx k = {.stage = stage, .from = from};
-    char *path = path_join(run, "metrics.jsonl");
+    char *path = path_join(apart ? apart : run, "metrics.jsonl");
     int rc;
 
     buf_init(&k.out, (size_t)1 << 40);
-    rc = folder_is_ours(run) ? 0 : folder_claim(run, "these curves", e);
+    rc = apart && !file_is_same(apart, run) ? folder_claim(apart, FOLDER_CURVES, e) : 0;
+    if (rc == 0)
+        rc = dir_make(apart ? apart : run, e);
     if (rc == 0)
         rc = jsonl_continue(path, train_metrics_keep_line, &k, e);
     if (rc == 0 && k.dropped && k.out.cut)

@@ -15,9 +15,10 @@ struct train_metrics {
     double start;      /* now_s() minus the time spent before the resume */
 };
 
-/* Opens run/metrics.jsonl for a stage that continues with step 'from' after 'spent' seconds. */
-int metrics_open(struct train_metrics *m, const char *run, const char *stage, int64_t from, double spent,
-                 struct err *e);
+/* Opens run/metrics.jsonl, or apart/metrics.jsonl, for a stage that continues with step 'from' after 'spent' seconds.
+ * apart: NULL, or a folder of curves; ERR_INPUT where it is of somebody else, or of another training. */
+int metrics_open(struct train_metrics *m, const char *run, const char *apart, const char *stage, int64_t from,
+                 double spent, struct err *e);
 void metrics_close(struct train_metrics *m);
 double metrics_seconds(const struct train_metrics *m); /* time of the stage so far, resumed parts summed */
 

@@ -25,6 +25,7 @@ synth: {ops: activation, max-ops: 1, tasks: 8, heldout: 1, prompts: 3, per-task:
         repairs: 0}
 init: {vocab: 400, hidden: 32, intermediate: 64, layers: 1, heads: 1, kv-heads: 1, head-dim: 32}
 sft: {steps: 2, batch-tokens: 512, max-length: 1500, harvest-tasks: 0}
+control_sft: {steps: 1, batch-tokens: 512, max-length: 1500, harvest-tasks: 0}
 """
 
 
@@ -262,9 +263,9 @@ class Folders(unittest.TestCase):
             self.write(stamp, "")
         self.assertIn("sft: options changed", self.succeed(*other))
 
-    def finish(self):
+    def finish(self, stages="synth init sft"):
         """A run of three stages, and what is in its folder of the last one."""
-        self.succeed("run", self.recipe("synth init sft"), "--out", "r")
+        self.succeed("run", self.recipe(stages), "--out", "r")
         return self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))
 
     def test_hours_are_not_lost_unasked(self):
@@ -279,6 +280,79 @@ class Folders(unittest.TestCase):
         self.assertIn("sft: done before", self.succeed("run", "recipe.yaml", "--out", "r"))
         self.assertIn("starting anew", self.succeed("run", "recipe.yaml", "--out", "r", "--anew", "--set",
                                                     "sft.steps=3"))
+
+    def test_another_seed_is_another_run(self):
+        """Whoever meant a second run has --out; nothing of the first goes, and no page mixes the two."""
+        was = self.finish()
+        self.refuse("holds a run of another seed, of which stage 'synth' would start anew; name another --out", "run",
+                    "recipe.yaml", "--out", "r", "--set", "seed=3")
+        self.refuse("stage 'sft' would start anew", "run", "recipe.yaml", "--out", "r", "--set", "sft.seed=3")
+        self.assertEqual((self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))), was)
+        p = self.call("run", "recipe.yaml", "--out", "r", "--set", "seed=3", "--anew", CRASH_UNDER=self.path("r"),
+                      LD_PRELOAD=crash.library(self.dir), CRASH_ONLY="/init", CRASH_AT="4", OMP_WAIT_POLICY="passive")
+        self.assertEqual(p.returncode, -9, p.stderr)  # stopped behind synth: nothing of seed 1 is left
+        self.assertFalse(os.path.exists(self.path("r/sft/model")))
+        self.assertFalse(os.path.exists(self.path("r/summary.json")))
+        self.assertFalse(os.path.exists(self.path("r/report.html")))
+
+    def test_another_recipe_is_another_run(self):
+        was = self.finish()
+        other = self.write("other.yaml", RECIPE % ("other", "synth init"))
+        self.refuse("'r' is the run of the recipe 'tiny', and this one is 'other'", "run", other, "--out", "r")
+        self.assertEqual((self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))), was)
+
+    def test_a_card_beside_a_stages_model(self):
+        """It is no content of the model for the stages after it, and does not go with the stage unasked."""
+        self.finish("synth init sft control_sft")
+        self.write("r/sft/model/README.md", "mine")
+        self.assertEqual(self.succeed("run", "recipe.yaml", "--out", "r").count("done before"), 4)
+        self.refuse("'r/sft/model/README.md' is not of it; move it away", "run", "recipe.yaml", "--out", "r", "--set",
+                    "sft.steps=3")
+        self.assertEqual(self.read("r/sft/model/README.md"), "mine")
+        self.assertEqual(self.succeed("run", "recipe.yaml", "--out", "r").count("done before"), 4)
+
+    def test_curves_of_another_training_stay(self):
+        self.finish()
+        train = ("--model", "r/init", "--data", "r/data/train.jsonl", "--steps", "1", "--max-length", "1500")
+        self.succeed("sft", *train, "--out", "a")
+        self.write("mine/metrics.jsonl", '{"stage":"sft","step":99}')
+        for metrics, words in (("a", "'a' is a folder of this training"), ("r", "'r' is a folder of this run"),
+                               ("mine", "'mine' holds files that are not of these curves")):
+            was = self.read(metrics + "/metrics.jsonl")
+            self.refuse(words, "sft", *train, "--out", "b", "--metrics", metrics, "--lr", "1e-3")
+            self.assertEqual(self.read(metrics + "/metrics.jsonl"), was)
+        self.succeed("sft", *train, "--out", "c", "--metrics", "curves")
+        self.assertTrue(self.read("curves/metrics.jsonl"))
+
+    def test_a_result_that_is_gone_is_made_again(self):
+        """Of the finished stage's own records: nothing is trained or drawn again."""
+        was = self.finish()
+        for harm in (lambda: shutil.rmtree(self.path("r/sft/model")),
+                     lambda: os.truncate(self.path("r/sft/model/model.safetensors"), 5000)):
+            harm()
+            said = self.succeed("run", "recipe.yaml", "--out", "r")
+            self.assertIn("sft: its result is gone or damaged", said)
+            self.assertNotIn("step 1", said)
+            self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
+
+    def test_shards_are_known_by_what_they_hold(self):
+        argv = ("synth", "--records", "6", "--shard-size", "3", "--ops", "activation", "--max-ops", "1",
+                "--verify-share", "0", "--mutant-share", "0", "--out", "c")
+        self.succeed(*argv)
+        was, first = crash.files(self.path("c")), self.path("c/data/train-00000.jsonl")
+        for harm in (lambda: os.truncate(first, 10), lambda: os.remove(first),
+                     lambda: shutil.copy(self.path("c/data/train-00001.jsonl"), first)):
+            harm()
+            self.assertIn("shard 0 of 'c' is not what was written; it is made again", self.succeed(*argv))
+            self.assertEqual(crash.files(self.path("c")), was)
+
+    def test_a_users_task_in_a_corpus_stays(self):
+        self.succeed("synth", *SYNTH, "--out", "c")
+        self.write("c/tasks/train/my_task.py", "mine")
+        self.write("c/tasks/train/task_9999.py", "of a larger corpus")
+        self.succeed("synth", *SYNTH, "--seed", "2", "--out", "c")
+        self.assertEqual(self.read("c/tasks/train/my_task.py"), "mine")
+        self.assertFalse(os.path.exists(self.path("c/tasks/train/task_9999.py")))
 
     def test_a_damaged_marker_is_no_missing_one(self):
         was = self.finish()

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "daemon/daemon.h"
 
 #define DIGEST "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -229,6 +230,7 @@ static void what_the_dead_left_goes(void **state)
     static const char *const names[] = {"dead", "fresh", "held", "live"};
     struct daemon_place at[4];
     struct daemon *live;
+    char *foreign;
     int fd = -1;
 
     (void)state;
@@ -238,6 +240,8 @@ static void what_the_dead_left_goes(void **state)
         put_old(at[i].log, 2);
     }
     put_old(at[0].socket, 2);
+    foreign = xasprintf("%.*s/apt.lock", (int)(strrchr(at[0].lock, '/') - at[0].lock), at[0].lock);
+    put_old(foreign, 2);
     assert_true((fd = open(at[2].lock, O_RDWR | O_CLOEXEC)) >= 0 && flock(fd, LOCK_EX) == 0);
     assert_int_equal(daemon_listen(&at[3], &live, NULL), 0);
     daemon_sweep();
@@ -245,8 +249,10 @@ static void what_the_dead_left_goes(void **state)
     for (int i = 1; i < 4; i++)
         assert_true(file_exists(at[i].lock) && file_exists(at[i].log));
     assert_true(file_exists(at[3].socket));
+    assert_true(file_exists(foreign));
     daemon_close(live);
     close(fd);
+    free(foreign);
 }
 
 int main(int argc, char **argv)

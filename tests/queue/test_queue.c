@@ -352,6 +352,46 @@ static void a_clock_that_steps_back_loses_nothing(void **state)
     free(url);
 }
 
+/* A result that somebody altered, or that is another job's, is nobody's verdict: the job is done again. */
+static void altered_results_are_none(void **state)
+{
+    static const char *const harm[] = {"UPDATE job SET result = replace(result, 'failed', 'passed')",
+                                       "UPDATE job SET result = (SELECT result FROM job WHERE key = 'two')"};
+    char *url = url_of("altered");
+    struct err e = ERR_INIT;
+
+    if (on_postgres && !pg.bin)
+        skip();
+    for (int i = 0; i < 2; i++) {
+        struct queue *q = open_url(url);
+        int64_t id[2] = {put(q, "one", "work"), put(q, "two", "more")};
+        struct sql *db;
+        struct queue_job j;
+
+        for (int k = 0; k < 2; k++) {
+            char *said = xasprintf("{\"status\":\"failed\",\"n\":%d}", k);
+
+            assert_int_equal(claim(q, "w", 30, 0, &j), 1);
+            assert_int_equal(queue_finish(q, &j, said, &e), 1);
+            assert_result(q, id[k], QUEUE_DONE, said);
+            queue_job_free(&j);
+            free(said);
+        }
+        assert_int_equal(sql_open(url, "", QUEUE_VERSION, &db, &e), 0);
+        assert_int_equal(sql_run(db, NULL, &e, harm[i], ""), 2);
+        sql_close(db);
+        assert_result(q, id[0], QUEUE_WAITING, NULL);
+        assert_int_equal(claim(q, "w", 30, 0, &j), 1);
+        assert_int_equal(j.id, id[0]);
+        assert_int_equal(queue_finish(q, &j, "{\"status\":\"failed\"}", &e), 1);
+        assert_result(q, id[0], QUEUE_DONE, "{\"status\":\"failed\"}");
+        queue_job_free(&j);
+        assert_true(queue_forget(q, id[0], &e) == 0 && queue_forget(q, id[1], &e) == 0);
+        queue_close(q);
+    }
+    free(url);
+}
+
 /* Jobs that end within one tick of the clock, where the first of them fill what one call returns. */
 static void none_is_missed_between_two_full_answers(void **state)
 {
@@ -698,6 +738,7 @@ int main(int argc, char **argv)
         ON_BOTH(cancelled_jobs_end),
         ON_BOTH(owners_take_turns_and_lanes_are_apart),
         ON_BOTH(what_ended_is_told_and_swept),
+        ON_BOTH(altered_results_are_none),
         ON_BOTH(a_clock_that_steps_back_loses_nothing),
         ON_BOTH(none_is_missed_between_two_full_answers),
         ON_BOTH(workers_are_leased_rows),

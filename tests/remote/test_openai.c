@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "remote/many.h"
 #include "remote/openai.h"
 
 #define SAYS(text) "data: {\"choices\":[{\"delta\":{\"content\":\"" text "\"}}]}\n\n"
@@ -55,7 +56,9 @@ static void answer(int fd, const char *text)
 
     buf_init(&b, BUF_MAX_TEXT);
     buf_addf(&b, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\n\r\n%s",
-             strstr(text, "BadRequestError") ? "400 Bad Request" : "200 OK",
+             strstr(text, "BadRequestError")       ? "400 Bad Request"
+             : strstr(text, "AuthenticationError") ? "401 Unauthorized"
+                                                   : "200 OK",
              stream ? "text/event-stream" : "application/json", text);
     for (size_t at = 0; at < b.n;) {
         ssize_t k = send(fd, b.p + at, b.n - at, MSG_NOSIGNAL);
@@ -292,12 +295,15 @@ static void samples_that_nobody_draws_are_asked_again(void **state)
     drawn_faultily(FIRST, "1 samples of 2");
 }
 
-/* A dialogue that does not fit has no answer, which is no error: the others go on. Other refusals are errors. */
+#define REFUSED "{\"error\":{\"type\":\"BadRequestError\",\"message\":\"no model\"}}"
+#define NOBODY "{\"error\":{\"type\":\"AuthenticationError\",\"message\":\"who are you\"}}"
+
+/* A dialogue that does not fit has no answer, which is no error: the others go on. Who may not ask has an error. */
 static void a_dialogue_without_room_has_no_answer(void **state)
 {
     static const char *const full[] = {"{\"object\":\"error\",\"type\":\"BadRequestError\",\"message\":\"This model's "
                                        "maximum context length is 4096 tokens.\"}", NULL};
-    static const char *const refused[] = {"{\"error\":{\"type\":\"BadRequestError\",\"message\":\"no model\"}}", NULL};
+    static const char *const refused[] = {REFUSED, NULL}, *const nobody[] = {NOBODY, NULL};
     struct openai_reply r = {0};
     struct err e = ERR_INIT;
 
@@ -305,8 +311,73 @@ static void a_dialogue_without_room_has_no_answer(void **state)
     assert_int_equal(chat_for(full, 30, &r, &e), 0);
     assert_true(r.no_room);
     openai_reply_free(&r);
-    assert_int_equal(chat_for(refused, 30, &r, &e), -1);
+    assert_int_equal(chat_for(refused, 30, &r, &e), 0);
+    assert_string_equal(r.refused, "400: no model");
+    openai_reply_free(&r);
+    assert_int_equal(chat_for(nobody, 30, &r, &e), -1);
     assert_int_equal(e.kind, ERR_INPUT);
+}
+
+struct heard {
+    int n, refused, texts;
+};
+
+static int hear(int i, const struct openai_reply *r, void *ctx, struct err *e)
+{
+    struct heard *h = ctx;
+
+    (void)i, (void)e;
+    h->n++;
+    h->refused += r->refused != NULL;
+    h->texts += *r->text != 0;
+    return 0;
+}
+
+/* Three dialogues, one at a time. */
+static int ask_three(const char *const *s, struct heard *h, struct err *e)
+{
+    json_t *messages = json_pack("[{s:s,s:s}]", "role", "user", "content", "hello");
+    struct openai_config c = {.url = url, .model = "m", .retry_s = 1, .pause_s = 0.01};
+    struct openai_ask ask = {.messages = messages, .seed = -1}, asks[] = {ask, ask, ask};
+    struct openai *a = NULL;
+    int rc;
+
+    script = s, played = 0;
+    *h = (struct heard){0};
+    assert_int_equal(openai_open(&c, &a, e), 0);
+    rc = openai_many(a, asks, 3, 1, hear, h, e);
+    openai_close(a);
+    json_decref(messages);
+    return rc;
+}
+
+/* A server that refuses one dialogue answers the others; one that refuses all, or who asks, ends the call. */
+static void a_refused_dialogue_ends_no_other(void **state)
+{
+    static const char *const one[] = {REFUSED, WHOLE, WHOLE, NULL}, *const all[] = {REFUSED, REFUSED, REFUSED, NULL};
+    static const char *const who[] = {WHOLE, NOBODY, WHOLE, NULL};
+    struct err e = ERR_INIT;
+    struct heard h;
+
+    (void)state;
+    assert_int_equal(ask_three(one, &h, &e), 0);
+    assert_true(h.n == 3 && h.refused == 1 && h.texts == 2);
+    assert_int_equal(ask_three(all, &h, &e), -1);
+    assert_non_null(strstr(e.msg, "the server refuses each dialogue, the last with 400: no model"));
+    assert_int_equal(h.n, 0);
+    assert_int_equal(ask_three(who, &h, &e), -1);
+    assert_non_null(strstr(e.msg, "401"));
+    assert_true(h.n == 1 && h.texts == 1);
+}
+
+/* What is not the one answer that was asked for is not taken for it. */
+static void other_answers_are_no_part_of_it(void **state)
+{
+    (void)state;
+    once("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"
+         "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"}}]}\n\n" ENDS("stop") DONE, "a");
+    again(SAYS("a") ENDS("stop") SAYS("b") ENDS("stop") DONE, "whole");
+    once(SAYS("a") ENDS("stop") SAYS("") DONE, "a");
 }
 
 /* A server that sends no JSON each time is not asked for ten minutes. */
@@ -348,6 +419,8 @@ int main(void)
         cmocka_unit_test(ends_have_many_names),
         cmocka_unit_test(samples_that_nobody_draws_are_asked_again),
         cmocka_unit_test(a_dialogue_without_room_has_no_answer),
+        cmocka_unit_test(a_refused_dialogue_ends_no_other),
+        cmocka_unit_test(other_answers_are_no_part_of_it),
         cmocka_unit_test(what_is_never_json_is_an_error_soon),
         cmocka_unit_test(patience_ends),
     };

@@ -99,62 +99,82 @@ static void oldest_go_and_the_rest_stays(void **state)
 {
     struct cache_trimmed done;
 
-    make_file("build/k1/module.so", 30);
-    make_file("build/k1.lock", 30);
-    make_file("build/k2/module.so", 40);
-    make_file("build/k2/result.json", 2); // used two hours ago: the whole entry is young
-    make_file("build/stale.lock", 50);
-    make_file("reference/ab/cdef.ref", 20);
-    make_file("reference/ab/cdef.lock", 20);
-    make_file("reference/cd/0000.ref", 10);
-    make_file("build/new/module.so", 0.5);
+    make_file("build/aaaaaaaaaaaaaaaaaaaaaaa1/module.so", 30);
+    make_file("build/aaaaaaaaaaaaaaaaaaaaaaa1.lock", 30);
+    make_file("build/aaaaaaaaaaaaaaaaaaaaaaa2/module.so", 40);
+    make_file("build/aaaaaaaaaaaaaaaaaaaaaaa2/result.json", 2); // used two hours ago: the whole entry is young
+    make_file("build/555555555555555555555555.lock", 50);
+    make_file("reference/ab/cdefcdefcdefcdefcdefcdef.ref", 20);
+    make_file("reference/ab/cdefcdefcdefcdefcdefcdef.lock", 20);
+    make_file("reference/cd/000000000000000000000000.ref", 10);
+    make_file("build/bbbbbbbbbbbbbbbbbbbbbbbb/module.so", 0.5);
     make_file("build/.trash-1-1/module.so", 0.1);
     make_file("elsewhere/old", 99);
     done = trim(6 * 64 * KIB, HOUR, 0, 64 * KIB); // 6 files of 64 KiB in entries + folders, 5 allowed
     assert_true(done.looked && done.before >= 6 * 64 * KIB);
-    assert_false(is_there("build/k1") || is_there("build/k1.lock") || is_there("build/stale.lock"));
+    assert_false(is_there("build/aaaaaaaaaaaaaaaaaaaaaaa1") || is_there("build/aaaaaaaaaaaaaaaaaaaaaaa1.lock") ||
+                 is_there("build/555555555555555555555555.lock"));
     assert_false(is_there("build/.trash-1-1"));
-    assert_true(is_there("build/k2/module.so") && is_there("build/new/module.so") && is_there("elsewhere/old"));
-    assert_true(is_there("reference/cd/0000.ref"));
-    assert_false(is_there("reference/ab/cdef.ref")); // 5 files and folders are above nine tenths of 5
+    assert_true(is_there("build/aaaaaaaaaaaaaaaaaaaaaaa2/module.so") &&
+                is_there("build/bbbbbbbbbbbbbbbbbbbbbbbb/module.so") && is_there("elsewhere/old"));
+    assert_true(is_there("reference/cd/000000000000000000000000.ref"));
+    assert_false(is_there("reference/ab/cdefcdefcdefcdefcdefcdef.ref")); // 5 of 5 are above nine tenths
     assert_true(done.after <= done.before - 2 * 64 * KIB && done.removed == 2);
     done = trim(1, HOUR, 0, 0);
-    assert_false(is_there("build/k2") || is_there("reference/cd/0000.ref"));
-    assert_true(is_there("build/new/module.so")); // of the last hour, whatever the limit
+    assert_false(is_there("build/aaaaaaaaaaaaaaaaaaaaaaa2") || is_there("reference/cd/000000000000000000000000.ref"));
+    assert_true(is_there("build/bbbbbbbbbbbbbbbbbbbbbbbb/module.so")); // of the last hour, whatever the limit
     assert_true(done.after >= 64 * KIB);
     done = trim(0, 0, 0, 0); // no limit
-    assert_true(!done.looked && is_there("build/new"));
+    assert_true(!done.looked && is_there("build/bbbbbbbbbbbbbbbbbbbbbbbb"));
+}
+
+/* A cache folder that is somebody's project: its build/ holds what no version of ours would have put there. */
+static void what_has_no_key_for_its_name_stays(void **state)
+{
+    static const char *const theirs[] = {"build/thesis.bin", "build/mine/app.o", "build/ab/notes", "reference/x.lock",
+                                         "build/deadbeef"};
+
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        make_file(theirs[i], 99);
+    make_file("build/prefix-ffffffffffffffffffffffff-host/module.o", 99);
+    trim(1, 0, 0, 0);
+    assert_false(is_there("build/prefix-ffffffffffffffffffffffff-host"));
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        assert_true(is_there(theirs[i]));
 }
 
 static void locked_entries_stay(void **state)
 {
-    char *lock = path_join(dir, "build/held.lock");
+    char *lock = path_join(dir, "build/eeeeeeeeeeeeeeeeeeeeeeee.lock");
     struct err e = ERR_INIT;
     int fd;
 
-    make_file("build/held/module.so", 30);
-    make_file("build/held.4711/part.o", 30); // what its maker works in
+    make_file("build/eeeeeeeeeeeeeeeeeeeeeeee/module.so", 30);
+    make_file("build/eeeeeeeeeeeeeeeeeeeeeeee.4711/part.o", 30); // what its maker works in
     assert_true((fd = lock_file(lock, 0, &e)) >= 0);
     assert_int_equal(lock_file(lock, 0, &e), -1);
     trim(1, 0, 0, 0);
-    assert_true(is_there("build/held/module.so") && is_there("build/held.4711/part.o") && is_there("build/held.lock"));
+    assert_true(is_there("build/eeeeeeeeeeeeeeeeeeeeeeee/module.so") &&
+                is_there("build/eeeeeeeeeeeeeeeeeeeeeeee.4711/part.o") &&
+                is_there("build/eeeeeeeeeeeeeeeeeeeeeeee.lock"));
     close(fd);
     trim(1, 0, 0, 0);
-    assert_false(is_there("build/held") || is_there("build/held.4711") || is_there("build/held.lock"));
+    assert_false(is_there("build/eeeeeeeeeeeeeeeeeeeeeeee") || is_there("build/eeeeeeeeeeeeeeeeeeeeeeee.4711") ||
+                 is_there("build/eeeeeeeeeeeeeeeeeeeeeeee.lock"));
     free(lock);
 }
 
 static void links_are_not_followed(void **state)
 {
-    char *target = path_join(dir, "elsewhere"), *link = path_join(dir, "build/link");
+    char *target = path_join(dir, "elsewhere"), *link = path_join(dir, "build/cccccccccccccccccccccccc");
     const struct timespec old[2] = {{1000, 0}, {1000, 0}};
 
     make_file("elsewhere/precious", 99);
-    make_file("build/a/b", 99);
+    make_file("build/dddddddddddddddddddddddd/b", 99);
     assert_int_equal(symlink(target, link), 0);
     assert_int_equal(utimensat(AT_FDCWD, link, old, AT_SYMLINK_NOFOLLOW), 0);
     trim(1, HOUR, 0, 0);
-    assert_false(is_there("build/link") || is_there("build/a"));
+    assert_false(is_there("build/cccccccccccccccccccccccc") || is_there("build/dddddddddddddddddddddddd"));
     assert_true(is_there("elsewhere/precious"));
     free(target);
     free(link);
@@ -162,12 +182,12 @@ static void links_are_not_followed(void **state)
 
 static void looks_rarely(void **state)
 {
-    make_file("build/a/b", 99);
+    make_file("build/dddddddddddddddddddddddd/b", 99);
     assert_true(trim(1000 * KIB, 0, 600, 0).looked);
     assert_false(trim(1, 0, 600, 0).looked);
-    assert_true(is_there("build/a"));
+    assert_true(is_there("build/dddddddddddddddddddddddd"));
     assert_true(trim(1, 0, 0, 0).looked);
-    assert_false(is_there("build/a"));
+    assert_false(is_there("build/dddddddddddddddddddddddd"));
 }
 
 /* One of many: makes what is missing, one maker at a time (the O_EXCL file says so), and finds it whole when it is
@@ -178,7 +198,7 @@ static int maker(unsigned seed)
     struct err e = ERR_INIT;
 
     for (int i = 0; i < 150; i++) {
-        char *entry = xasprintf("%s/k%u", build, (seed + (unsigned)i * 7) % 5), *lock = xasprintf("%s.lock", entry);
+        char *entry = xasprintf("%s/%024u", build, (seed + (unsigned)i * 7) % 5), *lock = xasprintf("%s.lock", entry);
         char *part = xasprintf("%s/part", entry), *ready = xasprintf("%s/ready", entry),
             *mine = xasprintf("%s.busy", entry);
         char *work = xasprintf("%s.%d", entry, (int)getpid()), *w1 = path_join(work, "part"),
@@ -279,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choice_is_oldest_first),
         cmocka_unit_test_setup_teardown(oldest_go_and_the_rest_stays, make_dir, drop_dir),
+        cmocka_unit_test_setup_teardown(what_has_no_key_for_its_name_stays, make_dir, drop_dir),
         cmocka_unit_test_setup_teardown(locked_entries_stay, make_dir, drop_dir),
         cmocka_unit_test_setup_teardown(links_are_not_followed, make_dir, drop_dir),
         cmocka_unit_test_setup_teardown(looks_rarely, make_dir, drop_dir),

@@ -1,0 +1,152 @@
+"""test_results.py - where results go: each option of a command that names a folder or a file to write. What somebody
+else's folder holds stays as it is, and no file that is read is written over. The options come from 'COMMAND -h'; one
+that this table does not know fails."""
+
+import os
+import re
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import test_folders  # noqa: E402
+
+TASK = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.randn(8, 16)]
+def get_init_inputs():
+    return []
+"""
+CONFIG = """{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 64, "hidden_size": 32,
+"intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 32,
+"rms_norm_eps": 1e-6, "rope_theta": 1e4, "max_position_embeddings": 64, "tie_word_embeddings": true,
+"hidden_act": "silu", "eos_token_id": 1}
+"""
+TRAIN = ("--model", "r/init", "--data", "r/data/train.jsonl", "--prompts", "r/data/prompts.jsonl")
+# (command, option): its words with OUT, and what a refusal says.
+NOT_OF, READ = "holds files that are not of", "would be written over"
+FOLDERS = {
+    ("run", "out"): (("run", "r.yaml", "--out", "OUT"), NOT_OF),
+    ("synth", "out"): (("synth", *test_folders.SYNTH, "--out", "OUT"), NOT_OF),
+    ("synth mine", "out"): (("synth", "mine", "tree", "--out", "OUT"), NOT_OF),
+    ("synth teach", "out"): (("synth", "teach", "--tasks", "tree", "--out", "OUT"), NOT_OF),
+    ("synth diagnose", "out"): (("synth", "diagnose", "--tasks", "tree", "--out", "OUT"), NOT_OF),
+    ("synth profile", "out"): (("synth", "profile", "tree", "--out", "OUT"), NOT_OF),
+    ("sft", "out"): (("sft", *TRAIN[:4], "--out", "OUT"), NOT_OF),
+    ("rft", "out"): (("rft", *TRAIN[:2], *TRAIN[4:], "--out", "OUT"), NOT_OF),
+    ("rl", "out"): (("rl", *TRAIN[:2], *TRAIN[4:], "--steps", "1", "--out", "OUT"), NOT_OF),
+    ("sft", "metrics"): None,  # test_folders.py: curves; a training is needed to come that far
+    ("rft", "metrics"): None,
+    ("rl", "metrics"): None,
+    ("bench", "out"): (("bench", "--model", "m", "--tasks", "tree", "--out", "OUT"), NOT_OF),
+    ("tasks", "out"): (("tasks", "tree", "--out", "OUT"), NOT_OF),
+    ("init", "out"): (("init", "--config", "c.json", "--out", "OUT"), NOT_OF),
+    ("export", "out"): (("export", "--model", "m", "--out", "OUT"), NOT_OF),
+    ("import", "out"): (("import", "m/config.json", "--out", "OUT"), "is there already"),
+    ("translate", "out"): (("translate", "k.py", "--out", "OUT"), "is there already"),
+    ("eval", "repro"): (("eval", "--task", "t.py", "k.py", "--repro", "OUT"), NOT_OF),
+}
+FILES = {
+    ("eval", "out"): ("eval", "--task", "t.py", "OUT", "--out", "OUT"),
+    ("eval", "capsule"): ("eval", "--task", "OUT", "k.py", "--capsule", "OUT"),
+    ("agent", "out"): ("agent", "--task", "OUT", "--model", "m", "--out", "OUT"),
+    ("agent", "log"): ("agent", "--task", "OUT", "--model", "m", "--log", "OUT"),
+    ("shrink", "out"): ("shrink", "OUT", "--out", "OUT"),
+    ("logits", "out"): ("logits", "--model", "m", "--tokens", "OUT", "--out", "OUT"),
+    ("replay", "profile"): ("replay", "OUT", "--profile", "OUT"),
+    ("bench", "html"): ("bench", "compare", "OUT", "m", "--html", "OUT"),
+    ("card", "out"): ("card", "OUT", "--out", "OUT"),
+    ("watch", "html"): ("watch", "OUT", "--html", "OUT"),
+    ("synth", "values"): ("synth", "--probe", "relu", "--family-weights", "OUT", "--values", "OUT"),
+}
+
+
+class Results(test_folders.Folders):
+    def setUp(self):
+        super().setUp()
+        self.write("t.py", TASK)
+        self.write("tree/t.py", TASK)
+        self.write("tree/t.csv", '"ID","Kernel Name","Block Size","Grid Size","Metric Name","Metric Unit",'
+                                 '"Metric Value"\n"0","k","(1, 1, 1)","(1, 1, 1)","Duration","us","1"\n')
+        self.write("k.py", "x = 1\n")
+        self.write("c.json", CONFIG)
+        self.write("r.yaml", test_folders.RECIPE % ("tiny", "synth"))
+        self.succeed("init", "--config", "c.json", "--out", "m")
+
+    def options(self, meta):
+        """{(command, option)} whose values are such, of all commands."""
+        found = set()
+        for command in re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", self.call("help").stdout, re.M):
+            help_text = self.call(*command.split(), "-h").stdout
+            found |= {(command, x) for x in re.findall(rf"^  (?:-., )?--([a-z-]+) {meta}\b", help_text, re.M)}
+        return found
+
+    def holdings(self, folder):
+        found = {}
+        for d, _, names in os.walk(folder):
+            for path in (os.path.join(d, f) for f in names):
+                with open(path, "rb") as f:
+                    found[path] = f.read()
+        return found
+
+    def test_a_foreign_folder_stays_as_it_is(self):
+        self.assertEqual(self.options("FOLDER"), set(FOLDERS))
+        self.finish()
+        shutil.copytree(self.path("m"), self.path("o"))
+        os.remove(self.path("o/.musacoder"))
+        for name in ("k.py", "task.py", "candidate.py", "metrics.jsonl", "options.json", "notes.tmp.1",
+                     "model-00001-of-00002.safetensors", "model.safetensors.index.json", "tasks/train/task_0001.py"):
+            self.write("o/" + name, "mine\n")
+        was = self.holdings(self.path("o"))
+        for row in filter(None, FOLDERS.values()):
+            self.refuse(row[1], *[w.replace("OUT", "o") for w in row[0]])
+            self.assertEqual(self.holdings(self.path("o")), was, row)
+
+    def refuse(self, words, *argv):
+        p = self.call(*argv)
+        self.assertIn(p.returncode, (2, 3), p.stdout + p.stderr)
+        self.assertIn(words, p.stderr, argv)
+
+    def test_no_file_that_is_read_is_written_over(self):
+        self.assertEqual(self.options("FILE"), set(FILES))
+        for (_, option), argv in FILES.items():
+            self.write("f", "mine\n")
+            os.symlink("f", self.path("link"))
+            for at in ("f", "link"):
+                words = [w.replace("OUT", "f") for w in argv]
+                self.refuse(READ, *words[:-1], at)
+                self.refuse(f"'tree' is a folder; --{option} wants the name of a file", *words[:-1], "tree")
+            os.remove(self.path("link"))
+            self.assertEqual(self.read("f"), "mine\n")
+
+    def test_no_result_goes_into_a_folders_own_data(self):
+        was = self.read("m/config.json")
+        self.refuse("'m/config.json' is part of a folder that musacoder made", "watch", "r", "--html", "m/config.json")
+        self.assertEqual(self.read("m/config.json"), was)
+
+    def test_two_results_are_two_files(self):
+        self.refuse("are the same file 'f'", "eval", "--task", "t.py", "k.py", "--out", "f", "--capsule", "f")
+
+    def test_what_a_model_command_wrote_it_writes_again(self):
+        self.succeed("init", "--config", "c.json", "--out", "m")
+        self.succeed("export", "--model", "m", "--out", "x")
+        self.succeed("export", "--model", "m", "--out", "x", "--dtype", "fp32")
+
+    def test_a_refused_source_leaves_no_former_translation(self):
+        self.write("z.cu", "int ok(){}\n")
+        self.succeed("translate", "--out", "musa", "z.cu")
+        self.write("z.cu", '__global__ void f(float *x) { asm volatile("wgmma.fence.sync.aligned;"); }\n')
+        self.assertEqual(self.call("translate", "--out", "musa", "z.cu").returncode, 1)
+        self.assertFalse(os.path.exists(self.path("musa/z.mu")))
+        self.succeed("translate", "--out", "tree", "k.py")  # a folder of the user's, to which a file is added
+        self.refuse("'tree/k.py' is there already", "translate", "--out", "tree", "k.py")
+
+
+for name in [n for n in dir(test_folders.Folders) if n.startswith("test_")]:
+    setattr(Results, name, None)
+
+if __name__ == "__main__":
+    unittest.main()
