@@ -482,16 +482,16 @@ static int run_empty_later(const struct recipe_run *r, const struct run_stage *s
     static const char *const ends[] = {"summary.json", "report.html"};
     struct run_marker m;
 
-    for (const struct run_stage *later = &r->stages[r->n - 1]; later > s; later--)
-        if (run_marker_read(r->out, later->name, &m, e) < 0 ||
-            (*m.key && strcmp(m.key, later->key) && run_begin_anew(r, later, &m, e) < 0))
-            return -1;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         char *path = path_join(r->out, ends[i]);
 
         unlink(path);
         free(path);
     }
+    for (const struct run_stage *later = &r->stages[r->n - 1]; later > s; later--)
+        if (run_marker_read(r->out, later->name, &m, e) < 0 ||
+            (*m.key && strcmp(m.key, later->key) && run_begin_anew(r, later, &m, e) < 0))
+            return -1;
     return 0;
 }
 
