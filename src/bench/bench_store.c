@@ -179,7 +179,7 @@ static int bench_store_read_verdict(json_t *v, size_t line, void *ctx, struct er
     struct bench_run *b = ctx;
     struct attempt *a = bench_store_attempt_of_line(b, v);
     json_t *verdict = json_object_get(v, "verdict");
-    const char *of = json_str(v, "answer_sha256", NULL); // not in older folders
+    const char *of = json_str(v, "answer_sha256", NULL); /* not in older folders */
     char hex[65];
 
     if (!a || !json_is_object(verdict))

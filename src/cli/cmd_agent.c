@@ -88,7 +88,7 @@ static int agent_keep(const struct opts *o, const struct agent_result *r, struct
 
     if (r->program && opts_has(o, "out"))
         rc = file_write(opts_str(o, "out"), r->program, strlen(r->program), e);
-    if (r->program && (rc < 0 || !opts_has(o, "out"))) // hours of turns do not go with a full disk
+    if (r->program && (rc < 0 || !opts_has(o, "out"))) /* hours of turns do not go with a full disk */
         printf("%s\n", r->program);
     if (opts_has(o, "log") && json_write(opts_str(o, "log"), r->turns_json, rc == 0 ? e : NULL) < 0)
         rc = -1;

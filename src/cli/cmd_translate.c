@@ -269,7 +269,7 @@ static int translate_write_result(const struct translate_job *j, size_t at, cons
     *slash = 0;
     rc = dir_make(to, e);
     *slash = '/';
-    if (rc == 0 && r->refused && !j->o.partial) // what was there is a former translation's
+    if (rc == 0 && r->refused && !j->o.partial) /* what was there is a former translation's */
         rc = unlink(to) < 0 && errno != ENOENT ? err_sys(e, "cannot remove '%s'", to) : 0;
     else if (rc == 0)
         rc = file_write(to, r->out.p, r->out.n, e);

@@ -163,7 +163,7 @@ static void limit_walk_folder(struct limit_walk *w, const char *folder, bool fan
         char *path;
         if (!strcmp(name, ".") || !strcmp(name, ".."))
             continue;
-        if (!limit_is_named(w, name, fan)) // somebody's
+        if (!limit_is_named(w, name, fan)) /* somebody's */
             continue;
         path = path_join(folder, name);
         if (!strncmp(name, TRASH, strlen(TRASH))) {

@@ -38,7 +38,7 @@ static int store_move_aside(const char *path, struct err *e)
     for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == 0; i++) {
         char *from = xasprintf("%s%s", path, parts[i]), *to = xasprintf("%s.old%s", path, parts[i]);
 
-        unlink(to); // an earlier one's log would be taken for this one's
+        unlink(to); /* an earlier one's log would be taken for this one's */
         if (rename(from, to) < 0 && errno != ENOENT)
             rc = err_sys(e, "cannot move '%s' aside", from);
         free(from);

@@ -289,7 +289,8 @@ class Folders(unittest.TestCase):
         self.refuse("stage 'sft' would start anew", "run", "recipe.yaml", "--out", "r", "--set", "sft.seed=3")
         self.assertEqual((self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))), was)
         p = self.call("run", "recipe.yaml", "--out", "r", "--set", "seed=3", "--anew", CRASH_UNDER=self.path("r"),
-                      LD_PRELOAD=crash.library(self.dir), CRASH_ONLY="init/model.safe", CRASH_AT="2", OMP_WAIT_POLICY="passive")
+                      LD_PRELOAD=crash.library(self.dir), CRASH_ONLY="init/model.safe", CRASH_AT="2",
+                      OMP_WAIT_POLICY="passive")
         self.assertEqual(p.returncode, -9, p.stderr)  # stopped behind synth: nothing of seed 1 is left
         self.assertFalse(os.path.exists(self.path("r/sft/model")))
         self.assertFalse(os.path.exists(self.path("r/summary.json")))
