@@ -1,6 +1,8 @@
 """known_names.py - the lists of litetorch/names: names of PyTorch's C++ and of the CUDA toolkit, one a line.
 
     known_names.py torch INCLUDE >litetorch/names/torch.txt     INCLUDE: the folder 'include' of an installed PyTorch
+    known_names.py used FOLDER..       names of at, torch and c10 in these sources, with the number of files that have
+                                       them: litetorch/names/torch_used.txt holds the first 200 that PyTorch has
     known_names.py cuda INCLUDE >litetorch/names/cuda.txt       INCLUDE: the folder 'include' of a toolkit
 
 ".name" is a field of the runtime's structures. A build that fails for want of such a name is nobody's fault
@@ -8,6 +10,7 @@
 constants; what is private, or made by a generator of wrappers, is left out.
 Standard library only.
 """
+import collections
 import glob
 import os
 import re
@@ -38,6 +41,9 @@ deprecated release
 move visibility requires std any all align aligned main block grid tile tid idx value size data input output
 result stream kernel launch shape dims count offset stride index
 """.split())
+
+
+USED = {"RegisterOperators", "None"}  # of headers whose other names are words that programs use
 
 
 def text(path):
@@ -72,10 +78,26 @@ def headers(root, depth):
                 yield path
 
 
+SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp", ".py")
+
+
+def used(folders):
+    """Lines 'name files' of qualified names."""
+    count = collections.Counter()
+    for folder in folders:
+        for path in sorted(glob.glob(os.path.join(folder, "**"), recursive=True)):
+            if path.endswith(SOURCES) and os.path.isfile(path):
+                count.update(set(re.findall(r"\b(?:at|torch|c10)(?:::[A-Za-z_]\w*)+", text(path))))
+    return [f"{n} {k}" for n, k in count.most_common()]
+
+
 def main():
-    kind, root = sys.argv[1:]
+    kind, root = sys.argv[1:3]
+    if kind == "used":
+        print("\n".join(used(sys.argv[2:])))
+        return
     if kind == "torch":
-        out = {n for n in names(root, TORCH, r"\b(k[A-Z]\w*)\b") if n[0] != "_"}
+        out = {n for n in names(root, TORCH, r"\b(k[A-Z]\w*)\b") if n[0] != "_"} | USED
     else:
         out = names(root, CUDA, r"\b(cuda[A-Z]\w*|cu[A-Z]\w*|CU(?:DA|RAND|DART)?_\w+|curand\w*|nvtx\w*)\b")
         out |= {"." + f for f in re.findall(r"\b([a-z]\w+)(?:\[\w+\])?;", text(os.path.join(root, "driver_types.h")))}

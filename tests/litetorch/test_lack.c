@@ -1,5 +1,6 @@
 /* test_lack.c - whose fault is a build that failed? The sentences in which compilers miss a name, and every name of the
- * CUDA toolkit in the emulator's headers: a use of each works, or is known to be lacking. */
+ * CUDA toolkit in the emulator's headers and of PyTorch's C++ in litetorch's: a use of each works, or is known to be
+ * lacking. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -47,6 +48,7 @@ static void test_sentences(void **state)
     misses("a:1:2: error: " L "Slice" R " in namespace " L "torch::indexing" R " does not name a type\n",
            "torch::indexing::Slice;");
     misses("a:1:2: error: " L "torch::special" R " has not been declared\n", "torch::special;");
+    misses("a:1:2: error: " L "broadcast_to" R " has not been declared in " L "at" R "\n", "at::broadcast_to;");
     misses("a:1:2: error: " L "this_cluster" R " is not a member of " L "cooperative_groups" R "\n",
            "cooperative_groups::this_cluster;");
     misses("a:1:2: error: " L "torch::Tensor" R " {aka " L "class at::Tensor" R "} has no member named " L
@@ -98,21 +100,50 @@ static bool is_word(const char *s, size_t n)
     return n > 0;
 }
 
+static const char toolkit_headers[] =
+    "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n"
+    "#include <curand_kernel.h>\n#include <cuda_pipeline.h>\n#include <mma.h>\n";
+static const char torch_headers[] = "#include <torch/extension.h>\n#include \"litetorch/cuda.h\"\n";
+
+/* Where names are looked for; "" is the global scope. */
+static const char *const toolkit_scopes[] = {"", NULL};
+static const char *const torch_scopes[] = {"at::", "torch::", "c10::", "at::cuda::", NULL};
+
 /* A use of each name that is no macro here, each on the line of its place in the list. It is a declaration, which costs
  * g++ no search for names that are alike. */
-static void write_uses(const char *path, const struct buf *list)
+static void write_uses(const char *path, const struct buf *list, const char *headers, const char *const *scopes)
 {
     FILE *f = fopen(path, "w");
     int line = 1;
 
     assert_non_null(f);
-    fputs("#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n"
-          "#include <curand_kernel.h>\n#include <cuda_pipeline.h>\n#include <mma.h>\n", f);
+    fputs(headers, f);
     for (const char *s = list->p; *s; line++) {
         size_t n = strcspn(s, "\n");
 
         if (is_word(s, n))
-            fprintf(f, "#ifndef %.*s\n#line %d \"names\"\nusing ::%.*s;\n#endif\n", (int)n, s, line, (int)n, s);
+            fprintf(f, "#ifndef %.*s\n#line %d \"names\"\n", (int)n, s, line);
+        for (size_t i = 0; is_word(s, n) && scopes[i]; i++)
+            fprintf(f, "using ::%s%.*s;", scopes[i], (int)n, s);
+        if (is_word(s, n))
+            fputs("\n#endif\n", f);
+        s += n + (s[n] == '\n');
+    }
+    fclose(f);
+}
+
+/* A use of each qualified name of a list of 'name count'. */
+static void write_qualified(const char *path, const struct buf *list)
+{
+    FILE *f = fopen(path, "w");
+    int line = 1;
+
+    assert_non_null(f);
+    fputs(torch_headers, f);
+    for (const char *s = list->p; *s; line++) {
+        size_t n = strcspn(s, "\n"), name = strcspn(s, " \n");
+
+        fprintf(f, "#line %d \"names\"\nnamespace used%d { using ::%.*s; }\n", line, line, (int)name, s);
         s += n + (s[n] == '\n');
     }
     fclose(f);
@@ -121,36 +152,28 @@ static void write_uses(const char *path, const struct buf *list)
 static void compile_uses(const char *path, struct buf *log)
 {
     char *include = path_share("simt/include"), *lite = path_share("litetorch/sim"), command[4096];
-    char *argv[] = {"sh", "-c", command, NULL};
-    struct proc_spec s = {.argv = argv, .timeout_s = 300};
+    char *torch = path_share("litetorch/include"), *argv[] = {"sh", "-c", command, NULL};
+    struct proc_spec s = {.argv = argv, .timeout_s = 300, .max_err = (size_t)64 << 20};
     struct proc_result r;
 
-    snprintf(command, sizeof command, "g++ -x c++ -std=gnu++17 -w -fsyntax-only "
+    snprintf(command, sizeof command, "g++ -x c++ -std=gnu++20 -w -fsyntax-only "
              "-fmax-errors=0 -fdiagnostics-color=never -fno-diagnostics-show-caret "
-             "-I%s -I%s %s", include, lite, path);
+             "-I%s -I%s -I%s %s", include, lite, torch, path);
     assert_int_equal(proc_run(&s, &r, NULL), 0);
     buf_add(log, r.err.p, r.err.n);
     proc_result_free(&r);
     free(include);
+    free(torch);
     free(lite);
 }
 
-/* Every error that says a name is not there must be told as a lack; others are of words that 'using' does not take. */
-static void test_toolkit(void **state)
+/* Every error that says a name is not there must be told as a lack; others are of words that 'using' does not take. How
+ * many there are. */
+static int all_told(const struct buf *log)
 {
-    char path[] = "/tmp/lack-XXXXXX", *names = path_share("litetorch/names/cuda.txt");
-    struct buf list, log;
-    int fd = mkstemp(path), missing = 0;
+    int missing = 0;
 
-    (void)state;
-    assert_true(fd >= 0);
-    close(fd);
-    buf_init(&list, 4 << 20);
-    buf_init(&log, 16 << 20);
-    assert_int_equal(file_read(names, &list, NULL), 0);
-    write_uses(path, &list);
-    compile_uses(path, &log);
-    for (char *s = log.p, *end; *s; s = end + (*end == '\n')) {
+    for (char *s = log->p, *end; *s; s = end + (*end == '\n')) {
         struct buf got;
         char *line;
 
@@ -166,12 +189,78 @@ static void test_toolkit(void **state)
         buf_free(&got);
         free(line);
     }
-    assert_true(missing > 100); /* else nothing was compiled */
-    assert_null(strstr(log.p, L "__shfl_sync" R " has not been declared"));
-    unlink(path);
-    free(names);
-    buf_free(&list);
-    buf_free(&log);
+    return missing;
+}
+
+struct uses {
+    char path[32];
+    struct buf list, log;
+};
+
+static void uses_open(struct uses *u, const char *names)
+{
+    char *at = path_share(names);
+    int fd;
+
+    strcpy(u->path, "/tmp/lack-XXXXXX");
+    fd = mkstemp(u->path);
+    assert_true(fd >= 0);
+    close(fd);
+    buf_init(&u->list, 4 << 20);
+    buf_init(&u->log, 64 << 20);
+    assert_int_equal(file_read(at, &u->list, NULL), 0);
+    free(at);
+}
+
+static void uses_close(struct uses *u)
+{
+    unlink(u->path);
+    buf_free(&u->list);
+    buf_free(&u->log);
+}
+
+static void test_toolkit(void **state)
+{
+    struct uses u;
+
+    (void)state;
+    uses_open(&u, "litetorch/names/cuda.txt");
+    write_uses(u.path, &u.list, toolkit_headers, toolkit_scopes);
+    compile_uses(u.path, &u.log);
+    assert_true(all_told(&u.log) > 100); /* else nothing was compiled */
+    assert_null(strstr(u.log.p, L "__shfl_sync" R " has not been declared"));
+    uses_close(&u);
+}
+
+static void test_torch(void **state)
+{
+    struct uses u;
+
+    (void)state;
+    uses_open(&u, "litetorch/names/torch.txt");
+    write_uses(u.path, &u.list, torch_headers, torch_scopes);
+    compile_uses(u.path, &u.log);
+    assert_false(u.log.cut);
+    assert_true(all_told(&u.log) > 40000);
+    assert_null(strstr(u.log.p, L "empty_like" R " has not been declared in " L "at" R));
+    uses_close(&u);
+}
+
+enum { LACKING_MOST = 40 }; /* of the 200 names that public extensions use most */
+
+static void test_torch_used(void **state)
+{
+    struct uses u;
+    int missing;
+
+    (void)state;
+    uses_open(&u, "litetorch/names/torch_used.txt");
+    write_qualified(u.path, &u.list);
+    compile_uses(u.path, &u.log);
+    missing = all_told(&u.log);
+    print_message("%d of the names that public extensions use most are lacking\n", missing);
+    assert_true(missing > 0 && missing <= LACKING_MOST);
+    uses_close(&u);
 }
 
 int main(void)
@@ -179,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sentences), cmocka_unit_test(test_own_mistakes),
         cmocka_unit_test(test_headers), cmocka_unit_test(test_toolkit),
+        cmocka_unit_test(test_torch), cmocka_unit_test(test_torch_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,7 @@ inline cudaDeviceProp *getCurrentDeviceProperties()
 }
 inline cudaDeviceProp *getDeviceProperties(int) { return getCurrentDeviceProperties(); }
 inline int warp_size() { return 32; }
+template <class T> constexpr T ATenCeilDiv(T a, T b) { return (a + b - 1) / b; }
 /* As at::cuda::CUDAEvent: made where it is first recorded, moved and not copied. */
 class CUDAEvent {
 public:

@@ -605,6 +605,31 @@ LT_FUNCTION(max_pool2d_with_indices) LT_FUNCTION(cummax) LT_FUNCTION(cummin) LT_
 #undef LT_FUNCTION
 using c10::toString;
 
+/* Of ATen/TensorUtils.h: arguments with their names, for checks. */
+struct TensorArg {
+    const Tensor &tensor;
+    const char *name;
+    int pos;
+    TensorArg(const Tensor &t, const char *n, int p) : tensor(t), name(n), pos(p) {}
+    const Tensor *operator->() const { return &tensor; }
+    const Tensor &operator*() const { return tensor; }
+};
+using CheckedFrom = const char *;
+inline void checkAllSameGPU(CheckedFrom c, ArrayRef<TensorArg> tensors)
+{
+    for (const TensorArg &t : tensors)
+        if (!t->is_cuda())
+            LT_FAIL(Error, "", "Expected all tensors on one device for ", c, ", but ", t.name, " is on the CPU");
+}
+inline void checkAllSameType(CheckedFrom c, ArrayRef<TensorArg> tensors)
+{
+    for (const TensorArg &t : tensors)
+        if (t->scalar_type() != (*tensors.begin())->scalar_type())
+            LT_FAIL(Error, "", "Expected tensors of one type for ", c, ", but ", t.name, " has another one");
+}
+inline int64_t numel(const Tensor &t) { return t.numel(); }
+inline int get_num_threads() { return 1; }
+
 } // namespace at
 
 /* There is one device, and no gradient is recorded. */

@@ -203,6 +203,11 @@ static bool build_lack_sentence_name(struct sentence *s, char **ret_scope, char 
     static const char *const member[] = {" is not a member of ", " in namespace ", " in "};
     static const char *const owner[] = {" has no member named ", " has no member "};
 
+    if (build_lack_begins(s->between, " has not been declared in ") && s->part[1][0]) {
+        *ret_scope = s->part[1] + (strcmp(s->part[1], "::") ? 0 : 2);
+        *ret_name = s->part[0];
+        return true;
+    }
     for (size_t i = 0; i < N_OF(alone); i++)
         if (build_lack_begins(s->between, alone[i]) || s->incomplete) {
             build_lack_name_split(s->part[0], ret_scope, ret_name);
