@@ -77,7 +77,7 @@ static int worker_builds_of(const struct worker_settings *s)
            : worker_is_kind(s, "both") || cpus < 1 ? 1 : (int)cpus;
 }
 
-/* ev NULL: it builds alone. */
+/* What the worker says of itself to the queue: JSON text, owned. ev NULL: it builds alone. */
 static char *worker_info_of(const struct worker_settings *s, const struct eval *ev)
 {
     char host[256] = "host", *text;

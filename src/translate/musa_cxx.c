@@ -538,6 +538,7 @@ static void musa_cxx_atomic(struct cxx *c, size_t i)
     }
 }
 
+/* Notes a cooperative launch where the target device has none. */
 static void musa_cxx_cooperative(struct cxx *c, size_t i)
 {
     const struct musa_target *g = c->w->o->target;

@@ -46,7 +46,7 @@ static void session_waited_for_device(struct session *s, double seconds)
     s->wait_device_s += seconds;
 }
 
-/* With others, where it has a clock. */
+/* True on a timed backend, whose device others use too, unless the job is alone there. */
 static bool session_shares_device(const struct session *s)
 {
     return s->server->backend->timed && !s->alone;

@@ -752,6 +752,7 @@ struct env {
     } *seen;
 };
 
+/* Where the name's meaning is remembered, by its address. */
 static struct seen *nest_seen_slot(const struct env *v, const char *name)
 {
     return &v->seen[((uintptr_t)name >> 3 ^ (uintptr_t)name >> 9) & (SEEN_NAMES - 1)];
