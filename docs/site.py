@@ -43,8 +43,9 @@ PAGES = [
 ]
 
 
-# Where the theme's colours have less contrast than WCAG's 4.5.
-CONTRAST = """.md-tabs__link { opacity: 1 }
+# Where the theme's colours have less contrast than WCAG's 4.5; and text, which is no code, is wrapped.
+STYLE = """.language-text pre > code { white-space: pre-wrap; overflow-wrap: anywhere }
+.md-tabs__link { opacity: 1 }
 [data-md-color-scheme=default] { --md-code-hl-generic-color: #555; --md-code-hl-comment-color: #555;
   --md-code-hl-operator-color: #555; --md-code-hl-punctuation-color: #555 }
 [data-md-color-scheme=slate] { --md-code-hl-constant-color: #b3a6f5; --md-code-hl-number-color: #f2948b }
@@ -161,7 +162,7 @@ def main(exe, folder):
     shutil.copytree(os.path.join(HERE, "schema"), os.path.join(src, "schema"))
     shutil.copy(os.path.join(HERE, "openapi.json"), src)
     with open(os.path.join(src, "extra.css"), "w", encoding="utf-8") as f:
-        f.write(CONTRAST)
+        f.write(STYLE)
     config = {"hooks": [os.path.abspath(__file__)], "site_name": "musacoder", "docs_dir": "src",
               "site_dir": "site", "use_directory_urls": False,
               "theme": {"name": "material", "font": False, "language": "en",
@@ -171,8 +172,8 @@ def main(exe, folder):
                                     {"media": "(prefers-color-scheme: dark)", "scheme": "slate",
                                      "toggle": {"icon": "material/weather-sunny", "name": "Light"}}]},
               "extra_css": ["extra.css"], "plugins": ["search"],
-              "markdown_extensions": ["tables", "pymdownx.superfences", "pymdownx.highlight",
-                                                             "toc", "attr_list"],
+              "markdown_extensions": ["tables", "pymdownx.superfences", "toc", "attr_list",
+                                      {"pymdownx.highlight": {"pygments_lang_class": True}}],
               "validation": {"links": {"anchors": "warn"}}, "nav": nested(menu_tree(rows))}
     with open(os.path.join(folder, "mkdocs.yml"), "w", encoding="utf-8") as f:
         json.dump(config, f, indent=1)  # JSON is YAML
@@ -182,8 +183,10 @@ def main(exe, folder):
 
 
 def on_post_page(output, **_):
-    """MkDocs' hook: the theme's search dialog and its switches get the names that screen readers ask for."""
+    """MkDocs' hook: the theme's search dialog and its switches get the names that screen readers ask for, and code is
+    reached by the keyboard."""
     output = re.sub(r'id="__(drawer|search|toc)"', r'id="__\1" aria-label="\1"', output)
+    output = output.replace("<pre><span></span><code>", '<pre><span></span><code tabindex="0">')  # it may scroll
     return output.replace('data-md-component="search" role="dialog"',
                           'data-md-component="search" role="dialog" aria-label="Search"')
 

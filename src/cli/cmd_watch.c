@@ -41,7 +41,7 @@ static int watch_look(const struct opts *o, bool tty, struct err *e)
     buf_init(&text, BUF_MAX_TEXT);
     watch_text(&text, o->args[0], lines, idle, watch_columns());
     if (html) {
-        page = watch_data(o->args[0], lines, idle, (int)opts_int(o, "every"));
+        page = watch_data(o->args[0], lines, idle, opts_bool(o, "once") ? 0 : (int)opts_int(o, "every"));
         rc = page_write(page, html, e);
         json_decref(page);
     }

@@ -195,7 +195,8 @@ json_t *watch_data(const char *run, const json_t *lines, double idle, int every)
     watch_heading(&about, lines, idle);
     page = json_pack("{s:s,s:s,s:o,s:s,s:s,s:O,s:o,s:i}", "schema", "musacoder.report/1", "kind", "watch", "title",
                      json_utf8(name, strlen(name)), "about", about.p, "from",
-                     "metrics.jsonl by 'musacoder watch', which writes it anew while it runs", "metrics", lines,
+                     every ? "metrics.jsonl by 'musacoder watch', which writes it anew while it runs"
+                           : "metrics.jsonl by 'musacoder watch --once'", "metrics", lines,
                      "tiles", watch_tiles(lines), "reload", every);
     buf_free(&about);
     return page;

@@ -14,7 +14,7 @@
 /* The lines of RUN/metrics.jsonl as an array; ERR_INPUT where there is none. *ret_idle: seconds since it grew. */
 int watch_read(const char *run, json_t **ret_lines, double *ret_idle, struct err *e);
 
-/* The data of a page (report/page.h) that loads itself again every 'every' seconds. New. */
+/* The data of a page (report/page.h) that loads itself again every 'every' seconds, 0: never. New. */
 json_t *watch_data(const char *run, const json_t *lines, double idle, int every);
 
 /* A line for each quantity of the newest stage: name, last value, mean of the last ten (recently), its course in

@@ -97,6 +97,10 @@ static void page(void **state)
     assert_true(json_f64(tile, "last", 0) == 12 && json_f64(tile, "mean", 0) == 7.5);
     assert_true(json_equal(json_object_get(data, "metrics"), lines));
     json_decref(data);
+    data = watch_data("/runs/x", lines, 5, 0); /* made once: nothing to load again */
+    assert_int_equal(json_i64(data, "reload", 1), 0);
+    assert_null(strstr(json_str(data, "from", "anew"), "anew"));
+    json_decref(data);
     json_decref(lines);
 }
 
