@@ -51,82 +51,36 @@ bool layer_add_linear(struct making *m, const struct kind *k)
 
 /* ---- products of two inputs ---- */
 
-static void product_operand(struct making *m, const char *name, int rank, const char *const dims[], const char *maker)
-{
-    struct making_input *in = layer_add_input(m, name, maker, "operand");
+/* The operands' dimensions by the kind's shape, a letter each: matrices M K N, batch b, heads t, and 1. */
+static const char *const product_shapes[][3] = {
+    {"MK", "KN"}, {"KM", "KN"}, {"MK", "NK"}, {"KM", "NK"}, {"MK", "K1"}, {"NN", "NN"}, {"NN", "NN"}, {"NN", "NN"},
+    {"N", "NM"}, {"bMK", "bKN"}, {"bMK", "KN"}, {"btMK", "KN"}, {"MN"}, {"MN"}, {"btMK", "btMK", "btMK"}};
+#define PRODUCT_SHAPES (int)(sizeof product_shapes / sizeof *product_shapes)
+enum { PRODUCT_UPPER = 6, PRODUCT_LOWER = 7 }; /* triangular matrices */
 
-    in->rank = rank;
-    for (int i = 0; i < rank; i++)
-        in->dim[i] = dims[i];
-}
-
-#define DIMS(...)                                                                                                      \
-    (const char *const[])                                                                                              \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
-    }
-
-/* Draws two matrices of that shape with the names A, B and C. */
+/* Draws the operands of that shape, with the names A, B and C as far as there are so many. */
 static void product_draw_operands(struct making *m, int shape, const char *A, const char *B, const char *C)
 {
+    static const char letters[] = "MKNbt1";
     bool plain = making_chance(m, 0.7);
-    const char *M = layer_size_name(m, plain ? "M" : "m", layer_draw_size(m, 40)),
-               *K = layer_size_name(m, plain ? "K" : "k",
-                                    layer_draw_size(m, shape == 0 && making_chance(m, 0.2) ? 300 : 40));
-    const char *N = layer_size_name(m, plain ? "N" : "n",
-                                    layer_draw_size(m, shape == 0 && making_chance(m, 0.2) ? 6 : 40)),
-               *b = "1", *t = "2";
-    const char *maker = layer_draw_maker(m), *upper = "torch.triu(torch.randn(%s))",
-               *lower = "torch.tril(torch.randn(%s))";
+    const char *dim[] = {NULL, NULL, NULL, "1", "2", "1"}, *names[] = {A, B, C}, *maker;
+    const char *const *dims = product_shapes[shape > 0 && shape < PRODUCT_SHAPES ? shape : 0];
 
+    dim[0] = layer_size_name(m, plain ? "M" : "m", layer_draw_size(m, 40));
+    dim[1] = layer_size_name(m, plain ? "K" : "k", layer_draw_size(m, shape == 0 && making_chance(m, 0.2) ? 300 : 40));
+    dim[2] = layer_size_name(m, plain ? "N" : "n", layer_draw_size(m, shape == 0 && making_chance(m, 0.2) ? 6 : 40));
+    maker = layer_draw_maker(m);
     if (shape >= 9 && shape != 12 && shape != 13) {
-        b = layer_size_name(m, making_pick(m, "batch_size|batch|b", '|'), making_draw(m, 1, 5));
-        t = layer_size_name(m, making_pick(m, "num_heads|heads|groups", '|'), making_draw(m, 1, 4));
+        dim[3] = layer_size_name(m, making_pick(m, "batch_size|batch|b", '|'), making_draw(m, 1, 5));
+        dim[4] = layer_size_name(m, making_pick(m, "num_heads|heads|groups", '|'), making_draw(m, 1, 4));
     }
-    switch (shape) {
-    case 1:
-        product_operand(m, A, 2, DIMS(K, M), maker), product_operand(m, B, 2, DIMS(K, N), maker);
-        break;
-    case 2:
-        product_operand(m, A, 2, DIMS(M, K), maker), product_operand(m, B, 2, DIMS(N, K), maker);
-        break;
-    case 3:
-        product_operand(m, A, 2, DIMS(K, M), maker), product_operand(m, B, 2, DIMS(N, K), maker);
-        break;
-    case 4:
-        product_operand(m, A, 2, DIMS(M, K), maker), product_operand(m, B, 2, DIMS(K, "1"), maker);
-        break;
-    case 5:
-        product_operand(m, A, 2, DIMS(N, N), maker), product_operand(m, B, 2, DIMS(N, N), maker);
-        break;
-    case 6:
-        product_operand(m, A, 2, DIMS(N, N), upper), product_operand(m, B, 2, DIMS(N, N), upper);
-        break;
-    case 7:
-        product_operand(m, A, 2, DIMS(N, N), lower), product_operand(m, B, 2, DIMS(N, N), lower);
-        break;
-    case 8:
-        product_operand(m, A, 1, DIMS(N), maker), product_operand(m, B, 2, DIMS(N, M), maker);
-        break;
-    case 9:
-        product_operand(m, A, 3, DIMS(b, M, K), maker), product_operand(m, B, 3, DIMS(b, K, N), maker);
-        break;
-    case 10:
-        product_operand(m, A, 3, DIMS(b, M, K), maker), product_operand(m, B, 2, DIMS(K, N), maker);
-        break;
-    case 11:
-        product_operand(m, A, 4, DIMS(b, t, M, K), maker), product_operand(m, B, 2, DIMS(K, N), maker);
-        break;
-    case 12:
-    case 13:
-        product_operand(m, A, 2, DIMS(M, N), maker);
-        break;
-    case 14:
-        product_operand(m, A, 4, DIMS(b, t, M, K), maker), product_operand(m, B, 4, DIMS(b, t, M, K), maker),
-            product_operand(m, C, 4, DIMS(b, t, M, K), maker);
-        break;
-    default:
-        product_operand(m, A, 2, DIMS(M, K), maker), product_operand(m, B, 2, DIMS(K, N), maker);
+    maker = shape == PRODUCT_UPPER ? "torch.triu(torch.randn(%s))"
+          : shape == PRODUCT_LOWER ? "torch.tril(torch.randn(%s))" : maker;
+    for (int i = 0; i < 3 && dims[i]; i++) {
+        struct making_input *in = layer_add_input(m, names[i], maker, "operand");
+        in->rank = (int)strlen(dims[i]);
+        for (int d = 0; d < in->rank; d++)
+            in->dim[d] = dim[strchr(letters, dims[i][d]) - letters];
     }
 }
 
