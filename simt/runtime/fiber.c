@@ -20,6 +20,12 @@ __asm__(".text\n.p2align 4\n.globl fiber_switch\n.hidden fiber_switch\n.type fib
         "  popq %rcx\n  jmp *%rcx\n"
         ".size fiber_switch,.-fiber_switch\n");
 
+/* The same for functions that have switched (RETURNS_ANYWHERE). */
+__asm__(".text\n.p2align 4\n.globl __x86_return_thunk\n.hidden __x86_return_thunk\n"
+        ".type __x86_return_thunk,@function\n"
+        "__x86_return_thunk:\n  popq %r11\n  jmp *%r11\n"
+        ".size __x86_return_thunk,.-__x86_return_thunk\n");
+
 static void *initial_sp(char *top, void (*entry)(void))
 {
     void **sp = (void **)((uintptr_t)top & ~(uintptr_t)15);

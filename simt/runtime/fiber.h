@@ -27,6 +27,14 @@ struct fiber {
 
 #define MAX_FIBERS 1024
 
+/* Of shuffles, which kernels call and which switch: other fibers have called meanwhile, so the return predictor names
+ * another place nearly each time. They jump back, which is predicted by the jumps before. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(SIMT_UCONTEXT)
+#define RETURNS_ANYWHERE __attribute__((function_return("thunk-extern")))
+#else
+#define RETURNS_ANYWHERE
+#endif
+
 /* Fiber i of the pool, 0 <= i < 1024, with its stack mapped; NULL if memory is exhausted. */
 struct fiber *fiber_get(int i);
 /* Makes f start in entry() when it is next switched to. What ran on its stack is gone. */

@@ -146,7 +146,7 @@ HOT uint64_t shuffle(mask_t mask, uint64_t v, enum shuffle how, int arg, int wid
 
 #define SHUFFLE(NAME, HOW, ARG, S, T, BITS)                                                                           \
     T simt_shfl##NAME##_##S(mask_t mask, T v, ARG arg, int width);                                                    \
-    T simt_shfl##NAME##_##S(mask_t mask, T v, ARG arg, int width)                                                     \
+    RETURNS_ANYWHERE T simt_shfl##NAME##_##S(mask_t mask, T v, ARG arg, int width)                                    \
     {                                                                                                                 \
         union { T v; BITS b; } u = {v};                                                                               \
         u.b = (BITS)shuffle(mask, u.b, HOW, (int)arg, width, __builtin_return_address(0));                            \
@@ -168,7 +168,7 @@ void simt_syncwarp(mask_t mask);
 mask_t simt_activemask(void), simt_ballot(mask_t mask, int predicate);
 int simt_any(mask_t mask, int predicate), simt_all(mask_t mask, int predicate);
 
-void simt_syncwarp(mask_t mask)
+RETURNS_ANYWHERE void simt_syncwarp(mask_t mask)
 {
     if (!outside("__syncwarp", __builtin_return_address(0)))
         warp_op_leave(op_join(mask, OP_SYNC, 0, false, __builtin_return_address(0)));
