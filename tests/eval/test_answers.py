@@ -171,6 +171,30 @@ class Answers(unittest.TestCase):
             z.writestr("candidate.py", "#" * (20 << 20))
         self.refused(bomb, "more than")
 
+    def test_bench_takes_them(self):
+        """A suite's answers of several files: one that is none fails alone, and a later call judges nothing again."""
+        zipped = os.path.join(self.dir.name, "samples/task/0.zip")
+        wrong = dict(FILES, **{"src/row.cuh": HEADER.replace(": 0", ": 1")})
+        self.folder("samples/task/2", FILES)
+        with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as z:
+            for name, text in FILES.items():
+                z.writestr(name, text)
+        self.tar("samples/task/1.tar.gz", wrong.items())
+        self.write("samples/task/3.zip", "PK no archive at all, but long enough")
+        self.write("tasks/task.py", TASK)
+        argv = [EXE, "bench", "--samples", "samples", "--tasks", "tasks", "--out", "out", "--trials", "1"]
+        for again in range(2):
+            p = subprocess.run(argv, cwd=self.dir.name, text=True, capture_output=True, timeout=280 * SLOWDOWN)
+            self.assertIn(p.returncode, (0, 1), p.stdout + p.stderr)
+            with open(os.path.join(self.dir.name, "out/verdicts.jsonl")) as f:
+                rows = [json.loads(line) for line in f]
+            with open(os.path.join(self.dir.name, "out/samples.jsonl")) as f:
+                files = {row["sample"]: os.path.basename(row["file"]) for row in map(json.loads, f)}
+            got = {files[row["sample"]]: row["verdict"]["category"] or row["verdict"]["status"] for row in rows}
+            self.assertEqual(got, {"0.zip": "passed", "1.tar.gz": "correctness_error", "2": "passed",
+                                   "3.zip": "extraction_error"}, p.stderr)
+            self.assertEqual(len(rows), 4)
+
 
 class Request(unittest.TestCase):
     def test_the_client_sends_files(self):

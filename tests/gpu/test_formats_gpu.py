@@ -230,12 +230,20 @@ class OnTheCard(unittest.TestCase):
             self.assertGreater(performance["candidate_ms"] or 0, 0, where)
             self.assertGreater(performance["speedup_eager"] or 0, 0, where)
 
+    def test_wrong_at_the_sixth_shape(self):
+        """Six rows, one draw each, no times: what a card does of it in less than a minute."""
+        self.write("t.yaml", json.dumps({"workloads": ROWS[:5]}))
+        task = self.write("t.py", test_workloads.TASK)
+        wrong = self.write("wrong.py", test_workloads.PROGRAM.replace("int n = x.numel(),",
+                                                                      "int n = x.numel() / 32 * 32,"))
+        wrong, = self.judge(task, "--no-perf", "--trials", "1", wrong, code=1)
+        self.assertEqual([r["status"] for r in wrong["workloads"]], ["passed"] * 5 + ["failed"], wrong["feedback"])
+        self.assertEqual((wrong["status"], wrong["workload"]["name"]), ("failed", "odd"))
+        self.assertIn("Workload 'odd' (width = 61)", wrong["feedback"])
+
     def test_six_shapes_and_two_dtypes(self):
         self.write("t.yaml", json.dumps({"workloads": ROWS}))
         task, right = self.write("t.py", test_workloads.TASK), self.write("right.py", test_workloads.PROGRAM)
-        wrong = self.write("wrong.py", test_workloads.PROGRAM.replace("int n = x.numel(),",
-                                                                      "int n = x.numel() / 32 * 32,"))
-        wrong, = self.judge(task, "--no-perf", wrong, code=1)
         right, = self.judge(task, "--no-compile-baseline", right)
         self.assertEqual((right["status"], {r["status"] for r in right["workloads"]}), ("passed", {"passed"}),
                          right["feedback"])
@@ -243,9 +251,6 @@ class OnTheCard(unittest.TestCase):
         for r in right["workloads"]:
             self.assert_timed(r["performance"], r["name"])
             print(f"{r['name']}: {json.dumps(r)}")
-        self.assertEqual([r["name"] for r in wrong["workloads"] if r["status"] == "failed"], ["odd", "odd-half"])
-        self.assertEqual((wrong["status"], wrong["workload"]["name"]), ("failed", "odd"))
-        self.assertIn("Workload 'odd' (width = 61)", wrong["feedback"])
 
     def test_each_row_replays_without_python(self):
         self.write("t.yaml", json.dumps({"workloads": ROWS}))
