@@ -133,7 +133,7 @@ static bool rules_host_tells(facts *f)
 /* Rule: the host computes from what it reads. */
 static bool rules_host_computes(facts *f, finding *r)
 {
-    return f->live_right && !f->replay_right &&
+    return f->live_right && !f->replay_right && !f->sizes_vary &&
            f->most.bytes > rules_free_reads(f) && rules_host_tells(f) &&
            rules_say(r, "the host reads %" PRIu64 " bytes from the device in one call, and the same launches on other "
                                                   "values "

@@ -36,6 +36,7 @@ struct rules_facts {
     uint64_t input_bytes;      /* of one call, tensors on the device */
     uint64_t output_bytes;     /* of the smallest output of a call; 0 where one is a number */
     uint64_t fixed_bytes;      /* of input_bytes: tensors that are the same in all draws, so a host may know them */
+    bool sizes_vary;           /* outputs of some draws are larger than those of others: somebody must read how large */
     uint64_t own_bytes;        /* of a call's inputs and the model: tables of that size are program text; 0: none are */
     uint64_t table_bytes;      /* of constants that the task itself holds, the same by any seed */
     const char *torch_op;      /* an operator that forward asked torch for and that is no data movement; NULL */

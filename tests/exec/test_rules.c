@@ -65,6 +65,9 @@ static void test_host_computes(void **state)
 
     (void)state;
     is(&f, RULES_CHEATING, "host_computes");
+    f.sizes_vary = true; /* somebody must read how large the output is */
+    is(&f, RULES_UNSUPPORTED, "host_control_flow");
+    f.sizes_vary = false;
     f.most.up = 0, f.most.given = f.output_bytes; /* the answer may be in arguments */
     is(&f, RULES_CHEATING, "host_computes");
     f.most.given--; /* a loop until convergence; sizes of groups */

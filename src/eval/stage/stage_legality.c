@@ -176,6 +176,29 @@ static uint64_t own_bytes(const struct job *j)
 }
 
 /* Gathers the recording's facts that rules_decide needs. */
+static int stage_legality_add_leaf(const json_t *leaf, const char *path, void *ctx, struct err *e)
+{
+    (void)path, (void)e;
+    *(int64_t *)ctx += tree_is_tensor(leaf) ? json_i64(leaf, "nbytes", 0) : 0;
+    return 0;
+}
+
+/* Are outputs as long as the inputs' values say? */
+static bool stage_legality_sizes_vary(const struct reference *ref)
+{
+    int64_t first = -1;
+
+    for (size_t i = 0; i < ref->n_draws; i++) {
+        int64_t bytes = 0;
+
+        tree_each(ref->draws[i].eager.tree, stage_legality_add_leaf, &bytes, NULL);
+        if (first >= 0 && bytes != first)
+            return true;
+        first = bytes;
+    }
+    return false;
+}
+
 static void stage_legality_take_facts(const struct job *j, struct rules_facts *f)
 {
     const struct recording *l = j->recording;
@@ -185,6 +208,7 @@ static void stage_legality_take_facts(const struct job *j, struct rules_facts *f
                               .launches = l->launches,
                               .most = l->most, .counts = l->counts, .input_bytes = j->held.ref->draws[0].inputs.n,
                               .own_bytes = own_bytes(j), .fixed_bytes = stage_legality_fixed_bytes(j->held.ref),
+                              .sizes_vary = stage_legality_sizes_vary(j->held.ref),
                               .table_bytes = j->held.ref->tables,
                               .output_bytes = l->smallest, .log_full = l->log_full,
                               .refused = l->refused, .replay_why = l->why,
