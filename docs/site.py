@@ -25,6 +25,7 @@ PAGES = [
     ("Tutorials/Train a model", "tutorial-train.md", "docs/site/tutorial-train.md"),
     ("How to/Install", "install.md", "docs/site/install.md"),
     ("How to/More shapes and dtypes: sidecars", "sidecar.md", "docs/sidecar.md"),
+    ("How to/Answers and tasks in other forms", "formats.md", "docs/formats.md"),
     ("How to/Find bad tasks: lint", "lint.md", "docs/lint.md"),
     ("How to/Slurm", "howto-slurm.md", "docs/site/howto-slurm.md"),
     ("How to/Add an operator", "howto-operator.md", "docs/site/howto-operator.md"),

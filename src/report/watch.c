@@ -26,8 +26,8 @@ int watch_read(const char *run, json_t **ret_lines, double *ret_idle, struct err
     int rc = 0;
 
     if (stat(path, &st) < 0)
-        rc = err_set(e, ERR_INPUT, "'%s' has no metrics.jsonl; give the folder of a run that sft, rft, rl or run "
-                                   "writes", run);
+        rc = err_set(e, ERR_INPUT, "'%s' has no metrics.jsonl: no stage of it trains yet, or it is no run; give "
+                                   "the folder of a run that sft, rft, rl or run writes", run);
     if (rc == 0)
         rc = jsonl_each(path, watch_add_line, lines, e);
     free(path);

@@ -169,7 +169,6 @@ static const char bundle_loader[] =
     "import os\n"
     "\n"
     "import torch\n"
-    "from torch.utils.cpp_extension import load\n"
     "\n"
     "import judged_task\n"
     "\n"
@@ -214,7 +213,12 @@ bool bundle_is_loaded(const char *program)
 /* Appends Python that compiles the bundle's sources, as the answer has none. */
 static void bundle_write_loader(const struct bundle *b, struct buf *out)
 {
-    buf_addf(out, "%sSOURCES = [", bundle_loader_mark);
+    bool musa = false;
+
+    for (int i = 0; i < b->n; i++)
+        musa = musa || bundle_has_suffix(b->file[i].path, (const char *const[]){".mu", NULL});
+    buf_addf(out, "%sfrom %s import load\n\nSOURCES = [", bundle_loader_mark,
+             musa ? "torch_musa.utils.musa_extension" : "torch.utils.cpp_extension");
     for (int i = 0, n = 0; i < b->n; i++)
         if (bundle_is_source(b->file[i].path))
             buf_addf(out, "%s\"%s\"", n++ ? ", " : "", b->file[i].path);

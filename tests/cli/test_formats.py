@@ -129,6 +129,19 @@ class Formats(unittest.TestCase):
         p = self.eval(path)
         self.assertIn("PASS", p.stdout)
 
+    def test_mu_sources_are_musa(self):
+        """A .mu alone is judged in the MUSA dialect: names of CUDA are errors there, and the record says so."""
+        text = re.search('r"""\n(.*?)"""', read(self.good), re.S)[1]
+        path, foreign = os.path.join(self.folder.name, "half.mu"), os.path.join(self.folder.name, "foreign.mu")
+        for name, words in ((path, text), (foreign, text.replace("    return y;", "    cudaDeviceSynchronize();\n"
+                                                                              "    return y;"))):
+            with open(name, "w", encoding="utf-8") as f:
+                f.write(words)
+        good, bad = [json.loads(x) for x in self.eval("--json", "--dialect", "musa", path, foreign).stdout.splitlines()]
+        self.assertEqual((good["status"], good["dialect"]), ("passed", "musa"), good["feedback"])
+        self.assertEqual((bad["code"], bad["dialect"], bad["place"]["file"]), ("MC204", "musa", "foreign.mu"))
+        self.assertIn("is a name of CUDA; MUSA's is", bad["feedback"])
+
     def test_sources_without_forward(self):
         """The words are of the user's file; no line of the program that loads it is named."""
         path = os.path.join(self.folder.name, "none.cu")
