@@ -9,7 +9,8 @@
  * (runner/bundle.py) and runs the main file from there. The main file is the one that defines ModelNew or
  * custom_kernel; among several the one named candidate, main, solution, submission or kernel. Where no file is Python,
  * the main file is written here: it loads all CUDA (or MUSA: .mu) and C++ sources as one extension and calls its
- * function 'forward' (else 'backward', else the only one) with forward's arguments, then the parameters and buffers of the task's Model in
+ * function 'forward' (else 'backward', else the only one) with forward's arguments, then the parameters and buffers of
+ * the task's Model in
  * their order; a Model whose forward takes an argument 'fn' gets the function as that instead. 'void solve(..)' of
  * LeetGPU gets tensors for its pointers; the task's solve_writes says which of them it writes. */
 #ifndef MC_BUNDLE_H
