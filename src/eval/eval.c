@@ -505,12 +505,17 @@ static int eval_judge(struct judge_server *sv, const struct task *task, const st
     return 0;
 }
 
+/* Verdicts are taken from the cache and kept there? Without a jail nobody knows what a program includes or a task reads. */
+static bool eval_uses_cache(const struct eval *ev, const struct eval_options *o)
+{
+    return !ev->servers.config.no_cache && !ev->servers.config.no_jail && !o->fresh;
+}
+
 /* The verdict that is known under the key of a toolchain that was not started yet, or NULL. */
 static json_t *eval_known(struct eval *ev, const struct task *task, const struct eval_candidate *c,
                           const struct eval_options *o)
 {
-    bool asks = !ev->servers.config.no_cache && !o->fresh;
-    char *toolchain = asks ? eval_toolchain_of(ev, backend_find(o->backend)) : NULL, key[65];
+    char *toolchain = eval_uses_cache(ev, o) ? eval_toolchain_of(ev, backend_find(o->backend)) : NULL, key[65];
     json_t *rec = NULL;
 
     if (toolchain) {
@@ -532,7 +537,7 @@ static int eval_judge_once(struct eval *ev, struct judge_server *sv, const struc
     int rc;
 
     eval_cache_key(ev, sv->toolchain, task, c, o, key);
-    if (!ev->servers.config.no_cache && !o->fresh && !(f = eval_flight_board(ev, key, &rec))) {
+    if (eval_uses_cache(ev, o) && !(f = eval_flight_board(ev, key, &rec))) {
         *ret = eval_renamed(rec, task, c);
         return 0;
     }
@@ -543,7 +548,7 @@ static int eval_judge_once(struct eval *ev, struct judge_server *sv, const struc
         return 0;
     }
     rc = eval_judge(sv, task, c, o, &rec, e);
-    kept = rc == 0 && eval_cache_put(ev, key, rec);
+    kept = rc == 0 && !ev->servers.config.no_jail && eval_cache_put(ev, key, rec);
     if (f)
         eval_flight_land(ev, f, kept ? rec : NULL);
     if (rc < 0)

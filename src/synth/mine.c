@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/folder.h"
@@ -56,7 +55,7 @@ struct miner {
     const struct mine_options *o;
     struct forkserver *fs;
     struct child *reader; /* parses, and knows all texts; runs nothing */
-    json_t *hints, *journal;
+    json_t *hints, *journal; /* the lines of earlier runs by their keys */
     char *journal_path;
     struct mine_stats n;
     struct progress progress;
@@ -252,12 +251,16 @@ static int mine_write_line(struct miner *m, const char *path, const char *key, c
                            const json_t *reply, struct err *e)
 {
     bool good = !strcmp(json_str(reply, "op", ""), "task");
+    const char *code = json_str(reply, "code", "");
+    char hash[65];
     json_t *line = json_pack("{s:s, s:s, s:s, s:O, s:s?, s:s?, s:s?, s:O*}", "key", key, "path", path, "class",
                              json_str(class, "class", ""), "line", json_object_get(class, "line"), "task",
                              good ? name : NULL, "reason", good ? NULL : json_str(reply, "reason", "?"), "detail",
                              good ? NULL : json_str(reply, "detail", ""), "inputs", json_object_get(reply, "inputs"));
-    int rc = good ? mine_accept(m, name, json_str(reply, "code", ""), e) : 0;
+    int rc = good ? mine_accept(m, name, code, e) : 0;
 
+    sha256_hex(code, strlen(code), hash);
+    json_object_set_new(line, "sha256", good ? json_string(hash) : json_null());
     if (!rc)
         rc = jsonl_append_sealed(m->journal_path, line, e);
     if (!rc)
@@ -318,7 +321,13 @@ static int mine_send_file(struct miner *m, const char *path, bool *readable, str
     return rc;
 }
 
-/* Scans one file for classes and tries them. */
+/* Asks the reader for a file's classes, new. */
+static json_t *mine_scan(struct miner *m, const char *path, struct err *e)
+{
+    return mine_ask_reader(m, json_pack("{s:s, s:s}", "op", "scan", "path", path), e);
+}
+
+/* Tries the classes of one file. */
 static int mine_file(struct miner *m, const char *path, bool readable, struct err *e)
 {
     json_t *r, *class;
@@ -328,7 +337,7 @@ static int mine_file(struct miner *m, const char *path, bool readable, struct er
     m->n.files++;
     if (!readable)
         return mine_count(m->n.reasons, "unreadable"), 0;
-    r = mine_ask_reader(m, json_pack("{s:s, s:s}", "op", "scan", "path", path), e);
+    r = mine_scan(m, path, e);
     if (r && !strcmp(json_str(r, "op", ""), "refused"))
         mine_count(m->n.reasons, json_str(r, "reason", "unreadable"));
     json_array_foreach(json_object_get(r, "classes"), i, class)
@@ -410,22 +419,125 @@ static int mine_read_against(struct miner *m, struct err *e)
     return rc;
 }
 
-/* A callback of jsonl_each: takes a line of an earlier run; a deleted task is mined again. */
+/* ---- what earlier runs found ---- */
+
+static char *mine_task_path(const struct miner *m, const char *task)
+{
+    return xasprintf("%s/tasks/%s.py", m->o->out, task);
+}
+
+/* Is the task's file what the line says? One that was deleted is mined again in silence, a changed one is said. */
+static bool mine_task_holds(const struct miner *m, const json_t *line)
+{
+    char *path = mine_task_path(m, json_str(line, "task", "")), hash[65];
+    bool there = file_exists(path), holds;
+    struct buf text;
+
+    buf_init(&text, MAX_FILE);
+    if (there)
+        file_read(path, &text, NULL);
+    sha256_hex(text.p, text.n, hash);
+    holds = there && !strcmp(hash, json_str(line, "sha256", hash)); /* lines of older versions hold none */
+    if (there && !holds)
+        log_warn("'%s' is not what was mined, and is mined again", path);
+    buf_free(&text);
+    free(path);
+    return holds;
+}
+
+/* A callback of jsonl_continue: takes a line of an earlier run. A task that is not what was written is mined again. */
 static int mine_journal_line(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct miner *m = ctx;
-    const char *task = json_str(line, "task", NULL);
+    const char *key = json_str(line, "key", "");
+
+    (void)no, (void)e;
+    if (!json_str(line, "task", NULL) || mine_task_holds(m, line))
+        json_object_set(m->journal, key, line);
+    return 0;
+}
+
+/* Keys of all classes that the tree holds now, new. */
+static json_t *mine_keys_now(struct miner *m, const char *const *paths, size_t n, const bool *readable, struct err *e)
+{
+    json_t *keys = json_object(), *r, *class;
+    char key[65];
+    size_t k;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!readable[i])
+            continue;
+        if (!(r = mine_scan(m, paths[i], e))) {
+            json_decref(keys);
+            return NULL;
+        }
+        json_array_foreach(json_object_get(r, "classes"), k, class) {
+            mine_key_of(m, paths[i], class, key);
+            json_object_set_new(keys, key, json_true());
+        }
+        json_decref(r);
+    }
+    return keys;
+}
+
+/* True where a line's class was in this tree and is no longer. */
+static bool mine_is_stale(const struct miner *m, const json_t *line, const json_t *keys)
+{
+    const char *path = json_str(line, "path", "");
+    size_t n = strlen(m->o->tree);
+
+    return !json_object_get(keys, json_str(line, "key", "")) && !strncmp(path, m->o->tree, n) &&
+           (path[n] == '/' || (n && m->o->tree[n - 1] == '/'));
+}
+
+/* Takes the task of a class that is gone out of the folder. */
+static void mine_drop_task(const struct miner *m, const char *task)
+{
+    char *path = mine_task_path(m, task);
+
+    log_info("'%s': its class is no longer in '%s'; removed", path, m->o->tree);
+    unlink(path);
+    free(path);
+}
+
+/* A refusal as a repetition holds as long as the task is there that it is like. */
+static bool mine_is_still_repeated(const struct miner *m, const json_t *line)
+{
+    const char *like = strstr(json_str(line, "detail", ""), "mined/");
+    char *path;
+    bool there;
+
+    if (strcmp(json_str(line, "reason", ""), "repeated") || !like)
+        return true;
+    path = mine_task_path(m, like + strlen("mined/"));
+    there = file_exists(path);
+    free(path);
+    return there;
+}
+
+/* The reader learns the tasks that hold; lines about what is gone leave the journal. */
+static int mine_settle_journal(struct miner *m, const json_t *keys, struct err *e)
+{
+    const char *key;
+    json_t *line;
+    void *next;
     int rc = 0;
 
-    (void)no;
-    if (task) {
-        char *path = xasprintf("%s/tasks/%s.py", m->o->out, task);
-        if (!file_exists(path)) /* it was deleted: mined once more */
-            return free(path), 0;
-        rc = mine_make_known(m, "mined", path, e);
+    json_object_foreach_safe(m->journal, next, key, line) {
+        const char *task = json_str(line, "task", NULL);
+        char *path = task ? mine_task_path(m, task) : NULL;
+
+        if (task && mine_is_stale(m, line, keys)) {
+            mine_drop_task(m, task);
+            json_object_del(m->journal, key);
+        } else if (task && !rc) {
+            rc = mine_make_known(m, "mined", path, e);
+        }
         free(path);
     }
-    json_object_set(m->journal, json_str(line, "key", ""), line);
+    json_object_foreach_safe(m->journal, next, key, line)
+        if (!mine_is_still_repeated(m, line))
+            json_object_del(m->journal, key);
     return rc;
 }
 
@@ -465,10 +577,15 @@ static int mine_write_report(const struct miner *m, struct err *e)
 static int mine_all(struct miner *m, const struct mine_files *f, struct err *e)
 {
     bool *readable = xcalloc(f->n + 1, sizeof *readable);
+    json_t *keys = NULL;
     int rc = 0;
 
     for (size_t i = 0; i < f->n && !rc; i++)
         rc = mine_send_file(m, f->v[i], &readable[i], e);
+    if (!rc && json_object_size(m->journal)) {
+        keys = mine_keys_now(m, (const char *const *)f->v, f->n, readable, e);
+        rc = keys ? mine_settle_journal(m, keys, e) : -1;
+    }
     progress_start(&m->progress, "files", 0, f->n);
     for (size_t i = 0; i < f->n && !rc && !mine_enough(m); i++) {
         rc = mine_file(m, f->v[i], readable[i], e);
@@ -476,6 +593,7 @@ static int mine_all(struct miner *m, const struct mine_files *f, struct err *e)
         progress_at(&m->progress, i + 1);
     }
     progress_end(&m->progress);
+    json_decref(keys);
     free(readable);
     return rc;
 }

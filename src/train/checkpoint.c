@@ -12,19 +12,63 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/jsonl.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
-/* Writes weights, moments and state. */
-static int checkpoint_write_parts(const char *dir, const struct model *m, const struct optim *o, const json_t *state,
-                                  struct err *e)
+#define CONTENT " content" /* behind an input's key: the key of what it holds */
+
+/* An input's path says nothing where what it holds is compared: folders move, and have several names. */
+static bool checkpoint_ignored(const json_t *old, const char *key, const char *const *ignore)
 {
-    char *optim = path_join(dir, "optim.safetensors"), *js = path_join(dir, "state.json");
+    char content[40];
+
+    snprintf(content, sizeof content, "%.30s" CONTENT, key);
+    if (json_object_get(old, content))
+        return true;
+    for (; ignore && *ignore; ignore++)
+        if (!strcmp(*ignore, key))
+            return true;
+    return false;
+}
+
+/* A hash of what the run trains, by its options.json but for what may change or lie elsewhere. "" without one. */
+static void checkpoint_training_of(const char *run, char ret[65])
+{
+    static const char *const apart[] = {"metrics", "stage", "save-every", "workers", "jobs", "out", "device", "dtype",
+                                        "gpus", "zero", "rollout-url", "rollout-parallel", NULL};
+    char *path = path_join(run, "options.json"), *text;
+    json_t *claim = file_exists(path) ? json_read(path, NULL) : NULL, *own = json_object(), *v;
+    const char *key;
+
+    json_object_foreach(claim, key, v)
+        if (!checkpoint_ignored(claim, key, apart))
+            json_object_set(own, key, v);
+    *ret = 0;
+    text = json_text(own);
+    if (claim)
+        sha256_hex(text, strlen(text), ret);
+    free(text);
+    json_decref(own), json_decref(claim);
+    free(path);
+}
+
+/* Writes weights, moments and state, which says of which training they are. */
+static int checkpoint_write_parts(const char *run, const char *dir, const struct model *m, const struct optim *o,
+                                  const json_t *state, struct err *e)
+{
+    char *optim = path_join(dir, "optim.safetensors"), *js = path_join(dir, "state.json"), training[65];
+    json_t *own = json_copy((json_t *)state), *sealed;
     int rc = model_save(m, dir, e);
 
+    checkpoint_training_of(run, training);
+    json_object_set_new(own, "training", json_string(training));
+    sealed = jsonl_sealed(own);
     if (rc == 0)
         rc = optim_save(o, optim, e);
     if (rc == 0)
-        rc = json_write(js, state, e);
+        rc = json_write(js, sealed, e);
+    json_decref(own), json_decref(sealed);
     free(optim);
     free(js);
     return rc;
@@ -100,7 +144,7 @@ int checkpoint_save(const char *run, int64_t step, const struct model *m, const 
         dir_remove(work, NULL);
         rc = dir_make(work, e);
         if (rc == 0)
-            rc = checkpoint_write_parts(work, m, o, state, e);
+            rc = checkpoint_write_parts(run, work, m, o, state, e);
         if (rc == 0)
             rc = checkpoint_commit(root, work, name, e);
     }
@@ -128,10 +172,24 @@ int checkpoint_latest(const char *run, char **ret, struct err *e)
     return rc;
 }
 
+/* What cannot be read of a checkpoint, with the remedy. Always -1. */
+static int checkpoint_damaged(const char *folder, struct err *e)
+{
+    char said[sizeof e->msg];
+
+    if (!e || (e->kind != ERR_INPUT && e->kind != ERR_ENV))
+        return -1;
+    snprintf(said, sizeof said, "%.600s", e->msg);
+    return err_set(e, e->kind, "%s; the checkpoint is damaged: bring '%s' back, or remove '%s/..' to start from the "
+                               "beginning", said, folder, folder);
+}
+
 struct model *checkpoint_model(const char *folder, const char *start, struct err *e)
 {
     struct model *m = model_load(folder ? folder : start, e);
 
+    if (!m && folder)
+        checkpoint_damaged(folder, e);
     if (m) {
         free(m->dir);
         m->dir = xstrdup(start);
@@ -139,16 +197,37 @@ struct model *checkpoint_model(const char *folder, const char *start, struct err
     return m;
 }
 
+/* Is the state as it was written, by this folder's training? States of older versions do not say. */
+static int checkpoint_check_state(const char *folder, const json_t *state, struct err *e)
+{
+    char *run = path_join(folder, "../.."), training[65];
+    const char *theirs = json_str(state, "training", "");
+    int rc = 0;
+
+    checkpoint_training_of(run, training);
+    if (!jsonl_seal_fits(state)) {
+        err_set(e, ERR_INPUT, "'%s/state.json' is not what was written", folder);
+        rc = checkpoint_damaged(folder, e);
+    } else if (*theirs && *training && strcmp(theirs, training)) {
+        rc = err_set(e, ERR_INPUT, "'%s' is a checkpoint of another training; bring this one's back, or remove '%s/..' "
+                                   "to start from the beginning", folder, folder);
+    }
+    free(run);
+    return rc;
+}
+
 int checkpoint_load(const char *folder, struct optim *o, json_t **ret_state, struct err *e)
 {
     char *optim = path_join(folder, "optim.safetensors"), *js = path_join(folder, "state.json");
-    json_t *state = NULL;
-    int rc = optim_load(o, optim, e);
+    json_t *state = json_read(js, e);
+    int rc = state ? checkpoint_check_state(folder, state, e) : checkpoint_damaged(folder, e);
 
-    if (rc == 0 && !(state = json_read(js, e)))
-        rc = -1;
+    if (rc == 0 && optim_load(o, optim, e) < 0)
+        rc = checkpoint_damaged(folder, e);
     if (rc == 0)
         *ret_state = state;
+    else
+        json_decref(state);
     free(optim);
     free(js);
     return rc;
@@ -172,22 +251,6 @@ int checkpoint_moments(const char *model, struct optim *o, struct err *e)
     free(folder);
     free(path);
     return rc;
-}
-
-#define CONTENT " content" /* behind an input's key: the key of what it holds */
-
-/* An input's path says nothing where what it holds is compared: folders move, and have several names. */
-static bool checkpoint_ignored(const json_t *old, const char *key, const char *const *ignore)
-{
-    char content[40];
-
-    snprintf(content, sizeof content, "%.30s" CONTENT, key);
-    if (json_object_get(old, content))
-        return true;
-    for (; ignore && *ignore; ignore++)
-        if (!strcmp(*ignore, key))
-            return true;
-    return false;
 }
 
 /* The first key whose value differs, but for ignored ones; NULL: none does. */
@@ -261,6 +324,9 @@ static int checkpoint_agree(const struct run_folder *f, const char *path, const 
     const char *key;
     int rc = old ? 0 : -1;
 
+    if (!old && e)
+        err_set(e, ERR_INPUT, "'%s' is damaged, and says no longer what this run was started with; bring it back, or "
+                              "remove '%s' to start from the beginning", path, f->path);
     if (old) {
         checkpoint_drop_unknown(f->claim, old);
         if ((key = checkpoint_first_difference(old, f->claim, ignore)))

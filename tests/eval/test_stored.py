@@ -61,6 +61,25 @@ class Stored(unittest.TestCase):
             with open(path, "wb") as f:
                 f.write(change(data))
 
+    def test_without_a_jail_nothing_is_kept(self):
+        """What a program includes, or a task reads, is known to nobody there: a change of it is another verdict."""
+        header, number = os.path.join(self.tmp.name, "h.cuh"), os.path.join(self.tmp.name, "number")
+        kernel, task = os.path.join(self.tmp.name, "inc.py"), os.path.join(self.tmp.name, "reads.py")
+        with open(KERNEL) as f, open(kernel, "w") as g:
+            g.write(f.read().replace("__global__", f'#include "{header}"\n\n__global__', 1).replace("0.5f", "SC"))
+        with open(TASK) as f, open(task, "w") as g:
+            g.write(f'SC = float(open("{number}").read())\n' + f.read().replace("0.5", "SC"))
+
+        def judged(scale, of):
+            for path, text in (header, f"#define SC {scale}f\n"), (number, of):
+                with open(path, "w") as f:
+                    f.write(text)
+            return self.judge(kernel, "--jail", "none", task=task)[:2]
+
+        self.assertEqual(judged("0.5", "0.5"), ("passed", False))
+        self.assertEqual(judged("0.6", "0.5"), ("failed", False))
+        self.assertEqual(judged("0.6", "0.6"), ("passed", False))
+
     def test_damaged_references_are_made_again(self):
         self.assertEqual(self.judge(KERNEL, "--no-cache")[0], "passed")
         half = lambda d: d[:len(d) // 2]  # noqa: E731

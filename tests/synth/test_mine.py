@@ -203,6 +203,49 @@ def check_hints(tree, out, folder):
     check(journal(out)["Configured"]["inputs"] == [[5, 16]], "hints are not used")
 
 
+def task_of(out, name):
+    return f"{out}/tasks/{journal(out)[name]['task']}.py"
+
+
+def check_damage(tree, out):
+    """A task that somebody altered, and a line that somebody altered, are mined again."""
+    path = task_of(out, "Residual")
+    with open(path, encoding="utf-8") as f:
+        whole = f.read()
+    with open(path, "a", encoding="utf-8") as f:
+        f.write("# altered\n")
+    done = mine(tree, "--out", out)
+    with open(path, encoding="utf-8") as f:
+        check(f.read() == whole, "an altered task stays")
+    check("is not what was mined" in done.stderr and f"({len(CLASSES)} were known)" in done.stdout, done.stderr)
+    with open(out + "/mined.jsonl", encoding="utf-8") as f:
+        text = f.read()
+    with open(out + "/mined.jsonl", "w", encoding="utf-8") as f:
+        f.write(text.replace('"does_not_load"', '"no_inputs"', 1) if '"does_not_load"' in text else
+                text.replace('"reason":"', '"reason":"x', 1))
+    done = mine(tree, "--out", out)
+    check("altered since" in done.stderr, done.stderr)
+    check(f"({len(CLASSES)} were known)" in done.stdout, done.stdout)
+
+
+def check_changed_class(folder):
+    """A class whose text changed is mined as it is now; the task of what it was goes, and comes back with it."""
+    tree, out = folder + "/changing", folder + "/changed"
+    os.makedirs(tree)
+
+    def write(function):
+        with open(tree + "/net.py", "w", encoding="utf-8") as f:
+            f.write("import torch\nimport torch.nn as nn\n\n\nclass Blk(nn.Module):\n    def __init__(self, dim=32):\n"
+                    "        super().__init__()\n        self.l = nn.Linear(dim, dim)\n\n"
+                    f"    def forward(self, x):\n        return torch.{function}(self.l(x))\n")
+        done = mine(tree, "--out", out, "--no-lint")
+        tasks = [open(f"{out}/tasks/{n}", encoding="utf-8").read() for n in os.listdir(out + "/tasks")]
+        check(len(tasks) == 1 and f"torch.{function}" in tasks[0], f"{function}: {tasks} {done.stdout} {done.stderr}")
+
+    for function in ("relu", "tanh", "relu"):
+        write(function)
+
+
 def check_known(tree, folder):
     known, out = os.path.join(folder, "known"), os.path.join(folder, "other")
     os.makedirs(known)
@@ -241,6 +284,8 @@ def main():
         check_tree(tree, out)
         check_torn(tree, out)
         check_hints(tree, out, folder)
+        check_damage(tree, out)
+        check_changed_class(folder)
         check_known(tree, folder)
     print(f"{passed} passed, {failed} failed")
     return failed > 0

@@ -66,6 +66,48 @@ static void a_pointer_to_nothing_is_an_error(void **state)
     free(out), free(step);
 }
 
+/* Starts the run of 'out' again after one file of its checkpoint was changed: refused, and the remedy is named. */
+static void refuses_changed(const char *out, const json_t *claim, const char *name, const char *text, const char *want)
+{
+    char *path = path_join(out, name);
+    struct err e = ERR_INIT;
+    struct buf was;
+
+    buf_init(&was, (size_t)1 << 30);
+    tiny_must(file_read(path, &was, &e), &e);
+    tiny_must(file_write(path, text, strlen(text), &e), &e);
+    assert_int_equal(sft(out, 2, claim, &e), -1);
+    assert_non_null(strstr(e.msg, want));
+    assert_non_null(strstr(e.msg, "to start from the beginning"));
+    tiny_must(file_write(path, was.p, was.n, &e), &e);
+    buf_free(&was);
+    free(path);
+}
+
+/* Files that are cut or altered, and a checkpoint of other options, are refused in words that say what to do. */
+static void damaged_checkpoints_name_the_remedy(void **state)
+{
+    json_t *slow = json_pack("{s:s}", "lr", "slow"), *fast = json_pack("{s:s}", "lr", "fast");
+    char *a = tiny_path("slow"), *b = tiny_path("fast"), *from, *to;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    tiny_must(sft(a, 2, slow, &e), &e);
+    tiny_must(sft(b, 2, fast, &e), &e);
+    refuses_changed(a, slow, "checkpoint/00000002/state.json", "", "is damaged");
+    refuses_changed(a, slow, "checkpoint/00000002/state.json", "{\"step\": 1, \"seal\": \"x\"}", "not what was written");
+    refuses_changed(a, slow, "checkpoint/00000002/optim.safetensors", "cut", "is damaged");
+    refuses_changed(a, slow, "checkpoint/00000002/model.safetensors", "cut", "is damaged");
+    refuses_changed(a, slow, "options.json", "", "is damaged");
+    tiny_must(sft(a, 2, slow, &e), &e);
+    from = path_join(b, "checkpoint/00000002/state.json"), to = path_join(a, "checkpoint/00000002/state.json");
+    tiny_must(file_copy(from, to, &e), &e);
+    assert_int_equal(sft(a, 2, slow, &e), -1);
+    assert_non_null(strstr(e.msg, "a checkpoint of another training"));
+    json_decref(slow), json_decref(fast);
+    free(a), free(b), free(from), free(to);
+}
+
 static void other_peoples_files_stay(void **state)
 {
     struct err e = ERR_INIT;
@@ -177,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_saved_once),
         cmocka_unit_test(a_pointer_to_nothing_is_an_error),
+        cmocka_unit_test(damaged_checkpoints_name_the_remedy),
         cmocka_unit_test(other_peoples_files_stay),
         cmocka_unit_test(changed_inputs_are_refused),
         cmocka_unit_test(a_second_process_waits_for_its_own_folder),

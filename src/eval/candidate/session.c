@@ -232,7 +232,8 @@ static json_t *session_build_answer(struct session *s, const json_t *request, st
 {
     double t0, left = s->opt->build_timeout_s - s->build_s;
     struct build_opts o = {.target = s->server->backend->name, .arch = s->server->arch,
-                           .timeout_s = left > 1 ? left : 1, .no_jail = s->server->all->config.no_jail};
+                           .timeout_s = left > 1 ? left : 1, .no_jail = s->server->all->config.no_jail,
+                           .no_cache = s->server->all->config.no_jail}; /* what it includes is not known */
     struct build_result r = {0};
     json_t *reply = NULL, *named;
     int rc;

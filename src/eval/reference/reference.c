@@ -184,11 +184,17 @@ static int reference_share_device(const struct reference_want *w, struct device_
     return w->sv->backend->timed ? device_lock_take(&w->sv->schedule, false, share, e) : 0;
 }
 
+/* Without a jail a task may read files that nobody knows of: its reference is good for those who use it now alone. */
+static bool reference_is_kept(const struct reference_want *w)
+{
+    return !w->sv->all->config.no_jail;
+}
+
 /* A reference by its key, from the cache folder or made now and stored there. One process makes it, others wait. */
 static int reference_find(const char *key, const struct reference_want *w, struct frame *ret, struct err *e)
 {
     char *folder = path_cache("reference"), *path = artefact_path(folder, key, ".ref");
-    int rc = reference_file_load(path, ret), lock;
+    int rc = reference_is_kept(w) ? reference_file_load(path, ret) : -1, lock;
     struct device_lock share = {0}; /* taken before the lock: who has the lock never waits for somebody who is alone */
 
     if (rc < 0 && reference_share_device(w, &share, e) < 0) {
@@ -197,8 +203,8 @@ static int reference_find(const char *key, const struct reference_want *w, struc
         return -1;
     }
     if (rc < 0 && (lock = artefact_lock(folder, key, REFERENCE_TIMEOUT_S, e)) >= 0) {
-        rc = reference_file_load(path, ret);
-        if (rc < 0 && (rc = reference_make(w, ret, e)) == 0)
+        rc = reference_is_kept(w) ? reference_file_load(path, ret) : -1;
+        if (rc < 0 && (rc = reference_make(w, ret, e)) == 0 && reference_is_kept(w))
             reference_file_save(path, ret);
         artefact_unlock(lock);
     }
@@ -639,6 +645,8 @@ void reference_release(struct reference_held *h)
         reference_disown(h);
     h->ref = NULL;
     pthread_mutex_lock(&h->want.sv->kept->lock);
+    if (r->listed && r->users == 1 && !reference_is_kept(&h->want))
+        reference_list_drop(&h->want.sv->kept->refs, r);
     last = --r->users == 0 && !r->listed;
     pthread_mutex_unlock(&h->want.sv->kept->lock);
     if (last)
