@@ -505,7 +505,7 @@ static int eval_judge(struct judge_server *sv, const struct task *task, const st
     return 0;
 }
 
-/* Verdicts are taken from the cache and kept there? Without a jail nobody knows what a program includes or a task reads. */
+/* Are verdicts taken from the cache? Without a jail nobody knows what a program includes or a task reads. */
 static bool eval_uses_cache(const struct eval *ev, const struct eval_options *o)
 {
     return !ev->servers.config.no_cache && !ev->servers.config.no_jail && !o->fresh;

@@ -95,7 +95,8 @@ static void damaged_checkpoints_name_the_remedy(void **state)
     tiny_must(sft(a, 2, slow, &e), &e);
     tiny_must(sft(b, 2, fast, &e), &e);
     refuses_changed(a, slow, "checkpoint/00000002/state.json", "", "is damaged");
-    refuses_changed(a, slow, "checkpoint/00000002/state.json", "{\"step\": 1, \"seal\": \"x\"}", "not what was written");
+    refuses_changed(a, slow, "checkpoint/00000002/state.json", "{\"step\": 1, \"seal\": \"x\"}",
+                    "not what was written");
     refuses_changed(a, slow, "checkpoint/00000002/optim.safetensors", "cut", "is damaged");
     refuses_changed(a, slow, "checkpoint/00000002/model.safetensors", "cut", "is damaged");
     refuses_changed(a, slow, "options.json", "", "is damaged");
