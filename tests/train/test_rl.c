@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
 #include "base/log.h"
@@ -335,6 +337,27 @@ static int add_passed(json_t *v, size_t line, void *ctx, struct err *e)
     return 0;
 }
 
+/* Counts that somebody altered, and half a file, are no chunks: each is made again, as it was. */
+static void check_damaged_chunks(const struct rft_options *o)
+{
+    char *path = path_join(o->out, "chunks/00000.json");
+    struct err e = ERR_INIT;
+    json_t *whole = json_read(path, &e), *v = json_deep_copy(whole), *again;
+
+    json_object_set_new(json_array_get(json_object_get(v, "groups"), 0), "passed", json_integer(7));
+    for (int cut = 0; cut < 2; cut++) {
+        tiny_must(json_write(path, v, &e), &e);
+        if (cut)
+            assert_int_equal(truncate(path, 200), 0);
+        tiny_must(rft_collect(o, &e), &e);
+        again = json_read(path, &e);
+        assert_true(json_equal(again, whole));
+        json_decref(again);
+    }
+    json_decref(whole), json_decref(v);
+    free(path);
+}
+
 /* RFT: what passed is what is kept, at most one per cluster; a second call changes nothing. */
 static void rft(void **state)
 {
@@ -363,6 +386,7 @@ static void rft(void **state)
     tiny_must(rft_collect(&o, &e), &e);
     tiny_must(jsonl_each(kept, count_line, &again, &e), &e);
     assert_int_equal(n, again);
+    check_damaged_chunks(&o);
     free(groups);
     free(learned);
     free(out);
@@ -375,7 +399,7 @@ static int chunk_prompts(const char *out, int least, int most)
 {
     struct err e = ERR_INIT;
     char *path = path_join(out, "chunks/00000.json");
-    json_t *list = json_read(path, &e), *g;
+    json_t *chunk = json_read(path, &e), *list = json_object_get(chunk, "groups"), *g;
     size_t i;
     int other = 0;
 
@@ -387,7 +411,7 @@ static int chunk_prompts(const char *out, int least, int most)
         assert_int_equal(kept, passed >= least && passed <= most);
         other += passed > 0 && !kept;
     }
-    json_decref(list);
+    json_decref(chunk);
     free(path);
     return other;
 }
