@@ -495,6 +495,18 @@ static int run_empty_later(const struct recipe_run *r, const struct run_stage *s
     return 0;
 }
 
+/* The content of a benchmark's table; "" of other stages, and where it is not there. */
+static void run_result_of(const struct run_stage *s, char ret[65])
+{
+    char *path = path_join(s->dir, "bench.json");
+    struct err ignored = ERR_INIT;
+
+    *ret = 0;
+    if (s->command == &cmd_bench && content_hash_file(path, ret, &ignored) < 0)
+        *ret = 0;
+    free(path);
+}
+
 /* Runs a stage's command and notes its time. */
 static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_marker *m, struct err *e)
 {
@@ -509,18 +521,23 @@ static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_
                                    : err_prefix(e, "%s", s->name);
     format_duration(m->seconds, took, sizeof took);
     log_info("%s: done in %s", s->name, took);
-    return 0;
+    run_result_of(s, m->result);
+    return *m->result ? run_marker_write(r->out, s->name, m, e) : 0;
 }
 
 /* What the stages behind a finished one read of it. Its command, given again, makes it from its own records. */
-static bool run_result_is_whole(const struct run_stage *s)
+static bool run_result_is_whole(const struct run_stage *s, const struct run_marker *m)
 {
     bool bench = s->command == &cmd_bench, model = s->command == &cmd_sft || s->command == &cmd_rft ||
                                                    s->command == &cmd_rl;
     char *path = path_join(s->dir, bench ? "bench.json" : model ? "model" : "");
     struct err ignored = ERR_INIT;
     json_t *v = bench && file_exists(path) ? json_read(path, NULL) : NULL;
-    bool whole = bench ? json_is_object(v) : model ? model_check_folder(path, &ignored) == 0 : true;
+    char now[65];
+    bool whole;
+
+    run_result_of(s, now);
+    whole = bench ? json_is_object(v) && (!*m->result || !strcmp(now, m->result)) : model ? model_check_folder(path, &ignored) == 0 : true;
 
     json_decref(v);
     free(path);
@@ -546,7 +563,7 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
         if ((*m.key && run_empty_later(r, s, e) < 0) || run_begin_anew(r, s, &m, e) < 0)
             return -1;
     }
-    if (m.done && run_result_is_whole(s)) {
+    if (m.done && run_result_is_whole(s, &m)) {
         log_info("%s: done before", s->name);
         return 0;
     }

@@ -31,6 +31,7 @@ int run_marker_read(const char *out, const char *name, struct run_marker *ret, s
     *ret = (struct run_marker){.done = json_flag(v, "done", false), .seconds = json_f64(v, "seconds", 0)};
     snprintf(ret->key, sizeof ret->key, "%s", json_str(v, "key", ""));
     snprintf(ret->inputs, sizeof ret->inputs, "%s", json_str(v, "inputs", ""));
+    snprintf(ret->result, sizeof ret->result, "%s", json_str(v, "result", ""));
     json_decref(v);
     free(path);
     return rc;
@@ -41,7 +42,11 @@ int run_marker_write(const char *out, const char *name, const struct run_marker 
     char *path = run_marker_path(out, name);
     json_t *v = json_pack("{s:s,s:s,s:b,s:f}", "key", m->key, "inputs", m->inputs, "done", (int)m->done,
                           "seconds", m->seconds);
-    int rc = json_write(path, v, e);
+    int rc;
+
+    if (*m->result)
+        json_object_set_new(v, "result", json_string(m->result));
+    rc = json_write(path, v, e);
 
     json_decref(v);
     free(path);

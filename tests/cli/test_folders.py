@@ -355,6 +355,29 @@ class Folders(unittest.TestCase):
         self.assertEqual(self.read("c/tasks/train/my_task.py"), "mine")
         self.assertFalse(os.path.exists(self.path("c/tasks/train/task_9999.py")))
 
+    def test_a_finished_stage_makes_again_what_is_gone(self):
+        """A table that is gone or altered comes from the verdicts; a model that is gone or cut from its checkpoint."""
+        recipe = self.write("recipe.yaml", RECIPE % ("tiny", "synth init sft") +
+                            "bench-after: sft\nbench: {samples: 1, max-new: 8}\n")
+        argv = ("run", recipe, "--out", "r")
+        self.succeed(*argv)
+        table, weights = self.path("r/bench/sft/bench.json"), self.path("r/sft/model/model.safetensors")
+        was = self.read("r/bench/sft/bench.json"), crash.files(self.path("r/sft/model"))
+
+        def alter():
+            self.assertIn('"passed": 0', was[0])
+            self.write("r/bench/sft/bench.json", was[0].replace('"passed": 0', '"passed": 1'))
+
+        for stage, harm in (("bench_sft", lambda: os.remove(table)), ("bench_sft", alter),
+                            ("sft", lambda: os.truncate(weights, 1000)),
+                            ("sft", lambda: shutil.rmtree(self.path("r/sft/model")))):
+            harm()
+            said = self.succeed(*argv)
+            self.assertIn(stage + ": its result is gone or damaged", said)
+            self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
+            self.assertNotIn('"passed": 1', self.read("r/bench/sft/bench.json"))
+        self.assertEqual(self.succeed(*argv).count("done before"), 4)
+
     def test_a_damaged_marker_is_no_missing_one(self):
         was = self.finish()
         self.write("r/stages/sft.json", "")
