@@ -537,7 +537,8 @@ static bool run_result_is_whole(const struct run_stage *s, const struct run_mark
     bool whole;
 
     run_result_of(s, now);
-    whole = bench ? json_is_object(v) && (!*m->result || !strcmp(now, m->result)) : model ? model_check_folder(path, &ignored) == 0 : true;
+    whole = bench ? json_is_object(v) && (!*m->result || !strcmp(now, m->result))
+            : model ? model_check_folder(path, &ignored) == 0 : true;
 
     json_decref(v);
     free(path);

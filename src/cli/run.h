@@ -28,7 +28,7 @@ struct run_stage {
 struct run_marker {
     char key[65];
     char inputs[65]; /* what the stage read when it last began (content.h); "" in markers of older versions */
-    char result[65]; /* what bench.json held when the stage ended (content.h); "" of other stages, and of older versions */
+    char result[65]; /* what bench.json held at the end (content.h); "" of other stages, and of older versions */
     bool done;
     double seconds;
 };
