@@ -58,7 +58,7 @@ static void later_life_take_back(struct job *j, const struct later_life_aside *a
 /* More than 64 where that is cheap; a secret says how many. */
 static uint32_t later_life_earlier(const struct job *j, double call_s)
 {
-    double most = LATER_LIFE_S / fmax(call_s, 1e-4);
+    double most = LATER_LIFE_S * fmin(j->opt->trials, LATER_LIFE_TRIALS) / fmax(call_s, 1e-4);
     struct rng r;
 
     rng_seed(&r, (uint64_t)j->seed, 80);

@@ -5,7 +5,8 @@
 
 #include "eval/stage/stage.h"
 
-#define LATER_LIFE_S 0.8 /* of run time for the calls that are not compared */
+#define LATER_LIFE_S      0.16 /* of run time for the calls that are not compared, a trial of each distribution */
+#define LATER_LIFE_TRIALS 5    /* more trials add no time: a training with one asks for a fifth of it */
 
 /* In another process: one call of another instance, more of this one, one of the other again, then calls that are
  * compared with draws of j->held.ref. call_s: run time of a call. Session, recording and state of the job are as before
