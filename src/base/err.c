@@ -68,6 +68,9 @@ int err_prefix(struct err *e, const char *fmt, ...)
     vsnprintf(e->msg, sizeof e->msg, fmt, ap);
     va_end(ap);
     n = strlen(e->msg);
-    snprintf(e->msg + n, sizeof e->msg - n, ": %s", old);
+    if (strstr(old, e->msg))
+        memcpy(e->msg, old, sizeof old);
+    else
+        snprintf(e->msg + n, sizeof e->msg - n, ": %s", old);
     return err_one_line(e);
 }

@@ -32,6 +32,7 @@ struct err {
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* ERR_ENV + errno text */
 int err_lack(struct err *e, enum err_lack what); /* after err_set; err_sys sees ENOMEM itself; err_prefix keeps it */
+/* Puts the words in front of the message, unless it has them: a path is said once. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -243,6 +243,8 @@ static void errors_are_one_line(void **state)
     assert_string_equal(e.msg, "'a b [31m' is odd");
     err_prefix(&e, "in '%s'", "x\ty");
     assert_string_equal(e.msg, "in 'x y': 'a b [31m' is odd");
+    err_prefix(&e, "'x y'"); /* is there */
+    assert_string_equal(e.msg, "in 'x y': 'a b [31m' is odd");
 }
 
 /* What was short is said with the error, kept by who adds words to it, and forgotten with the next one. */
