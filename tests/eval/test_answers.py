@@ -201,8 +201,8 @@ class Request(unittest.TestCase):
         from musacoder import client
         asked = client.Client()._request([{"task": {"code": TASK}, "files": FILES}])
         self.assertEqual(asked["candidates"], [{"files": FILES}])
-        with self.assertRaisesRegex(ValueError, "files"):
-            client._check({"task": {"code": TASK}, "files": {"a.py": 3}})
+        self.assertIn("files", client._lack({"task": {"code": TASK}, "files": {"a.py": 3}}))
+        self.assertIsNone(client._lack({"task": {"code": TASK}, "files": FILES}))
 
 
 if __name__ == "__main__":
