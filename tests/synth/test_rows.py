@@ -63,7 +63,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for dtype in dtypes:
             check_values(sets, dtype, folder)
-        check_programs(sys.argv[3] if len(sys.argv) > 3 else JUDGED, folder)
+        check_programs(sys.argv[3] if len(sys.argv) > 3 else JUDGED, os.path.join(folder, "programs"))
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 

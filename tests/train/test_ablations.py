@@ -95,7 +95,7 @@ class Ablations(unittest.TestCase):
             self.run_recipe("full", first, ["--set=stages=synth init sft"])
             for name in NAMES:
                 out = os.path.join(folder, name)
-                shutil.copytree(first, out)  # what has the same options is not done again
+                shutil.copytree(first, out, ignore=shutil.ignore_patterns("recipe.yaml"))  # as lab/ablations.sh does
                 self.run_recipe(name, out)
                 self.assertTrue(os.path.exists(os.path.join(out, "rl_multi/model/model.safetensors")), name)
                 shutil.rmtree(out)
