@@ -391,18 +391,89 @@ int opts_store(const struct opts *o, void *into, struct err *e)
     return 0;
 }
 
+/* The folder that a path lies in; owned. */
+static char *opt_folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !slash ? xstrdup(".") : slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+}
+
+/* Has one of the folders that the file lies in, up to UP above its own, our stamp? A run's stages and models lie below
+ * its stamp. */
+static bool opt_lies_in_ours(const char *path)
+{
+    enum { UP = 4 };
+    char *at = opt_folder_of(path);
+    bool ours = folder_is_ours(at);
+
+    for (int i = 0; i < UP && !ours; i++) {
+        char *above = path_join(at, "..");
+
+        ours = folder_is_ours(above);
+        free(at);
+        at = above;
+    }
+    free(at);
+    return ours;
+}
+
 /* A file that a folder of ours is made of: its journals, options, weights. Pages and cards in it are written anew. */
 static bool opt_is_part_of_ours(const char *path)
 {
     static const char *const ends[] = {".json", ".jsonl", ".yaml", ".safetensors"};
-    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-    char *folder = slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
-    bool part = false, ours = folder_is_ours(*folder ? folder : "/");
+    const char *dot = strrchr(path, '.');
+    bool part = false;
 
-    for (size_t i = 0; dot && ours && i < sizeof ends / sizeof *ends; i++)
+    for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
         part |= !strcmp(dot, ends[i]);
-    free(folder);
-    return part && file_exists(path);
+    return part && file_exists(path) && opt_lies_in_ours(path);
+}
+
+/* Is the file at path somewhere below the folder? */
+static bool opt_is_below(const char *folder, const char *path)
+{
+    char *f = realpath(folder, NULL), *p = realpath(path, NULL);
+    size_t n = f ? strlen(f) : 0;
+    bool below = f && p && !strncmp(f, p, n) && p[n] == '/';
+
+    free(f), free(p);
+    return below;
+}
+
+/* Is the file that is to be written the sidecar of this task? */
+static bool opt_is_sidecar(const char *task, const char *to)
+{
+    const char *dot = strrchr(task, '.');
+    char *stem, *path;
+    bool same;
+
+    if (!dot || strcmp(dot, ".py"))
+        return false;
+    stem = xstrndup(task, (size_t)(dot - task));
+    path = xasprintf("%s.yaml", stem);
+    same = file_is_same(path, to);
+    free(stem), free(path);
+    return same;
+}
+
+/* Does who reads 'from' read 'to'? A file in a user's folder counts, pages and cards in one of ours do not. */
+static bool opt_is_read(const char *from, const char *to)
+{
+    bool inside = file_is_dir(from) && !opt_lies_in_ours(to) && opt_is_below(from, to);
+
+    return inside || file_is_same(from, to) || opt_is_sidecar(from, to);
+}
+
+/* Are the two one file, also one that is not there yet? */
+static bool opt_is_one_place(const char *a, const char *b)
+{
+    char *fa = opt_folder_of(a), *fb = opt_folder_of(b);
+    const char *na = strrchr(a, '/'), *nb = strrchr(b, '/');
+    bool same = !strcmp(a, b) || (file_is_same(fa, fb) && !strcmp(na ? na + 1 : a, nb ? nb + 1 : b));
+
+    free(fa), free(fb);
+    return same;
 }
 
 static int opt_check_result(const struct opts *o, const struct opt *row, struct err *e)
@@ -416,16 +487,16 @@ static int opt_check_result(const struct opts *o, const struct opt *row, struct 
     if (opt_is_part_of_ours(to))
         return err_set(e, ERR_INPUT, "'%s' is part of a folder that musacoder made; name another --%s", to, row->name);
     for (int i = 0; i < o->n_args; i++)
-        if (file_is_same(o->args[i], to))
+        if (opt_is_read(o->args[i], to))
             return err_set(e, ERR_INPUT, "'%s' is read and would be written over; name another --%s", to, row->name);
     for (const struct opt *other = o->rows; other->name; other++) {
         const char *from = opts_str(o, other->name);
 
-        if (other != row && from && other->type == OPT_OUT_FILE && !strcmp(from, to))
+        if (other != row && from && other->type == OPT_OUT_FILE && opt_is_one_place(from, to))
             return err_set(e, ERR_INPUT, "--%s and --%s are the same file '%s'", other->name, row->name, to);
-        if (other != row && from && file_is_same(from, to))
-            return err_set(e, ERR_INPUT, "'%s' is --%s and would be written over; name another --%s", to, other->name,
-                           row->name);
+        if (other != row && from && other->type != OPT_OUT_FOLDER && opt_is_read(from, to))
+            return err_set(e, ERR_INPUT, "'%s' is of --%s and would be written over; name another --%s", to,
+                           other->name, row->name);
     }
     return 0;
 }

@@ -70,7 +70,8 @@ bool opts_has(const struct opts *o, const char *name);
 int opts_store(const struct opts *o, void *into, struct err *e);
 
 /* No result takes the place of what the command reads: ERR_INPUT where the file of a row OPT_OUT_FILE is a folder,
- * one that a word or another row names, or a data file of a folder of ours. */
+ * one that a word or another row names, a file in a folder of theirs, a task's sidecar, or a data file of a folder of
+ * ours. */
 int opts_check_results(const struct opts *o, struct err *e);
 
 /* "10GiB" "500 MB" "1.5G" "4096": a number and a unit of bytes; K M G T alone are powers of 1024 as KiB is, KB of 1000.

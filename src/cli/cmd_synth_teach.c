@@ -8,6 +8,7 @@
 #include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "remote/openai.h"
+#include "store/content.h"
 #include "synth/teach.h"
 
 static const struct opt rows[] = {
@@ -72,8 +73,11 @@ static int synth_teach_run(const struct opts *o, struct err *e)
 {
     struct teach_options t = {.prompt_format = {.musa = !strcmp(opts_str(o, "dialect"), "musa")}, .judge = verify_all};
     struct teach_stats s;
+    char weights[65] = "";
 
+    t.weights = weights;
     if (synth_teach_check(o, e) < 0 || opts_store(o, &t, e) < 0 ||
+        (t.teacher && file_is_dir(t.teacher) && content_digest_model(t.teacher, weights, e) < 0) ||
         prompt_style_parse(opts_str(o, "style"), &t.prompt_format.style, e) < 0 ||
         secret_use(o, e) < 0 ||
         teach(&t, &s, e) < 0)

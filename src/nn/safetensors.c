@@ -16,6 +16,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 
+#define ENDING ".safetensors" /* of shards: caches know a model by its files of this name (store/content.h) */
+
 #define HEADER_MAX 100000000u /* as the reference implementation */
 #define INDEX_NAME "model.safetensors.index.json"
 
@@ -351,8 +353,9 @@ static int safetensors_load_map(struct safetensors *s, const char *index, const 
     json_object_foreach((json_t *)map, name, v) {
         const char *file = json_string_value(v);
         char *path;
-        if (!file || !*file || strchr(file, '/'))
-            return err_set(e, ERR_INPUT, "'%s': tensor '%.200s' has no plain file name", index, name);
+        size_t n = file ? strlen(file) : 0;
+        if (!n || strchr(file, '/') || n < sizeof ENDING || strcmp(file + n - strlen(ENDING), ENDING))
+            return err_set(e, ERR_INPUT, "'%s': tensor '%.200s' has no plain name of a " ENDING " file", index, name);
         path = path_join(dir, file);
         if (safetensors_knows_shard(s, path))
             free(path);

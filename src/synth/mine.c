@@ -57,6 +57,7 @@ struct miner {
     struct child *reader; /* parses, and knows all texts; runs nothing */
     json_t *hints, *journal; /* the lines of earlier runs by their keys */
     char *journal_path;
+    char against[65]; /* a hash of the tasks of --against; "" without */
     struct mine_stats n;
     struct progress progress;
 };
@@ -222,6 +223,7 @@ static void mine_key_of(const struct miner *m, const char *path, const json_t *c
     sha256_adds(&h, path), sha256_adds(&h, json_str(class, "class", ""));
     sha256_adds(&h, json_str(class, "code", json_str(class, "reason", "")));
     sha256_adds(&h, hints ? hints : "");
+    sha256_adds(&h, m->against);
     sha256_end(&h, ret);
     free(hints);
 }
@@ -402,6 +404,25 @@ static int mine_make_known(struct miner *m, const char *kind, const char *path, 
     return rc;
 }
 
+/* What a class was found to be holds for these tasks to differ from alone. */
+static int mine_hash_against(struct miner *m, const struct mine_files *f, struct err *e)
+{
+    struct sha256 h;
+    struct buf text;
+    int rc = 0;
+
+    sha256_start(&h);
+    buf_init(&text, BUF_MAX_TEXT);
+    for (size_t i = 0; i < f->n && rc == 0; i++) {
+        buf_clear(&text);
+        if ((rc = file_read(f->v[i], &text, e)) == 0)
+            sha256_adds(&h, text.p);
+    }
+    sha256_end(&h, m->against);
+    buf_free(&text);
+    return rc;
+}
+
 /* Reads the tasks that mined ones must differ from. */
 static int mine_read_against(struct miner *m, struct err *e)
 {
@@ -415,6 +436,8 @@ static int mine_read_against(struct miner *m, struct err *e)
         rc = err_set(e, ERR_INPUT, "'%s' has no task files; give a checkout of KernelBench", m->o->against);
     for (size_t i = 0; i < f.n && !rc; i++)
         rc = mine_make_known(m, "against", f.v[i], e);
+    if (!rc)
+        rc = mine_hash_against(m, &f, e);
     names_free(f.v, f.n);
     return rc;
 }

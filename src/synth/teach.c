@@ -215,6 +215,12 @@ static int teach_ask_all(struct teacher *t, struct answers *a, struct err *e)
 }
 
 /* Takes answers that are cached and asks the teacher for the others. */
+/* "smol@1f0c2d3e4a5b" of a folder: the same folder with other weights is another teacher. Owned. */
+static char *teach_name_model(const struct teach_options *o, const char *model)
+{
+    return o->weights && *o->weights ? xasprintf("%s@%.12s", model, o->weights) : xstrdup(model);
+}
+
 static int teach_get_answers(struct teacher *t, struct err *e)
 {
     const struct teach_options *o = t->o;
@@ -229,7 +235,7 @@ static int teach_get_answers(struct teacher *t, struct err *e)
     if (o->teacher && answers_open(&c, &a, e) < 0)
         return -1;
     if (a)
-        free(t->model), t->model = xstrdup(answers_model(a));
+        free(t->model), t->model = teach_name_model(o, answers_model(a));
     if (!t->model)
         return err_set(e, ERR_INPUT, "'%s' holds no answers to replay; give --teacher URL or a folder", o->out);
     t->q = xcalloc((size_t)t->n_tasks * (size_t)o->samples, sizeof *t->q);

@@ -16,6 +16,7 @@
 struct teach_options {
     const char *out, *tasks;  /* tasks: a folder of task files, or one */
     const char *teacher;      /* answers.h: a server or a model folder; NULL: replay, ask nobody */
+    const char *weights;      /* a hash of the folder's model, "" of a server: answers are of these weights alone */
     const char *model;        /* NULL: the server's first, or the one of the run */
     int samples, parallel, max_new, limit;
     double temperature, top_p, retry_s;

@@ -126,8 +126,20 @@ class Results(test_folders.Folders):
         was = self.read("m/config.json")
         self.refuse("'m/config.json' is part of a folder that musacoder made", "watch", "r", "--html", "m/config.json")
         self.assertEqual(self.read("m/config.json"), was)
+        shutil.copytree(self.path("m"), self.path("ours/sft/model"))
+        os.rename(self.path("ours/sft/model/.musacoder"), self.path("ours/.musacoder"))
+        self.refuse("is part of a folder that musacoder made", "watch", "r", "--html", "ours/sft/model/config.json")
+        self.assertEqual(self.read("ours/sft/model/config.json"), was)
+
+    def test_what_lies_in_a_folder_that_is_read_stays(self):
+        self.write("answer/kernel.py", "mine\n")
+        self.write("t.yaml", "tolerance: {}\n")
+        self.refuse(READ, "eval", "--task", "t.py", "answer", "--out", "answer/kernel.py")
+        self.refuse("would be written over", "eval", "--task", "t.py", "k.py", "--out", "t.yaml")
+        self.assertEqual((self.read("answer/kernel.py"), self.read("t.yaml")), ("mine\n", "tolerance: {}\n"))
 
     def test_two_results_are_two_files(self):
+        self.refuse("are the same file", "eval", "--task", "t.py", "k.py", "--out", "new", "--capsule", "./new")
         self.refuse("are the same file 'f'", "eval", "--task", "t.py", "k.py", "--out", "f", "--capsule", "f")
 
     def test_what_a_model_command_wrote_it_writes_again(self):

@@ -230,6 +230,8 @@ static void test_shards(void **state)
     assert_non_null(strstr(e.msg, "in two files"));
     assert_null(open_index("{\"weight_map\":{\"a\":\"../one.safetensors\"}}", &e));
     assert_null(open_index("{\"weight_map\":{\"a\":\"missing.safetensors\"}}", &e));
+    write_shard("weights.bin", "a", 1); /* a name that no cache knows as a model's */
+    assert_null(open_index("{\"weight_map\":{\"a\":\"weights.bin\"}}", &e));
     assert_null(open_index("{}", &e));
 }
 
