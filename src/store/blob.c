@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "store/blob_s3.h"
@@ -26,7 +27,7 @@ int blob_check(const char *place, struct err *e)
         return blob_s3_check(place, e);
     if (strstr(place, "://"))
         return err_set(e, ERR_INPUT, "'%s' is no place for artefacts; give a folder, or s3://BUCKET/PREFIX", place);
-    return dir_make(place, e);
+    return folder_claim(place, "these artefacts", e); /* old files in it are swept */
 }
 
 /* Hosts and threads may put the same bytes at the same time, and process numbers repeat between containers: each

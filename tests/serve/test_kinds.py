@@ -172,8 +172,13 @@ class Kinds(unittest.TestCase):
         self.assertGreater(len(body), 1 << 20)
 
     def test_what_cannot_be_is_said(self):
+        theirs = self.fleet.path("theirs")  # a store of hashes of somebody else, in which nothing is swept
+        os.makedirs(theirs + "/ab")
+        with open(f"{theirs}/ab/{62 * '0'}", "w"):
+            pass
         for argv, env, word in ((("--kind", "build"), NO_COMPILER, "compiler"), (("--kind", "run"), NO_TORCH, "ython"),
                                 (("--artefacts", "ftp://x"), {}, "s3://"), (("--artefacts", "s3://x"), {}, "AWS_"),
+                                (("--artefacts", theirs), {}, "not of these artefacts"),
                                 (("--kind", "both"), NO_COMPILER, "compiler")):
             p = self.fleet.start("refused", env, "worker", *argv)
             said = p.communicate(timeout=60)[1]
