@@ -22,11 +22,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 BINARY = shutil.which("musacoder") or os.path.join(HERE, "..", "build", "musacoder")
 
-import datasets  # noqa: E402
-import tokenizers  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
-import trl  # noqa: E402
+try:
+    import datasets  # noqa: E402
+    import tokenizers  # noqa: E402
+    import torch  # noqa: E402
+    import transformers  # noqa: E402
+    import trl  # noqa: E402
+except ModuleNotFoundError as lack:
+    sys.exit(f"{lack.name} is not installed for {sys.executable}: pip install trl datasets")
 
 import musacoder  # noqa: E402
 from musacoder.adapters.trl import make_reward  # noqa: E402

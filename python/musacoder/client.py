@@ -254,8 +254,8 @@ class Client:
                     on_progress(done, len(items))
         hopeless = [r for r in records if r.get("at_fault") == "request"]
         if hopeless:
-            log.warning("%d of %d items cannot be judged as they are asked (at_fault: request); the first: %s",
-                        len(hopeless), len(items), hopeless[0]["feedback"])
+            log.warning("%d of %d item%s cannot be judged as asked (at_fault: request); the first: %s",
+                        len(hopeless), len(items), "" if len(items) == 1 else "s", hopeless[0]["feedback"])
         return records
 
     async def ajudge(self, items):

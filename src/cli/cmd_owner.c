@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -60,8 +61,9 @@ static int owner_do_list(bool json, struct err *e)
     }
     json_array_foreach(all, i, one) {
         format_duration(json_f64(one, "since_s", 0), since, sizeof since);
-        printf("%s: process %d, for %s, %d requests, log %s\n", json_str(one, "backend", "?"),
-               (int)json_i64(one, "pid", 0), since, (int)json_i64(one, "requests", 0), json_str(one, "log", "?"));
+        printf("%s: process %d, for %s, %d request%s, log %s\n", json_str(one, "backend", "?"),
+               (int)json_i64(one, "pid", 0), since, (int)json_i64(one, "requests", 0),
+               buf_plural(json_i64(one, "requests", 0)), json_str(one, "log", "?"));
     }
     if (json_array_size(all) == 0)
         printf("no owner of a device lives\n");

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -125,10 +126,12 @@ static void replay_show(const struct capsule *c, const json_t *out)
     const json_t *log = json_object_get(c->head, "log"), *t = json_object_get(out, "time"), *f;
     size_t i;
 
-    printf("%s on %s: %s, %" PRId64 " of %" PRId64 " elements wrong; %" PRId64 " launches of %" PRId64 " kernels\n",
+    printf("%s on %s: %s, %" PRId64 " of %" PRId64 " elements wrong; %" PRId64 " launch%s of %" PRId64
+           " kernel%s\n",
            json_str(c->head, "task", "?"), json_str(c->head, "backend", "?"),
            json_flag(out, "right", false) ? "right" : "wrong", json_i64(out, "wrong", 0), json_i64(out, "elements", 0),
-           json_i64(log, "launches", 0), json_i64(log, "kernels", 0));
+           json_i64(log, "launches", 0), json_i64(log, "launches", 0) == 1 ? "" : "es", json_i64(log, "kernels", 0),
+           buf_plural(json_i64(log, "kernels", 0)));
     if (json_object_get(out, "why"))
         printf("  %s\n", json_str(out, "why", ""));
     if (t)

@@ -216,6 +216,7 @@ static int serve_run(const struct opts *o, struct err *e)
         fprintf(stderr, "serve: what it does is at http://%s:%d/, its API at /docs\n", c.address, serve_port(s));
         serve_until_stopped(&c, (int)opts_int(o, "workers"));
         serve_stop(s);
+        fprintf(stderr, "serve: stopped; jobs that have no verdict wait in %s for the next server\n", c.queue);
     }
     endpoint_close(model);
     free(file);

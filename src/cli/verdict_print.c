@@ -331,13 +331,17 @@ static void verdict_explained(const json_t *v, struct buf *out)
 
     buf_addf(out, "  %s: %s\n  %s\n", c->id, c->why, c->fix);
     if (json_is_object(replay))
-        buf_addf(out, "  facts: %lld launches of %lld kernels in the recorded run, %lld bytes brought along, %lld "
+        buf_addf(out, "  facts: %lld launch%s of %lld kernel%s in the recorded run, %lld bytes brought along, %lld "
                  "bytes read back\n", (long long)json_i64(replay, "launches", 0),
-                 (long long)json_i64(replay, "kernels", 0), (long long)json_i64(replay, "bytes_up", 0),
+                 json_i64(replay, "launches", 0) == 1 ? "" : "es", (long long)json_i64(replay, "kernels", 0),
+                 buf_plural(json_i64(replay, "kernels", 0)), (long long)json_i64(replay, "bytes_up", 0),
                  (long long)json_i64(replay, "bytes_down", 0));
     if (!strcmp(c->category, "cheating"))
         buf_adds(out, "  not so? 'eval --json' has the facts (legality, replay); --protocol kernelbench applies the "
                       "published rules instead; docs/threat-model.md says what each rule holds on to\n");
+    if (!strcmp(c->category, "correctness_error"))
+        buf_adds(out, "  not so? 'eval --repro FOLDER' writes the inputs and a script that shows the difference with "
+                      "PyTorch alone; docs/sidecar.md says how a task states its own tolerance\n");
 }
 
 /* Appends a verdict for people. So do the next ones in their formats. */

@@ -69,8 +69,12 @@ class Formats(unittest.TestCase):
             self.assertRegex(f.read(), r"^FAIL [^\n]*\[MC301\]\n1 passed, 1 failed\n$")
 
     def test_explain_of_a_verdict(self):
-        p = self.eval("--explain", self.bad)
+        wrong = os.path.join(self.folder.name, "wrong.py")
+        with open(wrong, "w", encoding="utf-8") as f:
+            f.write(read(self.good).replace("* 0.5f", "* 0.25f"))
+        p = self.eval("--explain", self.bad, wrong)
         self.assertIn("MC301: A thread read or wrote outside", p.stdout)
+        self.assertRegex(p.stdout, r"(?s)MC4\d\d: .*not so\? 'eval --repro")
 
     def test_colour_on_a_terminal_alone(self):
         main, side = pty.openpty()
