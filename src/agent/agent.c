@@ -54,6 +54,7 @@ static char *agent_program_of(const char *response, const struct task *task)
     return x.found ? xstrndup(response + x.offset, x.n) : NULL;
 }
 
+/* The verdict's reward; -2 without one, below any that a judge gives. */
 static double agent_worth(const json_t *verdict)
 {
     const json_t *r = json_object_get(verdict, "reward");
@@ -138,6 +139,7 @@ static int agent_on_answer(void *ctx, int request, int index, const struct answe
     return rc;
 }
 
+/* A callback of the source: hands text that is being written to the caller. */
 static void agent_on_text(const char *text, size_t n, void *ctx)
 {
     const struct agent_play *p = ctx;

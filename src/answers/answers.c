@@ -109,6 +109,7 @@ static void answers_on_sample(void *ctx, const struct sample *s)
     free(text);
 }
 
+/* A callback of the source: hands its progress to the caller's own callback, if there is one. */
 static void answers_on_progress(void *ctx, uint64_t tokens, int done, int total)
 {
     const struct answers_call *c = ctx;

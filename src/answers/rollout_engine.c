@@ -55,6 +55,7 @@ static int rollout_engine_own_open(struct rollout_engine *d, struct err *e)
     return model_to_device(d->m, d->c.device ? d->c.device : "cpu", d->c.dtype, e);
 }
 
+/* Samples with the engine's own model; as struct rollout_engine's run. */
 static int rollout_engine_own_run(struct rollout_engine *d, const struct sampler_options *o,
                                   const struct sample_request *reqs, int n, struct sample **ret, size_t *ret_n,
                                   struct err *e)
@@ -62,11 +63,13 @@ static int rollout_engine_own_run(struct rollout_engine *d, const struct sampler
     return sampler_run(d->m, o, reqs, n, ret, ret_n, e);
 }
 
+/* Copies the learner's weights, unless the model is the learner itself. */
 static int rollout_engine_own_renew(struct rollout_engine *d, struct err *e)
 {
     return d->m == d->c.learner ? 0 : model_copy(d->m, d->c.learner, e);
 }
 
+/* Frees the model, unless it is the learner. */
 static void rollout_engine_own_close(struct rollout_engine *d)
 {
     if (d->m && d->m != d->c.learner)

@@ -89,6 +89,7 @@ void folder_enter_stage(const char *path)
     setenv("MUSACODER_STAGE_FOLDER", path, 1);
 }
 
+/* True if 'run' has locked this folder for the stage that is this process. */
 static bool folder_is_entered(const char *path)
 {
     const char *stage = getenv("MUSACODER_STAGE_FOLDER");
@@ -354,6 +355,7 @@ int folder_flush(const char *path, struct err *e)
     return folder_flush_tree(path) < 0 ? err_sys(e, "cannot flush '%s' to the disk", path) : 0;
 }
 
+/* A rule of what a sweep keeps: nothing. */
 static bool folder_keep_none(const char *name)
 {
     (void)name;

@@ -13,6 +13,7 @@
 #define SEAL_KEY "seal"
 #define SEAL_DIGITS 32
 
+/* ret: SEAL_DIGITS hex digits, the SHA-256 of v's members but the seal itself. */
 static void jsonl_seal_of(const json_t *v, char ret[65])
 {
     json_t *others = json_copy((json_t *)v);
@@ -89,6 +90,7 @@ struct jsonl_kept { /* the lines whose seal fits, and who wants them */
     void *ctx;
 };
 
+/* A callback of the reader: keeps a line whose seal fits and hands it on; another one is counted as dropped. */
 static int jsonl_keep_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct jsonl_kept *k = ctx;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 
+/* The processors that this process may use, at least 1. */
 static int machine_cpus(void)
 {
     cpu_set_t set;

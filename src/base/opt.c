@@ -476,6 +476,7 @@ static bool opt_is_one_place(const char *a, const char *b)
     return same;
 }
 
+/* ERR_INPUT where the row names a result that is a folder, or a file of a folder that musacoder made. */
 static int opt_check_result(const struct opts *o, const struct opt *row, struct err *e)
 {
     const char *to = opts_str(o, row->name);

@@ -79,6 +79,7 @@ static int bench_submit(struct play *p, int task, int sample, struct err *e)
     return 0;
 }
 
+/* A callback of verdicts: moves the bar. */
 static void bench_on_judged(int done, int n, void *ctx)
 {
     progress_at(ctx, (uint64_t)done);
@@ -139,6 +140,7 @@ static int bench_make_dialogue(struct play *p, int task, int sample, struct dial
     return rc;
 }
 
+/* True if this turn's answer is not there and the dialogue goes on to it. */
 static bool bench_wants(const struct bench_run *b, int task, int sample, int turn)
 {
     return !bench_attempt(b, task, sample, turn)->text && (turn == 0 || bench_goes_on(b, task, sample, turn - 1));
@@ -238,6 +240,7 @@ static int bench_on_answer(void *ctx, int request, int index, const struct answe
     return bench_store_sample(p->b, ask->task, sample, p->turn, e) < 0 ? -1 : bench_submit(p, ask->task, sample, e);
 }
 
+/* A callback of the source of answers: moves the bar, with the count of judged answers and the tokens a second. */
 static void bench_on_progress(void *ctx, uint64_t tokens, int done, int total)
 {
     struct play *p = ctx;

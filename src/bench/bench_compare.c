@@ -311,6 +311,7 @@ static json_t *bench_compare_speed_value(double log_speed)
     return isfinite(log_speed) ? json_real(exp(log_speed)) : json_null();
 }
 
+/* One side's counts and times of a task. New. */
 static json_t *bench_compare_side_of(const struct side_task *t)
 {
     return json_pack("{s:i,s:i,s:s?,s:o,s:o}", "passed", t->passed, "n", t->n, "first", t->first, "eager",

@@ -21,6 +21,7 @@
 
 /* ---- settings ---- */
 
+/* True for a model's files that decide what it answers. */
 static bool bench_store_counts(const char *name)
 {
     return strstr(name, ".safetensors") || strstr(name, ".json") || strstr(name, ".jinja");
@@ -121,6 +122,7 @@ static int bench_store_check_settings(const struct bench_run *b, struct err *e)
     return rc;
 }
 
+/* Makes or enters the folder and locks it until the benchmark ends. */
 static int bench_store_take_folder(struct bench_run *b, struct err *e)
 {
     return folder_take(b->o.out, "this benchmark", "musacoder bench", &b->lock, e);
@@ -195,6 +197,7 @@ static int bench_store_read_verdict(json_t *v, size_t line, void *ctx, struct er
     return 0;
 }
 
+/* Takes samples and verdicts of an earlier call over. */
 static int bench_store_read_back(struct bench_run *b, struct err *e)
 {
     if (jsonl_continue(b->samples_path, bench_store_read_sample, b, e) < 0)
@@ -242,6 +245,7 @@ void bench_store_close(struct bench_run *b)
 
 /* ---- writing ---- */
 
+/* The head of a line of samples.jsonl or verdicts.jsonl. New. */
 static json_t *bench_store_line_of(const struct bench_run *b, int task, int sample, int turn)
 {
     return json_pack("{s:s,s:s,s:i,s:i}", "task", b->suite.tasks[task].name, "family", b->suite.families[task],

@@ -29,6 +29,7 @@ static double bench_sum_claim(const json_t *verdict, enum speed_baseline k)
     return speed_claim(&s);
 }
 
+/* Counts a verdict under 'passed' or its category. */
 static void bench_sum_count_category(json_t *categories, const json_t *verdict)
 {
     const char *name = verdict_passed(verdict) ? "passed" : json_str(verdict, "category", "infra");

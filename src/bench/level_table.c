@@ -111,6 +111,7 @@ static void level_table_fast(FILE *out, const json_t *result, enum speed_baselin
     }
 }
 
+/* Prints the counts of verdicts by category; the last entry of 'levels' has those of all levels. */
 static void level_table_verdict_list(FILE *out, const json_t *result)
 {
     const json_t *list = json_object_get(result, "levels"), *v;

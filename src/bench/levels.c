@@ -85,6 +85,7 @@ struct levels_group {
     struct task_counts *c;    /* (n) of what is being averaged */
 };
 
+/* The mean over tasks of the share of passed samples. */
 static double levels_mean_share(const struct levels_group *g)
 {
     return suite_avg(g->c, g->n);

@@ -156,6 +156,7 @@ static void *prepare_work_thread(void *arg)
     return NULL;
 }
 
+/* A callback of the reader: keeps a line in the object ctx by its task's name. */
 static int prepare_remember(json_t *v, size_t line, void *ctx, struct err *e)
 {
     (void)line, (void)e;

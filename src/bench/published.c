@@ -35,6 +35,7 @@ static const struct published_row musa_kernelbench[] = {
     {"MusaCoder-27B-RL", 92.4, 81.7, 12.5, NONE}, {0},
 };
 
+/* Prints a column of nine characters: percent, or '-' for NaN. */
 static void published_percent(FILE *out, double p)
 {
     if (isnan(p))
@@ -43,6 +44,7 @@ static void published_percent(FILE *out, double p)
         fprintf(out, " %7.1f%%", p);
 }
 
+/* Prints one line of the table; all four numbers in percent. */
 static void published_print_row(FILE *out, const char *name, double pass, double avg, double eager, double compile)
 {
     fprintf(out, "%-28.28s", name);
@@ -53,6 +55,7 @@ static void published_print_row(FILE *out, const char *name, double pass, double
     fputc('\n', out);
 }
 
+/* A share of the result in percent; NaN where it lacks. */
 static double published_share(const json_t *result, const char *key)
 {
     return 100 * json_num_value(json_object_get(result, key));

@@ -16,17 +16,20 @@ int bench_feedback_parse(const char *name, enum bench_feedback *ret, struct err 
     return err_set(e, ERR_INPUT, "no feedback '%s'; use own, shuffled or none", name);
 }
 
+/* The feedback on this answer itself. */
 static const char *shown_own(const struct bench_run *b, int slot, int turn)
 {
     return json_str(b->slots[slot].turn[turn].verdict, "feedback", "");
 }
 
+/* True if the slot holds a sample whose dialogue goes on behind this turn. */
 static bool shown_failed(const struct bench_run *b, int slot, int turn)
 {
     return slot % b->o.samples < b->n_samples[slot / b->o.samples] &&
            bench_goes_on(b, slot / b->o.samples, slot % b->o.samples, turn);
 }
 
+/* The category of this answer's verdict. */
 static const char *category(const struct bench_run *b, int slot, int turn)
 {
     return json_str(b->slots[slot].turn[turn].verdict, "category", "");

@@ -95,6 +95,7 @@ static void suite_rows_free(struct suite_rows *r)
     *r = (struct suite_rows){0};
 }
 
+/* A new row, zeroed, valid until the next one. */
 static struct suite_row *suite_add_row(struct suite_rows *r)
 {
     r->v = xrealloc(r->v, (size_t)(r->n + 1) * sizeof *r->v);
@@ -102,6 +103,7 @@ static struct suite_row *suite_add_row(struct suite_rows *r)
     return &r->v[r->n++];
 }
 
+/* Appends the task of a file; fails as task_read does. */
 static int suite_add_task(struct suite_rows *r, const char *path, struct err *e)
 {
     struct task t;
@@ -253,6 +255,7 @@ static int suite_parse_levels(const char *only, bool want[SUITE_MAX_LEVEL + 1], 
     return 0;
 }
 
+/* Appends the tasks of the folders root/level1, root/level2, .. that are wanted and there. */
 static int suite_add_levels(struct suite_rows *r, const char *root, const bool *want, struct err *e)
 {
     int rc = 0;

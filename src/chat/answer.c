@@ -13,6 +13,7 @@ struct answer_piece {
     size_t from, to, text, n_text;
 };
 
+/* OpenAI's finish_reason; NULL: the sample goes on. */
 static const char *answer_reason(const struct batcher_drawn *d)
 {
     if (d->words.stopped)
@@ -20,6 +21,7 @@ static const char *answer_reason(const struct batcher_drawn *d)
     return d->finish == FINISH_STOP ? "stop" : d->finish == FINISH_LENGTH ? "length" : "abort";
 }
 
+/* New array of token ids. */
 static json_t *answer_ids_json(const int32_t *v, size_t n)
 {
     json_t *a = json_array();
@@ -36,6 +38,7 @@ static json_t *answer_logp_json(float x)
     return isfinite(x) ? json_real((double)x) : json_real(-9999.0);
 }
 
+/* New array of a token's bytes, as "logprobs" has them. */
 static json_t *answer_bytes_json(const char *p, size_t n)
 {
     json_t *a = json_array();
@@ -117,6 +120,7 @@ static json_t *answer_usage_json(const struct chat_job *j)
                      "total_tokens", (json_int_t)(prompt + drawn));
 }
 
+/* The members with which each reply and each chunk begins. New. */
 static json_t *answer_head(const struct chat_job *j, const char *object, const char *model)
 {
     return json_pack("{s:s,s:s,s:I,s:s}", "id", j->id, "object", object, "created", (json_int_t)j->created, "model",

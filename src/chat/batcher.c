@@ -75,6 +75,7 @@ void chat_job_release(struct chat_job *j)
     free(j);
 }
 
+/* Tells the job's owner that there is something new. */
 static void batcher_tell(struct chat_job *j)
 {
     if (j->moved)
@@ -160,6 +161,7 @@ static void batcher_on_sample(void *ctx, const struct sample *s)
     batcher_let_go(b, p, s->n);
 }
 
+/* True once the batcher or the program is to stop. */
 static bool batcher_over(struct batcher *b)
 {
     return atomic_load(&b->stopping) || stop_requested();

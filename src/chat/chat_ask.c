@@ -256,6 +256,7 @@ static int chat_ask_add_message(struct chat_ask_reader *r, struct chat *c, const
     return rc;
 }
 
+/* A new prompt without ids. */
 static struct ivec *chat_ask_add_prompt(struct chat_ask *a)
 {
     a->prompt = xrealloc(a->prompt, (size_t)(a->n_prompts + 1) * sizeof *a->prompt);
@@ -288,6 +289,7 @@ static int chat_ask_read_messages(struct chat_ask_reader *r)
     return rc;
 }
 
+/* Appends the ids of a text as a prompt. */
 static int chat_ask_add_text(struct chat_ask_reader *r, const json_t *v)
 {
     return tokenizer_encode(r->tok, json_string_value(v), json_string_length(v), TOK_SPECIAL, chat_ask_add_prompt(r->a),

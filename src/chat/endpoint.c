@@ -36,6 +36,7 @@ struct talk {
 
 /* ---- answers ---- */
 
+/* Replies with an error in OpenAI's form. */
 static void endpoint_refuse(struct http_call *c, int status, const char *type, const char *param, const char *code,
                             const char *message)
 {
@@ -199,6 +200,7 @@ static void endpoint_route_plain(struct http_call *c, void *ctx)
     endpoint_answer(c, ctx, false);
 }
 
+/* The model as /v1/models lists it. New. */
 static json_t *endpoint_model_json(const struct endpoint *p)
 {
     return json_pack("{s:s,s:s,s:I,s:s,s:i}", "id", p->name, "object", "model", "created", (json_int_t)p->since,
@@ -210,6 +212,7 @@ static void endpoint_route_models(struct http_call *c, void *ctx)
     http_reply_json(c, 200, json_pack("{s:s,s:[o]}", "object", "list", "data", endpoint_model_json(ctx)));
 }
 
+/* GET /v1/models/NAME: this model, or 404 for another name. */
 static void endpoint_route_model(struct http_call *c, void *ctx)
 {
     const struct endpoint *p = ctx;

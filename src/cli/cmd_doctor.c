@@ -58,6 +58,7 @@ static char *doctor_output_of(const char *program, const char *arg, const char *
     return text;
 }
 
+/* What the program prints with these arguments, up to its first line break. Owned; NULL if it does not run. */
 static char *doctor_first_line(const char *program, const char *arg, const char *arg2)
 {
     char *text = doctor_output_of(program, arg, arg2);
@@ -82,6 +83,7 @@ static char *doctor_matching_line(const char *program, const char *arg, const ch
     return line;
 }
 
+/* Adds the line about the C++ compiler: MUSACODER_CXX, else g++. */
 static void doctor_check_compiler(struct doctor_report *r)
 {
     const char *cxx = getenv("MUSACODER_CXX");
@@ -138,6 +140,7 @@ static void doctor_check_folder(struct doctor_report *r, const char *name, char 
     free(path);
 }
 
+/* Adds the line about the files that the program needs beside itself. */
 static void doctor_check_share(struct doctor_report *r)
 {
     char *share = path_share("runner/main.py"), *lib = jail_tool_folder(), *root = path_share("");
@@ -300,6 +303,7 @@ static void doctor_add_lack(struct doctor_report *r, const char *name, const cha
     free(what);
 }
 
+/* Adds the lines about nvcc and about each GPU, or what is lacking. */
 static void doctor_check_gpu(struct doctor_report *r)
 {
     struct device_info *all = NULL;
@@ -332,6 +336,7 @@ static void doctor_check_daemons(struct doctor_report *r)
     json_decref(all);
 }
 
+/* Prints a line a check, and its remedy in a second line. */
 static void doctor_print_table(const json_t *checks)
 {
     size_t i;

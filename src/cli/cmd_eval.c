@@ -106,6 +106,7 @@ static void eval_texts_free(struct eval_texts *t)
     free(t->text);
 }
 
+/* Appends standard input to b. ERR_INPUT: it is larger than b may grow. */
 static int eval_read_stdin(struct buf *b, struct err *e)
 {
     char chunk[65536];
@@ -233,6 +234,7 @@ static int eval_report(int i, const json_t *v, void *ctx, struct err *e)
     return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
 }
 
+/* Opens the report with the format, colour, file and detail that the options ask for. */
 static void eval_report_open(const struct opts *o, struct verdict_report *r)
 {
     verdict_report_open(r, opts_bool(o, "json") ? "json" : opts_str(o, "format"), opts_str(o, "color"),

@@ -8,6 +8,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* The command; the exit code of its processes, or -1 with e. */
 static int launch_run(const struct opts *o, struct err *e)
 {
     int n = (int)opts_int(o, "n"), code;

@@ -87,6 +87,7 @@ static void lint_count_rules(struct lint_tally *t, const json_t *findings)
     json_decref(seen);
 }
 
+/* Prints, in brackets, the sizes at which the task was judged where they are not its own. */
 static void lint_print_sizes(const json_t *report)
 {
     const json_t *changes = json_object_get(report, "judged_at"), *c;
@@ -118,6 +119,7 @@ static void lint_print_report(const json_t *report)
     }
 }
 
+/* Prints how many tasks have findings, and a line for each rule that found something. */
 static void lint_print_summary(const struct lint_tally *t)
 {
     printf("\n%d of %d tasks have findings", t->found, t->tasks);

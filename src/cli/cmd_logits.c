@@ -45,6 +45,7 @@ static int32_t *logits_read_tokens(const char *path, int *ret_n, struct err *e)
     return ids;
 }
 
+/* Writes z, float32 (T, V), as the tensor 'logits' of a safetensors file. */
 static int logits_write(const char *path, const float *z, int T, int V, struct err *e)
 {
     struct st_writer *w = st_create(path, e);

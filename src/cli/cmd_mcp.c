@@ -231,6 +231,7 @@ static struct mcp_call *mcp_free_place(struct mcp *m)
 
 /* ---- methods: each gives a new result, or fills the fault, or neither when the answer comes later ---- */
 
+/* Sets the JSON-RPC error. Always -1. */
 static int mcp_fail(struct mcp_fault *f, int code, const char *text, const char *name)
 {
     f->code = code;
@@ -402,6 +403,7 @@ static void mcp_take_bytes(struct mcp *m, const char *p, size_t n)
     }
 }
 
+/* True once standard input has bytes; waits wait_ms at most. */
 static bool mcp_can_read(int wait_ms)
 {
     return poll(&(struct pollfd){.fd = 0, .events = POLLIN}, 1, wait_ms) > 0;
@@ -423,6 +425,7 @@ static void mcp_read(struct mcp *m, int wait_ms)
         mcp_take_line(m);
 }
 
+/* True while a call has not been answered. */
 static bool mcp_is_busy(const struct mcp *m)
 {
     for (int i = 0; i < CALLS_MAX; i++)
@@ -513,6 +516,7 @@ static const struct http_route mcp_web_routes[] = {{"POST", "/mcp", mcp_web_post
                                                    {"DELETE", "/mcp", mcp_web_no_stream, false},
                                                    {NULL, NULL, NULL, false}};
 
+/* The owner of a token; NULL: unknown. */
 static const char *mcp_web_who(const char *token, void *ctx)
 {
     const struct mcp_web *w = ctx;

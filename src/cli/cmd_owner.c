@@ -24,6 +24,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* Owns the device and judges for all callers until it is asked to leave; an exit code, or -1 with e. */
 static int owner_do_serve(const struct opts *o, struct err *e)
 {
     struct eval_config c = {.no_jail = !strcmp(opts_str(o, "jail"), "none"), .backend = opts_str(o, "backend")};
@@ -35,6 +36,7 @@ static int owner_do_serve(const struct opts *o, struct err *e)
     return eval_daemon_run(&c, opts_str(o, "digest"), e) < 0 ? -1 : EXIT_OK;
 }
 
+/* Asks each daemon of this user to leave; an exit code, or -1 with e. */
 static int owner_stop(struct err *e)
 {
     int n = daemon_stop_all(e);

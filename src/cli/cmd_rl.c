@@ -161,6 +161,7 @@ static int rl_options_of(const struct opts *o, struct rl_options *r, struct err 
     return advantage_kind_of(opts_str(o, "advantage"), &r->advantage, e);
 }
 
+/* What 'run' asks before its first stage: 0, or -1 for options that the command would refuse. */
 static int rl_command_check(const struct opts *o, struct err *e)
 {
     struct rl_options r;

@@ -577,6 +577,7 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
 
 /* ---- the end: summary, report, table ---- */
 
+/* The seconds of all finished stages, by their markers. */
 static double run_total_seconds(const struct recipe_run *r)
 {
     double sum = 0;
@@ -736,6 +737,7 @@ static int run_finish(struct recipe_run *r, struct err *e)
     return rc;
 }
 
+/* Makes or enters the run's folder and locks it until the process ends. */
 static int run_claim_folder(const struct recipe_run *r, struct err *e)
 {
     int lock; /* held until the process ends */
@@ -746,6 +748,7 @@ static int run_claim_folder(const struct recipe_run *r, struct err *e)
 /* Fifteen digits: 0.28 stays 0.28 and still reads back as the same number. JSON is YAML. */
 #define RECIPE_DUMP (JSON_INDENT(2) | JSON_REAL_PRECISION(15))
 
+/* Writes v as indented text. */
 static int run_write_text(const char *path, const json_t *v, struct err *e)
 {
     char *text = json_dumps(v, RECIPE_DUMP);

@@ -74,6 +74,7 @@ static int schema_print(const struct schema_names *names, const char *name, stru
     return rc;
 }
 
+/* The command: prints one schema, or the list of them; an exit code, or -1 with e. */
 static int schema_run(const struct opts *o, struct err *e)
 {
     struct schema_names names = {0};

@@ -155,6 +155,7 @@ static int sft_harvest(const struct opts *o, const char *model, const char *out,
     return rc;
 }
 
+/* True if the options ask for a harvest of the model's own failures. */
 static bool sft_harvests(const struct opts *o)
 {
     return opts_has(o, "harvest") && opts_int(o, "harvest-tasks") > 0;

@@ -16,6 +16,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* Logs each change and what it made of the largest tensor. */
 static void shrink_say(const struct shrunk *s)
 {
     const json_t *c;

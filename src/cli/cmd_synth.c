@@ -136,6 +136,7 @@ static int synth_fill_options(const struct opts *o, struct corpus_options *c, st
     return c->problem.ops ? 0 : -1;
 }
 
+/* Prints a line for each operator and each schedule. */
 static void synth_list_rows(void)
 {
     int n;
@@ -253,6 +254,7 @@ static int synth_run_corpus(const struct opts *o, struct err *e)
     return EXIT_OK;
 }
 
+/* What 'run' asks before its first stage: 0, or -1 for options that the command would refuse. */
 static int synth_command_check(const struct opts *o, struct err *e)
 {
     struct corpus_options c = {.tasks = 0};
@@ -262,6 +264,7 @@ static int synth_command_check(const struct opts *o, struct err *e)
     return rc;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int synth_run(const struct opts *o, struct err *e)
 {
     if (o->n_args)

@@ -149,6 +149,7 @@ static void synth_diagnose_print_tables(const json_t *found, const json_t *broke
     json_decref(count);
 }
 
+/* Writes v as the file out/name; takes v. */
 static int synth_diagnose_write_json(const char *out, const char *name, json_t *v, struct err *e)
 {
     char *path = path_join(out, name);
@@ -221,6 +222,7 @@ static int synth_diagnose_in_folder(const struct opts *o, struct err *e)
     return rc ? -1 : EXIT_OK;
 }
 
+/* The command, with its folder locked; an exit code, or -1 with e. */
 static int synth_diagnose_run(const struct opts *o, struct err *e)
 {
     int lock, rc;

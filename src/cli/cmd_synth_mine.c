@@ -26,6 +26,7 @@ static int synth_mine_lint_one(const struct task *t, json_t **ret, void *ctx, st
     return lint_task(ctx, t, ret, e);
 }
 
+/* Prints the reasons why a class became no task: all of them (n NULL), or those that occurred, with their counts. */
 static void synth_mine_print_reasons(const struct mine_stats *n)
 {
     for (const struct mine_reason *r = mine_reasons; r->name; r++)

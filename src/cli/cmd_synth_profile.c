@@ -9,6 +9,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* The command; an exit code, or -1 with e. */
 static int ncu_synth_run(const struct opts *o, struct err *e)
 {
     struct ncu_stats n;

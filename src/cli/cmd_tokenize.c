@@ -19,6 +19,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* Prints the ids of a text as an array; 'plain' reads special tokens as ordinary text. */
 static int tokenize_print_ids(struct tokenizer *t, const struct buf *in, bool plain, struct err *e)
 {
     struct ivec ids = {0};

@@ -108,6 +108,7 @@ static char *translate_result_name(const struct translate_job *j, const char *na
 
 /* ---- which files ---- */
 
+/* True for names with the ending of a file that can be translated. */
 static bool translate_is_source(const char *name)
 {
     static const char *const endings[] = {".cu", ".cuh", ".mu", ".muh", ".h", ".hpp", ".hh", ".cpp", ".cc", ".cxx",
@@ -119,6 +120,7 @@ static bool translate_is_source(const char *name)
     return false;
 }
 
+/* Appends a file and the name that its result will have below the job's folder. */
 static void translate_add_source(struct translate_job *j, const char *path, const char *name)
 {
     struct translate_sources *f = &j->from;
@@ -158,6 +160,7 @@ static int translate_add_folder(struct translate_job *j, const char *folder, con
     return rc;
 }
 
+/* Collects the files that the arguments name, folders included. ERR_INPUT: a folder holds none. */
 static int translate_gather(struct translate_job *j, const struct opts *o, struct err *e)
 {
     int rc = 0;
@@ -183,6 +186,7 @@ static void translate_free(struct translate_job *j)
 
 /* ---- includes ---- */
 
+/* True if the name exists in the job's folder, or will after this job. */
 static bool translate_is_there(const struct translate_job *j, const char *name)
 {
     char *path = path_join(j->out, name);
@@ -244,6 +248,7 @@ static void translate_print_report(const char *path, const struct translate_job 
     json_decref(all);
 }
 
+/* Prints to stderr what a person should look at, one line a note; lossy steps are printed elsewhere. */
 static void translate_print_notes(const char *path, const struct musa_result *r)
 {
     for (size_t i = 0; i < r->n_notes; i++)
@@ -376,6 +381,7 @@ static int translate_check_targets(const struct translate_job *j, struct err *e)
     return rc;
 }
 
+/* Translates each source; an exit code (EXIT_FAIL: one was refused), or -1 with e. */
 static int translate_all(const struct opts *o, struct translate_job *j, struct err *e)
 {
     bool refused = false;
@@ -393,6 +399,7 @@ static int translate_all(const struct opts *o, struct translate_job *j, struct e
     return rc < 0 ? -1 : refused ? EXIT_FAILED : EXIT_OK;
 }
 
+/* The command; an exit code, or -1 with e. */
 static int translate_run(const struct opts *o, struct err *e)
 {
     struct translate_job j = {.out = opts_str(o, "out"), .json = opts_has(o, "report")};
@@ -430,6 +437,7 @@ static const struct opt profile_rows[] = {
     {0},
 };
 
+/* Prints a card's data sheet, one figure a line with its evidence and its source. */
 static void translate_print_profile(const struct data_sheet *p)
 {
     printf("%-7s %s, %s\n", p->name, p->card, p->arch);

@@ -9,6 +9,7 @@
 
 const char build_stamp[] = "musacoder " MC_VERSION " (commit " BUILD_COMMIT ")";
 
+/* The command: how the program was built, and where its files and its Python are. */
 static int version_run(const struct opts *o, struct err *e)
 {
     char *python = path_python(NULL), *share = path_share(""), *lib = path_lib_folder();

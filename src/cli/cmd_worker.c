@@ -55,6 +55,7 @@ static const struct opt rows[] = {
     {0},
 };
 
+/* HOST-PID; owned. */
 static char *worker_default_name(void)
 {
     char host[256] = "host";

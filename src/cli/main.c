@@ -78,6 +78,7 @@ static const struct command *main_find_words(int n, char **words, int *ret)
     return command_find(words[0]);
 }
 
+/* The exit code of the program for an error of this kind. */
 static int exit_code_of(const struct err *e)
 {
     switch (e->kind) {
@@ -161,6 +162,7 @@ static void main_print_command_help(FILE *out, const struct command *c)
         opts_help(out, c->rows);
 }
 
+/* ERR_INPUT with the nearest command's name. Always -1. */
 static int main_unknown_command(const char *name, struct err *e)
 {
     const char *near = nearest_word(name, main_command_name, NULL);
@@ -171,6 +173,7 @@ static int main_unknown_command(const char *name, struct err *e)
 
 static const struct opt no_rows[] = {{0}};
 
+/* 'help': the list of commands, or one command's help; an exit code, or -1 with e. */
 static int main_help_run(const struct opts *o, struct err *e)
 {
     const struct command *c;
@@ -189,6 +192,7 @@ const struct command cmd_help = {"help", "list the commands, or explain one", "[
                                  "Lists the commands, or explains one as 'COMMAND -h' does.\n", no_rows, main_help_run,
                                  WORDS_ANY};
 
+/* 'man': the manual page of a command, as roff or Markdown; an exit code, or -1 with e. */
 static int main_man_run(const struct opts *o, struct err *e)
 {
     const struct command *c;

@@ -44,6 +44,7 @@ static void mcp_add_options(struct mcp_plan *p, const char *const *names)
         mcp_add_option(p, *names);
 }
 
+/* True if path lies below root; both are real paths. */
 static bool mcp_is_below(const char *root, const char *path)
 {
     size_t n = strlen(root);
@@ -80,6 +81,7 @@ static const char *mcp_find_file(struct mcp_plan *p, const char *path, struct er
     return kept;
 }
 
+/* True for NAME.capsule, with a name before the ending. */
 static bool mcp_is_capsule_name(const char *path)
 {
     static const char ending[] = ".capsule";
@@ -422,6 +424,7 @@ const struct mcp_tool *mcp_find_tool(const char *name)
 
 /* ---- arguments against the schema ---- */
 
+/* True if v is of a JSON Schema's type. */
 static bool mcp_has_type(const json_t *v, const char *type)
 {
     return !strcmp(type, "string") ? json_is_string(v)

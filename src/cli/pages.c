@@ -201,6 +201,7 @@ static void pages_complete_bash(const struct command *const *all)
            "complete -o bashdefault -o default -F _musacoder musacoder\n");
 }
 
+/* Prints text as a word in single quotes for the shell fish. */
 static void pages_fish_quote(const char *text)
 {
     putchar('\'');

@@ -34,6 +34,7 @@ static int run_scratch_copy_model(const char *from, const char *to, struct err *
     return rc;
 }
 
+/* The command: a tokenizer and random weights; an exit code, or -1 with e. */
 static int scratch_command(const struct opts *o, struct err *e)
 {
     struct scratch_options so = {

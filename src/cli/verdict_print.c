@@ -168,6 +168,7 @@ static void verdict_words(const json_t *verdict, struct buf *out)
 
 /* ---- text ---- */
 
+/* Appends text; in colour with the terminal's code 'how', as "1;31". */
 static void verdict_paint(struct buf *out, bool colour, const char *how, const char *text)
 {
     if (colour)
@@ -188,6 +189,7 @@ static void verdict_status(const json_t *v, bool colour, struct buf *out)
             verdict_paint(out, colour, rows[i][1], rows[i][2]);
 }
 
+/* Appends the file and line of the failure; the candidate's name first where the file is not its own. */
 static void verdict_where(const json_t *v, struct buf *out)
 {
     long long line = json_i64(json_object_get(v, "place"), "line", 0);
@@ -252,6 +254,7 @@ static void verdict_head(const json_t *verdict, bool colour, struct buf *out)
     }
 }
 
+/* Appends text with 'with' in front of each of its lines. */
 static void verdict_indent(const char *text, const char *with, struct buf *out)
 {
     while (*text) {
@@ -383,6 +386,7 @@ static void verdict_end_text(struct verdict_report *r)
 
 /* ---- json ---- */
 
+/* Appends the record as one line. */
 static void verdict_add_json(struct verdict_report *r, const json_t *v)
 {
     char *text = json_text(v);
@@ -489,6 +493,7 @@ static json_t *verdict_sarif_rules(void)
     return rules;
 }
 
+/* Appends the SARIF document of all records. */
 static void verdict_end_sarif(struct verdict_report *r)
 {
     json_t *doc = json_pack("{s:s,s:s,s:[{s:{s:{s:s,s:s,s:o}},s:O}]}", "$schema",

@@ -66,6 +66,7 @@ static void daemon_serve_forget_socket(struct daemon *o)
         unlink(o->place.socket);
 }
 
+/* Gives the socket up, so that the next caller starts another daemon; the reply is the state. */
 static json_t *daemon_serve_leave(struct daemon *o)
 {
     daemon_serve_forget_socket(o);
@@ -203,6 +204,7 @@ static void daemon_serve_wait_for_change(struct daemon *o)
     free(p);
 }
 
+/* True while jobs run, or until the daemon was idle for its time or is to stop. */
 static bool daemon_serve_goes_on(const struct daemon *o)
 {
     if (o->n)

@@ -35,11 +35,13 @@ int daemon_dial(const char *socket_path, struct err *e)
     return -1;
 }
 
+/* The time at which waiting ends; 0: never. */
 static double daemon_wire_until(double most_s)
 {
     return most_s > 0 ? now_s() + most_s : 0;
 }
 
+/* *ret_gone (may be NULL): whether the fault means that the other side left. */
 static void daemon_wire_tell_gone(enum frame_fault fault, bool *ret_gone)
 {
     if (ret_gone)

@@ -47,6 +47,7 @@ static void check_drop_dim(struct k_diff *a, int d)
     a->ndim--;
 }
 
+/* True if dimension d goes on where d + 1 ends, so that both can be walked as one. */
 static bool check_joins(const struct k_operand *o, int d, int64_t size)
 {
     return o->stride[d] == o->stride[d + 1] * size;
@@ -127,6 +128,7 @@ static enum kernel_id check_diff_kernel(const struct k_diff *a)
     return K_DIFF_ANY;
 }
 
+/* Takes the device's tally of n elements over into ret. */
 static void check_diff_take(const struct k_diff_result *r, int64_t n, struct device_diff *ret)
 {
     *ret = (struct device_diff){n, r->tally.n_bad, r->tally.n_nan, r->tally.first, r->tally.last, r->tally.worst,

@@ -58,6 +58,7 @@ static struct cuda *cuda_enter(struct device *d, struct err *e)
 
 /* ---- what there is ---- */
 
+/* The device's attribute; 0 if the driver does not know it. */
 static int cuda_attribute(const struct drv *c, int dev, int what)
 {
     int v = 0;

@@ -85,6 +85,7 @@ static void host_kernels_mark(const void *args)
     }
 }
 
+/* Bit i of a mask of 32-bit words. */
 static bool host_kernels_bit(const uint32_t *mask, int64_t i)
 {
     return mask[i / 32] >> (i % 32) & 1;
@@ -147,6 +148,7 @@ static void host_checksum(const void *args)
         *PTR(uint64_t, a->result) += el_mix(el_word(p, at, a->n), a->first + (uint64_t)at / 8);
 }
 
+/* Runs kernel k of judge_kernels.h on the calling thread; args: its struct. */
 void host_kernel(enum kernel_id k, const void *args)
 {
     static void (*const kernels[K_COUNT])(const void *) = {

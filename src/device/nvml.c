@@ -60,6 +60,7 @@ void nvml_driver_version(char *out, size_t n)
         *out = 0;
 }
 
+/* A clock in MHz; -1: unknown. */
 static double nvml_clock_of(int (*f)(nvml_device, int, unsigned *), nvml_device d, int which)
 {
     unsigned v;
@@ -67,6 +68,7 @@ static double nvml_clock_of(int (*f)(nvml_device, int, unsigned *), nvml_device 
     return f && f(d, which, &v) == 0 ? (double)v : -1;
 }
 
+/* A value of thousandths in whole units; -1: unknown. */
 static double nvml_milli(int (*f)(nvml_device, unsigned *), nvml_device d)
 {
     unsigned v;

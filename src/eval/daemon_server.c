@@ -65,6 +65,7 @@ static void daemon_server_say_ready(void)
         close(3);
 }
 
+/* Seconds without a job after which the daemon leaves. */
 static double daemon_server_idle_s(void)
 {
     const char *text = getenv("MUSACODER_OWNER_IDLE");

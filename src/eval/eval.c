@@ -463,6 +463,7 @@ static void eval_try_once(void *ctx, enum retry_step how, struct try_seen *seen)
     seen->stopped = seen->end != TRY_VERDICT && stop_requested();
 }
 
+/* Starts the server's processes again after the machine failed. */
 static void eval_revive(void *ctx)
 {
     struct eval_entry *n = ctx;

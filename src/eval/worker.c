@@ -176,6 +176,7 @@ static int worker_serve_job(const struct trade *t, struct queue *q, const struct
     return rc < 0 ? -1 : 0;
 }
 
+/* False once it is to stop, to drain, or has lost its parent. */
 static bool worker_goes_on(const struct eval_worker *w)
 {
     return !stop_requested() && !atomic_load(&w->drain) && (!w->c->child || getppid() == w->parent);

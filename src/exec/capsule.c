@@ -72,6 +72,7 @@ void capsule_add_value(struct capsule *c, const void *data, uint64_t n)
     json_array_append_new(values, capsule_part(c, data, n));
 }
 
+/* New array of n integers. */
 static json_t *capsule_list(const int64_t *v, uint32_t n)
 {
     json_t *a = json_array();

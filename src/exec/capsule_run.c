@@ -189,6 +189,7 @@ static size_t capsule_run_values_before(const struct exec_log *l, uint32_t last)
     return before;
 }
 
+/* A callback of the replay: each call reads the values from where it did when recorded. */
 static void capsule_run_rewind_values(void *ctx, uint32_t call, bool last)
 {
     struct capsule_run_running *r = ctx;

@@ -30,6 +30,7 @@ static uint64_t client_ring_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Sleeps while the word has that value, 50 ms at most. */
 static void client_ring_sleep_on(uint32_t *word, uint32_t while_is)
 {
     const struct timespec t = {0, 50 * 1000 * 1000};
@@ -37,6 +38,7 @@ static void client_ring_sleep_on(uint32_t *word, uint32_t while_is)
     syscall(SYS_futex, word, FUTEX_WAIT, while_is, &t, NULL, 0);
 }
 
+/* True once the executor has closed the area. */
 static bool client_ring_gone(const struct client *c)
 {
     return LOAD(&c->area->version, ACQUIRE) != WIRE_VERSION;

@@ -276,6 +276,7 @@ static uint64_t context_compared_bytes(const struct wire_equal *m)
     return n * dt_size((enum dtype)m->a_dtype);
 }
 
+/* Counts bytes that the client got during a call of forward. */
 static void context_count_given(struct client_context *l, uint64_t bytes)
 {
     l->call_given += l->call ? bytes : 0;
@@ -376,6 +377,7 @@ void context_waited(struct client_context *l)
 
 /* ---- calls ---- */
 
+/* Adds an entry to the log that marks a call's begin or end. */
 static void context_mark(struct client_context *l, unsigned op, uint32_t index)
 {
     const struct log_call m = {index, 0};

@@ -16,6 +16,7 @@ static const char *context_check_op_name(const struct check *c)
     return wire_name(c->r->head.op);
 }
 
+/* Refuses the request with this code, naming the operation. Returns the code. */
 static int context_check_bad(struct check *c, int code, const char *what)
 {
     return context_refuse(c->l, code, "%s: %s", context_check_op_name(c), what);
@@ -101,6 +102,7 @@ static int context_check_take_memset(struct check *c)
     return context_check_need_range(c, m->addr, n, m->stream);
 }
 
+/* Checks an upload's range. */
 static int context_check_take_up(struct check *c)
 {
     if (!c->r->head.tail)
@@ -215,6 +217,7 @@ static int context_check_need_flat(struct check *c, uint64_t addr, uint32_t dtyp
     return code ? code : context_check_need_stream(c, stream);
 }
 
+/* Checks the range that is filled with numbers. */
 static int context_check_take_arange(struct check *c)
 {
     const struct wire_arange *m = &c->r->body.ARANGE;
@@ -251,6 +254,7 @@ static int context_check_take_equal(struct check *c)
 
 /* ---- code ---- */
 
+/* Checks that there is room for the module. */
 static int context_check_take_module(struct check *c)
 {
     return c->l->n_modules < CONTEXT_MODULES || context_find_module(c->l, c->r->body.MODULE.sha256) >= 0
@@ -355,6 +359,7 @@ static int context_check_take_tensor_map(struct check *c)
 
 /* ---- order ---- */
 
+/* Takes a stream's number; its handle is the result. */
 static int context_check_take_stream_create(struct check *c)
 {
     c->result = context_check_handle_take(&c->l->streams, CONTEXT_FIRST_STREAM);
@@ -372,6 +377,7 @@ static int context_check_take_stream(struct check *c)
     return code;
 }
 
+/* Takes an event's number; its handle is the result. */
 static int context_check_take_event_create(struct check *c)
 {
     c->result = context_check_handle_take(&c->l->events, 1);

@@ -65,6 +65,7 @@ uint8_t *exec_bulk(struct executor *x)
     return x->bulk;
 }
 
+/* Asks for an operation with two numbers; the reply is in r. */
 static int exec_say(struct executor *x, enum ctl_op op, uint64_t a, uint64_t b, struct ctl_reply *r, struct err *e)
 {
     const struct ctl_request q = {.op = op, .a = a, .b = b};

@@ -370,6 +370,7 @@ static int exec_cuda_equal(struct exec_backend *b, const struct wire_equal *m, b
     return WIRE_OK;
 }
 
+/* Elements that the last strided copy changed. */
 static uint64_t cuda_changed(struct exec_backend *b)
 {
     uint64_t n = 0;

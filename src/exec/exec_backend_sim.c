@@ -147,6 +147,7 @@ static uint8_t *exec_sim_shared_at(const struct exec_backend *b, uint64_t addr, 
 
 /* ---- the process for kernels ---- */
 
+/* The text of the last answer; owned. */
 static char *exec_sim_answer_text(const struct exec_backend *b)
 {
     return xstrndup((const char *)b->r.data, b->r.n);
@@ -297,6 +298,7 @@ static uint64_t exec_sim_mapped(struct exec_backend *b)
     return b->mapped;
 }
 
+/* Tells the kernels' process which bytes are alive, so that it can check accesses. */
 static void exec_sim_block(struct exec_backend *b, uint64_t addr, uint64_t bytes, bool lives)
 {
     exec_sim_mark(b, addr, lives ? bytes : 0, false);
@@ -309,6 +311,7 @@ static void exec_sim_block(struct exec_backend *b, uint64_t addr, uint64_t bytes
 /* What lies in the kernels' process goes there and back in pieces: that one says itself how much it has. */
 #define FAR_PIECE ((uint64_t)4 << 20)
 
+/* The address in this process; NULL: outside the device's memory. */
 static uint8_t *exec_sim_local(const struct exec_backend *b, uint64_t addr)
 {
     return addr - WIRE_BASE < RESERVED ? b->memory + (addr - WIRE_BASE) : NULL;

@@ -35,6 +35,7 @@ static int exec_replay_bind_again(struct executor *x, bind_fn *binding, bound_fn
     return 0;
 }
 
+/* Lets the replay go on until its next event. */
 static int exec_replay_next(struct executor *x, struct ctl_reply *r, struct err *e)
 {
     const struct ctl_request q = {.op = CTL_NEXT};
@@ -42,6 +43,7 @@ static int exec_replay_next(struct executor *x, struct ctl_reply *r, struct err 
     return exec_ask(x, &q, -1, r, e);
 }
 
+/* Takes the error and its words over from the reply. */
 static void exec_replay_note(const struct ctl_reply *r, int32_t *error, char why[256])
 {
     *error = r->error;

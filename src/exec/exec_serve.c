@@ -227,6 +227,7 @@ static void exec_serve_serve(struct exec_server *s, const struct wire_request *r
     ring_reply(&s->ring, &r->head, code, out.v, s->down, code ? 0 : out.n);
 }
 
+/* Ends the client's ring after a request that cannot be read. */
 static void exec_serve_broken(struct exec_server *s, const char *what)
 {
     context_refuse(&s->context, WIRE_REFUSED, "%s", what);

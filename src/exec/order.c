@@ -31,6 +31,7 @@ struct order {
     uint32_t hasty;  /* a stream whose work names inputs before that; 0: none */
 };
 
+/* 'to' has seen all that 'from' has seen. */
 static void order_join(struct clock *to, const struct clock *from)
 {
     for (uint32_t i = 0; i < CONTEXT_STREAMS; i++)
@@ -67,12 +68,14 @@ static void order_come(struct order *o, uint32_t s)
             order_join(&o->at[0], &o->at[t]);
 }
 
+/* Counts a piece of work on stream s. */
 static void order_work(struct order *o, uint32_t s)
 {
     order_come(o, s);
     o->at[s].of[s]++;
 }
 
+/* The host has seen the work of all streams. */
 static void order_host_joins_all(struct order *o)
 {
     for (uint32_t s = 0; s < CONTEXT_STREAMS; s++)

@@ -80,6 +80,7 @@ int player_sync(struct player *p)
 
 /* ---- memory ---- */
 
+/* Notes that the host waited; returns the code. */
 static int player_waits(struct player *p, int code)
 {
     p->waited = true;
@@ -130,6 +131,7 @@ static int player_play_free(struct player *p, const struct log_entry *en)
     return WIRE_OK;
 }
 
+/* Plays an allocation of the log. */
 static int player_play_give(struct player *p, const struct log_entry *en)
 {
     const struct log_give *m = en->body;
@@ -151,6 +153,7 @@ static int player_play_up(struct player *p, const struct log_entry *en)
     return p->ops->write(p->b, m->addr, en->tail, en->n_tail, player_stream(p, m->stream));
 }
 
+/* Plays a read of the client: it waited for the stream. */
 static int player_play_down(struct player *p, const struct log_entry *en)
 {
     const struct wire_down *m = en->body;

@@ -71,6 +71,7 @@ static void pool_insert(struct pool *p, size_t i, struct pool_block b)
         p->high = b.addr + pool_span(b.bytes) - p->base;
 }
 
+/* False beyond the limit of what the client may have, or beyond the pool. */
 static bool pool_fits(const struct pool *p, uint64_t bytes, enum pool_owner owner)
 {
     bool limited = owner == POOL_CLIENT && (bytes > p->limit || p->used > p->limit - bytes);

@@ -21,6 +21,7 @@ static void ring_do_wake(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, 64, NULL, NULL, 0);
 }
 
+/* How long a side looks before it sleeps, in nanoseconds. */
 static uint32_t ring_spin_ns(void)
 {
     return sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 100000 : 2000; /* with two processors the other side needs this one */

@@ -45,6 +45,7 @@ bool rules_live(facts *f)
     return f->live_right && !f->replay_right && f->most.bytes > 0 && rules_within_allowance(f);
 }
 
+/* True if the program was right, by replay or in a direct run. */
 static bool rules_right(facts *f)
 {
     return f->replay_right || rules_live(f);
@@ -118,6 +119,7 @@ static bool rules_casts_compute(facts *f, finding *r)
                                                  "arithmetic", f->last.casts_changed);
 }
 
+/* The bytes that a program may read back and still count as independent of values. */
 static uint64_t rules_free_reads(facts *f)
 {
     return rules_least(RULES_LIVE_BYTES, f->input_bytes / RULES_LIVE_SHARE);

@@ -23,6 +23,7 @@ struct ctl {
     int out[2], n_out;   /* go with the answer */
 };
 
+/* ERR_INPUT with these words. Always -1. */
 static int serve_ctl_no(struct err *e, const char *what)
 {
     return err_set(e, ERR_INPUT, "%s", what);

@@ -41,6 +41,7 @@ static bool serve_saved_given_back_first(const struct exec_server *s, uint64_t a
     return false;
 }
 
+/* True for a client's block that a replay must find as it was. */
 static bool serve_saved_is_kept(const struct exec_server *s, const struct pool_block *b)
 {
     return b->owner == POOL_CLIENT && !serve_saved_given_back_first(s, b->addr);

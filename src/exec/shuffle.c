@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 
+/* Empties the graph of work for the next call. */
 static void shuffle_forget(struct shuffle *s)
 {
     s->n_nodes = s->n_needs = s->n_users = s->n_freed = 0;
@@ -55,6 +56,7 @@ static void shuffle_do_need(struct shuffle *s, uint32_t queue, uint32_t count)
     s->needs[s->n_needs++] = (struct shuffle_need){queue, count};
 }
 
+/* What is added next needs all work before it. */
 static void shuffle_need_all(struct shuffle *s)
 {
     for (uint32_t i = 0; i < CONTEXT_STREAMS; i++)
@@ -138,6 +140,7 @@ static uint32_t shuffle_stream_of(uint32_t s)
     return s == WIRE_STREAM_LEGACY || s >= CONTEXT_STREAMS ? 0 : s;
 }
 
+/* Adds a kernel or a copy of a stream. */
 static void shuffle_add_work(struct shuffle *s, const struct log_entry *en, uint32_t stream, size_t first)
 {
     shuffle_need_legacy_order(s, stream);
@@ -179,6 +182,7 @@ static void shuffle_add_event(struct shuffle *s, const struct log_entry *en, siz
                      op == WIRE_EVENT_RECORD || op == WIRE_EVENT_DESTROY, first);
 }
 
+/* Adds a wait of the host for a stream. */
 static void shuffle_add_sync(struct shuffle *s, const struct log_entry *en, uint32_t stream, size_t first)
 {
     shuffle_need_legacy_order(s, stream);

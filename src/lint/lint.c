@@ -345,6 +345,7 @@ static int lint_talk(struct lint_state *s, struct child *c, json_t *findings, st
     return -1;
 }
 
+/* Frees what the draws of all groups left. */
 static void lint_state_free(struct lint_state *s)
 {
     for (int i = 0; i < N_GROUPS; i++) {

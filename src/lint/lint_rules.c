@@ -79,6 +79,7 @@ static double lint_rules_number(const json_t *obj, const char *key)
 
 /* ---- what would pass ---- */
 
+/* True if draws of this level were judged, so that a rule can speak. */
 static bool lint_rules_decides(const struct lint_state *s, int level)
 {
     const struct lint_group *g = &s->group[lint_levels[level].group];

@@ -67,6 +67,7 @@ static size_t *bpe_train_word_slot(struct trainer *t, const int32_t *ids, size_t
     return &t->word_slots[i];
 }
 
+/* Doubles the table of distinct words and hashes them anew. */
 static void bpe_train_grow_words(struct trainer *t)
 {
     free(t->word_slots);
@@ -133,6 +134,7 @@ static int bpe_train_count_texts(struct trainer *t, const char *const *texts, co
 
 /* ---- pairs ---- */
 
+/* A pair as one number. */
 static uint64_t bpe_train_key_of(int32_t left, int32_t right)
 {
     return (uint64_t)left << 32 | (uint32_t)right;
@@ -170,11 +172,13 @@ static struct bpe_train_pair *bpe_train_pair_of(struct trainer *t, uint64_t key)
     return &t->pairs[*slot - 1];
 }
 
+/* True if a is merged before b: more frequent, or of a lower key. */
 static bool bpe_train_above(const struct bpe_train_entry *a, const struct bpe_train_entry *b)
 {
     return a->count != b->count ? a->count > b->count : a->key < b->key;
 }
 
+/* Adds an entry to the heap, whose top is the most frequent pair. */
 static void bpe_train_heap_push(struct trainer *t, struct bpe_train_entry x)
 {
     size_t i = t->n_heap++;
@@ -237,6 +241,7 @@ struct fresh { /* pairs that grew in this merge: they go to the heap once, with 
     size_t n, cap;
 };
 
+/* Appends a pair that came into being by the last merge. */
 static void bpe_train_fresh_add(struct fresh *f, int32_t left, int32_t right)
 {
     if (f->n == f->cap) {

@@ -36,6 +36,7 @@ struct model_budget model_budget(const struct model_config *c, const char *dtype
     return b;
 }
 
+/* Bytes that training keeps: weights, gradients, moments. */
 static size_t budget_state_of(const struct model_budget *b) { return b->weights + b->gradients + b->moments; }
 
 /* with one sequence */

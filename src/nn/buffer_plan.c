@@ -14,6 +14,7 @@ void plan_add(struct buffer_plan *p, const char *name, size_t bytes, int from, i
     p->item[p->n++] = (struct plan_item){name, (bytes + 255) / 256 * 256, from, to, where, 0};
 }
 
+/* True if both are alive at the same step. */
 static bool buffer_plan_meet(const struct plan_item *a, const struct plan_item *b) { return a->from <= b->to &&
                                                                                      b->from <= a->to; }
 

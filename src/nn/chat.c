@@ -57,6 +57,7 @@ static size_t chat_space_at(struct text t, bool end)
     return 0;
 }
 
+/* The text without white space at both ends. */
 static struct text chat_trimmed(struct text t)
 {
     size_t k;
@@ -68,6 +69,7 @@ static struct text chat_trimmed(struct text t)
     return t;
 }
 
+/* The text without line breaks at its begin, at its end, or both. */
 static struct text chat_without_newlines(struct text t, bool begin, bool end)
 {
     while (begin && t.n && *t.p == '\n')
@@ -154,6 +156,7 @@ int chat_copy(struct chat *to, const struct chat *from)
     return 0;
 }
 
+/* Appends the ids of a text. */
 static int chat_add_text(struct chat *c, const char *text, size_t n, enum tokenizer_mode mode, struct err *e)
 {
     return tokenizer_encode(c->tok, text, n, mode, &c->ids, e);
@@ -178,6 +181,7 @@ static int chat_add_message(struct chat *c, const char *role, const char *conten
     return rc < 0 ? -1 : chat_add_text(c, "\n", 1, TOK_PLAIN, e);
 }
 
+/* Notes a response: tokens [from, to). */
 static void chat_add_span(struct chat *c, size_t from, size_t to)
 {
     c->responses = xrealloc(c->responses, (c->n_responses + 1) * sizeof *c->responses);

@@ -49,6 +49,7 @@ static int32_t choose_draw_all(int V, const float *p, double u)
     return last; /* rounding left u a hair above the sum */
 }
 
+/* qsort: the most probable first, equal ones by id. */
 static int choose_by_weight(const void *a, const void *b)
 {
     const struct choice_candidate *x = a, *y = b;

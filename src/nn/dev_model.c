@@ -41,6 +41,7 @@ static void *dev_model_weight(const struct dev_model *g, const struct model *m, 
     return host ? dev_tensor_at(g, g->w, dev_model_place_of(g, m, host)) : NULL;
 }
 
+/* The float32 copy of a tensor of m; NULL without host. */
 static float *dev_model_master(const struct dev_model *g, const struct model *m, const float *host)
 {
     return host ? g->master + dev_model_place_of(g, m, host) : NULL;
@@ -292,6 +293,7 @@ void dev_model_free(struct dev_model *g)
 
 /* ---- optimiser ---- */
 
+/* Sets the gradients to zero and begins a new sum of one micro-batch. */
 void dev_zero_grads(struct dev_model *g)
 {
     g->pending = 1;

@@ -65,6 +65,7 @@ struct gen {
 
 /* ---- memory ---- */
 
+/* Integers that a step's arguments need. */
 static size_t dev_sampler_ints_of(const struct gen *s) { return 8 * (size_t)s->prefill + 4 * (size_t)s->slots + 64; }
 
 /* Adds the sampler's buffers to the plan. */
@@ -108,6 +109,7 @@ static void dev_sampler_add_items(struct gen *s, struct buffer_plan *p)
     plan_layout(p);
 }
 
+/* The keys or values of a layer in the cache. */
 static void *dev_sampler_cache_of(const struct gen *s, char *cache, int layer)
 {
     return dev_tensor_at(s->g, cache, (size_t)layer * (size_t)s->slots * (size_t)s->max_len * (size_t)s->g->dims.kv);
@@ -193,6 +195,7 @@ static void dev_sampler_tell_rest(struct gen *s)
         s->j->told(s->j->run, s->waits, &s->waits->samples[s->index]);
 }
 
+/* Reports what is unfinished and frees the sampler's memory here and on the device. */
 static void dev_sampler_release(struct gen *s)
 {
     dev_sampler_tell_rest(s);
@@ -315,6 +318,7 @@ static void dev_sampler_slots_of_sequences(const struct gen *s, int from, int n_
         slot[n++] = -1;
 }
 
+/* The states of a slot's gated delta layers. */
 static float *dev_sampler_states_of(const struct gen *s, int slot)
 {
     return s->states + (size_t)slot * (size_t)s->m->config.n_linear * s->state;

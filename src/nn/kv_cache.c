@@ -55,6 +55,7 @@ void kv_cache_place(struct kv_cache *c, int capacity, float *slab)
     *c = (struct kv_cache){.slab = slab, .capacity = capacity};
 }
 
+/* The keys of a layer and head, transposed for the product. */
 static float *kv_keys(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
 {
     size_t at = (size_t)m->layers[layer].ordinal * (size_t)m->config.num_kv_heads + (size_t)kv_head;
@@ -94,6 +95,7 @@ void kv_fill_conv(const struct model *m, struct kv_cache *c, int layer, int n, c
             memcpy(to, x + (size_t)i * (size_t)ld, row * sizeof *to);
 }
 
+/* The values of a layer and head (capacity, head_dim). */
 static float *kv_values(const struct model *m, const struct kv_cache *c, int layer, int kv_head)
 {
     return kv_keys(m, c, layer, kv_head) + kv_cache_keys_floats(m, c->capacity);

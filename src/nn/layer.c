@@ -29,6 +29,7 @@ static void layer_parts_of(struct dev_acts *a, const struct model_dims *n, enum 
     p[10] = (struct layer_part){&a->lse, t * (size_t)n->heads * f};
 }
 
+/* Bytes of a layer's activations of T tokens on the device. */
 static size_t layer_acts_bytes(const struct model_dims *n, enum nn_dtype dt, int T)
 {
     struct dev_acts a;
@@ -38,6 +39,7 @@ static size_t layer_acts_bytes(const struct model_dims *n, enum nn_dtype dt, int
     return layer_parts_bytes(p, PARTS);
 }
 
+/* Places a layer's activations from 'at' on; returns the first byte behind them. */
 static char *layer_do_acts_place(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, char *at)
 {
     struct layer_part p[PARTS];

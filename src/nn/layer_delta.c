@@ -22,6 +22,7 @@ static void layer_delta_parts_of(struct dev_acts *a, const struct model_dims *n,
     p[7] = (struct layer_part){&a->rstd2, t * f};
 }
 
+/* Bytes of a gated delta layer's activations of T tokens on the device. */
 static size_t layer_delta_acts_bytes(const struct model_dims *n, enum nn_dtype dt, int T)
 {
     struct dev_acts a;
@@ -31,6 +32,7 @@ static size_t layer_delta_acts_bytes(const struct model_dims *n, enum nn_dtype d
     return layer_parts_bytes(p, PARTS);
 }
 
+/* Places a gated delta layer's activations from 'at' on; returns the first byte behind them. */
 static char *layer_delta_acts_place(struct dev_acts *a, const struct model_dims *n, enum nn_dtype dt, int T, char *at)
 {
     struct layer_part p[PARTS];

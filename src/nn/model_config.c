@@ -151,6 +151,7 @@ static int model_config_parse_layers(const json_t *o, const struct model_config_
     return 0;
 }
 
+/* An integer up to max, or 'otherwise' where the key is absent or null. */
 static int model_config_int_or(const json_t *o, const char *key, int64_t max, int otherwise, int *ret, struct err *e)
 {
     *ret = otherwise;

@@ -47,6 +47,7 @@ void slab_free(float *p)
 
 static int model_dims_max_int(int a, int b) { return a > b ? a : b; }
 
+/* Fills the widths of gated delta layers: where z, b and a begin in the input's projection. */
 static void model_dims_delta(const struct model_config *c, struct model_dims *n)
 {
     int keys = c->linear_key_heads * c->linear_key_dim, values = c->linear_value_heads * c->linear_value_dim;

@@ -37,6 +37,7 @@ static int model_forward_acts_parts(struct layer_acts *a, const struct model_dim
     return k;
 }
 
+/* Floats that a layer of a kind keeps of T tokens. */
 static size_t layer_acts_floats(const struct model_dims *n, enum mix kind, int T)
 {
     struct layer_acts a;

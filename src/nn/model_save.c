@@ -38,6 +38,7 @@ struct parts {
     int shards;
 };
 
+/* True for tensors that the model itself writes. */
 static bool model_save_is_ours(const struct model *m, const char *name)
 {
     return model_find(m, name) || (m->config.tied && !strcmp(name, "lm_head.weight"));
@@ -49,6 +50,7 @@ static bool model_save_stays_fp32(const char *name)
     return strstr(name, ".linear_attn.A_log") || strstr(name, ".linear_attn.norm.weight");
 }
 
+/* The type in which a tensor is saved, by o->dtype: fp32, bf16, or the one it was loaded in. */
 static enum st_dtype model_save_dtype_of(const struct model_tensor *t, const struct model_save_options *o)
 {
     static const enum st_dtype kinds[] = {ST_F32, ST_BF16, ST_F16};
@@ -120,6 +122,7 @@ static int model_save_write_half(struct st_writer *w, const struct model_save_pa
     return rc;
 }
 
+/* Writes a tensor in its type. */
 static int model_save_write_part(struct st_writer *w, const struct model_save_part *x, struct err *e)
 {
     if (!x->weights)

@@ -320,6 +320,7 @@ static void model_train_set_batch(struct model *m, const struct train_batch *b)
     t->n_kept = b->n_kept;
 }
 
+/* t->logits (rows, V): the head applied to rows [from, from + rows) of the last hidden states. */
 static void model_train_logits_chunk(struct model *m, int from, int rows)
 {
     struct model_train *t = m->train;

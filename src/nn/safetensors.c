@@ -108,6 +108,7 @@ struct safetensors {
     const struct st_tensor **by_name;
 };
 
+/* ERR_INPUT naming file, tensor and what is wrong. Always -1. */
 static int safetensors_bad(struct err *e, const struct safetensors_shard *sh, const char *name, const char *why)
 {
     return err_set(e, ERR_INPUT, "'%s': tensor '%.200s' %s; the file is damaged", sh->path, name, why);
@@ -141,6 +142,7 @@ static int safetensors_map_file(struct safetensors_shard *sh, struct err *e)
     return 0;
 }
 
+/* The length of the shard's header, little endian in its first eight bytes. */
 static size_t safetensors_header_size(const struct safetensors_shard *sh)
 {
     uint64_t n = 0;
@@ -166,6 +168,7 @@ static int safetensors_parse_header(struct safetensors_shard *sh, struct err *e)
     return json_is_object(sh->header) ? 0 : err_set(e, ERR_INPUT, "'%s' has no JSON object as header", sh->path);
 }
 
+/* ERR_INPUT where __metadata__ is not an object of texts. */
 static int safetensors_check_metadata(const struct safetensors_shard *sh, struct err *e)
 {
     json_t *meta = json_object_get(sh->header, "__metadata__"), *v;
@@ -179,6 +182,7 @@ static int safetensors_check_metadata(const struct safetensors_shard *sh, struct
     return 0;
 }
 
+/* -1 for a name that is none. */
 static int safetensors_parse_dtype(const json_t *v, enum st_dtype *ret)
 {
     const char *s = json_string_value(v);
@@ -191,6 +195,7 @@ static int safetensors_parse_dtype(const json_t *v, enum st_dtype *ret)
     return -1;
 }
 
+/* Reads dimensions and the number of elements; -1: not a shape of ours. */
 static int safetensors_parse_shape(const json_t *v, struct st_tensor *t)
 {
     if (!json_is_array(v) || json_array_size(v) > ST_MAX_DIMS)
@@ -242,6 +247,7 @@ static int safetensors_parse_tensor(const struct safetensors_shard *sh, const ch
     return 0;
 }
 
+/* qsort: by place in the file; empty tensors first. */
 static int safetensors_by_offset(const void *a, const void *b)
 {
     const struct st_tensor *x = a, *y = b;
@@ -558,6 +564,7 @@ int st_declare(struct st_writer *w, const char *name, enum st_dtype dtype, int n
     return 0;
 }
 
+/* Appends bytes to the file. */
 static int safetensors_put(struct st_writer *w, const void *p, size_t n, struct err *e)
 {
     if (n && fwrite(p, 1, n, w->f) != n)

@@ -192,6 +192,7 @@ static int sampler_check_requests(struct sampler_run_state *s, const struct samp
     return 0;
 }
 
+/* ERR_INPUT for options that exclude each other or lie outside their range. */
 static int sampler_check_options(struct sampler_run_state *s, struct err *e)
 {
     struct sampler_options *o = &s->o;
@@ -916,6 +917,7 @@ static void sampler_told_on_device(void *run, struct dev_asked *a, struct sample
     sampler_told(run, a, o);
 }
 
+/* Samples all requests on the device; results and failures are in s. */
 static void sampler_sample_on_device(struct sampler_run_state *s)
 {
     struct dev_job j = {.o = &s->o, .total = s->o.more ? INT_MAX : s->total, .max_new = s->max_new,

@@ -150,6 +150,7 @@ struct heap {
     size_t n;
 };
 
+/* True if a is merged before b. */
 static bool tok_bpe_before(const struct cand *a, const struct cand *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
@@ -174,6 +175,7 @@ static void tok_bpe_sift_down(struct heap *h, size_t i)
     h->v[i] = x;
 }
 
+/* Adds a candidate merge to the heap, whose top is merged next. */
 static void tok_bpe_heap_push(struct heap *h, struct cand x)
 {
     size_t i = h->n++;
@@ -185,6 +187,7 @@ static void tok_bpe_heap_push(struct heap *h, struct cand x)
     h->v[i] = x;
 }
 
+/* Takes the merge that is next. */
 static struct cand tok_bpe_heap_pop(struct heap *h)
 {
     struct cand top = h->v[0];
@@ -245,6 +248,7 @@ static void tok_bpe_merge_long(const struct bpe *b, struct node *v, struct cand 
     }
 }
 
+/* Memory of at least that size, valid until the next call. */
 static void *tok_bpe_scratch(struct bpe *b, size_t size)
 {
     if (size > b->scratch_size) {
@@ -281,6 +285,7 @@ static void tok_bpe_encode_long(struct bpe *b, const char *word, size_t n, struc
 
 /* ---- cache ---- */
 
+/* The word's slot: its own, or the free one where it belongs. */
 static struct cache_slot *tok_bpe_cache_slot(struct bpe_cache *c, const char *word, size_t n, uint64_t hash)
 {
     size_t i = (size_t)hash & (CACHE_SLOTS - 1);
@@ -294,6 +299,7 @@ static struct cache_slot *tok_bpe_cache_slot(struct bpe_cache *c, const char *wo
     return &c->slots[i];
 }
 
+/* The cache of known words, made at its first use. */
 static struct bpe_cache *tok_bpe_cache_of(struct bpe *b)
 {
     if (!b->cache) {

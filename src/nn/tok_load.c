@@ -27,6 +27,7 @@ static bool tok_load_is_set(const json_t *obj, const char *key) /* present and n
 
 /* ---- tokens by id and by text ---- */
 
+/* The slot of a token's text in by_text: its own, or the free one where it belongs. */
 static size_t tok_load_text_slot(const struct tokenizer *t, const char *text, size_t n)
 {
     size_t i = (size_t)hash64(text, n, 1) & t->by_text_mask;
@@ -65,6 +66,7 @@ static void tok_load_set_bytes(struct tokenizer *t, struct token *k)
     k->n_bytes = n;
 }
 
+/* Enters a token of the vocabulary. ERR_INPUT: its id is taken, or its text stands twice. */
 static int tok_load_add_vocab_token(struct tokenizer *t, const char *text, int32_t id, struct err *e)
 {
     struct token *k = &t->tokens[id];
@@ -77,6 +79,7 @@ static int tok_load_add_vocab_token(struct tokenizer *t, const char *text, int32
     return 0;
 }
 
+/* 0 for an id within the limits (max grows with it), else ERR_INPUT. */
 static int tok_load_check_id(const json_t *v, const char *text, json_int_t *max, struct err *e)
 {
     json_int_t id = json_integer_value(v);
@@ -119,6 +122,7 @@ static int tok_load_vocab(struct tokenizer *t, const json_t *vocab, const json_t
 
 /* ---- added tokens ---- */
 
+/* qsort: by first byte, longer ones first. */
 static int tok_load_by_first_byte(const void *a, const void *b)
 {
     const struct added_token *x = a, *y = b;
@@ -137,6 +141,7 @@ static void tok_load_matcher_add(struct matcher *m, struct added_token a)
     m->v[m->n++] = a;
 }
 
+/* Sorts the added tokens and notes where each first byte begins. */
 static void tok_load_matcher_finish(struct matcher *m)
 {
     size_t k = 0;
@@ -185,6 +190,7 @@ static int load_added_token(struct tokenizer *t, const json_t *v, struct err *e)
     return 0;
 }
 
+/* Reads the added tokens and prepares their two matchers. */
 static int tok_load_added(struct tokenizer *t, const json_t *added, struct err *e)
 {
     size_t i;
@@ -244,6 +250,7 @@ static int tok_load_merge(struct tokenizer *t, const json_t *m, int32_t rank, st
     return 0;
 }
 
+/* ERR_INPUT for a model that is not BPE, or with options that are not supported. */
 static int tok_load_check_model_flags(const json_t *model, struct err *e)
 {
     static const char *const off[] = {"continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"};
@@ -456,6 +463,7 @@ struct tokenizer *tokenizer_parse(const char *json, size_t n, const char *what, 
     return tok_load_from_json(json_parse(json, n, what, e), what, e);
 }
 
+/* Takes the chat template of a tokenizer_config.json, if it has one. */
 static int tok_load_template_in_json(struct tokenizer *t, const char *file, struct err *e)
 {
     json_t *o = json_read_foreign(file, e);

@@ -218,6 +218,7 @@ static int tok_split_run_prefix_space(struct splitter *p, size_t k, const char *
     return rc;
 }
 
+/* The place behind the UTF-8 character at 'at'. */
 static size_t tok_split_after_char(const char *s, size_t n, size_t at)
 {
     for (at++; at < n && ((unsigned char)s[at] & 0xc0) == 0x80; at++)
@@ -252,6 +253,7 @@ static int tok_split_run_regex(struct splitter *p, size_t k, const char *s, size
     return done < n ? tok_split_run_from(p, k + 1, s + done, n - done, f, ctx, e) : 0;
 }
 
+/* Runs stage k and those behind it on a text; f gets the pieces that the last one leaves. */
 static int tok_split_run_from(struct splitter *p, size_t k, const char *s, size_t n, piece_fn *f, void *ctx,
                               struct err *e)
 {

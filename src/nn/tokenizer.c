@@ -15,6 +15,7 @@ struct tokenizer_run {
     struct ivec *out;
 };
 
+/* The longest added token that s begins with; NULL: none. */
 static const struct added_token *tokenizer_match_at(const struct matcher *m, const char *s, size_t n)
 {
     unsigned char b = (unsigned char)*s;
@@ -32,6 +33,7 @@ static bool tokenizer_stands_alone(const char *begin, const char *end, const cha
     return (from == begin || !is_word(utf8_before(begin, from))) && (to == end || !is_word(utf8_next(&p, end)));
 }
 
+/* The end of [limit, s) without the white space before s. */
 static const char *tokenizer_strip_left(const char *limit, const char *s)
 {
     while (s > limit && is_white_space(utf8_before(limit, s)))
@@ -41,6 +43,7 @@ static const char *tokenizer_strip_left(const char *limit, const char *s)
     return s;
 }
 
+/* The first place of [s, end) that is no white space. */
 static const char *tokenizer_strip_right(const char *s, const char *end)
 {
     const char *p = s;
@@ -100,6 +103,7 @@ static bool tokenizer_whole_word(struct tokenizer_run *r, const char *s, size_t 
     return id >= 0;
 }
 
+/* A callback of the splitter: appends the ids of a piece. */
 static int tokenizer_encode_piece(void *ctx, const char *s, size_t n, struct err *e)
 {
     struct tokenizer_run *r = ctx;

@@ -31,6 +31,7 @@ static struct bdr_item bdr_pop(struct bdr *b)
     return it;
 }
 
+/* Frees all items; the notes of groups stay. */
 static void bdr_clear(struct bdr *b)
 {
     while (b->n) {
@@ -98,6 +99,7 @@ static json_t *bdr_tries_save(const struct bdr *b)
     return list;
 }
 
+/* Reads the list of [passed, scored] that bdr_save wrote, one pair a group. */
 static void bdr_tries_load(struct bdr *b, const json_t *list)
 {
     size_t i;

@@ -27,6 +27,7 @@ struct io {
     struct err *e;
 };
 
+/* Sets the fault and its words. Always -1. */
 static int frame_io_fail(struct io *io, enum frame_fault fault, const char *what)
 {
     io->fault = fault;

@@ -198,6 +198,7 @@ static int proc_open_pipes(struct proc *p, int theirs[3], bool input)
     return 0;
 }
 
+/* Closes the descriptors and frees p; the child must have been waited for. */
 static void proc_release(struct proc *p)
 {
     proc_close_fd(&p->in);
@@ -413,6 +414,7 @@ int proc_poll(struct proc *const *ps, int n, double wait_s)
 
 /* Ending -------------------------------------------------------------------------------------------------------- */
 
+/* Translates the status of waitid into why, signal and code. */
 static void proc_set_status(struct proc_result *r, int status)
 {
     r->why = WIFSIGNALED(status) ? PROC_SIGNALED : PROC_EXITED;

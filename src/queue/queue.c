@@ -216,6 +216,7 @@ static int queue_finished_by(struct queue *q, const struct queue_job *j, struct 
 #define QUEUE_SEAL ",\"seal\":\""
 #define QUEUE_SEAL_N (sizeof QUEUE_SEAL - 1 + 64 + 2)
 
+/* ret: SHA-256 in hex of the key and the result. */
 static void queue_seal_of(const char *key, const char *result, size_t n, char ret[65])
 {
     struct sha256 h;
@@ -394,6 +395,7 @@ int queue_ended_now(struct queue *q, double *ret_cursor, struct err *e)
     return 0;
 }
 
+/* A job of the list that GET /v1/jobs shows. New. */
 static json_t *queue_job_row(const struct sql_rows *r, int i)
 {
     return json_pack("{s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:f}", "id", (json_int_t)sql_int(r, i, 0), "state",

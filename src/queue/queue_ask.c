@@ -53,6 +53,7 @@ void ask_key(const char *payload_text, char ret[65])
     sha256_hex(payload_text, strlen(payload_text), ret);
 }
 
+/* True if asking again may end otherwise: no result, or one about the machine. */
 static bool queue_ask_worth_another(int state, const char *result)
 {
     return state > QUEUE_DONE || (state == QUEUE_DONE && strstr(result, "\"status\":\"infra\""));

@@ -80,6 +80,7 @@ static struct many_answer *many_next_answer(struct crowd *c)
     return w;
 }
 
+/* Tells all threads to stop. */
 static void many_call_off(struct crowd *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -112,6 +113,7 @@ static int many_put_off(struct many_refusals *r, struct many_answer *w, struct e
                                             w->reply.refused);
 }
 
+/* Hands out the refused dialogues. ERR_INPUT: all were refused. */
 static int many_deliver_refusals(struct many_refusals *r, int (*each)(int, const struct openai_reply *, void *,
                                  struct err *), void *ctx, struct err *e)
 {

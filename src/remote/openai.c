@@ -70,6 +70,7 @@ bool openai_is_url(const char *text)
 
 /* ---- what comes back ---- */
 
+/* Appends a piece of the answer and shows it to the caller. */
 static void openai_take_text(struct openai_exchange *x, const char *s)
 {
     buf_adds(&x->text, s);
@@ -77,6 +78,7 @@ static void openai_take_text(struct openai_exchange *x, const char *s)
         x->ask->on_text(s, strlen(s), x->ask->ctx);
 }
 
+/* Notes why the reply is no whole answer; 'torn': it ended too early. */
 static void openai_break_off(struct openai_exchange *x, bool torn, const char *why)
 {
     if (!*x->broken)
@@ -413,6 +415,7 @@ static int openai_on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t 
     return stop_requested() || now_s() > x->heard + x->silence_s;
 }
 
+/* Prepares for one request's answer; openai_exchange_end frees it. */
 static void openai_exchange_begin(struct openai_exchange *x, const struct openai *a, const struct openai_ask *ask)
 {
     memset(x, 0, sizeof *x);
@@ -483,6 +486,7 @@ static long openai_try_once(const struct openai *a, const char *path, const char
     return rc == CURLE_OK ? status : 0;
 }
 
+/* True for statuses that may pass. */
 static bool openai_worth_retrying(long status)
 {
     return status == 0 || status == 408 || status == 409 || status == 429 || status >= 500;

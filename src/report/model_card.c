@@ -122,6 +122,7 @@ static void model_card_add_stage(struct card *c, const char *stage)
     buf_addc(c->out, '\n');
 }
 
+/* Appends a paragraph for each stage of the recipe. */
 static void model_card_add_stages(struct card *c)
 {
     char *list = xstrdup(json_str(c->recipe, "stages", "")), *save = NULL;
@@ -189,6 +190,7 @@ static void model_card_add_results(struct card *c)
         model_card_add_row(c, row, splits);
 }
 
+/* Appends how the model is used and what its limits are. */
 static void model_card_add_end(struct card *c, const char *version)
 {
     buf_addf(c->out, "\n## Use\n```\nmusacoder generate --model . --file task.py\n```\n"

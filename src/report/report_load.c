@@ -35,6 +35,7 @@ static json_t *report_load_read_optional(struct report *r, const char *dir, cons
     return v;
 }
 
+/* A callback of the reader: appends a line to the array ctx. */
 static int report_load_collect_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     (void)line, (void)e;

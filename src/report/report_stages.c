@@ -48,6 +48,7 @@ static json_t *stages_mean_interval(const json_t *bench, const char *family, dou
     return ci;
 }
 
+/* New object: the rows of a benchmark's tasks by name. */
 static json_t *stages_tasks_by_name(const json_t *bench)
 {
     json_t *by = json_object(), *task;

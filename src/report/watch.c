@@ -13,6 +13,7 @@
 
 #define RECENT 10
 
+/* A callback of the reader: appends a line to the array ctx. */
 static int watch_add_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     return json_array_append(ctx, v);
@@ -103,6 +104,7 @@ static void watch_spark(struct buf *out, const double *v, size_t n, size_t width
         }
 }
 
+/* Appends seconds in the unit that reads best. */
 static void watch_duration(struct buf *out, double s)
 {
     if (s < 120)
@@ -129,6 +131,7 @@ static void watch_heading(struct buf *out, const json_t *lines, double idle)
     buf_adds(out, " ago");
 }
 
+/* Appends a number in a column of eleven characters, as percent where the row says so. */
 static void watch_value(struct buf *out, const struct watch_row *r, double x)
 {
     char text[40];

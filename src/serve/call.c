@@ -15,6 +15,7 @@ static void call_close_queue(void *q)
 static pthread_key_t queue_key;
 static pthread_once_t queue_once = PTHREAD_ONCE_INIT;
 
+/* Makes the key under which each thread has its own queue. */
 static void call_make_key(void)
 {
     pthread_key_create(&queue_key, call_close_queue);

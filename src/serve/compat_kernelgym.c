@@ -230,6 +230,7 @@ static json_t *kernelgym_metadata_of(const struct kernelgym_row *r, const json_t
     return m;
 }
 
+/* KernelGYM's word for a job's state. */
 static const char *kernelgym_status_of(int state, const struct kernelgym_row *r)
 {
     static const char *const open[] = {"pending", "processing"};

@@ -49,6 +49,7 @@ void events_free(struct events *v)
     free(v);
 }
 
+/* True if the message is for everybody, or for this listener's owner. */
 static bool events_hears(const struct listener *l, const struct message *m)
 {
     return !l->owner || !m->owner || !strcmp(l->owner, m->owner);
@@ -101,6 +102,7 @@ static long events_take(struct listener *l, char *buf, size_t max)
     return (long)n;
 }
 
+/* A callback of the HTTP reply: fills buf with the next events of this listener; as events_take. */
 static long events_next(void *slot, char *buf, size_t max)
 {
     struct listener *l = slot;

@@ -158,6 +158,7 @@ void http_header_add(struct http_call *c, const char *name, const char *value)
     c->headers[c->n_headers++].value = xstrdup(value);
 }
 
+/* Sets the reply's status, type and headers; http_send_answer sends it. */
 static void http_set_response(struct http_call *c, int status, const char *type, struct MHD_Response *r)
 {
     c->status = status;
@@ -230,6 +231,7 @@ static bool http_fell_asleep(struct http_call *c)
     return asleep;
 }
 
+/* True if the client closed the connection while its call waited. */
 static bool http_hung_up(struct http_call *c)
 {
     bool ret;
@@ -360,6 +362,7 @@ static void http_set_in_call(struct http *h, struct MHD_Connection *conn, bool i
     http_peer_put(h, p, in_call ? IN_CALL : RESTS);
 }
 
+/* True if the client has closed the connection. */
 static bool http_has_left(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLRDHUP};
@@ -517,6 +520,7 @@ static const struct http_route *http_find_route(struct http_call *c, const char 
     return NULL;
 }
 
+/* The token of the Authorization header; NULL: none. */
 static const char *http_bearer(const struct http_call *c)
 {
     const char *h = http_header(c, "Authorization");
@@ -609,6 +613,7 @@ static char *http_host_name(const char *host)
     return xstrndup(host, strcspn(host, address ? "]" : ":"));
 }
 
+/* True if the comma-separated list has the host's name, in any case. */
 static bool http_host_is_listed(const char *name, const char *list)
 {
     for (size_t n; *list; list += n + (list[n] == ',')) {
@@ -671,6 +676,7 @@ static void http_admit(struct http_call *c, const char *method)
     }
 }
 
+/* Queues the reply that http_set_response set, and frees it. */
 static enum MHD_Result http_send_answer(struct http_call *c)
 {
     enum MHD_Result rc = mhd.MHD_queue_response(c->conn, (unsigned)c->status, c->response);
@@ -764,6 +770,7 @@ static enum MHD_Result http_on_call(void *ctx, struct MHD_Connection *conn, cons
 
 /* ---- the server ---- */
 
+/* The address to listen on. ERR_INPUT: it is not numeric. */
 static int http_address_of(const struct http_config *c, struct sockaddr_storage *ret, struct err *e)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *found;

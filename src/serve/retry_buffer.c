@@ -125,6 +125,7 @@ static int retry_buffer_load(struct retry *r, struct shelf *s, struct err *e)
     return rc;
 }
 
+/* Writes one owner's buffer as a setting of the queue. */
 static int retry_buffer_save(struct retry *r, struct shelf *s, struct err *e)
 {
     json_t *state = bdr_save(&s->b);

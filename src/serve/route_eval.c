@@ -42,6 +42,7 @@ static const char *serve_state_name(int state)
     return names[state];
 }
 
+/* A job with its verdict if it is done, or its error if it failed. New. */
 static json_t *route_eval_job_json(int64_t id, int state, const char *text)
 {
     json_t *j = json_pack("{s:I,s:s}", "id", (json_int_t)id, "state", serve_state_name(state));

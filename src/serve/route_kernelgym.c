@@ -13,6 +13,7 @@
 
 #define SHARE_WAITED 0.9 /* of a task's time-out: then the answer is 'processing', and the client polls */
 
+/* Replies with an error in KernelGYM's form, and counts it. */
 static void route_kernelgym_refuse(struct serve *s, struct http_call *c, int status, const char *code, const char *id,
                                    const char *why)
 {
@@ -28,6 +29,7 @@ static void route_kernelgym_refuse(struct serve *s, struct http_call *c, int sta
                                          "task_id", id ? id : "", "timestamp", at));
 }
 
+/* Replies 404 in the form that KernelGYM has for unknown tasks. */
 static void route_kernelgym_unknown(struct serve *s, struct http_call *c, const char *id)
 {
     json_t *says = json_sprintf("Task %s not found", id);
@@ -48,6 +50,7 @@ static void route_kernelgym_wake(void *call)
     http_wake(call);
 }
 
+/* Frees the slot of a call whose client left. */
 static void route_kernelgym_gone(void *slot)
 {
     struct parked *p = slot;
@@ -277,6 +280,7 @@ void kernelgym_cancel(struct http_call *c, void *ctx)
 
 /* ---- the whole ---- */
 
+/* New object: a device a worker, named as KernelGYM does. */
 static json_t *route_kernelgym_devices(const json_t *workers)
 {
     json_t *all = json_object();

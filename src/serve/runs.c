@@ -74,6 +74,7 @@ static bool runs_is_owner(const struct runs_line *l, const char *owner)
     return owner ? l->owner && !strcmp(l->owner, owner) : !l->owner;
 }
 
+/* How many of the kept lines belong to the owner of 'like'. */
 static int runs_lines_of(const struct runs *r, const struct runs_line *like)
 {
     int n = 0;
@@ -120,6 +121,7 @@ static struct runs_line *runs_line_of(struct runs *r, const char *owner, const c
     return r->first = l;
 }
 
+/* The head of a chain of lines, by id or by key. */
 static uint32_t *runs_chain_of(struct runs *r, int by, uint64_t what)
 {
     return &r->chain[by][what * 0x9e3779b97f4a7c15ull >> 48];

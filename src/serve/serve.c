@@ -52,6 +52,7 @@ static const struct http_route routes[] = {
     {0},
 };
 
+/* The owner of a token, "local" where no tokens are asked for; NULL: unknown. */
 static const char *serve_who(const char *token, void *ctx)
 {
     const struct serve *s = ctx;

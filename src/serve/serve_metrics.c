@@ -72,6 +72,7 @@ static size_t serve_metrics_category_of(int state, const json_t *v)
     return N_CATEGORIES - 1;
 }
 
+/* Counts a duration in its bucket and among the recent ones. */
 static void serve_metrics_observe(struct histogram *h, double s)
 {
     size_t i = 0;

@@ -62,6 +62,7 @@ static struct wait_job **waiters_chain(struct waiters *w, int64_t id)
     return &w->slot[(uint64_t)id * 0x9e3779b97f4a7c15ull >> 52];
 }
 
+/* Calls the waiter's function, the first time only. */
 static void waiters_wake_once(struct waiter *r)
 {
     if (!r->woken) {
@@ -92,6 +93,7 @@ static int64_t *waiters_set_find(const struct id_set *s, int64_t id)
     return &s->id[i % s->cap];
 }
 
+/* Doubles the set and enters its ids anew. */
 static void waiters_set_grow(struct id_set *s)
 {
     struct id_set old = *s;
@@ -109,6 +111,7 @@ static bool waiters_set_has(const struct id_set *s, int64_t id)
     return s->n && *waiters_set_find(s, id) == id;
 }
 
+/* Enters an id that is not in the set. */
 static void waiters_set_add(struct id_set *s, int64_t id)
 {
     if (2 * (s->n + 1) > s->cap)
@@ -178,6 +181,7 @@ static void waiters_take_ended(struct waiters *w)
         log_warn("%s", e.msg);
 }
 
+/* Wakes all whose time is over. */
 static void waiters_wake_the_late(struct waiters *w)
 {
     double now = now_s();
@@ -337,6 +341,7 @@ int64_t waiter_id(const struct waiter *r, int i)
     return r->jobs[i].id;
 }
 
+/* Takes the job out of its chain. */
 static void waiters_unlink_job(struct waiters *w, struct wait_job *j)
 {
     struct wait_job **at = waiters_chain(w, j->id);

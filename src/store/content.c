@@ -53,6 +53,7 @@ static int content_add_bytes(struct sha256 *h, int fd, const char *path, struct 
     return n < 0 ? err_sys(e, "cannot read '%s'", path) : 0;
 }
 
+/* True if both have one device, inode, size and time of change. */
 static bool content_same_state(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
@@ -196,6 +197,7 @@ static int content_add_folder(struct sha256 *h, const char *path, struct content
     return rc;
 }
 
+/* Adds a file or a folder to the hash. */
 static int content_add_path(struct sha256 *h, const char *path, struct err *e)
 {
     const struct content_choice all = {.without = ""};
@@ -217,6 +219,7 @@ int content_digest_without(const char *folder, const char *without, char ret[65]
     return rc;
 }
 
+/* ret: SHA-256 in hex of what the files and folders of a comma-separated list hold; 'model': weights alone count. */
 static int content_digest_of(const char *spec, bool model, char ret[65], struct err *e)
 {
     struct content_choice c = {.without = "", .model = model};

@@ -143,6 +143,7 @@ static bool limit_is_entry(const char *name)
     return n >= 20 && (!key[n] || strchr(".-", key[n]));
 }
 
+/* True for names that the store itself gives; 'fan' allows the two-letter folders above entries. */
 static bool limit_is_named(const struct limit_walk *w, const char *name, bool fan)
 {
     if (!strncmp(name, TRASH, strlen(TRASH)))

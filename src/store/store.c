@@ -108,6 +108,7 @@ void store_key(const char *task_sha256, const char *candidate_sha256, const char
     sha256_end(&h, ret_key);
 }
 
+/* ERR_ENV with SQLite's words. Always -1. */
 static int store_broken(struct store *s, struct err *e)
 {
     return err_set(e, ERR_ENV, "verdict cache: %s", sqlite3_errmsg(s->db));

@@ -32,6 +32,7 @@ struct corpus {
     struct corpus_stats stats;
 };
 
+/* Appends v as one line; takes v. */
 static void corpus_add_line(struct buf *b, json_t *v)
 {
     char *text = json_text(v);
@@ -322,6 +323,7 @@ static bool corpus_is_task_file(const char *name)
            n - word - 3 >= 4 && !strcmp(name + n - 3, ".py");
 }
 
+/* Removes the task files of an earlier corpus from a folder, if it is there. */
 static int corpus_remove_tasks(const char *dir, struct err *e)
 {
     char **names;
@@ -364,6 +366,7 @@ static int corpus_write_tasks(const struct corpus *c, struct err *e)
     return rc;
 }
 
+/* Writes the collected lines of one file. ERR_INPUT: they are too many. */
 static int corpus_write_lines(const struct corpus *c, enum file f, struct err *e)
 {
     char *path = path_join(c->o->out, file_names[f]);
@@ -375,6 +378,7 @@ static int corpus_write_lines(const struct corpus *c, enum file f, struct err *e
     return rc;
 }
 
+/* How many broken programs were made, and how many of them the judge did not detect. New. */
 static json_t *corpus_mutation_stats(const struct corpus *c)
 {
     double made = 0, undetected = 0;
@@ -390,6 +394,7 @@ static json_t *corpus_mutation_stats(const struct corpus *c)
                      made ? json_real((made - undetected) / made) : json_null(), "kinds", c->bugs);
 }
 
+/* The content of stats.json. New. */
 static json_t *corpus_stats_of(const struct corpus *c)
 {
     const struct corpus_stats *n = &c->stats;
@@ -405,6 +410,7 @@ static json_t *corpus_stats_of(const struct corpus *c)
                      corpus_mutation_stats(c));
 }
 
+/* Writes the tasks, the files of records, and stats.json. */
 static int corpus_write_files(const struct corpus *c, struct err *e)
 {
     char *path = path_join(c->o->out, "stats.json");

@@ -250,6 +250,7 @@ static uint64_t dag_hash_text(const char *s)
     return h;
 }
 
+/* h mixed with a tensor's dtype and sizes. */
 static uint64_t dag_hash_shape(uint64_t h, const struct tdesc *t)
 {
     h = dag_mix(h, (uint64_t)t->dtype << 8 | t->rank);
@@ -258,6 +259,7 @@ static uint64_t dag_hash_shape(uint64_t h, const struct tdesc *t)
     return h;
 }
 
+/* Hash of an operator and its arguments; without shapes, of its name alone. */
 static uint64_t dag_hash_call(const struct op_call *c, bool with_shapes)
 {
     uint64_t h = dag_hash_text(c->op->name), u;

@@ -134,6 +134,7 @@ static int diagnose_take_file(json_t *tasks, const char *folder, const char *nam
     return rc;
 }
 
+/* Adds the families of all task files of a folder to 'tasks', by file name. */
 static int diagnose_take_folder(json_t *tasks, const char *folder, struct err *e)
 {
     char **names;
@@ -310,6 +311,7 @@ struct diagnose_sums {
     struct diagnose_tally of[N_FAMILIES];
 };
 
+/* The index of a family's row; -1: none. */
 static int diagnose_family_index(const char *name)
 {
     for (size_t i = 0; name && i < N_FAMILIES; i++)

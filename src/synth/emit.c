@@ -889,6 +889,7 @@ static void emit_hole_loops(struct emitter *e, const char *arg, struct buf *out)
             e->dim[d[i]]);
 }
 
+/* Fills a hole that closes the loops of a group of dimensions. */
 static void emit_hole_endloops(struct emitter *e, const char *arg, struct buf *out)
 {
     int d[NEST_DIMS], n = nest_group(e->k, *arg - '0', d);

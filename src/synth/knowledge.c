@@ -65,6 +65,7 @@ static void knowledge_add_torch(const struct knowledge_question *q, struct buf *
     buf_free(&task);
 }
 
+/* Appends a sentence with the shapes of the graph's inputs. */
 static void knowledge_add_shapes(const struct dag *g, struct buf *out)
 {
     bool first = true;
@@ -92,6 +93,7 @@ static void knowledge_add_fenced(const struct knowledge_question *q, const char 
     buf_addf(out, "```%s\n%s```", knowledge_language(q, true), text);
 }
 
+/* The statement of the kernel that tests its bounds; NULL: none. */
 static struct as *knowledge_guard_of(const struct knowledge_question *q)
 {
     struct as *x = q->kernel->body;
@@ -109,6 +111,7 @@ static struct as **knowledge_element_of(const struct knowledge_question *q)
     return !x ? NULL : x->body && x->body->kind == AS_RETURN ? &x->next : &x->body;
 }
 
+/* Appends what the kernel does for one element; false if it has no such part. */
 static bool knowledge_add_statements(const struct knowledge_question *q, struct buf *out)
 {
     static const struct ast_style plain;
@@ -119,6 +122,7 @@ static bool knowledge_add_statements(const struct knowledge_question *q, struct 
     return out->n > 0;
 }
 
+/* The answer is what the kernel does for one element, in a fence; false: it has no such part. */
 static bool knowledge_answer_statements(struct knowledge_question *q)
 {
     struct buf b;
@@ -152,6 +156,7 @@ static bool knowledge_answer_frame(struct knowledge_question *q)
     return true;
 }
 
+/* True if x reads its inputs at index i alone. */
 static bool knowledge_expr_is_scalar(const struct ax *x)
 {
     bool all = !x || x->kind != AX_INDEX || ax_is_id(x->kid[1], "i");
@@ -299,6 +304,7 @@ json_t *knowledge_json(const struct problem_source *s, int index, const char *ha
                      (json_int_t)s->o->seed, "evidence", evidence, "split", "train");
 }
 
+/* A question and its answer as a record. New. */
 static json_t *knowledge_record_of(const struct knowledge_question *q, int index)
 {
     char hash[17];

@@ -68,6 +68,7 @@ static struct span knowledge_own_lines(struct span body)
     return body;
 }
 
+/* Fills out with the kernels of a program, in order; how many. */
 static int knowledge_find_kernels(const char *program, struct kernel_text out[MAX_KERNELS])
 {
     int n = 0;
@@ -126,6 +127,7 @@ static void knowledge_own_statements(const struct problem_source *s, const struc
     buf_adds(answer, "```");
 }
 
+/* Asks for a kernel's own lines with the rest of it around them. */
 static void knowledge_in_frame(const struct problem_source *s, const struct kernel_text *k, struct buf *ask,
                                struct buf *answer)
 {
@@ -139,6 +141,7 @@ static void knowledge_in_frame(const struct problem_source *s, const struct kern
     knowledge_own_statements(s, k, ask, answer);
 }
 
+/* Answers with the line that declares the kernel. */
 static void knowledge_declaration(const struct problem_source *s, const struct kernel_text *k, struct buf *ask,
                                   struct buf *answer)
 {
@@ -161,6 +164,7 @@ static const struct {
 
 #define N_FORMS_ASKED (sizeof forms / sizeof *forms)
 
+/* The index of a form of question, by weights. */
 static size_t knowledge_draw_form(struct rng *r)
 {
     int total = 0, at;

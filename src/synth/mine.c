@@ -97,6 +97,7 @@ static int mine_start_child(struct miner *m, struct child **ret, struct err *e)
     return forkserver_spawn(m->fs, &spec, ret, e);
 }
 
+/* The reply of the process that reads the tree. NULL with ERR_ENV if that process ended. */
 static json_t *mine_ask_reader(struct miner *m, json_t *req, struct err *e)
 {
     bool late;
@@ -228,6 +229,7 @@ static void mine_key_of(const struct miner *m, const char *path, const json_t *c
     free(hints);
 }
 
+/* Counts a line of the journal: a class, and its task or why it is none. */
 static void mine_note_line(struct miner *m, const json_t *line)
 {
     m->n.classes++;
@@ -564,6 +566,7 @@ static int mine_settle_journal(struct miner *m, const json_t *keys, struct err *
     return rc;
 }
 
+/* Makes the folder of tasks and reads what an earlier call did. */
 static int mine_read_journal(struct miner *m, struct err *e)
 {
     char *tasks = path_join(m->o->out, "tasks");
@@ -573,6 +576,7 @@ static int mine_read_journal(struct miner *m, struct err *e)
     return rc ? rc : jsonl_continue(m->journal_path, mine_journal_line, m, e);
 }
 
+/* Reads the file of hints, a mapping of classes, if one is named. */
 static int mine_read_hints(struct miner *m, struct err *e)
 {
     if (!m->o->hints)
@@ -584,6 +588,7 @@ static int mine_read_hints(struct miner *m, struct err *e)
                                                 "{init: [32], inputs: [[4, 32]]}", m->o->hints);
 }
 
+/* Writes report.json. */
 static int mine_write_report(const struct miner *m, struct err *e)
 {
     char *path = path_join(m->o->out, "report.json");

@@ -140,6 +140,7 @@ json_t *ncu_parse(const char *text, size_t n, const char *what, struct err *e)
 
 /* ---- figures ---- */
 
+/* The kernel's metric of that name (and unit, unless NULL); NULL: none. */
 static const json_t *ncu_find(const json_t *kernel, const char *name, const char *unit)
 {
     const json_t *m;
@@ -178,6 +179,7 @@ const char *ncu_bound(const json_t *kernel)
     return memory >= compute ? "memory" : "compute";
 }
 
+/* Appends fmt with its '@' replaced by the metric's value; nothing without that metric. */
 static void ncu_say(struct buf *b, const json_t *kernel, const char *name, const char *unit, const char *fmt)
 {
     const char *value = json_str(ncu_find(kernel, name, unit), "value", NULL);
@@ -282,6 +284,7 @@ static void ncu_count_bound(struct ncu_stats *n, const char *bound)
     n->unknown += !strcmp(bound, "unknown");
 }
 
+/* Reads folder/name+end, which must be UTF-8. */
 static int ncu_read_text(const char *folder, const char *name, const char *end, struct buf *b, struct err *e)
 {
     char *path = xasprintf("%s/%s%s", folder, name, end);

@@ -56,6 +56,7 @@ static const char *op_word_at(const void *ctx, int i)
     return i < n_rows ? rows[i]->name : i < 2 * n_rows ? rows[i - n_rows]->family : NULL;
 }
 
+/* Sets the mask of each operator that a word names ('all', an operator or a family); false: none. */
 static bool op_take(const char *word, uint8_t *mask)
 {
     bool any = false;
@@ -88,6 +89,7 @@ uint8_t *op_select(const char *list, struct err *e)
 
 /* ---- drawing ---- */
 
+/* One of the ranks whose bit is set. */
 static int op_draw_rank(struct rng *r, unsigned ranks)
 {
     int v[8], n = 0;
@@ -98,6 +100,7 @@ static int op_draw_rank(struct rng *r, unsigned ranks)
     return draw_pick(r, v, n);
 }
 
+/* One of the dtypes of the mask that the operator takes. */
 static uint8_t op_draw_dtype(struct rng *r, const struct opdef *op, unsigned mask)
 {
     uint8_t v[N_DTYPES];

@@ -43,6 +43,7 @@ static double probe_draw_value(struct rng *r, const struct op_call *c, int i)
     return v;
 }
 
+/* Draws a call's inputs and computes its output in double. Freed by probe_free_numbers. */
 static void probe_draw_numbers(struct rng *r, const struct op_call *c, struct probe_numbers *n)
 {
     for (int i = 0; i < c->n_in; i++) {
@@ -99,6 +100,7 @@ static void probe_check_ir(struct probe *p, const struct op_call *c, const struc
     arena_free(&a);
 }
 
+/* New array; infinities and NaN as texts. */
 static json_t *probe_numbers_json(const double *v, const struct tdesc *t)
 {
     json_t *a = json_array();
@@ -186,6 +188,7 @@ static int probe_write_programs(struct probe *p, const struct dag *g, const char
     return rc;
 }
 
+/* A graph of this call alone, in a drawn spelling. */
 static void probe_one_node(const struct op_call *c, struct rng *r, struct dag *g)
 {
     int in[OP_INPUTS] = {-1, -1, -1, -1, -1}, n = 0;
@@ -319,6 +322,7 @@ static int probe_graph(struct probe *p, const struct dag_table *t, int i, struct
     return rc;
 }
 
+/* Probes as many drawn graphs as there are tasks wanted. */
 static int probe_graphs(struct probe *p, struct err *e)
 {
     struct dag_table *t = dag_table_new(NULL);

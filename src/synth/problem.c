@@ -59,6 +59,7 @@ bool graph_set_has(const struct graph_set *s, uint64_t key)
     return s->key[problem_place_of(s, key | 1)] != 0;
 }
 
+/* Doubles the set and enters its keys anew. */
 static void problem_grow(struct graph_set *s)
 {
     struct graph_set bigger = {xcalloc(2 * s->cap, sizeof *s->key), 2 * s->cap, s->n};
@@ -109,6 +110,7 @@ static struct dag_table *problem_table_of(const struct problem_options *o, enum 
     return t;
 }
 
+/* Counts the chosen operators by class: taught, known, unseen. */
 static void problem_count_classes(struct problem_source *s)
 {
     int n;
@@ -177,6 +179,7 @@ static int problem_draw_nodes(const struct problem_source *s, struct rng *r)
     return n;
 }
 
+/* What task 'index' of a side shall be: its class of operators, and whether it is one of a prompt's graph. */
 static struct wanted problem_wanted_of(const struct problem_source *s, enum side side, enum heldout split, int index)
 {
     struct wanted w = {side, split, OP_TAUGHT, 0, false};
@@ -221,6 +224,7 @@ static bool problem_is_common(const struct problem_source *s, const struct wante
     return had && graph_set_has(had, dag_hash(g, false));
 }
 
+/* Why a drawn graph is not taken, in a word; NULL: it is. */
 static const char *problem_refusal(struct problem_source *s, const struct wanted *w, struct rng *r, struct dag *g)
 {
     if (!heldout_spell(g, w->side == SIDE_HELD && w->split == HELD_STYLE, r))
@@ -239,6 +243,7 @@ static void problem_count(json_t *o, const char *key)
     json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
 }
 
+/* Sizes, dtypes and operators that a graph of this kind may have. */
 static struct dag_limits problem_limits_of(const struct problem_source *s, const struct wanted *w)
 {
     return (struct dag_limits){.l = {.max_numel = s->o->max_numel, .max_work = (int64_t)s->o->max_numel * 64,
@@ -287,6 +292,7 @@ static bool problem_draw_like_prompt(struct problem_source *s, struct wanted *w,
     return found;
 }
 
+/* Draws a graph for w; false if none was found within the tries. */
 static bool problem_draw_graph(struct problem_source *s, struct wanted *w, struct rng *r, struct dag *g)
 {
     for (int i = 0; w->prompted && i < 16; i++)
@@ -310,6 +316,7 @@ static char *problem_file_text(const struct problem_source *s, const struct dag 
     return record_in_dialect(&s->o->prompt_format, buf_detach(&b));
 }
 
+/* True unless p has a solution of that strategy or with that text. */
 static bool problem_is_new(const struct problem *p, const char *strategy, const char *code)
 {
     for (int i = 0; i < p->n; i++)
@@ -318,6 +325,7 @@ static bool problem_is_new(const struct problem *p, const char *strategy, const 
     return true;
 }
 
+/* Sets x's broken copy and the edit that broke it; no copy where the edit changed nothing. */
 static void problem_break_one(const struct problem_source *s, const struct dag *g, const struct kernels *k,
                               const struct afun *f, const struct program_style *style, struct rng *r,
                               struct solution *x)
@@ -381,6 +389,7 @@ static int problem_add_solution(struct problem_source *s, const struct dag *g, c
     return 0;
 }
 
+/* Draws how a program is written; held-out styles for that split alone. */
 static void problem_draw_style(const struct problem_options *o, const struct problem *p, struct rng *r,
                                struct program_style *ret)
 {
@@ -394,6 +403,7 @@ static void problem_draw_style(const struct problem_options *o, const struct pro
     ret->reuse = held || (full && draw_below(r, 2));
 }
 
+/* Draws up to 'want' solutions of different strategies, with broken copies where mutants are wanted. */
 static int problem_draw_solutions(struct problem_source *s, const struct dag *g, struct rng *r, int want, bool mutants,
                                   struct problem *p, struct err *e)
 {
@@ -423,6 +433,7 @@ static void problem_describe(struct problem_source *s, const struct dag *g, stru
     p->view = record_task(g, p->name, p->code, hash);
 }
 
+/* Sets the file's name of task 'index'. */
 static void problem_name(struct problem *p, const struct wanted *w, int index)
 {
     static const char *const mark[N_SIDES] = {"task", "broken", "own", "prompt", ""};
@@ -449,6 +460,7 @@ static void problem_remember_prompt(struct problem_source *s, const struct probl
         ops->op[n] = g->node[n].c.op;
 }
 
+/* Enters the graph among those that no later task may repeat. */
 static void problem_remember(struct problem_source *s, const struct problem *p, const struct dag *g)
 {
     graph_set_add(s->texts, p->shape_hash);
@@ -491,6 +503,7 @@ static enum op_class problem_class_of_surface(const struct problem_source *s, co
  * drawn are too long, or have an operator of another class. */
 #define SHARE_CHAINS 0.5
 
+/* The share of chains among the tasks of this kind, 0 to 1. */
 static double problem_chain_share(const struct problem_source *s, const struct wanted *w, int index)
 {
     bool held = w->side == SIDE_HELD;
@@ -529,6 +542,7 @@ static bool problem_surface_belongs(const struct problem_source *s, const struct
     return false;
 }
 
+/* The fields of a record that say what a public task is made of. New. */
 static json_t *problem_surface_view(const struct surface *f, const char *hash)
 {
     json_t *ops = json_array(), *families = json_array();

@@ -12,6 +12,7 @@ struct program_names {
 
 static const char *const letters[] = {"x", "y", "z", "other", "extra", "third", "side", "more"};
 
+/* The attribute's name of node n, numbered where the operator stands more than once. */
 static void program_module_name(const struct dag *g, int n, char out[24])
 {
     const char *s = g->node[n].c.op->name;
@@ -57,6 +58,7 @@ static void program_python_shape(const struct tdesc *t, struct buf *out)
 
 static const char *const casts[] = {"", ".half()", ".bfloat16()", ""};
 
+/* True if a node is spelled with torch.nn.functional. */
 static bool program_any_functional(const struct dag *g)
 {
     for (int n = 0; n < g->n_nodes; n++)
@@ -148,6 +150,7 @@ static void program_reuse_names(const struct dag *g, struct program_names *m)
     }
 }
 
+/* Appends a docstring with a line for each operator. */
 static void program_add_docstring(const struct dag *g, struct buf *out)
 {
     buf_adds(out, "    \"\"\"");
@@ -187,6 +190,7 @@ void program_task(const struct dag *g, const struct program_style *s, struct buf
 
 /* ---- the program ---- */
 
+/* Appends the head of the C++ function that launches the kernels. */
 static void program_host_signature(const struct dag *g, const struct program_names *m, struct buf *out)
 {
     bool first = true;
@@ -248,6 +252,7 @@ struct afun *program_cuda(const struct dag *g, const struct kernels *k, const st
     return f;
 }
 
+/* Appends the arguments with which Python calls that function. */
 static void program_call_arguments(const struct dag *g, const struct program_names *m, struct buf *out)
 {
     bool first = true;

@@ -19,6 +19,7 @@ static void reason_allow(struct reason_numbers *s, long long v)
         s->v[s->n++] = v < 0 ? -v : v;
 }
 
+/* Enters all numbers of an expression among those that the text may name. */
 static void reason_allow_expr(struct reason_numbers *s, const struct ax *x)
 {
     if (!x)
@@ -31,6 +32,7 @@ static void reason_allow_expr(struct reason_numbers *s, const struct ax *x)
         reason_allow_expr(s, x->kid[i]);
 }
 
+/* Enters all numbers of statements among those that the text may name. */
 static void reason_allow_statements(struct reason_numbers *s, const struct as *x)
 {
     for (; x; x = x->next) {
@@ -60,6 +62,7 @@ static void reason_allow_all(struct reason_numbers *s, const struct dag *g, cons
         reason_allow_statements(s, f->body);
 }
 
+/* True if the text may name v. */
 static bool reason_known(const struct reason_numbers *s, long long v)
 {
     for (int i = 0; i < s->n; i++)
@@ -99,6 +102,7 @@ static void reason_add_shape(const struct tdesc *t, struct buf *out)
     buf_addc(out, ')');
 }
 
+/* Appends step 1: what each operator gives. */
 static void reason_semantics(const struct dag *g, struct buf *out)
 {
     buf_adds(out, "1. Semantics: ");
@@ -131,6 +135,7 @@ static void reason_arithmetic(const struct kernels *k, struct buf *out)
     buf_addc(out, '\n');
 }
 
+/* Appends step 3: the shapes. */
 static void reason_shapes(const struct dag *g, struct buf *out)
 {
     buf_adds(out, "3. Shapes: ");
@@ -145,6 +150,7 @@ static void reason_shapes(const struct dag *g, struct buf *out)
     buf_adds(out, " goes out.\n");
 }
 
+/* Appends step 4: which kernel does what, under which schedule. */
 static void reason_index_map(const struct kernels *k, struct buf *out)
 {
     buf_adds(out, "4. Work:");
@@ -172,6 +178,7 @@ static void reason_guards_of(const struct as *x, struct buf *out, int *n)
     }
 }
 
+/* True if a statement, or one inside it, plays that role. */
 static bool reason_has_role(const struct as *x, const char *role)
 {
     for (; x; x = x->next)
@@ -180,6 +187,7 @@ static bool reason_has_role(const struct as *x, const char *role)
     return false;
 }
 
+/* Appends step 5: the tests at the edges. */
 static void reason_boundaries(const struct afun *f, struct buf *out)
 {
     int n = 0;

@@ -33,6 +33,7 @@ bool rewrite_find(const struct dag *g, struct rng *r, struct arena *a, struct ke
     return found;
 }
 
+/* Appends the schedule of each kernel behind 'head'. */
 static void rewrite_add_schedules(const char *head, const struct kernels *k, struct buf *b)
 {
     buf_adds(b, head);

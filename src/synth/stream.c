@@ -153,6 +153,7 @@ struct stream_drawn {
     struct arena a;
 };
 
+/* Draws how a program is written. */
 static void stream_draw_style(const struct stream_shard *s, struct rng *r, struct program_style *ret)
 {
     *ret = (struct program_style){.sizes = (enum size_style)rng_below(r, 3)};
@@ -199,6 +200,7 @@ static json_t *stream_speed_json(const char *source, double slow_us, double fast
     return json_pack("{s:s, s:f, s:f}", "source", source, "slow_us", slow_us, "fast_us", fast_us);
 }
 
+/* The dialogue that asks for a faster program; speeds in microseconds, measured or estimated. New. */
 static json_t *stream_rewrite_messages(const struct item *x, const char *source, double slow_us, double fast_us)
 {
     bool measured = !strcmp(source, "measured");
@@ -210,6 +212,7 @@ static json_t *stream_rewrite_messages(const struct item *x, const char *source,
     return m;
 }
 
+/* How many simple mistakes the task's inputs tell from its answer; counted in the shard, too. New. */
 static json_t *stream_kill_of(struct stream_shard *s, const struct dag *g, struct rng *r)
 {
     struct triviality_kill k = triviality_kill_score(g, r);
@@ -218,6 +221,7 @@ static json_t *stream_kill_of(struct stream_shard *s, const struct dag *g, struc
     return json_pack("{s:i, s:i}", "mutants", k.mutants, "killed", k.killed);
 }
 
+/* The messages of a record of that kind. New. */
 static json_t *stream_messages_of(struct stream_shard *s, const struct stream_drawn *d, struct item *x,
                                   const char *kind, const char *reason)
 {
@@ -263,6 +267,7 @@ static json_t *stream_names_json(const char *const name[], int n)
     return a;
 }
 
+/* The record of a public task's program. New. */
 static json_t *stream_surface_record(struct stream_shard *s, const struct surface *p, const struct item *x,
                                      const char *hash)
 {
@@ -401,6 +406,7 @@ static void stream_derive_praise(const struct stream_shard *s, struct item *x, c
     x->review = stream_derived(s, x, "review", record_review(x->task, x->program, yes), verdict);
 }
 
+/* Counts what the judge said of a broken program, and makes records of one that it rejected by running it. */
 static void stream_judge_mutant(struct stream_shard *s, struct item *x, const json_t *verdict)
 {
     const char *status = json_str(verdict, "status", ""), *category = json_str(verdict, "category", "");
@@ -496,6 +502,7 @@ static bool stream_failed(const struct item *x)
 
 /* ---- files ---- */
 
+/* Appends v as one line, if there is one. */
 static void stream_add_line(struct buf *b, const json_t *v)
 {
     char *text = v ? json_text(v) : NULL;
@@ -533,6 +540,7 @@ static int stream_write_split(const struct stream_shard *s, const char *name, in
     return rc;
 }
 
+/* Counts a record by split, kind and difficulty. */
 static void stream_count_record(const json_t *record, json_t *kinds, json_t *difficulty)
 {
     char key[64];
@@ -594,6 +602,7 @@ static void stream_free_shard(struct stream_shard *s)
     json_decref(s->refused), json_decref(s->strategies), json_decref(s->ops), json_decref(s->bugs);
 }
 
+/* The sum of an object's counters. */
 static long stream_total(const json_t *counters)
 {
     const char *key;
@@ -652,6 +661,7 @@ static bool stream_split_is_whole(const struct stream_options *o, const char *na
     return whole && !strcmp(hex, want);
 }
 
+/* True if the shard's statistics are there: it is complete. */
 static bool stream_is_listed(const struct stream_options *o, int index)
 {
     char *path = xasprintf("%s/stats/%05d.json", o->out, index);

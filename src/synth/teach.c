@@ -41,6 +41,7 @@ struct teacher {
 
 /* ---- tasks and questions ---- */
 
+/* Appends the task of a file; fails as task_read does. */
 static int teach_add_task(struct teacher *t, const char *path, struct err *e)
 {
     t->task = xrealloc(t->task, (size_t)(t->n_tasks + 1) * sizeof *t->task);
@@ -99,6 +100,7 @@ static int64_t teach_cost_of(const json_t *answer)
     return json_i64(answer, "prompt_tokens", 0) + json_i64(answer, "completion_tokens", 0);
 }
 
+/* A callback of the reader: enters an answer of an earlier call. */
 static int teach_cache_line(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct teacher *t = ctx;
@@ -221,6 +223,7 @@ static char *teach_name_model(const struct teach_options *o, const char *model)
     return o->weights && *o->weights ? xasprintf("%s@%.12s", model, o->weights) : xstrdup(model);
 }
 
+/* Reads the answers of an earlier call and asks the teacher for others. ERR_INPUT: neither is there. */
 static int teach_get_answers(struct teacher *t, struct err *e)
 {
     const struct teach_options *o = t->o;
@@ -252,6 +255,7 @@ static int teach_get_answers(struct teacher *t, struct err *e)
 
 /* ---- programs and verdicts ---- */
 
+/* True if an earlier answer to the same task has the same program. */
 static bool teach_repeated(const struct teacher *t, const struct teach_question *q, const char *program)
 {
     for (const struct teach_question *x = t->q; x < q; x++)
@@ -339,6 +343,7 @@ static json_t *teach_record(const struct teacher *t, const struct teach_question
     return v;
 }
 
+/* The record of an answer that passed. New. */
 static json_t *teach_passing(const struct teacher *t, const struct teach_question *q)
 {
     size_t thought;
@@ -349,6 +354,7 @@ static json_t *teach_passing(const struct teacher *t, const struct teach_questio
     return teach_record(t, q, "generate", m, thought);
 }
 
+/* The record of an answer that failed, with the judge's words. New. */
 static json_t *teach_failing(const struct teacher *t, const struct teach_question *q)
 {
     char *answer = xasprintf("No. The judge says: %s", json_str(q->verdict, "feedback", ""));

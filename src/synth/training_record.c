@@ -11,6 +11,7 @@
 
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", "int64"};
 
+/* An input's shape, stride and dtype. New. */
 static json_t *training_record_input_of(const struct tdesc *t)
 {
     json_t *shape = json_array(), *stride = json_array();

@@ -42,6 +42,7 @@ struct spread {
     bool finite;
 };
 
+/* Extremes of y, and whether all of it is finite and equal. */
 static struct spread triviality_spread_of(const double *y, int64_t n)
 {
     struct spread s = {0, INFINITY, -INFINITY, true};
@@ -186,6 +187,7 @@ static struct ax *triviality_edit_sign(struct arena *a, const struct ax *x)
     return ax_bin(a, x->s[0] == '+' ? "-" : "+", x->kid[0], x->kid[1]);
 }
 
+/* x times 1.5; NULL if it is no number but 0. */
 static struct ax *triviality_edit_constant(struct arena *a, const struct ax *x)
 {
     struct ax *y;
@@ -218,6 +220,7 @@ static struct ax *triviality_edit_index(struct arena *a, const struct ax *x)
     return y;
 }
 
+/* x where it is positive, else 0. */
 static struct ax *triviality_clipped(struct arena *a, struct ax *x)
 {
     struct ax *zero = ax_new(a, AX_FLOAT, NULL, 0), *choice = ax_new(a, AX_COND, NULL, 3);
@@ -228,6 +231,7 @@ static struct ax *triviality_clipped(struct arena *a, struct ax *x)
 
 enum bug { BUG_SHORT, BUG_IDENTITY, BUG_COMBINE, BUG_FIN, BUG_SIGN, BUG_CONSTANT, BUG_INDEX, BUG_TAIL, N_BUGS };
 
+/* Edits the first place where edit gives something; false: none. */
 static bool triviality_edit_anywhere(struct nest *k, struct ax *(*edit)(struct arena *, const struct ax *))
 {
     bool done = false;
@@ -239,6 +243,7 @@ static bool triviality_edit_anywhere(struct nest *k, struct ax *(*edit)(struct a
     return done;
 }
 
+/* Shortens the reduced dimension by one; false: there is none. */
 static bool triviality_one_short(struct nest *k)
 {
     int group = k->class == NEST_CONTRACT ? 3 : 1;
@@ -300,6 +305,7 @@ struct triviality_leaves {
     struct rng *r;
 };
 
+/* Draws the inputs of a distribution and their output, once. */
 static void triviality_need_regime(const struct dag *g, struct triviality_leaves *l, int regime)
 {
     double *leaf[DAG_VALUES];

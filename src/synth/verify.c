@@ -51,6 +51,7 @@ static void verify_on_progress(int done, int n, void *ctx)
     progress_at(&v->progress, (uint64_t)(v->n_before + done));
 }
 
+/* Asks for the verdict of each item that has none. */
 static int verify_submit_all(struct verify_run *v, struct err *e)
 {
     for (int k = 0; k < v->n_todo; k++) {

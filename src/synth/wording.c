@@ -36,6 +36,7 @@ struct wording_walk {
     bool marking;         /* else renaming */
 };
 
+/* Renames a name, or notes that its new one is taken. */
 static void wording_visit(const char **name, struct wording_walk *w)
 {
     for (size_t i = 0; *name && i < N_RENAMES; i++) {
@@ -49,6 +50,7 @@ static void wording_visit(const char **name, struct wording_walk *w)
     }
 }
 
+/* Visits all names of an expression. */
 static void wording_walk_expr(struct ax *x, struct wording_walk *w)
 {
     if (!x)
@@ -59,6 +61,7 @@ static void wording_walk_expr(struct ax *x, struct wording_walk *w)
         wording_walk_expr(x->kid[i], w);
 }
 
+/* Visits all names of statements. */
 static void wording_walk_statements(struct as *x, struct wording_walk *w)
 {
     for (; x; x = x->next) {
@@ -71,6 +74,7 @@ static void wording_walk_statements(struct as *x, struct wording_walk *w)
     }
 }
 
+/* Visits all names of functions. */
 static void wording_walk_all(struct afun *f, struct wording_walk *w)
 {
     for (; f; f = f->next) {
@@ -147,6 +151,7 @@ static void wording_add_readable(const char *c, struct buf *out)
     }
 }
 
+/* Appends the operator's name with operands x, y, .. */
 static void wording_add_head(const struct op_call *c, struct buf *out)
 {
     static const char *const operand[] = {"x", "y", "z", "u", "v"};
@@ -177,6 +182,7 @@ bool wording_formula(const struct op_call *c, struct buf *out)
     return said;
 }
 
+/* A comment as a line of its own between functions. */
 static struct afun *wording_comment_of(struct arena *a, const char *text)
 {
     struct afun *f = arena_alloc(a, sizeof *f);

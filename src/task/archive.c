@@ -33,6 +33,7 @@ bool archive_is_one(const char *path)
            archive_ends_in(path, ".tgz");
 }
 
+/* ERR_INPUT naming the archive. Always -1. */
 static int archive_broken(const struct archive *a, const char *what, struct err *e)
 {
     return err_set(e, ERR_INPUT, "archive '%s' is broken: %s", a->name, what);

@@ -349,6 +349,7 @@ static void bundle_comment_others(const struct bundle *b, int top, struct buf *o
     }
 }
 
+/* Appends the main program; what follows begins on a new line. */
 static void bundle_start_main(const char *code, size_t n, bool followed, struct buf *out)
 {
     buf_add(out, code, n);

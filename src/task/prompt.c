@@ -108,6 +108,7 @@ static void prompt_add_full(struct buf *b, int wording, const char *code, const 
              w->name, w->name, w->loader);
 }
 
+/* Appends words, with the language in place of their '%s'. */
 static void prompt_add_plain_words(struct buf *b, const char *words, const char *language)
 {
     const char *hole = strstr(words, "%s");

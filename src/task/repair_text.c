@@ -39,6 +39,7 @@ static struct repair_text_lines repair_text_split(const char *text)
     return l;
 }
 
+/* The line without its indentation. */
 static struct repair_text_line repair_text_bare(struct repair_text_line l)
 {
     while (l.n && l.s[0] == ' ')
@@ -51,6 +52,7 @@ static bool repair_text_same(struct repair_text_line a, struct repair_text_line 
     return a.n == b.n && !memcmp(a.s, b.s, a.n);
 }
 
+/* Appends the line in backticks. */
 static void repair_text_quote(struct buf *out, struct repair_text_line l)
 {
     l = repair_text_bare(l);
@@ -243,6 +245,7 @@ struct repair_text_parts {
     struct repair_text_part p[N_PARTS];
 };
 
+/* The text in the first string of the program that defines a kernel; false: none. */
 static bool repair_text_find_kernel(const char *program, struct repair_text_part *ret)
 {
     static const char *const quotes[] = {"\"\"\"", "'''"};
@@ -263,6 +266,7 @@ static bool repair_text_find_kernel(const char *program, struct repair_text_part
     }
 }
 
+/* The kernel's text and what is below it; false: the program has no kernel in a string. */
 static bool repair_text_find_parts(const char *program, struct repair_text_parts *ret)
 {
     struct repair_text_part *in = &ret->p[IN_KERNEL], *below = &ret->p[BELOW];

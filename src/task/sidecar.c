@@ -29,11 +29,13 @@ struct key {
     json_t *(*check)(const json_t *v, const struct sidecar_where *w, struct err *e); /* v is not null; new reference */
 };
 
+/* As nearest_word asks for words: word i, NULL behind the last one. */
 static const char *sidecar_word_at(const void *ctx, int i)
 {
     return ((const char *const *)ctx)[i];
 }
 
+/* As nearest_word asks for words: the name of key i. */
 static const char *sidecar_key_at(const void *ctx, int i)
 {
     return ((const struct key *)ctx)[i].name;
@@ -136,6 +138,7 @@ static json_t *sidecar_check_words(const json_t *v, const struct sidecar_where *
     return out;
 }
 
+/* The list of distributions, checked; NULL with e. */
 static json_t *sidecar_check_regimes(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     if (!json_is_array(v) || json_array_size(v) == 0)
@@ -143,6 +146,7 @@ static json_t *sidecar_check_regimes(const json_t *v, const struct sidecar_where
     return sidecar_check_words(v, w, "regime", regimes, e);
 }
 
+/* The list of side effects, checked; NULL with e. */
 static json_t *sidecar_check_effects(const json_t *v, const struct sidecar_where *w, struct err *e)
 {
     if (!json_is_array(v) || json_array_size(v) == 0)

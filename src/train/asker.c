@@ -37,6 +37,7 @@ static void asker_shuffle_pass(struct asker *a)
     rng_shuffle(&r, a->order, a->prompts->n, sizeof *a->order);
 }
 
+/* True if prompt i may be asked again. */
 static bool asker_awake(const struct asker *a, size_t i)
 {
     int64_t n = (int64_t)a->prompts->n;

@@ -58,6 +58,7 @@ static int data_add_messages(struct chat *c, const json_t *messages, struct err 
     return 0;
 }
 
+/* A hash that is equal for records of one task. */
 static uint64_t data_group_of(const json_t *rec)
 {
     const char *key = json_str(json_object_get(rec, "task"), "graph_hash", json_str(rec, "id", ""));

@@ -101,6 +101,7 @@ static int policy_finish_pack(struct policy_pass *p, struct err *e)
     return model_backward(p->m, p->pack->dlogp, p->o->entropy_coef != 0 ? p->pack->dentropy : NULL, e);
 }
 
+/* False for a sequence that cannot change the gradients. */
 static bool policy_looked_at(const struct policy_seq *q, const struct policy_options *o)
 {
     return q->adv != 0 || o->entropy_coef != 0 || (o->kl != KL_NONE && o->kl_coef != 0);

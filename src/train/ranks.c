@@ -36,6 +36,7 @@ int ranks_read(struct ranks *ret, struct err *e)
     return 0;
 }
 
+/* Reads the communicator's id that the first rank wrote. */
 static int ranks_read_id(unsigned char *id, struct err *e)
 {
     ssize_t n = read(ranks_number_of("MUSACODER_COMM_FD", -1), id, MODEL_COMM_ID);
@@ -120,6 +121,7 @@ static void ranks_end_all(const pid_t *pid, int n, int sig)
             kill(pid[i], sig);
 }
 
+/* The exit code of a status, as a shell has it. */
 static int ranks_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 int ranks_launch(int n, const char *device, char **args, int n_args, int *ret_code, struct err *e)

@@ -31,6 +31,7 @@ static json_t *rft_repair_of(const struct rft_options *o, const struct prompt_it
     return rec;
 }
 
+/* True if an earlier rollout of the group has the same first response. */
 static bool rft_said_before(const struct rollout_group *g, int k)
 {
     for (int i = 0; i < k; i++)

@@ -407,6 +407,7 @@ struct learned {
     double masked[2], of_sign[2]; /* [0] advantage below 0, [1] above */
 };
 
+/* Adds x to a mean of n_before values. */
 static void rl_add_mean(double *mean, double x, int n_before)
 {
     *mean += (x - *mean) / (n_before + 1);
@@ -565,6 +566,7 @@ static double rl_ratio(double a, double b)
     return b > 0 ? a / b : NAN;
 }
 
+/* A mean that has meaning only where there was an update; else NaN. */
 static double rl_made(const struct learned *l, double mean)
 {
     return l->updates ? mean : NAN;
@@ -711,12 +713,14 @@ static void *rl_take_off_async(void *arg)
     return NULL;
 }
 
+/* Keeps a batch that was sampled before its step. */
 static void rl_keep_ahead(struct rl *s, const struct batch *b)
 {
     s->ahead[b->step - s->step] = *b;
     s->sampled = b->step + 1;
 }
 
+/* The step up to which batches may be sampled now. */
 static int64_t rl_ahead_until(const struct rl *s)
 {
     return s->step + s->o->staleness < s->o->steps ? s->step + s->o->staleness : s->o->steps;

@@ -120,6 +120,7 @@ static void rollout_on_sample(void *ctx, const struct sample *sm)
         t->failed = true;
 }
 
+/* A callback of the engine: moves the bar, if the batch has one. */
 static void rollout_on_progress(void *ctx, uint64_t tokens, int done, int total)
 {
     struct rollout_turn_state *t = ctx;

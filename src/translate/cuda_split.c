@@ -45,6 +45,7 @@ struct decl {
     bool templated, instantiates, global, device, host, constant, is_class, has_equals, is_function, is_scope;
 };
 
+/* Gives up on splitting; the first reason stays. */
 static void cuda_split_decline(struct cuda_split_splitter *s, const char *why)
 {
     if (!s->why)
@@ -77,6 +78,7 @@ static size_t cuda_split_next_code(const struct cuda_split_splitter *s, size_t i
     return i;
 }
 
+/* Tokens [from, to) do not belong to that half. */
 static void cuda_split_clear(struct cuda_split_splitter *s, size_t from, size_t to, uint8_t half)
 {
     for (size_t i = from; i < to; i++)
@@ -170,6 +172,7 @@ static void cuda_split_check_droppable(struct cuda_split_splitter *s, size_t fro
         cuda_split_decline(s, "a conditional around part of a function");
 }
 
+/* Takes tokens out of a half, if that is allowed. */
 static void cuda_split_drop(struct cuda_split_splitter *s, size_t from, size_t to, uint8_t half)
 {
     cuda_split_check_droppable(s, from, to);
@@ -290,6 +293,7 @@ static const char attributes[] =
                                  "noexcept\0explicit\0__block_size__\0__builtin_align__\0sizeof\0alignof\0__asm__\0"
                                  "asm\0";
 
+/* Notes what the word at token i says about the declaration. */
 static void cuda_split_note_word(struct cuda_split_splitter *s, struct decl *d, size_t i)
 {
     const struct toks *t = &s->t;
@@ -557,6 +561,7 @@ static void cuda_split_device_function(struct cuda_split_splitter *s, const stru
     cuda_split_insert(s, cut, ";");
 }
 
+/* Takes a host's function out of the device's half; declines where it holds device code. */
 static void cuda_split_host_function(struct cuda_split_splitter *s, const struct decl *d)
 {
     for (size_t i = d->body; i < d->end; i++)

@@ -38,6 +38,7 @@ static size_t lexer_continuation(const struct scan *c, size_t i)
     return lexer_at(c, i + 1) == '\r' && lexer_at(c, i + 2) == '\n' ? 3 : 0;
 }
 
+/* The first place behind blanks and continued lines; a line break ends them. */
 static size_t lexer_end_of_space(const struct scan *c, size_t i)
 {
     size_t k;
@@ -52,6 +53,7 @@ static size_t lexer_end_of_space(const struct scan *c, size_t i)
     return i;
 }
 
+/* The place of the line break that ends the comment. */
 static size_t lexer_end_of_line_comment(const struct scan *c, size_t i)
 {
     size_t k;
@@ -61,6 +63,7 @@ static size_t lexer_end_of_line_comment(const struct scan *c, size_t i)
     return i;
 }
 
+/* The place behind the comment's end, or the text's. */
 static size_t lexer_end_of_block_comment(const struct scan *c, size_t i)
 {
     for (i += 2; i < c->n; i++)
@@ -123,6 +126,7 @@ static size_t lexer_end_of_raw(const struct scan *c, size_t i)
     return c->n;
 }
 
+/* True if the n letters at i are one of the words, each ended by a zero. */
 static bool lexer_prefix_is(const struct scan *c, size_t i, size_t n, const char *words)
 {
     for (const char *w = words; *w; w += strlen(w) + 1)
@@ -186,6 +190,7 @@ static size_t lexer_one_token(const struct scan *c, size_t i, enum tok_kind *kin
     return lexer_punct(c, i);
 }
 
+/* Line breaks in s. */
 static uint32_t lexer_lines_in(const char *s, size_t n)
 {
     uint32_t lines = 0;
@@ -195,6 +200,7 @@ static uint32_t lexer_lines_in(const char *s, size_t n)
     return lines;
 }
 
+/* The next free token; the array grows. */
 static struct tok *lexer_push(struct toks *t, size_t *cap)
 {
     if (t->n + 1 >= *cap) {

@@ -26,6 +26,7 @@ void musa_names_free(struct musa_names *names)
     memset(names, 0, sizeof *names);
 }
 
+/* qsort: by place; what is put in stands in front of what is replaced. */
 static int musa_by_place(const void *a, const void *b)
 {
     const struct musa_edit *x = a, *y = b;

@@ -50,6 +50,7 @@ static void musa_alias_add(struct aliases *a, const char *s, size_t n, bool call
     a->v[a->n++] = (struct alias){musa, arena_strndup(&a->arena, s, n), call};
 }
 
+/* qsort: by MUSA's name; calls first. */
 static int musa_alias_by_name(const void *x, const void *y)
 {
     const struct alias *a = x, *b = y;
@@ -58,6 +59,7 @@ static int musa_alias_by_name(const void *x, const void *y)
     return c ? c : b->call - a->call;
 }
 
+/* Notes each identifier of the source, and whether it stands in a macro's call. */
 static void musa_alias_collect(struct aliases *a, const struct toks *k)
 {
     for (size_t i = 0; i < k->n; i++) {

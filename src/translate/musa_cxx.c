@@ -45,6 +45,7 @@ static const char *musa_cxx_word(const struct cxx *c, size_t i)
     return c->k.src + c->k.v[i].at;
 }
 
+/* Notes that the word at i has no counterpart. */
 static void musa_cxx_refuse(struct cxx *c, size_t i, const struct musa_lack *l)
 {
     musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, l->rule, '-', "'%.*s': %s", (int)c->k.v[i].n, musa_cxx_word(c, i),
@@ -81,6 +82,7 @@ static bool musa_cxx_declared_at(const struct toks *k, size_t i)
     return false;
 }
 
+/* Adds the names that the source defines itself: macros and declarations. */
 static void musa_cxx_own_names(struct musa_names *names, const struct toks *k)
 {
     for (size_t i = 0; i < k->n; i++) {
@@ -118,6 +120,7 @@ static const char *musa_cxx_exchanged(struct musa_work *w, const struct musa_pre
     return out;
 }
 
+/* The row of the table for a word, or for a member's name. */
 static const struct musa_row *musa_cxx_row_for(const struct musa_work *w, const char *s, size_t n, bool member)
 {
     const struct musa_row *r = member ? musa_row_find(ROW_MEMBER, s, n, musa_back(w)) : NULL;
@@ -179,6 +182,7 @@ static long musa_cxx_meaning(long cuda)
     return cuda <= 750 ? 210 : cuda <= 800 ? 220 : 310;
 }
 
+/* The CUDA architecture that stands for a MUSA one. */
 static long musa_cxx_meaning_back(long musa)
 {
     return musa == 210 ? 700 : musa == 220 ? 800 : musa == 310 ? 900 : musa;
@@ -306,6 +310,7 @@ static size_t musa_cxx_include(struct cxx *c, size_t i)
 
 enum { LONGEST_ASM = 8192 }; /* tokens: the search for an end stays short in garbage */
 
+/* The place of the bracket that closes the one at 'open'; the end where none does. */
 static size_t musa_cxx_close_of(const void *ctx, size_t open)
 {
     const struct toks *k = ctx;
@@ -509,6 +514,7 @@ static bool musa_cxx_lacks(struct cxx *c, size_t i)
     return true;
 }
 
+/* True if the tokens at i spell a type of 64 bits. */
 static bool musa_cxx_wide_type(const struct toks *k, size_t i)
 {
     size_t next = musa_cxx_after(k, i);

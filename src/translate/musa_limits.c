@@ -40,6 +40,7 @@ static size_t musa_limits_after(const struct toks *k, size_t i)
 
 /* ---- constants of the text ---- */
 
+/* Notes a name and the tokens of its value. */
 static void musa_limits_add_constant(struct musa_limits *l, size_t name, size_t from, size_t to)
 {
     if (l->n == l->cap) {
@@ -123,6 +124,7 @@ static int64_t musa_limits_value_of(struct musa_limits *l, size_t name)
     return v;
 }
 
+/* The value of sizeof(type), with *i behind it; UNKNOWN: another operand. */
 static int64_t musa_limits_size_of(struct musa_limits *l, size_t *i)
 {
     size_t p = musa_limits_after(l->k, *i), type = p < l->k->n ? musa_limits_after(l->k, p) : l->k->n;

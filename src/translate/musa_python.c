@@ -173,6 +173,7 @@ static bool musa_python_is_doc(const struct py *p, size_t i)
     return p->v[i].starts && (p->v[i + 1].kind == PY_LINE || p->v[i + 1].kind == PY_END);
 }
 
+/* True for a string that holds CUDA or C++ source. */
 static bool musa_python_string_is_code(const struct py *p, size_t i)
 {
     const struct py_tok *t = &p->v[i];
@@ -227,6 +228,7 @@ static void musa_python_each_code(struct py *p, struct musa_names *names)
 
 /* ---- other strings ---- */
 
+/* The whole source as one text. */
 static const struct musa_text *musa_python_whole(const struct py *p, struct musa_text *t)
 {
     *t = (struct musa_text){p->src, p->n_src, 0, NULL};

@@ -327,6 +327,7 @@ const struct musa_row *musa_row_find(enum musa_row_kind kind, const char *word, 
     return NULL;
 }
 
+/* True if the word begins with a family's prefix. */
 static bool musa_table_in_family(const char *word, size_t n)
 {
     for (int i = 0; families[i]; i++) {

@@ -17,6 +17,7 @@ void musa_replace(struct musa_work *w, const struct musa_text *t, size_t i, size
     w->edits[w->n_edits++] = (struct musa_edit){at, musa_place(t, i + n) - at, text};
 }
 
+/* The line of a byte, from 1. */
 static uint32_t musa_work_line_of(const struct musa_work *w, size_t at)
 {
     uint32_t line = 1;
@@ -72,6 +73,7 @@ void musa_used(struct musa_work *w, const struct musa_text *t, size_t i, const c
     r->uses[r->n_uses++] = (struct musa_use){from, to, evidence, 1, musa_work_line_of(w, musa_place(t, i))};
 }
 
+/* True if the list has the name. */
 static bool musa_work_holds(const struct musa_names *names, const char *s, size_t n)
 {
     for (size_t i = 0; names && i < names->n; i++)

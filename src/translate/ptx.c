@@ -88,6 +88,7 @@ static const char *const special[][2] = {
     {"%lanemask_le", "((2u << ::simt::ptx::laneid()) - 1u)"}, {"%lanemask_gt", "(~0u << ::simt::ptx::laneid() << 1)"},
     {"%lanemask_ge", "(~0u << ::simt::ptx::laneid())"}, {"%dynamic_smem_size", "::simt::ptx::dynamic_smem()"}};
 
+/* Appends the C++ variable's name of a register. */
 static void ptx_add_register(struct buf *b, struct ptx_span s)
 {
     buf_adds(b, "simt_r_");
@@ -128,6 +129,7 @@ static void ptx_add_number(struct buf *b, struct ptx_span s)
         buf_addf(b, "(%.*s)", (int)s.n, s.p);
 }
 
+/* True if the register has been declared. */
 static bool ptx_declared(const struct ptx *x, struct ptx_span s)
 {
     struct buf name;
@@ -217,6 +219,7 @@ static void ptx_take_parts(struct insn *in, struct ptx_span op)
     }
 }
 
+/* Appends an operand, trimmed; empty ones and those beyond the limit are dropped. */
 static void ptx_add_arg(struct insn *in, struct ptx_span s, char group)
 {
     s = ptx_trim(s);
@@ -238,6 +241,7 @@ static void ptx_add_plain(struct insn *in, struct ptx_span s)
     ptx_add_arg(in, s, 0);
 }
 
+/* The place of the first of the letters in 'stops', or the end. */
 static size_t ptx_until(struct ptx_span s, size_t i, const char *stops)
 {
     while (i < s.n && !strchr(stops, s.p[i]))
@@ -339,6 +343,7 @@ static void ptx_emit_usual(struct ptx *x, const struct insn *in, const struct pt
     buf_adds(&x->out, "); ");
 }
 
+/* For instructions that have no effect here. */
 static void ptx_emit_nothing(struct ptx *x, const struct insn *in, const struct ptx_row *r)
 {
     (void)x, (void)in, (void)r;
@@ -378,6 +383,7 @@ static const char *ptx_space_of(const struct insn *in)
     return "global";
 }
 
+/* True if a part behind the instruction's name is one of the words. */
 static bool ptx_has(const struct insn *in, const char *words)
 {
     for (int i = 1; i < in->n_parts; i++)
@@ -707,6 +713,7 @@ static const struct ptx_row rows[] = {
 
 /* ---- what litetorch/ptx_plain.h has of it ---- */
 
+/* True if all types of the instruction are among the words. */
 static bool ptx_plain_types(const struct insn *in, const char *words)
 {
     for (int i = 1; i < in->n_parts; i++)
@@ -802,6 +809,7 @@ static bool ptx_plain_has(const struct insn *in)
     return false;
 }
 
+/* Translates one instruction by its row; one without a row fails the statement. */
 static void ptx_emit(struct ptx *x, const struct insn *in)
 {
     if (x->plain && !ptx_plain_has(in))
@@ -1012,6 +1020,7 @@ static void ptx_add_labels(struct buf *out, const struct ptx *x)
     }
 }
 
+/* Appends the translated statement, or a call that says it is unsupported. */
 static void ptx_add_statement(struct buf *out, const struct ptx *x)
 {
     buf_adds(out, "do { ");

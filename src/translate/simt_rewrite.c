@@ -82,12 +82,14 @@ struct stack {
     size_t n, base; /* base: what a directive may not reach below */
 };
 
+/* Drops open '<' that were no template brackets. */
 static void simt_rewrite_give_up_angles(const struct toks *t, struct stack *s)
 {
     while (s->n > s->base && t->src[t->v[s->v[s->n - 1]].at] == '<')
         s->n--;
 }
 
+/* Pairs the closing token i with the open one on top. */
 static void simt_rewrite_pair(struct links *l, struct stack *s, size_t i)
 {
     l->mate[i] = s->v[--s->n];
@@ -303,6 +305,7 @@ static void simt_rewrite_note_kernels(struct rewriter *r)
 
 /* ---- pass 2: copying ---- */
 
+/* Appends the text of tokens [from, to). */
 static void simt_rewrite_copy(struct rewriter *r, size_t from, size_t to)
 {
     const struct toks *t = &r->t;
@@ -705,6 +708,7 @@ static bool simt_rewrite_is_device_variable(const struct toks *t, size_t i)
     return false;
 }
 
+/* Rewrites what begins at token i, if anything does; the next token to look at. */
 static size_t simt_rewrite_replace(struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
@@ -778,6 +782,7 @@ static void simt_rewrite_rewrite(struct rewriter *r)
     }
 }
 
+/* Appends a #line directive for the user's file. */
 static void simt_rewrite_emit_line_directive(struct buf *out, const char *filename)
 {
     buf_adds(out, "#line 1 \"");

@@ -47,6 +47,7 @@ static void verdict_log_put_slot(struct verdict_log_slot *slots, size_t cap, str
     slots[i] = s;
 }
 
+/* Doubles the table and enters its slots anew. */
 static void verdict_log_grow(struct verdict_log *l)
 {
     size_t cap = l->cap ? 2 * l->cap : 1024;

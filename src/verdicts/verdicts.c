@@ -182,6 +182,7 @@ int verdicts_submit(struct verdicts *v, const struct verdict_request *r, struct 
 
 /* ---- waiting ---- */
 
+/* True if the verdict is remembered: not one about the machine. */
 static bool verdicts_lasts(const struct verdicts *v, const json_t *verdict)
 {
     const char *status = json_str(verdict, "status", "infra");

@@ -218,6 +218,7 @@ static const char *build_arch_of(const struct build_opts *o)
     return o->arch ? o->arch : env && *env ? env : "sm_90";
 }
 
+/* The target that the options name ('sim' without one). NULL with ERR_INPUT: unknown. */
 static const struct build_target *build_target_of(const struct build_opts *o, struct err *e)
 {
     const char *name = o->target ? o->target : "sim";
@@ -447,6 +448,7 @@ enum ending {
     KILLED       /* the driver or the shell was killed: nothing of the candidate's does that */
 };
 
+/* True for signals by which somebody ends a compiler; it has not failed by itself. */
 static bool build_from_outside(int signal)
 {
     return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
@@ -594,6 +596,7 @@ static void build_result_clear(struct build_result *r)
     *r = fresh;
 }
 
+/* Clears the first try and compiles once more. */
 static int build_compile_again(const struct build_job *j, struct build_result *ret, enum ending *ret_end, struct err *e)
 {
     build_result_clear(ret);
@@ -687,6 +690,7 @@ json_t *build_result_json(const struct build_result *r)
                      "findings", r->findings, "dropped", r->dropped, "timed_out", r->timed_out, "cached", r->cached);
 }
 
+/* Writes the result as the entry's result.json. */
 static int build_cache_put(const char *dir, const struct build_result *r, struct err *e)
 {
     char *path = path_join(dir, "result.json");

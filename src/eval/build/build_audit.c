@@ -207,6 +207,7 @@ static void build_audit_add(json_t *findings, const char *kind, const char *name
         json_decref(utf8);
 }
 
+/* A callback for each undefined symbol: adds a finding for calls of a library's arithmetic. */
 static void build_audit_judge_undefined(const char *name, void *findings)
 {
     if (audit_symbol(name) == AUDIT_LIBRARY)
@@ -239,6 +240,7 @@ void build_audit_library(const char *path, json_t *findings)
     buf_free(&b);
 }
 
+/* A callback for each symbol of a device image: adds a finding for what it may not use. */
 static void build_audit_judge_image(const char *name, void *ctx)
 {
     if (audit_symbol_image(name) != AUDIT_ALLOWED)
@@ -323,6 +325,7 @@ static bool build_audit_device_wide(const char *name)
     return build_audit_begins(name, begins, N_OF(begins));
 }
 
+/* The length of the identifier that s begins with. */
 static size_t build_audit_word(const char *s)
 {
     return strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
@@ -390,6 +393,7 @@ static void build_audit_judge_header(const char *name, json_t *findings)
         build_audit_add(findings, "lacking", name);
 }
 
+/* A callback for each symbol that cannot be resolved: adds what it means as a finding. */
 static void build_audit_note_lacking(const char *name, void *findings)
 {
     build_audit_add(findings, build_audit_device_wide(name) ? "library_call" : "lacking", name);

@@ -43,6 +43,7 @@ static const char nvcc_flags[] = "-x cu -DLT_GPU -DNVTX_DISABLE -DCCCL_DISABLE_N
                                  "-Xcudafe --error_limit=20,--no_warnings ";
 /* ---- where the toolkit is ---- */
 
+/* The real path of an executable file. Owned; NULL: it is none. */
 static char *build_cuda_real_file(const char *path)
 {
     return path && *path && access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
@@ -57,6 +58,7 @@ static char *build_cuda_nvcc_under(const char *home)
     return found;
 }
 
+/* The real path of the first nvcc in PATH. Owned; NULL: none. */
 static char *build_cuda_nvcc_in_path(void)
 {
     char *copy = xstrdup(getenv("PATH") ? getenv("PATH") : "/usr/bin"), *save = NULL, *found = NULL;
@@ -138,6 +140,7 @@ static int build_cuda_nvcc_version(struct toolchain *t, struct buf *out, struct 
     return 0;
 }
 
+/* 0 for names like sm_90 or sm_90a, else ERR_INPUT. */
 static int build_cuda_valid_arch(const char *arch, struct err *e)
 {
     size_t n = strlen(arch);
@@ -581,6 +584,7 @@ static void build_cuda_nvcc_command(struct buf *s, const struct build_job *j)
         buf_adds(s, "-std=c++17 ");
 }
 
+/* True for sources of load_inline, which torch itself gives its headers. */
 static bool build_cuda_implicit_headers(const struct build_job *j)
 {
     return !j->r->bare && !strcmp(json_str(j->r->json, "kind", ""), "load_inline");
@@ -648,6 +652,7 @@ static const char make_rows[] =
     ".popsection\\n.quad \\3, 1b/p' device.ptx\n"
     "printf '.quad 0, 0\\n.section .note.GNU-stack\\n'; } >rows.s";
 
+/* Appends the command that compiles the host's half of the kernels' source. */
 static void build_cuda_host_half(struct buf *s, const struct build_job *j, const char *prefix)
 {
     build_cuda_host_command(s, j->t);
@@ -698,6 +703,7 @@ static int build_cuda_write_halves(const struct build_job *j, struct cuda_split 
     return rc;
 }
 
+/* Appends the command that compiles the C++ source. */
 static void build_cuda_main_part(struct buf *s, const struct build_job *j, const char *prefix)
 {
     build_cuda_host_command(s, j->t);

@@ -313,6 +313,7 @@ bool build_prefixes_hold(const struct toolchain *t)
     return hold;
 }
 
+/* Appends the command that makes the headers that only forward to others. */
 static void build_parts_forward(struct buf *s, const struct toolchain *t, int arg)
 {
     (void)arg;

@@ -83,6 +83,7 @@ static void build_remote_connection_back(struct build_remote *b, struct queue *q
 
 /* ---- asking ---- */
 
+/* The job of a build queue. New. */
 static json_t *build_remote_job_of(const json_t *request, const struct build_opts *o)
 {
     return json_pack("{s:s,s:s?,s:b,s:b,s:f,s:O?}", "target", o->target ? o->target : "sim", "arch", o->arch,

@@ -55,6 +55,7 @@ static bool dialect_portable(const char *s, size_t n)
     return dialect_holds(s, n, "__MUSACC__") || dialect_holds(s, n, "__CUDACC__") || dialect_holds(s, n, "__NVCC__");
 }
 
+/* Appends an #error that the compiler reports at the user's own line. */
 static void dialect_error_at(struct buf *out, uint32_t line, const char *name, const char *what)
 {
     buf_addf(out, "#line %u \"%s\"\n#error %s\n", line, name, what);
@@ -106,6 +107,7 @@ void dialect_preface(const char *source, size_t n, const char *name, struct buf 
     musa_result_free(&r);
 }
 
+/* True if a source names one of MUSA's headers of 16-bit floats. */
 static bool dialect_uses_half(const json_t *sources)
 {
     const json_t *v;

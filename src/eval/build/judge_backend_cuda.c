@@ -27,6 +27,7 @@ static int judge_cuda_look(struct device_facts *ret, struct err *e)
     return 0;
 }
 
+/* Appends text (taken) to a list that ends with NULL. */
 static void judge_cuda_add(char ***list, size_t *n, char *text)
 {
     *list = xrealloc(*list, (*n + 2) * sizeof **list);

@@ -8,16 +8,19 @@
 #include "eval/candidate/recording_streamed.h"
 #include "eval/candidate/job.h"
 
+/* The bytes of parameter i that are bound: real ones in a live run, else made up. */
 static const uint8_t *recording_bound_now(const struct recording *l, size_t i)
 {
     return l->live ? l->bindings[i].real[0] : l->bindings[i].made_up;
 }
 
+/* Writes parameter i at its address on the device. */
 static int recording_bind_param(struct recording *l, size_t i, struct err *e)
 {
     return executor_bind(l->x, l->bindings[i].address, recording_bound_now(l, i), l->bindings[i].bytes, (uint32_t)i, e);
 }
 
+/* Binds each parameter of the candidate at its place; fails as recording_bind_param does. */
 static int recording_bind_params(struct job *j, struct err *e)
 {
     for (size_t i = 0; i < j->recording->n_bindings; i++)
@@ -246,6 +249,7 @@ int recording_finish(struct job *j, struct err *e)
     return recording_take_log(j->recording, e);
 }
 
+/* Reads what the candidate's process wrote until its end. */
 static void recording_end_client(struct job *j)
 {
     session_output(j->session);

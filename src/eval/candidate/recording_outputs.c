@@ -118,6 +118,7 @@ static bool recording_counts(const struct job *j, const char *what)
     return false;
 }
 
+/* True for equal values within a slack relative to the value and to the largest one. */
 static bool recording_same_value(double a, double b, double slack, double top)
 {
     return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= slack * (top + fabs(b));

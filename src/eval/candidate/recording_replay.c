@@ -293,6 +293,7 @@ enum call_fault recording_goes_on(struct job *j, const struct ref_draw *d, recor
 
 /* ---- one draw, for other ends than the verdict ---- */
 
+/* A callback: moves the frame to ctx. */
 static int recording_keep_frame(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
 {
     (void)d, (void)e;

@@ -248,6 +248,7 @@ struct streamed_run_part {
     const struct recording_place *p;
 };
 
+/* A callback of the reference: writes elements of one input to the device. */
 static int streamed_run_put_part(void *ctx, int64_t from, int64_t n, struct err *e)
 {
     const struct streamed_run_part *p = ctx;

@@ -20,6 +20,7 @@
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
 #define MAX_REPLY_BLOB ((size_t)1 << 30)
 
+/* Waits for a slot for a short while; 0: it has one. */
 static int session_wait_slice(sem_t *slots)
 {
     struct timespec t = stop_look_again();
@@ -40,6 +41,7 @@ static bool session_slot_take(struct session *s, sem_t *slots)
     return got;
 }
 
+/* Counts seconds in which the session only waited. */
 static void session_waited_for_device(struct session *s, double seconds)
 {
     s->wait_s += seconds;

@@ -15,11 +15,13 @@ typedef const struct hypothesis_case hcase;
 
 /* ---- samples ---- */
 
+/* The distance between the elements that are tried. */
 static int64_t hypothesis_step(const struct tensor *t)
 {
     return t->n / HYPOTHESIS_SAMPLES + 1;
 }
 
+/* True if a guess explains what was got. */
 static bool hypothesis_near(hcase *c, double got, double guess)
 {
     return fabs(got - guess) <= c->tol->abs + 4 * c->tol->rel * fabs(guess) || (isnan(got) && isnan(guess));
@@ -55,6 +57,7 @@ static bool hypothesis_say(char *out, size_t n, const char *format, ...)
 
 /* ---- a factor ---- */
 
+/* A guess: the expected value times *ctx. */
 static double hypothesis_scaled(hcase *c, int64_t i, const void *ctx)
 {
     return tensor_at(c->want, i) * *(const double *)ctx;
@@ -150,6 +153,7 @@ static double hypothesis_mirrored(hcase *c, int64_t i, const void *ctx)
     return tensor_at(c->want, i - i % b + b - 1 - i % b);
 }
 
+/* A guess: the expected value *ctx elements away. */
 static double hypothesis_moved(hcase *c, int64_t i, const void *ctx)
 {
     int64_t from = i + *(const int64_t *)ctx;
@@ -191,6 +195,7 @@ static const struct {
     {"gelu", hypothesis_gelu}, {"exp", exp}, {"log", log}, {"abs", fabs}, {"square", hypothesis_square},
     {"sqrt", sqrt}};
 
+/* A guess: function *ctx of the expected value. */
 static double hypothesis_once_more(hcase *c, int64_t i, const void *ctx)
 {
     return hypothesis_functions[*(const size_t *)ctx].f(tensor_at(c->want, i));
@@ -226,6 +231,7 @@ struct hypothesis_line {
     double term[LINES_MOST]; /* NaN: not met yet */
 };
 
+/* Got over expected (factor) or got less expected; NaN where it says nothing. */
 static double hypothesis_difference(hcase *c, int64_t i, bool factor)
 {
     double want = tensor_at(c->want, i), got = tensor_at(c->got, i);
@@ -340,6 +346,7 @@ static bool hypothesis_try_reduction(hcase *c, char *out, size_t n)
                           hypothesis_ops[got.op], got.axis, hypothesis_ops[want.op], want.axis);
 }
 
+/* A guess: the input ctx itself. */
 static double hypothesis_input(hcase *c, int64_t i, const void *ctx)
 {
     (void)c;

@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+/* The tolerance of our own rules; the sidecar's own one comes first. */
 static struct tolerance protocol_strict(enum dtype out, enum dtype low, const struct noise *n,
                                         const struct own_tolerance *own)
 {
     return own && dt_is_float(out) ? tolerance_own(own, n) : tolerance_strict(out, low, n);
 }
 
+/* The tolerance of KernelBench's published rules. */
 static struct tolerance protocol_kernelbench(enum dtype out, enum dtype low, const struct noise *n,
                                              const struct own_tolerance *own)
 {

@@ -29,6 +29,7 @@ static const struct precision *tolerance_precision_of(enum dtype d)
     }
 }
 
+/* The relative tolerance for sums of fan_in terms, at least 'least'. */
 static double tolerance_rel_of(const struct precision *p, double fan_in, double least)
 {
     return p->k2 > 0 ? p->rel : fmax(fmax(p->rel, least), 2 * p->u * sqrt(fmin(fan_in, SUM_MAX)));

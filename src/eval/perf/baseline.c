@@ -126,6 +126,7 @@ static int baseline_show_area(struct baseline *b, struct reference *r, const str
     return rc;
 }
 
+/* Hands the baseline's process the inputs of a draw. */
 static int baseline_put_draw(struct baseline *b, const struct ref_draw *base, struct frame *ret, struct err *e)
 {
     json_t *req = json_pack("{s:s,s:O}", "op", "put", "inputs", base->inputs.tree);
@@ -486,6 +487,7 @@ static int baseline_time_other(struct baseline *b, const char *which, const stru
 
 /* ---- torch.compile ---- */
 
+/* Notes why torch.compile cannot be timed. */
 static void baseline_no_compile(struct baseline *b, const char *why)
 {
     free(b->compile_error);

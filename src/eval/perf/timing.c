@@ -25,6 +25,7 @@ static double timing_precise_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Sets the fault (ret may be NULL) and its words. Always -1. */
 static int timing_fail(enum frame_fault *ret, enum frame_fault fault, struct err *e, const char *what)
 {
     if (ret)

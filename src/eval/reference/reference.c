@@ -179,6 +179,7 @@ static int reference_make(const struct reference_want *w, struct frame *ret, str
     return rc;
 }
 
+/* Shares the device while a reference works on it; without a timed device nothing happens. */
 static int reference_share_device(const struct reference_want *w, struct device_lock *share, struct err *e)
 {
     return w->sv->backend->timed ? device_lock_take(&w->sv->schedule, false, share, e) : 0;
@@ -288,6 +289,7 @@ static int reference_reserve_known(const struct reference_want *w, struct err *e
     return err_lack(e, LACK_DEVICE);
 }
 
+/* Sets the words that errors name the task by. */
 static void reference_name_task(struct reference_want *w)
 {
     snprintf(w->title, sizeof w->title, w->variant ? "task '%.60s', variant '%s'" : "task '%.60s'", w->t->name,
@@ -577,6 +579,7 @@ static bool reference_streams(const struct reference_want *w, bool *ret_always)
     return !cached;
 }
 
+/* One try to get the reference that h wants: streamed where its size asks for it, else in frames. */
 static int reference_get_once(struct reference_held *h, struct err *e)
 {
     bool always;
@@ -653,6 +656,7 @@ void reference_release(struct reference_held *h)
         reference_free(r);
 }
 
+/* The bytes that an unused reference keeps on the device. */
 static size_t reference_rests(const struct reference *r)
 {
     return r->users == 0 && r->streamed ? streamed_rests(r->streamed) : 0;

@@ -86,6 +86,7 @@ int reference_ask(struct child *c, const struct reference_want *w, json_t *req, 
     return rc;
 }
 
+/* What the server starts for a streamed reference: its role, jail, and whether the published rules hold. */
 static struct server_child reference_spec(const struct reference_want *w)
 {
     const char *place = w->sv->backend->place;

@@ -70,6 +70,7 @@ static void identity_add_tree(struct sha256 *h, const char *dir)
     names_free(names, n);
 }
 
+/* Adds the state of one of our own libraries, if it is there. */
 static void identity_add_lib(struct sha256 *h, const char *name)
 {
     char *path = path_lib(name);
@@ -79,6 +80,7 @@ static void identity_add_lib(struct sha256 *h, const char *name)
     free(path);
 }
 
+/* Adds the state of a file or a whole folder of the program's files. */
 static void identity_add_share(struct sha256 *h, const char *name)
 {
     char *path = path_share(name);
@@ -104,6 +106,7 @@ static void identity_add_program(struct sha256 *h, const char *name)
     free(list);
 }
 
+/* Adds a file's bytes, the first 64 KiB; a file that cannot be read adds nothing. */
 static void identity_add_text(struct sha256 *h, const char *path)
 {
     struct buf b;

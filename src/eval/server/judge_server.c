@@ -119,6 +119,7 @@ static void *judge_server_prepare_builds(void *arg)
     return NULL;
 }
 
+/* Starts the thread that prepares builds, or does its work here if there is none. */
 static void judge_server_preparation_start(struct preparation *p)
 {
     p->started = pthread_create(&p->thread, NULL, judge_server_prepare_builds, p) == 0;
@@ -447,6 +448,7 @@ static int judge_server_spawn_from(struct judge_server *sv, enum forks kind, con
     return rc;
 }
 
+/* Which of the fork servers starts this child. */
 static enum forks judge_server_forks_for(const struct judge_server *sv, const struct server_child *c)
 {
     if (c->client && sv->backend->client_device)

@@ -55,6 +55,7 @@ static bool compare_reply_same_structure(const struct compare_reply_leaves *a, c
     return true;
 }
 
+/* A wrong element for the record. New. */
 static json_t *compare_reply_spot(const char *at, double expected, double got)
 {
     return json_pack("{s:s,s:o,s:o}", "index", at, "expected", json_num(expected), "got", json_num(got));

@@ -29,6 +29,7 @@ struct later_life {
     json_t *worst; /* owned */
 };
 
+/* Moves what the candidate's first process left in j into a, so that another one can be judged in j. */
 static void later_life_put_aside(struct job *j, struct later_life_aside *a)
 {
     *a = (struct later_life_aside){j->session, j->recording, j->state, j->findings, j->params, j->ready, j->ran};
@@ -39,6 +40,7 @@ static void later_life_put_aside(struct job *j, struct later_life_aside *a)
     j->findings = json_array();
 }
 
+/* Ends the other process and puts what was set aside back into j. */
 static void later_life_take_back(struct job *j, const struct later_life_aside *a)
 {
     session_close(j->session);
@@ -65,6 +67,7 @@ static uint32_t later_life_earlier(const struct job *j, double call_s)
     return (uint32_t)fmax(LEAST_EARLIER, fmin(most, (double)(RECORDING_EARLIER - rng_below(&r, 24))));
 }
 
+/* A callback of the replay: compares one result with the draw; l says whether it was wrong, and where most. */
 static int later_life_look(void *ctx, const struct ref_draw *d, struct frame *f, struct err *e)
 {
     struct later_life *l = ctx;
@@ -84,6 +87,7 @@ static int later_life_look(void *ctx, const struct ref_draw *d, struct frame *f,
     return ok < 0 ? -1 : 0;
 }
 
+/* The first draws with the task's own parameters and no extreme values; how many, or -1 with e. */
 static int later_life_draws(struct job *j, const struct ref_draw **draws, struct err *e)
 {
     const struct ref_draw *d;
@@ -119,6 +123,7 @@ static int later_life_play(struct later_life *l, struct err *e)
     return recording_replay(j, draws, n, later_life_look, l, e) == CALL_INFRA && e->kind != ERR_NONE ? -1 : 0;
 }
 
+/* Starts another process in j, constructs the model, and plays it; 0, or -1 with e. */
 static int later_life_lead(struct later_life *l, struct err *e)
 {
     struct job *j = l->j;
@@ -130,6 +135,7 @@ static int later_life_lead(struct later_life *l, struct err *e)
     return j->ready && !job_blamed(j) ? later_life_play(l, e) : 0;
 }
 
+/* Judges another process, with the first one's state set aside meanwhile; 0, or -1 with e. */
 static int later_life_live(struct later_life *l, struct err *e)
 {
     struct later_life_aside aside;

@@ -27,6 +27,7 @@ static bool matching_is_to_match(const json_t *row)
     return matching_is_float_row(row) && !matching_is_constant(row);
 }
 
+/* The row of 'rows' with the name and kind (constant or parameter) of 'like'; NULL: none. */
 static const json_t *matching_row_by_name(const json_t *rows, const json_t *like)
 {
     const json_t *r;
@@ -96,6 +97,7 @@ static void matching_free(struct matching *m)
     free(m->covered);
 }
 
+/* Pairs the reference's rows with the candidate's of the same name and shape; NULL where none fits. */
 static void matching_names(struct matching *m, const json_t *ref, const json_t *cand)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -107,11 +109,13 @@ static void matching_names(struct matching *m, const json_t *ref, const json_t *
     }
 }
 
+/* True for a parameter of the reference that has no partner yet. */
 static bool matching_is_left(const struct matching *m, const json_t *ref, size_t i)
 {
     return !m->pairs[i] && !m->covered[i] && matching_is_to_match(json_array_get(ref, i));
 }
 
+/* How many of the reference's rows have no partner. */
 static size_t matching_rows_left(const struct matching *m, const json_t *ref)
 {
     size_t left = 0;
@@ -247,6 +251,7 @@ static int matching_bind_params(struct job *j, const json_t *const *pairs, struc
     return 0;
 }
 
+/* Binds each tensor that several of the reference's are packed into. */
 static int matching_bind_packed(struct job *j, const struct matching *m, struct err *e)
 {
     int rc = 0;

@@ -132,6 +132,7 @@ static void pipeline_take_printed(struct job *j)
     buf_free(&b);
 }
 
+/* Frees what the stages left in j. */
 static void pipeline_job_end(struct job *j)
 {
     reference_release(&j->held);

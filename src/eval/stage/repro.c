@@ -25,6 +25,7 @@ static int repro_put(const char *folder, json_t *draw, const char *name, const j
     return rc;
 }
 
+/* Writes the tensors of a section as files of the folder, and names them in the draw's object. */
 static int repro_put_section(const char *folder, json_t *draw, const char *name, const struct section *s,
                              struct err *e)
 {

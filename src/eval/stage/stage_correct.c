@@ -317,6 +317,7 @@ static int stage_correct_judge_draw(struct job *j, const struct ref_draw *d, str
     return ok;
 }
 
+/* True for a draw that a slow candidate need not run. */
 static bool stage_correct_left_out(const struct stage_correct_tally *t, const struct ref_draw *d)
 {
     return t->slow && d->trial >= stage_correct_trials_if_slow(t);
@@ -677,6 +678,7 @@ static int stage_correct_run_live(struct job *j, struct stage_correct_tally *t, 
     return rc;
 }
 
+/* True if the program reads back values, and a run on real inputs may still decide. */
 static bool stage_correct_may_be_live(const struct job *j, const struct stage_correct_tally *t)
 {
     return recording_reads(j->recording) && (job_blamed(j) ? t->fell : t->trials > t->passed);

@@ -95,6 +95,7 @@ static void stage_legality_take_words(const struct job *j, struct rules_facts *f
     f->lack_why = lack ? json_str(lack, "message", NULL) : NULL;
 }
 
+/* True if something other than its values failed the candidate before. */
 static bool stage_legality_failed(const struct job *j)
 {
     const json_t *r = record_reason(j->rec);
@@ -199,6 +200,7 @@ static bool stage_legality_sizes_vary(const struct reference *ref)
     return false;
 }
 
+/* Gathers what rules_decide wants to know from the job's recording. */
 static void stage_legality_take_facts(const struct job *j, struct rules_facts *f)
 {
     const struct recording *l = j->recording;
@@ -300,6 +302,7 @@ static int stage_legality_movement_suffices(struct job *j, struct err *e)
     return least;
 }
 
+/* Writes the capsule, where one is asked for and all passed. */
 static int stage_legality_record_capsule(struct job *j, struct err *e)
 {
     const struct ref_draw *d = stage_legality_telling_draw(j);
@@ -317,6 +320,7 @@ static bool stands_beside(const struct job *j, const struct rules_finding *r)
     return j->protocol->operators && (r->category != RULES_UNSUPPORTED || j->all_passed);
 }
 
+/* Appends a finding to the record's violations. */
 static void violate(json_t *violations, const struct rules_finding *r)
 {
     json_array_append_new(violations, json_pack("{s:s,s:s}", "rule", r->code, "message", r->text));

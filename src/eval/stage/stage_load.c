@@ -92,6 +92,7 @@ void job_blame_error(struct job *j, const json_t *head, const char *stage)
     }
 }
 
+/* The memory that the candidate's process may use, in bytes. */
 static size_t stage_load_may_have(const struct job *j)
 {
     return j->server->backend->memory_bytes ? j->server->backend->memory_bytes : JAIL_MEMORY;
@@ -262,6 +263,7 @@ static bool stage_load_is_ready(const struct frame *f)
     return !strcmp(json_str(f->head, "op", ""), "ready");
 }
 
+/* Takes the state that the constructed model has. */
 static void stage_load_take(struct job *j, const struct frame *f)
 {
     j->ready = true;

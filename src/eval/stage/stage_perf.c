@@ -30,6 +30,7 @@
 
 /* ---- the device ---- */
 
+/* Opens the device that times, once a server; 0, or -1 with e. */
 static int stage_perf_open_device(struct judge_server *sv, struct err *e)
 {
     int rc = 0;
@@ -155,6 +156,7 @@ static int stage_perf_fresh(void *ctx, struct err *e)
     return streamed_fresh(p->j->held.ref->streamed, p->seed, e);
 }
 
+/* A callback of the replay: keeps some elements of an output, to be compared after timing. */
 static int stage_perf_keep_spots(void *ctx, const json_t *output, struct err *e)
 {
     struct perf *p = ctx;
@@ -267,6 +269,7 @@ static int stage_perf_time_alone(struct perf *p, struct err *e)
 
 /* ---- the section ---- */
 
+/* Marks the section as not trusted, with a reason. */
 static void stage_perf_distrust(json_t *section, const char *reason)
 {
     json_object_set_new(section, "trusted", json_false());

@@ -150,6 +150,7 @@ static json_t *workloads_performance(json_t *const *records, int n)
     return perf;
 }
 
+/* Puts the trials and passed trials of all workloads into the record's correctness section. */
 static void workloads_sum_trials(json_t *rec, json_t *const *records, int n)
 {
     json_t *correct = json_deep_copy(json_object_get(rec, "correctness"));

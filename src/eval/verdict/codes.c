@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "eval/verdict/record.h"
 
+/* A text of the worst element's object; "" where it lacks. */
 static const char *code_worst(const json_t *verdict, const char *key)
 {
     return json_str(json_object_get(json_object_get(verdict, "correctness"), "worst"), key, "");

@@ -289,6 +289,7 @@ static void feedback_say_runtime(const json_t *v, struct buf *b)
 
 #define NEAR 1e-3 /* relative: a miss that six digits hardly show */
 
+/* True for values that differ little more than a tolerance allows. */
 static bool is_near(double expected, double got)
 {
     return isfinite(expected) && isfinite(got) && fabs(got - expected) <= NEAR * fabs(expected);

@@ -173,6 +173,7 @@ static const char *locate_words(const json_t *cause)
     return json_str(cause, "text", "");
 }
 
+/* The place that a cause with a file and a line names in the program: a new object; NULL: none. */
 static json_t *locate_place_in_file(const char *program, const json_t *cause)
 {
     const char *file = json_str(cause, "file", NULL), *words = locate_words(cause);

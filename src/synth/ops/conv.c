@@ -11,6 +11,7 @@ static bool transposed(const struct op_call *c)
     return strstr(c->op->name, "transpose") != NULL;
 }
 
+/* One of n's divisors, drawn. */
 static int divisor_of(struct rng *r, int n)
 {
     int v[32], k = 0;
@@ -21,6 +22,7 @@ static int divisor_of(struct rng *r, int n)
     return v[draw_below(r, (uint64_t)k)];
 }
 
+/* Gives the call its weight operand, of out_channels. */
 static void set_weight(struct op_call *c, int out_channels)
 {
     struct tdesc *w = &c->in[1];
@@ -36,6 +38,7 @@ static void set_weight(struct op_call *c, int out_channels)
     c->n_in = c->i[W_BIAS] ? 3 : 2;
 }
 
+/* Elements of the kernel's window. */
 static int taps(const struct op_call *c)
 {
     int n = 1;
@@ -173,6 +176,7 @@ static void input_index(const struct op_call *c, int i, char guard[1600], char i
         sprintf(guard + strlen(guard), "%s%s", *guard ? " && " : "", g);
 }
 
+/* Adds the dimensions of groups, images, output pixels and channels to the nest. */
 static void conv_dims(const struct op_call *c, struct nest *k)
 {
     int nd = c->i[W_ND], g = c->i[W_GROUPS];

@@ -16,6 +16,7 @@ struct walker {
     int n;
 };
 
+/* The extents before, behind and along an axis. */
 static struct walker walk(const struct tdesc *t, int axis)
 {
     struct walker w = {1, 1, t->d[axis]};

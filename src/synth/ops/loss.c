@@ -144,6 +144,7 @@ struct dots {
     double xy, xx, yy, dxy, dxz;
 };
 
+/* The sums over one row that similarity losses are made of. */
 static struct dots dots_of(const struct axes *a, const double *const in[], int n_in, int64_t r)
 {
     struct dots d = {0};

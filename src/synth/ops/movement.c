@@ -13,6 +13,7 @@ static void coordinates(const struct tdesc *t, int64_t at, int x[TENSOR_RANK])
         x[d] = (int)(at % t->d[d]), at /= t->d[d];
 }
 
+/* The offset of coordinates x in C order. */
 static int64_t index_of(const struct tdesc *t, const int x[TENSOR_RANK])
 {
     int64_t at = 0;
@@ -164,6 +165,7 @@ static void ref_along(const struct op_call *c, const double *const in[], double 
     }
 }
 
+/* A load of an operand at the output's coordinates, with 'index' in place of one axis. */
 static void load_with(const struct op_call *c, int operand, int axis, const char *index, char out[256])
 {
     sprintf(out, "L%d(", operand);

@@ -15,6 +15,7 @@ static bool is(const struct op_call *c, const char *name)
     return !strncmp(c->op->name, name, strlen(name));
 }
 
+/* Draws the epsilon, mostly 1e-5. */
 static void set_eps(struct rng *r, struct op_call *c)
 {
     static const int powers[] = {5, 5, 5, 6, 3};
@@ -131,6 +132,7 @@ static double scale_of(const struct op_call *c, const struct axes *a, const doub
     return 1 / sqrt(q / (double)a->len + c->f[0]);
 }
 
+/* The channel of the element at an offset. */
 static int64_t channel_of(const struct op_call *c, int64_t at)
 {
     int64_t inner = 1;
@@ -176,6 +178,7 @@ static void ref_group(const struct op_call *c, const double *const in[], double 
 
 /* ---- loop nests ---- */
 
+/* Adds the mean and the variance of x over len elements as statistics of the nest. */
 static void moments(const struct op_call *c, struct nest *k, const char *x, int64_t len)
 {
     char fin[96];

@@ -78,6 +78,7 @@ static void cell_open(const struct op_call *c, const int at[3], struct cell *w)
     }
 }
 
+/* The pooled value of one window of x. */
 static double pool_cell(const struct op_call *c, const struct cell *w, const double *x, const int n[3])
 {
     double v = is_max(c) ? -INFINITY : 0;

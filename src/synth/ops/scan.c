@@ -7,6 +7,7 @@
 
 enum { EXCLUSIVE = 2, REVERSE = 3 };
 
+/* The running value a joined with the next element x. */
 static double join(const struct op_call *c, double a, double x)
 {
     if (!strncmp(c->op->name, "cumprod", 7))

@@ -6,6 +6,7 @@
 #define ALL (1u << NEST_REDUCE | 1u << NEST_ROW | 1u << NEST_WINDOW)
 #define FLAT {"row", "j"}
 
+/* True for one statistic of floats, whose order of sums is free. */
 static bool reduce_plain_float(const struct nest *k)
 {
     const struct stat *s = &k->stat[0];

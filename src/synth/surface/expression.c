@@ -114,6 +114,7 @@ static const struct function_row denominators[] = {
 
 #define N_ROWS(t) ((int)(sizeof(t) / sizeof *(t)))
 
+/* text with each hole replaced by 'with'. */
 static const char *formula_fill(struct making *m, const char *text, char hole, const char *with)
 {
     const char *ret = "";
@@ -159,6 +160,7 @@ static struct formula formula_value(struct formula f, const struct formula *of, 
     return f;
 }
 
+/* A function of f, in Python and in CUDA. */
 static struct formula formula_call(struct making *m, const struct formula *f)
 {
     const struct function_row *t = &functions[making_draw(m, 0, N_ROWS(functions) - 1)];
@@ -168,6 +170,7 @@ static struct formula formula_call(struct making *m, const struct formula *f)
     return formula_value(ret, f, t->value);
 }
 
+/* A power of x, in Python and in CUDA. */
 static struct formula formula_power(struct making *m, const struct formula *x)
 {
     const struct function_row *t = &powers[making_draw(m, 0, N_ROWS(powers) - 1)];
@@ -201,6 +204,7 @@ static struct formula formula_constant(struct making *m, const struct formula *f
     return ret;
 }
 
+/* f between two drawn limits. */
 static struct formula formula_clamp(struct making *m, const struct formula *f)
 {
     const char *lo = making_pick(m, "-1.0 -0.5 -2.0 -1.5", ' '), *hi = making_pick(m, "1.0 0.5 2.0 1.5", ' ');
@@ -313,6 +317,7 @@ static bool formula_is_magnitude(const struct formula *f)
     return !strncmp(f->c, "fabsf(", 6);
 }
 
+/* A new kind in the making's arena; 'say' are names for it, parted by '|'. */
 static struct kind *expression_kind(struct making *m, const char *name, const char *family, enum form form,
                                     const char *say)
 {
@@ -354,6 +359,7 @@ struct reducing {
     bool positive;
 };
 
+/* A way to reduce, by torch and as a loop. */
 static const struct reducing *expression_draw_reducing(struct making *m)
 {
     static const struct reducing all[] = {
@@ -382,6 +388,7 @@ static struct formula expression_draw_summand(struct making *m)
     return f;
 }
 
+/* Draws a reduction of a formula. */
 static struct kind *expression_draw_reduce(struct making *m)
 {
     struct kind *k = expression_kind(m, "reduce_expression", "reduction", FORM_REDUCE,
@@ -424,6 +431,7 @@ static struct kind *expression_draw_row(struct making *m)
     return k;
 }
 
+/* Draws a running sum of a formula. */
 static struct kind *expression_draw_scan(struct making *m)
 {
     struct kind *k = expression_kind(m, "scan_expression", "scan", FORM_SCAN,

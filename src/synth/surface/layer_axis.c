@@ -43,6 +43,7 @@ static const char *axis_text(struct making *m, int dim, bool may_be_negative)
     return layer_number(m, may_be_negative && !m->chain && making_chance(m, 0.25) ? dim - m->rank : dim);
 }
 
+/* Takes a dimension out of the shape, or makes it 1. */
 static void axis_drop(struct making *m, int dim, bool keep)
 {
     if (dim < 2)
@@ -55,6 +56,7 @@ static void axis_drop(struct making *m, int dim, bool keep)
     m->rank--;
 }
 
+/* Binds the axis as an attribute, an argument, or a number. */
 static struct layer_bound axis_bind(struct making *m, struct spelled *s, int dim)
 {
     const char *name = making_pick(m, "dim|dim|dim|axis|reduce_dim", '|');
@@ -63,6 +65,7 @@ static struct layer_bound axis_bind(struct making *m, struct spelled *s, int dim
                       making_chance(m, 0.7) ? "1" : "-1", "axis to work along");
 }
 
+/* Draws whether keepdim is written. */
 static void axis_set_keep(struct making *m, const struct kind *k, const struct layer_bound *b, bool keep, bool *any)
 {
     *any = keep || making_chance(m, 0.15);
@@ -111,6 +114,7 @@ static void axis_add_row_eps(struct making *m, const struct kind *k, const struc
     making_set(m, "eps", b.seen);
 }
 
+/* Adds a boolean input of the same shape. */
 static void axis_add_mask(struct making *m)
 {
     layer_copy_input(

@@ -46,6 +46,7 @@ static void loss_set_reduction(struct making *m, const struct kind *k, const str
         making_set(m, "over", "");
 }
 
+/* Binds the attribute of a loss, if its kind has one. */
 static void loss_set_loss_attr(struct making *m, const struct kind *k, const struct spelled *s)
 {
     const struct kind_attr *a = &k->attr[0];

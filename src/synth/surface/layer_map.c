@@ -40,6 +40,7 @@ static const char *map_parameter(struct making *m, const char *name)
     return s;
 }
 
+/* Names the fused kernel after the steps that it has. */
 static void map_name(struct making *m, const struct kind *k)
 {
     if (!m->map.n)
@@ -123,6 +124,7 @@ static const char *map_param_shape(struct making *m, const char *name)
         NULL, "shape of the parameter");
 }
 
+/* A name for a parameter that the module does not have yet. */
 static const char *map_param_name(struct making *m, const struct kind *k)
 {
     const char *base = making_pick(m, k->say, '|'), *name = base;

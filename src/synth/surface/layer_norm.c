@@ -39,6 +39,7 @@ static const char *norm_channels_arg(struct making *m)
                : layer_number(m, m->d[1]);
 }
 
+/* The sizes from a dimension on, as the constructor writes them. */
 static const char *norm_tail_of(struct making *m, int from, bool literal)
 {
     const char *s = "";

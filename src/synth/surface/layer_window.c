@@ -13,6 +13,7 @@ struct window {
     bool tuple, full;
 };
 
+/* One number where all axes agree, else a tuple. */
 static const char *window_axes_value(struct making *m, const int v[3], int axes, bool tuple)
 {
     const char *s = "";
@@ -27,6 +28,7 @@ static const char *window_axes_value(struct making *m, const int v[3], int axes,
     return making_format(m, axes == 1 ? "(%s,)" : "(%s)", s);
 }
 
+/* The output's size along axis i. */
 static int window_out_size(int n, const struct window *w, int i, bool transposed)
 {
     int reach = w->dilation[i] * (w->kernel[i] - 1);
@@ -35,6 +37,7 @@ static int window_out_size(int n, const struct window *w, int i, bool transposed
                       : (n + 2 * w->padding[i] - reach - 1) / w->stride[i] + 1;
 }
 
+/* Draws a number an axis; 'plain': how often all are the lowest. */
 static void window_draw_numbers(struct making *m, int axes, int v[3], int lo, int hi, bool same, double plain)
 {
     bool first = making_chance(m, plain);
@@ -60,6 +63,7 @@ static bool window_fits(const struct making *m, const struct window *w, int axes
     return true;
 }
 
+/* Draws kernel, stride, padding and dilation of a window. */
 static void window_draw(struct making *m, int axes, struct window *w, bool transposed, bool pool)
 {
     bool plain = m->chain && making_chance(m, 0.6);
@@ -81,6 +85,7 @@ struct part {
     const char *arg; /* the constructor's word for it; NULL: name */
 };
 
+/* True if the constructor need not say this argument. */
 static bool window_is_default(const struct part *p, int axes)
 {
     for (int i = 0; i < axes; i++)
@@ -160,6 +165,7 @@ static bool window_repeats(const struct window *w, int axes)
     return axes > 1;
 }
 
+/* A tuple of the kernel's name, once an axis. */
 static const char *window_say_repeated(struct making *m, const struct part *kernel, int axes)
 {
     const char *name = making_arg(m, "kernel_size", "int", layer_number(m, kernel->v[0]), NULL, kernel->doc),
@@ -197,6 +203,7 @@ static const char *window_say_groups(struct making *m, const struct window *w, c
     return *groups ? groups : window_say_part(m, &p, 1, false, false, false);
 }
 
+/* The constructor's bias argument; mostly left out where it is True. */
 static const char *window_say_bias(struct making *m, bool bias)
 {
     const char *value = bias ? "True" : "False";
@@ -211,6 +218,7 @@ static const char *window_say_bias(struct making *m, bool bias)
     return making_format(m, ", bias=%s", value);
 }
 
+/* The drawn name of the module's attribute, numbered where it is taken; counts the module. */
 static const char *window_conv_module(struct making *m, bool transposed, int axes, const char *own)
 {
     const char *choices =
@@ -353,6 +361,7 @@ static const char *window_pool_call(struct making *m, const char *fn, const char
     return making_format(m, "%s)", s);
 }
 
+/* Draws a window that fits the input; false: none was found. */
 static bool window_draw_pool(struct making *m, int axes, struct window *w, bool *strided)
 {
     *strided = making_chance(m, 0.65);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A formatted text in the making's arena. */
 const char *making_format(struct making *m, const char *fmt, ...)
 {
     struct buf b;

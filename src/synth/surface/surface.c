@@ -22,6 +22,7 @@ static const int behind[N_FORMS] = {[FORM_MAP] = 52, [FORM_REDUCE] = 9, [FORM_RO
 #define SHARE_EXPRESSIONS       0.3
 #define SHARE_CHAIN_EXPRESSIONS 0.15
 
+/* One of the forms, by weights. */
 static enum form surface_draw_form(struct making *m, const int weights[N_FORMS])
 {
     int total = 0, at, f = 0;
@@ -34,6 +35,7 @@ static enum form surface_draw_form(struct making *m, const int weights[N_FORMS])
     return (enum form)f;
 }
 
+/* A kind of that form with these flags, of which there must be one, or a formula that is written out. */
 static const struct kind *surface_draw_kind(struct making *m, enum form form, unsigned flags)
 {
     double share = m->chain ? SHARE_CHAIN_EXPRESSIONS : SHARE_EXPRESSIONS;
@@ -100,6 +102,7 @@ static bool surface_draw_separable(struct making *m)
     return layer_add(m, surface_find_kind("depthwise_conv2d")) && layer_add(m, surface_find_kind("pointwise_conv2d"));
 }
 
+/* True if a residual was drawn before. */
 static bool surface_is_used(const struct making *m)
 {
     for (int i = 0; i < m->n_kinds; i++)
@@ -121,6 +124,7 @@ static bool surface_is_pointless(const struct making *m, const struct kind *k)
     return false;
 }
 
+/* A kind that may stand behind the last one. */
 static const struct kind *surface_draw_follower(struct making *m)
 {
     const struct kind *k;
@@ -162,6 +166,7 @@ static bool surface_draw_chain(struct making *m)
     return m->n_kinds > 1;
 }
 
+/* Prepares a making with empty texts; surface_finish frees them. */
 static void surface_start(struct making *m, struct rng *r)
 {
     *m = (struct making){.r = r, .rank = -1};

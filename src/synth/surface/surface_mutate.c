@@ -42,6 +42,7 @@ static bool mutate_put(struct buf *out, const char *line, const char *at, size_t
     return true;
 }
 
+/* The length of the identifier at p. */
 static size_t mutate_word(const char *p)
 {
     size_t n = 0;
@@ -53,6 +54,7 @@ static size_t mutate_word(const char *p)
 
 /* ---- lines of forward() ---- */
 
+/* Calls another function of the module. */
 static bool mutate_function(struct rng *r, const char *line, struct buf *out)
 {
     static const char *const others[] = {"linear_forward", "conv2d_forward", "matmul_forward",     "relu_forward",
@@ -63,6 +65,7 @@ static bool mutate_function(struct rng *r, const char *line, struct buf *out)
     return p && mutate_put(out, line, p + 4, mutate_word(p + 4), PICK(r, others));
 }
 
+/* Reads an attribute that the class does not have. */
 static bool mutate_attribute(struct rng *r, const char *line, struct buf *out)
 {
     static const char *const others[] = {"alpha",    "beta",   "eps",         "value",  "dim",       "axis",
@@ -89,6 +92,7 @@ static const char *mutate_last_argument(const char *line)
     return p && *p == ',' ? p : NULL;
 }
 
+/* Drops the last argument of the call. */
 static bool mutate_fewer(struct rng *r, const char *line, struct buf *out)
 {
     const char *p = strstr(line, "ops.") ? mutate_last_argument(line) : NULL;
@@ -97,6 +101,7 @@ static bool mutate_fewer(struct rng *r, const char *line, struct buf *out)
     return p && mutate_put(out, line, p, (size_t)(strrchr(line, ')') - p), "");
 }
 
+/* Adds an argument to the call. */
 static bool mutate_more(struct rng *r, const char *line, struct buf *out)
 {
     static const char *const more[] = {", 1.0)", ", 0)", ", 1)", ", None)", ", 1e-5)"};
@@ -133,6 +138,7 @@ static bool mutate_name(struct rng *r, const char *line, struct buf *out)
     return true;
 }
 
+/* Drops the space behind a type. */
 static bool mutate_join(struct rng *r, const char *line, struct buf *out)
 {
     static const char *const types[] = {"void ", "int ", "float ", "auto "};
@@ -164,6 +170,7 @@ struct mutate_swap {
     const char *from, *to;
 };
 
+/* Puts a drawn replacement into the line; false: nothing in it fits. */
 static bool mutate_by(struct rng *r, const char *line, struct buf *out, const struct mutate_swap *s, size_t n)
 {
     const struct mutate_swap *pick = &s[rng_below(r, n)];
@@ -235,6 +242,7 @@ static const struct mutate_kind {
 };
 #define N_KINDS (sizeof mutate_kinds / sizeof *mutate_kinds)
 
+/* One of the kinds of edits, by weights. */
 static const struct mutate_kind *mutate_draw_kind(struct rng *r)
 {
     unsigned total = 0;

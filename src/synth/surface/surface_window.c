@@ -40,6 +40,7 @@ static void window_add_indices(const struct writer *w)
     buf_adds(w->out, "int c = rest % out.size(1);\nint b = rest / out.size(1);\n");
 }
 
+/* Appends the kernel's parameters, a letter each: x, w, b (bias), o (out). */
 static void window_add_accessors(const struct writer *w, const char *names, const char *end)
 {
     for (const char *p = names; *p; p++)
@@ -50,6 +51,7 @@ static void window_add_accessors(const struct writer *w, const char *names, cons
     buf_adds(w->out, end);
 }
 
+/* Appends the launch with the arguments of those letters. */
 static void window_add_launch(const struct writer *w, const char *names)
 {
     buf_addf(w->out, "int n = out.numel();\n%s_kernel<<<(n + 255) / 256, 256>>>(", w->name);
@@ -104,6 +106,7 @@ static void window_transposed_body(const struct writer *w)
     window_each(w, "}\n", "");
 }
 
+/* Appends the kernel of a convolution, or of a transposed one. */
 static void window_conv_kernel(const struct writer *w, bool transposed)
 {
     buf_addf(w->out, "template <typename T>\n__global__ void %s_kernel(", w->name);

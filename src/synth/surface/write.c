@@ -26,6 +26,7 @@ static const char *write_annotation(const char *type)
     return !strcmp(type, "Tuple") ? "Tuple[int, ...]" : type;
 }
 
+/* Appends the head of __init__ with its arguments. */
 static void write_add_init_head(struct making *m, struct buf *out)
 {
     buf_adds(out, "    def __init__(self");
@@ -40,6 +41,7 @@ static void write_add_init_head(struct making *m, struct buf *out)
     buf_adds(out, "):\n");
 }
 
+/* Appends the head of forward with its inputs. */
 static void write_add_forward_head(struct making *m, struct buf *out)
 {
     buf_adds(out, "    def forward(self");
@@ -56,6 +58,7 @@ static bool write_has_init(const struct making *m)
 
 /* ---- docstrings ---- */
 
+/* The input's shape as a docstring writes it. */
 static const char *write_shape_words(struct making *m, const struct making_input *in)
 {
     const char *s = "";
@@ -73,6 +76,7 @@ static const char *write_capital(struct making *m, const char *s)
     return t;
 }
 
+/* What part i does, in words. */
 static const char *write_phrase(struct making *m, int i)
 {
     const struct kind *k = m->kind[i];
@@ -154,6 +158,7 @@ static void write_add_class_doc(struct making *m, struct buf *out)
     buf_adds(out, making_chance(m, 0.5) ? "    \"\"\"\n" : "    \"\"\"\n\n");
 }
 
+/* Appends the constructor's docstring, if the style has one. */
 static void write_add_init_doc(struct making *m, struct buf *out)
 {
     if (!m->style.init_doc || !m->n_args)
@@ -165,6 +170,7 @@ static void write_add_init_doc(struct making *m, struct buf *out)
     buf_adds(out, "        \"\"\"\n");
 }
 
+/* Appends forward's docstring, if the style has one. */
 static void write_add_forward_doc(struct making *m, struct buf *out)
 {
     if (!m->style.forward_doc)
@@ -181,6 +187,7 @@ static void write_add_forward_doc(struct making *m, struct buf *out)
 
 /* ---- the reference ---- */
 
+/* Appends the statements of forward. */
 static void write_add_body(struct making *m, struct buf *out)
 {
     if (m->n_kinds > 1)
@@ -193,6 +200,7 @@ static void write_add_body(struct making *m, struct buf *out)
     }
 }
 
+/* Appends class Model. */
 static void write_add_class(struct making *m, struct buf *out)
 {
     buf_adds(out, "class Model(nn.Module):\n");
@@ -208,6 +216,7 @@ static void write_add_class(struct making *m, struct buf *out)
     write_add_body(m, out);
 }
 
+/* The arguments of the call that makes the input. */
 static const char *write_input_shape(struct making *m, const struct making_input *in)
 {
     const char *s = "";
@@ -218,6 +227,7 @@ static const char *write_input_shape(struct making *m, const struct making_input
                                                                                       : s;
 }
 
+/* The call that makes the input. */
 static const char *write_input_text(struct making *m, const struct making_input *in)
 {
     const char *at = strstr(in->maker, "%s");
@@ -237,6 +247,7 @@ static bool write_has_clash(const struct making *m)
     return false;
 }
 
+/* Appends get_inputs, in lines of its own or as one list. */
 static void write_add_get_inputs(struct making *m, struct buf *out)
 {
     bool lines = making_chance(m, m->n_inputs > 1 ? 0.6 : 0.5) && !write_has_clash(m);
@@ -252,6 +263,7 @@ static void write_add_get_inputs(struct making *m, struct buf *out)
     buf_adds(out, "]\n");
 }
 
+/* The value of a module's constant, or the name itself if it is none. */
 static const char *write_value_of(const struct making *m, const char *name)
 {
     for (int i = 0; i < m->n_constants; i++)
@@ -271,6 +283,7 @@ static int write_said_args(struct making *m)
     return n;
 }
 
+/* Appends get_init_inputs. */
 static void write_add_get_init_inputs(struct making *m, struct buf *out)
 {
     int n = write_said_args(m);
@@ -281,6 +294,7 @@ static void write_add_get_init_inputs(struct making *m, struct buf *out)
     buf_addf(out, "]%s\n", m->style.comments ? n ? "  # constructor arguments" : "  # nothing to set up" : "");
 }
 
+/* True if text has the word, with no letter around it. */
 static bool write_mentioned(const char *text, const char *word)
 {
     size_t n = strlen(word);
@@ -335,6 +349,7 @@ static void write_fold_shape(struct making *m)
         m->input[i].dim[1] = making_format(m, "*%s", name), m->input[i].rank = 2;
 }
 
+/* Appends the imports that text needs. */
 static void write_add_imports(struct making *m, const char *text, bool program, struct buf *out)
 {
     if (strstr(text, "math."))
@@ -432,6 +447,7 @@ static void write_add_indented(const char *text, struct buf *out)
     }
 }
 
+/* Appends the CUDA source as a Python string. */
 static void write_add_source(const struct making *m, struct buf *out)
 {
     buf_adds(out, "source = r\"\"\"\n#include <torch/extension.h>\n#include <cuda_runtime.h>\n\n");

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "task/formats/format.h"
 
+/* The NAME.json beside NAME.py. Owned; NULL: another ending. */
 static char *cases_path(const char *path)
 {
     size_t n = strlen(path);

@@ -34,6 +34,7 @@ INLINE void tile(int mr, bool a_cols, int k, const float *a, ptrdiff_t lda, cons
     }
 }
 
+/* Stores a tile of mr rows and n columns to c; 'add' adds it to what is there. */
 INLINE void tile_store(int mr, int n, bool add, vf acc[MR][NV], float *c, ptrdiff_t ldc)
 {
     for (int i = 0; i < mr; i++, c += ldc) {
@@ -100,6 +101,7 @@ static void gemm_rows(int m, int n, int k, const float *a, int lda, const float 
     gemm_part(m, n, k, k, a, lda, packed, c, ldc, mode);
 }
 
+/* Copies n floats; MR of them by a few vector moves. */
 INLINE void copy_floats(float *to, const float *from, int n)
 {
     if (n == MR)

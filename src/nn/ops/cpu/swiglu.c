@@ -15,6 +15,7 @@ INLINE vf v_load_part(const float *p, int n)
     return v_load(t);
 }
 
+/* Stores the first n lanes. */
 INLINE void v_store_part(float *p, vf x, int n)
 {
     float t[VL];
