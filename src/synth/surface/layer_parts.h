@@ -42,6 +42,8 @@ struct making_input *layer_copy_input(struct making *m, int of, const char *name
 /* A row of names for the axes of this rank. */
 const char *layer_draw_names(struct making *m, int rank);
 /* ---- spellings and attributes ---- */
+/* The attribute that a module becomes, mostly 'base': a name that __init__ has not assigned yet. */
+const char *layer_name_module(struct making *m, const char *base);
 /* One of the kind's spellings; of a module its name is drawn and set as $m. */
 struct spelled layer_draw_spelling(struct making *m, const struct kind *k);
 /* A line of __init__. */

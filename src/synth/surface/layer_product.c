@@ -21,7 +21,7 @@ static const char linear_text[] =
 
 bool layer_add_linear(struct making *m, const struct kind *k)
 {
-    const char *name = making_pick(m, "linear|gemm|fc|linear|matmul|proj", '|'), *in, *out;
+    const char *name, *in, *out;
     int d[2] = {making_draw(m, 2, 12), making_draw(m, 3, 32)}, n = 2 * making_draw(m, 2, 14);
 
     if (m->rank < 0)
@@ -30,9 +30,7 @@ bool layer_add_linear(struct making *m, const struct kind *k)
     if (m->rank != 2)
         return false;
     layer_flush(m);
-    m->n_modules++;
-    if (strstr(m->init.p, making_format(m, "self.%s ", name)))
-        name = making_format(m, "%s%d", name, m->n_modules);
+    name = layer_name_module(m, making_pick(m, "linear|gemm|fc|linear|matmul|proj", '|'));
     in = m->channels
              ? m->channels
              : making_arg(m, making_pick(m, "in_features|in_features|input_size|input_dim", '|'), "int",

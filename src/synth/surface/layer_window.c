@@ -225,11 +225,7 @@ static const char *window_conv_module(struct making *m, bool transposed, int axe
         transposed ? "conv_transpose|conv_transpose%dd|deconv|upconv|conv" : "conv|conv%dd|conv|convolution|conv1";
     const char *base = making_format(m, making_pick(m, choices, '|'), axes);
 
-    if (*own && making_chance(m, 0.8))
-        base = own;
-    m->n_modules++;
-    return strstr(m->init.p, making_format(m, "self.%s ", base)) ? making_format(m, "%s%d", base, m->n_modules)
-                                                                 : base;
+    return layer_name_module(m, *own && making_chance(m, 0.8) ? own : base);
 }
 
 static int window_draw_out_channels(struct making *m, const struct kind *k, const struct window *w)
@@ -403,12 +399,10 @@ bool layer_add_pool(struct making *m, const struct kind *k)
         return false;
     layer_flush(m);
     window_settle_tuples(&w, k->rank);
-    name = making_format(
-        m, making_pick(m, max ? "pool|max_pool|maxpool|maxpool%dd" : "pool|avg_pool|avgpool|avg_pool%dd", '|'),
-        k->rank);
-    m->n_modules++;
-    if (strstr(m->init.p, making_format(m, "self.%s ", name)))
-        name = making_format(m, "%s%d", name, m->n_modules);
+    name = layer_name_module(
+        m, making_format(
+               m, making_pick(m, max ? "pool|max_pool|maxpool|maxpool%dd" : "pool|avg_pool|avgpool|avg_pool%dd", '|'),
+               k->rank));
     arguments = window_pool_arguments(m, &w, k->rank, max, strided);
     layer_add_init(
         m, making_format(m, "self.%s = nn.%sPool%dd(%s)", name, max ? "Max" : "Avg", k->rank, arguments + 2));

@@ -15,8 +15,8 @@ static const struct kind *const tables[] = {map_kinds,  reduce_kinds, loss_kinds
 static const int alone[N_FORMS] = {
     [FORM_MAP] = 17,  [FORM_REDUCE] = 10, [FORM_ROW] = 11,  [FORM_SCAN] = 8,   [FORM_LOSS] = 8,    [FORM_ROWLOSS] = 5,
     [FORM_NORM] = 11, [FORM_POOL] = 10,   [FORM_CONV] = 19, [FORM_LINEAR] = 1, [FORM_MATMUL] = 14, [FORM_SPATIAL] = 1};
-static const int behind[N_FORMS] = {[FORM_MAP] = 52, [FORM_REDUCE] = 9, [FORM_ROW] = 5,     [FORM_NORM] = 10,
-                                    [FORM_POOL] = 8, [FORM_PARAM] = 13, [FORM_SPATIAL] = 5, [FORM_RESIDUAL] = 3};
+static const int behind[N_FORMS] = {[FORM_MAP] = 44,  [FORM_REDUCE] = 9, [FORM_ROW] = 5,     [FORM_NORM] = 16,
+                                    [FORM_POOL] = 26, [FORM_PARAM] = 16, [FORM_SPATIAL] = 5, [FORM_RESIDUAL] = 3};
 
 /* How often a layer is a formula that is written out, by itself and in chains. */
 #define SHARE_EXPRESSIONS       0.3

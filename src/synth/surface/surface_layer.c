@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How often a module has a name that tells nothing about its kind, and how often a number behind its name: a model that
+ * has seen both copies names instead of guessing them. */
+#define SHARE_GENERAL_NAMES  0.12
+#define SHARE_NUMBERED_NAMES 0.08
+
 /* ---- inputs ---- */
 
 static const char *const dim_names[6][8] = {
@@ -119,25 +124,37 @@ struct making_input *layer_copy_input(struct making *m, int of, const char *name
 
 /* ---- attributes ---- */
 
-/* Draws a name for a module of this kind that is not used yet. */
-static const char *layer_module_name(struct making *m, const struct kind *k)
+const char *layer_name_module(struct making *m, const char *base)
 {
-    static const char *const general[] = {"layer", "op", "module"};
-    const char *base = k->name;
+    const char *name = base;
 
+    if (making_chance(m, SHARE_GENERAL_NAMES))
+        name = making_pick(m, "layer|op|module|block|stage|body|head|first|second|inner|outer|core|step|unit|branch|"
+                              "pre|post|final|mid|main", '|');
+    if (making_chance(m, SHARE_NUMBERED_NAMES))
+        name = making_format(m, "%s%d", name, making_draw(m, 1, 3));
     m->n_modules++;
+    if (strstr(m->init.p, making_format(m, "self.%s ", name)))
+        name = making_format(m, "%s_%d", name, m->n_modules);
+    return name;
+}
+
+/* "bn" for "batch_norm": the first letters of a norm's words. */
+static const char *layer_short_name(struct making *m, const char *name)
+{
+    return making_format(m, "%cn", name[0]);
+}
+
+/* What people call a module of this kind. */
+static const char *layer_usual_name(struct making *m, const struct kind *k)
+{
     if (k->form == FORM_LOSS || k->form == FORM_ROWLOSS)
-        base = making_pick(m, "loss_fn|criterion|loss", '|');
-    else if (k->form == FORM_MAP && making_chance(m, 0.4))
-        base = making_pick(m, "act|activation|act_fn", '|');
-    else if (k->form == FORM_NORM && making_chance(m, 0.4))
-        base = "norm";
-    else if (!m->chain && making_chance(m, 0.1))
-        base = general[making_draw(m, 0, 2)];
-    return m->n_modules > 1 && (m->chain || making_chance(m, 0.5)) &&
-                   strstr(m->init.p, making_format(m, "self.%s ", base))
-               ? making_format(m, "%s%d", base, m->n_modules)
-               : base;
+        return making_pick(m, "loss_fn|criterion|loss", '|');
+    if (k->form == FORM_MAP && making_chance(m, 0.4))
+        return making_pick(m, "act|activation|act_fn", '|');
+    if (k->form == FORM_NORM && making_chance(m, 0.5))
+        return making_chance(m, 0.5) ? "norm" : layer_short_name(m, k->name);
+    return k->name;
 }
 
 struct spelled layer_draw_spelling(struct making *m, const struct kind *k)
@@ -152,7 +169,7 @@ struct spelled layer_draw_spelling(struct making *m, const struct kind *k)
     if (!strncmp(text, "nn.", 3) && (colon = strstr(text, " : "))) {
         s.init = arena_strndup(&m->a, text, (size_t)(colon - text));
         s.call = colon + 3;
-        s.module = layer_module_name(m, k);
+        s.module = layer_name_module(m, layer_usual_name(m, k));
         making_set(m, "m", s.module);
     } else {
         s.call = text;
