@@ -139,10 +139,10 @@ const char *layer_name_module(struct making *m, const char *base)
     return name;
 }
 
-/* "bn" for "batch_norm": the first letters of a norm's words. */
+/* "bn" for "batch_norm": the first letters of a norm's words; "in" is a word of Python's. */
 static const char *layer_short_name(struct making *m, const char *name)
 {
-    return making_format(m, "%cn", name[0]);
+    return *name == 'i' ? "inst_norm" : making_format(m, "%cn", *name);
 }
 
 /* What people call a module of this kind. */
