@@ -25,8 +25,9 @@ static const struct opt rows[] = {
         "0 to 10000: held-out tasks in each of five splits: same distribution, attributes, style, learned and "
         "unseen operators"},
     {"synth", "prompts", OPT_INT, "100",
-        "0 to 1000000: tasks that no record answers, for RL: half of them with an operator that training has "
-        "questions of alone"},
+        "0 to 1000000: tasks that no record answers, for RL"},
+    {"synth", "known-share", OPT_REAL, "0.5",
+        "0 to 1: share of --prompts with an operator that training has questions of alone"},
     {"synth", "known", OPT_BOOL, "true",
         "35 operators stay without programs (src/synth/heldout.h), for questions and prompts; --no-known: none do"},
     {"synth", "harvest", OPT_INT, "0",
@@ -124,6 +125,7 @@ static int synth_fill_options(const struct opts *o, struct corpus_options *c, st
     if (c->problem.public && !opts_has(o, "repairs"))
         c->repairs = 0;
     c->problem.all_taught = !opts_bool(o, "known");
+    c->problem.known_share = opts_real(o, "known-share");
     c->problem.prompt_format.wordings = (int)opts_int(o, "wordings"),
         c->problem.prompt_format.formulas = opts_bool(o, "formulas");
     c->problem.prompt_format.edits = opts_bool(o, "edits");

@@ -3,6 +3,7 @@
 #include "synth/problem.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,12 +180,20 @@ static int problem_draw_nodes(const struct problem_source *s, struct rng *r)
     return n;
 }
 
+/* Of the first n prompts the share of known operators is exact to one. */
+static bool problem_prompt_is_known(const struct problem_source *s, int index)
+{
+    double share = s->o->known_share;
+
+    return s->classes[OP_KNOWN] && floor((index + 1) * share) > floor(index * share);
+}
+
 /* What task 'index' of a side shall be: its class of operators, and whether it is one of a prompt's graph. */
 static struct wanted problem_wanted_of(const struct problem_source *s, enum side side, enum heldout split, int index)
 {
     struct wanted w = {side, split, OP_TAUGHT, 0, false};
 
-    if (side == SIDE_PROMPT && s->classes[OP_KNOWN] && index % 2)
+    if (side == SIDE_PROMPT && problem_prompt_is_known(s, index))
         w.class = OP_KNOWN;
     if (side == SIDE_HELD)
         w.class = split == HELD_LEARNED ? OP_KNOWN : split == HELD_UNSEEN ? OP_UNSEEN : OP_TAUGHT;
@@ -502,17 +511,20 @@ static enum op_class problem_class_of_surface(const struct problem_source *s, co
 /* Share of chains where a split has both kinds; the share that is kept, not the one that is drawn: most chains that are
  * drawn are too long, or have an operator of another class. */
 #define SHARE_CHAINS 0.5
+/* Of prompts it is larger: single operators are soon right or wrong in every sample, and then teach RL nothing. */
+#define SHARE_CHAINS_PROMPTS 0.75
 
 /* The share of chains among the tasks of this kind, 0 to 1. */
 static double problem_chain_share(const struct problem_source *s, const struct wanted *w, int index)
 {
     bool held = w->side == SIDE_HELD;
+    double share = w->side == SIDE_PROMPT ? SHARE_CHAINS_PROMPTS : SHARE_CHAINS;
 
     if (s->o->max_ops < 2 || (held && w->split == HELD_ATTRIBUTES) || (held && w->prompted))
         return 0;
     if (held && w->split != HELD_UNSEEN)
         return 1;
-    return (double)(hash64(&index, sizeof index, 44) % 1000) < 1000 * SHARE_CHAINS;
+    return (double)(hash64(&index, sizeof index, 44) % 1000) < 1000 * share;
 }
 
 /* A held-out graph is asked once, while there are others. */

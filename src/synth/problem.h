@@ -11,7 +11,7 @@ enum side {
     SIDE_TRAIN,   /* answered in training */
     SIDE_PARENT,  /* its programs are broken for repair records, and answered nowhere else */
     SIDE_HARVEST, /* a model's own failures are collected on it */
-    SIDE_PROMPT,  /* reinforcement learning asks for it: every other one has a known operator */
+    SIDE_PROMPT,  /* reinforcement learning asks for it: a share of them has a known operator */
     SIDE_HELD,
     N_SIDES
 };
@@ -25,6 +25,7 @@ struct problem_options {
     struct prompt_format prompt_format;
     const uint8_t *ops; /* one byte for each row of op_rows(): what may occur; NULL: all */
     bool all_taught;    /* known operators are taught too */
+    double known_share; /* of SIDE_PROMPT: how many have a known operator, 0 to 1 */
     bool public;        /* tasks as people write them (surface/surface.h) instead of graphs; no style split */
     const json_t *weights; /* of families (dag_draw.h), of all sides; NULL: all 1 */
 };

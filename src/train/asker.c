@@ -76,7 +76,7 @@ void asker_note(struct asker *a, const struct prompt_item *p, int passed, int sc
 {
     size_t i = (size_t)(p - a->prompts->items);
 
-    if (!a->sleep || scored < 2)
+    if (!a->sleep || scored == 1)
         return;
     a->asleep[i] = passed == 0 || passed == scored;
     if (a->asleep[i])

@@ -99,7 +99,8 @@ m("RL's optimiser starts cold", "train/rl.c", "return checkpoint_moments(o->mode
 m("SFT's optimiser starts cold", "train/sft.c", "return checkpoint_moments(o->model, s->opt, e);", "return 0;",
   "train/test_sft")
 m("warm-up by steps", "train/rl.c", "schedule_warm(s->updates, ", "schedule_warm(s->step, ", SWITCHES)
-m("nobody sleeps", "train/asker.c", "if (!a->sleep || scored < 2)", "if (1)", SWITCHES)
+m("nobody sleeps", "train/asker.c", "if (!a->sleep || scored == 1)", "if (1)", SWITCHES)
+m("what has no verdict keeps awake", "train/asker.c", "scored == 1)", "scored < 2)", SWITCHES)
 m("failed groups keep awake", "train/asker.c", "passed == 0 || passed == scored", "passed == scored", SWITCHES)
 m("a failure is mended twice", "train/rft_repairs.c", "!rft_said_before(g, k) &&", "", "train/test_rft_repairs")
 m("edits end with the kernel", "task/repair_text.c", "for (int k = 0; k < N_PARTS; k++)", "for (int k = 0; k < 1; k++)",
@@ -303,6 +304,10 @@ m("known operators count as taught", "synth/problem.c", "return o->all_taught &&
   "synth/test_synth")
 m("prompts of two operators alone", "synth/problem.c", "w->side == SIDE_PROMPT ? problem_draw_nodes(s, r)",
   "w->side == SIDE_PROMPT ? 2", "synth/test_synth")
+m("half of the prompts are known", "synth/problem.c", "share = s->o->known_share;", "share = 0.5;",
+  "synth/test_synth")
+m("prompts have no more chains", "synth/problem.c", "SIDE_PROMPT ? SHARE_CHAINS_PROMPTS",
+  "SIDE_PROMPT ? 0.4", "synth/test_synth")
 m("prompts of taught operators alone", "synth/problem.c", "        w.class = OP_KNOWN;\n", "        ;\n",
   "synth/test_synth")
 m("learned graphs that prompts have", "synth/problem.c", "(s->prompted, hash) : graph)", "(s->prompted, hash) : 1)",

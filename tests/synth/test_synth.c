@@ -227,7 +227,9 @@ static int judge_backward(const struct verify_options *o, const struct verify_it
 
 static struct corpus_options small_corpus(const char *out)
 {
-    return (struct corpus_options){.problem = {.seed = 7, .max_ops = 2, .max_numel = 1024, .dtypes = 1}, .out = out,
+    return (struct corpus_options){.problem = {.seed = 7, .max_ops = 2, .max_numel = 1024, .dtypes = 1,
+                                               .known_share = 0.5},
+                                   .out = out,
                                    .tasks = 150, .per_task = 3, .prompts = 30, .harvest = 10, .answers = 2,
                                    .heldout = 12, .knowledge = 30, .repairs = 1, .verify_share = 0.5,
                                    .judge = judge_forward};
@@ -718,7 +720,7 @@ static enum op_class surface_class_of(const struct problem *p)
 static void public_sides_never_meet(void **state)
 {
     static const enum op_class wanted[N_HELD] = {[HELD_LEARNED] = OP_KNOWN, [HELD_UNSEEN] = OP_UNSEEN};
-    const struct problem_options o = {.seed = 3, .max_ops = 4, .public = true,
+    const struct problem_options o = {.seed = 3, .max_ops = 4, .public = true, .known_share = 0.5,
                                       .prompt_format = {.style = PROMPT_FULL, .wordings = 1}};
     struct graph_set *texts = graph_set_new();
     struct problem_source s;
@@ -750,9 +752,34 @@ static void public_sides_never_meet(void **state)
     graph_set_free(texts);
 }
 
+/* Of the first n prompts the share is exact, and three of four are chains. */
+static void prompts_are_of_known_operators_by_their_share(void **state)
+{
+    enum { PROMPTS = 80 };
+    const struct problem_options o = {.seed = 5, .max_ops = 4, .public = true, .known_share = 0.75, .max_program = 7000,
+                                      .prompt_format = {.style = PROMPT_FULL, .wordings = 1}};
+    struct problem_source s;
+    struct err e = ERR_INIT;
+    int known = 0, chains = 0;
+    (void)state;
+
+    problem_source_init(&s, &o);
+    for (int i = 0; i < PROMPTS; i++) {
+        struct problem p;
+
+        assert_int_equal(problem_draw(&s, SIDE_PROMPT, HELD_SAME, i, 1, false, &p, &e), 0);
+        known += surface_class_of(&p) == OP_KNOWN, chains += p.n_nodes > 1;
+        assert_int_equal(known, (i + 1) * 3 / 4);
+        problem_free(&p);
+    }
+    problem_source_free(&s);
+    assert_in_range(chains, 52, 70);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompts_are_of_known_operators_by_their_share),
         cmocka_unit_test(hash_is_of_the_graph),      cmocka_unit_test(worthless_graphs_are_told),
         cmocka_unit_test(held_out_rules),            cmocka_unit_test(answers_name_the_line),
         cmocka_unit_test(both_sides_stay_behind_the_guard),
