@@ -2,7 +2,9 @@
 
 Recovery: the share of samples that failed in turn 1 and pass in turn 2, with Wilson's 95 % interval. Against 'own': the
 difference in points, its 95 % interval (bootstrap over tasks), and McNemar's exact p over the pairs that disagree.
-Accepted when recovery is at least 15 % and shuffled feedback costs at least 10 points.
+Accepted when recovery is at least 15 % and shuffled feedback costs at least 10 points, of tasks without unseen
+operators (names that begin with "unseen"): what a model cannot know no words of a judge teach it. Both tables are
+printed.
 """
 
 import json
@@ -52,8 +54,8 @@ def difference(own, other, rounds=2000):
     return sum(flat) / len(flat), means[int(0.025 * rounds)], means[int(0.975 * rounds)], p
 
 
-def main(out):
-    turns = {name: second_turns(f"{out}/{name}") for name in ("own", "shuffled", "none")}
+def table(turns):
+    """Prints the rows; returns the recovery with the judge's own words, and what shuffled ones cost."""
     print("| feedback | failures | recovered | 95 % | costs, points | 95 % | p |\n|---|---|---|---|---|---|---|")
     for name, t in turns.items():
         n, k = len(t), sum(t.values())
@@ -64,7 +66,16 @@ def main(out):
             row += f" {100 * d:.1f} | {100 * a:.1f} to {100 * b:.1f} | {p:.3g} |"
         print(row + (" | | |" if name == "own" else ""))
     own = turns["own"]
-    share, cost = sum(own.values()) / max(len(own), 1), difference(own, turns["shuffled"])[0]
+    return sum(own.values()) / max(len(own), 1), difference(own, turns["shuffled"])[0]
+
+
+def main(out):
+    turns = {name: second_turns(f"{out}/{name}") for name in ("own", "shuffled", "none")}
+    print("All tasks:\n")
+    table(turns)
+    print("\nWithout unseen operators:\n")
+    share, cost = table({name: {k: v for k, v in t.items() if not k[0].startswith("unseen")}
+                         for name, t in turns.items()})
     print(f"\nturn 2 recovers 15 %: {'yes' if share >= 0.15 else 'no'}; shuffled feedback costs 10 points: "
           f"{'yes' if cost >= 0.10 else 'no'}")
 

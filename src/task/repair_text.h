@@ -27,7 +27,7 @@ char *repair_text_answer(const char *broken, const char *fixed, const char *why,
  * holds no kernel. Caller frees. */
 char *mend_listing(const char *response);
 
-#define MEND_LINES 3 /* that a record's edits change, at most */
+#define MEND_LINES 6 /* that a record's edits change, at most: a parameter has four places, a loop two or three */
 /* What turns one Python file into the other, as edits; NULL unless they differ in the kernel's source and below it
  * alone, in at most 'most' lines. Caller frees. */
 char *mend_edits(const char *broken, const char *fixed, int most);

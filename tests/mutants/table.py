@@ -102,6 +102,10 @@ m("warm-up by steps", "train/rl.c", "schedule_warm(s->updates, ", "schedule_warm
 m("nobody sleeps", "train/asker.c", "if (!a->sleep || scored == 1)", "if (1)", SWITCHES)
 m("what has no verdict keeps awake", "train/asker.c", "scored == 1)", "scored < 2)", SWITCHES)
 m("failed groups keep awake", "train/asker.c", "passed == 0 || passed == scored", "passed == scored", SWITCHES)
+m("a dropped parameter stays in the call", "synth/surface/surface_wiring.c", ", wiring_take(&e, &f.call, at);", ";",
+  "synth/test_surface_mutate")
+m("wiring takes a name's end for it", "synth/surface/surface_wiring.c", "torch::Tensor %s_forward(\", new",
+  "%s_forward(\", new", "synth/test_surface_mutate")
 m("a failure is mended twice", "train/rft_repairs.c", "!rft_said_before(g, k) &&", "", "train/test_rft_repairs")
 m("edits end with the kernel", "task/repair_text.c", "for (int k = 0; k < N_PARTS; k++)", "for (int k = 0; k < 1; k++)",
   "task/test_mend")

@@ -14,7 +14,7 @@
 
 #define END "}\n\"\"\"\n\n\nclass ModelNew:\n    pass\n```"
 #define PROGRAM(line) "```python\ns = r\"\"\"\n__global__ void k(float *y) {\n    " line "\n" END
-#define FAR "```python\ns = r\"\"\"\n__global__ void k() {\n  a;\n  b;\n  c;\n  d;\n  e;\n" END
+#define FAR "```python\ns = r\"\"\"\n__global__ void k() {\n  a;\n  b;\n  c;\n  d;\n  e;\n  f;\n  g;\n  h;\n" END
 
 enum { SAMPLES = 8 };
 

@@ -11,6 +11,7 @@
 #include "synth/heldout.h"
 #include "synth/surface/kind.h"
 #include "synth/surface/surface.h"
+#include "synth/surface/surface_wiring.h"
 
 /* Writes the line anew, without its end; false: the kind has no place in it. */
 typedef bool mutate_line(struct rng *r, const char *line, struct buf *out);
@@ -218,7 +219,7 @@ static bool mutate_guard(struct rng *r, const char *line, struct buf *out)
 
 /* ---- the table ---- */
 
-enum mutate_where { IN_FORWARD, IN_SOURCE };
+enum mutate_where { IN_FORWARD, IN_SOURCE, SEVERAL_LINES };
 
 /* weight: about the shares of the failures that were read. */
 static const struct mutate_kind {
@@ -226,6 +227,7 @@ static const struct mutate_kind {
     enum mutate_where where;
     unsigned weight;
     mutate_line *edit;
+    surface_wiring *wiring; /* of SEVERAL_LINES, instead of edit */
 } mutate_kinds[] = {
     {{"other_function", "forward calls another function"}, IN_FORWARD, 5, mutate_function},
     {{"no_attribute", "the module has no such attribute, or it is another one"}, IN_FORWARD, 3, mutate_attribute},
@@ -239,6 +241,10 @@ static const struct mutate_kind {
     {{"other_constant", "the constant is wrong"}, IN_SOURCE, 2, mutate_constant},
     {{"other_index", "the index or the axis is wrong"}, IN_SOURCE, 4, mutate_index},
     {{"other_bound", "the bound is wrong"}, IN_SOURCE, 2, mutate_guard},
+    {{"parameter_dropped", "a parameter is handed to nobody"}, SEVERAL_LINES, 7, .wiring = surface_wiring_drop},
+    {{"parameter_invented", "there is no such parameter"}, SEVERAL_LINES, 7, .wiring = surface_wiring_add},
+    {{"function_renamed", "the function has another name"}, SEVERAL_LINES, 4, .wiring = surface_wiring_rename},
+    {{"other_sizes", "the result has other sizes"}, SEVERAL_LINES, 4, .wiring = surface_wiring_sizes},
 };
 #define N_KINDS (sizeof mutate_kinds / sizeof *mutate_kinds)
 
@@ -291,13 +297,15 @@ static int mutate_count(const char *text, const char *what)
     return n;
 }
 
-/* One line by one kind; NULL if that does not fit. */
+/* One bug of a kind; NULL if that does not fit. */
 static char *mutate_try(const char *program, struct rng *r, const struct mutate_kind *k)
 {
     const char *from, *to, *at;
     char *line, *mutant = NULL;
     struct buf new;
 
+    if (k->where == SEVERAL_LINES)
+        return k->wiring(r, program);
     mutate_range(program, k->where, &from, &to);
     if (!(line = mutate_draw_line(r, from, to, &at)))
         return NULL;
