@@ -7,6 +7,8 @@ A draw of regime "influence" or "edges" is of a kind (KINDS, EDGES); its trial i
 A constant argument varies where the reference stands it: scales and moments around their value, masks as coin flips,
 lengths from 1 to their value. What a program leaves out of a mean of bounded functions, a minimum or a long product
 is found where little else contributes: on a background where such functions are flat, with a few other elements."""
+import itertools
+import math
 import re
 
 import torch
@@ -417,6 +419,7 @@ def emptied(leaf, gen):
 # In the name of an argument: another number is another task, or one that a program is written for.
 SETTLED = ("dim", "axis", "axes", "size", "head", "group", "num", "block", "chunk", "stride", "kernel", "dilation")
 LEAST = 1e-3                       # smaller ones (an eps) hardly show
+FACTORED = 8                       # whole numbers, at most, of which products are sizes
 
 
 def is_plain_number(v):
@@ -450,6 +453,15 @@ def other_numbers(number, name):
     if isinstance(number, float):
         return [number * 0.75] if LEAST <= abs(number) < 1e30 else []
     return [1] if number == 0 else [number - 1, number + 1, -number]
+
+
+def sizes_among(numbers, leaves):
+    """Those whole numbers that tell how large the tensors are: an axis, all elements, or a factor of a flat tensor's,
+    beside the other factors. The reference may read such a number as a scale; a program strides by it."""
+    whole = [n for n in numbers[:FACTORED] if isinstance(n, int) and not isinstance(n, bool) and n > 1]
+    known = {n for t in leaves for n in (*t.shape, t.numel())}
+    several = (some for k in range(1, 5) for some in itertools.combinations(whole, k))
+    return {n for some in several if math.prod(some) in known for n in some}
 
 
 # Constant arguments ---------------------------------------------------------------------------------------------------

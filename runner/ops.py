@@ -232,6 +232,37 @@ class Wrapping(TorchDispatchMode):
             return True
 
 
+# Casts ----------------------------------------------------------------------------------------------------------------
+
+CASTING = ("aten::_to_copy", "aten::copy_")
+
+
+class Unheld(TorchDispatchMode):
+    """any: a cast gave a type of whole numbers what it does not hold (NaN, infinities, values beyond its ends). What
+    comes of that C leaves open, and CPUs and GPUs differ."""
+
+    def __init__(self):
+        super().__init__()
+        self.any = False
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if name_of(func) in CASTING and is_whole(out) and not self.any:
+            given = args[name_of(func) == "aten::copy_"]
+            self.any = given.is_floating_point() and not is_held(given, torch.iinfo(out.dtype))
+        return out
+
+
+def is_whole(t):
+    return not (t.is_floating_point() or t.is_complex() or t.dtype == torch.bool)
+
+
+def is_held(given, ends):
+    cut = given.double().trunc()
+    return bool(((cut >= ends.min) & (cut <= ends.max)).all())
+
+
 # Bounds ---------------------------------------------------------------------------------------------------------------
 
 BOUNDING = ("aten::clamp", "aten::clamp_", "aten::hardtanh", "aten::hardtanh_")

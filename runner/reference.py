@@ -309,11 +309,23 @@ def task_draw(task, seed, place=None):
 
 def with_numbers(inputs, first):
     """Numbers that are no tensors belong to what a program was asked, so all draws have those of one."""
+    check_shapes(inputs, first)
+    return numbers_as_in(inputs, first)
+
+
+def numbers_as_in(inputs, first):
     if isinstance(inputs, (list, tuple)) and isinstance(first, (list, tuple)) and len(inputs) == len(first):
-        return type(inputs)(with_numbers(a, b) for a, b in zip(inputs, first))
+        return type(inputs)(numbers_as_in(a, b) for a, b in zip(inputs, first))
     if isinstance(inputs, dict) and isinstance(first, dict):
-        return {k: with_numbers(v, first.get(k)) for k, v in inputs.items()}
+        return {k: numbers_as_in(v, first.get(k)) for k, v in inputs.items()}
     return first if isinstance(inputs, (int, float)) and type(first) is type(inputs) else inputs
+
+
+def check_shapes(inputs, first):
+    """Numbers of one draw would belong to other sizes than those of another."""
+    if has_numbers(inputs) and [t.shape for t in values.leaves(inputs)] != [t.shape for t in values.leaves(first)]:
+        raise Refused("get_inputs gives tensors of other shapes from call to call, beside numbers that are no tensors; "
+                      "let it give one shape, and name others in the task's sidecar")
 
 
 def put_at(tree, i, t):
@@ -1300,8 +1312,11 @@ class Task:
         where there are no such."""
         names = [*inspect.signature(self.model.forward).parameters, *[""] * len(own)]
         given = [n for v, name in zip(own, names) for n in influence.numbers_of(v, name)]
+        sizes = influence.sizes_among([n for n, _ in given], values.leaves(own))
         chosen = [n for n, _ in given]
         for k, (number, name) in enumerate(given[:NUMBERS]):
+            if isinstance(number, int) and number in sizes:
+                continue
             chosen[k] = next((n for n in influence.other_numbers(number, name)
                               if self.tells_numbers(own, chosen[:k] + [n] + chosen[k + 1:], chosen)), number)
         return chosen if chosen != [n for n, _ in given] else []
@@ -1678,6 +1693,7 @@ class Task:
         seed = derive(self.seed, regime, trial, "noise")
         inputs = draw_inputs(self.task, regime, trial, self.seed, self.variant.form, spiked, domains, self.chosen)
         self.check_size("an input", values.leaves(inputs))
+        self.check_casts(regime, inputs)
         eager, oracle, shifts, given = self.expected(regime, trial, inputs, seed)
         if oracle is None:
             return self.record(regime, trial, inputs, eager, eager, noise_again(self.noise[regime], eager), given)
@@ -1699,6 +1715,19 @@ class Task:
             oracle = self.ties_left_out(regime, inputs, eager, oracle, noise, seed)
             oracle = without(oracle, jumps, lambda o, m: o.masked_fill(m, ANY_VALUE))
         return self.record(regime, trial, inputs, eager, oracle, noise, given)
+
+    def check_casts(self, regime, inputs):
+        """A draw of the judge's own may not give a type of whole numbers what it does not hold."""
+        if regime == "task" or ops.CASTING[0] not in self.seen or not any(map(ops.is_whole, self.own_whole())):
+            return
+        with ops.Unheld() as cast:
+            self.run(self.model, inputs)
+        if cast.any:
+            raise Skip("it casts what the type of whole numbers does not hold")
+
+    def own_whole(self):
+        """Its answers, once they are known."""
+        return values.leaves(self.own_answer) if self.settled else []
 
     def steps_decide(self, regime, trial, inputs, eager, oracle):
         """Is the reference's arithmetic exact in this draw, so that a value on a step is there for everybody?"""

@@ -87,6 +87,16 @@ class Parts(unittest.TestCase):
         head, blob = run(task("x / x.norm(dim=1, keepdim=True)", "[torch.randn(40, 6)]"))
         self.assertFalse(any(bool((x == 0).all(1).any()) for (x,) in inputs_of(head, blob)))
 
+    def test_no_draw_casts_what_a_type_does_not_hold(self):
+        """What comes of NaN as a whole number C leaves open."""
+        def zero_rows(forward):
+            head, blob = run(task(forward, "[torch.randn(40, 6)]"))
+            return any(bool((x == 0).all(1).any()) for (x,) in inputs_of(head, blob))
+        scaled = "x / (x.abs().amax(1, keepdim=True){}) * 100"
+        self.assertFalse(zero_rows("(%s).to(torch.int8)" % scaled.format("")))
+        self.assertTrue(zero_rows("(%s).to(torch.int8)" % scaled.format(" + 1e-6")))
+        self.assertTrue(zero_rows("x.clamp(-9, 9).to(torch.int8).float()"))
+
     def test_whole_numbers_grow(self):
         head, blob = run(task("x.sum(1)", "[torch.randint(-1000, 1000, (8, 50))]"))
         self.assertTrue(any(int(x.abs().max()) > 1 << 21 for (x,) in inputs_of(head, blob)))
@@ -308,6 +318,13 @@ class Numbers(unittest.TestCase):
         self.assertEqual(self.other("torch.roll(x, rest[0], 1)", "[torch.randn(4, 6), 3]"), (True, {(2,)}))
         self.assertEqual(self.other("x[rest[0] : rest[0] + 1]", "[torch.randn(4, 6), 0]"), (True, {(1,)}))
 
+    def test_sizes_stay_whatever_they_are_called(self):
+        """A reference may read a size as a scale; a program strides by it."""
+        self.assertFalse(self.other("x / rest[0]", "[torch.randn(4, 6), 6]")[0])
+        self.assertFalse(self.other("x / (rest[0] + rest[1])", "[torch.randn(24), 4, 6]")[0])
+        self.assertTrue(self.other("x / rest[0]", "[torch.randn(4, 6), 6.0]")[0])
+        self.assertTrue(self.other("x / rest[0]", "[torch.randn(4, 6), 5]")[0])
+
     def test_what_the_task_is_stays(self):
         self.assertEqual(self.other("x[:, : rest[0]]", "[torch.randn(4, 6), 3]"), (False, set()))
         self.assertEqual(self.other("x.log() if rest[0] < 1 else x", "[torch.randn(4, 6) - 9, 1.0]"), (False, set()))
@@ -316,6 +333,13 @@ class Numbers(unittest.TestCase):
 
 
 class Refusals(unittest.TestCase):
+    def test_shapes_that_vary_beside_numbers(self):
+        """The number of one draw would be another draw's wrong size."""
+        sizes = "(lambda n: [torch.randn({}), n])(int(torch.randint(4, 99, ())))"
+        with self.assertRaises(reference.Refused):
+            run(task("x / rest[0]", sizes.format("n")))
+        run(task("x / rest[0]", sizes.format("4, 6")))
+
     def test_a_task_that_counts_in_python_is_told(self):
         self.assertFalse(run(task("x * 2"))[0]["counts"])
         count = "(setattr(self, 'n', getattr(self, 'n', 0) + 1), x * self.n)[1]"
