@@ -315,12 +315,31 @@ char *path_join(const char *a, const char *b)
     return xasprintf("%s%s%s", a, n && a[n - 1] == '/' ? "" : "/", b);
 }
 
+char *path_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !slash ? xstrdup(".") : slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+}
+
+const char *path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+bool path_is_below(const char *folder, const char *path)
+{
+    size_t n = strlen(folder);
+
+    return !strncmp(folder, path, n) && (path[n] == '/' || (n && folder[n - 1] == '/' && path[n]));
+}
+
 char *path_stem(const char *path)
 {
-    const char *s = strrchr(path, '/'), *dot;
+    const char *s = path_name(path), *dot = strrchr(s, '.');
 
-    s = s ? s + 1 : path;
-    dot = strrchr(s, '.');
     return xstrndup(s, dot && dot > s ? (size_t)(dot - s) : strlen(s));
 }
 

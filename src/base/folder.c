@@ -324,11 +324,9 @@ static int folder_flush_tree(const char *dir)
 /* Flushes the folder that path stands in, so that a new name lasts. */
 static void folder_flush_parent(const char *path)
 {
-    char *slash, *parent = xstrdup(path);
+    char *parent = path_folder(path);
 
-    if ((slash = strrchr(parent, '/')))
-        slash[slash == parent] = 0;
-    folder_flush_path(slash ? parent : ".", O_DIRECTORY);
+    folder_flush_path(parent, O_DIRECTORY);
     free(parent);
 }
 

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 
 /* Levenshtein's distance of two words; 64 for longer ones. */
@@ -391,20 +392,12 @@ int opts_store(const struct opts *o, void *into, struct err *e)
     return 0;
 }
 
-/* The folder that a path lies in; owned. */
-static char *opt_folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return !slash ? xstrdup(".") : slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
-}
-
 /* Has one of the folders that the file lies in, up to UP above its own, our stamp? A run's stages and models lie below
  * its stamp. */
 static bool opt_lies_in_ours(const char *path)
 {
     enum { UP = 4 };
-    char *at = opt_folder_of(path);
+    char *at = path_folder(path);
     bool ours = folder_is_ours(at);
 
     for (int i = 0; i < UP && !ours; i++) {
@@ -418,12 +411,12 @@ static bool opt_lies_in_ours(const char *path)
     return ours;
 }
 
-/* A file that a folder of ours is made of: its journals, options, weights. Pages and cards in it are written anew. */
+/* A file that a folder of ours is made of: what its listing names, its journals, options, weights. Pages and cards in it are written anew. */
 static bool opt_is_part_of_ours(const char *path)
 {
     static const char *const ends[] = {".json", ".jsonl", ".yaml", ".safetensors"};
     const char *dot = strrchr(path, '.');
-    bool part = false;
+    bool part = listing_names(path);
 
     for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
         part |= !strcmp(dot, ends[i]);
@@ -434,27 +427,10 @@ static bool opt_is_part_of_ours(const char *path)
 static bool opt_is_below(const char *folder, const char *path)
 {
     char *f = realpath(folder, NULL), *p = realpath(path, NULL);
-    size_t n = f ? strlen(f) : 0;
-    bool below = f && p && !strncmp(f, p, n) && p[n] == '/';
+    bool below = f && p && path_is_below(f, p);
 
     free(f), free(p);
     return below;
-}
-
-/* Is the file that is to be written the sidecar of this task? */
-static bool opt_is_sidecar(const char *task, const char *to)
-{
-    const char *dot = strrchr(task, '.');
-    char *stem, *path;
-    bool same;
-
-    if (!dot || strcmp(dot, ".py"))
-        return false;
-    stem = xstrndup(task, (size_t)(dot - task));
-    path = xasprintf("%s.yaml", stem);
-    same = file_is_same(path, to);
-    free(stem), free(path);
-    return same;
 }
 
 /* Does who reads 'from' read 'to'? A file in a user's folder counts, pages and cards in one of ours do not. */
@@ -462,22 +438,47 @@ static bool opt_is_read(const char *from, const char *to)
 {
     bool inside = file_is_dir(from) && !opt_lies_in_ours(to) && opt_is_below(from, to);
 
-    return inside || file_is_same(from, to) || opt_is_sidecar(from, to);
+    return inside || file_is_same(from, to);
 }
 
 /* Are the two one file, also one that is not there yet? */
 static bool opt_is_one_place(const char *a, const char *b)
 {
-    char *fa = opt_folder_of(a), *fb = opt_folder_of(b);
-    const char *na = strrchr(a, '/'), *nb = strrchr(b, '/');
-    bool same = !strcmp(a, b) || (file_is_same(fa, fb) && !strcmp(na ? na + 1 : a, nb ? nb + 1 : b));
+    char *fa = path_folder(a), *fb = path_folder(b);
+    bool same = !strcmp(a, b) || (file_is_same(fa, fb) && !strcmp(path_name(a), path_name(b)));
 
     free(fa), free(fb);
     return same;
 }
 
+void opt_reads_add(struct opt_reads *r, char *path)
+{
+    r->path = xrealloc(r->path, (r->n + 1) * sizeof *r->path);
+    r->path[r->n++] = path;
+}
+
+void opt_reads_free(struct opt_reads *r)
+{
+    names_free(r->path, r->n);
+    *r = (struct opt_reads){0};
+}
+
+/* Is the result of this row one of the words, or of what the command reads besides? */
+static int opt_check_words(const struct opts *o, const struct opt_reads *reads, const struct opt *row, struct err *e)
+{
+    const char *to = opts_str(o, row->name);
+    bool read = false;
+
+    for (int i = 0; i < o->n_args; i++)
+        read |= opt_is_read(o->args[i], to) || opt_is_one_place(o->args[i], to);
+    for (size_t i = 0; i < reads->n; i++)
+        read |= opt_is_read(reads->path[i], to);
+    return read ? err_set(e, ERR_INPUT, "'%s' is read and would be written over; name another --%s", to, row->name)
+                : 0;
+}
+
 /* ERR_INPUT where the row names a result that is a folder, or a file of a folder that musacoder made. */
-static int opt_check_result(const struct opts *o, const struct opt *row, struct err *e)
+static int opt_check_result(const struct opts *o, const struct opt_reads *reads, const struct opt *row, struct err *e)
 {
     const char *to = opts_str(o, row->name);
 
@@ -487,9 +488,8 @@ static int opt_check_result(const struct opts *o, const struct opt *row, struct 
         return err_set(e, ERR_INPUT, "'%s' is a folder; --%s wants the name of a file", to, row->name);
     if (opt_is_part_of_ours(to))
         return err_set(e, ERR_INPUT, "'%s' is part of a folder that musacoder made; name another --%s", to, row->name);
-    for (int i = 0; i < o->n_args; i++)
-        if (opt_is_read(o->args[i], to))
-            return err_set(e, ERR_INPUT, "'%s' is read and would be written over; name another --%s", to, row->name);
+    if (opt_check_words(o, reads, row, e) < 0)
+        return -1;
     for (const struct opt *other = o->rows; other->name; other++) {
         const char *from = opts_str(o, other->name);
 
@@ -502,12 +502,27 @@ static int opt_check_result(const struct opts *o, const struct opt *row, struct 
     return 0;
 }
 
-int opts_check_results(const struct opts *o, struct err *e)
+int opts_check_results(const struct opts *o, const struct opt_reads *reads, struct err *e)
 {
     for (const struct opt *row = o->rows; row->name; row++)
-        if (opt_check_result(o, row, e) < 0)
+        if (opt_check_result(o, reads, row, e) < 0)
             return -1;
     return 0;
+}
+
+int opts_check_inputs(const struct opts *o, struct err *e)
+{
+    int rc = 0;
+
+    for (const struct opt *row = o->rows; row->name; row++) {
+        char *list = row->type == OPT_PATHS && opts_has(o, row->name) ? xstrdup(opts_str(o, row->name)) : NULL;
+        char *save = NULL;
+
+        for (char *p = list ? strtok_r(list, ",", &save) : NULL; p && rc == 0; p = strtok_r(NULL, ",", &save))
+            rc = listing_check(p, e);
+        free(list);
+    }
+    return rc;
 }
 
 const char *opt_meta(const struct opt *row)

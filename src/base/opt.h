@@ -69,10 +69,20 @@ bool opts_has(const struct opts *o, const char *name);
  * differ. */
 int opts_store(const struct opts *o, void *into, struct err *e);
 
+/* Files that a command reads and no option names: a task's sidecar, the headers beside a source. */
+struct opt_reads { /* zeroed: none */
+    char **path;
+    size_t n;
+};
+void opt_reads_add(struct opt_reads *r, char *path); /* takes path */
+void opt_reads_free(struct opt_reads *r);
+
 /* No result takes the place of what the command reads: ERR_INPUT where the file of a row OPT_OUT_FILE is a folder,
- * one that a word or another row names, a file in a folder of theirs, a task's sidecar, or a data file of a folder of
+ * one that a word or another row names, a file in a folder of theirs, one of reads, or a data file of a folder of
  * ours. */
-int opts_check_results(const struct opts *o, struct err *e);
+int opts_check_results(const struct opts *o, const struct opt_reads *reads, struct err *e);
+/* What rows of OPT_PATHS name is as its command left it, where a listing says so (base/listing.h); else ERR_INPUT. */
+int opts_check_inputs(const struct opts *o, struct err *e);
 
 /* "10GiB" "500 MB" "1.5G" "4096": a number and a unit of bytes; K M G T alone are powers of 1024 as KiB is, KB of 1000.
  * name is for the message. */

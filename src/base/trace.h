@@ -6,6 +6,9 @@
 
 #include <stdbool.h>
 
+#include "base/err.h"
+
+int trace_check(struct err *e); /* ERR_INPUT where the file is there and no trace: it would be written to */
 bool trace_on(void);
 /* What this thread did from 'since' (seconds of now_s()) until now. category: "stage", "wait", ...; by it spans can
  * be told apart and filtered. Spans shorter than TRACE_LEAST_S are left out: there are many, and they say nothing. */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "bench/passk.h"
@@ -409,17 +410,29 @@ static double bench_earlier_seconds(const char *path)
     return s;
 }
 
+/* The journals count as results: a row that goes changes the table. */
+static int bench_list_journals(const struct bench_run *b, struct listing *l, struct err *e)
+{
+    return (file_exists(b->samples_path) && listing_add(l, "samples.jsonl", e) < 0) ||
+           (file_exists(b->verdicts_path) && listing_add(l, "verdicts.jsonl", e) < 0) ? -1 : 0;
+}
+
 /* Writes the summary and the tables; *ret is new. */
-static int bench_write_result(const struct bench_run *b, const char *path, double seconds, json_t **ret, struct err *e)
+static int bench_write_result(const struct bench_run *b, double seconds, json_t **ret, struct err *e)
 {
     json_t *v = bench_summary(b, seconds);
+    struct listing *l;
+    int rc = listing_begin(b->o.out, NULL, &l, e);
 
-    if (json_write(path, v, e) < 0 || (b->suite.levels && bench_write_csv(b, v, e) < 0)) {
+    if (rc == 0)
+        rc = bench_list_journals(b, l, e) < 0 || listing_write_json(l, "bench.json", v, e) < 0 ||
+             (b->suite.levels && bench_write_csv(b, l, v, e) < 0) || listing_end(l, false, NULL, e) < 0 ? -1 : 0;
+    listing_free(l);
+    if (rc < 0)
         json_decref(v);
-        return -1;
-    }
-    *ret = v;
-    return 0;
+    else
+        *ret = v;
+    return rc;
 }
 
 int bench_run(const struct bench_options *o, json_t **ret, struct err *e)
@@ -442,7 +455,7 @@ int bench_run(const struct bench_options *o, json_t **ret, struct err *e)
         rc = bench_play(&b, e);
     }
     if (rc == 0)
-        rc = bench_write_result(&b, path, was_done ? bench_earlier_seconds(path) : now_s() - b.start, ret, e);
+        rc = bench_write_result(&b, was_done ? bench_earlier_seconds(path) : now_s() - b.start, ret, e);
     bench_store_close(&b);
     suite_free(&b.suite);
     free(path);

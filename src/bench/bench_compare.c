@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 #include "bench/passk.h"
 #include "bench/bench_run.h"
@@ -122,7 +123,7 @@ static int bench_compare_side_load(const char *dir, struct bench_compare_side *r
 
     if (!file_exists(path) || !file_exists(lines))
         rc = err_set(e, ERR_INPUT, "'%s' is no finished benchmark; 'musacoder bench --out %s' makes one", dir, dir);
-    else if (!(s.bench = json_read(path, e)))
+    else if (listing_check(dir, e) < 0 || !(s.bench = json_read(path, e)))
         rc = -1;
     if (rc == 0) {
         bench_compare_index_tasks(&s);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "bench/levels.h"
 #include "bench/bench_run.h"
@@ -133,17 +132,13 @@ static void bench_csv_level_row(struct buf *out, const json_t *level)
 }
 
 /* Writes a table to the run's folder. */
-static int bench_csv_write_text(const struct bench_run *b, const char *name, const struct buf *text, struct err *e)
+static int bench_csv_write_text(struct listing *l, const char *name, const struct buf *text, struct err *e)
 {
-    char *path = path_join(b->o.out, name);
-    int rc = text->cut ? err_set(e, ERR_INPUT, "'%s' would be larger than %zu bytes", path, text->max)
-                       : file_write(path, text->p, text->n, e);
-
-    free(path);
-    return rc;
+    return text->cut ? err_set(e, ERR_INPUT, "'%s' would be larger than %zu bytes", name, text->max)
+                     : listing_write(l, name, text->p, text->n, e);
 }
 
-int bench_write_csv(const struct bench_run *b, const json_t *result, struct err *e)
+int bench_write_csv(const struct bench_run *b, struct listing *l, const json_t *result, struct err *e)
 {
     const json_t *list = json_object_get(result, "levels"), *v;
     struct buf out;
@@ -155,13 +150,13 @@ int bench_write_csv(const struct bench_run *b, const json_t *result, struct err 
     for (int t = 0; t < b->suite.n; t++)
         for (int j = 0; j < (b->o.samples_dir ? b->o.samples : b->n_samples[t]); j++)
             bench_csv_sample_row(&out, b, t, j);
-    rc = bench_csv_write_text(b, "samples.csv", &out, e);
+    rc = bench_csv_write_text(l, "samples.csv", &out, e);
     buf_clear(&out);
     bench_csv_level_head(&out, json_array_get(list, 0));
     json_array_foreach(list, i, v)
         bench_csv_level_row(&out, v);
     if (rc == 0)
-        rc = bench_csv_write_text(b, "levels.csv", &out, e);
+        rc = bench_csv_write_text(l, "levels.csv", &out, e);
     buf_free(&out);
     return rc;
 }

@@ -11,6 +11,7 @@
 #include "bench/foreign.h"
 #include "bench/suite.h"
 #include "nn/chat.h"
+#include "base/listing.h"
 
 #define BENCH_MAX_TURNS 8
 #define BENCH_MAX_SAMPLES 1000
@@ -68,6 +69,6 @@ int bench_prepare(struct bench_run *b, struct err *e);
 json_t *bench_summary(const struct bench_run *b, double seconds); /* new */
 
 /* bench_csv.c: samples.csv (a row per sample, missing ones too) and levels.csv (a row per level, and one of all). */
-int bench_write_csv(const struct bench_run *b, const json_t *result, struct err *e);
+int bench_write_csv(const struct bench_run *b, struct listing *l, const json_t *result, struct err *e);
 
 #endif

@@ -26,6 +26,8 @@ struct command {
     /* What run() would refuse of these options, said before: touches neither a machine nor what other stages of a
      * recipe make. NULL: nothing. */
     int (*check)(const struct opts *o, struct err *e);
+    /* What it reads besides its words and options, so that no result takes its place. NULL: nothing. */
+    void (*reads)(const struct opts *o, struct opt_reads *ret);
 };
 
 #define WORDS_ANY (-1)

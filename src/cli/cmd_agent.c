@@ -167,6 +167,12 @@ static int agent_main(const struct opts *o, struct err *e)
     return rc;
 }
 
+static void agent_list_reads(const struct opts *o, struct opt_reads *ret)
+{
+    if (opts_has(o, "task"))
+        opt_reads_add(ret, task_sidecar_path(opts_str(o, "task")));
+}
+
 const struct command cmd_agent = {
     "agent",
     "let a model write a kernel, with the judge's feedback",
@@ -181,4 +187,4 @@ const struct command cmd_agent = {
     "unfit,\n"
     "or --out or --log cannot be written.\n\n",
     rows,
-    agent_main, 0};
+    agent_main, 0, NULL, agent_list_reads};

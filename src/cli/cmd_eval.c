@@ -334,12 +334,10 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
 /* Before the work, not after it: a path that cannot be written. An older capsule there stays until a new one passes. */
 static int eval_check_capsule(const char *path, struct err *e)
 {
-    char *folder = path ? xstrdup(path) : NULL, *slash = folder ? strrchr(folder, '/') : NULL;
+    char *folder = path ? path_folder(path) : NULL;
     int rc = 0;
 
-    if (slash)
-        slash[slash == folder] = '\0';
-    if (path && (file_is_dir(path) || access(slash ? folder : ".", W_OK) < 0 || !file_is_dir(slash ? folder : ".")))
+    if (path && (file_is_dir(path) || access(folder, W_OK) < 0 || !file_is_dir(folder)))
         rc = err_set(e, ERR_INPUT, "cannot write --capsule '%s'; name a file in a folder that is there", path);
     free(folder);
     return rc;
@@ -377,6 +375,22 @@ static int eval_run(const struct opts *o, struct err *e)
     return eval_run_candidates(o, &c, e);
 }
 
+/* The task's sidecar, and the headers beside a source. */
+static void eval_list_reads(const struct opts *o, struct opt_reads *ret)
+{
+    char **names;
+    size_t n;
+
+    if (opts_has(o, "task"))
+        opt_reads_add(ret, task_sidecar_path(opts_str(o, "task")));
+    for (int i = 0; i < o->n_args; i++) {
+        bundle_headers(o->args[i], &names, &n);
+        for (size_t k = 0; k < n; k++)
+            opt_reads_add(ret, names[k]);
+        free(names);
+    }
+}
+
 const struct command cmd_eval = {
     "eval", "is this kernel right and legal, and why not?", "--task TASK.py [options] CANDIDATE...",
     "Judges candidates (Python files that define ModelNew or custom_kernel, or model responses with one in a code\n"
@@ -387,4 +401,4 @@ const struct command cmd_eval = {
     "The process that owns the device judges; it is started when needed and leaves after a minute ('musacoder owner')"
     ".\n"
     "Exit code: 0 all passed, 1 some failed, 2 usage or broken task, 3 some could not be judged.\n\n",
-    rows, eval_run, WORDS_ANY};
+    rows, eval_run, WORDS_ANY, NULL, eval_list_reads};

@@ -14,6 +14,7 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -525,24 +526,27 @@ static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_
     return *m->result ? run_marker_write(r->out, s->name, m, e) : 0;
 }
 
+/* Does the stage's folder, and what it collected below, hold what its command listed there? */
+static bool run_results_hold(const struct run_stage *s)
+{
+    char *harvest = path_join(s->dir, "harvest");
+    bool hold = listing_holds(s->dir) && listing_holds(harvest);
+
+    free(harvest);
+    return hold;
+}
+
 /* What the stages behind a finished one read of it. Its command, given again, makes it from its own records. */
 static bool run_result_is_whole(const struct run_stage *s, const struct run_marker *m)
 {
-    bool bench = s->command == &cmd_bench, model = s->command == &cmd_sft || s->command == &cmd_rft ||
-                                                   s->command == &cmd_rl;
-    char *path = path_join(s->dir, bench ? "bench.json" : model ? "model" : "");
+    bool model = s->command == &cmd_sft || s->command == &cmd_rft || s->command == &cmd_rl;
+    char *path = path_join(s->dir, s->command == &cmd_bench ? "bench.json" : model ? "model" : ""), now[65];
     struct err ignored = ERR_INIT;
-    json_t *v = bench && file_exists(path) ? json_read(path, NULL) : NULL;
-    char now[65];
-    bool whole;
+    bool whole = file_exists(path) && run_results_hold(s) && (!model || model_check_folder(path, &ignored) == 0);
 
     run_result_of(s, now);
-    whole = bench ? json_is_object(v) && (!*m->result || !strcmp(now, m->result))
-            : model ? model_check_folder(path, &ignored) == 0 : true;
-
-    json_decref(v);
     free(path);
-    return whole;
+    return whole && (!*m->result || !strcmp(now, m->result));
 }
 
 /* Runs a stage, unless its marker says that it was done with these options and inputs. */
@@ -554,7 +558,7 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
 
     if (run_marker_read(r->out, s->name, &m, e) < 0)
         return -1;
-    if (run_digest_inputs(s, inputs, e) < 0) /* nothing that is there goes for what cannot be made */
+    if (opts_check_inputs(&s->opts, e) < 0 || run_digest_inputs(s, inputs, e) < 0) /* nothing that is there goes for what cannot be made */
         return err_prefix(e, "stage '%s'", s->name);
     if ((why = run_why_anew(&m, s, inputs))) {
         if (run_may_begin_anew(r, s, &m, why, e) < 0)

@@ -55,9 +55,15 @@ static int shrink_run(const struct opts *o, struct err *e)
     return rc < 0 ? -1 : EXIT_OK;
 }
 
+static void shrink_list_reads(const struct opts *o, struct opt_reads *ret)
+{
+    if (o->n_args)
+        opt_reads_add(ret, task_sidecar_path(o->args[0]));
+}
+
 const struct command cmd_shrink = {
     "shrink", "make a big task small enough for the emulator", "TASK.py [--max-elements N] [--out FILE]",
     "Rewrites the module-level sizes of a KernelBench-format task until no input, output or parameter has more than N\n"
     "elements, checks that constructor and reference still run, and prints the task. What was changed goes to stderr.\n"
     "Exit code: 0 done, 2 usage or a file that is no task, 3 --out cannot be written or the environment is unfit.\n\n",
-    rows, shrink_run, 1};
+    rows, shrink_run, 1, NULL, shrink_list_reads};

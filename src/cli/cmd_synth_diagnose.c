@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 #include "bench/bench.h"
 #include "cli/cli.h"
@@ -149,33 +150,47 @@ static void synth_diagnose_print_tables(const json_t *found, const json_t *broke
     json_decref(count);
 }
 
-/* Writes v as the file out/name; takes v. */
-static int synth_diagnose_write_json(const char *out, const char *name, json_t *v, struct err *e)
+/* Writes v as a result of that name; takes v. */
+static int synth_diagnose_write_json(struct listing *l, const char *name, json_t *v, struct err *e)
 {
-    char *path = path_join(out, name);
-    int rc = json_write(path, v, e);
+    int rc = listing_write_json(l, name, v, e);
 
-    free(path);
     json_decref(v);
     return rc;
+}
+
+/* The prompts in another order, and fewer. */
+static int synth_diagnose_write_prompts(const struct opts *o, const json_t *found, const json_t *rates, int keep,
+                                        struct listing *l, struct err *e)
+{
+    char *path = path_join(opts_str(o, "out"), "prompts.jsonl");
+    int rc = diagnose_prompts(opts_str(o, "prompts"), found, rates, (uint64_t)opts_int(o, "seed"), keep, path, e);
+
+    free(path);
+    return rc == 0 ? listing_add(l, "prompts.jsonl", e) : -1;
 }
 
 /* diagnosis.json, family-weights.json, prompts.jsonl */
 static int synth_diagnose_write_all(const struct opts *o, json_t *found, json_t *broken, json_t *rates, struct err *e)
 {
-    const char *out = opts_str(o, "out");
-    char *prompts = path_join(out, "prompts.jsonl");
+    struct listing *l;
     json_t *all = json_pack("{s:O, s:O, s:O*}", "families", found, "broken", broken, "rates", rates);
     int keep = (int)opts_int(o, "keep"); /* an order alone is nothing: those who ask shuffle */
-    int rc = synth_diagnose_write_json(out, "diagnosis.json", all, e);
+    int rc = listing_begin(opts_str(o, "out"), NULL, &l, e);
 
+    if (!rc)
+        rc = synth_diagnose_write_json(l, "diagnosis.json", all, e);
+    else
+        json_decref(all);
     if (!rc && rates)
-        rc = synth_diagnose_write_json(out, "family-weights.json", diagnose_weights(rates), e);
+        rc = synth_diagnose_write_json(l, "family-weights.json", diagnose_weights(rates), e);
     if (!keep && !opts_has(o, "tasks"))
         keep = (int)(json_object_size(found) + json_object_size(broken) + 1) / 2;
     if (!rc && rates && opts_has(o, "prompts"))
-        rc = diagnose_prompts(opts_str(o, "prompts"), found, rates, (uint64_t)opts_int(o, "seed"), keep, prompts, e);
-    free(prompts);
+        rc = synth_diagnose_write_prompts(o, found, rates, keep, l, e);
+    if (!rc)
+        rc = listing_end(l, false, NULL, e);
+    listing_free(l);
     return rc;
 }
 

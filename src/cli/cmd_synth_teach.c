@@ -12,11 +12,11 @@
 #include "synth/teach.h"
 
 static const struct opt rows[] = {
-    {"teach", "tasks", OPT_STR, NULL, "task file, or folder of them ('synth mine', 'synth --tasks'); needed",
+    {"teach", "tasks", OPT_PATHS, NULL, "task file, or folder of them ('synth mine', 'synth --tasks'); needed",
      INTO(struct teach_options, tasks)},
     {"teach", "out", OPT_OUT_FOLDER, NULL, "folder to write; needed. It keeps all answers: a stopped run continues",
      INTO(struct teach_options, out)},
-    {"teach", "teacher", OPT_STR, NULL,
+    {"teach", "teacher", OPT_PATHS, NULL,
         "http://HOST:PORT/v1 (key: OPENAI_API_KEY), or a model folder. Without it --out's answers are judged again",
      INTO(struct teach_options, teacher)},
     {"teach", "model-name", OPT_STR, NULL, "which model of the server (default: its first)",

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -25,7 +26,7 @@ static const struct opt rows[] = {
 };
 
 struct tasks_run {
-    const char *out;
+    struct listing *listing; /* of --out; NULL without */
     json_t *names; /* taken so far */
     int limit, written, refused;
     bool json;
@@ -69,13 +70,13 @@ static char *tasks_free_name(struct tasks_run *r, const char *wanted)
 }
 
 /* JSON is YAML. */
-static int tasks_write(const char *out, const char *name, const struct format_task *t, struct err *e)
+static int tasks_write(struct listing *l, const char *name, const struct format_task *t, struct err *e)
 {
-    char *code = xasprintf("%s/%s.py", out, name), *sidecar = xasprintf("%s/%s.yaml", out, name);
-    int rc = file_write(code, t->code.p, t->code.n, e);
+    char *code = xasprintf("%s.py", name), *sidecar = xasprintf("%s.yaml", name);
+    int rc = listing_write(l, code, t->code.p, t->code.n, e);
 
     if (rc == 0)
-        rc = json_write(sidecar, t->sidecar, e);
+        rc = listing_write_json(l, sidecar, t->sidecar, e);
     free(code);
     free(sidecar);
     return rc;
@@ -93,7 +94,7 @@ static int tasks_take(const char *path, const struct format *f, const struct for
         return 0;
     if (t) {
         name = tasks_free_name(r, t->name);
-        rc = r->out ? tasks_write(r->out, name, t, e) : 0;
+        rc = r->listing ? tasks_write(r->listing, name, t, e) : 0;
     }
     r->written += t != NULL;
     r->refused += t == NULL;
@@ -103,20 +104,42 @@ static int tasks_take(const char *path, const struct format *f, const struct for
     return rc;
 }
 
+/* The folder holds what is made of one source: another's tasks, or those of files that went, would be taken for its. */
+static int tasks_open_folder(struct tasks_run *r, const char *out, const char *from, struct err *e)
+{
+    char *real = realpath(from, NULL), *to;
+    int rc = 0;
+
+    if (!real)
+        return err_set(e, ERR_INPUT, "there is no '%s'; name a file or folder of tasks", from);
+    if (folder_claim(out, "these tasks", e) < 0)
+        rc = -1;
+    to = rc == 0 ? realpath(out, NULL) : NULL;
+    if (to && path_is_below(real, to))
+        rc = err_set(e, ERR_INPUT, "'%s' lies in '%s', whose files are read; name another --out", out, from);
+    if (rc == 0)
+        rc = listing_begin(out, real, &r->listing, e);
+    free(real), free(to);
+    return rc;
+}
+
 /* The command; an exit code, or -1 with e. */
 static int tasks_run(const struct opts *o, struct err *e)
 {
-    struct tasks_run r = {.out = opts_str(o, "out"), .limit = (int)opts_int(o, "limit"), .json = opts_bool(o, "json")};
+    struct tasks_run r = {.limit = (int)opts_int(o, "limit"), .json = opts_bool(o, "json")};
     int rc;
 
     if (o->n_args != 1)
         return err_set(e, ERR_INPUT, "name one file or folder of tasks");
-    if (r.out && folder_claim(r.out, "these tasks", e) < 0)
+    if (opts_has(o, "out") && tasks_open_folder(&r, opts_str(o, "out"), o->args[0], e) < 0)
         return -1;
     r.names = json_object();
     rc = format_each(o->args[0], opts_str(o, "format"), (int)opts_int(o, "rows"),
                      !strcmp(opts_str(o, "tolerance"), "published"), tasks_take, &r, e);
     json_decref(r.names);
+    if (rc == 0 && r.listing)
+        rc = listing_end(r.listing, false, NULL, e);
+    listing_free(r.listing);
     if (rc == 0 && r.written + r.refused == 0)
         rc = err_set(e, ERR_INPUT, "'%s' holds no task in a form that is known", o->args[0]);
     if (rc == 0)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -48,6 +49,7 @@ struct translate_job {
     bool json;
     struct musa_names own;
     struct translate_sources from;
+    struct listing *listing; /* of --out, where that is ours */
 };
 
 /* "mtt-s4000, mtt-s5000, ": the profiles that are MUSA devices. */
@@ -166,11 +168,11 @@ static int translate_gather(struct translate_job *j, const struct opts *o, struc
     int rc = 0;
 
     for (int i = 0; i < o->n_args && rc == 0; i++) {
-        const char *path = o->args[i], *slash = strrchr(path, '/');
+        const char *path = o->args[i];
         size_t before = j->from.n;
 
         if (!file_is_dir(path))
-            translate_add_source(j, path, slash ? slash + 1 : path);
+            translate_add_source(j, path, path_name(path));
         else if ((rc = translate_add_folder(j, path, "", e)) == 0 && j->from.n == before)
             rc = err_set(e, ERR_INPUT, "'%s' holds no sources (.cu .cuh .h .cpp .mu .muh .py)", path);
     }
@@ -182,6 +184,7 @@ static void translate_free(struct translate_job *j)
     names_free(j->from.path, j->from.n);
     names_free(j->from.result, j->from.n);
     musa_names_free(&j->own);
+    listing_free(j->listing);
 }
 
 /* ---- includes ---- */
@@ -261,7 +264,7 @@ static void translate_print_notes(const char *path, const struct musa_result *r)
 static int translate_write_result(const struct translate_job *j, size_t at, const struct musa_result *r,
                                   struct err *e)
 {
-    char *to, *slash;
+    char *to, *folder;
     int rc;
 
     if (!j->out) {
@@ -270,12 +273,13 @@ static int translate_write_result(const struct translate_job *j, size_t at, cons
         return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
     }
     to = path_join(j->out, j->from.result[at]);
-    slash = strrchr(to, '/');
-    *slash = 0;
-    rc = dir_make(to, e);
-    *slash = '/';
+    folder = path_folder(to);
+    rc = dir_make(folder, e);
+    free(folder);
     if (rc == 0 && r->refused && !j->o.partial) /* what was there is a former translation's */
         rc = unlink(to) < 0 && errno != ENOENT ? err_sys(e, "cannot remove '%s'", to) : 0;
+    else if (rc == 0 && j->listing)
+        rc = listing_write(j->listing, j->from.result[at], r->out.p, r->out.n, e);
     else if (rc == 0)
         rc = file_write(to, r->out.p, r->out.n, e);
     free(to);
@@ -381,6 +385,19 @@ static int translate_check_targets(const struct translate_job *j, struct err *e)
     return rc;
 }
 
+/* Results of sources that were not given this time stay, as a folder may be filled by several calls. */
+static int translate_finish(struct translate_job *j, struct err *e)
+{
+    size_t former = 0;
+
+    if (listing_end(j->listing, true, &former, e) < 0)
+        return -1;
+    if (former)
+        log_warn("'%s' also holds %zu file%s of other sources, or of sources that went", j->out, former,
+                 buf_plural((long long)former));
+    return 0;
+}
+
 /* Translates each source; an exit code (EXIT_FAIL: one was refused), or -1 with e. */
 static int translate_all(const struct opts *o, struct translate_job *j, struct err *e)
 {
@@ -394,8 +411,12 @@ static int translate_all(const struct opts *o, struct translate_job *j, struct e
     j->o.device_only = opts_bool(o, "devices");
     j->o.partial = opts_bool(o, "partial");
     translate_read_names(j);
+    if (j->out && !j->beside)
+        rc = listing_begin(j->out, NULL, &j->listing, e);
     for (size_t i = 0; i < j->from.n && rc == 0; i++)
         rc = translate_file(j, i, &refused, e);
+    if (rc == 0 && j->listing)
+        rc = translate_finish(j, e);
     return rc < 0 ? -1 : refused ? EXIT_FAILED : EXIT_OK;
 }
 

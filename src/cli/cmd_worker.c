@@ -147,13 +147,9 @@ static int worker_judge(struct worker_settings *s, struct err *e)
  * ERR_INPUT, as it is misspelt. */
 static int worker_open_once(const char *url, struct queue **ret, struct err *e)
 {
-    char *folder = xstrdup(url), *slash = strrchr(folder, '/');
-    enum err_kind kind = ERR_ENV;
+    char *folder = path_folder(url);
+    enum err_kind kind = file_is_dir(folder) ? ERR_ENV : ERR_INPUT;
 
-    if (slash)
-        slash[slash == folder] = 0;
-    if (slash && !file_is_dir(folder))
-        kind = ERR_INPUT;
     free(folder);
     if (!strstr(url, "://") && !file_exists(url))
         return err_set(e, kind, "no queue at '%s'; start 'musacoder serve --queue %s'", url, url);

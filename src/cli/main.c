@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "cli/cli.h"
 #include "cli/pages.h"
 #include "eval/verdict/codes.h"
@@ -272,6 +273,21 @@ const struct command cmd_completion = {
     "'make install' puts them where the shells look.\n",
     no_rows, main_completion_run, 1};
 
+/* What is written takes nobody's place, and what is read is what was made. */
+static int main_check_files(const struct command *c, const struct opts *o, struct err *e)
+{
+    struct opt_reads reads = {0};
+    int rc;
+
+    if (trace_check(e) < 0)
+        return -1;
+    if (c->reads)
+        c->reads(o, &reads);
+    rc = opts_check_results(o, &reads, e);
+    opt_reads_free(&reads);
+    return rc < 0 ? -1 : opts_check_inputs(o, e);
+}
+
 /* Parses a command's options and runs it; the process's exit code. */
 static int main_run_command(const struct command *c, int argc, char **argv)
 {
@@ -280,7 +296,7 @@ static int main_run_command(const struct command *c, int argc, char **argv)
     int rc;
 
     if (opts_parse(c->rows, argc, argv, NULL, &o, &e) < 0 || main_check_words(c, &o, &e) < 0 ||
-        (!o.help && opts_check_results(&o, &e) < 0)) {
+        (!o.help && main_check_files(c, &o, &e) < 0)) {
         fprintf(stderr, "musacoder %s: %s\n", c->name, e.msg);
         rc = exit_code_of(&e);
     } else {

@@ -385,15 +385,14 @@ static int safetensors_load_map(struct safetensors *s, const char *index, const 
 /* Loads all shards of an index file. */
 static int safetensors_load_index(struct safetensors *s, const char *index, struct err *e)
 {
-    const char *slash = strrchr(index, '/');
-    char *dir = slash ? xstrndup(index, (size_t)(slash - index)) : xstrdup(".");
+    char *dir = path_folder(index);
     json_t *doc = json_read(index, e), *map = json_object_get(doc, "weight_map");
     int rc = -1;
 
     if (doc && !json_is_object(map))
         err_set(e, ERR_INPUT, "'%s' has no 'weight_map'; it is not a safetensors index", index);
     else if (doc)
-        rc = safetensors_load_map(s, index, slash == index ? "/" : dir, map, e);
+        rc = safetensors_load_map(s, index, dir, map, e);
     json_decref(doc);
     free(dir);
     return rc;

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 #include "report/report_parts.h"
 
@@ -66,21 +67,29 @@ static void report_load_read_lines(struct report *r, const char *dir, const char
     free(path);
 }
 
-/* Adds the benchmark in dir, if there is one, with its verdicts and samples. */
-static void report_load_add_stage(struct report *r, const char *dir, const char *name)
+/* Adds the benchmark with its verdicts and samples; takes bench. */
+static void report_load_fill_stage(struct report *r, const char *dir, const char *name, json_t *bench)
 {
-    struct report_stage *s = &r->stages[r->n];
-    json_t *bench = r->n < REPORT_MAX_STAGES ? report_load_read_optional(r, dir, "bench.json") : NULL;
+    struct report_stage *s = &r->stages[r->n++];
 
-    if (!bench)
-        return;
     s->bench = bench;
     s->name = xstrdup(name ? name : json_str(bench, "name", "benchmark"));
     s->verdicts = json_array();
     s->samples = json_object();
     report_load_read_lines(r, dir, "verdicts.jsonl", report_load_collect_line, s->verdicts);
     report_load_read_lines(r, dir, "samples.jsonl", report_load_collect_sample, s->samples);
-    r->n++;
+}
+
+/* Adds the benchmark in dir, if there is one and it is as its command left it. */
+static void report_load_add_stage(struct report *r, const char *dir, const char *name)
+{
+    struct err e = ERR_INIT;
+    json_t *bench;
+
+    if (r->n < REPORT_MAX_STAGES && listing_check(dir, &e) < 0)
+        report_load_note(r, e.msg);
+    else if (r->n < REPORT_MAX_STAGES && (bench = report_load_read_optional(r, dir, "bench.json")))
+        report_load_fill_stage(r, dir, name, bench);
 }
 
 static bool report_load_has_stage(const struct report *r, const char *name)

@@ -118,13 +118,9 @@ static int db_open_checked(sqlite3 *db, const char *path, const char *schema, in
 int store_db_open(const char *path, const char *schema, int version, struct sqlite3 **ret, struct err *e)
 {
     sqlite3 *db = NULL;
-    char *dir = xstrdup(path), *slash = strrchr(dir, '/');
-    int rc = 0, fd;
+    char *dir = path_folder(path);
+    int rc = dir_make(dir, e), fd;
 
-    if (slash && slash > dir) {
-        *slash = 0;
-        rc = dir_make(dir, e);
-    }
     free(dir);
     if (rc < 0)
         return -1;

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "synth/entropy.h"
 #include "synth/knowledge.h"
@@ -100,6 +101,11 @@ static bool corpus_is_sampled(const struct corpus *c, const struct problem *p, i
     return (double)(key * 0xd6e8feb86659fd93u >> 11) * 0x1p-53 < c->o->verify_share;
 }
 
+static struct verify_item corpus_item(const struct problem *p, const char *program)
+{
+    return (struct verify_item){.name = p->name, .task = p->code, .program = program};
+}
+
 /* Lists what is to be judged; where[i] is the place of item i's verdict. Returns how many. */
 static int corpus_list_items(struct corpus *c, struct verify_item *items, const json_t ***where)
 {
@@ -110,9 +116,9 @@ static int corpus_list_items(struct corpus *c, struct verify_item *items, const 
             struct solution *x = &c->p[i].s[k];
             x->verify = corpus_is_sampled(c, &c->p[i], k);
             if (x->verify)
-                where[n] = &x->verdict, items[n++] = (struct verify_item){c->p[i].name, c->p[i].code, x->code};
+                where[n] = &x->verdict, items[n++] = corpus_item(&c->p[i], x->code);
             if (x->mutant)
-                where[n] = &x->mutant_verdict, items[n++] = (struct verify_item){c->p[i].name, c->p[i].code, x->mutant};
+                where[n] = &x->mutant_verdict, items[n++] = corpus_item(&c->p[i], x->mutant);
         }
     return n;
 }
@@ -346,7 +352,7 @@ static int corpus_remove_tasks(const char *dir, struct err *e)
 }
 
 /* Writes the tasks' files anew; an earlier corpus's tasks go. */
-static int corpus_write_tasks(const struct corpus *c, struct err *e)
+static int corpus_write_tasks(const struct corpus *c, struct listing *l, struct err *e)
 {
     static const char *const dirs[] = {"tasks/train", "tasks/heldout"};
     int rc = 0;
@@ -358,24 +364,22 @@ static int corpus_write_tasks(const struct corpus *c, struct err *e)
     }
     for (int i = 0; i < c->n && !rc; i++) {
         const struct problem *p = &c->p[i];
-        char *path = xasprintf("%s/%s/%s.py", c->o->out, dirs[p->side == SIDE_HELD], p->name);
+        char *name = xasprintf("%s/%s.py", dirs[p->side == SIDE_HELD], p->name);
         if (corpus_task_stays(p) && (p->side == SIDE_HELD || p->side == SIDE_PROMPT || p->side == SIDE_TRAIN))
-            rc = file_write(path, p->code, strlen(p->code), e);
-        free(path);
+            rc = listing_write(l, name, p->code, strlen(p->code), e);
+        free(name);
     }
     return rc;
 }
 
 /* Writes the collected lines of one file. ERR_INPUT: they are too many. */
-static int corpus_write_lines(const struct corpus *c, enum file f, struct err *e)
+static int corpus_write_lines(const struct corpus *c, struct listing *l, enum file f, struct err *e)
 {
-    char *path = path_join(c->o->out, file_names[f]);
     const struct buf *b = &c->file[f];
-    int rc = b->cut ? err_set(e, ERR_INPUT, "'%s' would exceed %zu bytes; use --records for so many", path, b->max)
-                    : file_write(path, b->p, b->n, e);
 
-    free(path);
-    return rc;
+    return b->cut ? err_set(e, ERR_INPUT, "'%s/%s' would exceed %zu bytes; use --records for so many", c->o->out,
+                            file_names[f], b->max)
+                  : listing_write(l, file_names[f], b->p, b->n, e);
 }
 
 /* How many broken programs were made, and how many of them the judge did not detect. New. */
@@ -413,16 +417,20 @@ static json_t *corpus_stats_of(const struct corpus *c)
 /* Writes the tasks, the files of records, and stats.json. */
 static int corpus_write_files(const struct corpus *c, struct err *e)
 {
-    char *path = path_join(c->o->out, "stats.json");
     json_t *v = corpus_stats_of(c);
-    int rc = corpus_write_tasks(c, e);
+    struct listing *l;
+    int rc = listing_begin(c->o->out, NULL, &l, e);
 
-    for (int f = 0; f < N_FILES && !rc; f++)
-        rc = corpus_write_lines(c, (enum file)f, e);
     if (!rc)
-        rc = json_write(path, v, e);
+        rc = corpus_write_tasks(c, l, e);
+    for (int f = 0; f < N_FILES && !rc; f++)
+        rc = corpus_write_lines(c, l, (enum file)f, e);
+    if (!rc)
+        rc = listing_write_json(l, "stats.json", v, e);
+    if (!rc)
+        rc = listing_end(l, false, NULL, e);
     json_decref(v);
-    free(path);
+    listing_free(l);
     return rc;
 }
 

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/jsonl.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "proc/forkserver.h"
@@ -588,16 +589,37 @@ static int mine_read_hints(struct miner *m, struct err *e)
                                                 "{init: [32], inputs: [[4, 32]]}", m->o->hints);
 }
 
+/* Lists the task that a line of the journal tells of. */
+static int mine_list_task(const struct miner *m, const json_t *line, struct listing *l, struct err *e)
+{
+    char *path = mine_task_path(m, json_str(line, "task", "")), *name;
+    int rc = 0;
+
+    if (json_is_string(json_object_get(line, "task")) && file_exists(path)) {
+        name = xasprintf("tasks/%s.py", json_str(line, "task", ""));
+        rc = listing_add(l, name, e);
+        free(name);
+    }
+    free(path);
+    return rc;
+}
+
 /* Writes report.json. */
 static int mine_write_report(const struct miner *m, struct err *e)
 {
-    char *path = path_join(m->o->out, "report.json");
-    json_t *v = json_pack("{s:s, s:i, s:i, s:i, s:O}", "tree", m->o->tree, "files", m->n.files, "classes", m->n.classes,
+    json_t *line, *v = json_pack("{s:s, s:i, s:i, s:i, s:O}", "tree", m->o->tree, "files", m->n.files, "classes", m->n.classes,
                           "tasks", m->n.tasks, "refused", m->n.reasons);
-    int rc = json_write(path, v, e);
+    struct listing *l;
+    int rc = listing_begin(m->o->out, NULL, &l, e);
+    const char *key;
 
+    json_object_foreach(m->journal, key, line)
+        if (rc == 0)
+            rc = mine_list_task(m, line, l, e);
+    if (rc == 0)
+        rc = listing_write_json(l, "report.json", v, e) < 0 ? -1 : listing_end(l, false, NULL, e);
     json_decref(v);
-    free(path);
+    listing_free(l);
     return rc;
 }
 

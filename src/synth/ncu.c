@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 #include "task/prompt.h"
 
@@ -330,18 +331,21 @@ static int ncu_add_file(const char *folder, const char *name, struct buf *out, s
 /* Writes records and report into the folder, under its lock. */
 static int ncu_write_all(const char *out, const struct buf *lines, const struct ncu_stats *n, struct err *e)
 {
-    char *data = path_join(out, "data"), *path = path_join(data, "train-00000.jsonl");
-    char *report = path_join(out, "report.json");
+    char *data = path_join(out, "data");
+    struct listing *l = NULL;
     int lock = -1, rc = folder_take(out, "these profiles", "musacoder synth profile", &lock, e);
     json_t *v = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "files", n->files, "kernels", n->kernels, "memory",
                           n->memory, "compute", n->compute, "latency", n->latency, "unknown", n->unknown);
 
-    if (!rc && (dir_make(data, e) < 0 || file_write(path, lines->p, lines->n, e) < 0 || json_write(report, v, e) < 0))
+    if (!rc && (dir_make(data, e) < 0 || listing_begin(out, NULL, &l, e) < 0 ||
+                listing_write(l, "data/train-00000.jsonl", lines->p, lines->n, e) < 0 ||
+                listing_write_json(l, "report.json", v, e) < 0 || listing_end(l, false, NULL, e) < 0))
         rc = -1;
+    listing_free(l);
     if (lock >= 0)
         close(lock);
     json_decref(v);
-    free(data), free(path), free(report);
+    free(data);
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "synth/card.h"
 #include "synth/dag_draw.h"
@@ -478,7 +479,8 @@ static int stream_verify_shard(struct stream_shard *s, struct err *e)
     for (int p = 0; p < N_PARTS; p++)
         for (int i = 0; i < s->n; i++)
             if (stream_part_of(&s->item[i], order[p]))
-                v[n++] = (struct verify_item){s->item[i].name, s->item[i].task, stream_part_of(&s->item[i], order[p])};
+                v[n++] = (struct verify_item){.name = s->item[i].name, .task = s->item[i].task,
+                                                .program = stream_part_of(&s->item[i], order[p])};
     if (n)
         rc = verify_all(&o, v, n, &verdicts, e);
     n = 0;
@@ -688,6 +690,39 @@ static bool stream_is_made(const struct stream_options *o, int index)
     return made;
 }
 
+/* Adds what a shard's statistics say of its files. */
+static void stream_list_shard(const struct stream_options *o, int index, json_t *hashes)
+{
+    char *path = xasprintf("%s/stats/%05d.json", o->out, index), at[64];
+    json_t *stats = json_read(path, NULL), *sum;
+    const char *name;
+
+    json_object_foreach(json_object_get(stats, "sha256"), name, sum) {
+        char *file = stream_split_path(o, name, index);
+
+        snprintf(at, sizeof at, "data/%.32s-%05d.jsonl", name, index);
+        if (file_exists(file))
+            json_object_set(hashes, at, sum);
+        free(file);
+    }
+    json_decref(stats);
+    free(path);
+}
+
+/* Of the finished corpus: its shards are listed, so that whoever reads them knows that they are whole. */
+static int stream_finish(const struct stream_options *o, long shards, struct err *e)
+{
+    json_t *hashes = json_object();
+    int rc = card_write(o->out, shards, e);
+
+    for (int i = 0; i < shards; i++)
+        stream_list_shard(o, i, hashes);
+    if (rc == 0)
+        rc = listing_put(o->out, hashes, e);
+    json_decref(hashes);
+    return rc;
+}
+
 /* Parts of one corpus share the folder; a process that makes all of it has it alone. */
 static int stream_make_folders(const struct stream_options *o, int *ret_lock, struct err *e)
 {
@@ -764,7 +799,7 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
     for (int i = 0; i < shards && !rc; i++)
         whole = whole && stream_is_listed(o, i);
     if (whole && !rc) /* the last of several processes */
-        rc = card_write(o->out, shards, e);
+        rc = stream_finish(o, shards, e);
     if (lock >= 0)
         close(lock);
     *ret = n;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/jsonl.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "task/extract.h"
@@ -284,6 +285,11 @@ static void teach_take_program(struct teacher *t, struct teach_question *q)
     }
 }
 
+static struct verify_item teach_item_of(const struct task *t, const char *program)
+{
+    return (struct verify_item){t->name, t->code, program, t->sidecar};
+}
+
 /* Has all programs judged. */
 static int teach_get_verdicts(struct teacher *t, struct err *e)
 {
@@ -294,7 +300,7 @@ static int teach_get_verdicts(struct teacher *t, struct err *e)
         if (t->q[i].answer)
             teach_take_program(t, &t->q[i]);
         if (t->q[i].program)
-            v[n++] = (struct verify_item){t->task[t->q[i].task].name, t->task[t->q[i].task].code, t->q[i].program};
+            v[n++] = teach_item_of(&t->task[t->q[i].task], t->q[i].program);
     }
     t->o->verify.log = t->log;
     if (n)
@@ -381,8 +387,9 @@ static json_t *teach_record_of(struct teacher *t, const struct teach_question *q
 /* Writes the records of programs that passed. */
 static int teach_write_records(struct teacher *t, struct err *e)
 {
-    char *data = path_join(t->o->out, "data"), *path = path_join(data, "train-00000.jsonl");
+    char *data = path_join(t->o->out, "data");
     int rc = dir_make(data, e);
+    struct listing *l = NULL;
     struct buf b;
 
     buf_init(&b, (size_t)1 << 32);
@@ -395,9 +402,12 @@ static int teach_write_records(struct teacher *t, struct err *e)
         json_decref(v);
     }
     if (!rc)
-        rc = file_write(path, b.p, b.n, e);
+        rc = listing_begin(t->o->out, NULL, &l, e);
+    if (!rc)
+        rc = listing_write(l, "data/train-00000.jsonl", b.p, b.n, e) < 0 ? -1 : listing_end(l, false, NULL, e);
+    listing_free(l);
     buf_free(&b);
-    free(data), free(path);
+    free(data);
     return rc;
 }
 

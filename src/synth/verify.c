@@ -56,7 +56,8 @@ static int verify_submit_all(struct verify_run *v, struct err *e)
 {
     for (int k = 0; k < v->n_todo; k++) {
         const struct verify_item *it = &v->items[v->todo[k]];
-        struct verdict_request r = {.task_code = it->task, .task_name = it->name, .candidate = it->program};
+        struct verdict_request r = {.task_code = it->task, .task_name = it->name, .candidate = it->program,
+                                    .sidecar = it->sidecar};
         if (verdicts_submit(v->verdicts, &r, e) < 0)
             return -1;
         if (verdicts_open_programs(v->verdicts) >= MOST_OPEN &&

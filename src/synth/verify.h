@@ -12,6 +12,7 @@
 
 struct verify_item {
     const char *name, *task, *program; /* borrowed */
+    const json_t *sidecar;             /* of the task (task/task.h), borrowed; NULL: none */
 };
 
 struct verify_options {

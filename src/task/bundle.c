@@ -457,8 +457,7 @@ static int bundle_take_entry(const char *path, const char *data, size_t n, void 
 /* A source that stands alone: its name is its reader's own, so letters that no answer may use become '_'. */
 static int bundle_add_alone(struct bundle *b, const char *path, struct err *e)
 {
-    const char *slash = strrchr(path, '/');
-    char *name = xstrdup(slash ? slash + 1 : path);
+    char *name = xstrdup(path_name(path));
     int rc;
 
     for (char *p = name; *p; p++)
@@ -472,8 +471,7 @@ static int bundle_add_alone(struct bundle *b, const char *path, struct err *e)
 /* Headers that lie beside a source and that it, or one of them, includes by a plain path. Links are not followed. */
 static int bundle_add_included(struct bundle *b, const char *path, struct err *e)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup("."), name[200];
+    char *folder = path_folder(path), name[200];
     int rc = 0;
 
     for (int i = 0; i < b->n && rc == 0; i++) /* b->n grows */
@@ -484,7 +482,7 @@ static int bundle_add_included(struct bundle *b, const char *path, struct err *e
             if (sscanf(p, "#include \"%199[^\"\n]", name) != 1 || !bundle_path_is_plain(name) ||
                 !bundle_is_wanted(name) || bundle_is_source(name) || bundle_has(b, name))
                 continue;
-            from = path_join(*folder ? folder : "/", name);
+            from = path_join(folder, name);
             if (lstat(from, &st) == 0 && S_ISREG(st.st_mode))
                 rc = bundle_add_file(b, from, name, e);
             free(from);
@@ -511,6 +509,22 @@ int bundle_read(const char *path, const char *task_code, struct buf *out, struct
     bundle_free(b);
     free(b);
     return rc;
+}
+
+void bundle_headers(const char *path, char ***ret, size_t *ret_n)
+{
+    struct bundle *b = xcalloc(1, sizeof *b);
+    char *folder = path_folder(path), **names;
+
+    if (bundle_is_source(path) && file_exists(path) && bundle_add_alone(b, path, NULL) == 0)
+        bundle_add_included(b, path, NULL);
+    names = xcalloc((size_t)b->n + 1, sizeof *names);
+    *ret_n = 0;
+    for (int i = 1; i < b->n; i++) /* the first is the source */
+        names[(*ret_n)++] = path_join(folder, b->file[i].path);
+    *ret = names;
+    bundle_free(b);
+    free(b), free(folder);
 }
 
 struct bundle_fences {

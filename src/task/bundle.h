@@ -56,6 +56,8 @@ bool bundle_of_response(const char *text, size_t n, const struct extraction *x, 
 bool bundle_is_one(const char *path);
 /* Where an answer's file lies: below the folder, or the source itself; owned. NULL: in an archive or a response. */
 char *bundle_place(const char *candidate, const char *file);
+/* The headers beside a source that bundle_read takes with it, as paths; owned (names_free). None for anything else. */
+void bundle_headers(const char *path, char ***ret, size_t *ret_n);
 bool bundle_is_loaded(const char *program); /* its main file was written here */
 int bundle_read(const char *path, const char *task_code, struct buf *out, struct err *e);
 /* The same of a JSON object {"NAME": "text", ...}. */

@@ -89,8 +89,7 @@ int task_attach(struct task *t, const json_t *sidecar, const char *what, struct 
     return 0;
 }
 
-/* "a/19_ReLU.py" -> "a/19_ReLU.yaml" */
-static char *task_sidecar_path(const char *path)
+char *task_sidecar_path(const char *path)
 {
     size_t n = strlen(path);
 

@@ -27,6 +27,7 @@ int task_make(const char *name, const char *code, size_t n, struct task *ret, st
  * new address. what: for messages. */
 int task_attach(struct task *t, const json_t *sidecar, const char *what, struct err *e);
 void task_free(struct task *t);
+char *task_sidecar_path(const char *path); /* "a/19_ReLU.py" -> "a/19_ReLU.yaml", whether it is there or not; owned */
 
 /* Variant i of 0..task_variants(t): 0 is the task as written, i > 0 the sidecar's i-th. TASK_NUMBERS is every task's:
  * the numbers among its inputs that are no tensors are others. */

@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/jsonl.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -243,6 +245,28 @@ static int harvest_make_chunk(struct harvest *h, int64_t c, json_t **ret, struct
     return rc;
 }
 
+/* A chunk, new; NULL where there is none, or another one than was written: it is collected again. */
+static json_t *harvest_read_chunk(const char *path)
+{
+    json_t *v = file_exists(path) ? json_read(path, NULL) : NULL;
+
+    if (v && jsonl_seal_fits(v))
+        return v;
+    if (file_exists(path))
+        log_warn("'%s' is not what was written; it is collected again", path);
+    json_decref(v);
+    return NULL;
+}
+
+static int harvest_write_chunk(const char *path, const json_t *v, struct err *e)
+{
+    json_t *sealed = jsonl_sealed(v);
+    int rc = json_write(path, sealed, e);
+
+    json_decref(sealed);
+    return rc;
+}
+
 /* Makes all chunks that are not there yet. */
 static int harvest_do_collect(struct harvest *h, struct err *e)
 {
@@ -253,12 +277,13 @@ static int harvest_do_collect(struct harvest *h, struct err *e)
     progress_start(&bar, "harvest", 0, (uint64_t)h->n);
     for (int64_t c = 0; c < chunks && !rc; c++) {
         char *path = harvest_chunk_path(h, c);
-        json_t *v = NULL;
-        if (!file_exists(path)) {
+        json_t *v = harvest_read_chunk(path);
+
+        if (!v) {
             rc = stop_requested() ? err_set(e, ERR_STOP, "stopped; the same command continues")
                                   : harvest_make_chunk(h, c, &v, e);
             if (!rc)
-                rc = json_write(path, v, e);
+                rc = harvest_write_chunk(path, v, e);
         }
         json_decref(v);
         free(path);
@@ -287,7 +312,7 @@ static void harvest_add_lines(const json_t *chunk, struct buf *lines)
 static int harvest_join(struct harvest *h, struct err *e)
 {
     static const char *const keys[] = {"samples", "passed", "failed"};
-    char *out = path_join(h->o->out, "own.jsonl"), *stats = path_join(h->o->out, "harvest_stats.json");
+    struct listing *l = NULL;
     int64_t sum[3] = {0}, own = 0;
     struct buf lines;
     json_t *st;
@@ -296,8 +321,8 @@ static int harvest_join(struct harvest *h, struct err *e)
     buf_init(&lines, (size_t)1 << 40);
     for (int64_t c = 0; c < (h->n + h->o->chunk - 1) / h->o->chunk && !rc; c++) {
         char *path = harvest_chunk_path(h, c);
-        json_t *v = json_read(path, e);
-        rc = v ? 0 : -1;
+        json_t *v = harvest_read_chunk(path);
+        rc = v ? 0 : err_set(e, ERR_ENV, "'%s' is gone or damaged; run again", path);
         for (int k = 0; k < 3; k++)
             sum[k] += json_i64(v, keys[k], 0);
         own += (int64_t)json_array_size(json_object_get(v, "own"));
@@ -308,13 +333,14 @@ static int harvest_join(struct harvest *h, struct err *e)
     st = json_pack("{s:I, s:I, s:I, s:I, s:I}", "tasks", (json_int_t)h->n, "samples", (json_int_t)sum[0], "passed",
                    (json_int_t)sum[1], "failed", (json_int_t)sum[2], "own", (json_int_t)own);
     if (!rc)
-        rc = file_write(out, lines.p, lines.n, e) < 0 || json_write(stats, st, e) < 0 ? -1 : 0;
+        rc = listing_begin(h->o->out, NULL, &l, e) < 0 || listing_write(l, "own.jsonl", lines.p, lines.n, e) < 0 ||
+             listing_write_json(l, "harvest_stats.json", st, e) < 0 || listing_end(l, false, NULL, e) < 0 ? -1 : 0;
+    listing_free(l);
     if (!rc)
         log_info("harvest: %lld of %lld samples passed; %lld failures became repair dialogues", (long long)sum[1],
                  (long long)sum[0], (long long)own);
     json_decref(st);
     buf_free(&lines);
-    free(out), free(stats);
     return rc;
 }
 

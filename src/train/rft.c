@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/jsonl.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -310,9 +311,8 @@ static int rft_write_metrics(const struct rft *s, json_t *stats, struct err *e)
 static int rft_join(struct rft *s, struct err *e)
 {
     struct rft_sums t = {.families = json_object()};
-    char *out = path_join(s->o->out, "rft.jsonl"), *stats = path_join(s->o->out, "rft_stats.json");
     int64_t n_chunks = (s->n + s->o->chunk - 1) / s->o->chunk;
-    char *groups = path_join(s->o->out, "groups.jsonl");
+    struct listing *l = NULL;
     struct buf lines, asked;
     int rc = 0;
 
@@ -334,14 +334,16 @@ static int rft_join(struct rft *s, struct err *e)
     }
     json_t *st = rft_stats_of(&t);
     if (rc == 0)
-        rc = file_write(groups, asked.p, asked.n, e);
+        rc = listing_begin(s->o->out, NULL, &l, e);
     if (rc == 0)
-        rc = file_write(out, lines.p, lines.n, e);
+        rc = listing_write(l, "groups.jsonl", asked.p, asked.n, e);
+    if (rc == 0)
+        rc = listing_write(l, "rft.jsonl", lines.p, lines.n, e);
     if (rc == 0)
         rc = rft_write_metrics(s, st, e);
     json_object_set(st, "families", t.families);
     if (rc == 0)
-        rc = json_write(stats, st, e);
+        rc = listing_write_json(l, "rft_stats.json", st, e) < 0 ? -1 : listing_end(l, false, NULL, e);
     if (rc == 0)
         log_info("rft: %.0f of %.0f samples passed (%.0f%%), %.0f programs kept of %.0f prompts; %.2f strategies a "
                  "prompt "
@@ -353,9 +355,7 @@ static int rft_join(struct rft *s, struct err *e)
     json_decref(t.families);
     buf_free(&lines);
     buf_free(&asked);
-    free(groups);
-    free(out);
-    free(stats);
+    listing_free(l);
     return rc;
 }
 

@@ -210,6 +210,7 @@ class Folders(unittest.TestCase):
         self.succeed("sft", "--model", self.path("moved-r/init/"), "--data", "moved-r/data/../data/train.jsonl",
                      "--out", "moved-o/", *argv)
         self.assertEqual(crash.files(self.path("moved-o")), was)
+        os.remove(self.path("moved-r/data/SHA256SUMS"))  # as older versions left it
         self.write("moved-r/data/train.jsonl", self.read("moved-r/data/train.jsonl") + "\n")
         self.refuse("as 'data' has changed since", "sft", "--model", "moved-r/init", "--data",
                     "moved-r/data/train.jsonl", "--out", "moved-o", *argv)
@@ -225,6 +226,7 @@ class Folders(unittest.TestCase):
     def test_nothing_goes_for_what_cannot_be_read(self):
         was = self.finish()
         argv = ("run", "recipe.yaml", "--out", "r")
+        os.remove(self.path("r/data/SHA256SUMS"))  # as older versions left it: what is gone is not known
         os.rename(self.path("r/data/train.jsonl"), self.path("away"))
         self.refuse("r/data/train.jsonl", *argv)
         os.rename(self.path("away"), self.path("r/data/train.jsonl"))
@@ -249,6 +251,7 @@ class Folders(unittest.TestCase):
         self.succeed(*argv)
         self.assertEqual(self.succeed(*argv).count("done before"), 3)
         data = self.read("r/data/train.jsonl").splitlines(True)
+        os.remove(self.path("r/data/SHA256SUMS"))  # as older versions left it
         self.write("r/data/train.jsonl", "".join(data[1:]))
         said = self.succeed(*argv)
         self.assertIn("init: what it reads has changed", said)
@@ -346,6 +349,42 @@ class Folders(unittest.TestCase):
             harm()
             self.assertIn("shard 0 of 'c' is not what was written; it is made again", self.succeed(*argv))
             self.assertEqual(crash.files(self.path("c")), was)
+
+    def test_a_finished_corpus_is_known_by_what_it_holds(self):
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        was = {name: self.read("r/data/" + name) for name in ("train.jsonl", "prompts.jsonl")}
+        lines = was["train.jsonl"].splitlines(keepends=True)
+        self.write("r/data/train.jsonl", "".join(lines[1:]))
+        os.remove(self.path("r/data/prompts.jsonl"))
+        self.refuse("'%s' has changed since it was made" % os.path.realpath(self.path("r/data/train.jsonl")),
+                    "sft", "--model", "r/init", "--data", "r/data/train.jsonl", "--steps", "1", "--out", "s")
+        said = self.succeed("run", self.recipe("synth init"), "--out", "r")
+        self.assertIn("synth: its result is gone or damaged", said)
+        self.assertIn("init: done before", said)  # the same bytes were made again
+        self.assertEqual({name: self.read("r/data/" + name) for name in was}, was)
+        self.write("c/train.jsonl", "".join(lines[1:]))  # a copy is a user's own
+        self.succeed("sft", "--model", "r/init", "--data", "c/train.jsonl", "--steps", "1", "--out", "s")
+
+    def test_shards_that_a_stage_made_are_checked_where_they_are_read(self):
+        self.succeed("synth", *SYNTH[:6], "--no-verify", "--records", "4", "--shard-size", "2", "--out", "c")
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        with open(self.path("c/data/train-00000.jsonl"), "a") as f:
+            f.write("{}\n")
+        self.refuse("has changed since it was made", "sft", "--model", "r/init", "--data", "c/data", "--steps", "1",
+                    "--out", "s")
+
+    def test_tasks_of_files_that_went_go(self):
+        for name in ("one", "two"):
+            shutil.copy(os.path.join(ROOT, "docs/example/task.py"), self.write(f"t/{name}.py", ""))
+        self.succeed("tasks", "t", "--out", "o")
+        self.write("o/mine.py", "precious\n")
+        os.remove(self.path("t/one.py"))
+        self.succeed("tasks", "t", "--out", "o")
+        self.assertEqual(sorted(x for x in os.listdir(self.path("o")) if x[0] != "."),
+                         ["SHA256SUMS", "mine.py", "two.py", "two.yaml"])
+        os.rename(self.path("t"), self.path("u"))
+        self.refuse("holds what was made of", "tasks", "u", "--out", "o")
+        self.refuse("lies in 'u', whose files are read", "tasks", "u", "--out", "u/out")
 
     def test_a_users_task_in_a_corpus_stays(self):
         self.succeed("synth", *SYNTH, "--out", "c")

@@ -137,6 +137,28 @@ class Results(test_folders.Folders):
         self.refuse(READ, "eval", "--task", "t.py", "answer", "--out", "answer/kernel.py")
         self.refuse("would be written over", "eval", "--task", "t.py", "k.py", "--out", "t.yaml")
         self.assertEqual((self.read("answer/kernel.py"), self.read("t.yaml")), ("mine\n", "tolerance: {}\n"))
+        self.write("cu/kernel.cu", '#include "h.cuh"\nint f() { return 1; }\n')
+        self.write("cu/h.cuh", '#include "deep.cuh"\n')
+        self.write("cu/deep.cuh", "// mine\n")
+        for header in ("cu/h.cuh", "cu/deep.cuh"):
+            self.refuse(READ, "eval", "--task", "t.py", "cu/kernel.cu", "--out", header)
+        for row in (("shrink", "t.py"), ("agent", "--task", "t.py", "--model", "m")):
+            self.refuse(READ, *row, "--out", "t.yaml")
+        self.assertEqual(self.read("cu/deep.cuh"), "// mine\n")
+
+    def test_no_result_takes_the_place_of_a_listed_one(self):
+        self.succeed("synth", *test_folders.SYNTH, "--out", "corpus")
+        task = "corpus/tasks/heldout/" + os.listdir(self.path("corpus/tasks/heldout"))[0]
+        was = self.read(task)
+        self.refuse(f"'{task}' is part of a folder that musacoder made", "shrink", "t.py", "--out", task)
+        self.assertEqual(self.read(task), was)
+
+    def test_no_trace_is_written_into_somebodys_file(self):
+        self.write("k2.py", "x = 1\n")
+        p = self.call("eval", "--task", "t.py", "k2.py", MUSACODER_TRACE=self.path("k2.py"))
+        self.assertEqual(p.returncode, 2)
+        self.assertIn("which is no trace; name another file", p.stderr)
+        self.assertEqual(self.read("k2.py"), "x = 1\n")
 
     def test_two_results_are_two_files(self):
         self.refuse("are the same file", "eval", "--task", "t.py", "k.py", "--out", "new", "--capsule", "./new")
@@ -153,6 +175,11 @@ class Results(test_folders.Folders):
         self.write("z.cu", '__global__ void f(float *x) { asm volatile("wgmma.fence.sync.aligned;"); }\n')
         self.assertEqual(self.call("translate", "--out", "musa", "z.cu").returncode, 1)
         self.assertFalse(os.path.exists(self.path("musa/z.mu")))
+        os.remove(self.path("z.cu"))
+        self.write("y.cu", "int ok(){}\n")
+        self.succeed("translate", "--out", "musa", "y.cu")
+        self.write("x.cu", "int ok(){}\n")
+        self.assertIn("holds 1 file of other sources", self.succeed("translate", "--out", "musa", "x.cu"))
         self.succeed("translate", "--out", "tree", "k.py")  # a folder of the user's, to which a file is added
         self.refuse("'tree/k.py' is there already", "translate", "--out", "tree", "k.py")
 

@@ -14,12 +14,11 @@
  * none. Owned. */
 static char *definition_workloads(const char *path)
 {
-    const char *slash = strrchr(path, '/');
     char *stem = path_stem(path), *beside = format_beside(path, "workload.jsonl"), *found = NULL, *dir, *below;
 
     if (file_exists(beside))
         found = xstrdup(beside);
-    dir = slash ? xasprintf("%.*s", (int)(slash - path), path) : xstrdup(".");
+    dir = path_folder(path);
     below = strstr(dir, "definitions");
     if (!found && below) {
         found = xasprintf("%.*sworkloads%s/%s.jsonl", (int)(below - dir), dir, below + strlen("definitions"), stem);

@@ -14,9 +14,7 @@
 
 bool format_named(const char *path, const char *base)
 {
-    const char *slash = strrchr(path, '/');
-
-    return !strcmp(slash ? slash + 1 : path, base);
+    return !strcmp(path_name(path), base);
 }
 
 int format_text(const char *path, struct buf *out, struct err *e)

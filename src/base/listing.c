@@ -1,0 +1,372 @@
+/* listing.c - see listing.h. The file is a journal while results are made, and a sorted list at the end. */
+#include "base/listing.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define UNFINISHED "# unfinished"
+#define FROM "# of "
+#define UP 4 /* so many folders above a file may hold the listing that names it */
+#define HASH 64
+
+struct listing {
+    char *dir, *path, *from;
+    json_t *was, *made; /* name -> its hashes, one behind the other: a stopped command may have left either */
+    bool finished;
+};
+
+/* ---- reading ---- */
+
+/* One line of the file; unknown comments are passed over. */
+static void listing_take_line(struct listing *l, const char *line)
+{
+    const char *name = line + HASH + 2;
+    char *both;
+
+    if (!strcmp(line, UNFINISHED))
+        l->finished = false;
+    if (!strncmp(line, FROM, strlen(FROM)))
+        free(l->from), l->from = xstrdup(line + strlen(FROM));
+    if (*line == '#' || strlen(line) <= HASH + 2)
+        return;
+    both = xasprintf("%s%.*s", json_str(l->was, name, ""), HASH, line);
+    json_object_set_new(l->was, name, json_string(both));
+    free(both);
+}
+
+/* The listing of a folder; one without a file is empty. */
+static int listing_open(const char *dir, struct listing **ret, struct err *e)
+{
+    struct listing *l = xcalloc(1, sizeof *l);
+    char *save = NULL;
+    struct buf b;
+    int rc = 0;
+
+    *l = (struct listing){.dir = xstrdup(dir), .path = path_join(dir, LISTING_NAME), .was = json_object(),
+                          .made = json_object(), .finished = true};
+    buf_init(&b, (size_t)1 << 30);
+    if (file_exists(l->path) && (rc = file_read(l->path, &b, e)) == 0 && b.p)
+        for (char *line = strtok_r(b.p, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+            listing_take_line(l, line);
+    buf_free(&b);
+    if (rc < 0)
+        listing_free(l), l = NULL;
+    *ret = l;
+    return rc;
+}
+
+void listing_free(struct listing *l)
+{
+    if (!l)
+        return;
+    json_decref(l->was), json_decref(l->made);
+    free(l->dir), free(l->path), free(l->from);
+    free(l);
+}
+
+/* ---- writing ---- */
+
+static void listing_put_names(struct buf *b, const json_t *names)
+{
+    const char *name, *all;
+    json_t *v;
+
+    json_object_foreach((json_t *)names, name, v)
+        for (all = json_string_value(v); *all; all += HASH)
+            buf_addf(b, "%.*s  %s\n", HASH, all, name);
+}
+
+/* Writes the file anew, of these names. */
+static int listing_save(const struct listing *l, const char *mark, const json_t *names, struct err *e)
+{
+    struct buf b;
+    int rc;
+
+    buf_init(&b, (size_t)1 << 30);
+    buf_adds(&b, mark);
+    if (l->from)
+        buf_addf(&b, FROM "%s\n", l->from);
+    listing_put_names(&b, names);
+    rc = file_write(l->path, b.p ? b.p : "", b.n, e);
+    buf_free(&b);
+    return rc;
+}
+
+/* The text as one line of UTF-8. Owned. */
+static char *listing_line_of(const char *text)
+{
+    json_t *v = json_utf8(text, strlen(text));
+    char *line = xstrdup(json_string_value(v));
+
+    for (char *p = line; *p; p++)
+        *p = *p == '\n' ? ' ' : *p;
+    json_decref(v);
+    return line;
+}
+
+int listing_begin(const char *dir, const char *from, struct listing **ret, struct err *e)
+{
+    char *source = from ? listing_line_of(from) : NULL;
+    struct listing *l;
+    int rc = listing_open(dir, &l, e);
+
+    if (rc == 0 && source && l->from && strcmp(l->from, source))
+        rc = err_set(e, ERR_INPUT, "'%s' holds what was made of '%s', not of '%s'; name another --out, or remove it",
+                     dir, l->from, source);
+    if (rc == 0 && source)
+        free(l->from), l->from = xstrdup(source);
+    if (rc == 0)
+        rc = listing_save(l, UNFINISHED "\n", l->was, e);
+    if (rc < 0)
+        listing_free(l), l = NULL;
+    free(source);
+    *ret = l;
+    return rc;
+}
+
+static bool listing_can_name(const char *name)
+{
+    size_t n = strlen(name);
+
+    return !strpbrk(name, "\n\\") && utf8_bad_at(name, n) == n;
+}
+
+/* Notes a result before it is there. */
+static int listing_note(struct listing *l, const char *name, const char hash[HASH + 1], struct err *e)
+{
+    char *line;
+    int rc;
+
+    if (!listing_can_name(name))
+        return 0;
+    line = xasprintf("%s  %s\n", hash, name);
+    rc = file_append(l->path, line, strlen(line), e);
+    free(line);
+    json_object_set_new(l->made, name, json_string(hash));
+    return rc;
+}
+
+int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e)
+{
+    char hash[HASH + 1], *path = path_join(l->dir, name);
+    int rc;
+
+    sha256_hex(data ? data : "", n, hash);
+    rc = listing_note(l, name, hash, e);
+    if (rc == 0)
+        rc = file_write(path, data, n, e);
+    free(path);
+    return rc;
+}
+
+int listing_write_json(struct listing *l, const char *name, const json_t *v, struct err *e)
+{
+    char *text = json_dumps(v, JSON_INDENT(2) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY), *line;
+    int rc;
+
+    if (!text)
+        return err_set(e, ERR_BUG, "what shall be written to '%s' is no JSON", name);
+    line = xasprintf("%s\n", text);
+    rc = listing_write(l, name, line, strlen(line), e);
+    free(text), free(line);
+    return rc;
+}
+
+/* The hash of a whole file. */
+static int listing_hash(const char *path, char ret[HASH + 1], struct err *e)
+{
+    char *piece;
+    struct sha256 h;
+    ssize_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+
+    if (fd < 0)
+        return err_sys(e, "cannot open '%s'", path);
+    piece = xmalloc(1 << 16);
+    sha256_start(&h);
+    while ((n = read(fd, piece, 1 << 16)) > 0)
+        sha256_add(&h, piece, (size_t)n);
+    if (n < 0)
+        rc = err_sys(e, "cannot read '%s'", path);
+    sha256_end(&h, ret);
+    free(piece);
+    close(fd);
+    return rc;
+}
+
+int listing_add(struct listing *l, const char *name, struct err *e)
+{
+    char hash[HASH + 1], *path = path_join(l->dir, name);
+    int rc = listing_hash(path, hash, e);
+
+    free(path);
+    return rc == 0 ? listing_note(l, name, hash, e) : -1;
+}
+
+/* Is the file one of those that were noted under its name? */
+static bool listing_is_as_noted(const char *path, const char *hashes)
+{
+    char hash[HASH + 1];
+
+    return listing_hash(path, hash, NULL) == 0 && strstr(hashes, hash) != NULL;
+}
+
+/* Removes a former result as it was left; a changed one stays, and is told. */
+static int listing_remove(const char *path, const char *hashes, struct err *e)
+{
+    if (listing_is_as_noted(path, hashes))
+        return unlink(path) < 0 ? err_sys(e, "cannot remove '%s'", path) : 0;
+    log_warn("'%s' is a former result that somebody has changed; it is left there", path);
+    return 0;
+}
+
+int listing_end(struct listing *l, bool keep, size_t *ret_former, struct err *e)
+{
+    size_t former = 0;
+    const char *name;
+    json_t *hashes;
+    int rc = 0;
+
+    json_object_foreach(l->was, name, hashes) {
+        char *path = path_join(l->dir, name);
+
+        if (rc == 0 && !json_object_get(l->made, name) && file_exists(path)) {
+            former++;
+            rc = keep ? json_object_set(l->made, name, hashes)
+                      : listing_remove(path, json_string_value(hashes), e);
+        }
+        free(path);
+    }
+    if (ret_former)
+        *ret_former = former;
+    return rc < 0 ? -1 : listing_save(l, "", l->made, e);
+}
+
+int listing_put(const char *dir, const json_t *hashes, struct err *e)
+{
+    struct listing *l;
+    int rc = listing_open(dir, &l, e);
+
+    if (rc == 0)
+        rc = listing_save(l, "", hashes, e);
+    listing_free(l);
+    return rc;
+}
+
+/* ---- checking ---- */
+
+/* Is the name that of the part of the folder, or below it? The empty part is all of it. */
+static bool listing_is_below(const char *name, const char *part)
+{
+    size_t n = strlen(part);
+
+    return !n || (!strncmp(name, part, n) && (!name[n] || name[n] == '/'));
+}
+
+static int listing_check_file(const struct listing *l, const char *name, const char *hashes, struct err *e)
+{
+    char *path = path_join(l->dir, name);
+    int rc = 0;
+
+    if (!file_exists(path))
+        rc = err_set(e, ERR_INPUT, "'%s' is gone, which '%s' lists; give the command that made it again", path,
+                     l->path);
+    else if (!listing_is_as_noted(path, hashes))
+        rc = err_set(e, ERR_INPUT, "'%s' has changed since it was made ('%s' says); give its command again, or, if the "
+                                   "change is meant, copy it to a folder of your own", path, l->path);
+    free(path);
+    return rc;
+}
+
+/* The part of a folder that has a listing. */
+static int listing_check_part(const char *dir, const char *part, struct err *e)
+{
+    struct listing *l;
+    const char *name;
+    json_t *hashes;
+    int rc = listing_open(dir, &l, e);
+
+    if (rc < 0)
+        return -1;
+    if (!l->finished)
+        rc = err_set(e, ERR_INPUT, "'%s' is unfinished: its command was stopped; give it again", dir);
+    json_object_foreach(l->was, name, hashes)
+        if (rc == 0 && listing_is_below(name, part))
+            rc = listing_check_file(l, name, json_string_value(hashes), e);
+    listing_free(l);
+    return rc;
+}
+
+static bool listing_is_there(const char *dir)
+{
+    char *path = path_join(dir, LISTING_NAME);
+    bool there = file_exists(path);
+
+    free(path);
+    return there;
+}
+
+/* The nearest folder at or above path that has a listing, and what path is called there ("" for itself). NULL: none.
+ * Both are owned. */
+static char *listing_find(const char *path, char **ret_part)
+{
+    char *dir = realpath(path, NULL), *part = xstrdup("");
+
+    for (int i = 0; dir && i <= UP && strlen(dir) > 1; i++) {
+        char *slash = strrchr(dir, '/'), *longer;
+
+        if (file_is_dir(dir) && listing_is_there(dir)) {
+            *ret_part = part;
+            return dir;
+        }
+        longer = path_join(slash + 1, part);
+        free(part), part = longer;
+        slash[slash == dir] = 0;
+    }
+    free(dir), free(part);
+    return NULL;
+}
+
+int listing_check(const char *path, struct err *e)
+{
+    char *part, *dir = listing_find(path, &part);
+    int rc = dir ? listing_check_part(dir, part, e) : 0;
+
+    if (dir)
+        free(dir), free(part);
+    return rc;
+}
+
+bool listing_names(const char *path)
+{
+    char *part, *dir = listing_find(path, &part);
+    struct listing *l = NULL;
+    bool named;
+
+    if (!dir || listing_open(dir, &l, NULL) < 0)
+        l = NULL;
+    named = l && json_object_get(l->was, part);
+    if (dir)
+        free(dir), free(part);
+    listing_free(l);
+    return named;
+}
+
+bool listing_holds(const char *dir)
+{
+    struct err e = ERR_INIT;
+    bool holds = !listing_is_there(dir) || listing_check_part(dir, "", &e) == 0;
+
+    if (!holds)
+        log_warn("%s", e.msg);
+    return holds;
+}

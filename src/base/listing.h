@@ -1,0 +1,42 @@
+/* listing.h - what a command has made in its folder, and whether it still is that.
+ *
+ * FOLDER/SHA256SUMS lists a command's results in the form of sha256sum(1). A result is noted before it is written, so a
+ * folder whose command was stopped is known as unfinished. Whoever reads a result as input checks it first. A file that
+ * the listing does not name is a user's: it is never checked and never removed. Names with a line break or a backslash
+ * are left out. */
+#ifndef MC_LISTING_H
+#define MC_LISTING_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define LISTING_NAME "SHA256SUMS"
+
+struct listing;
+
+/* Begins a listing in a folder that is there; results of the former one count as unfinished from now on. from (may be
+ * NULL): what the results are made of; ERR_INPUT where the former ones were made of something else. Free *ret. */
+int listing_begin(const char *dir, const char *from, struct listing **ret, struct err *e);
+/* Notes the result and writes dir/name by file_write. The folder that it lies in is there. */
+int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e);
+int listing_write_json(struct listing *l, const char *name, const json_t *v, struct err *e); /* as json_write */
+/* Notes a file that is there, as it is. */
+int listing_add(struct listing *l, const char *name, struct err *e);
+/* Ends a listing: the folder is finished. Former results that were not made again are removed, unless somebody has
+ * changed them; with keep they stay, listed as before. *ret_former (may be NULL): how many there were. */
+int listing_end(struct listing *l, bool keep, size_t *ret_former, struct err *e);
+void listing_free(struct listing *l); /* NULL is fine */
+/* A finished listing of files that are there, from {"NAME": "SHA-256"}: for folders that several processes fill. */
+int listing_put(const char *dir, const json_t *hashes, struct err *e);
+
+/* For a file or folder that is read: ERR_INPUT, with the remedy, where a listing of its folder, or of one up to four
+ * above, is unfinished or names a file at or below path that is gone or changed. 0 where there is no listing. */
+int listing_check(const char *path, struct err *e);
+bool listing_names(const char *path); /* is it a result that a listing above it names? */
+/* Is everything there that the folder's own listing names, unchanged? True without one; why not is logged. */
+bool listing_holds(const char *dir);
+
+#endif

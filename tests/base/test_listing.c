@@ -1,0 +1,179 @@
+/* test_listing.c - what a command has made in its folder is known by its hash: changed, cut, missing and unfinished
+ * results are told, former ones go, a user's files are nobody's business. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/listing.h"
+#include "base/mem.h"
+
+static char *dir;
+
+static int setup(void **state)
+{
+    (void)state;
+    return (dir = dir_temp("listing", NULL)) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    dir_remove(dir, NULL);
+    free(dir);
+    return 0;
+}
+
+static void put(const char *name, const char *text)
+{
+    char *path = path_join(dir, name);
+
+    assert_int_equal(file_write(path, text, strlen(text), NULL), 0);
+    free(path);
+}
+
+static bool is_there(const char *name)
+{
+    char *path = path_join(dir, name);
+    bool there = file_exists(path);
+
+    free(path);
+    return there;
+}
+
+/* A command that makes these results; 'end' is false for one that is stopped. */
+static void make_results(const char *const *names, bool end)
+{
+    struct err e = ERR_INIT;
+    struct listing *l;
+
+    assert_int_equal(listing_begin(dir, "source", &l, &e), 0);
+    for (; *names; names++)
+        assert_int_equal(listing_write(l, *names, *names, strlen(*names), &e), 0);
+    if (end)
+        assert_int_equal(listing_end(l, false, NULL, &e), 0);
+    listing_free(l);
+}
+
+static const char *const two[] = {"a.txt", "sub/b.txt", NULL}, *const one[] = {"a.txt", NULL};
+
+static void make_two(void)
+{
+    char *sub = path_join(dir, "sub");
+
+    assert_int_equal(dir_make(sub, NULL), 0);
+    free(sub);
+    make_results(two, true);
+}
+
+/* The words of the refusal; "" for none. */
+static const char *check(const char *name)
+{
+    static struct err e;
+    char *path = path_join(dir, name);
+
+    e = (struct err)ERR_INIT;
+    if (listing_check(path, &e) == 0)
+        e.msg[0] = 0;
+    else
+        assert_int_equal(e.kind, ERR_INPUT);
+    free(path);
+    return e.msg;
+}
+
+static void whole_results_pass(void **state)
+{
+    make_two();
+    put("mine.txt", "a user's");
+    assert_string_equal(check(""), "");
+    assert_string_equal(check("sub"), "");
+    assert_string_equal(check("sub/b.txt"), "");
+    assert_string_equal(check("mine.txt"), "");
+    assert_true(listing_holds(dir));
+}
+
+static void changed_and_missing_results_are_told(void **state)
+{
+    char *path = path_join(dir, "sub/b.txt");
+
+    make_two();
+    put("sub/b.txt", "sub/b.tx");
+    assert_non_null(strstr(check("sub"), "has changed since it was made"));
+    assert_non_null(strstr(check(""), "copy it to a folder of your own"));
+    assert_string_equal(check("a.txt"), ""); /* another result's damage is not its */
+    assert_false(listing_holds(dir));
+    remove(path);
+    assert_non_null(strstr(check("sub"), "is gone"));
+    free(path);
+}
+
+static void stopped_commands_are_told(void **state)
+{
+    make_two();
+    make_results(one, false);
+    assert_non_null(strstr(check("a.txt"), "is unfinished"));
+    make_two();
+    assert_string_equal(check(""), "");
+}
+
+static void former_results_go(void **state)
+{
+    make_two();
+    put("mine.txt", "a user's");
+    make_results(one, true);
+    assert_false(is_there("sub/b.txt"));
+    assert_true(is_there("a.txt") && is_there("mine.txt"));
+    make_two();
+    put("sub/b.txt", "edited");
+    make_results(one, true);
+    assert_true(is_there("sub/b.txt")); /* somebody's work by now */
+}
+
+static void what_a_stopped_command_made_goes_too(void **state)
+{
+    make_two();
+    make_results((const char *const[]){"a.txt", "late.txt", NULL}, false);
+    make_results(one, true);
+    assert_false(is_there("late.txt") || is_there("sub/b.txt"));
+}
+
+static void another_source_is_refused(void **state)
+{
+    struct err e = ERR_INIT;
+    struct listing *l;
+
+    make_two();
+    assert_int_equal(listing_begin(dir, "other", &l, &e), -1);
+    assert_non_null(strstr(e.msg, "made of 'source', not of 'other'"));
+    assert_null(l);
+    assert_string_equal(check(""), "");
+}
+
+static void results_are_known_by_their_listing(void **state)
+{
+    char *a = path_join(dir, "a.txt"), *mine = path_join(dir, "mine.txt");
+
+    make_two();
+    put("mine.txt", "a user's");
+    assert_true(listing_names(a));
+    assert_false(listing_names(mine));
+    free(a), free(mine);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(whole_results_pass), T(changed_and_missing_results_are_told), T(stopped_commands_are_told),
+        T(former_results_go), T(what_a_stopped_command_made_goes_too), T(another_source_is_refused),
+        T(results_are_known_by_their_listing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
