@@ -32,7 +32,8 @@ char *dir_temp(const char *prefix, struct err *e); /* a new private folder under
 char *path_join(const char *a, const char *b);
 char *path_stem(const char *path); /* "a/b/19_ReLU.py" -> "19_ReLU" */
 char *path_folder(const char *path); /* that the path lies in: "a/b/c" -> "a/b", "c" -> ".", "/c" -> "/" */
-bool path_is_below(const char *folder, const char *path); /* of two full paths (realpath): below, not the folder itself */
+/* Of two full paths (realpath): is the second below the first, and not the folder itself? */
+bool path_is_below(const char *folder, const char *path);
 const char *path_name(const char *path); /* its last part, borrowed: "a/b/19_ReLU.py" -> "19_ReLU.py" */
 
 /* Where simt/, litetorch/, runner/, recipes/ are: $MUSACODER_SHARE, else the nearest folder above the running binary

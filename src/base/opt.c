@@ -411,7 +411,8 @@ static bool opt_lies_in_ours(const char *path)
     return ours;
 }
 
-/* A file that a folder of ours is made of: what its listing names, its journals, options, weights. Pages and cards in it are written anew. */
+/* A file that a folder of ours is made of: what its listing names, its journals,
+ * options, weights. Pages and cards in it are written anew. */
 static bool opt_is_part_of_ours(const char *path)
 {
     static const char *const ends[] = {".json", ".jsonl", ".yaml", ".safetensors"};

@@ -63,7 +63,7 @@ static bool foreign_belongs_to_longer(const char *file, const char *task, int in
 
 /* ---- folders ---- */
 
-struct listing { /* the sample files of one folder, in natural order */
+struct foreign_listing { /* the sample files of one folder, in natural order */
     char *dir, **names;
     bool *used;
     size_t n;
@@ -75,9 +75,9 @@ static int foreign_natural_names(const void *a, const void *b)
 }
 
 /* Lists a folder for matching. */
-static int foreign_list(const char *dir, struct listing *ret, struct err *e)
+static int foreign_list(const char *dir, struct foreign_listing *ret, struct err *e)
 {
-    struct listing l = {0};
+    struct foreign_listing l = {0};
 
     if (dir_list(dir, &l.names, &l.n, e) < 0)
         return -1;
@@ -89,12 +89,12 @@ static int foreign_list(const char *dir, struct listing *ret, struct err *e)
     return 0;
 }
 
-static void foreign_listing_free(struct listing *l)
+static void foreign_listing_free(struct foreign_listing *l)
 {
     names_free(l->names, l->n);
     free(l->dir);
     free(l->used);
-    *l = (struct listing){0};
+    *l = (struct foreign_listing){0};
 }
 
 /* A new item of that task; it moves with the next one. */
@@ -109,7 +109,7 @@ static struct foreign_item *foreign_add_item(struct foreign *f, int task)
 
 /* A sample, or an answer of several files: a folder or an archive. CUDA sources count where no Python is beside them,
  * which they would be part of. */
-static bool foreign_is_sample(const struct listing *l, size_t i)
+static bool foreign_is_sample(const struct foreign_listing *l, size_t i)
 {
     char *path;
     bool is;
@@ -125,7 +125,7 @@ static bool foreign_is_sample(const struct listing *l, size_t i)
 }
 
 /* base NULL: every sample file of the folder is the task's. */
-static void foreign_take(struct foreign *f, struct listing *l, int task, const char *base, int level,
+static void foreign_take(struct foreign *f, struct foreign_listing *l, int task, const char *base, int level,
                          const struct suite *s)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -141,7 +141,7 @@ static void foreign_take(struct foreign *f, struct listing *l, int task, const c
 }
 
 /* Notes programs that no task took. */
-static void foreign_add_strays(struct foreign *f, const struct listing *l)
+static void foreign_add_strays(struct foreign *f, const struct foreign_listing *l)
 {
     for (size_t i = 0; i < l->n; i++)
         if (!l->used[i] && foreign_is_sample_file(l->names[i])) {
@@ -151,11 +151,11 @@ static void foreign_add_strays(struct foreign *f, const struct listing *l)
 }
 
 /* Takes one task's samples from one folder: all of the subfolder BASE/, else the files that are named after it. */
-static int foreign_take_in(struct foreign *f, struct listing *l, int task, const char *base, int level,
+static int foreign_take_in(struct foreign *f, struct foreign_listing *l, int task, const char *base, int level,
                            const struct suite *s, struct err *e)
 {
     char *sub = path_join(l->dir, base);
-    struct listing own;
+    struct foreign_listing own;
     int rc = 0;
 
     if (!file_is_dir(sub))
@@ -169,7 +169,7 @@ static int foreign_take_in(struct foreign *f, struct listing *l, int task, const
 }
 
 /* Lists the folder of a level; empty where there is none. */
-static int foreign_open_level(const char *path, int level, struct listing *ret, struct err *e)
+static int foreign_open_level(const char *path, int level, struct foreign_listing *ret, struct err *e)
 {
     char *dir = xasprintf("%s/level%d", path, level);
     int rc = file_is_dir(dir) ? foreign_list(dir, ret, e) : 0;
@@ -181,7 +181,7 @@ static int foreign_open_level(const char *path, int level, struct listing *ret, 
 /* Finds each task's programs: files that are named after it, or in a folder of its name. Others are strays. */
 static int foreign_scan_folder(struct foreign *f, const char *path, const struct suite *s, struct err *e)
 {
-    struct listing root, sub = {0};
+    struct foreign_listing root, sub = {0};
     int rc = foreign_list(path, &root, e), level = 0;
 
     if (rc < 0)

@@ -558,7 +558,8 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
 
     if (run_marker_read(r->out, s->name, &m, e) < 0)
         return -1;
-    if (opts_check_inputs(&s->opts, e) < 0 || run_digest_inputs(s, inputs, e) < 0) /* nothing that is there goes for what cannot be made */
+    /* nothing that is there goes for what cannot be made */
+    if (opts_check_inputs(&s->opts, e) < 0 || run_digest_inputs(s, inputs, e) < 0)
         return err_prefix(e, "stage '%s'", s->name);
     if ((why = run_why_anew(&m, s, inputs))) {
         if (run_may_begin_anew(r, s, &m, why, e) < 0)

@@ -607,8 +607,8 @@ static int mine_list_task(const struct miner *m, const json_t *line, struct list
 /* Writes report.json. */
 static int mine_write_report(const struct miner *m, struct err *e)
 {
-    json_t *line, *v = json_pack("{s:s, s:i, s:i, s:i, s:O}", "tree", m->o->tree, "files", m->n.files, "classes", m->n.classes,
-                          "tasks", m->n.tasks, "refused", m->n.reasons);
+    json_t *line, *v = json_pack("{s:s, s:i, s:i, s:i, s:O}", "tree", m->o->tree, "files", m->n.files, "classes",
+                                 m->n.classes, "tasks", m->n.tasks, "refused", m->n.reasons);
     struct listing *l;
     int rc = listing_begin(m->o->out, NULL, &l, e);
     const char *key;

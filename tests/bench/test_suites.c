@@ -480,6 +480,25 @@ static void test_compare_itself(void **state)
     assert_non_null(strstr(e.msg, "no finished benchmark"));
 }
 
+/* A table that somebody has edited is no benchmark's. */
+static void test_compare_edited(void **state)
+{
+    char *path = path_join(dir, "skip/bench.json"), *side = path_join(dir, "skip");
+    struct err e = ERR_INIT;
+    json_t *none = NULL;
+    struct buf b;
+
+    buf_init(&b, BUF_MAX_TEXT);
+    assert_int_equal(file_read(path, &b, &e), 0);
+    assert_int_equal(file_append(path, "\n", 1, &e), 0);
+    assert_int_equal(bench_compare(side, side, 1.1, &none, &e), -1);
+    assert_non_null(strstr(e.msg, "has changed since it was made"));
+    assert_int_equal(file_write(path, b.p, b.n, &e), 0);
+    json_decref(compare("skip", "skip"));
+    buf_free(&b);
+    free(path), free(side);
+}
+
 /* ---- small parts ---- */
 
 static void test_speed(void **state)
@@ -502,7 +521,8 @@ int main(void)
         cmocka_unit_test(test_levels),  cmocka_unit_test(test_missing_fail), cmocka_unit_test(test_files),
         cmocka_unit_test(test_precision),
         cmocka_unit_test(test_limits),  cmocka_unit_test(test_layouts),      cmocka_unit_test(test_shrink),
-        cmocka_unit_test(test_compare), cmocka_unit_test(test_compare_itself), cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_compare), cmocka_unit_test(test_compare_itself),
+        cmocka_unit_test(test_compare_edited), cmocka_unit_test(test_speed),
     };
 
     return cmocka_run_group_tests_name("suites", tests, setup, teardown);

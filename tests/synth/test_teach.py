@@ -76,6 +76,17 @@ def check_budget(folder):
     server.server_close()
 
 
+def check_sidecar(folder):
+    """A program for float32 alone does not answer a task whose sidecar asks for half precision too."""
+    with open(folder + "/tasks/tanh.yaml", "w", encoding="utf-8") as f:
+        f.write("variants: [{name: half, dtype: float16}]\n")
+    server = Server([(fenced(RIGHT), True)])
+    done = teach(folder, server.url(), "--samples", "1")
+    check("0 programs pass, 1 fail" in done.stdout, done.stdout + done.stderr)
+    server.shutdown()
+    server.server_close()
+
+
 def check_usage(folder):
     for args, word in ((("--teacher", "ftp://x"), "no http://"), (("--samples", "0"), "--samples is 0"),
                        ((), "--teacher URL")):
@@ -84,7 +95,7 @@ def check_usage(folder):
 
 
 def main():
-    for part in (check_answers, check_budget, check_usage):
+    for part in (check_answers, check_budget, check_sidecar, check_usage):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(folder + "/tasks")
             with open(folder + "/tasks/tanh.py", "w", encoding="utf-8") as f:
