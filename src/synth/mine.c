@@ -57,6 +57,7 @@ struct miner {
     struct forkserver *fs;
     struct child *reader; /* parses, and knows all texts; runs nothing */
     json_t *hints, *journal; /* the lines of earlier runs by their keys */
+    json_t *told;            /* the lines that count in this run, a list */
     char *journal_path;
     char against[65]; /* a hash of the tasks of --against; "" without */
     struct mine_stats n;
@@ -231,8 +232,9 @@ static void mine_key_of(const struct miner *m, const char *path, const json_t *c
 }
 
 /* Counts a line of the journal: a class, and its task or why it is none. */
-static void mine_note_line(struct miner *m, const json_t *line)
+static void mine_note_line(struct miner *m, json_t *line)
 {
+    json_array_append(m->told, line);
     m->n.classes++;
     m->n.tasks += json_is_string(json_object_get(line, "task"));
     if (!json_is_string(json_object_get(line, "task")))
@@ -611,13 +613,13 @@ static int mine_write_report(const struct miner *m, struct err *e)
                                  m->n.classes, "tasks", m->n.tasks, "refused", m->n.reasons);
     struct listing *l;
     int rc = listing_begin(m->o->out, NULL, &l, e);
-    const char *key;
+    size_t i;
 
-    json_object_foreach(m->journal, key, line)
+    json_array_foreach(m->told, i, line)
         if (rc == 0)
             rc = mine_list_task(m, line, l, e);
     if (rc == 0)
-        rc = listing_write_json(l, "report.json", v, e) < 0 ? -1 : listing_end(l, false, NULL, e);
+        rc = listing_write_json(l, "report.json", v, e) < 0 ? -1 : listing_end(l, true, NULL, e);
     json_decref(v);
     listing_free(l);
     return rc;
@@ -650,8 +652,8 @@ static int mine_all(struct miner *m, const struct mine_files *f, struct err *e)
 
 int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *e)
 {
-    struct miner m = {.o = o, .journal = json_object(), .journal_path = path_join(o->out, "mined.jsonl"),
-                      .n = {.reasons = json_object()}};
+    struct miner m = {.o = o, .journal = json_object(), .told = json_array(),
+                      .journal_path = path_join(o->out, "mined.jsonl"), .n = {.reasons = json_object()}};
     struct forkserver_spec server = {.no_jail = o->no_jail};
     struct mine_files f = {0};
     int rc = mine_read_hints(&m, e), lock = -1;
@@ -675,7 +677,7 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
     child_free(m.reader);
     forkserver_stop(m.fs);
     names_free(f.v, f.n);
-    json_decref(m.hints), json_decref(m.journal);
+    json_decref(m.hints), json_decref(m.journal), json_decref(m.told);
     free(m.journal_path);
     if (lock >= 0)
         close(lock);
