@@ -57,9 +57,8 @@ struct eval_worker_config {
     const char *info;  /* JSON text: what it says of itself to the queue, unless it is a child */
 };
 
-/* ev: NULL for a worker that builds alone.
- * Takes jobs of a verdict queue until the process is stopped, its parent goes away, or the queue asks it to drain. What
- * it has then is given back (stop) or finished (drain). */
+/* ev: NULL for a worker that builds alone. Takes jobs of a verdict queue until the process is stopped, its parent
+ * goes away, or the queue asks it to drain. What it has then is given back (stop) or finished (drain). */
 int eval_worker(struct eval *ev, const struct eval_worker_config *c, struct err *e);
 
 #endif

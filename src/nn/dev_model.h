@@ -1,6 +1,5 @@
 /* dev_model.h - a model on a device; private to src/nn. Weights in the operators' type with an fp32 master, fp32
- * gradients
- * and moments, each one slab in which every matrix starts at a multiple of 64 elements. */
+ * gradients and moments, each one slab in which every matrix starts at a multiple of 64 elements. */
 #ifndef MC_NN_DEV_MODEL_H
 #define MC_NN_DEV_MODEL_H
 

@@ -1,7 +1,6 @@
-/* kv_cache.h - keys and values of one stretch of tokens, stored as the right-hand sides of the two small products of
- * attention, so that decoding packs nothing: keys transposed in panels of positions, values in panels of head_dim.
- * Behind
- * them the states of delta layers, which are of one size whatever the stretch. */
+/* kv_cache.h - keys and values of one stretch of tokens, stored as the right-hand sides of the two small products
+ * of attention, so that decoding packs nothing: keys transposed in panels of positions, values in panels of
+ * head_dim. Behind them the states of delta layers, which are of one size whatever the stretch. */
 #ifndef MC_KV_CACHE_H
 #define MC_KV_CACHE_H
 

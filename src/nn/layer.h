@@ -1,8 +1,7 @@
 /* layer.h - a row for each kind of layer: what it stores, and how it runs on a device in training and in decoding.
  *
- * forward and decode are built from the same parts, so sampling has no second copy of a layer. A kind is added by a row
- * in
- * layer.c; nothing else asks which kind a layer is. */
+ * forward and decode are built from the same parts, so sampling has no second copy of a layer. A kind is added by
+ * a row in layer.c; nothing else asks which kind a layer is. */
 #ifndef MC_NN_LAYER_H
 #define MC_NN_LAYER_H
 

@@ -1,6 +1,5 @@
-/* layer_delta.c - the Gated DeltaNet layer on a device: projections, short convolution, gated delta rule, gated norm,
- * then
- * SwiGLU. Its state is one matrix a head and the convolution's last inputs, whatever the length. */
+/* layer_delta.c - the Gated DeltaNet layer on a device: projections, short convolution, gated delta rule, gated
+ * norm, then SwiGLU. Its state is one matrix a head and the convolution's last inputs, whatever the length. */
 #include "nn/dev_model.h"
 #include "nn/layer.h"
 

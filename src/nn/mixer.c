@@ -1,7 +1,6 @@
-/* mixer.c - what lies between a layer's projections: softmax attention, with or without a gate on its output, or the
- * gated
- * delta rule behind a short convolution. A row of the table for each; nothing else on the host asks which one a layer
- * is. */
+/* mixer.c - what lies between a layer's projections: softmax attention, with or without a gate on its output, or
+ * the gated delta rule behind a short convolution. A row of the table for each; nothing else on the host asks
+ * which one a layer is. */
 #include "nn/model_private.h"
 
 size_t model_mix_scratch(const struct model *m, int max_len)

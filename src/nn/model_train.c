@@ -269,9 +269,8 @@ static int model_train_shared_prefix(const struct train_batch *b, int root, int 
     return n >= MIN_SHARED ? n : 0;
 }
 
-/* Rows of the step: the tokens of the batch, without repeated beginnings (samples of one prompt share it) where all
- * layers
- * are attention: a delta layer's state in the middle of a sequence is not kept. */
+/* Rows of the step: the tokens of the batch, without repeated beginnings (samples of one prompt share it) where
+ * all layers are attention: a delta layer's state in the middle of a sequence is not kept. */
 static void model_train_set_rows(struct model_train *t, const struct train_batch *b, bool share)
 {
     int T = 0, n = 0, root = 0;

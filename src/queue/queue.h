@@ -81,9 +81,8 @@ char *queue_owner(struct queue *q, int64_t id, struct err *e);
 /* The job of a key: 1 and its id, 0 if there is none, -1. */
 int queue_find(struct queue *q, const char *key, int64_t *ret_id, struct err *e);
 /* Ids of jobs that ended at *cursor or later, oldest first, at most n; sets *cursor. Begin with 0 for all. Lanes
- * "build:.." are left out: their jobs are parts of others.
- * Jobs that ended within a quarter of a second before the cursor come again, because commits overlap: look them up in a
- * set. Returns how many, -1. */
+ * "build:.." are left out: their jobs are parts of others. Jobs that ended within a quarter of a second before the
+ * cursor come again, because commits overlap: look them up in a set. Returns how many, -1. */
 int queue_ended(struct queue *q, double *cursor, int64_t *ids, int n, struct err *e);
 /* Where queue_ended's cursor stands for "from now on". 0 or -1. */
 int queue_ended_now(struct queue *q, double *ret_cursor, struct err *e);

@@ -1,6 +1,5 @@
-/* serve_metrics.c - see serve_metrics.h. Label values are ours or come from a fixed list, so nothing of a candidate's
- * gets here.
- */
+/* serve_metrics.c - see serve_metrics.h. Label values are ours or come from a fixed list, so nothing of a
+ * candidate's gets here. / */
 #include "serve/serve_metrics.h"
 
 #include <math.h>

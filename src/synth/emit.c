@@ -1,6 +1,5 @@
 /* emit.c - see emit.h. Reading order: emit_nest at the end; holes are rows of a table; values are written bottom
- * up, an
- * operator's result and a load that is used twice get names. */
+ * up, an operator's result and a load that is used twice get names. */
 #include "synth/emit.h"
 
 #include <ctype.h>

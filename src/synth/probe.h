@@ -1,6 +1,5 @@
-/* probe.h - the registry under test: drawn uses of each operator as tasks, as programs of every schedule that fits,
- * and as
- * numbers (inputs and what the fp64 reference says) to compare with PyTorch and with the loop IR. */
+/* probe.h - the registry under test: drawn uses of each operator as tasks, as programs of every schedule that
+ * fits, and as numbers (inputs and what the fp64 reference says) to compare with PyTorch and with the loop IR. */
 #ifndef MC_SYNTH_PROBE_H
 #define MC_SYNTH_PROBE_H
 

@@ -1,8 +1,6 @@
 /* reason.h - the six steps of a solution in words: semantics, scalar arithmetic, shapes, index map, boundaries,
- * pitfalls.
- * Every sentence is derived from the graph, the loop nests and the tree that is printed as the program; a check at
- * the end
- * compares every numeral of the text with the numbers that those hold. */
+ * pitfalls. Every sentence is derived from the graph, the loop nests and the tree that is printed as the program;
+ * a check at the end compares every numeral of the text with the numbers that those hold. */
 #ifndef MC_SYNTH_REASON_H
 #define MC_SYNTH_REASON_H
 

@@ -1,12 +1,9 @@
 /* stream.h - records of the row-based core in any number, in constant memory, by any number of processes.
  *
  * A shard is a fixed range of indices; each record follows from (seed, index) alone, so shards have the same bytes
- * whoever
- * makes them, and in whatever order. OUT/data/SPLIT-00012.jsonl and OUT/stats/00012.json appear complete, by
- * renaming; a shard
- * whose statistics exist is not made again. A share of the programs (by hash) is verified through the queue; those
- * that fail
- * are left out, and listed in OUT/data/failed-00012.jsonl.
+ * whoever makes them, and in whatever order. OUT/data/SPLIT-00012.jsonl and OUT/stats/00012.json appear complete, by
+ * renaming; a shard whose statistics exist is not made again. A share of the programs (by hash) is verified through
+ * the queue; those that fail are left out, and listed in OUT/data/failed-00012.jsonl.
  *
  * A record: {"id","kind","messages","task":{"code","ops","families","graph_hash","inputs"},"kernel":{"lang","code",
  * "strategy","fusion"},"verdict","provenance","difficulty","split"}. Kinds: "generate" (task, program), "reason"

@@ -77,8 +77,7 @@ int baseline_wait(struct baseline *b, struct err *e);
  * with_compile? As baseline_wait. */
 bool baseline_ready(struct baseline *b, bool with_compile);
 /* Gives up its process if it has mapped another area than h's task has now, or may not compile what h's options
- * want compiled.
- * Without the lock. */
+ * want compiled. Without the lock. */
 void baseline_check(struct baseline *b, const struct reference_held *h);
 /* Starts the process of a locked baseline if there is none, sharing the device. ERR_ENV: it cannot be had. */
 int baseline_start(struct baseline *b, const struct reference_held *h, const struct baseline_place *p, struct err *e);

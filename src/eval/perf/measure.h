@@ -69,11 +69,10 @@ int measure_pad_us(double host_us_a, double host_us_b);
 
 #define MEASURE_PLAN_DEFAULT ((struct measure_plan){.seconds = 0.2})
 
-/* Warm-up calls (two where they are slow, one where they are known to crawl), then MEASURE_ROUNDS rounds (of slow calls
- * MEASURE_SLOW_ROUNDS, where they crawl MEASURE_CRAWL_ROUNDS) of cold blocks and measure_empty calls with an empty
- * kernel in place of forward (what a call costs without one, and the least that events measure), of a and b in turn.
- * -1 with *fault and
- * *e. Ten milliseconds to a few seconds. */
+/* Warm-up calls (two where they are slow, one where they are known to crawl), then MEASURE_ROUNDS rounds (of slow
+ * calls MEASURE_SLOW_ROUNDS, where they crawl MEASURE_CRAWL_ROUNDS) of cold blocks and measure_empty calls with an
+ * empty kernel in place of forward (what a call costs without one, and the least that events measure), of a and b
+ * in turn. -1 with *fault and *e. Ten milliseconds to a few seconds. */
 int measure_pair(struct measure_side *a, struct measure_side *b, const struct measure_plan *p,
                  struct measure_fault *fault, struct err *e);
 

@@ -59,9 +59,8 @@ void schedule_free(struct schedule *s);
 
 /* ---- memory ---- */
 
-/* Waits until the claim comes in. task: its hash and protocol in one text. caller: whose turn it is. all: with nobody
- * else.
- * *ret_fresh: no other claim of this task is in. ERR_STOP: nothing is claimed. */
+/* Waits until the claim comes in. task: its hash and protocol in one text. caller: whose turn it is. all: with
+ * nobody else. *ret_fresh: no other claim of this task is in. ERR_STOP: nothing is claimed. */
 int reservation_enter(struct schedule *s, const char *task, int64_t caller, bool all, struct reservation *c,
                       bool *ret_fresh, struct err *e);
 /* The task needs at least so much, each number for itself: claims that come learn of it. */

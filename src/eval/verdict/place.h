@@ -17,9 +17,8 @@ int64_t place_python(const char *output);
 /* What the program's print wrote into that output, where runner/front_role.py marks it: its first 'most' bytes. */
 void place_printed(const char *output, size_t most, struct buf *out);
 
-/* The first line of Python that mentions an operator ("aten::relu": relu, relu_, F.relu, x.relu()), of forward if it
- * does;
- * -1 if none. */
+/* The first line of Python that mentions an operator ("aten::relu": relu, relu_, F.relu, x.relu()), of forward if
+ * it does; -1 if none. */
 int place_operator(const char *source, const char *op, char *ret_text, size_t n_text);
 
 /* Line 'line' of a text, without its indentation; false if there is none. */

@@ -1,12 +1,10 @@
 /* dev_ops.h - the operators of the model on a device: a table that a library of kernels exports.
  *
- * Plain C, shared by the engine (C) and the kernels (CUDA C++). All pointers are device memory unless the name starts
- * with
- * host_. Activations are of type dt (bf16 or fp32), row-major, 16-byte aligned, widths a multiple of 8 elements; T is
- * rows,
- * ld a row stride in elements. Gradients of weights, statistics and optimiser state are fp32. Work is queued on the one
- * stream of struct nn_queue, in order; an operator never waits. Errors stick to the queue and are told by 'sync'.
- * Every sum has a fixed order, so the same calls give the same bits. */
+ * Plain C, shared by the engine (C) and the kernels (CUDA C++). All pointers are device memory unless the name
+ * starts with host_. Activations are of type dt (bf16 or fp32), row-major, 16-byte aligned, widths a multiple of 8
+ * elements; T is rows, ld a row stride in elements. Gradients of weights, statistics and optimiser state are fp32.
+ * Work is queued on the one stream of struct nn_queue, in order; an operator never waits. Errors stick to the
+ * queue and are told by 'sync'. Every sum has a fixed order, so the same calls give the same bits. */
 #ifndef MC_NN_DEV_OPS_H
 #define MC_NN_DEV_OPS_H
 
@@ -146,9 +144,8 @@ struct nn_dev_ops {
     /* ---- embed.cu ---- */
     void (*embed)(struct nn_queue *q, enum nn_dtype dt, int T, int d, const int32_t *tokens, const void *table,
                   void *out);
-    /* dtable[id] += sum of dx over the rows with that id, in their order. order (T): rows sorted by id; start (n_ids +
-     * 1)
-     * into order; ids (n_ids). */
+    /* dtable[id] += sum of dx over the rows with that id, in their order. order (T): rows sorted by id; start
+     * (n_ids + 1) into order; ids (n_ids). */
     void (*embed_backward)(struct nn_queue *q, enum nn_dtype dt, int n_ids, int d, const int32_t *ids,
                            const int32_t *start,
                            const int32_t *order, const void *dx, float *dtable);

@@ -124,10 +124,8 @@ struct ops {
                                    float *dw);
 
     /* cpu/delta.c: c (T, 2 k_heads k_dim + v_heads v_dim) -> o (T, v_heads v_dim). state (n_seq) or NULL: the last
-     * one of
-     * each sequence, (v_heads, k_dim, v_dim). dc is set. scratch: delta_scratch floats per thread. Step: one row for
-     * each
-     * of B sequences, states renewed. */
+     * one of each sequence, (v_heads, k_dim, v_dim). dc is set. scratch: delta_scratch floats per thread. Step:
+     * one row for each of B sequences, states renewed. */
     size_t (*delta_scratch)(const struct nn_delta *s, int max_len);
     void (*delta_forward_mt)(const struct nn_delta *s, int n_seq, const int32_t *cu, const float *c,
                              const struct delta_gates *g, float *o, float *const *state, float *scratch,

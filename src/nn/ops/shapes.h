@@ -13,9 +13,8 @@ struct nn_heads {
     float plus;
 };
 
-/* A gated delta rule's heads. A row of its input c is [q: k_heads * k_dim | k: the same | v: v_heads * v_dim], dense;
- * value
- * head h uses key head h / (v_heads / k_heads). Sequence i owns rows [cu[i], cu[i+1]). */
+/* A gated delta rule's heads. A row of its input c is [q: k_heads * k_dim | k: the same | v: v_heads * v_dim],
+ * dense; value head h uses key head h / (v_heads / k_heads). Sequence i owns rows [cu[i], cu[i+1]). */
 struct nn_delta {
     int k_heads, v_heads, k_dim, v_dim;
     int ld_gate; /* row stride of b and a (T, v_heads), before sigmoid and softplus */

@@ -1,6 +1,5 @@
-/* linear.c - products with the last axis of x: nn.Linear (weight (N, K), bias (N)), a matrix times a vector, x times
- * a (K, N)
- * matrix for any rank (einsum), and nn.Bilinear's kin. Attributes: i[0] bias. */
+/* linear.c - products with the last axis of x: nn.Linear (weight (N, K), bias (N)), a matrix times a vector, x
+ * times a (K, N) matrix for any rank (einsum), and nn.Bilinear's kin. Attributes: i[0] bias. */
 #include <stdio.h>
 #include <string.h>
 

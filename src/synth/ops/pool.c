@@ -1,6 +1,5 @@
 /* pool.c - max and average pooling in one to three dimensions. Attributes as in window.h; i[13] is ceil_mode, of
- * averages
- * i[14] is count_include_pad. */
+ * averages i[14] is count_include_pad. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

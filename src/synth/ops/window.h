@@ -1,6 +1,5 @@
 /* window.h - attributes that convolutions and poolings share: nd, then kernel, stride, padding, dilation for each
- * spatial
- * dimension. in[0] is (N, C, spatial..). */
+ * spatial dimension. in[0] is (N, C, spatial..). */
 #ifndef MC_SYNTH_WINDOW_H
 #define MC_SYNTH_WINDOW_H
 

@@ -1,6 +1,5 @@
 /* surface_layer.h - layers drawn onto a task in the making: attributes, shapes, the line of the reference, the
- * program's.
- */
+ * program's. / */
 #ifndef MC_SYNTH_SURFACE_LAYER_H
 #define MC_SYNTH_SURFACE_LAYER_H
 

@@ -1,10 +1,9 @@
 /* attention.c - causal grouped-query attention over packed sequences. Compiled by isa_*.c, after gemm.c.
  *
- * A task is one sequence (backward: a root and those that share its beginning) and one kv head. Keys and values are
- * packed once; then blocks of BQ queries of each head of the group see all keys up to their own, as two small matrix
- * products and a softmax. The backward pass recomputes the probabilities from the saved log-sum-exp (Dao et al.,
- * arXiv 2205.14135):
- * dS = P (dP - rowsum(dO O)), dQ = scale dS K, dK += scale dS^T Q, dV += P^T dO. */
+ * A task is one sequence (backward: a root and those that share its beginning) and one kv head. Keys and values
+ * are packed once; then blocks of BQ queries of each head of the group see all keys up to their own, as two small
+ * matrix products and a softmax. The backward pass recomputes the probabilities from the saved log-sum-exp (Dao et
+ * al., arXiv 2205.14135): dS = P (dP - rowsum(dO O)), dQ = scale dS K, dK += scale dS^T Q, dV += P^T dO. */
 #ifdef ISA_NAME
 #include "nn/ops/ops.h"
 

@@ -1,6 +1,5 @@
 /* conv.cu - causal depthwise convolution of a few taps, then silu: y_t = silu(u_t), u_t = sum_k w[taps - 1 - k]
- * x_{t-k}, k no
- * larger than the position. A thread owns eight channels of a row. */
+ * x_{t-k}, k no larger than the position. A thread owns eight channels of a row. */
 #include "nn/ops/cuda/ops.cuh"
 
 #define MOST NN_MAX_TAPS

@@ -13,9 +13,8 @@ template <class T> __global__ void embed_kernel(size_t n, int d, const int32_t *
     store8(out + i, v);
 }
 
-/* Threads: 32 row groups of one column chunk each would need more blocks than ids; here x is the column chunk of 8, y
- * one of
- * blockDim.y interleaved groups of rows, added in order of y at the end. */
+/* Threads: 32 row groups of one column chunk each would need more blocks than ids; here x is the column chunk of
+ * 8, y one of blockDim.y interleaved groups of rows, added in order of y at the end. */
 template <class T>
 __global__ void embed_backward_kernel(int d, const int32_t *ids, const int32_t *start, const int32_t *order,
                                       const T *dx,

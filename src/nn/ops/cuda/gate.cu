@@ -1,7 +1,6 @@
-/* gate.cu - the two gates of Qwen3.5. Of attention: y = a sigmoid(g), eight elements a thread. Of the delta rule: y =
- * w (o r)
- * silu(z) a head, r = (mean o^2 + eps)^-1/2, a warp a head. Backward, with xh = o r and e = dy w silu(z):
- * do = r (e - xh mean(e xh)), dz = dy w xh silu'(z), dw = sum dy xh silu(z). */
+/* gate.cu - the two gates of Qwen3.5. Of attention: y = a sigmoid(g), eight elements a thread. Of the delta rule:
+ * y = w (o r) silu(z) a head, r = (mean o^2 + eps)^-1/2, a warp a head. Backward, with xh = o r and e = dy w
+ * silu(z): do = r (e - xh mean(e xh)), dz = dy w xh silu'(z), dw = sum dy xh silu(z). */
 #include "nn/ops/cuda/ops.cuh"
 
 #define WARPS 8
