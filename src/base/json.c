@@ -78,6 +78,23 @@ char *json_text(const json_t *v)
     return s ? s : xstrdup("null");
 }
 
+void json_line(struct buf *out, const json_t *v)
+{
+    char *text = v ? json_text(v) : NULL;
+
+    if (text)
+        buf_adds(out, text), buf_addc(out, '\n');
+    free(text);
+}
+
+void json_print(const json_t *v)
+{
+    char *text = json_text(v);
+
+    puts(text);
+    free(text);
+}
+
 int json_write(const char *path, const json_t *v, struct err *e)
 {
     char *s = json_dumps(v, JSON_INDENT(2) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);

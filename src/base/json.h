@@ -20,6 +20,8 @@ json_t *json_read_foreign(const char *path, struct err *e);                     
 json_t *yaml_read(const char *path, struct err *e);                              /* new; one document, NULL on error */
 json_t *yaml_parse(const char *text, size_t n, const char *what, struct err *e);
 char *json_text(const json_t *v);                            /* compact, key order kept; caller frees */
+void json_line(struct buf *out, const json_t *v);            /* appends it compact, with a line end; NULL: nothing */
+void json_print(const json_t *v);                            /* the same, to standard output */
 int json_write(const char *path, const json_t *v, struct err *e); /* pretty, atomic */
 int jsonl_append(const char *path, const json_t *v, struct err *e); /* one line, one write */
 

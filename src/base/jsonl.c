@@ -94,16 +94,12 @@ struct jsonl_kept { /* the lines whose seal fits, and who wants them */
 static int jsonl_keep_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct jsonl_kept *k = ctx;
-    char *text;
 
     if (!jsonl_seal_fits(v)) {
         k->dropped++;
         return 0;
     }
-    text = json_text(v);
-    buf_adds(&k->lines, text);
-    buf_addc(&k->lines, '\n');
-    free(text);
+    json_line(&k->lines, v);
     return k->f(v, line, k->ctx, e);
 }
 

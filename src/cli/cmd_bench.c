@@ -158,21 +158,13 @@ static int bench_do_shrink(const struct task *t, int64_t max, json_t **ret, void
     return rc;
 }
 
-static void bench_print_json(const json_t *v)
-{
-    char *text = json_text(v);
-
-    puts(text);
-    free(text);
-}
-
 /* Prints the table, or the result as JSON. */
 static void bench_print_result(const struct bench_options *b, json_t *result, bool json)
 {
     const json_t *list[] = {result};
 
     if (json) {
-        bench_print_json(result);
+        json_print(result);
         return;
     }
     if (json_object_get(result, "levels")) {
@@ -197,7 +189,7 @@ static int bench_do_compare(const struct opts *o, struct err *e)
     if (rc == 0 && html)
         rc = report_compare_write(v, html, e);
     if (rc == 0 && opts_bool(o, "json"))
-        bench_print_json(v);
+        json_print(v);
     else if (rc == 0)
         bench_compare_table(stdout, v);
     if (rc == 0 && html && !opts_bool(o, "json"))

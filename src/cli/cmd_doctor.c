@@ -366,9 +366,7 @@ static int doctor_run(const struct opts *o, struct err *e)
     doctor_check_daemons(&r);
     if (opts_bool(o, "json")) {
         json_t *v = json_pack("{s:b,s:O}", "fit", !r.unfit, "checks", r.checks);
-        char *text = json_text(v);
-        puts(text);
-        free(text);
+        json_print(v);
         json_decref(v);
     } else {
         doctor_print_table(r.checks);

@@ -140,18 +140,10 @@ static void lint_print_rules(void)
 /* Counts a report and prints it, for people or as JSON. */
 static int lint_report_one(struct lint_tally *t, const json_t *report, struct err *e)
 {
-    char *text;
-
     t->tasks++;
     t->found += json_array_size(json_object_get(report, "findings")) > 0;
     lint_count_rules(t, json_object_get(report, "findings"));
-    if (t->json) {
-        text = json_text(report);
-        puts(text);
-        free(text);
-    } else {
-        lint_print_report(report);
-    }
+    (t->json ? json_print : lint_print_report)(report);
     return fflush(stdout) || ferror(stdout) ? err_sys(e, "cannot write to standard output") : 0;
 }
 

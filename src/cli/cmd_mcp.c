@@ -595,7 +595,6 @@ static int mcp_explain(struct err *e)
 {
     json_t *record = mcp_read_record(e), *v;
     struct buf text, line;
-    char *shown;
 
     if (!record)
         return -1;
@@ -608,9 +607,7 @@ static int mcp_explain(struct err *e)
     feedback_text(record, &text);
     feedback_line(record, &line);
     v = json_pack("{s:o,s:o}", "line", json_utf8(line.p, line.n), "feedback", json_utf8(text.p, text.n));
-    shown = json_text(v);
-    puts(shown);
-    free(shown);
+    json_print(v);
     buf_free(&line);
     buf_free(&text);
     json_decref(v);

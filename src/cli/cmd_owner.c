@@ -50,14 +50,13 @@ static int owner_stop(struct err *e)
 static int owner_do_list(bool json, struct err *e)
 {
     json_t *all = daemon_list(e), *one;
-    char since[32], *text;
+    char since[32];
     size_t i;
 
     if (!all)
         return -1;
     if (json) {
-        puts(text = json_text(all));
-        free(text);
+        json_print(all);
         json_decref(all);
         return EXIT_OK;
     }

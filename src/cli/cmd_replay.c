@@ -158,14 +158,10 @@ static int replay_capsule(const struct capsule *c, const struct opts *o, struct 
         json_object_set_new(out, "why", json_string("compute-sanitizer reports errors"));
         rc = EXIT_FAILED;
     }
-    if (rc >= 0 && opts_bool(o, "json")) {
-        char *text = json_text(out);
-
-        puts(text);
-        free(text);
-    } else if (rc >= 0) {
+    if (rc >= 0 && opts_bool(o, "json"))
+        json_print(out);
+    else if (rc >= 0)
         replay_show(c, out);
-    }
     json_decref(out);
     return rc;
 }

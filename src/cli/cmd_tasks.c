@@ -39,15 +39,13 @@ static void tasks_say(const struct tasks_run *r, const char *path, const struct 
     size_t n = t ? json_array_size(json_object_get(t->sidecar, "workloads")) + 1 : 0;
     json_t *line = json_pack("{s:s,s:s,s:s?,s:i,s:s?}", "path", path, "format", f->name, "name", name, "rows", (int)n,
                              "refused", why);
-    char *text = json_text(line);
 
     if (r->json)
-        puts(text);
+        json_print(line);
     else if (t)
         printf("%-12s %s  %zu shape%s  %s\n", f->name, name, n, buf_plural((long long)n), path);
     else
         printf("%-12s refused: %s  %s\n", f->name, why, path);
-    free(text);
     json_decref(line);
 }
 

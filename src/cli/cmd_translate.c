@@ -226,7 +226,6 @@ static const char *const kinds[] = {[MUSA_REFUSED] = "refused", [MUSA_LOSSY] = "
 static void translate_print_report(const char *path, const struct translate_job *j, const struct musa_result *r)
 {
     json_t *notes = json_array(), *uses = json_array(), *all;
-    char *text;
 
     for (size_t i = 0; i < r->n_notes; i++) {
         const struct musa_note *n = &r->notes[i];
@@ -245,9 +244,7 @@ static void translate_print_report(const char *path, const struct translate_job 
                     j->o.to == TO_CUDA ? "cuda" : "musa", "profile", j->o.target ? j->target.name : "any",
                         "refused", r->refused,
                     "lossy", r->lossy, "edits", (json_int_t)r->edits, "notes", notes, "rules", uses);
-    text = json_text(all);
-    puts(text);
-    free(text);
+    json_print(all);
     json_decref(all);
 }
 
@@ -488,9 +485,7 @@ static int translate_profile_run(const struct opts *o, struct err *e)
             continue;
         if (opts_bool(o, "json")) {
             json_t *v = data_sheet_json(p);
-            text = json_text(v);
-            puts(text);
-            free(text);
+            json_print(v);
             json_decref(v);
         } else {
             translate_print_profile(p);

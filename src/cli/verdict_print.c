@@ -389,11 +389,7 @@ static void verdict_end_text(struct verdict_report *r)
 /* Appends the record as one line. */
 static void verdict_add_json(struct verdict_report *r, const json_t *v)
 {
-    char *text = json_text(v);
-
-    buf_adds(&r->out, text);
-    buf_addc(&r->out, '\n');
-    free(text);
+    json_line(&r->out, v);
 }
 
 static void verdict_end_nothing(struct verdict_report *r)
@@ -500,11 +496,8 @@ static void verdict_end_sarif(struct verdict_report *r)
                             "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs", "tool",
                             "driver", "name", "musacoder", "version", MC_VERSION, "rules", verdict_sarif_rules(),
                             "results", r->sarif);
-    char *text = json_text(doc);
 
-    buf_adds(&r->out, text);
-    buf_addc(&r->out, '\n');
-    free(text);
+    json_line(&r->out, doc);
     json_decref(doc);
 }
 

@@ -36,11 +36,7 @@ struct corpus {
 /* Appends v as one line; takes v. */
 static void corpus_add_line(struct buf *b, json_t *v)
 {
-    char *text = json_text(v);
-
-    buf_adds(b, text);
-    buf_addc(b, '\n');
-    free(text);
+    json_line(b, v);
     json_decref(v);
 }
 

@@ -315,10 +315,8 @@ static int ncu_add_file(const char *folder, const char *name, struct buf *out, s
         rc = -1;
     json_array_foreach(kernels, i, k) {
         json_t *v = ncu_record(name, i, task.n ? task.p : NULL, program.p, k);
-        char *text = json_text(v);
-        buf_adds(out, text), buf_addc(out, '\n');
+        json_line(out, v);
         ncu_count_bound(n, ncu_bound(k));
-        free(text);
         json_decref(v);
     }
     n->files++;

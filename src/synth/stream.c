@@ -504,16 +504,6 @@ static bool stream_failed(const struct item *x)
 
 /* ---- files ---- */
 
-/* Appends v as one line, if there is one. */
-static void stream_add_line(struct buf *b, const json_t *v)
-{
-    char *text = v ? json_text(v) : NULL;
-
-    if (text)
-        buf_adds(b, text), buf_addc(b, '\n');
-    free(text);
-}
-
 /* DIR/data/NAME-00000.jsonl; owned. */
 static char *stream_split_path(const struct stream_options *o, const char *name, int index)
 {
@@ -530,9 +520,9 @@ static int stream_write_split(const struct stream_shard *s, const char *name, in
     buf_init(&b, (size_t)1 << 40);
     for (int i = 0; i < s->n; i++)
         if ((s->item[i].refuted ? 3 : stream_failed(&s->item[i]) ? 2 : s->item[i].held ? 1 : 0) == which) {
-            stream_add_line(&b, s->item[i].record);
+            json_line(&b, s->item[i].record);
             if (which == 0)
-                stream_add_line(&b, s->item[i].repair), stream_add_line(&b, s->item[i].review);
+                json_line(&b, s->item[i].repair), json_line(&b, s->item[i].review);
         }
     rc = which == 2 && !b.n ? 0 : file_write(path, b.p, b.n, e);
     sha256_hex(b.p, b.n, hex);

@@ -395,10 +395,7 @@ static int teach_write_records(struct teacher *t, struct err *e)
     buf_init(&b, (size_t)1 << 32);
     for (int i = 0; i < t->n && !rc; i++) {
         json_t *v = t->q[i].program ? teach_record_of(t, &t->q[i]) : NULL;
-        char *text = v ? json_text(v) : NULL;
-        if (text)
-            buf_adds(&b, text), buf_addc(&b, '\n');
-        free(text);
+        json_line(&b, v);
         json_decref(v);
     }
     if (!rc)

@@ -301,11 +301,8 @@ static void harvest_add_lines(const json_t *chunk, struct buf *lines)
     const json_t *v;
     size_t i;
 
-    json_array_foreach(json_object_get(chunk, "own"), i, v) {
-        char *text = json_text(v);
-        buf_adds(lines, text), buf_addc(lines, '\n');
-        free(text);
-    }
+    json_array_foreach(json_object_get(chunk, "own"), i, v)
+        json_line(lines, v);
 }
 
 /* Joins the chunks into own.jsonl and the statistics. */

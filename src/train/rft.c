@@ -229,13 +229,8 @@ static double rft_join_records(const json_t *records, struct buf *lines)
     const json_t *v;
     size_t i;
 
-    json_array_foreach(records, i, v) {
-        char *text = json_text(v);
-
-        buf_adds(lines, text);
-        buf_addc(lines, '\n');
-        free(text);
-    }
+    json_array_foreach(records, i, v)
+        json_line(lines, v);
     return (double)json_array_size(records);
 }
 

@@ -24,17 +24,13 @@ struct keep_ctx {
 static int train_metrics_keep_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct keep_ctx *k = ctx;
-    char *text;
 
     (void)line, (void)e;
     if (!strcmp(json_str(v, "stage", ""), k->stage) && json_i64(v, "step", 0) >= k->from) {
         k->dropped++;
         return 0;
     }
-    text = json_text(v);
-    buf_adds(&k->out, text);
-    buf_addc(&k->out, '\n');
-    free(text);
+    json_line(&k->out, v);
     return 0;
 }
 

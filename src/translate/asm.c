@@ -3,17 +3,9 @@
 
 #include <string.h>
 
-static bool asm_any_of(const struct toks *t, size_t i, const char *words)
-{
-    for (const char *w = words; *w; w += strlen(w) + 1)
-        if (tok_is(t, i, w))
-            return true;
-    return false;
-}
-
 static bool asm_opens(const struct toks *t, size_t i)
 {
-    return asm_any_of(t, i, "(\0[\0{\0");
+    return tok_is_any(t, i, "(\0[\0{\0");
 }
 
 /* True where token i begins an asm statement, whose parts go to *a. */
@@ -21,9 +13,9 @@ bool asm_find(const struct toks *t, const struct asm_mates *m, size_t i, struct 
 {
     size_t k;
 
-    if (!asm_any_of(t, i, "asm\0__asm__\0__asm\0"))
+    if (!tok_is_any(t, i, "asm\0__asm__\0__asm\0"))
         return false;
-    for (k = tok_next(t, i + 1); asm_any_of(t, k, "volatile\0__volatile__\0inline\0goto\0"); k = tok_next(t, k + 1))
+    for (k = tok_next(t, i + 1); tok_is_any(t, k, "volatile\0__volatile__\0inline\0goto\0"); k = tok_next(t, k + 1))
         ;
     if (!tok_is(t, k, "(") || (a->close = m->close_of(m->ctx, k)) >= t->n)
         return false;
@@ -118,7 +110,7 @@ int asm_operands(const struct toks *t, const struct asm_mates *m, const struct a
     for (int s = 0; s < 2 && s < a->n_sections; s++) {
         if (s == 0 && a->n_sections > 1 && a->section[1] == a->section[0]) /* '::': no outputs */
             continue;
-        for (size_t k = tok_next(t, a->section[s]); k < a->close && !asm_any_of(t, k, ":\0::\0");) {
+        for (size_t k = tok_next(t, a->section[s]); k < a->close && !tok_is_any(t, k, ":\0::\0");) {
             if (n == ASM_OPERANDS || !(k = asm_operand(t, m, k, &v[n])))
                 return -1;
             v[n++].out = s == 0;

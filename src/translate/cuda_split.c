@@ -52,24 +52,6 @@ static void cuda_split_decline(struct cuda_split_splitter *s, const char *why)
         s->why = why;
 }
 
-static bool cuda_split_any_of(const struct toks *t, size_t i, const char *words)
-{
-    for (const char *w = words; *w; w += strlen(w) + 1)
-        if (tok_is(t, i, w))
-            return true;
-    return false;
-}
-
-static bool cuda_split_is_ident(const struct cuda_split_splitter *s, size_t i)
-{
-    return i < s->t.n && s->t.v[i].kind == TOK_IDENT;
-}
-
-static size_t cuda_split_before(const struct cuda_split_splitter *s, size_t i)
-{
-    return i == 0 ? SIZE_MAX : tok_prev(&s->t, i - 1);
-}
-
 /* Next token that is neither blank nor part of a directive. */
 static size_t cuda_split_next_code(const struct cuda_split_splitter *s, size_t i)
 {
@@ -141,13 +123,6 @@ static bool cuda_split_starts_directive(const struct cuda_split_splitter *s, siz
     return s->t.v[i].directive && tok_is(&s->t, i, "#") && (i == 0 || !s->t.v[i - 1].directive);
 }
 
-static size_t cuda_split_directive_end(const struct cuda_split_splitter *s, size_t i)
-{
-    while (i < s->t.n && s->t.v[i].directive)
-        i++;
-    return i;
-}
-
 /* May the tokens go from one half? Conditionals must be whole, and nothing may be defined there that is used behind. */
 static void cuda_split_check_droppable(struct cuda_split_splitter *s, size_t from, size_t to)
 {
@@ -159,11 +134,11 @@ static void cuda_split_check_droppable(struct cuda_split_splitter *s, size_t fro
         if (!cuda_split_starts_directive(s, i))
             continue;
         w = cuda_split_directive_word(s, i);
-        if (cuda_split_any_of(&s->t, w, "if\0ifdef\0ifndef\0"))
+        if (tok_is_any(&s->t, w, "if\0ifdef\0ifndef\0"))
             depth++;
         else if (tok_is(&s->t, w, "endif"))
             depth--;
-        else if (cuda_split_any_of(&s->t, w, "define\0undef\0include\0"))
+        else if (tok_is_any(&s->t, w, "define\0undef\0include\0"))
             cuda_split_decline(s, "a macro or a header inside a function");
         if (depth < 0)
             break;
@@ -235,12 +210,12 @@ static void cuda_split_directives(struct cuda_split_splitter *s)
         if (!cuda_split_starts_directive(s, i))
             continue;
         w = cuda_split_directive_word(s, i);
-        end = cuda_split_directive_end(s, i);
+        end = tok_end_of_directive(&s->t, i);
         if (tok_is(&s->t, w, "include"))
             cuda_split_include(s, i, end);
         else if (tok_is(&s->t, w, "define"))
             for (size_t k = w; k < end; k++)
-                if (cuda_split_any_of(&s->t, k,
+                if (tok_is_any(&s->t, k,
                                       "__global__\0__device__\0__host__\0__constant__\0__shared__\0template\0"))
                     cuda_split_decline(s, "a macro with a declaration in it");
         i = end - 1;
@@ -260,7 +235,7 @@ static void cuda_split_refuse_words(struct cuda_split_splitter *s)
             continue;
         if (n > 9 && (!memcmp(w, "__CUDACC", 8) || !memcmp(w, "__MUSACC", 8)))
             cuda_split_decline(s, "asks which compiler reads it");
-        if (cuda_split_any_of(t, i, "__NVCC__\0__managed__\0__COUNTER__\0"))
+        if (tok_is_any(t, i, "__NVCC__\0__managed__\0__COUNTER__\0"))
             cuda_split_decline(s, "needs nvcc itself");
         for (size_t k = 4; n > 10 && (!memcmp(w, "cuda", 4) || !memcmp(w, "musa", 4)) && k + 6 <= n; k++)
             if (!memcmp(w + k, "Symbol", 6))
@@ -299,10 +274,10 @@ static void cuda_split_note_word(struct cuda_split_splitter *s, struct decl *d, 
     const struct toks *t = &s->t;
 
     d->global |= tok_is(t, i, "__global__");
-    d->device |= cuda_split_any_of(t, i, "__device__\0__constant__\0__shared__\0");
+    d->device |= tok_is_any(t, i, "__device__\0__constant__\0__shared__\0");
     d->host |= tok_is(t, i, "__host__");
-    d->constant |= cuda_split_any_of(t, i, "constexpr\0consteval\0");
-    if (d->params == NONE && cuda_split_any_of(t, i, "struct\0class\0union\0enum\0"))
+    d->constant |= tok_is_any(t, i, "constexpr\0consteval\0");
+    if (d->params == NONE && tok_is_any(t, i, "struct\0class\0union\0enum\0"))
         d->is_class = true;
     if (tok_is(t, i, "namespace"))
         d->is_scope = true;
@@ -323,10 +298,10 @@ static size_t cuda_split_skip_operator(const struct cuda_split_splitter *s, size
 /* The brace at i: does the declaration end behind it? *ret_next is set where reading goes on. */
 static bool cuda_split_brace(struct cuda_split_splitter *s, struct decl *d, size_t i, size_t *ret_next)
 {
-    size_t last = cuda_split_before(s, i);
+    size_t last = tok_before(&s->t, i);
 
     *ret_next = (size_t)s->mate[i] + 1;
-    if (d->init != NONE && (cuda_split_is_ident(s, last) || tok_is(&s->t, last, ">")))
+    if (d->init != NONE && (tok_is_ident(&s->t, last) || tok_is(&s->t, last, ">")))
         return false; /* x{1} among a constructor's initialisers */
     if (d->is_scope || (tok_is(&s->t, d->start, "extern") && s->t.v[last].kind == TOK_STRING)) {
         d->is_scope = true;
@@ -364,13 +339,13 @@ static void cuda_split_read_decl(struct cuda_split_splitter *s, size_t i, size_t
         } else if (tok_is(t, i, "=")) {
             d->has_equals = true;
         } else if (tok_is(t, i, "(")) {
-            if (d->params == NONE && !cuda_split_any_of(t, cuda_split_before(s, i), attributes) && !d->has_equals)
+            if (d->params == NONE && !tok_is_any(t, tok_before(&s->t, i), attributes) && !d->has_equals)
                 d->params = i;
             next = (size_t)s->mate[i] + 1;
         } else if (tok_is(t, i, "[")) {
             next = (size_t)s->mate[i] + 1;
         } else if (tok_is(t, i, ":")) {
-            if (in_class && cuda_split_any_of(t, cuda_split_before(s, i), "public\0private\0protected\0")) {
+            if (in_class && tok_is_any(t, tok_before(&s->t, i), "public\0private\0protected\0")) {
                 d->end = i + 1;
                 return;
             }
@@ -399,18 +374,18 @@ static bool cuda_split_names_host(const struct cuda_split_splitter *s, size_t fr
     const struct toks *t = &s->t;
 
     for (size_t i = from; i < to; i++) {
-        bool scope = cuda_split_is_ident(s, i) && tok_is(t, tok_next(t, i + 1), "::");
+        bool scope = tok_is_ident(&s->t, i) && tok_is(t, tok_next(t, i + 1), "::");
         size_t name;
 
-        if (cuda_split_any_of(t, i, "torch\0c10\0pybind11\0cublasHandle_t\0cudnnHandle_t\0PYBIND11_MODULE\0"
+        if (tok_is_any(t, i, "torch\0c10\0pybind11\0cublasHandle_t\0cudnnHandle_t\0PYBIND11_MODULE\0"
                                     "TORCH_LIBRARY\0"))
             return true;
-        if (scope && cuda_split_any_of(t, i, "at\0py\0"))
+        if (scope && tok_is_any(t, i, "at\0py\0"))
             return true;
         if (!scope || !tok_is(t, i, "std"))
             continue;
         name = tok_next(t, tok_next(t, i + 1) + 1);
-        if (cuda_split_any_of(t, name,
+        if (tok_is_any(t, name,
             "vector\0string\0map\0unordered_map\0optional\0tuple\0function\0ostream\0shared_ptr\0unique_ptr\0"
                                        "mutex\0once_flag\0runtime_error\0set\0string_view\0stringstream\0cout\0cerr\0"
                                        "deque\0"
@@ -430,21 +405,21 @@ static bool cuda_split_add_param_name(const struct cuda_split_splitter *s, size_
     size_t name = NONE, words = 0;
     bool pack = false;
 
-    for (size_t i = from; i < to && !cuda_split_any_of(t, i, "=\0[\0"); i++) {
+    for (size_t i = from; i < to && !tok_is_any(t, i, "=\0[\0"); i++) {
         if (tok_is(t, i, "(") || tok_is(t, i, "{"))
             return false;
-        if (cuda_split_is_ident(s, i)) {
+        if (tok_is_ident(&s->t, i)) {
             name = i;
             words++;
         } else if (tok_is(t, i, ".")) {
             pack = true;
-        } else if (cuda_split_any_of(t, i, "*\0&\0>\0")) {
+        } else if (tok_is_any(t, i, "*\0&\0>\0")) {
             name = NONE;
         }
     }
-    if (name == NONE || words + (size_t)(name > from && tok_is(t, cuda_split_before(s, name), ">")) < 2)
+    if (name == NONE || words + (size_t)(name > from && tok_is(t, tok_before(&s->t, name), ">")) < 2)
         return false;
-    if (!tok_is(t, cuda_split_before(s, name), ".") && tok_is(t, cuda_split_before(s, name), "::"))
+    if (!tok_is(t, tok_before(&s->t, name), ".") && tok_is(t, tok_before(&s->t, name), "::"))
         return false;
     buf_addf(out, "%s%.*s%s, ", with, (int)t->v[name].n, t->src + t->v[name].at, pack ? "..." : "");
     return true;
@@ -497,7 +472,7 @@ static void cuda_split_stub(struct cuda_split_splitter *s, const struct decl *d,
     if (d->templated) {
         size_t open = tok_next(t, d->start + 1);
         buf_addc(&b, '<');
-        if (!cuda_split_add_param_names(s, open + 1, cuda_split_before(s, cuda_split_skip_angles(s, open)), "", &b))
+        if (!cuda_split_add_param_names(s, open + 1, tok_before(&s->t, cuda_split_skip_angles(s, open)), "", &b))
             cuda_split_decline(s, "a kernel's template parameter without a name");
         b.n -= b.n > 1 && b.p[b.n - 2] == ',' ? 2 : 0;
         b.p[b.n] = 0;
@@ -522,9 +497,9 @@ static void cuda_split_stub(struct cuda_split_splitter *s, const struct decl *d,
 static void cuda_split_kernel(struct cuda_split_splitter *s, const struct decl *d)
 {
     const struct toks *t = &s->t;
-    size_t name = d->params == NONE ? SIZE_MAX : cuda_split_before(s, d->params);
+    size_t name = d->params == NONE ? SIZE_MAX : tok_before(&s->t, d->params);
 
-    if (name == SIZE_MAX || !cuda_split_is_ident(s, name) || tok_is(t, cuda_split_before(s, name), "::") ||
+    if (name == SIZE_MAX || !tok_is_ident(&s->t, name) || tok_is(t, tok_before(&s->t, name), "::") ||
         d->instantiates || d->device ||
         d->host) {
         cuda_split_decline(s, "a kernel whose name is not a plain word");
@@ -548,12 +523,12 @@ static void cuda_split_kernel(struct cuda_split_splitter *s, const struct decl *
 /* Takes a device function: its body to the device alone. */
 static void cuda_split_device_function(struct cuda_split_splitter *s, const struct decl *d)
 {
-    size_t cut = d->init != NONE ? d->init : d->body, name = cuda_split_before(s, d->params);
+    size_t cut = d->init != NONE ? d->init : d->body, name = tok_before(&s->t, d->params);
 
     if (d->constant)
         return;
     /* a member's definition outside: no declaration */
-    if (name != SIZE_MAX && tok_is(&s->t, cuda_split_before(s, name), "::")) {
+    if (name != SIZE_MAX && tok_is(&s->t, tok_before(&s->t, name), "::")) {
         cuda_split_drop(s, d->start, d->end, HOST);
         return;
     }
@@ -565,7 +540,7 @@ static void cuda_split_device_function(struct cuda_split_splitter *s, const stru
 static void cuda_split_host_function(struct cuda_split_splitter *s, const struct decl *d)
 {
     for (size_t i = d->body; i < d->end; i++)
-        if (cuda_split_any_of(&s->t, i, "__device__\0__global__\0__host__\0"))
+        if (tok_is_any(&s->t, i, "__device__\0__global__\0__host__\0"))
             cuda_split_decline(s, "device code inside a function of the host");
     if (!d->constant)
         cuda_split_drop(s, d->start, d->end, DEVICE);

@@ -279,3 +279,40 @@ size_t tok_prev(const struct toks *t, size_t i)
             return SIZE_MAX;
     return i < t->n ? i : SIZE_MAX;
 }
+
+bool tok_is_any(const struct toks *t, size_t i, const char *words)
+{
+    for (const char *w = words; *w; w += strlen(w) + 1)
+        if (tok_is(t, i, w))
+            return true;
+    return false;
+}
+
+bool tok_is_ident(const struct toks *t, size_t i)
+{
+    return i < t->n && t->v[i].kind == TOK_IDENT;
+}
+
+bool tok_same_text(const struct toks *t, size_t a, size_t b)
+{
+    if (t->looks)
+        ++*t->looks;
+    return t->v[a].n == t->v[b].n && !memcmp(t->src + t->v[a].at, t->src + t->v[b].at, t->v[a].n);
+}
+
+size_t tok_after(const struct toks *t, size_t i)
+{
+    return tok_next(t, i + 1);
+}
+
+size_t tok_before(const struct toks *t, size_t i)
+{
+    return i == 0 ? SIZE_MAX : tok_prev(t, i - 1);
+}
+
+size_t tok_end_of_directive(const struct toks *t, size_t i)
+{
+    while (i < t->n && t->v[i].directive)
+        i++;
+    return i;
+}

@@ -39,10 +39,16 @@ void lex(const char *src, size_t n, struct toks *ret); /* ret is freed with toks
 void toks_free(struct toks *t);
 
 bool tok_is(const struct toks *t, size_t i, const char *text); /* same bytes? false past the end */
+bool tok_is_any(const struct toks *t, size_t i, const char *words); /* one of the words, each ended by a zero? */
+bool tok_is_ident(const struct toks *t, size_t i);
+bool tok_same_text(const struct toks *t, size_t a, size_t b);  /* both exist */
 bool tok_blank(const struct toks *t, size_t i);                /* space, comment or newline */
 /* Nearest token that is not blank, from i on (or down from i): TOK_END's index, respectively SIZE_MAX, if there is
  * none. */
 size_t tok_next(const struct toks *t, size_t i);
 size_t tok_prev(const struct toks *t, size_t i);
+size_t tok_after(const struct toks *t, size_t i);  /* as tok_next, behind i */
+size_t tok_before(const struct toks *t, size_t i); /* as tok_prev, in front of i */
+size_t tok_end_of_directive(const struct toks *t, size_t i); /* the first token from i on that is in no directive */
 
 #endif

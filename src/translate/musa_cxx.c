@@ -17,29 +17,6 @@ struct cxx {
     bool keep; /* some of it cannot: all of it stays, for a hand that finishes the file */
 };
 
-static bool musa_cxx_any_of(const struct toks *k, size_t i, const char *words)
-{
-    for (const char *w = words; *w; w += strlen(w) + 1)
-        if (tok_is(k, i, w))
-            return true;
-    return false;
-}
-
-static bool musa_cxx_ident(const struct toks *k, size_t i)
-{
-    return i < k->n && k->v[i].kind == TOK_IDENT;
-}
-
-static size_t musa_cxx_before(const struct toks *k, size_t i)
-{
-    return i == 0 ? SIZE_MAX : tok_prev(k, i - 1);
-}
-
-static size_t musa_cxx_after(const struct toks *k, size_t i)
-{
-    return tok_next(k, i + 1);
-}
-
 static const char *musa_cxx_word(const struct cxx *c, size_t i)
 {
     return c->k.src + c->k.v[i].at;
@@ -63,21 +40,21 @@ static const char no_types[] =
 /* 'type name' followed by what can follow a name in its declaration. */
 static bool musa_cxx_declared_at(const struct toks *k, size_t i)
 {
-    size_t p = musa_cxx_before(k, i), n = musa_cxx_after(k, i);
+    size_t p = tok_before(k, i), n = tok_after(k, i);
 
     if (p == SIZE_MAX)
         return false;
-    if (musa_cxx_any_of(k, p, "struct\0class\0enum\0union\0"))
-        return musa_cxx_any_of(k, n, "{\0:\0");
-    if (musa_cxx_any_of(k, p, "using\0"))
+    if (tok_is_any(k, p, "struct\0class\0enum\0union\0"))
+        return tok_is_any(k, n, "{\0:\0");
+    if (tok_is_any(k, p, "using\0"))
         return tok_is(k, n, "=");
-    if (musa_cxx_ident(k, p) && !musa_cxx_any_of(k, p, no_types))
-        return musa_cxx_any_of(k, n, "=\0;\0,\0)\0(\0{\0[\0");
-    if (musa_cxx_any_of(k, p, "*\0&\0>\0")) {
-        size_t q = musa_cxx_before(k, p);
-        bool type = q != SIZE_MAX && (musa_cxx_ident(k, q) || musa_cxx_any_of(k, q, ">\0*\0")) &&
-            !musa_cxx_any_of(k, q, "return\0");
-        return type && (musa_cxx_any_of(k, n, ";\0[\0") || (tok_is(k, n, "=") && !tok_is(k, n + 1, "=")));
+    if (tok_is_ident(k, p) && !tok_is_any(k, p, no_types))
+        return tok_is_any(k, n, "=\0;\0,\0)\0(\0{\0[\0");
+    if (tok_is_any(k, p, "*\0&\0>\0")) {
+        size_t q = tok_before(k, p);
+        bool type = q != SIZE_MAX && (tok_is_ident(k, q) || tok_is_any(k, q, ">\0*\0")) &&
+            !tok_is_any(k, q, "return\0");
+        return type && (tok_is_any(k, n, ";\0[\0") || (tok_is(k, n, "=") && !tok_is(k, n + 1, "=")));
     }
     return false;
 }
@@ -90,7 +67,7 @@ static void musa_cxx_own_names(struct musa_names *names, const struct toks *k)
 
         if (k->v[i].kind != TOK_IDENT)
             continue;
-        p = musa_cxx_before(k, i);
+        p = tok_before(k, i);
         if ((k->v[i].directive && p != SIZE_MAX && tok_is(k, p, "define")) || musa_cxx_declared_at(k, i))
             musa_own_add(names, k->src + k->v[i].at, k->v[i].n);
     }
@@ -150,24 +127,24 @@ bool musa_word(struct musa_work *w, const struct musa_text *t, size_t i, size_t 
 /* 'cuda' as a namespace; a variable of that name stays. */
 static bool musa_cxx_is_namespace(const struct toks *k, size_t i)
 {
-    size_t p = musa_cxx_before(k, i), n = musa_cxx_after(k, i);
+    size_t p = tok_before(k, i), n = tok_after(k, i);
 
-    return tok_is(k, n, "::") || (p != SIZE_MAX && musa_cxx_any_of(k, p, "::\0namespace\0"));
+    return tok_is(k, n, "::") || (p != SIZE_MAX && tok_is_any(k, p, "::\0namespace\0"));
 }
 
 /* DeviceType::CUDA, DispatchKey::CUDA, and the key of TORCH_LIBRARY_IMPL. */
 static bool musa_cxx_is_device_enum(const struct toks *k, size_t i)
 {
-    size_t p = musa_cxx_before(k, i), q = p == SIZE_MAX ? SIZE_MAX : musa_cxx_before(k, p);
+    size_t p = tok_before(k, i), q = p == SIZE_MAX ? SIZE_MAX : tok_before(k, p);
 
     if (q == SIZE_MAX)
         return false;
     if (tok_is(k, p, "::"))
-        return musa_cxx_any_of(k, q, "DeviceType\0Backend\0DispatchKey\0");
-    if (!tok_is(k, p, ",") || !musa_cxx_ident(k, q))
+        return tok_is_any(k, q, "DeviceType\0Backend\0DispatchKey\0");
+    if (!tok_is(k, p, ",") || !tok_is_ident(k, q))
         return false;
-    p = musa_cxx_before(k, q);
-    q = p == SIZE_MAX ? SIZE_MAX : musa_cxx_before(k, p);
+    p = tok_before(k, q);
+    q = p == SIZE_MAX ? SIZE_MAX : tok_before(k, p);
     return q != SIZE_MAX && tok_is(k, p, "(") && tok_is(k, q, "TORCH_LIBRARY_IMPL");
 }
 
@@ -212,25 +189,25 @@ static void musa_cxx_guard_number(struct cxx *c, size_t i, bool exclusive)
 /* __CUDA_ARCH__ OP NUMBER. '> N' and '<= N' mean the next generation, so they become '>= M' and '< M'. */
 static void musa_cxx_guard(struct cxx *c, size_t i)
 {
-    size_t op = musa_cxx_after(&c->k, i), num;
+    size_t op = tok_after(&c->k, i), num;
     bool wide;
 
-    if (!musa_cxx_any_of(&c->k, op, ">\0<\0=\0!\0")) {
-        if (musa_cxx_any_of(&c->k, op, "/\0%\0*\0+\0-\0"))
+    if (!tok_is_any(&c->k, op, ">\0<\0=\0!\0")) {
+        if (tok_is_any(&c->k, op, "/\0%\0*\0+\0-\0"))
             musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-',
                       "arithmetic with the architecture's number");
         return;
     }
     wide = tok_is(&c->k, op + 1, "=");
-    num = musa_cxx_after(&c->k, wide ? op + 1 : op);
+    num = tok_after(&c->k, wide ? op + 1 : op);
     if (num >= c->k.n || c->k.v[num].kind != TOK_NUMBER) {
         musa_note(c->w, c->t, c->k.v[i].at, MUSA_REFUSED, "guard", '-',
                   "the architecture is compared with something else than a number");
         return;
     }
-    if (musa_cxx_any_of(&c->k, op, "=\0!\0"))
+    if (tok_is_any(&c->k, op, "=\0!\0"))
         musa_note(c->w, c->t, c->k.v[i].at, MUSA_ADVICE, "guard", '-', "the guard asks for one architecture only");
-    if (musa_back(c->w) || musa_cxx_any_of(&c->k, op, "=\0!\0") || wide == tok_is(&c->k, op, ">") ||
+    if (musa_back(c->w) || tok_is_any(&c->k, op, "=\0!\0") || wide == tok_is(&c->k, op, ">") ||
         c->k.v[num].n > 9) {
         musa_cxx_guard_number(c, num, false);
         return;
@@ -289,7 +266,7 @@ static void musa_cxx_include_path(struct cxx *c, size_t at, size_t n, bool quote
 /* '#' at i. Returns the token behind the path, or i if this is no include. */
 static size_t musa_cxx_include(struct cxx *c, size_t i)
 {
-    size_t w = musa_cxx_after(&c->k, i), open = w < c->k.n ? musa_cxx_after(&c->k, w) : c->k.n, close;
+    size_t w = tok_after(&c->k, i), open = w < c->k.n ? tok_after(&c->k, w) : c->k.n, close;
 
     if (!tok_is(&c->k, w, "include") || open >= c->k.n || !c->k.v[open].directive)
         return i;
@@ -317,7 +294,7 @@ static size_t musa_cxx_close_of(const void *ctx, size_t open)
     int depth = 0;
 
     for (size_t i = open; i < k->n && i < open + LONGEST_ASM; i++) {
-        depth += musa_cxx_any_of(k, i, "(\0[\0{\0") ? 1 : musa_cxx_any_of(k, i, ")\0]\0}\0") ? -1 : 0;
+        depth += tok_is_any(k, i, "(\0[\0{\0") ? 1 : tok_is_any(k, i, ")\0]\0}\0") ? -1 : 0;
         if (depth == 0)
             return i;
     }
@@ -385,7 +362,7 @@ static bool musa_cxx_read_ptx(struct cxx *c, size_t i, struct inline_ptx *x)
     char failed[96];
     bool known;
 
-    if (!musa_cxx_any_of(&c->k, i, "asm\0__asm__\0__asm\0") || !asm_find(&c->k, &m, i, &x->a))
+    if (!tok_is_any(&c->k, i, "asm\0__asm__\0__asm\0") || !asm_find(&c->k, &m, i, &x->a))
         return false;
     buf_init(&text, BUF_MAX_TEXT);
     known = asm_text(&c->k, &x->a, &text);
@@ -502,11 +479,11 @@ static bool musa_cxx_lacks(struct cxx *c, size_t i)
     const struct tok *v = &c->k.v[i];
     const struct musa_lack *l = musa_back(c->w) ? NULL : musa_lack_find(musa_lacks, musa_cxx_word(c, i), v->n);
     const struct musa_target *g = c->w->o->target;
-    size_t next = musa_cxx_after(&c->k, i);
+    size_t next = tok_after(&c->k, i);
 
     if (!l || musa_owns(c->w, musa_cxx_word(c, i), v->n))
         return false;
-    if (musa_cxx_any_of(&c->k, i, "cute\0cutlass\0wmma\0") && !tok_is(&c->k, next, "::"))
+    if (tok_is_any(&c->k, i, "cute\0cutlass\0wmma\0") && !tok_is(&c->k, next, "::"))
         return false;
     if (l->arch && (!g || !g->arch || g->arch >= l->arch))
         return false;
@@ -517,16 +494,16 @@ static bool musa_cxx_lacks(struct cxx *c, size_t i)
 /* True if the tokens at i spell a type of 64 bits. */
 static bool musa_cxx_wide_type(const struct toks *k, size_t i)
 {
-    size_t next = musa_cxx_after(k, i);
+    size_t next = tok_after(k, i);
 
-    return musa_cxx_any_of(k, i, "int64_t\0uint64_t\0longlong\0ulonglong\0") || (tok_is(k, i, "long") && tok_is(k, next,
+    return tok_is_any(k, i, "int64_t\0uint64_t\0longlong\0ulonglong\0") || (tok_is(k, i, "long") && tok_is(k, next,
         "long"));
 }
 
 /* atomicAdd((unsigned long long *)p, ...): only compare-and-swap and exchange are known at 64 bits. */
 static void musa_cxx_atomic(struct cxx *c, size_t i)
 {
-    size_t k = musa_cxx_after(&c->k, i);
+    size_t k = tok_after(&c->k, i);
     int depth = 0;
 
     if (!tok_is(&c->k, k, "("))
@@ -558,7 +535,7 @@ static void musa_cxx_cooperative(struct cxx *c, size_t i)
 /* A name of CUDA's that no rule knows, for instance one made by '##'. */
 static bool musa_cxx_pasted(const struct cxx *c, size_t i)
 {
-    size_t n = musa_cxx_after(&c->k, i), p = musa_cxx_before(&c->k, i);
+    size_t n = tok_after(&c->k, i), p = tok_before(&c->k, i);
     const char *s = musa_cxx_word(c, i);
     size_t len = c->k.v[i].n;
     bool ours = (len >= 4 && (!memcmp(s, "cuda", 4) || !memcmp(s, "CUDA", 4))) || (len >= 6 && !memcmp(s, "cublas", 6));
@@ -572,7 +549,7 @@ static bool musa_cxx_pasted(const struct cxx *c, size_t i)
 /* x.cuda() of a tensor: torch has no method of that kind for other devices. */
 static bool musa_cxx_to_device(struct cxx *c, size_t i)
 {
-    size_t open = musa_cxx_after(&c->k, i), close = open < c->k.n ? musa_cxx_after(&c->k, open) : c->k.n;
+    size_t open = tok_after(&c->k, i), close = open < c->k.n ? tok_after(&c->k, open) : c->k.n;
 
     if (musa_back(c->w) || !tok_is(&c->k, open, "(") || !tok_is(&c->k, close, ")"))
         return false;
@@ -588,10 +565,10 @@ static bool musa_cxx_to_device(struct cxx *c, size_t i)
 static void musa_cxx_name(struct cxx *c, size_t i)
 {
     const struct tok *v = &c->k.v[i];
-    size_t p = musa_cxx_before(&c->k, i);
-    bool member = p != SIZE_MAX && musa_cxx_any_of(&c->k, p, ".\0->\0"), back = musa_back(c->w);
+    size_t p = tok_before(&c->k, i);
+    bool member = p != SIZE_MAX && tok_is_any(&c->k, p, ".\0->\0"), back = musa_back(c->w);
 
-    if (musa_cxx_any_of(&c->k, i, "asm\0__asm__\0__asm\0"))
+    if (tok_is_any(&c->k, i, "asm\0__asm__\0__asm\0"))
         musa_cxx_assembler(c, i);
     else if (!back && musa_cxx_pasted(c, i))
         musa_note(c->w, c->t, v->at, MUSA_REFUSED, "pasted", '-',
@@ -606,9 +583,9 @@ static void musa_cxx_name(struct cxx *c, size_t i)
         if (musa_cxx_is_device_enum(&c->k, i))
             musa_replace(c->w, c->t, v->at, v->n, back ? "CUDA" : "PrivateUse1");
     } else {
-        if (!back && musa_cxx_any_of(&c->k, i, "cudaLaunchCooperativeKernel\0this_grid\0grid_group\0"))
+        if (!back && tok_is_any(&c->k, i, "cudaLaunchCooperativeKernel\0this_grid\0grid_group\0"))
             musa_cxx_cooperative(c, i);
-        if (musa_cxx_any_of(&c->k, i, "atomicAdd\0atomicSub\0atomicMin\0atomicMax\0atomicAnd\0atomicOr\0atomicXor\0") &&
+        if (tok_is_any(&c->k, i, "atomicAdd\0atomicSub\0atomicMin\0atomicMax\0atomicAnd\0atomicOr\0atomicXor\0") &&
             !back)
             musa_cxx_atomic(c, i);
         if (tok_is(&c->k, i, back ? "__MUSA_ARCH__" : "__CUDA_ARCH__"))

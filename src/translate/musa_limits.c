@@ -25,19 +25,6 @@ struct musa_limits {
     int depth;
 };
 
-static bool musa_limits_any_of(const struct toks *k, size_t i, const char *words)
-{
-    for (const char *w = words; *w; w += strlen(w) + 1)
-        if (tok_is(k, i, w))
-            return true;
-    return false;
-}
-
-static size_t musa_limits_after(const struct toks *k, size_t i)
-{
-    return tok_next(k, i + 1);
-}
-
 /* ---- constants of the text ---- */
 
 /* Notes a name and the tokens of its value. */
@@ -50,16 +37,9 @@ static void musa_limits_add_constant(struct musa_limits *l, size_t name, size_t 
     l->v[l->n++] = (struct constant){name, from, to};
 }
 
-static size_t musa_limits_end_of_directive(const struct toks *k, size_t i)
-{
-    while (i < k->n && k->v[i].directive)
-        i++;
-    return i;
-}
-
 static size_t musa_limits_end_of_value(const struct toks *k, size_t i)
 {
-    while (i < k->n && !musa_limits_any_of(k, i, ";\0,\0}\0"))
+    while (i < k->n && !tok_is_any(k, i, ";\0,\0}\0"))
         i++;
     return i;
 }
@@ -70,21 +50,16 @@ static void musa_limits_find_constants(struct musa_limits *l)
     const struct toks *k = l->k;
 
     for (size_t i = 0; i + 2 < k->n; i++) {
-        size_t n = musa_limits_after(k, i);
+        size_t n = tok_after(k, i);
         if (n >= k->n || k->v[n].kind != TOK_IDENT)
             continue;
         if (k->v[i].directive && tok_is(k, i, "define"))
-            musa_limits_add_constant(l, n, n + 1, musa_limits_end_of_directive(k, n));
-        else if (musa_limits_any_of(k, i, "int\0unsigned\0size_t\0uint32_t\0long\0auto\0") &&
-                 tok_is(k, musa_limits_after(k, n), "="))
-            musa_limits_add_constant(l, n, musa_limits_after(k, n) + 1,
-                                     musa_limits_end_of_value(k, musa_limits_after(k, n)));
+            musa_limits_add_constant(l, n, n + 1, tok_end_of_directive(k, n));
+        else if (tok_is_any(k, i, "int\0unsigned\0size_t\0uint32_t\0long\0auto\0") &&
+                 tok_is(k, tok_after(k, n), "="))
+            musa_limits_add_constant(l, n, tok_after(k, n) + 1,
+                                     musa_limits_end_of_value(k, tok_after(k, n)));
     }
-}
-
-static bool musa_limits_same_word(const struct toks *k, size_t a, size_t b)
-{
-    return k->v[a].n == k->v[b].n && !memcmp(k->src + k->v[a].at, k->src + k->v[b].at, k->v[a].n);
 }
 
 /* ---- expressions: sum -> product -> atom ---- */
@@ -103,7 +78,7 @@ static int64_t musa_limits_type_size(const struct toks *k, size_t i)
     };
 
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
-        if (musa_limits_any_of(k, i, rows[r].names))
+        if (tok_is_any(k, i, rows[r].names))
             return rows[r].bytes;
     return UNKNOWN;
 }
@@ -114,7 +89,7 @@ static int64_t musa_limits_value_of(struct musa_limits *l, size_t name)
     int64_t v = UNKNOWN;
 
     for (size_t c = 0; c < l->n; c++)
-        if (musa_limits_same_word(l->k, l->v[c].name, name)) {
+        if (tok_same_text(l->k, l->v[c].name, name)) {
             size_t i = l->v[c].from;
             int64_t one = musa_limits_sum(l, &i, l->v[c].to);
             if (one == UNKNOWN || tok_next(l->k, i) < l->v[c].to || (v != UNKNOWN && v != one))
@@ -127,12 +102,12 @@ static int64_t musa_limits_value_of(struct musa_limits *l, size_t name)
 /* The value of sizeof(type), with *i behind it; UNKNOWN: another operand. */
 static int64_t musa_limits_size_of(struct musa_limits *l, size_t *i)
 {
-    size_t p = musa_limits_after(l->k, *i), type = p < l->k->n ? musa_limits_after(l->k, p) : l->k->n;
+    size_t p = tok_after(l->k, *i), type = p < l->k->n ? tok_after(l->k, p) : l->k->n;
     int64_t v = musa_limits_type_size(l->k, type);
 
-    if (!tok_is(l->k, p, "(") || !tok_is(l->k, musa_limits_after(l->k, type), ")"))
+    if (!tok_is(l->k, p, "(") || !tok_is(l->k, tok_after(l->k, type), ")"))
         return UNKNOWN;
-    *i = musa_limits_after(l->k, type) + 1;
+    *i = tok_after(l->k, type) + 1;
     return v;
 }
 
@@ -169,7 +144,7 @@ static int64_t musa_limits_product(struct musa_limits *l, size_t *i, size_t to)
 
     for (;;) {
         size_t op = tok_next(l->k, *i);
-        if (v == UNKNOWN || op >= to || !musa_limits_any_of(l->k, op, "*\0/\0%\0"))
+        if (v == UNKNOWN || op >= to || !tok_is_any(l->k, op, "*\0/\0%\0"))
             return v;
         *i = op + 1;
         b = musa_limits_atom(l, i, to);
@@ -187,7 +162,7 @@ static int64_t musa_limits_sum(struct musa_limits *l, size_t *i, size_t to)
 
     for (;;) {
         size_t op = tok_next(l->k, *i);
-        if (v == UNKNOWN || op >= to || !musa_limits_any_of(l->k, op, "+\0-\0"))
+        if (v == UNKNOWN || op >= to || !tok_is_any(l->k, op, "+\0-\0"))
             return v;
         *i = op + 1;
         b = musa_limits_product(l, i, to);
@@ -217,7 +192,7 @@ static int64_t musa_limits_declared_bytes(struct musa_limits *l, size_t i)
         } else if (tok_is(k, i, ",")) {
             total += one;
             one = 1;
-        } else if (musa_limits_any_of(k, i, "<\0(\0{\0")) {
+        } else if (tok_is_any(k, i, "<\0(\0{\0")) {
             return UNKNOWN;
         } else if (element == UNKNOWN) {
             element = musa_limits_type_size(k, i);
@@ -242,14 +217,14 @@ static void musa_limits_over(struct musa_limits *l, size_t i, const char *rule, 
 /* cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES) */
 static void musa_limits_opt_in(struct musa_limits *l, size_t i)
 {
-    size_t k = musa_limits_after(l->k, i);
+    size_t k = tok_after(l->k, i);
     int64_t v;
 
     if (!tok_is(l->k, k, ","))
         return;
     k++;
     v = musa_limits_sum(l, &k, l->k->n);
-    if (v != UNKNOWN && musa_limits_any_of(l->k, tok_next(l->k, k), ")\0;\0"))
+    if (v != UNKNOWN && tok_is_any(l->k, tok_next(l->k, k), ")\0;\0"))
         musa_limits_over(l, i, "shared-memory", "dynamic shared memory", v, l->w->o->target->shared_bytes);
 }
 

@@ -46,21 +46,6 @@ struct rewriter {
     bool real; /* launches on a real device, and nothing else */
 };
 
-static bool simt_rewrite_same_text(const struct toks *t, size_t a, size_t b)
-{
-    if (t->looks)
-        ++*t->looks;
-    return t->v[a].n == t->v[b].n && !memcmp(t->src + t->v[a].at, t->src + t->v[b].at, t->v[a].n);
-}
-
-static bool simt_rewrite_any_of(const struct toks *t, size_t i, const char *words)
-{
-    for (const char *w = words; *w; w += strlen(w) + 1)
-        if (tok_is(t, i, w))
-            return true;
-    return false;
-}
-
 /* 1 for an opening bracket, -1 for a closing one, else 0. Angle brackets are not brackets here. */
 static int simt_rewrite_bracket(const struct toks *t, size_t i)
 {
@@ -175,7 +160,7 @@ static bool simt_rewrite_is_template(const struct rewriter *r, size_t i)
         i--;
         if (tok_is(t, i, "template"))
             return true;
-        if (simt_rewrite_any_of(t, i, ";\0}\0{\0(\0[\0__global__\0") || t->v[i].directive)
+        if (tok_is_any(t, i, ";\0}\0{\0(\0[\0__global__\0") || t->v[i].directive)
             return false;
         if (tok_is(t, i, ")") && (i = simt_rewrite_open_of(r, i)) == SIZE_MAX)
             return false;
@@ -192,11 +177,11 @@ static size_t simt_rewrite_kernel_name(const struct rewriter *r, size_t i)
     for (i = tok_next(t, i + 1); i < t->n; i = tok_next(t, i + 1)) {
         size_t next = tok_next(t, i + 1);
 
-        if (simt_rewrite_any_of(t, i, ";\0{\0}\0)\0]\0__global__\0"))
+        if (tok_is_any(t, i, ";\0{\0}\0)\0]\0__global__\0"))
             break;
         if (t->v[i].kind != TOK_IDENT || !tok_is(t, next, "("))
             continue;
-        if (!simt_rewrite_any_of(t, i, "__launch_bounds__\0__attribute__\0__align__\0alignas\0__cluster_dims__\0"
+        if (!tok_is_any(t, i, "__launch_bounds__\0__attribute__\0__align__\0alignas\0__cluster_dims__\0"
                                        "__maxnreg__\0"
                                        "__block_size__\0decltype\0"))
             return i;
@@ -217,7 +202,7 @@ static uint32_t *simt_rewrite_slot_of(const struct rewriter *r, size_t name)
     for (size_t i = (size_t)(h ^ h >> 32);; i++) {
         uint32_t *s = &r->slots[i & (r->n_slots - 1)];
 
-        if (!*s || simt_rewrite_same_text(&r->t, r->kernels[*s - 1].name, name))
+        if (!*s || tok_same_text(&r->t, r->kernels[*s - 1].name, name))
             return s;
     }
 }
@@ -342,20 +327,15 @@ struct launch {
     size_t open, close;        /* the argument list's parentheses */
 };
 
-static size_t simt_rewrite_before(const struct toks *t, size_t i)
-{
-    return i == 0 ? SIZE_MAX : tok_prev(t, i - 1);
-}
-
 /* In a macro: the first token of the name that '##' makes of the one at i and of those before it. */
 static size_t simt_rewrite_pasted_from(const struct rewriter *r, size_t i)
 {
     const struct toks *t = &r->t;
     size_t a, b, c;
 
-    while (t->v[i].directive && (a = simt_rewrite_before(t, i)) != SIZE_MAX && tok_is(t, a, "#") &&
-           (b = simt_rewrite_before(t, a)) != SIZE_MAX && tok_is(t, b, "#") &&
-           (c = simt_rewrite_before(t, b)) != SIZE_MAX && t->v[c].directive && t->v[c].kind != TOK_PUNCT)
+    while (t->v[i].directive && (a = tok_before(t, i)) != SIZE_MAX && tok_is(t, a, "#") &&
+           (b = tok_before(t, a)) != SIZE_MAX && tok_is(t, b, "#") &&
+           (c = tok_before(t, b)) != SIZE_MAX && t->v[c].directive && t->v[c].kind != TOK_PUNCT)
         i = c;
     return i;
 }
@@ -369,9 +349,9 @@ static bool simt_rewrite_back_over_name(const struct rewriter *r, size_t i, size
     if (i == SIZE_MAX)
         return false;
     *ret_targs = tok_is(t, i, ">");
-    if (*ret_targs && ((i = simt_rewrite_open_of(r, i)) == SIZE_MAX || (i = simt_rewrite_before(t, i)) == SIZE_MAX))
+    if (*ret_targs && ((i = simt_rewrite_open_of(r, i)) == SIZE_MAX || (i = tok_before(t, i)) == SIZE_MAX))
         return false;
-    if (t->v[i].kind != TOK_IDENT || simt_rewrite_any_of(t, i, "return\0else\0do\0case\0throw\0"))
+    if (t->v[i].kind != TOK_IDENT || tok_is_any(t, i, "return\0else\0do\0case\0throw\0"))
         return false;
     *ret_name = i;
     *ret_start = simt_rewrite_pasted_from(r, i);
@@ -382,32 +362,32 @@ static bool simt_rewrite_back_over_name(const struct rewriter *r, size_t i, size
 static bool simt_rewrite_find_callee(const struct rewriter *r, size_t chevrons, struct launch *l)
 {
     const struct toks *t = &r->t;
-    size_t i = simt_rewrite_before(t, chevrons), start, name, p;
+    size_t i = tok_before(t, chevrons), start, name, p;
     bool targs;
 
     if (i == SIZE_MAX)
         return false;
     l->end_callee = i + 1;
     l->targs = false;
-    if (simt_rewrite_any_of(t, i, ")\0]\0")) { /* (*table[k])<<<...>>>, pick(n)<<<...>>>, table[k]<<<...>>> */
+    if (tok_is_any(t, i, ")\0]\0")) { /* (*table[k])<<<...>>>, pick(n)<<<...>>>, table[k]<<<...>>> */
         if ((start = simt_rewrite_open_of(r, i)) == SIZE_MAX)
             return false;
         l->name = l->callee = start;
-        if ((p = simt_rewrite_before(t, start)) != SIZE_MAX && t->v[p].kind == TOK_IDENT &&
-            !simt_rewrite_any_of(t, p, "return\0else\0do\0"))
+        if ((p = tok_before(t, start)) != SIZE_MAX && t->v[p].kind == TOK_IDENT &&
+            !tok_is_any(t, p, "return\0else\0do\0"))
             l->name = l->callee = p;
         return true;
     }
     if (!simt_rewrite_back_over_name(r, i, &start, &l->name, &l->targs))
         return false;
     for (;;) {
-        p = simt_rewrite_before(t, start);
+        p = tok_before(t, start);
         if (p != SIZE_MAX && tok_is(t, p, "template"))
-            p = simt_rewrite_before(t, start = p);
-        if (p == SIZE_MAX || !simt_rewrite_any_of(t, p, "::\0.\0->\0"))
+            p = tok_before(t, start = p);
+        if (p == SIZE_MAX || !tok_is_any(t, p, "::\0.\0->\0"))
             break;
         start = p;
-        if (!simt_rewrite_back_over_name(r, simt_rewrite_before(t, p), &start, &name, &targs))
+        if (!simt_rewrite_back_over_name(r, tok_before(t, p), &start, &name, &targs))
             break;
     }
     l->callee = start;
@@ -448,8 +428,8 @@ static bool simt_rewrite_is_variable(const struct rewriter *r, size_t name)
     const struct toks *t = &r->t;
 
     for (size_t i = name; i-- > 0 && name - i < NEAR && t->v[i].directive;)
-        if (t->v[i].kind == TOK_IDENT && simt_rewrite_same_text(t, i, name) && tok_is(t, tok_next(t, i + 1), "=") &&
-            simt_rewrite_any_of(t, simt_rewrite_before(t, i), "auto\0*\0"))
+        if (t->v[i].kind == TOK_IDENT && tok_same_text(t, i, name) && tok_is(t, tok_next(t, i + 1), "=") &&
+            tok_is_any(t, tok_before(t, i), "auto\0*\0"))
             return true;
     return false;
 }
@@ -527,7 +507,7 @@ static bool simt_rewrite_find_dynamic_shared(const struct rewriter *r, size_t i,
     if (!tok_is(t, i, "extern"))
         return false;
     d->name = d->dims = t->n;
-    for (k = tok_next(t, i + 1); k < t->n && !simt_rewrite_any_of(t, k, ";\0{\0}\0)\0=\0,\0\"C\"\0extern\0");
+    for (k = tok_next(t, i + 1); k < t->n && !tok_is_any(t, k, ";\0{\0}\0)\0=\0,\0\"C\"\0extern\0");
          k = tok_next(t,
         k + 1)) {
         if (t->v[k].directive != t->v[i].directive)
@@ -536,7 +516,7 @@ static bool simt_rewrite_find_dynamic_shared(const struct rewriter *r, size_t i,
         if (tok_is(t, k, "(") && (k = simt_rewrite_close_of(r, k)) >= t->n)
             return false;
         if (tok_is(t, k, "[") && d->name == t->n) {
-            d->name = simt_rewrite_before(t, k);
+            d->name = tok_before(t, k);
             d->dims = simt_rewrite_close_of(r, k) + 1;
         }
     }
@@ -554,9 +534,9 @@ static void simt_rewrite_emit_flat(struct rewriter *r, size_t from, size_t to)
     const struct toks *t = &r->t;
 
     for (size_t i = from; i < to; i++) {
-        if (simt_rewrite_any_of(t, i, "__shared__\0static\0"))
+        if (tok_is_any(t, i, "__shared__\0static\0"))
             continue;
-        if (simt_rewrite_any_of(t, i, "__align__\0alignas\0__attribute__\0") && tok_is(t, tok_next(t, i + 1), "(")) {
+        if (tok_is_any(t, i, "__align__\0alignas\0__attribute__\0") && tok_is(t, tok_next(t, i + 1), "(")) {
             i = simt_rewrite_close_of(r, tok_next(t, i + 1));
             continue;
         }
@@ -619,13 +599,13 @@ static size_t simt_rewrite_behind_cast(const struct rewriter *r, size_t i)
     const struct toks *t = &r->t;
     size_t k = i, close;
 
-    if (simt_rewrite_any_of(t, k, "reinterpret_cast\0static_cast\0"))
+    if (tok_is_any(t, k, "reinterpret_cast\0static_cast\0"))
         k = tok_next(t, k + 1);
-    close = simt_rewrite_any_of(t, k, "(\0<\0") ? r->l.mate[k] : NONE;
+    close = tok_is_any(t, k, "(\0<\0") ? r->l.mate[k] : NONE;
     if (close == NONE)
         return i;
     for (k = tok_next(t, k + 1); k < close; k = tok_next(t, k + 1))
-        if (!simt_rewrite_any_of(t, k, "const\0void\0*\0"))
+        if (!tok_is_any(t, k, "const\0void\0*\0"))
             return i;
     return tok_next(t, close + 1);
 }
@@ -635,7 +615,7 @@ static size_t simt_rewrite_untyped_launch(const struct rewriter *r, size_t i, si
     const struct toks *t = &r->t;
     size_t first;
 
-    if (!simt_rewrite_any_of(t, i, "cudaLaunchKernel\0cudaLaunchCooperativeKernel\0musaLaunchKernel\0"
+    if (!tok_is_any(t, i, "cudaLaunchKernel\0cudaLaunchCooperativeKernel\0musaLaunchKernel\0"
                                    "musaLaunchCooperativeKernel\0"))
         return i;
     *ret_open = tok_next(t, i + 1);
@@ -700,9 +680,9 @@ static bool simt_rewrite_is_device_variable(const struct toks *t, size_t i)
     if (!tok_is(t, i, "__device__"))
         return false;
     for (size_t k = tok_next(t, i + 1), n = 0; k < t->n && n < DECLARATOR_MOST; k = tok_next(t, k + 1), n++) {
-        if (simt_rewrite_any_of(t, k, "=\0;\0[\0"))
+        if (tok_is_any(t, k, "=\0;\0[\0"))
             return n > 1;
-        if (simt_rewrite_any_of(t, k, "(\0{\0)\0}\0,\0"))
+        if (tok_is_any(t, k, "(\0{\0)\0}\0,\0"))
             return false;
     }
     return false;
