@@ -343,6 +343,13 @@ char *path_stem(const char *path)
     return xstrndup(s, dot && dot > s ? (size_t)(dot - s) : strlen(s));
 }
 
+bool path_ends(const char *path, const char *ending)
+{
+    size_t n = strlen(path), k = strlen(ending);
+
+    return n > k && !strcmp(path + n - k, ending) && path[n - k - 1] != '/';
+}
+
 /* Climbs from the running binary: the first of DIR + tails[0] + '/' + name, DIR + tails[1] + '/' + name that exists,
  * nearest DIR first; *ret_root (if not NULL) is DIR with its tail. NULL if there is none. */
 static char *file_path_climb(const char *const tails[2], const char *name, char **ret_root)

@@ -34,6 +34,7 @@ char *path_stem(const char *path); /* "a/b/19_ReLU.py" -> "19_ReLU" */
 char *path_folder(const char *path); /* that the path lies in: "a/b/c" -> "a/b", "c" -> ".", "/c" -> "/" */
 /* Of two full paths (realpath): is the second below the first, and not the folder itself? */
 bool path_is_below(const char *folder, const char *path);
+bool path_ends(const char *path, const char *ending); /* with a name before the ending: "x.py", not ".py" */
 const char *path_name(const char *path); /* its last part, borrowed: "a/b/19_ReLU.py" -> "19_ReLU.py" */
 
 /* Where simt/, litetorch/, runner/, recipes/ are: $MUSACODER_SHARE, else the nearest folder above the running binary

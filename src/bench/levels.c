@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/numbers.h"
 #include "bench/passk.h"
 #include "bench/bench_run.h"
 #include "bench/speed.h"
@@ -184,7 +185,7 @@ static int levels_speeds_of(const struct levels_group *g, enum speed_baseline k,
             x = xrealloc(x, (size_t)(n + 1) * sizeof *x);
             x[n++] = v.point;
         }
-    stats_sort(x, n);
+    numbers_sort(x, (size_t)n);
     *ret = x;
     return n;
 }

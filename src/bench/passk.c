@@ -21,11 +21,6 @@ double avg_at_n(int n, int c)
     return n > 0 ? (double)c / n : NAN;
 }
 
-bool is_faster(bool passed, double speedup)
-{
-    return is_faster_than(passed, speedup, FASTER_MIN);
-}
-
 bool is_faster_than(bool passed, double speedup, double min)
 {
     return passed && speedup > min;

@@ -14,14 +14,13 @@ double avg_at_n(int n, int c);
 
 /* A candidate counts as faster when it is correct, legal and speedup > FASTER_MIN. */
 #define FASTER_MIN 1.1
-bool is_faster(bool passed, double speedup);
 bool is_faster_than(bool passed, double speedup, double min); /* NaN is not faster */
 
 /* One task's counts; tasks without judged samples (all infra) do not enter a mean. */
 struct task_counts {
     int n;      /* judged samples, infra excluded */
     int passed;
-    int faster; /* by is_faster */
+    int faster; /* by is_faster_than */
 };
 
 /* Means over tasks. k is cut to n where a task lost samples to infra. NaN when no task has samples. */

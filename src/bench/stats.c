@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/numbers.h"
 #include "base/rng.h"
 
 double stats_sign_p(int wins, int losses)
@@ -103,19 +104,6 @@ double stats_mean(const double *x, int n)
     return n > 0 ? sum / n : NAN;
 }
 
-static int stats_ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-void stats_sort(double *x, int n)
-{
-    if (n > 1)
-        qsort(x, (size_t)n, sizeof *x, stats_ascending);
-}
-
 double stats_quantile(const double *sorted, int n, double q)
 {
     double at = q * (n - 1);
@@ -142,7 +130,7 @@ struct interval stats_bootstrap_mean(const double *x, int n, uint64_t seed)
             sum += x[rng_below(&g, (uint64_t)n)];
         means[k] = sum / n;
     }
-    stats_sort(means, BOOTSTRAP_ROUNDS);
+    numbers_sort(means, BOOTSTRAP_ROUNDS);
     if (means[0] < means[BOOTSTRAP_ROUNDS - 1]) {
         r.lo = stats_quantile(means, BOOTSTRAP_ROUNDS, 0.025);
         r.hi = stats_quantile(means, BOOTSTRAP_ROUNDS, 0.975);

@@ -53,7 +53,6 @@ struct interval stats_share_interval(const double *x, int n, double programs);
 struct interval stats_change_interval(const double *d, int n);
 
 double stats_mean(const double *x, int n); /* NaN when n is 0 */
-void stats_sort(double *x, int n);         /* ascending; no NaN */
 /* Quantile q in [0, 1] of ascending x, linear between neighbours (Hyndman and Fan's type 7). NaN when n is 0. */
 double stats_quantile(const double *sorted, int n, double q);
 

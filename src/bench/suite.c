@@ -60,13 +60,6 @@ static char *suite_family_of(const char *name)
     return k < n && k > 1 && name[k - 1] == '_' ? xstrndup(name, k - 1) : xstrdup("all");
 }
 
-const char *task_base(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-
-    return slash ? slash + 1 : name;
-}
-
 /* ---- collecting: one row per file, sorted at the end ---- */
 
 struct suite_row {

@@ -37,7 +37,6 @@ int suite_set_precision(struct suite *s, const char *precision, struct err *e);
 void suite_free(struct suite *s);
 int suite_find(const struct suite *s, const char *name); /* index, or -1 */
 
-const char *task_base(const char *name); /* "19_ReLU" of "level1/19_ReLU" */
 
 /* digit runs compare as numbers; a total order on different strings */
 int natural_compare(const char *a, const char *b);

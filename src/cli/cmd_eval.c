@@ -119,13 +119,6 @@ static int eval_read_stdin(struct buf *b, struct err *e)
     return b->cut ? err_set(e, ERR_INPUT, "standard input is larger than %zu bytes", b->max) : 0;
 }
 
-static bool eval_is_python(const char *path)
-{
-    size_t n = strlen(path);
-
-    return n > 3 && !strcmp(path + n - 3, ".py");
-}
-
 /* A .py file is a program, standard input is what it looks like; a folder, an archive or a CUDA source is an answer of
  * several files; any other file is a response. */
 static int eval_read_candidates(const struct opts *o, const struct task *task, struct eval_texts *t, struct err *e)
@@ -143,7 +136,7 @@ static int eval_read_candidates(const struct opts *o, const struct task *task, s
             return -1;
         t->c[i] = (struct eval_candidate){.name = in ? "(standard input)" : path, .text = t->text[i].p,
                                           .n = t->text[i].n,
-                                          .kind = in ? EXTRACT_AUTO : many || eval_is_python(path) ? EXTRACT_FILE
+                                          .kind = in ? EXTRACT_AUTO : many || path_ends(path, ".py") ? EXTRACT_FILE
                                               : EXTRACT_RESPONSE};
     }
     return 0;

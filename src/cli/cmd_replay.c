@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/numbers.h"
 #include "cli/cli.h"
 #include "exec/capsule.h"
 
@@ -63,13 +64,6 @@ static int replay_tool_of(const struct opts *o, bool sim, const char *under[10],
     return 0;
 }
 
-static int replay_by_size(const void *a, const void *b)
-{
-    double p = *(const double *)a, q = *(const double *)b;
-
-    return p < q ? -1 : p > q;
-}
-
 /* Times n calls and adds "time" in ms to out. */
 static int replay_time_it(const struct capsule *c, struct executor *x, int64_t n, json_t *out, struct err *e)
 {
@@ -80,7 +74,7 @@ static int replay_time_it(const struct capsule *c, struct executor *x, int64_t n
     if (rc == 0 && t.ret_error)
         rc = err_set(e, ERR_ENV, "timing failed: %s", t.ret_why);
     if (rc == 0) {
-        qsort(ms, (size_t)n, sizeof *ms, replay_by_size);
+        numbers_sort(ms, (size_t)n);
         json_object_set_new(out, "time", json_pack("{s:f,s:f,s:f,s:f,s:f,s:I}", "median_ms", ms[n / 2], "least_ms",
                                                    ms[0], "most_ms", ms[n - 1], "sum_ms", t.ret_sum_ms, "clock_ms",
                                                    t.ret_clock_ms, "calls", (json_int_t)n));

@@ -866,10 +866,8 @@ static void run_tell_data(const struct recipe_run *r)
  * with the program: recipes/smollm2-135m-instruct.json. Owned. */
 static char *run_shape_file(const char *model)
 {
-    size_t n = strlen(model);
-    char *path = n > 5 && !strcmp(model + n - 5, ".json") ? xstrdup(model) : path_join(model, "config.json");
-    const char *slash = strrchr(model, '/');
-    char *name = xasprintf("recipes/%s.json", slash ? slash + 1 : model), *shape;
+    char *path = path_ends(model, ".json") ? xstrdup(model) : path_join(model, "config.json");
+    char *name = xasprintf("recipes/%s.json", path_base(model)), *shape;
 
     for (char *p = name + strlen("recipes/"); *p; p++)
         *p = (char)tolower((unsigned char)*p);

@@ -88,13 +88,6 @@ static int translate_target_of(const struct opts *o, struct translate_job *j, st
     return 0;
 }
 
-static bool translate_ends_in(const char *name, const char *ending)
-{
-    size_t n = strlen(name), k = strlen(ending);
-
-    return n > k && !strcmp(name + n - k, ending);
-}
-
 /* "sub/x.cu" -> "sub/x.mu" */
 static char *translate_result_name(const struct translate_job *j, const char *name)
 {
@@ -102,7 +95,7 @@ static char *translate_result_name(const struct translate_job *j, const char *na
 
     for (size_t i = 0; i < 2; i++) {
         const char *from = endings[i][j->o.to == TO_CUDA], *to = endings[i][j->o.to != TO_CUDA];
-        if (translate_ends_in(name, from))
+        if (path_ends(name, from))
             return xasprintf("%.*s%s", (int)(strlen(name) - strlen(from)), name, to);
     }
     return xstrdup(name);
@@ -117,7 +110,7 @@ static bool translate_is_source(const char *name)
                                           ".inl", ".py"};
 
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (translate_ends_in(name, endings[i]))
+        if (path_ends(name, endings[i]))
             return true;
     return false;
 }
@@ -211,7 +204,7 @@ static void translate_warn_missing(const struct translate_job *j, size_t at, con
         char *beside;
 
         if (sscanf(p, "#include \"%199[^\"\n]", name) != 1 ||
-            !translate_ends_in(name, j->o.to == TO_CUDA ? ".cuh" : ".muh"))
+            !path_ends(name, j->o.to == TO_CUDA ? ".cuh" : ".muh"))
             continue;
         beside = xasprintf("%.*s%s", slash ? (int)(slash + 1 - result) : 0, result, name);
         if (!translate_is_there(j, beside))

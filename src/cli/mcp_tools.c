@@ -81,15 +81,6 @@ static const char *mcp_find_file(struct mcp_plan *p, const char *path, struct er
     return kept;
 }
 
-/* True for NAME.capsule, with a name before the ending. */
-static bool mcp_is_capsule_name(const char *path)
-{
-    static const char ending[] = ".capsule";
-    size_t n = strlen(path), k = sizeof ending - 1;
-
-    return n > k && !strcmp(path + n - k, ending) && path[n - k - 1] != '/';
-}
-
 /* May a file be written at this full path? Its folder is there, at or below the root, and no link stands there. */
 static bool mcp_is_place(const char *root, const char *at)
 {
@@ -113,7 +104,7 @@ static const char *mcp_find_place(struct mcp_plan *p, const char *path, struct e
 
     if (mcp_check_root(p->root, e) < 0)
         return NULL;
-    if (!mcp_is_capsule_name(path))
+    if (!path_ends(path, ".capsule"))
         return err_set(e, ERR_INPUT, "'%s' is no name of a capsule; let it end in .capsule", path), NULL;
     at = *path == '/' ? xstrdup(path) : path_join(p->root, path);
     kept = mcp_is_place(p->root, at) ? arena_strdup(&p->mem, at) : NULL;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 typedef const struct rules_facts facts;
 typedef struct rules_finding finding;
 
@@ -59,11 +61,6 @@ static bool rules_torch_computes(facts *f, finding *r)
                                        "kernels", f->torch_op);
 }
 
-static bool rules_begins(const char *s, const char *word)
-{
-    return !strncmp(s, word, strlen(word));
-}
-
 /* Rule: a library computes what kernels should. Each rule returns true where it holds and fills r. */
 static bool rules_library_computes(facts *f, finding *r)
 {
@@ -71,9 +68,9 @@ static bool rules_library_computes(facts *f, finding *r)
 
     if (!l)
         return false;
-    if (rules_begins(l, "at::") || rules_begins(l, "torch::"))
+    if (text_begins(l, "at::") || text_begins(l, "torch::"))
         return rules_say(r, "the extension calls torch's own function: %s", l);
-    if (rules_begins(l, "cub") || rules_begins(l, "thrust"))
+    if (text_begins(l, "cub") || text_begins(l, "thrust"))
         return rules_say(r, "the extension calls an algorithm of CUDA's libraries that works on a whole array: %s; "
                          "collectives of a block or a warp (cub::BlockReduce) may stay", l);
     return rules_say(r, "the extension calls a vendor's library: %s", l);

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "nn/chat.h"
 #include "nn/dev_model.h"
 #include "nn/model_private.h"
@@ -184,21 +185,14 @@ static struct model *model_new(const struct model_config *c, struct err *e)
 struct model *model_new_empty(const struct model_config *c, struct err *e);
 struct model *model_new_empty(const struct model_config *c, struct err *e) { return model_new(c, e); }
 
-static bool model_ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-
-    return n >= k && !strcmp(s + n - k, end);
-}
-
 /* As Transformers begins: matrices normal, norms as nothing (of weight 1), biases 0, dt_bias 1, e^A_log even
  * between 0.01 and 16. */
 static void model_init_tensor(const struct model *m, const struct model_tensor *t, struct rng *r)
 {
     float *w = m->weights + t->offset;
-    bool zeros = model_ends_with(t->name, "_proj.bias");
-    bool rate = model_ends_with(t->name, ".A_log"), ones = model_ends_with(t->name, "linear_attn.norm.weight") ||
-                                                     model_ends_with(t->name, ".dt_bias") || !m->config.centred_norms;
+    bool zeros = text_ends(t->name, "_proj.bias");
+    bool rate = text_ends(t->name, ".A_log"), ones = text_ends(t->name, "linear_attn.norm.weight") ||
+                                                     text_ends(t->name, ".dt_bias") || !m->config.centred_norms;
 
     for (size_t j = 0; j < (size_t)t->rows * (size_t)t->cols; j++)
         w[j] = rate ? (float)log(0.01 + 15.99 * rng_f64(r))

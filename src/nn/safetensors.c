@@ -15,6 +15,7 @@
 #include "base/half.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define ENDING ".safetensors" /* of shards: caches know a model by its files of this name (store/content.h) */
 
@@ -398,13 +399,6 @@ static int safetensors_load_index(struct safetensors *s, const char *index, stru
     return rc;
 }
 
-static bool safetensors_ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), k = strlen(tail);
-
-    return n >= k && !strcmp(s + n - k, tail);
-}
-
 /* Opens a file, an index, or a folder that has either. */
 static int safetensors_open_path(struct safetensors *s, const char *path, struct err *e)
 {
@@ -412,7 +406,7 @@ static int safetensors_open_path(struct safetensors *s, const char *path, struct
     int rc;
 
     if (!file_is_dir(path)) {
-        if (safetensors_ends_with(path, ".json"))
+        if (text_ends(path, ".json"))
             return safetensors_load_index(s, path, e);
         return safetensors_load_shard(s, safetensors_add_shard(s, xstrdup(path)), e) < 0 ? -1
                : safetensors_build_names(s, e);

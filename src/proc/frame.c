@@ -34,13 +34,6 @@ static int frame_io_fail(struct io *io, enum frame_fault fault, const char *what
     return err_set(io->e, fault == FRAME_STOPPED ? ERR_STOP : ERR_ENV, "%s", what);
 }
 
-const char *frame_fault_name(enum frame_fault f)
-{
-    static const char *const names[] = {"ok", "closed", "late", "bad", "broken", "stopped"};
-
-    return (unsigned)f < sizeof names / sizeof names[0] ? names[f] : "unknown";
-}
-
 /* Waits until fd is ready. The slice bounds how late another thread's Ctrl-C is noticed. */
 static int frame_io_wait(struct io *io, short events)
 {

@@ -59,6 +59,5 @@ struct rpc {
  * frame_recv. */
 int rpc(const struct rpc *r, json_t *req, struct frame *ret, enum frame_fault *ret_fault, struct err *e);
 
-const char *frame_fault_name(enum frame_fault f); /* "closed", "late", ... */
 
 #endif

@@ -36,13 +36,6 @@ struct proc {
     struct proc_result r;
 };
 
-const char *proc_why_name(enum proc_why w)
-{
-    static const char *const names[] = {"exited", "signaled", "timeout", "output", "memory", "stopped"};
-
-    return (unsigned)w < sizeof names / sizeof names[0] ? names[w] : "unknown";
-}
-
 const char *proc_result_text(const struct proc_result *r)
 {
     static _Thread_local char text[128];

@@ -47,7 +47,6 @@ struct proc_result {
 /* Runs to the end. Returns -1 only if it could not be started (no such program, no jail): then nothing to free. */
 int proc_run(const struct proc_spec *s, struct proc_result *ret, struct err *e);
 void proc_result_free(struct proc_result *r);
-const char *proc_why_name(enum proc_why w);
 /* "exit code 3", "signal 11 (Segmentation fault)", "stopped after 10.0 s", ... for messages; static per thread. */
 const char *proc_result_text(const struct proc_result *r);
 

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/numbers.h"
 #include "queue/queue.h"
 
 static const char *const categories[] = {
@@ -180,13 +181,6 @@ void metrics_print(struct serve_metrics *m, struct buf *b)
     pthread_mutex_unlock(&m->lock);
 }
 
-static int serve_metrics_by_size(const void *a, const void *b)
-{
-    double p = *(const double *)a, q = *(const double *)b;
-
-    return (p > q) - (p < q);
-}
-
 /* The value that a share of the latest observations does not exceed (nearest rank); 0: there are none. */
 static double serve_metrics_quantile(const struct histogram *h, double share)
 {
@@ -194,7 +188,7 @@ static double serve_metrics_quantile(const struct histogram *h, double share)
     double sorted[RECENT];
 
     memcpy(sorted, h->recent, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, serve_metrics_by_size);
+    numbers_sort(sorted, n);
     return n ? sorted[rank ? rank - 1 : 0] : 0;
 }
 

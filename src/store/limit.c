@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/store.h"
 
 #define STAMP ".trimmed"
@@ -71,13 +72,6 @@ size_t cache_choose(struct cache_entry *v, size_t n, uint64_t limit, double newe
 }
 
 /* ---- walking ---- */
-
-static bool limit_has_suffix(const char *s, const char *suffix)
-{
-    size_t n = strlen(s), k = strlen(suffix);
-
-    return n >= k && !strcmp(s + n - k, suffix);
-}
 
 /* Adds up what lies at path; things that vanish meanwhile count nothing. */
 static void limit_measure(const char *path, uint64_t *bytes, double *used)
@@ -171,7 +165,7 @@ static void limit_walk_folder(struct limit_walk *w, const char *folder, bool fan
             dir_remove(path, NULL);
         } else if (fan && limit_is_fan(name)) {
             limit_walk_folder(w, path, false);
-        } else if (limit_has_suffix(name, ".lock")) {
+        } else if (text_ends(name, ".lock")) {
             limit_add_lock(w, path);
             continue;
         } else if (name[0] != '.') {

@@ -13,6 +13,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/numbers.h"
 #include "base/rng.h"
 #include "proc/forkserver.h"
 #include "proc/frame.h"
@@ -117,12 +118,11 @@ static int diagnose_take_prompt(json_t *v, size_t line, void *ctx, struct err *e
 /* Adds a *.py of the folder to tasks by its stem; other files are passed over. */
 static int diagnose_take_file(json_t *tasks, const char *folder, const char *name, struct err *e)
 {
-    size_t n = strlen(name);
     char *path, *stem;
     struct buf text;
     int rc;
 
-    if (n < 4 || strcmp(name + n - 3, ".py"))
+    if (!path_ends(name, ".py"))
         return 0;
     path = path_join(folder, name), stem = path_stem(path);
     buf_init(&text, MAX_FILE);
@@ -325,8 +325,8 @@ static int diagnose_add_verdict(json_t *line, size_t no, void *ctx, struct err *
 {
     struct diagnose_sums *s = ctx;
     const json_t *v = json_object_get(line, "verdict"), *performance = json_object_get(v, "performance");
-    const char *status = json_str(v, "status", ""), *task = json_str(line, "task", ""), *slash = strrchr(task, '/');
-    int f = diagnose_family_index(json_str(s->found, slash ? slash + 1 : task, NULL));
+    const char *status = json_str(v, "status", "");
+    int f = diagnose_family_index(json_str(s->found, path_base(json_str(line, "task", "")), NULL));
     bool passed = !strcmp(status, "passed");
     double speed = json_f64(performance, "speedup_eager", 0);
     struct diagnose_tally *t = &s->of[f < 0 ? 0 : f];
@@ -340,24 +340,6 @@ static int diagnose_add_verdict(json_t *line, size_t no, void *ctx, struct err *
         t->speeds[t->n_speeds++] = speed;
     }
     return 0;
-}
-
-static int diagnose_by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The median speedup; null without any. */
-static json_t *diagnose_median(struct diagnose_tally *t)
-{
-    int n = t->n_speeds;
-
-    if (!n)
-        return json_null();
-    qsort(t->speeds, (size_t)n, sizeof *t->speeds, diagnose_by_size);
-    return json_real(n % 2 ? t->speeds[n / 2] : (t->speeds[n / 2 - 1] + t->speeds[n / 2]) / 2);
 }
 
 static double diagnose_weakness(const struct diagnose_tally *t)
@@ -378,11 +360,13 @@ static json_t *diagnose_rates_of(struct diagnose_sums *s)
     mean = n ? sum / n : 1;
     for (size_t f = 0; f < N_FAMILIES; f++) {
         struct diagnose_tally *t = &s->of[f];
+        double median = numbers_median(t->speeds, (size_t)t->n_speeds);
+
         if (t->samples)
             json_object_set_new(rates, families[f].name,
                                 json_pack("{s:i, s:f, s:f, s:o, s:f}", "samples", t->samples, "compile_rate",
                                           (double)t->compiled / t->samples, "correct", (double)t->passed / t->samples,
-                                          "speedup", diagnose_median(t), "weight",
+                                          "speedup", t->n_speeds ? json_real(median) : json_null(), "weight",
                                           fmin(MOST_WEIGHT, fmax(LEAST_WEIGHT, diagnose_weakness(t) / mean))));
     }
     return rates;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 const char *const heldout_names[N_HELD] = {"same", "attributes", "style", "learned", "unseen"};
 const char *const op_class_names[N_OP_CLASSES] = {"taught", "known", "unseen"};
@@ -33,19 +34,11 @@ bool heldout_graph(uint64_t hash)
     return hash % 8 == 0;
 }
 
-static bool heldout_is_listed(const char *name, const char *const list[], size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(name, list[i]))
-            return true;
-    return false;
-}
-
 enum op_class heldout_name_class(const char *name)
 {
-    if (heldout_is_listed(name, unseen, sizeof unseen / sizeof *unseen))
+    if (text_is_among(name, unseen, sizeof unseen / sizeof *unseen))
         return OP_UNSEEN;
-    return heldout_is_listed(name, known, sizeof known / sizeof *known) ? OP_KNOWN : OP_TAUGHT;
+    return text_is_among(name, known, sizeof known / sizeof *known) ? OP_KNOWN : OP_TAUGHT;
 }
 
 enum op_class heldout_class(const struct opdef *op)

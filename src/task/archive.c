@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 struct archive {
     const char *name; /* for messages */
@@ -20,17 +21,10 @@ struct archive {
     void *ctx;
 };
 
-static bool archive_ends_in(const char *s, const char *suffix)
-{
-    size_t n = strlen(s), k = strlen(suffix);
-
-    return n > k && !strcmp(s + n - k, suffix);
-}
-
 bool archive_is_one(const char *path)
 {
-    return archive_ends_in(path, ".zip") || archive_ends_in(path, ".tar") || archive_ends_in(path, ".tar.gz") ||
-           archive_ends_in(path, ".tgz");
+    return path_ends(path, ".zip") || path_ends(path, ".tar") || path_ends(path, ".tar.gz") ||
+           path_ends(path, ".tgz");
 }
 
 /* ERR_INPUT naming the archive. Always -1. */
@@ -125,7 +119,7 @@ static int archive_zip_entry(struct archive *a, const unsigned char *p, struct e
                               .mode = archive_u32(p + 38) >> 16, .at = archive_u32(p + 42)};
 
     snprintf(x.path, sizeof x.path, "%.*s", (int)archive_u16(p + 28), (const char *)p + 46);
-    if (archive_ends_in(x.path, "/"))
+    if (text_ends(x.path, "/"))
         return 0;
     if (x.flags & 1)
         return err_set(e, ERR_INPUT, "archive '%s': '%.200s' is encrypted", a->name, x.path);
@@ -234,7 +228,7 @@ int archive_each(const char *path, size_t max_bytes, archive_take *take, void *c
     a.p = (const unsigned char *)bytes.p;
     a.n = bytes.n;
     if (rc == 0)
-        rc = archive_ends_in(path, ".zip") ? archive_zip(&a, e) : archive_ends_in(path, ".tar") ? archive_tar(&a, e)
+        rc = path_ends(path, ".zip") ? archive_zip(&a, e) : path_ends(path, ".tar") ? archive_tar(&a, e)
            : archive_tar_gz(&a, e);
     buf_free(&bytes);
     return rc;

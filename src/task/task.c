@@ -91,11 +91,7 @@ int task_attach(struct task *t, const json_t *sidecar, const char *what, struct 
 
 char *task_sidecar_path(const char *path)
 {
-    size_t n = strlen(path);
-
-    if (n > 3 && !strcmp(path + n - 3, ".py"))
-        n -= 3;
-    return xasprintf("%.*s.yaml", (int)n, path);
+    return xasprintf("%.*s.yaml", (int)strlen(path) - (path_ends(path, ".py") ? 3 : 0), path);
 }
 
 /* Reads the sidecar beside the task, if there is one. */

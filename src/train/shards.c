@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define BLOCK ((size_t)16 << 20)
 
@@ -18,13 +19,6 @@ struct shards_files {
     size_t n;
     uint64_t bytes;
 };
-
-static bool shards_ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-
-    return n >= k && !strcmp(s + n - k, end);
-}
 
 /* ERR_INPUT with the command that converts the file. Always -1. */
 static int shards_refuse_parquet(const char *path, struct err *e)
@@ -42,7 +36,7 @@ static int shards_add_file(struct shards_files *f, char *path, struct err *e)
 
     f->v = xrealloc(f->v, (f->n + 1) * sizeof *f->v);
     f->v[f->n++] = path;
-    if (shards_ends_with(path, ".parquet"))
+    if (text_ends(path, ".parquet"))
         return shards_refuse_parquet(path, e);
     if (stat(path, &st) < 0)
         return err_sys(e, "cannot read '%s'", path);
@@ -55,7 +49,7 @@ static int shards_add_file(struct shards_files *f, char *path, struct err *e)
 static bool shards_is_data(const char *name)
 {
     return strncmp(name, "heldout", 7) && strncmp(name, "failed-", 7) &&
-           (shards_ends_with(name, ".jsonl") || shards_ends_with(name, ".parquet"));
+           (text_ends(name, ".jsonl") || text_ends(name, ".parquet"));
 }
 
 /* Adds the folder's *.jsonl. ERR_INPUT: it has none. */

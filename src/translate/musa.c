@@ -63,9 +63,7 @@ static int musa_by_line(const void *a, const void *b)
 
 enum musa_lang musa_lang_of(const char *filename)
 {
-    size_t n = strlen(filename);
-
-    return n > 3 && !strcmp(filename + n - 3, ".py") ? MUSA_PYTHON : MUSA_CXX;
+    return path_ends(filename, ".py") ? MUSA_PYTHON : MUSA_CXX;
 }
 
 int musa_translate(const char *src, size_t n, const struct musa_options *o, struct musa_result *ret, struct err *e)

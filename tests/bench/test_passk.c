@@ -48,10 +48,10 @@ static void test_edges(void **state)
 
 static void test_faster(void **state)
 {
-    assert_true(is_faster(true, 1.11));
-    assert_false(is_faster(true, 1.1)); /* more than 1.1 */
-    assert_false(is_faster(false, 9));
-    assert_false(is_faster(true, NAN));
+    assert_true(is_faster_than(true, 1.11, FASTER_MIN));
+    assert_false(is_faster_than(true, 1.1, FASTER_MIN)); /* more than 1.1 */
+    assert_false(is_faster_than(false, 9, FASTER_MIN));
+    assert_false(is_faster_than(true, NAN, FASTER_MIN));
 }
 
 static void test_suite(void **state)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "base/numbers.h"
 #include "bench/stats.h"
 
 /* All 2^n outcomes: how many are at least as lopsided. */
@@ -112,7 +113,7 @@ static void test_bootstrap(void **state)
 
     for (int i = 0; i < 256; i++)
         means[i] = (x[i & 3] + x[i >> 2 & 3] + x[i >> 4 & 3] + x[i >> 6 & 3]) / 4;
-    stats_sort(means, 256);
+    numbers_sort(means, 256);
     assert_true(got.lo >= means[3] && got.lo <= means[10]);    /* 256 x 2.5 % = 6.4 */
     assert_true(got.hi >= means[245] && got.hi <= means[252]);
     assert_true(got.lo == again.lo && got.hi == again.hi);
@@ -178,7 +179,7 @@ static void test_quantile(void **state)
 {
     double x[] = {4, 1, 3, 2};
 
-    stats_sort(x, 4);
+    numbers_sort(x, 4);
     assert_true(stats_quantile(x, 4, 0) == 1 && stats_quantile(x, 4, 1) == 4);
     assert_true(fabs(stats_quantile(x, 4, 0.5) - 2.5) < 1e-12);
     assert_true(fabs(stats_quantile(x, 4, 0.25) - 1.75) < 1e-12);

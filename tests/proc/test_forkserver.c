@@ -78,7 +78,7 @@ static json_t *ask(struct child *c, json_t *req)
     if (frame_recv(c->fd, 0, 0, now_s() + 20, &f, NULL, &e) < 0) {
         struct child_end end;
         if (child_wait(c, now_s() + 5, &end, &e) == 0) {
-            print_message("  ended: %s %d %d %s\n", proc_why_name(end.why), end.code, end.signal, end.output.p);
+            print_message("  ended: why %d %d %d %s\n", (int)end.why, end.code, end.signal, end.output.p);
             buf_free(&end.output);
         }
         return NULL;

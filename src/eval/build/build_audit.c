@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "eval/build/build_lack.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
@@ -77,14 +78,6 @@ static const char *const image_sections[] = {
 static const char *const library_kernels[] = {
     "_ZN3cub", "_ZN6thrust", "_ZN7cutlass", "N3cub", "N6thrust"};
 
-static bool build_audit_among(const char *s, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(s, list[i]))
-            return true;
-    return false;
-}
-
 /* True where s begins with one of the list's words. */
 static bool build_audit_begins(const char *s, const char *const *list, size_t n)
 {
@@ -103,18 +96,18 @@ static bool build_audit_is_math(const char *s)
     if (n >= sizeof base)
         return false;
     strcpy(base, s);
-    if (build_audit_among(base, math_names, N_OF(math_names)))
+    if (text_is_among(base, math_names, N_OF(math_names)))
         return true;
     if (n > 9 && !strncmp(base, "__", 2) && !strcmp(base + n - 7, "_finite")) {
         memmove(base, base + 2, n - 8);
         base[n - 9] = 0;
         n -= 9;
-        if (build_audit_among(base, math_names, N_OF(math_names)))
+        if (text_is_among(base, math_names, N_OF(math_names)))
             return true;
     }
     if (n > 1 && (base[n - 1] == 'f' || base[n - 1] == 'l')) {
         base[n - 1] = 0;
-        return build_audit_among(base, math_names, N_OF(math_names));
+        return text_is_among(base, math_names, N_OF(math_names));
     }
     return false;
 }
@@ -127,11 +120,11 @@ enum audit_class audit_symbol(const char *s)
 enum audit_class audit_symbol_image(const char *s)
 {
     if (build_audit_begins(s, instrumentation, N_OF(instrumentation)))
-        return build_audit_among(s, judge_names, N_OF(judge_names)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
-    return build_audit_among(s, kernel_variables, N_OF(kernel_variables)) ||
-           build_audit_among(s, image_names, N_OF(image_names)) ||
+        return text_is_among(s, judge_names, N_OF(judge_names)) ? AUDIT_FORBIDDEN : AUDIT_ALLOWED;
+    return text_is_among(s, kernel_variables, N_OF(kernel_variables)) ||
+           text_is_among(s, image_names, N_OF(image_names)) ||
                    build_audit_begins(s, image_prefixes, N_OF(image_prefixes)) || build_audit_is_math(s) ||
-                       build_audit_among(s, gcc_names, N_OF(gcc_names))
+                       text_is_among(s, gcc_names, N_OF(gcc_names))
                ? AUDIT_ALLOWED
                : AUDIT_FORBIDDEN;
 }
@@ -244,7 +237,7 @@ void build_audit_library(const char *path, json_t *findings)
 static void build_audit_judge_image(const char *name, void *ctx)
 {
     if (audit_symbol_image(name) != AUDIT_ALLOWED)
-        build_audit_add(ctx, build_audit_among(name, judge_names, N_OF(judge_names)) ? "judge_call" : "unsupported",
+        build_audit_add(ctx, text_is_among(name, judge_names, N_OF(judge_names)) ? "judge_call" : "unsupported",
                         name);
 }
 

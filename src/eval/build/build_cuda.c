@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "eval/build/build_audit.h"
 #include "eval/build/build_target.h"
 #include "translate/cuda_split.h"
@@ -195,19 +196,6 @@ static int build_cuda_find(struct toolchain *t, const struct build_opts *o, stru
 
 /* ---- the candidate's flags ---- */
 
-static bool build_cuda_any_of(const char *s, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(s, list[i]))
-            return true;
-    return false;
-}
-
-static bool build_cuda_starts(const char *s, const char *with)
-{
-    return !strncmp(s, with, strlen(with));
-}
-
 static bool build_cuda_is_number(const char *s)
 {
     return *s && strspn(s, "0123456789") == strlen(s) && strlen(s) < 6;
@@ -220,14 +208,14 @@ static bool build_cuda_is_level(const char *s) /* -O, -O0 .. -O3 */
 
 static bool build_cuda_is_standard(const char *s)
 {
-    s += build_cuda_starts(s, "--std=") ? 6 : build_cuda_starts(s, "-std=") ? 5 : 0;
-    return (build_cuda_starts(s, "c++") && build_cuda_is_number(s + 3)) ||
-           (build_cuda_starts(s, "gnu++") && build_cuda_is_number(s + 5));
+    s += text_begins(s, "--std=") ? 6 : text_begins(s, "-std=") ? 5 : 0;
+    return (text_begins(s, "c++") && build_cuda_is_number(s + 3)) ||
+           (text_begins(s, "gnu++") && build_cuda_is_number(s + 5));
 }
 
 static bool build_cuda_is_macro(const char *s)
 {
-    return (build_cuda_starts(s, "-D") || build_cuda_starts(s, "-U")) && s[2];
+    return (text_begins(s, "-D") || text_begins(s, "-U")) && s[2];
 }
 
 /* What ptxas may be told: -v, -O3, -dlcm=ca, --warn-on-spills ... */
@@ -242,10 +230,10 @@ static bool build_cuda_ptxas_flag(const char *s)
 
     if (strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-=_") != strlen(s))
         return false;
-    if (build_cuda_is_level(s) || build_cuda_any_of(s, known, N_OF(known)))
+    if (build_cuda_is_level(s) || text_is_among(s, known, N_OF(known)))
         return true;
     for (size_t i = 0; i < N_OF(with_value); i++)
-        if (build_cuda_starts(s, with_value[i]))
+        if (text_begins(s, with_value[i]))
             return true;
     return false;
 }
@@ -356,17 +344,17 @@ static void build_cuda_keep_word(struct build_request *r, const char *s)
         build_cuda_keep_macro(r, s[1], s + 2);
         return;
     }
-    if (build_cuda_is_level(s) || build_cuda_any_of(s, plain, N_OF(plain))) {
+    if (build_cuda_is_level(s) || text_is_among(s, plain, N_OF(plain))) {
         build_quote(&r->kernel_flags, s);
         return;
     }
     for (size_t i = 0; i < N_OF(math); i++)
-        if (build_cuda_starts(s, math[i]) &&
+        if (text_begins(s, math[i]) &&
             (!strcmp(s + strlen(math[i]), "true") || !strcmp(s + strlen(math[i]), "false"))) {
             build_quote(&r->kernel_flags, s);
             return;
         }
-    if (!build_cuda_any_of(s, harmless, N_OF(harmless)))
+    if (!text_is_among(s, harmless, N_OF(harmless)))
         build_cuda_drop(r, "", s);
 }
 
@@ -413,9 +401,9 @@ static void build_cuda_keep_host_flags(struct build_request *r, const json_t *fl
         if (build_cuda_is_level(s)) /* bindings are compiled with our own level, that of the precompiled header */
             continue;
         if (build_cuda_is_macro(s) ||
-            ((build_cuda_starts(s, "-std=") || build_cuda_starts(s, "--std=")) && build_cuda_is_standard(s)))
+            ((text_begins(s, "-std=") || text_begins(s, "--std=")) && build_cuda_is_standard(s)))
             build_quote(&r->flags, s);
-        else if (*s && !build_cuda_any_of(s, harmless, N_OF(harmless)))
+        else if (*s && !text_is_among(s, harmless, N_OF(harmless)))
             build_cuda_drop(r, "", s);
     }
 }

@@ -9,16 +9,12 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/text.h"
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
 #define MAX_LIST ((size_t)4 << 20)
 #define MAX_NAME 200
 #define MAX_LINE 4096
-
-static bool build_lack_begins(const char *s, const char *word)
-{
-    return !strncmp(s, word, strlen(word));
-}
 
 /* ---- lists ---- */
 
@@ -78,7 +74,7 @@ static const char *build_lack_scope_bare(const char *s)
     static const char *const words[] = {"const ", "class ", "struct ", "using ", "enum ", "::"};
 
     for (size_t i = 0; i < N_OF(words); i++)
-        if (build_lack_begins(s, words[i]))
+        if (text_begins(s, words[i]))
             return build_lack_scope_bare(s + strlen(words[i]));
     return s;
 }
@@ -185,7 +181,7 @@ static bool build_lack_sentence_read(const char *s, const char *end, struct sent
 {
     ret->part[1][0] = 0;
     ret->behind = end;
-    ret->incomplete = build_lack_begins(s, "invalid use of incomplete type");
+    ret->incomplete = text_begins(s, "invalid use of incomplete type");
     if (!(ret->between = build_lack_quote_next(s, end, ret->part[0])))
         return false;
     if ((s = build_lack_quote_next(ret->between, end, ret->part[1])))
@@ -203,21 +199,21 @@ static bool build_lack_sentence_name(struct sentence *s, char **ret_scope, char 
     static const char *const member[] = {" is not a member of ", " in namespace ", " in "};
     static const char *const owner[] = {" has no member named ", " has no member "};
 
-    if (build_lack_begins(s->between, " has not been declared in ") && s->part[1][0]) {
+    if (text_begins(s->between, " has not been declared in ") && s->part[1][0]) {
         *ret_scope = s->part[1] + (strcmp(s->part[1], "::") ? 0 : 2);
         *ret_name = s->part[0];
         return true;
     }
     for (size_t i = 0; i < N_OF(alone); i++)
-        if (build_lack_begins(s->between, alone[i]) || s->incomplete) {
+        if (text_begins(s->between, alone[i]) || s->incomplete) {
             build_lack_name_split(s->part[0], ret_scope, ret_name);
             return true;
         }
     for (size_t i = 0; i < N_OF(member) + N_OF(owner); i++) {
         bool owns = i >= N_OF(member);
 
-        if (!build_lack_begins(s->between, owns ? owner[i - N_OF(member)] : member[i]) || !s->part[1][0] ||
-            (i > 0 && !owns && !build_lack_begins(s->behind, " does not name a ")))
+        if (!text_begins(s->between, owns ? owner[i - N_OF(member)] : member[i]) || !s->part[1][0] ||
+            (i > 0 && !owns && !text_begins(s->behind, " does not name a ")))
             continue;
         *ret_scope = s->part[!owns], *ret_name = s->part[owns];
         (*ret_name)[strcspn(*ret_name, "<( ")] = 0;
@@ -232,7 +228,7 @@ static size_t build_lack_line_plain(const char *s, const char *end, char out[MAX
     size_t n = 0;
 
     while (s < end && n + 1 < MAX_LINE) {
-        const char *close = build_lack_begins(s, " {aka ") ? memchr(s, '}', (size_t)(end - s)) : NULL;
+        const char *close = text_begins(s, " {aka ") ? memchr(s, '}', (size_t)(end - s)) : NULL;
 
         if (close)
             s = close + 1;
@@ -279,7 +275,7 @@ bool build_lack_header(const char *name)
                                           "ATen/", "c10/", "torch/", "pybind11/", "caffe2/", "torch_musa/", "cccl/"};
 
     for (size_t i = 0; i < N_OF(folders); i++)
-        if (build_lack_begins(name, folders[i]))
+        if (text_begins(name, folders[i]))
             return true;
     return !strcmp(name, "Python.h") || !strcmp(name, "nvToolsExt.h") ||
            (strchr(name, '.') && build_lack_list_has(&cuda_names, name));

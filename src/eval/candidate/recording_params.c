@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/numbers.h"
 #include "base/rng.h"
 #include "device/element.h"
 #include "eval/candidate/arrange.h"
@@ -19,13 +20,6 @@ bool recording_ascends(const struct tensor *t, int64_t n)
     return true;
 }
 
-static int recording_by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Whole numbers: each is one of the real ones, so a kernel that takes them for places stays where it was. What ascends
  * goes on ascending (the starts of rows). */
 static void recording_make_up_whole(const struct tensor *t, uint8_t *out, int64_t n, struct rng *r)
@@ -35,7 +29,7 @@ static void recording_make_up_whole(const struct tensor *t, uint8_t *out, int64_
     for (int64_t i = 0; i < n; i++)
         v[i] = tensor_at(t, (int64_t)rng_below(r, (uint64_t)n));
     if (recording_ascends(t, n))
-        qsort(v, (size_t)n, sizeof *v, recording_by_value);
+        numbers_sort(v, (size_t)n);
     for (int64_t i = 0; i < n; i++)
         tensor_put(t->dtype, out, i, v[i]);
     free(v);

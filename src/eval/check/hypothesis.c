@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
+
 #define N_OF(a) (sizeof(a) / sizeof *(a))
 #define REDUCED_MOST ((int64_t)1 << 20) /* elements of an input that is reduced again */
 #define LINES_MOST 4096                 /* places along an axis that may each have a term of their own */
@@ -376,13 +378,6 @@ void hypothesis_find(const struct hypothesis_case *c, char *out, size_t n)
             *out = 0;
 }
 
-static int hypothesis_ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 double hypothesis_typical_error(const struct hypothesis_case *c)
 {
     double *v = malloc(sizeof *v * (HYPOTHESIS_SAMPLES + 1)), median = NAN;
@@ -396,7 +391,7 @@ double hypothesis_typical_error(const struct hypothesis_case *c)
             v[n++] = off;
     }
     if (n) {
-        qsort(v, n, sizeof *v, hypothesis_ascending);
+        numbers_sort(v, n);
         median = v[n / 2];
     }
     free(v);

@@ -8,22 +8,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-
-static int perf_by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Sorts x. */
-static double perf_median_of(double *x, int n)
-{
-    if (n == 0)
-        return NAN;
-    qsort(x, (size_t)n, sizeof *x, perf_by_value);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
+#include "base/numbers.h"
 
 double perf_median(const double *x, int n)
 {
@@ -31,7 +16,7 @@ double perf_median(const double *x, int n)
 
     if (n)
         memcpy(copy, x, (size_t)n * sizeof *x);
-    m = perf_median_of(copy, n);
+    m = numbers_median(copy, (size_t)n);
     free(copy);
     return m;
 }
@@ -42,7 +27,7 @@ double perf_mad(const double *x, int n, double center)
 
     for (int i = 0; i < n; i++)
         d[i] = fabs(x[i] - center);
-    m = 1.4826 * perf_median_of(d, n);
+    m = 1.4826 * numbers_median(d, (size_t)n);
     free(d);
     return m;
 }
@@ -112,7 +97,7 @@ static double perf_resample(const struct groups *g, const int *pick, int n_pick,
         for (int i = 0; i < size; i++)
             scratch[n++] = g->x[from + (int)rng_below(rng, (uint64_t)size)];
     }
-    return perf_median_of(scratch, n);
+    return numbers_median(scratch, (size_t)n);
 }
 
 /* Calls in the largest round. */
@@ -160,7 +145,7 @@ static struct perf_estimate perf_do_estimate(const struct groups *num, const str
             ratio[b] /= perf_resample(den, pick, rounds, &rng, scratch);
     }
     value = perf_median(num->x, num->n) / (den ? perf_median(den->x, den->n) : 1);
-    qsort(ratio, PERF_RESAMPLES, sizeof *ratio, perf_by_value);
+    numbers_sort(ratio, PERF_RESAMPLES);
     sd = perf_of_process(num);
     if (den)
         sd = hypot(sd, perf_of_process(den));
@@ -208,7 +193,7 @@ static double perf_trimmed_mean(double *x, int n, double *ret_se)
     int cut = n / 5;
     double sum = 0, mean, all = 0, squares = 0;
 
-    qsort(x, (size_t)n, sizeof *x, perf_by_value);
+    numbers_sort(x, (size_t)n);
     for (int i = cut; i < n - cut; i++)
         sum += x[i];
     mean = sum / (n - 2 * cut);
@@ -245,7 +230,7 @@ static double perf_low_gap(const struct perf_calls *c, double event, int *ret_n)
     for (int i = 0; i < c->n; i++)
         if (c->event_ms[i] <= event)
             d[n++] = c->span_ms[i] - c->event_ms[i];
-    qsort(d, (size_t)n, sizeof *d, perf_by_value);
+    numbers_sort(d, (size_t)n);
     if (n)
         low = d[n / 5];
     free(d);

@@ -12,9 +12,7 @@
 /* The NAME.json beside NAME.py. Owned; NULL: another ending. */
 static char *cases_path(const char *path)
 {
-    size_t n = strlen(path);
-
-    return n > 3 && !strcmp(path + n - 3, ".py") ? xasprintf("%.*sjson", (int)(n - 2), path) : NULL;
+    return path_ends(path, ".py") ? xasprintf("%.*sjson", (int)strlen(path) - 2, path) : NULL;
 }
 
 /* format's 'is': has a list of cases beside it. */

@@ -36,12 +36,10 @@ static char *definition_workloads(const char *path)
 /* format's 'is': a JSON definition with a reference. */
 static bool definition_is(const char *path)
 {
-    size_t n = strlen(path);
     json_t *d;
     bool is;
 
-    if (n < 5 || strcmp(path + n - 5, ".json") || (!format_named(path, "definition.json") &&
-                                                    !strstr(path, "definitions/")))
+    if (!path_ends(path, ".json") || (!format_named(path, "definition.json") && !strstr(path, "definitions/")))
         return false;
     d = json_read_foreign(path, NULL);
     is = json_object_get(d, "axes") && json_object_get(d, "inputs") && json_object_get(d, "reference");

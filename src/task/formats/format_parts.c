@@ -39,13 +39,12 @@ char *format_beside(const char *path, const char *name)
 
 void format_folder_name(const char *path, char *out, size_t n)
 {
-    char *folder = format_beside(path, ""), *end = folder + strlen(folder), *slash;
+    char *folder = format_beside(path, ""), *end = folder + strlen(folder);
 
     while (end > folder && end[-1] == '/')
         *--end = 0;
-    slash = strrchr(folder, '/');
     if (*folder)
-        snprintf(out, n, "%.100s", slash ? slash + 1 : folder);
+        snprintf(out, n, "%.100s", path_base(folder));
     free(folder);
 }
 

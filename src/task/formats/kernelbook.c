@@ -50,9 +50,8 @@ static bool kernelbook_has_its_own(const char *path, const char *text)
 /* format's 'is': a Python file with its own inputs. */
 static bool kernelbook_is(const char *path)
 {
-    size_t n = strlen(path);
     struct buf text;
-    bool is = n > 3 && !strcmp(path + n - 3, ".py") && format_text(path, &text, NULL) == 0;
+    bool is = path_ends(path, ".py") && format_text(path, &text, NULL) == 0;
 
     if (is) {
         is = strstr(text.p, "\ndef get_inputs(") && strstr(text.p, "\ndef get_init_inputs(") &&

@@ -12,9 +12,8 @@
 /* format's 'is': a Python file with Model and its inputs. */
 static bool plain_is(const char *path)
 {
-    size_t n = strlen(path);
     struct buf text;
-    bool is = n > 3 && !strcmp(path + n - 3, ".py") && format_text(path, &text, NULL) == 0;
+    bool is = path_ends(path, ".py") && format_text(path, &text, NULL) == 0;
 
     if (is) {
         is = strstr(text.p, "class Model") && strstr(text.p, "def get_inputs") && strstr(text.p, "def get_init_inputs");

@@ -170,8 +170,7 @@ static void robust_name(const char *path, bool backward, struct format_task *t)
 
     if (slash)
         *slash = 0;
-    slash = strrchr(folder, '/');
-    snprintf(t->name, sizeof t->name, "%.90s%s", slash ? slash + 1 : folder, backward ? "_backward" : "");
+    snprintf(t->name, sizeof t->name, "%.90s%s", path_base(folder), backward ? "_backward" : "");
     free(folder);
 }
 
