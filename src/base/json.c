@@ -254,6 +254,30 @@ bool json_flag(const json_t *obj, const char *key, bool fallback)
     return json_is_boolean(v) ? json_is_true(v) : fallback;
 }
 
+double json_num_at(const json_t *obj, const char *key)
+{
+    return json_num_value(json_object_get(obj, key));
+}
+
+void json_count(json_t *obj, const char *key, int64_t n)
+{
+    json_object_set_new(obj, key, json_integer(json_i64(obj, key, 0) + n));
+}
+
+json_t *json_ints(const int32_t *v, size_t n)
+{
+    json_t *a = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_integer(v[i]));
+    return a;
+}
+
+json_t *json_interval(double lo, double hi)
+{
+    return isfinite(lo) && isfinite(hi) ? json_pack("[f,f]", lo, hi) : json_null();
+}
+
 int jsonl_each(const char *path, int (*f)(json_t *, size_t, void *, struct err *), void *ctx, struct err *e)
 {
     struct buf b;

@@ -33,6 +33,10 @@ const char *json_str(const json_t *obj, const char *key, const char *fallback); 
 int64_t json_i64(const json_t *obj, const char *key, int64_t fallback);
 double json_f64(const json_t *obj, const char *key, double fallback);
 bool json_flag(const json_t *obj, const char *key, bool fallback);
+double json_num_at(const json_t *obj, const char *key); /* json_num_value of a member; NaN where it lacks */
+void json_count(json_t *obj, const char *key, int64_t n); /* adds n to a counter that begins with 0 */
+json_t *json_ints(const int32_t *v, size_t n);          /* new array */
+json_t *json_interval(double lo, double hi);            /* new: [lo, hi], or null where one is not finite */
 
 /* Reads a JSON Lines file line by line: for each non-empty line, f is called; it returns -1 to stop with an error.
  * A broken last line (a writer died) is skipped with a warning; a broken line elsewhere is an error. */

@@ -199,11 +199,6 @@ static const char *bench_compare_kind_of(const struct bench_compare_pair *p, dou
 
 /* ---- groups ---- */
 
-static json_t *bench_compare_interval(double lo, double hi)
-{
-    return isfinite(lo) && isfinite(hi) ? json_pack("[f,f]", lo, hi) : json_null();
-}
-
 /* Means of both sides and their difference with its 95 % interval and sign test. New. */
 static json_t *bench_compare_avg_part(const struct bench_compare_pair *p, int n)
 {
@@ -222,7 +217,7 @@ static json_t *bench_compare_avg_part(const struct bench_compare_pair *p, int n)
     }
     ci = stats_change_interval(d, n);
     v = json_pack("{s:f,s:f,s:f,s:o,s:i,s:i,s:f}", "a", a, "b", b, "difference", stats_mean(d, n), "ci",
-                  bench_compare_interval(ci.lo, ci.hi), "better", better, "worse", worse, "p",
+                  json_interval(ci.lo, ci.hi), "better", better, "worse", worse, "p",
                   stats_sign_p(better, worse));
     free(d);
     return v;
@@ -261,7 +256,7 @@ static json_t *bench_compare_speed_part(const struct bench_compare_pair *p, int 
     ci = stats_bootstrap_mean(d, m, 1);
     if (m)
         v = json_pack("{s:i,s:f,s:o,s:i,s:i,s:f}", "tasks", m, "ratio", exp(stats_mean(d, m)), "ci",
-                      bench_compare_interval(exp(ci.lo), exp(ci.hi)), "faster", faster, "slower", slower, "p",
+                      json_interval(exp(ci.lo), exp(ci.hi)), "faster", faster, "slower", slower, "p",
                       stats_wilcoxon(d, m).p);
     free(d);
     return v;

@@ -34,11 +34,6 @@ static void bench_csv_number(struct buf *out, double v)
         buf_addf(out, "%.6g", v);
 }
 
-static double bench_csv_at(const json_t *obj, const char *key)
-{
-    return json_num_value(json_object_get(obj, key));
-}
-
 /* ---- samples.csv ---- */
 
 static const char samples_head[] =
@@ -53,9 +48,9 @@ static void bench_csv_speeds(struct buf *out, const json_t *verdict)
 {
     const json_t *perf = json_object_get(verdict, "performance");
 
-    bench_csv_number(out, bench_csv_at(perf, "candidate_ms"));
-    bench_csv_number(out, bench_csv_at(perf, "eager_ms"));
-    bench_csv_number(out, bench_csv_at(perf, "compile_ms"));
+    bench_csv_number(out, json_num_at(perf, "candidate_ms"));
+    bench_csv_number(out, json_num_at(perf, "eager_ms"));
+    bench_csv_number(out, json_num_at(perf, "compile_ms"));
     for (enum speed_baseline k = 0; k < N_BASELINES; k++) {
         struct speed s = verdict_speed(verdict, k);
         bench_csv_number(out, s.point);
@@ -80,10 +75,10 @@ static void bench_csv_sample_row(struct buf *out, const struct bench_run *b, int
     bench_csv_cell(out, !v ? none : verdict_is_skip(v) ? "skipped" : json_str(v, "status", ""));
     bench_csv_cell(out, v && !verdict_is_skip(v) ? json_str(v, "category", "") : "");
     bench_csv_cell(out, json_str(v, "stage", ""));
-    bench_csv_number(out, bench_csv_at(v, "reward"));
+    bench_csv_number(out, json_num_at(v, "reward"));
     bench_csv_speeds(out, v);
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-        bench_csv_number(out, bench_csv_at(ms, stages[i]));
+        bench_csv_number(out, json_num_at(ms, stages[i]));
     buf_addc(out, '\n');
 }
 
@@ -116,17 +111,17 @@ static void bench_csv_level_row(struct buf *out, const json_t *level)
 
     bench_csv_cell(out, json_str(level, "name", ""));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        bench_csv_number(out, bench_csv_at(level, counts[i]));
+        bench_csv_number(out, json_num_at(level, counts[i]));
     bench_csv_number(out, json_num_value(json_array_get(ci, 0)));
     bench_csv_number(out, json_num_value(json_array_get(ci, 1)));
     json_object_foreach(json_object_get(level, "pass_at"), key, v)
         bench_csv_number(out, json_num_value(v));
     for (enum speed_baseline k = 0; k < N_BASELINES; k++) {
         const json_t *s = json_object_get(json_object_get(level, "speed"), baseline_key(k));
-        bench_csv_number(out, bench_csv_at(s, "faster"));
+        bench_csv_number(out, json_num_at(s, "faster"));
         for (int p = 0; p < N_FAST_P; p++)
-            bench_csv_number(out, bench_csv_at(json_object_get(s, "fast_p"), fast_p_name[p]));
-        bench_csv_number(out, bench_csv_at(s, "geomean"));
+            bench_csv_number(out, json_num_at(json_object_get(s, "fast_p"), fast_p_name[p]));
+        bench_csv_number(out, json_num_at(s, "geomean"));
     }
     buf_addc(out, '\n');
 }

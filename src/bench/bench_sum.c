@@ -34,7 +34,7 @@ static void bench_sum_count_category(json_t *categories, const json_t *verdict)
 {
     const char *name = verdict_passed(verdict) ? "passed" : json_str(verdict, "category", "infra");
 
-    json_object_set_new(categories, name, json_integer(json_i64(categories, name, 0) + 1));
+    json_count(categories, name, 1);
 }
 
 /* The first turn that passed, from 0; -1: none. */

@@ -8,11 +8,6 @@
 #include "bench/levels.h"
 #include "bench/speed.h"
 
-static double level_table_at(const json_t *obj, const char *key)
-{
-    return json_num_value(json_object_get(obj, key));
-}
-
 /* Prints a share in percent. */
 static void level_table_share(FILE *out, double p)
 {
@@ -69,23 +64,23 @@ static void level_table_pass(FILE *out, const json_t *result)
     fprintf(out, several ? " %8s" : "%s", several ? pass : "");
     fprintf(out, " %-17s %8s %8s\n", "  95 % interval", faster, "compile");
     json_array_foreach(list, i, v) {
-        fprintf(out, "%-9s %6.0f %6.0f %7.0f %7.0f %7.0f %5.0f", json_str(v, "name", ""), level_table_at(v, "tasks"),
-                level_table_at(v, "judged_tasks"), level_table_at(v, "samples"), level_table_at(v, "missing"),
-                level_table_at(v, "skipped"), level_table_at(v, "infra"));
-        level_table_share(out, level_table_at(v, "avg"));
+        fprintf(out, "%-9s %6.0f %6.0f %7.0f %7.0f %7.0f %5.0f", json_str(v, "name", ""), json_num_at(v, "tasks"),
+                json_num_at(v, "judged_tasks"), json_num_at(v, "samples"), json_num_at(v, "missing"),
+                json_num_at(v, "skipped"), json_num_at(v, "infra"));
+        level_table_share(out, json_num_at(v, "avg"));
         if (several)
-            level_table_share(out, level_table_at(json_object_get(v, "pass_at"), k));
+            level_table_share(out, json_num_at(json_object_get(v, "pass_at"), k));
         level_table_share(out, level_table_end_of(v, "avg_ci", 0));
         level_table_share(out, level_table_end_of(v, "avg_ci", 1));
         for (enum speed_baseline b = 0; b < N_BASELINES; b++)
-            level_table_share(out, level_table_at(level_table_speed_of(v, b), "faster"));
+            level_table_share(out, json_num_at(level_table_speed_of(v, b), "faster"));
         fputc('\n', out);
     }
     if (several)
         fprintf(out, "%s is also the unbiased Pass@1\n", avg);
-    if (level_table_at(result, "cut_share") > 0)
+    if (json_num_at(result, "cut_share") > 0)
         fprintf(out, "%.1f %% of the answers are cut off; of the whole ones %.1f %% pass\n",
-                100 * level_table_at(result, "cut_share"), 100 * level_table_at(result, "whole_pass_rate"));
+                100 * json_num_at(result, "cut_share"), 100 * json_num_at(result, "whole_pass_rate"));
 }
 
 /* Prints fast_p against one baseline. */
@@ -104,10 +99,10 @@ static void level_table_fast(FILE *out, const json_t *result, enum speed_baselin
         const json_t *s = level_table_speed_of(v, b);
         fprintf(out, "%-9s", json_str(v, "name", ""));
         for (int p = 0; p < N_FAST_P; p++)
-            level_table_share(out, level_table_at(json_object_get(s, "fast_p"), fast_p_name[p]));
-        level_table_ratio(out, level_table_at(s, "geomean"));
-        level_table_ratio(out, level_table_at(s, "median"));
-        fprintf(out, " %6.0f %9.0f\n", level_table_at(s, "timed"), level_table_at(s, "untrusted"));
+            level_table_share(out, json_num_at(json_object_get(s, "fast_p"), fast_p_name[p]));
+        level_table_ratio(out, json_num_at(s, "geomean"));
+        level_table_ratio(out, json_num_at(s, "median"));
+        fprintf(out, " %6.0f %9.0f\n", json_num_at(s, "timed"), json_num_at(s, "untrusted"));
     }
 }
 
@@ -186,16 +181,16 @@ static void level_table_avg(FILE *out, const json_t *v)
             "  95 % interval", "better", "worse", "sign p", "only A", "only B", "McNemar");
     json_array_foreach(json_object_get(v, "groups"), i, g) {
         const json_t *a = json_object_get(g, "avg"), *f = json_object_get(g, "first");
-        fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), level_table_at(g, "tasks"));
-        level_table_share(out, level_table_at(a, "a"));
-        level_table_share(out, level_table_at(a, "b"));
-        fprintf(out, " %+7.1f%%", 100 * level_table_at(a, "difference"));
+        fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), json_num_at(g, "tasks"));
+        level_table_share(out, json_num_at(a, "a"));
+        level_table_share(out, json_num_at(a, "b"));
+        fprintf(out, " %+7.1f%%", 100 * json_num_at(a, "difference"));
         level_table_share(out, level_table_end_of(a, "ci", 0));
         level_table_share(out, level_table_end_of(a, "ci", 1));
-        fprintf(out, " %6.0f %5.0f", level_table_at(a, "better"), level_table_at(a, "worse"));
-        level_table_p_value(out, level_table_at(a, "p"));
-        fprintf(out, " | %6.0f %6.0f", level_table_at(f, "only_a"), level_table_at(f, "only_b"));
-        level_table_p_value(out, level_table_at(f, "p"));
+        fprintf(out, " %6.0f %5.0f", json_num_at(a, "better"), json_num_at(a, "worse"));
+        level_table_p_value(out, json_num_at(a, "p"));
+        fprintf(out, " | %6.0f %6.0f", json_num_at(f, "only_a"), json_num_at(f, "only_b"));
+        level_table_p_value(out, json_num_at(f, "p"));
         fputc('\n', out);
     }
 }
@@ -215,12 +210,12 @@ static void level_table_speed(FILE *out, const json_t *v, enum speed_baseline b)
             fprintf(out, "\n%-14.14s %5s %8s %-17s %6s %6s %8s   (B's speedup over %s / A's)\n", "speed", "tasks",
                     "ratio", "  95 % interval", "faster", "slower", "Wilcoxon", baseline_name(b));
         head = true;
-        fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), level_table_at(s, "tasks"));
-        level_table_ratio(out, level_table_at(s, "ratio"));
+        fprintf(out, "%-14.14s %5.0f", json_str(g, "name", ""), json_num_at(s, "tasks"));
+        level_table_ratio(out, json_num_at(s, "ratio"));
         level_table_ratio(out, level_table_end_of(s, "ci", 0));
         level_table_ratio(out, level_table_end_of(s, "ci", 1));
-        fprintf(out, " %6.0f %6.0f", level_table_at(s, "faster"), level_table_at(s, "slower"));
-        level_table_p_value(out, level_table_at(s, "p"));
+        fprintf(out, " %6.0f %6.0f", json_num_at(s, "faster"), json_num_at(s, "slower"));
+        level_table_p_value(out, json_num_at(s, "p"));
         fputc('\n', out);
     }
 }
@@ -229,10 +224,10 @@ static void level_table_speed(FILE *out, const json_t *v, enum speed_baseline b)
 static void level_table_change_line(FILE *out, const json_t *t)
 {
     const json_t *a = json_object_get(t, "a"), *b = json_object_get(t, "b");
-    double r = level_table_at(t, "ratio");
+    double r = json_num_at(t, "ratio");
 
     fprintf(out, "  %-7s %-44.44s %3.0f/%-3.0f -> %3.0f/%-3.0f", json_str(t, "kind", ""), json_str(t, "task", ""),
-            level_table_at(a, "passed"), level_table_at(a, "n"), level_table_at(b, "passed"), level_table_at(b, "n"));
+            json_num_at(a, "passed"), json_num_at(a, "n"), json_num_at(b, "passed"), json_num_at(b, "n"));
     if (isfinite(r))
         fprintf(out, "  %.3gx", r);
     else
@@ -248,9 +243,9 @@ void bench_compare_table(FILE *out, const json_t *v)
 
     fprintf(out, "A: %s (%s)\nB: %s (%s)\n", json_str(a, "name", "?"), json_str(a, "dir", "?"),
             json_str(b, "name", "?"), json_str(b, "dir", "?"));
-    if (level_table_at(v, "only_a") + level_table_at(v, "only_b") > 0)
+    if (json_num_at(v, "only_a") + json_num_at(v, "only_b") > 0)
         fprintf(out, "judged on one side only: %.0f tasks of A, %.0f of B; they are left out\n",
-                level_table_at(v, "only_a"), level_table_at(v, "only_b"));
+                json_num_at(v, "only_a"), json_num_at(v, "only_b"));
     json_array_foreach(json_object_get(v, "notes"), i, t)
         fprintf(out, "note: %s\n", json_string_value(t));
     fputc('\n', out);

@@ -118,11 +118,6 @@ static void levels_set_counts(json_t *v, const struct levels_group *g)
     levels_set(v, "infra", json_integer(infra));
 }
 
-static json_t *levels_pair(double lo, double hi)
-{
-    return isfinite(lo) && isfinite(hi) ? json_pack("[f,f]", lo, hi) : json_null();
-}
-
 static double levels_task_avg(const struct task_counts *t, int k)
 {
     return avg_at_n(t->n, t->passed);
@@ -147,7 +142,7 @@ static json_t *levels_interval(const struct levels_group *g, double (*f)(const s
         }
     ci = stats_share_interval(x, n, programs);
     free(x);
-    return levels_pair(ci.lo, ci.hi);
+    return json_interval(ci.lo, ci.hi);
 }
 
 /* Sets Pass@k for k = 1, 2, 4, .. and the average with its interval. */

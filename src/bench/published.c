@@ -58,7 +58,7 @@ static void published_print_row(FILE *out, const char *name, double pass, double
 /* A share of the result in percent; NaN where it lacks. */
 static double published_share(const json_t *result, const char *key)
 {
-    return 100 * json_num_value(json_object_get(result, key));
+    return 100 * json_num_at(result, key);
 }
 
 /* What keeps a result from standing beside the published ones; "": nothing that can be seen. */

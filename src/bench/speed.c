@@ -28,7 +28,7 @@ struct speed verdict_speed(const json_t *verdict, enum speed_baseline b)
     char key[40];
 
     snprintf(key, sizeof key, "speedup_%s", baselines[b].key);
-    s.point = json_num_value(json_object_get(perf, key));
+    s.point = json_num_at(perf, key);
     if (!isfinite(s.point) || s.point <= 0)
         return (struct speed){.point = NAN, .lo = NAN, .hi = NAN};
     s.untrusted = !json_flag(perf, "trusted", true);

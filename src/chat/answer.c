@@ -21,16 +21,6 @@ static const char *answer_reason(const struct batcher_drawn *d)
     return d->finish == FINISH_STOP ? "stop" : d->finish == FINISH_LENGTH ? "length" : "abort";
 }
 
-/* New array of token ids. */
-static json_t *answer_ids_json(const int32_t *v, size_t n)
-{
-    json_t *a = json_array();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(a, json_integer(v[i]));
-    return a;
-}
-
 /* Rounding at a low temperature leaves a certain token's a hair above 0. */
 static json_t *answer_logp_json(float x)
 {
@@ -98,7 +88,7 @@ static json_t *answer_choice_json(const struct chat_job *j, int i, const struct 
                           ends ? json_string(answer_reason(p->d)) : json_null());
 
     if (j->ask.ids)
-        json_object_set_new(c, "token_ids", answer_ids_json(p->d->ids.v + p->from, p->to - p->from));
+        json_object_set_new(c, "token_ids", json_ints(p->d->ids.v + p->from, p->to - p->from));
     return c;
 }
 
@@ -131,7 +121,7 @@ static json_t *answer_prompt_ids(const struct chat_job *j, int sample)
 {
     const struct ivec *p = &j->ask.prompt[sample / j->ask.n];
 
-    return answer_ids_json(p->v, p->n);
+    return json_ints(p->v, p->n);
 }
 
 json_t *answer_whole(const struct chat_job *j, const char *model, const struct tokenizer *tok)

@@ -171,11 +171,8 @@ static bool batcher_over(struct batcher *b)
 static void batcher_await(struct batcher *b)
 {
     while (!b->first && !batcher_over(b)) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 100000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        struct timespec until = stop_look_again();
+
         pthread_cond_clockwait(&b->came, &b->lock, CLOCK_MONOTONIC, &until);
     }
 }

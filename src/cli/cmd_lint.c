@@ -83,7 +83,7 @@ static void lint_count_rules(struct lint_tally *t, const json_t *findings)
     json_array_foreach(findings, i, f)
         json_object_set_new(seen, json_str(f, "rule", "?"), json_true());
     json_object_foreach(seen, rule, one)
-        json_object_set_new(t->rules, rule, json_integer(json_i64(t->rules, rule, 0) + 1));
+        json_count(t->rules, rule, 1);
     json_decref(seen);
 }
 

@@ -133,7 +133,7 @@ static void synth_diagnose_print_tables(const json_t *found, const json_t *broke
 
     json_object_foreach((json_t *)(uintptr_t)found, name, v) {
         family = json_string_value(v);
-        json_object_set_new(count, family, json_integer(json_i64(count, family, 0) + 1));
+        json_count(count, family, 1);
     }
     printf("%zu references, %zu that do not run\n", json_object_size(found), json_object_size(broken));
     json_object_foreach(count, family, v) {

@@ -317,7 +317,7 @@ static void verdict_counted(const json_t *v, struct buf *out)
 static void verdict_published(const json_t *v, struct buf *out)
 {
     const json_t *c = json_object_get(v, "correctness"), *w = json_object_get(c, "worst");
-    double most = json_num_value(json_object_get(c, "max_abs_err"));
+    double most = json_num_at(c, "max_abs_err");
 
     if (strcmp(json_str(v, "category", ""), "correctness_error") || strcmp(json_str(w, "kind", ""), "values") ||
         json_i64(w, "nan", 0) || strcmp(json_str(v, "protocol", ""), "strict") || !(most <= PUBLISHED))

@@ -72,11 +72,6 @@ void lint_add(const struct lint_state *s, json_t *findings, const char *rule, js
     json_array_append_new(findings, f);
 }
 
-static double lint_rules_number(const json_t *obj, const char *key)
-{
-    return json_num_value(json_object_get(obj, key));
-}
-
 /* ---- what would pass ---- */
 
 /* True if draws of this level were judged, so that a rule can speak. */
@@ -228,7 +223,7 @@ static void lint_rules_values(const struct lint_state *s, json_t *findings)
 
     json_array_foreach(json_object_get(s->facts, "outputs"), i, row) {
         int64_t nan = json_i64(row, "nan", 0), inf = json_i64(row, "inf", 0), n = json_i64(row, "elements", 0);
-        double share = lint_rules_number(row, "share");
+        double share = json_num_at(row, "share");
 
         if (nan || inf)
             lint_add(s, findings, "not_finite", json_pack("{s:I,s:I,s:I}", "nan", (json_int_t)nan, "inf",
@@ -239,11 +234,11 @@ static void lint_rules_values(const struct lint_state *s, json_t *findings)
                      (long long)n);
         if (n > 1 && share >= NEARLY_CONSTANT && !lint_rules_all_draws(s, false))
             lint_add(s, findings, "nearly_constant_output",
-                     json_pack("{s:o,s:o,s:I}", "value", json_num(lint_rules_number(row, "commonest")), "share",
+                     json_pack("{s:o,s:o,s:I}", "value", json_num(json_num_at(row, "commonest")), "share",
                                json_num(share), "elements",
                                (json_int_t)n),
                      "%.2f %% of the elements of output %zu are %.3g", share * 100, i,
-                     lint_rules_number(row, "commonest"));
+                     json_num_at(row, "commonest"));
     }
 }
 
@@ -254,7 +249,7 @@ static void lint_rules_effects(const struct lint_state *s, json_t *findings)
     size_t i;
 
     json_array_foreach(json_object_get(s->facts, "inputs"), i, row) {
-        double x = lint_rules_number(row, "effect");
+        double x = json_num_at(row, "effect");
 
         if (x < NO_EFFECT_INPUT) /* NaN: it is always the same, nothing can be said */
             lint_add(s, findings, "input_ignored", json_pack("{s:o,s:o}", "input", json_num((double)i), "effect",
@@ -262,7 +257,7 @@ static void lint_rules_effects(const struct lint_state *s, json_t *findings)
                      "other values of input %zu move the output by %.3g of its largest value", i, x);
     }
     json_array_foreach(json_object_get(s->facts, "parameters"), i, row) {
-        double x = lint_rules_number(row, "effect");
+        double x = json_num_at(row, "effect");
 
         if (x < NO_EFFECT_PARAMETER)
             lint_add(s, findings, "parameter_ignored",
@@ -322,14 +317,14 @@ static void lint_rules_tf32(const struct lint_state *s, json_t *findings)
     double ratio;
 
     c = json_object_get(all, products ? "all" : "convolution");
-    if (!json_is_object(c) || (ratio = lint_rules_number(c, "ratio")) < TF32_SHARE)
+    if (!json_is_object(c) || (ratio = json_num_at(c, "ratio")) < TF32_SHARE)
         return;
     lint_add(s, findings, "tf32_reference",
              json_pack("{s:O,s:O,s:O,s:o,s:b}", "ops", json_object_get(c, "ops"), "error", json_object_get(c, "error"),
                        "tolerance",
                        json_object_get(all, "tolerance"), "ratio", json_num(ratio), "exact_fails", ratio > 1),
              "TF32 in the reference's %s moves the output by up to %.3g, %.3g times the published tolerance: %s",
-             products ? "products and convolutions" : "convolutions", lint_rules_number(c, "error"), ratio,
+             products ? "products and convolutions" : "convolutions", json_num_at(c, "error"), ratio,
              ratio > 1 ? "an exact fp32 program fails" : "little is left for a program");
 }
 

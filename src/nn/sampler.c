@@ -865,11 +865,8 @@ static void sampler_wait_for_workers(struct sampler_run_state *s)
     bool more = true;
 
     while (more) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 100000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        struct timespec until = stop_look_again();
+
         pthread_mutex_lock(&s->lock);
         if (s->working > 0 && s->n_told == s->n_finished)
             pthread_cond_clockwait(&s->moved, &s->lock, CLOCK_MONOTONIC, &until);

@@ -19,7 +19,7 @@ static const json_t *reward_trusted(const json_t *verdict)
 static double reward_speed_term(const json_t *verdict, struct reward_params p)
 {
     const json_t *perf = reward_trusted(verdict);
-    double nu = json_num_value(json_object_get(perf, "speedup_eager"));
+    double nu = json_num_at(perf, "speedup_eager");
 
     if (!perf || !isfinite(nu))
         return 0;

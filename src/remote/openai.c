@@ -672,26 +672,17 @@ const char *openai_model(const struct openai *a)
     return a->model;
 }
 
-static json_t *openai_ids_json(const int32_t *v, int n)
-{
-    json_t *a = json_array();
-
-    for (int i = 0; i < n; i++)
-        json_array_append_new(a, json_integer(v[i]));
-    return a;
-}
-
 /* The request's body of a prompt of token ids, owned. */
 static char *openai_prompt_body(const struct openai *a, const struct openai_ask *ask)
 {
     json_t *v = json_pack("{s:s,s:o,s:i,s:i,s:f,s:f,s:I,s:i,s:b,s:b}", "model", a->model, "prompt",
-                          openai_ids_json(ask->prompt, ask->n_prompt), "n", ask->n, "max_tokens", ask->max_tokens,
+                          json_ints(ask->prompt, (size_t)ask->n_prompt), "n", ask->n, "max_tokens", ask->max_tokens,
                           "temperature", ask->temperature, "top_p", ask->top_p > 0 ? ask->top_p : 1.0, "seed",
                           (json_int_t)ask->seed, "logprobs", 1, "return_token_ids", 1, "skip_special_tokens", 0);
     char *text;
 
     if (ask->n_stop)
-        json_object_set_new(v, "stop_token_ids", openai_ids_json(ask->stop_ids, ask->n_stop));
+        json_object_set_new(v, "stop_token_ids", json_ints(ask->stop_ids, (size_t)ask->n_stop));
     text = json_text(v);
     json_decref(v);
     return text;

@@ -11,7 +11,7 @@
 
 static json_t *stages_interval(struct interval ci)
 {
-    return isfinite(ci.lo) && isfinite(ci.hi) ? json_pack("[f,f]", ci.lo, ci.hi) : json_null();
+    return json_interval(ci.lo, ci.hi);
 }
 
 static bool stages_in_family(const json_t *task, const char *family)

@@ -189,7 +189,7 @@ void kg_request_free(struct kg_request *r)
 static double kernelgym_perf_number(const json_t *v, const char *name, double fallback)
 {
     const json_t *perf = json_object_get(v, "performance");
-    double x = json_num_value(json_object_get(perf, name));
+    double x = json_num_at(perf, name);
 
     return json_flag(perf, "trusted", false) && isfinite(x) ? x : fallback;
 }

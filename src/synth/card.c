@@ -18,11 +18,6 @@ static const char *const numbers[] = {"records", "verified", "failed", "mutants"
                                       "ir_killed", "rewrites_refuted"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static void card_add(json_t *sum, const char *key, json_int_t n)
-{
-    json_object_set_new(sum, key, json_integer(json_i64(sum, key, 0) + n));
-}
-
 /* Adds a shard's statistics to the sum. */
 static void card_add_shard(json_t *sum, const json_t *shard)
 {
@@ -30,10 +25,10 @@ static void card_add_shard(json_t *sum, const json_t *shard)
     json_t *v;
 
     for (size_t i = 0; i < COUNT(numbers); i++)
-        card_add(sum, numbers[i], json_i64(shard, numbers[i], 0));
+        json_count(sum, numbers[i], json_i64(shard, numbers[i], 0));
     for (size_t i = 0; i < COUNT(tables); i++)
         json_object_foreach(json_object_get(shard, tables[i]), key, v)
-            card_add(json_object_get(sum, tables[i]), key, json_integer_value(v));
+            json_count(json_object_get(sum, tables[i]), key, json_integer_value(v));
 }
 
 /* The sums of all shards' statistics, new; NULL with e for a shard that cannot be read. */

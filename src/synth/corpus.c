@@ -40,11 +40,6 @@ static void corpus_add_line(struct buf *b, json_t *v)
     json_decref(v);
 }
 
-static void corpus_count(json_t *counters, const char *key)
-{
-    json_object_set_new(counters, key, json_integer(json_i64(counters, key, 0) + 1));
-}
-
 /* ---- drawing ---- */
 
 static int corpus_n_mutants(const struct corpus_options *o)
@@ -166,7 +161,7 @@ static void corpus_reject(struct corpus *c, const struct problem *p, const struc
                               "reason", reason,
                               "feedback", json_str(v, "feedback", ""), "code", mutant ? x->mutant : x->code));
     snprintf(key, sizeof key, "%s: %s", mutant ? "mutant" : "program", reason);
-    corpus_count(c->reasons, key);
+    json_count(c->reasons, key, 1);
     c->stats.rejected++;
 }
 
@@ -203,14 +198,14 @@ static void corpus_add_generate(struct corpus *c, const struct problem *p, int k
         entropy_add_messages(c->entropy, m);
     corpus_add_line(&c->file[f], corpus_record_of(c, p, k, f == F_ORACLE ? "oracle" : "generate", m,
                                                   corpus_provenance(c, NULL, NULL)));
-    corpus_count(c->strategies, p->s[k].strategy);
+    json_count(c->strategies, p->s[k].strategy, 1);
 }
 
 static void corpus_count_bug(struct corpus *c, const char *name, const char *outcome)
 {
     if (!json_object_get(c->bugs, name))
         json_object_set_new(c->bugs, name, json_object());
-    corpus_count(json_object_get(c->bugs, name), outcome);
+    json_count(json_object_get(c->bugs, name), outcome, 1);
 }
 
 /* Writes the repair record of solution k's bug, where the bug was noticed and its parent passes. */
@@ -253,7 +248,7 @@ static void corpus_add_prompt(struct corpus *c, const struct problem *p)
                               json_object_get(p->view, "families"), "graph_hash",
                               json_object_get(p->view, "graph_hash")));
     c->stats.prompts++;
-    corpus_count(c->classes, op_class_names[p->class]);
+    json_count(c->classes, op_class_names[p->class], 1);
     free(truth);
 }
 
@@ -306,7 +301,7 @@ static void corpus_add_lines(struct corpus *c)
         corpus_add_solutions(c, p);
         if (!corpus_task_stays(p))
             continue;
-        corpus_count(c->families, json_string_value(family));
+        json_count(c->families, json_string_value(family), 1);
         if (p->side == SIDE_PROMPT)
             corpus_add_prompt(c, p);
         c->stats.harvest += p->side == SIDE_HARVEST;

@@ -64,11 +64,6 @@ struct miner {
     struct progress progress;
 };
 
-static void mine_count(json_t *o, const char *key)
-{
-    json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
-}
-
 /* ---- conversations ---- */
 
 /* Consumes req. A reply is new; NULL with *late where the child was too slow or died, NULL without where we are ill. */
@@ -238,7 +233,7 @@ static void mine_note_line(struct miner *m, json_t *line)
     m->n.classes++;
     m->n.tasks += json_is_string(json_object_get(line, "task"));
     if (!json_is_string(json_object_get(line, "task")))
-        mine_count(m->n.reasons, json_str(line, "reason", "?"));
+        json_count(m->n.reasons, json_str(line, "reason", "?"), 1);
 }
 
 /* From now on another class like it is a repetition. */
@@ -343,10 +338,10 @@ static int mine_file(struct miner *m, const char *path, bool readable, struct er
 
     m->n.files++;
     if (!readable)
-        return mine_count(m->n.reasons, "unreadable"), 0;
+        return json_count(m->n.reasons, "unreadable", 1), 0;
     r = mine_scan(m, path, e);
     if (r && !strcmp(json_str(r, "op", ""), "refused"))
-        mine_count(m->n.reasons, json_str(r, "reason", "unreadable"));
+        json_count(m->n.reasons, json_str(r, "reason", "unreadable"), 1);
     json_array_foreach(json_object_get(r, "classes"), i, class)
         if (!rc && !mine_enough(m))
             rc = stop_requested() ? err_set(e, ERR_STOP, "stopped; the same command continues") : mine_class(m, path,

@@ -112,28 +112,19 @@ static json_t *probe_numbers_json(const double *v, const struct tdesc *t)
     return a;
 }
 
-static json_t *probe_shape_json(const struct tdesc *t)
-{
-    json_t *a = json_array();
-
-    for (int i = 0; i < t->rank; i++)
-        json_array_append_new(a, json_integer(t->d[i]));
-    return a;
-}
-
 /* Writes inputs and expected values of a call, for a check against PyTorch. */
 static void probe_write_values(struct probe *p, const struct dag *g, const char *code, const struct probe_numbers *n)
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int64"};
     const struct op_call *c = &g->node[0].c;
     json_t *v = json_pack("{s:s, s:s, s:[], s:o, s:o, s:s}", "op", c->op->name, "code", code, "inputs", "shape",
-                          probe_shape_json(&c->out), "output", probe_numbers_json(n->out, &c->out), "dtype",
+                          json_ints(c->out.d, c->out.rank), "output", probe_numbers_json(n->out, &c->out), "dtype",
                           dtypes[c->out.dtype]);
     char *text;
 
     for (int i = 0; i < c->n_in; i++)
         json_array_append_new(json_object_get(v, "inputs"),
-                              json_pack("{s:o, s:o, s:s, s:b}", "shape", probe_shape_json(&c->in[i]), "data",
+                              json_pack("{s:o, s:o, s:s, s:b}", "shape", json_ints(c->in[i].d, c->in[i].rank), "data",
                                         probe_numbers_json(n->in[i], &c->in[i]), "dtype", dtypes[c->in[i].dtype],
                                         "param", g->value[g->node[0].in[i]].kind == VALUE_PARAM));
     text = json_text(v);
@@ -246,7 +237,7 @@ static void probe_graph_values(struct probe *p, const struct dag *g, const char 
             for (int64_t k = 0; k < m; k++)
                 leaf[n][k] = g->value[i].t.dtype == DT_I64 ? (double)rng_below(r, below ? (uint64_t)below : 20)
                                                            : (double)(long)(rng_normal(r) * 16) / 16;
-            json_array_append_new(inputs, json_pack("{s:o, s:o, s:s, s:b}", "shape", probe_shape_json(&g->value[i].t),
+            json_array_append_new(inputs, json_pack("{s:o, s:o, s:s, s:b}", "shape", json_ints(g->value[i].t.d, g->value[i].t.rank),
                                                     "data", probe_numbers_json(leaf[n], &g->value[i].t), "dtype",
                                                     dtypes[g->value[i].t.dtype], "param",
                                                         g->value[i].kind == VALUE_PARAM));
@@ -254,7 +245,7 @@ static void probe_graph_values(struct probe *p, const struct dag *g, const char 
         }
     out = dag_eval(g, (const double *const *)leaf);
     v = json_pack("{s:s, s:s, s:o, s:o, s:o, s:s}", "op", "graph", "code", code, "inputs", inputs, "shape",
-        probe_shape_json(t),
+        json_ints(t->d, t->rank),
                   "output", probe_numbers_json(out, t), "dtype", dtypes[t->dtype]);
     text = json_text(v);
     fprintf(p->values, "%s\n", text);

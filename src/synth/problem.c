@@ -247,11 +247,6 @@ static const char *problem_refusal(struct problem_source *s, const struct wanted
     return triviality_reason(g, r);
 }
 
-static void problem_count(json_t *o, const char *key)
-{
-    json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
-}
-
 /* Sizes, dtypes and operators that a graph of this kind may have. */
 static struct dag_limits problem_limits_of(const struct problem_source *s, const struct wanted *w)
 {
@@ -275,7 +270,7 @@ static bool problem_draw_from(struct problem_source *s, const struct dag_table *
         dag_draw(t, r, &l, g);
         why = problem_refusal(s, w, r, g);
         if (why)
-            problem_count(s->refused, why);
+            json_count(s->refused, why, 1);
     }
     return !why;
 }
@@ -638,7 +633,7 @@ int problem_draw(struct problem_source *s, enum side side, enum heldout split, i
             break;
         rc = problem_draw_solutions(s, g, &r, want < PROBLEM_SOLUTIONS ? want : PROBLEM_SOLUTIONS, mutants, &p, e);
         if (!p.n)
-            problem_count(s->refused, "program too long");
+            json_count(s->refused, "program too long", 1);
     }
     if (!rc && !p.n)
         rc = problem_no_more(side, split, index, e);

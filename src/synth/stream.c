@@ -55,11 +55,6 @@ struct stream_shard {
     long verified, failed, unsaid, mutants, undetected, ir_mutants, ir_killed, refuted;
 };
 
-static void stream_count(json_t *o, const char *key)
-{
-    json_object_set_new(o, key, json_integer(json_i64(o, key, 0) + 1));
-}
-
 /* "What shape does this module return?", answered by the rows' rules. */
 static json_t *stream_shape_messages(const struct dag *g, const char *task)
 {
@@ -94,7 +89,7 @@ static int stream_draw_worthwhile(struct stream_shard *s, struct rng *r, struct 
         dag_draw(s->t, r, &l, g);
         why = triviality_reason(g, r);
         if (why)
-            stream_count(s->refused, why);
+            json_count(s->refused, why, 1);
     }
     return why ? err_set(e, ERR_INPUT, "none of %d drawn tasks is worth asking for; the last: %s. Allow more operators "
                          "with --ops, or raise --max-elements", MAX_DRAWS, why) : 0;
@@ -139,7 +134,7 @@ static char *stream_file_of(struct stream_shard *s, const struct dag *g, const s
     if (program && s->o->max_program && (int)strlen(program) > s->o->max_program)
         free(program), program = NULL;
     if (!program)
-        stream_count(s->refused, "program too long, or not to be said in the dialect");
+        json_count(s->refused, "program too long, or not to be said in the dialect", 1);
     return program;
 }
 
@@ -297,7 +292,7 @@ static int stream_draw_surface_item(struct stream_shard *s, long index, struct i
         p.program = record_in_dialect(&s->prompt_format, p.program);
         if (p.program && (!s->o->max_program || (int)strlen(p.program) <= s->o->max_program))
             break;
-        stream_count(s->refused, "program too long, or not to be said in the dialect");
+        json_count(s->refused, "program too long, or not to be said in the dialect", 1);
         surface_free(&p);
         if (i == MAX_DRAWS / 20)
             return err_set(e, ERR_INPUT, "no program of --max-program %d bytes after %d tries; raise it",
@@ -313,7 +308,7 @@ static int stream_draw_surface_item(struct stream_shard *s, long index, struct i
                          .held = p.n_ops > 1 ? heldout_graph(surface_hash(&p)) : rng_below(&r, 50) == 0};
     ret->verify = (double)rng_below(&r, 1000000) < s->o->verify * 1e6;
     for (int i = 0; i < p.n_ops; i++)
-        stream_count(s->ops, p.op[i]);
+        json_count(s->ops, p.op[i], 1);
     ret->record = stream_surface_record(s, &p, ret, hash);
     surface_free(&p);
     return 0;
@@ -344,9 +339,9 @@ static int stream_draw_item(struct stream_shard *s, long index, struct item *ret
         kind = "generate";
     snprintf(hash, sizeof hash, "%016" PRIx64, dag_hash(&d->g, false));
     for (int i = 0; i < d->k.n; i++)
-        stream_count(s->strategies, d->k.k[i].s->name);
+        json_count(s->strategies, d->k.k[i].s->name, 1);
     for (int n = 0; n < d->g.n_nodes; n++)
-        stream_count(s->ops, d->g.node[n].c.op->name);
+        json_count(s->ops, d->g.node[n].c.op->name, 1);
     *ret = (struct item){.index = index, .name = xasprintf("%s-%ld-%s", kind, index, hash), .task = buf_detach(&task),
                          .program = d->program, .held = heldout_graph(dag_hash(&d->g, false)), .slow = d->slow_program,
                          .why = d->slow_program ? rewrite_answer(&d->slow, &d->k) : NULL};
@@ -365,7 +360,7 @@ static void stream_count_bug(struct stream_shard *s, const char *name, const cha
 {
     if (!json_object_get(s->bugs, name))
         json_object_set_new(s->bugs, name, json_object());
-    stream_count(json_object_get(s->bugs, name), outcome);
+    json_count(json_object_get(s->bugs, name), outcome, 1);
 }
 
 /* A repair or review record of an item's bug, new; takes messages. */
@@ -540,9 +535,9 @@ static void stream_count_record(const json_t *record, json_t *kinds, json_t *dif
     if (!record)
         return;
     snprintf(key, sizeof key, "%s %s", json_str(record, "split", ""), json_str(record, "kind", ""));
-    stream_count(kinds, key);
+    json_count(kinds, key, 1);
     snprintf(key, sizeof key, "%lld", (long long)json_i64(record, "difficulty", 0));
-    stream_count(difficulty, key);
+    json_count(difficulty, key, 1);
 }
 
 /* Writes a shard's splits and statistics. */

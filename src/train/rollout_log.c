@@ -10,15 +10,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static json_t *rollout_log_ids_json(const int32_t *v, size_t n)
-{
-    json_t *a = json_array();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(a, json_integer(v[i]));
-    return a;
-}
-
 /* v without its closing brace, so that more can follow; numbers name their doubles exactly. Steals v. */
 static void rollout_log_add_open(struct buf *out, json_t *v)
 {
@@ -59,8 +50,8 @@ static void rollout_log_add_turn(struct buf *out, const struct rollout_turn *t)
     bool scored = t->kind == OUTCOME_PASSED || t->kind == OUTCOME_FAILED;
     json_t *v = json_object();
 
-    json_object_set_new(v, "added", rollout_log_ids_json(t->added, (size_t)t->n_added));
-    json_object_set_new(v, "tokens", rollout_log_ids_json(t->ids, (size_t)t->n));
+    json_object_set_new(v, "added", json_ints(t->added, (size_t)t->n_added));
+    json_object_set_new(v, "tokens", json_ints(t->ids, (size_t)t->n));
     json_object_set_new(v, "cut", json_boolean(t->cut));
     json_object_set_new(v, "text", rollout_log_text_json(t->text));
     if (t->written)
@@ -71,8 +62,8 @@ static void rollout_log_add_turn(struct buf *out, const struct rollout_turn *t)
     json_object_set_new(v, "feedback", rollout_log_text_json(t->feedback));
     json_object_set_new(v, "verdict", json_string(t->key));
     if (t->kept_to) {
-        json_object_set_new(v, "kept", rollout_log_ids_json(t->kept, (size_t)t->kept_to[t->n - 1]));
-        json_object_set_new(v, "kept_to", rollout_log_ids_json(t->kept_to, (size_t)t->n));
+        json_object_set_new(v, "kept", json_ints(t->kept, (size_t)t->kept_to[t->n - 1]));
+        json_object_set_new(v, "kept_to", json_ints(t->kept_to, (size_t)t->n));
     }
     rollout_log_add_open(out, v);
     buf_adds(out, ",\"logp\":");
@@ -96,7 +87,7 @@ void rollout_log_line(struct buf *out, const struct rollout_note *n, const struc
     json_object_set_new(v, "passed_turn", json_integer(r->passed_turn));
     json_object_set_new(v, "full", json_boolean(r->full));
     if (prompt)
-        json_object_set_new(v, "prompt_tokens", rollout_log_ids_json(prompt->ids.v, prompt->ids.n));
+        json_object_set_new(v, "prompt_tokens", json_ints(prompt->ids.v, prompt->ids.n));
     rollout_log_add_open(out, v);
     buf_adds(out, ",\"turns\":[");
     for (int k = 0; k < r->turns; k++) {

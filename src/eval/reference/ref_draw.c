@@ -66,8 +66,8 @@ struct tolerance ref_tolerance(const struct ref_draw *d, size_t tensor, const st
                                const json_t *own)
 {
     const json_t *row = json_array_get(d->noise, tensor);
-    struct noise n = {json_num_value(json_object_get(row, "n1")), json_num_value(json_object_get(row, "n2")),
-                      json_num_value(json_object_get(row, "max_abs")), json_num_value(json_object_get(row, "fan_in")),
+    struct noise n = {json_num_at(row, "n1"), json_num_at(row, "n2"),
+                      json_num_at(row, "max_abs"), json_num_at(row, "fan_in"),
                       json_f64(row, "rel", 0)};
     struct own_tolerance sidecar = {json_f64(own, "abs", 0), json_f64(own, "rel", 0), json_f64(own, "matched", 0),
                                     json_f64(own, "most", 0)};

@@ -80,11 +80,11 @@ static void stage_correct_count(struct job *j, struct stage_correct_tally *t, co
         json_object_set_new(t->regimes, key, r);
     }
     if (ok && !decides) {
-        json_object_set_new(r, "undecided", json_integer(json_i64(r, "undecided", 0) + 1));
+        json_count(r, "undecided", 1);
         return;
     }
-    json_object_set_new(r, "trials", json_integer(json_i64(r, "trials", 0) + 1));
-    json_object_set_new(r, "passed", json_integer(json_i64(r, "passed", 0) + ok));
+    json_count(r, "trials", 1);
+    json_count(r, "passed", ok);
     if (!strcmp(d->regime, REGIME_SECRET)) {
         if (ok)
             return; /* trials are the published ones */

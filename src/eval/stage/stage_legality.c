@@ -26,7 +26,7 @@ static bool stage_legality_counted(json_t *violations, const json_t *note)
 
     json_array_foreach(violations, i, v)
         if (!strcmp(json_str(v, "op", ""), json_str(note, "name", "?"))) {
-            json_object_set_new(v, "count", json_integer(json_i64(v, "count", 0) + json_i64(note, "count", 1)));
+            json_count(v, "count", json_i64(note, "count", 1));
             return true;
         }
     return false;

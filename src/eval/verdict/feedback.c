@@ -298,7 +298,7 @@ static bool is_near(double expected, double got)
 /* Appends one element: its index, what was expected, what came, and by how much it is off. */
 static void feedback_say_spot(const char *word, const json_t *s, const json_t *tolerance, struct buf *b)
 {
-    double expected = json_num_value(json_object_get(s, "expected")), got = json_num_value(json_object_get(s, "got"));
+    double expected = json_num_at(s, "expected"), got = json_num_at(s, "got");
 
     if (!json_is_object(s))
         return;
@@ -347,7 +347,7 @@ static void feedback_say_nan(const json_t *w, const char *pattern, struct buf *b
 static void feedback_say_values(const json_t *w, struct buf *b)
 {
     const char *pattern = json_str(w, "pattern", "");
-    double share = json_num_value(json_object_get(w, "share")) * 100;
+    double share = json_num_at(w, "share") * 100;
     double matched = json_f64(json_object_get(w, "tolerance"), "matched", 0);
 
     buf_addf(b, "Output%s%s is wrong on %s inputs: %lld of %lld elements (%.3g %%)%s%s.\n",
@@ -491,7 +491,7 @@ static void feedback_say_speedup(const json_t *perf, const char *baseline, const
     char key[64];
 
     snprintf(key, sizeof key, "speedup_%s", baseline);
-    feedback_add_short(b, json_num_value(json_object_get(perf, key)));
+    feedback_add_short(b, json_num_at(perf, key));
     buf_addf(b, "x of %s", name);
     snprintf(key, sizeof key, "speedup_%s_ci", baseline);
     ci = json_object_get(perf, key);
@@ -505,7 +505,7 @@ static void feedback_say_roofline(const json_t *perf, struct buf *b)
 {
     bool memory = !strcmp(json_str(perf, "bound", ""), "memory");
     double peak = json_num_value(json_object_get(perf, memory ? "bandwidth_peak" : "flops_peak")),
-           share = json_num_value(json_object_get(perf, "roofline_share"));
+           share = json_num_at(perf, "roofline_share");
 
     if (!isfinite(share) || !isfinite(peak))
         return;
@@ -519,12 +519,12 @@ static void feedback_say_roofline(const json_t *perf, struct buf *b)
 /* What one call of a vendor's library needs for the same. */
 static void feedback_say_library(const json_t *perf, struct buf *b)
 {
-    double share = json_num_value(json_object_get(perf, "library_share"));
+    double share = json_num_at(perf, "library_share");
 
     if (!json_is_number(json_object_get(perf, "library_ms")))
         return;
     buf_addf(b, "; the library's %.60s takes ", json_str(perf, "library_call", "call"));
-    feedback_add_short(b, json_num_value(json_object_get(perf, "library_ms")));
+    feedback_add_short(b, json_num_at(perf, "library_ms"));
     buf_adds(b, " ms");
     if (isfinite(share))
         buf_addf(b, ", %.0f %% of the roofline", share * 100);
@@ -538,12 +538,12 @@ static void feedback_say_distrust(const json_t *perf, const char *why, struct bu
     if (!strcmp(why, "clock_disagree"))
         buf_addf(b, " The device events and the judge's clock differ by %.3g ms a call (margin %.3g ms): do all work "
                     "on the "
-                    "current stream, inside forward.", fmax(fabs(json_num_value(json_object_get(clocks, "gap_ms"))),
-                 json_num_value(json_object_get(clocks, "fast_gap_ms"))),
-                 json_num_value(json_object_get(clocks, "margin_ms")));
+                    "current stream, inside forward.", fmax(fabs(json_num_at(clocks, "gap_ms")),
+                 json_num_at(clocks, "fast_gap_ms")),
+                 json_num_at(clocks, "margin_ms"));
     else if (!strcmp(why, "below_roofline"))
         buf_addf(b, " No program can read the inputs and write the outputs in less than %.3g ms.",
-                 json_num_value(json_object_get(perf, "floor_ms")));
+                 json_num_at(perf, "floor_ms"));
     else if (!strcmp(why, "output_wrong"))
         buf_adds(b, " Outputs of timed calls are wrong or not the ones that were there when the call ended.");
     else
@@ -562,7 +562,7 @@ static void feedback_say_speed(const json_t *perf, struct buf *b)
         buf_addf(b, "not measured (%.300s).", json_str(perf, "error", "?"));
         return;
     }
-    feedback_add_short(b, json_num_value(json_object_get(perf, "candidate_ms")));
+    feedback_add_short(b, json_num_at(perf, "candidate_ms"));
     buf_adds(b, " ms");
     if (!json_flag(perf, "trusted", false)) {
         buf_adds(b, ", not accepted.");
@@ -649,7 +649,7 @@ static void feedback_line_speed(const json_t *perf, struct buf *out)
         buf_adds(out, "not timed");
         return;
     }
-    feedback_add_short(out, json_num_value(json_object_get(perf, "candidate_ms")));
+    feedback_add_short(out, json_num_at(perf, "candidate_ms"));
     buf_adds(out, " ms");
     if (json_flag(perf, "trusted", false)) {
         buf_adds(out, ", ");
