@@ -237,10 +237,11 @@ static void probe_graph_values(struct probe *p, const struct dag *g, const char 
             for (int64_t k = 0; k < m; k++)
                 leaf[n][k] = g->value[i].t.dtype == DT_I64 ? (double)rng_below(r, below ? (uint64_t)below : 20)
                                                            : (double)(long)(rng_normal(r) * 16) / 16;
-            json_array_append_new(inputs, json_pack("{s:o, s:o, s:s, s:b}", "shape", json_ints(g->value[i].t.d, g->value[i].t.rank),
-                                                    "data", probe_numbers_json(leaf[n], &g->value[i].t), "dtype",
+            json_array_append_new(inputs, json_pack("{s:o, s:o, s:s, s:b}", "shape",
+                                                    json_ints(g->value[i].t.d, g->value[i].t.rank), "data",
+                                                    probe_numbers_json(leaf[n], &g->value[i].t), "dtype",
                                                     dtypes[g->value[i].t.dtype], "param",
-                                                        g->value[i].kind == VALUE_PARAM));
+                                                    g->value[i].kind == VALUE_PARAM));
             n++;
         }
     out = dag_eval(g, (const double *const *)leaf);
