@@ -64,7 +64,7 @@ static int bench_open_verdicts(struct play *p, struct err *e)
 static int bench_submit(struct play *p, int task, int sample, struct err *e)
 {
     const struct task *t = &p->b->suite.tasks[task];
-    struct verdict_request r = {.task_code = t->code, .task_name = path_base(t->name),
+    struct verdict_request r = {.task_code = t->code, .task_name = path_name(t->name),
                                 .candidate = bench_program(p->b, task, sample, p->turn),
                                 .is_response = bench_attempt(p->b, task, sample, p->turn)->is_response,
                                 .sidecar = t->sidecar};

@@ -52,7 +52,7 @@ static bool foreign_belongs(const char *file, const char *task, int in_level)
 static bool foreign_belongs_to_longer(const char *file, const char *task, int in_level, const struct suite *s)
 {
     for (int i = 0; i < s->n; i++) {
-        const char *other = s->levels ? path_base(s->tasks[i].name) : s->tasks[i].name;
+        const char *other = s->levels ? path_name(s->tasks[i].name) : s->tasks[i].name;
 
         if (strlen(other) > strlen(task) && (!s->levels || !in_level || s->levels[i] == in_level) &&
             foreign_belongs(file, other, in_level))
@@ -188,7 +188,7 @@ static int foreign_scan_folder(struct foreign *f, const char *path, const struct
         return -1;
     for (int i = 0; i < s->n && rc == 0; i++) {
         int here = s->levels ? s->levels[i] : 0;
-        const char *base = here ? path_base(s->tasks[i].name) : s->tasks[i].name;
+        const char *base = here ? path_name(s->tasks[i].name) : s->tasks[i].name;
         if (here != level) { /* tasks come level by level */
             foreign_add_strays(f, &sub);
             foreign_listing_free(&sub);
@@ -222,7 +222,7 @@ static int foreign_find_line(const struct suite *s, const json_t *v)
     int i = suite_find(s, name);
 
     for (int k = 0; i < 0 && s->levels && k < s->n; k++)
-        if ((!level || level == s->levels[k]) && !strcmp(path_base(s->tasks[k].name), name))
+        if ((!level || level == s->levels[k]) && !strcmp(path_name(s->tasks[k].name), name))
             i = k;
     return i;
 }

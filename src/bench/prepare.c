@@ -31,7 +31,7 @@ static json_t *prepare_skip_record(const struct bench_run *b, int task)
     json_t *text = json_utf8(why, strlen(why));
 
     return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:n,s:o}", "schema", "musacoder.verdict/1", "task",
-                     path_base(b->suite.tasks[task].name), "backend", json_str(b->o.verdict, "backend", "sim"),
+                     path_name(b->suite.tasks[task].name), "backend", json_str(b->o.verdict, "backend", "sim"),
                      "status", "infra", "category", "infra", "stage", "task", "reward", "feedback", text);
 }
 
@@ -93,7 +93,7 @@ static int prepare_shrink_one(const struct bench_run *b, const struct task *t, j
     struct err why = ERR_INIT;
     int rc;
 
-    plain.name = (char *)path_base(t->name);
+    plain.name = (char *)path_name(t->name);
     rc = b->o.shrink(&plain, b->o.shrink_to, ret, b->o.shrink_ctx, &why);
     if (rc < 0 && why.kind != ERR_INPUT && why.kind != ERR_ENV) {
         *e = why;

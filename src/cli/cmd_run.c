@@ -867,7 +867,7 @@ static void run_tell_data(const struct recipe_run *r)
 static char *run_shape_file(const char *model)
 {
     char *path = path_ends(model, ".json") ? xstrdup(model) : path_join(model, "config.json");
-    char *name = xasprintf("recipes/%s.json", path_base(model)), *shape;
+    char *name = xasprintf("recipes/%s.json", path_name(model)), *shape;
 
     for (char *p = name + strlen("recipes/"); *p; p++)
         *p = (char)tolower((unsigned char)*p);

@@ -326,7 +326,7 @@ static int diagnose_add_verdict(json_t *line, size_t no, void *ctx, struct err *
     struct diagnose_sums *s = ctx;
     const json_t *v = json_object_get(line, "verdict"), *performance = json_object_get(v, "performance");
     const char *status = json_str(v, "status", "");
-    int f = diagnose_family_index(json_str(s->found, path_base(json_str(line, "task", "")), NULL));
+    int f = diagnose_family_index(json_str(s->found, path_name(json_str(line, "task", "")), NULL));
     bool passed = !strcmp(status, "passed");
     double speed = json_f64(performance, "speedup_eager", 0);
     struct diagnose_tally *t = &s->of[f < 0 ? 0 : f];

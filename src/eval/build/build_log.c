@@ -137,7 +137,7 @@ static json_t *build_log_excerpt(const char *source, int line)
 /* Where an error is, in the form of build.h; new reference. */
 static json_t *build_log_place_of(const json_t *req, const struct build_log_place *p)
 {
-    const char *source = p->line > 0 ? build_log_source_of(req, p->file) : NULL, *name = path_base(p->file);
+    const char *source = p->line > 0 ? build_log_source_of(req, p->file) : NULL, *name = path_name(p->file);
 
     return json_pack("{s:o,s:o,s:o,s:o}", "file", *name ? json_utf8(name, strlen(name)) : json_null(), "line",
                      p->line > 0 ? json_integer(p->line) : json_null(), "column",

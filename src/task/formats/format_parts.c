@@ -44,7 +44,7 @@ void format_folder_name(const char *path, char *out, size_t n)
     while (end > folder && end[-1] == '/')
         *--end = 0;
     if (*folder)
-        snprintf(out, n, "%.100s", path_base(folder));
+        snprintf(out, n, "%.100s", path_name(folder));
     free(folder);
 }
 

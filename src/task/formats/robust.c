@@ -170,7 +170,7 @@ static void robust_name(const char *path, bool backward, struct format_task *t)
 
     if (slash)
         *slash = 0;
-    snprintf(t->name, sizeof t->name, "%.90s%s", path_base(folder), backward ? "_backward" : "");
+    snprintf(t->name, sizeof t->name, "%.90s%s", path_name(folder), backward ? "_backward" : "");
     free(folder);
 }
 
