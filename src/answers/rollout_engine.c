@@ -1,11 +1,9 @@
 /* rollout_engine.c - the table of engines: the sampler on the learner's weights or a copy, and a server. */
 #include "answers/rollout_engine.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "remote/many.h"

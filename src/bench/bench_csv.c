@@ -1,6 +1,5 @@
 /* bench_csv.c - a suite's result as two CSV files (RFC 4180, a header line, empty cells for what was not measured). */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"

@@ -1,7 +1,6 @@
 /* bench_store.c - the run folder of a benchmark: settings.json says what it measures, samples.jsonl and
  * verdicts.jsonl grow line by line. A process that died leaves at worst half a line at the end, which is cut off
  * before we append. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* cmd_agent.c - 'musacoder agent': a model writes a kernel for a task, the judge answers, the best kernel is kept. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
@@ -8,7 +7,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "cli/cli.h"
 #include "eval/verdict/feedback.h"
 

@@ -1,5 +1,4 @@
 /* cmd_init.c - a model folder with random weights. */
-#include <stdio.h>
 
 #include "base/folder.h"
 #include "base/log.h"

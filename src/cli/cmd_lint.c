@@ -1,7 +1,6 @@
 /* cmd_lint.c - 'musacoder lint': which tasks would an answer without work pass, and which mislead a judge? */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"

@@ -1,10 +1,8 @@
 /* cmd_owner.c - 'musacoder owner': the process that judges on a device for all callers: what lives, end it, be one. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/opt.h"

@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 #include "cli/reward_rows.h"
 #include "cli/secret.h"
-#include "cli/train_opts.h"
 #include "eval/build/judge_backend.h"
 #include "eval/eval.h"
 #include "nn/model.h"

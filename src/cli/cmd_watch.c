@@ -1,7 +1,5 @@
 /* cmd_watch.c - 'musacoder watch': a run's curves while it trains. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>

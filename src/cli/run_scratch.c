@@ -1,6 +1,5 @@
 /* run_scratch.c - the stage 'init' of a recipe: a model from nothing (train/scratch.h), or one that is there
  * already. */
-#include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/run.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/daemon_wire.h"

@@ -2,7 +2,6 @@
 #include "daemon/daemon_wire.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* memfd.c - memory that can be handed to another process as a descriptor. Its size is sealed: who maps it cannot be
  * killed by a peer that cuts it short. */
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

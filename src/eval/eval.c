@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -30,7 +29,6 @@
 #include "eval/stage/workloads.h"
 #include "eval/verdict/record.h"
 #include "store/limit.h"
-
 
 /* ---- opening ---- */
 

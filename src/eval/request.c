@@ -1,8 +1,6 @@
 /* request.c - see request.h. */
 #include "eval/request.h"
 
-#include <string.h>
-
 #include "base/json.h"
 
 /* Judges the candidate of a request p whose task is read; 'more' holds defaults. *ret is the new verdict. */

@@ -1,7 +1,6 @@
 /* capsule.c - see capsule.h: the file. */
 #include "exec/capsule.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

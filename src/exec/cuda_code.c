@@ -1,6 +1,5 @@
 /* cuda_code.c - modules, functions and launches on an NVIDIA GPU. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "exec/cuda_device.h"

@@ -3,7 +3,6 @@
  * device/cuda_driver.c. Nobody of the project had a card of Moore Threads': docs/musa.md. */
 #include "exec/cuda_device.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

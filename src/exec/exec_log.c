@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/hash.h"
-
 static const struct exec_log_own {
     const char *name;
     size_t size;

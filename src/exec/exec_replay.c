@@ -1,7 +1,6 @@
 /* exec_replay.c - the judge's side of replays and of timing: what is bound where the log says that values were bound.
  * */
 #include <stdio.h>
-#include <string.h>
 
 #include "exec/exec_ask.h"
 

@@ -1,7 +1,6 @@
 /* mcexec.c - the executor's program: 'mcexec BACKEND DEVICE MEMORY CHECK JAIL' (JAIL: apart, jail or open),
  * started by exec.c with its socket and
  * the bulk area as descriptors 3 and 4. It serves one client and the judge, and ends with the judge. */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* serve_ctl.c - the judge's requests: recordings, images, values, marks. Each waits for what the client asked before.
  * */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

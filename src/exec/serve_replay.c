@@ -2,7 +2,6 @@
  * logs from elsewhere: each entry is checked as if a client had asked for it. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "exec/ctl.h"

@@ -1,6 +1,5 @@
 /* dev_ranks.c - one model on several GPUs: every rank holds all of it, takes its part of a batch, sums
  * gradients; the moments may lie in parts, one on each rank (ZeRO-1). */
-#include <string.h>
 
 #include "nn/dev_model.h"
 

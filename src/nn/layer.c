@@ -2,8 +2,6 @@
  * on its output, then SwiGLU. */
 #include "nn/layer.h"
 
-#include <string.h>
-
 #include "nn/dev_model.h"
 
 /* ---- storage ---- */

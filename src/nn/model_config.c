@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "nn/model.h"
 #include "nn/ops/ops.h"
 

@@ -1,7 +1,5 @@
 /* model_forward.c - one layer forward, as training and prefill run it. Decoding has its own in sampler.c. */
 #include <math.h>
-#include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -6,7 +6,6 @@
  * layer goes on behind its attention with only the rows that have a target: prompts end there. */
 #include <math.h>
 #include <omp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

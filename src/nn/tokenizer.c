@@ -3,7 +3,6 @@
  * pre-tokenizer to BPE. */
 #include "nn/tokenizer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"

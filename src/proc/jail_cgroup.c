@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/mem.h"
 #include "proc/jail.h"
 
 static struct {

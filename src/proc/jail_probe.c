@@ -1,6 +1,4 @@
 /* jail_probe.c - which layers hold on this machine, found by trying them. */
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

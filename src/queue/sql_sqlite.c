@@ -7,7 +7,6 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>

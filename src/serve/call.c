@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "serve/serve_private.h"
 
 static void call_close_queue(void *q)

@@ -2,7 +2,6 @@
  * tells it then. */
 #include "serve/retry_buffer.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "serve/serve_private.h"
 
 void route_events(struct http_call *c, void *ctx)

@@ -2,7 +2,6 @@
  * The other end of both conversations is runner/mine.py. */
 #include "synth/mine.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

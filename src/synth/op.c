@@ -1,7 +1,6 @@
 /* op.c - the registry's questions, and what rows share. The table itself is collected from ops/ by the build. */
 #include "synth/op.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/text.h"
 
 struct archive {

@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "task/repair_text.h"
-#include "base/mem.h"
 
 static const char *const style_names[] = {"plain", "full"};
 

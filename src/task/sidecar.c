@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/opt.h"
 
 #define NAME_MAX_CHARS 40

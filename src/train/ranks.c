@@ -1,8 +1,6 @@
 /* ranks.c - see ranks.h. */
 #include "train/ranks.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "train/scratch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/json.h"

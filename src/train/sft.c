@@ -1,7 +1,6 @@
 /* sft.c - see sft.h. The trainer's state is one struct; a step is: zero, accumulate micro-batches, clip, update. */
 #include "train/sft.h"
 
-#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

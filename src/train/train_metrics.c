@@ -1,7 +1,6 @@
 /* train_metrics.c - see train_metrics.h. */
 #include "train/train_metrics.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,6 @@
 #include "base/json.h"
 #include "base/jsonl.h"
 #include "base/log.h"
-#include "base/mem.h"
 
 struct keep_ctx {
     const char *stage;

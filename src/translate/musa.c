@@ -3,7 +3,6 @@
  * at the end, then musa_cxx.c, musa_python.c, musa_limits.c. */
 #include "translate/musa.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

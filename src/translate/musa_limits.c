@@ -5,7 +5,6 @@
  * the caller decides is left to the compiler. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "translate/musa_work.h"
 

@@ -1,7 +1,6 @@
 /* musa_python.c - a Python program: names of torch's modules, keywords, device names, flags, and the C++ in its
  * strings. Reading order: musa_python at the end, musa_python_token_at(), musa_python_text_at(). */
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void musa_replace(struct musa_work *w, const struct musa_text *t, size_t i, size_t n, const char *text)

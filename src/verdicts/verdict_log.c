@@ -3,7 +3,6 @@
 #include "verdicts/verdict_log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

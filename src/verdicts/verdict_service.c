@@ -1,7 +1,6 @@
 /* verdict_service.c - one queue file and its worker processes, which are watched while somebody waits. */
 #include "verdicts/verdict_service.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -14,7 +14,6 @@
  * Reading order: build_cuda_script(), build_cuda_add_split(), then build_cuda_use_flags(), then
  * build_cuda_do_keep_flags() and build_cuda_find(). */
 #include <ctype.h>
-#include <errno.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/lines.h"
-#include "base/mem.h"
 
 enum { MAX_DIAGNOSTICS = 8, CONTEXT = 2 };
 

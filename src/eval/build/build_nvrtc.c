@@ -3,12 +3,10 @@
  * fifth of all kernels get other machine code than by nvcc (addresses of shared memory in 64 bits);
  * $MUSACODER_CUDA_NVRTC=0 leaves all of them to nvcc. */
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/folder.h"
 #include "base/mem.h"
 #include "eval/build/build_target.h"
 

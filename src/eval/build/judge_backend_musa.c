@@ -6,13 +6,11 @@
  * headers under MUSA's names (litetorch/split_musa.h) and linked with a proxy of the runtime. mcc sees kernels alone
  * (translate/cuda_split.h), behind litetorch/musa/litetorch/musa.h, and makes the image that the executor loads.
  * Nobody of the project had a card or mcc: tests run this with a recorded driver and compiler (docs/musa.md). */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "device/cuda_driver.h"
 #include "device/musa_cards.h"

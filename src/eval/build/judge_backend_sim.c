@@ -1,12 +1,9 @@
 /* judge_backend_sim.c - the backend 'sim': the emulator. Compiles by g++ the rewritten sources, against litetorch/
  * and simt/. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/mem.h"
 #include "eval/build/build_audit.h"
 #include "eval/build/build_target.h"
 #include "eval/build/judge_backend.h"

@@ -2,7 +2,6 @@
 #include "eval/candidate/recording_streamed.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"

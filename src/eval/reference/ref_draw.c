@@ -1,5 +1,4 @@
 /* ref_draw.c - one draw of a reference: where its sections lie, and how far an output may be from it. */
-#include <string.h>
 
 #include "base/json.h"
 #include "eval/reference/reference.h"

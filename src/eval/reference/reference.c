@@ -3,14 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/trace.h"
 #include "eval/reference/reference_child.h"
 #include "eval/reference/streamed.h"
 #include "eval/schedule/schedule.h"

@@ -1,7 +1,6 @@
 /* device_context.c - see device_context.h. */
 #include "eval/server/device_context.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "base/hash.h"

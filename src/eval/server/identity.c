@@ -1,7 +1,6 @@
 /* identity.c - see identity.h. */
 #include "eval/server/identity.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

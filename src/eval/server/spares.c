@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/trace.h"
 #include "eval/server/judge_server.h"
 #include "proc/frame.h"
 

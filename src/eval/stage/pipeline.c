@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/trace.h"
 #include "eval/build/dialect.h"
 #include "eval/candidate/recording.h"

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "eval/candidate/recording_streamed.h"

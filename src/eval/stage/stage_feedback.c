@@ -1,5 +1,4 @@
 /* stage_feedback.c - puts the record into words. */
-#include <string.h>
 
 #include "base/json.h"
 #include "eval/stage/stage.h"

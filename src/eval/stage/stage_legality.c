@@ -2,7 +2,6 @@
  * is right by replay was computed by them, so little is left to ask. Did it ask torch, or a library, for arithmetic?
  * Do its launches do the work, or does the plumbing around them? And is what went wrong its own, or does this judge
  * lack it? */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"

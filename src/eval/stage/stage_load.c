@@ -1,6 +1,5 @@
 /* stage_load.c - starts the candidate's process, imports the program and constructs ModelNew. Builds happen in here
  * too: the program's load_inline calls block until the compile stage has answered. */
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 

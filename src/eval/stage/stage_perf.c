@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/trace.h"
 #include "eval/candidate/recording.h"
 #include "eval/perf/baseline.h"
 #include "eval/perf/measure.h"

@@ -1,7 +1,6 @@
 /* codes.c - picks the row of a verdict or of an error; see codes.h. */
 #include "eval/verdict/codes.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -1,7 +1,6 @@
 /* locate.c - see locate.h. */
 #include "eval/verdict/locate.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* axes.c - see axes.h. No rows here. */
 #include "synth/ops/axes.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const struct opdef axes_ops[] = {{0}};

@@ -1,7 +1,6 @@
 /* layer_axis.c - reductions, rows and scans along one axis, and sums over all axes of space. */
 #include "synth/surface/layer_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- one axis ---- */

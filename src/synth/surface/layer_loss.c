@@ -1,7 +1,6 @@
 /* layer_loss.c - losses of pairs and of rows. */
 #include "synth/surface/layer_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- losses ---- */

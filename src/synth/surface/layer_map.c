@@ -1,7 +1,6 @@
 /* layer_map.c - maps, fused where they follow each other: constants, parameters of channels, residuals. */
 #include "synth/surface/layer_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- maps ---- */

@@ -1,7 +1,6 @@
 /* layer_norm.c - layers with statistics. */
 #include "synth/surface/layer_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- norms ---- */

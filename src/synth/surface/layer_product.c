@@ -1,7 +1,6 @@
 /* layer_product.c - linear layers and products of two inputs. */
 #include "synth/surface/layer_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- linear, parameters, means over space ---- */

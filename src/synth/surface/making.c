@@ -2,7 +2,6 @@
 #include "synth/surface/making.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A formatted text in the making's arena. */

@@ -1,7 +1,6 @@
 /* surface_layer.c - see surface_layer.h and layer_parts.h: inputs, attributes, lines. */
 #include "synth/surface/layer_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* How often a module has a name that tells nothing about its kind, and how often a number behind its name: a model that

@@ -2,8 +2,6 @@
 #include "synth/surface/write.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- signatures ---- */

@@ -1,6 +1,5 @@
 /* definition.c - FlashInfer-Bench's and SOL-ExecBench's definitions: axes, inputs, outputs and a reference 'run' in one
  * JSON file; workloads give the free axes and the scalars. Axes become module-level sizes. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

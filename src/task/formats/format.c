@@ -1,14 +1,11 @@
 /* format.c - see format.h. */
 #include "task/formats/format.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/mem.h"
 
 #define FORMAT_MAX_DEPTH 12
 

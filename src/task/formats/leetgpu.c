@@ -3,11 +3,8 @@
  * are three of the functional tests and the performance test. Among tests by hand are many that no judge can tell
  * a wrong program by: those are taken whose inputs vary and whose answer is new, nearest to a thousand numbers. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/mem.h"
 #include "task/formats/format.h"
 
 #define LEETGPU_TESTS 3 /* functional ones; the performance test is the row behind them */

@@ -1,11 +1,9 @@
 /* plain.c - KernelBench's own form, which is ours: KernelBench, KernelBook's files, most of MultiKernelBench. Taken as
  * it is, with the sidecar that may lie beside it. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "task/formats/format.h"
 #include "task/task.h"
 

@@ -1,6 +1,5 @@
 /* tensors.c - one tensor of a safetensors file, as text that a task can hold: what a benchmark stored of its inputs. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,7 +14,6 @@
  * i on.
  * A task is one sequence and one key head: it sums dq and dk over that head's value heads in order. */
 #ifdef ISA_NAME
-#include "base/mem.h"
 #include "nn/ops/ops.h"
 
 #define CH NN_DELTA_CHUNK

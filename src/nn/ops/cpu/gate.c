@@ -4,7 +4,6 @@
  * with
  * xh = o r and e = dy w silu(z): do = r (e - xh mean(e xh)), dz = dy w xh silu'(z), dw = sum dy xh silu(z). */
 #ifdef ISA_NAME
-#include "base/mem.h"
 #include "nn/ops/ops.h"
 
 /* y = a sigmoid(g) for each head of T rows. */

@@ -2,7 +2,6 @@
  * arXiv 2104.09864; half-split as in Hugging Face: element i is paired with i + dim/2). Compiled by isa_*.c, after
  * rmsnorm.c. */
 #ifdef ISA_NAME
-#include "base/mem.h"
 #include "nn/ops/ops.h"
 
 /* sign -1 rotates back: the inverse of a rotation is its transpose, which is what the backward pass needs. */
