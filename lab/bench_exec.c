@@ -1,6 +1,6 @@
-/* bench_exec.c - what a request costs a front: 'bench_exec sim', or 'bench_exec cuda CUBIN [CAPSULE]' (the cubin of
- * tests/exec/kernels.cu). On cuda also: one kernel timed by replay (lab/bench_plain.cu times the same one without an
- * executor), and its capsule. One line a figure, JSON. */
+/* bench_exec.c - what a request costs a client: 'bench_exec sim', or 'bench_exec cuda CUBIN [CAPSULE]' (the cubin of
+ * tests/exec/kernels.cu). On cuda also: one kernel timed by replay, and its capsule
+ * (lab/large_times.py compares such times with plain CUDA programs). One line a figure, JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,27 +8,10 @@
 # (default). On 16 cores, five seeds: lab/compare_seeds.sh runs/seeds 1 2 3 4 5 --jobs 8
 set -euo pipefail
 cd "$(dirname "$0")/.."
-usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
-[ $# -ge 2 ] || usage
-out=$1 jobs=1 seeds=()
-shift
-while [ $# -gt 0 ] && [ "$1" != -- ]; do
-    case $1 in
-    --jobs) [ $# -ge 2 ] || usage; jobs=$2; shift 2 ;;
-    *[!0-9]*) usage ;;
-    *) seeds+=("$1"); shift ;;
-    esac
-done
-[ $# -eq 0 ] || shift
-[ ${#seeds[@]} -gt 0 ] || usage
-cores=$(nproc)
-each=$(( cores / jobs > 0 ? cores / jobs : 1 ))
-export OMP_NUM_THREADS=$each
-musacoder=${MUSACODER:-build/musacoder}
+. lab/seeds.sh
 sets=(--set synth.seed=1 --set synth.heldout=60 --set bench.samples=4)
 for s in sft rft rl_single control_rft control_permuted bench; do sets+=(--set "$s.jobs=$(( each * 3 / 2 ))"); done
-sets+=("$@")
-mkdir -p "$out"
+sets+=("${rest[@]}")
 
 # step FOLDER SEED RECIPE STAGES BENCHED: one run, its words in FOLDER.log
 step() {
@@ -36,33 +19,6 @@ step() {
     "$musacoder" run "recipes/$recipe.yaml" --out "$to" --set seed="$seed" --set stages="$4" \
         --set bench-after="$5" "${sets[@]}" > "$to.log" 2>&1 || { echo "$1: failed, see $to.log" >&2; return 1; }
     echo "$(date +%T) $1: $4"
-}
-
-# start FROM TO STAGE...: TO begins with what FROM has of these stages; their markers let 'run' skip them
-start() {
-    local from=$out/$1 to=$out/$2 s
-    [ ! -d "$to" ] || return 0
-    shift 2
-    mkdir -p "$to.part/stages" "$to.part/bench"
-    cp "$from/.musacoder" "$to.part/" 2> /dev/null || true
-    for s in "$@"; do
-        cp -r "$from/$([ "$s" = synth ] && echo data || echo "$s")" "$to.part/"
-        cp "$from/stages/"{,bench_}"$s.json" "$to.part/stages/" 2> /dev/null || true
-        [ ! -d "$from/bench/$s" ] || cp -r "$from/bench/$s" "$to.part/bench/"
-    done
-    mv "$to.part" "$to"
-}
-
-# at most N at once; the first failure is the script's, after the others have ended
-pool() {
-    local failed=0
-    for work in "$@"; do
-        while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n || failed=1; done
-        $work &
-    done
-    while [ -n "$(jobs -p)" ]; do wait -n || failed=1; [ -n "$(jobs -rp)" ] || break; done
-    wait || failed=1
-    return $failed
 }
 
 # greedy FOLDER STAGE: one answer at temperature 0 to each held-out task
@@ -77,11 +33,11 @@ greedy() {
 # arm FOLDER SEED RECIPE "STAGES THAT SFT'S RUN HAS" STAGE
 arm() {
     local head=$4
-    start "seed$2" "$1" $head && step "$1" "$2" "$3" "$head $5" "$5" && greedy "$1" "$5"
+    begin "seed$2" "$1" $head && step "$1" "$2" "$3" "$head $5" "$5" && greedy "$1" "$5"
 }
 
 front() {
-    start corpus "seed$1" synth && step "seed$1" "$1" quickstart "synth init sft rft" "sft rft" &&
+    begin corpus "seed$1" synth && step "seed$1" "$1" quickstart "synth init sft rft" "sft rft" &&
         greedy "seed$1" sft && greedy "seed$1" rft
 }
 arm_rl() { arm "rl$1" "$1" quickstart "synth init sft rft" rl_single; }

@@ -1,6 +1,6 @@
 """large_times.py - are the times of streamed tasks true? Ten kernels of large_kernels.py on tasks of 6 GiB in and 6
-GiB out are timed by the judge and by a plain CUDA program of their own (as bench_plain.cu: the same kernel and grid,
-cold L2, a pad, events), which must agree within 2 %. Needs a GPU with 24 GB or more, and nvcc.
+GiB out are timed by the judge and by a plain CUDA program of their own (the same kernel and grid, cold L2,
+a pad, events), which must agree within 2 %. Needs a GPU with 24 GB or more, and nvcc.
 
     large_times.py [--rows 4096] [--seconds N] [--out FILE]     a line a kernel; exit code 1 if one is wrong
 
