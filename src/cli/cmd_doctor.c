@@ -1,4 +1,5 @@
-/* cmd_doctor.c - 'musacoder doctor': what this machine has and lacks, each lack with its remedy. */
+/* cmd_doctor.c - 'musacoder doctor': what this machine has and lacks, each lack with its remedy. doctor_check_NAME
+ * adds the lines about NAME to the report. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* host.c - the host backend: one device, plain memory, kernels in C on the calling thread. Every buffer is a memfd, so
- * that export and import work as on a GPU. "queued" work is done at once. */
+/* host.c - the host backend: one device, plain memory, kernels in C on the calling thread. Every buffer is a memfd,
+ * so that export and import work as on a GPU. "queued" work is done at once. host_NAME is the member NAME of struct
+ * device_backend (device_backend.h). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

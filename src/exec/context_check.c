@@ -1,4 +1,5 @@
-/* context_check.c - each request against the recording's tables: a row per op, a function per kind. */
+/* context_check.c - each request against the recording's tables: a row per op, a function per kind.
+ * context_check_take_NAME checks the request NAME: WIRE_OK, or a code of wire.h, and words in the context. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* exec_backend_cuda.c - a card whose driver has CUDA's interface as the executor's device: memory at fixed addresses,
  * streams, events, data movement. Modules and launches are cuda_code.c's. Which driver: a row of
- * device/cuda_driver.c. Nobody of the project had a card of Moore Threads': docs/musa.md. */
+ * device/cuda_driver.c. Nobody of the project had a card of Moore Threads': docs/musa.md. Functions are the members
+ * of struct backend_ops (exec_backend.h) of their name. */
 #include "exec/cuda_device.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* exec_backend_sim.c - the emulator as a device: memory in a file without a name, data movement done here, kernels in a
- * process of their own (kernels.h). Everything is in program order, so streams are numbers and events are time
- * stamps. */
+/* exec_backend_sim.c - the emulator as a device: memory in a file without a name, data movement done here, kernels in
+ * a process of their own (kernels.h). Everything is in program order, so streams are numbers and events are time
+ * stamps. Functions are the members of struct backend_ops (exec_backend.h) of their name. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* exec_serve.c - the client's requests: copied, taken apart, checked, logged, played, answered. */
+/* exec_serve.c - the client's requests: copied, taken apart, checked, logged, played, answered. exec_serve_ask_NAME
+ * answers the request NAME: WIRE_OK or a code of wire.h. */
 #include <string.h>
 #include <time.h>
 

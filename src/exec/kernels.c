@@ -1,4 +1,5 @@
-/* kernels.c - see kernels.h: both ends of the socket, and the process in which kernels run. */
+/* kernels.c - see kernels.h: both ends of the socket, and the process in which kernels run. kernels_do_NAME does the
+ * question KERNELS_NAME: q is the question, r the answer. */
 #include "exec/kernels.h"
 
 #include <dlfcn.h>

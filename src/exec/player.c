@@ -1,4 +1,5 @@
-/* player.c - see player.h. A row per op; the device's part is the backend's. */
+/* player.c - see player.h. A row per op; the device's part is the backend's. player_play_NAME plays the entry NAME:
+ * WIRE_OK, or the code of wire.h with which it failed. */
 #include "exec/player.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* rules.c - see rules.h: a table of rules, the first one that holds decides. */
+/* rules.c - see rules.h: a table of rules, the first one that holds decides. rules_NAME is true where the rule holds
+ * of the facts, and says why in r. */
 #include "exec/rules.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* serve_ctl.c - the judge's requests: recordings, images, values, marks. Each waits for what the client asked before.
- * */
+ * serve_ctl_do_NAME does CTL_NAME of ctl.h; its reply is in c->r. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

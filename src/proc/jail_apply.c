@@ -1,5 +1,6 @@
 /* jail_apply.c - see jail_apply.h. Mounts are arranged as bubblewrap does: a tmpfs becomes the root, the old root
- * hangs under it while binds are made, then the new root is pivoted in and the old one let go. */
+ * hangs under it while binds are made, then the new root is pivoted in and the old one let go. jail_apply_op_NAME
+ * does the operation NAME of the plan on its words a. */
 #include "proc/jail_apply.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* emit.c - see emit.h. Reading order: emit_nest at the end; holes are rows of a table; values are written bottom
- * up, an operator's result and a load that is used twice get names. */
+/* emit.c - see emit.h. Reading order: emit_nest at the end; holes are rows of a table; values are written bottom up,
+ * an operator's result and a load that is used twice get names. emit_hole_NAME appends what the hole NAME of sched.h
+ * stands for; arg is what follows the name there. */
 #include "synth/emit.h"
 
 #include <ctype.h>

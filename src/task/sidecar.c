@@ -1,4 +1,5 @@
-/* sidecar.c - see sidecar.h. One table of keys per level; each key knows how to check and normalise its value. */
+/* sidecar.c - see sidecar.h. One table of keys per level; each key knows how to check and normalise its value.
+ * sidecar_check_KEY returns the value as it is kept, new, or NULL with e. */
 #include "task/sidecar.h"
 
 #include <math.h>

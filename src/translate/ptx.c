@@ -1,4 +1,5 @@
-/* ptx.c - inline PTX to C++: statements, operands, and the table of instructions. */
+/* ptx.c - inline PTX to C++: statements, operands, and the table of instructions. ptx_emit_NAME appends the C++ of
+ * the instruction; ptx_plain_NAME: does litetorch/ptx_plain.h have it? */
 #include "translate/ptx.h"
 
 #include <ctype.h>

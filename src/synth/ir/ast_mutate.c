@@ -1,4 +1,5 @@
-/* ast_mutate.c - see ast_mutate.h. A kind is a row: which nodes it may edit, and the edit. */
+/* ast_mutate.c - see ast_mutate.h. A kind is a row: which nodes it may edit, and the edit. ast_mutate_is_NODE is
+ * true of such a statement s, or of such an expression x of the statement 'in'; ast_mutate_EDIT edits it. */
 #include "synth/ir/ast_mutate.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* ast_parse.c - the parser of ast.h: one function a grammar production, binary operators by a table of precedences. */
+/* ast_parse.c - the parser of ast.h: one function a grammar production, binary operators by a table of precedences.
+ * Each takes what it parses off q; a node that cannot be parsed sets q->failed. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* ast_print.c - prints a tree of ast.h in a style. Parentheses are put where precedence needs them, and nowhere
- * else. */
+/* ast_print.c - prints a tree of ast.h in a style. Parentheses are put where precedence needs them, and nowhere else.
+ * Each function appends one kind of node. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* activation.c - activations: elementwise, no tensor but x. Attributes: f[0], f[1] constants of the function. */
+/* activation.c - activations: elementwise, no tensor but x. Attributes: f[0], f[1] constants of the function. draw_,
+ * shape_, ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <math.h>
 
 #include "synth/ops/elementwise.h"

@@ -1,5 +1,6 @@
 /* attention.c - scaled dot-product attention. Operands q (B, H, S, D), k (B, H, T, D), v (B, H, T, E) or without the
- * heads. Attributes: i[0] causal; a row with a mask has it as its last operand, (S, T). */
+ * heads. Attributes: i[0] causal; a row with a mask has it as its last operand, (S, T). draw_, shape_, ref_, lower_
+ * and key_ are the members of struct opdef (synth/op.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* binary.c - elementwise operators of two tensors or three, which broadcast. */
+/* binary.c - elementwise operators of two tensors or three, which broadcast. draw_, shape_, ref_, lower_ and key_ are
+ * the members of struct opdef (synth/op.h). */
 #include <math.h>
 
 #include "synth/ops/elementwise.h"

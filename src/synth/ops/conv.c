@@ -1,6 +1,7 @@
 /* conv.c - convolutions in one to three dimensions, and transposed ones: contractions over input channels and taps.
- * Padding is a guard on the input's index; a transposed convolution is one more guard: what lies between two strides is
- * no input. Attributes as in window.h. Operands: x (N, C, ..), weight, bias where W_BIAS is set. */
+ * Padding is a guard on the input's index; a transposed convolution is one more guard: what lies between two strides
+ * is no input. Attributes as in window.h. Operands: x (N, C, ..), weight, bias where W_BIAS is set. draw_, shape_,
+ * ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* index.c - reading and writing at places that a tensor of indices names. Attributes: i[0] the axis. */
+/* index.c - reading and writing at places that a tensor of indices names. Attributes: i[0] the axis. draw_, shape_,
+ * ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* linear.c - products with the last axis of x: nn.Linear (weight (N, K), bias (N)), a matrix times a vector, x
- * times a (K, N) matrix for any rank (einsum), and nn.Bilinear's kin. Attributes: i[0] bias. */
+/* linear.c - products with the last axis of x: nn.Linear (weight (N, K), bias (N)), a matrix times a vector, x times
+ * a (K, N) matrix for any rank (einsum), and nn.Bilinear's kin. Attributes: i[0] bias. draw_, shape_, ref_, lower_
+ * and key_ are the members of struct opdef (synth/op.h). */
 #include <stdio.h>
 #include <string.h>
 

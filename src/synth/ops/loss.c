@@ -1,6 +1,6 @@
 /* loss.c - losses. Means over all elements of an expression over prediction and target; and losses of a row, whose
- * mean is
- * a further operator. Attributes: i[0] mask of reduced axes (all, or the class axis); f[0] a margin or delta. */
+ * mean is a further operator. Attributes: i[0] mask of reduced axes (all, or the class axis); f[0] a margin or delta.
+ * draw_, shape_, ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

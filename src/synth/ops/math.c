@@ -1,5 +1,5 @@
 /* math.c - functions of one value, and of a value and a constant (f[0]). Domains keep results finite and well
- * conditioned. */
+ * conditioned. draw_, shape_, ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <math.h>
 
 #include "synth/ops/elementwise.h"

@@ -1,4 +1,5 @@
-/* matmul.c - matrix products. Attributes: i[0] left operand is stored transposed, i[1] right operand is. */
+/* matmul.c - matrix products. Attributes: i[0] left operand is stored transposed, i[1] right operand is. draw_,
+ * shape_, ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include "synth/op.h"
 
 /* Draws the right operand and the transpositions for in[0]. False: it does not fit the limits. */

@@ -1,4 +1,5 @@
-/* movement.c - operators that move elements: a map whose load has another index than its store. */
+/* movement.c - operators that move elements: a map whose load has another index than its store. draw_, shape_, ref_,
+ * lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* norm.c - normalisations: statistics of a row, then every element once more. Attributes: i[0] mask of the axes
- * that form a row's elements, i[1] 0, i[2] affine, i[3] groups; f[0] eps. Operands: x, and weight and bias per
- * channel or per element. */
+/* norm.c - normalisations: statistics of a row, then every element once more. Attributes: i[0] mask of the axes that
+ * form a row's elements, i[1] 0, i[2] affine, i[3] groups; f[0] eps. Operands: x, and weight and bias per channel or
+ * per element. draw_, shape_, ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

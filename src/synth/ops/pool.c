@@ -1,5 +1,6 @@
 /* pool.c - max and average pooling in one to three dimensions. Attributes as in window.h; i[13] is ceil_mode, of
- * averages i[14] is count_include_pad. */
+ * averages i[14] is count_include_pad. draw_, shape_, ref_, lower_ and key_ are the members of struct opdef
+ * (synth/op.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

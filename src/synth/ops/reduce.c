@@ -1,4 +1,5 @@
-/* reduce.c - reductions over one axis or several. Attributes as in axes.h. */
+/* reduce.c - reductions over one axis or several. Attributes as in axes.h. draw_, shape_, ref_, lower_ and key_ are
+ * the members of struct opdef (synth/op.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

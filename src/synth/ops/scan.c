@@ -1,5 +1,5 @@
 /* scan.c - running sums, products and maxima along one axis. Attributes as in axes.h; i[2] marks exclusive, i[3]
- * reverse. */
+ * reverse. draw_, shape_, ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* softmax.c - softmax and its relatives along one axis: two statistics of a row, then every element once more. */
+/* softmax.c - softmax and its relatives along one axis: two statistics of a row, then every element once more. draw_,
+ * shape_, ref_, lower_ and key_ are the members of struct opdef (synth/op.h). */
 #include <math.h>
 
 #include "synth/ops/axes.h"

@@ -1,6 +1,5 @@
 /* sched.h - a schedule is one row: a really different way to run a class of loop nests on a GPU. Rows are text with
- * holes;
- * emit.c fills the holes from the nest and the result is parsed into the tree of ast.h.
+ * holes; emit.c fills the holes from the nest and the result is parsed into the tree of ast.h.
  *
  * Holes of every template ($0 stands for a group's number):
  *   $k $params $T        kernel name, parameters, the output's element type

@@ -1,4 +1,5 @@
-/* surface_mutate.c - see surface_mutate.h. Programs are text here: a kind is a function that rewrites one line. */
+/* surface_mutate.c - see surface_mutate.h. Programs are text here: a kind is a function that rewrites one line.
+ * mutate_KIND appends the edited line; false: nothing in it fits. */
 #include "synth/surface/surface_mutate.h"
 
 #include <ctype.h>
