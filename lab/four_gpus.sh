@@ -1,24 +1,29 @@
 #!/bin/bash
-# four_gpus.sh - what a host with four or eight GPUs has to show, in two calls of at most ten minutes; prints one table.
+# four_gpus.sh - what a host with four or eight GPUs has to show; prints one table.
 #   1. RL of recipes/smollm2.yaml: one GPU trains, all cores judge; seconds a step by phase, answers judged a second,
 #      the benchmark before and after
-#   2. SFT of a 1.7 B shape on 1, 2, 4 (8) GPUs: tokens a second, the same loss; ZeRO-1 on and off
+#   2. SFT of a 1.7 B shape on 1, 2, 4 (8) GPUs: tokens a second, share of the peak, the same loss; ZeRO-1 on and off
 #   3. the 9 B shape of recipes/musacoder-9b.yaml, random weights: what the planner says, then ten SFT steps at 4K and
-#      rollouts of 64 prompts
-#   4. the service with one worker a device: the same programs judged on 1, 2, 4 devices
-# usage: lab/four_gpus.sh OUT [PART...] [--base FOLDER] [--tiny]
-# Parts 2 3 4 make the first call, 1 the second; a part that was done is not done again. --tiny: two ranks of the
-# emulator and small shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12). Multicast stays off in all
-# that is started.
+#      rollouts of 64 prompts, a share on each GPU
+#   4. the service with one worker a device: the same programs judged on 1, 2, 4 (8) devices
+# usage: lab/four_gpus.sh OUT [PART...] [--base FOLDER] [--scratch FOLDER] [--tiny]
+# A part that was done is not done again; each ends by its own limit: 400, 300, 170, 200 s. Models of random weights lie
+# in the scratch folder (default: /dev/shm where that has room, else OUT). --tiny: two ranks of the emulator and small
+# shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12); FOUR_BATCH: tokens a step of part 3 (65536);
+# FOUR_RL_STEPS, FOUR_SFT_STEPS: of part 1 (20, 400). Multicast stays off in all that is started.
 set -uo pipefail
-[ $# -ge 1 ] || { echo "usage: $0 OUT [PART...] [--base FOLDER] [--tiny]" >&2; exit 2; }
+usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || usage
 out=$1; shift
-parts=(); base=base:SmolLM2-135M-Instruct; tiny=
+parts=(); base=base:SmolLM2-135M-Instruct; tiny=; only=; scratch=; given=("$@")
 while [ $# -gt 0 ]; do
     case $1 in
     --base) base=$2; shift ;;
+    --scratch) scratch=$2; shift ;;
     --tiny) tiny=1 ;;
-    *) parts+=("$1") ;;
+    --only) only=$2; shift ;;
+    [1-4]) parts+=("$1") ;;
+    *) usage ;;
     esac
     shift
 done
@@ -31,6 +36,11 @@ device=cuda
 [ -n "$tiny" ] && { device=sim; cards=2; }
 [ "$cards" -gt 0 ] || { echo "$0: no GPU here; --tiny runs without one" >&2; exit 2; }
 mkdir -p "$out"; out=$(cd "$out" && pwd)
+if [ -z "$scratch" ]; then
+    scratch=$out
+    [ "$(df --output=avail -BG /dev/shm 2>/dev/null | tail -n 1 | tr -dc 0-9)0" -ge 600 ] && scratch=/dev/shm/four_gpus
+fi
+mkdir -p "$scratch"
 table=$out/table.md
 card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
 commit=$(git -C "$here" rev-parse --short HEAD 2>/dev/null)
@@ -38,9 +48,8 @@ commit=$(git -C "$here" rev-parse --short HEAD 2>/dev/null)
     "$(date -u +%F)" "$cards" "${card:-emulator}" "$(nproc)" "${commit:-unknown}" >"$table"
 
 row() { printf '| %s | %s | %s |\n' "$1" "$2" "$3" | tee -a "$table"; }
-done_before() { [ -f "$out/done.$1" ]; }
 counts() { local n; for n in 1 2 4 8; do [ "$n" -le "$cards" ] && echo "$n"; done; }
-why() { grep -E 'error' "$1" | tail -n 1 || tail -n 1 "$1"; }
+why() { grep -E 'error' "$1" | tail -n 1 | grep . || tail -n 1 "$1"; }
 
 # A corpus, and a folder of random weights with a tokenizer: CONFIG OUT
 corpus() {
@@ -49,29 +58,48 @@ corpus() {
         --knowledge 40 --repairs 0 --verify-share 0 --style full --out "$out/data" >"$out/synth.log" 2>&1
 }
 random_model() {
-    [ -f "$2/tokenizer.json" ] || { "$bin" init --config "$1" --out "$2" >"$out/init.log" 2>&1 &&
-        cp "$here/tests/nn/data/tok_qwen3.json" "$2/tokenizer.json"; }
+    local from=$SECONDS
+    [ -f "$2/tokenizer.json" ] && return
+    "$bin" init --config "$1" --out "$2" --dtype bf16 --shard-size 1 >"$out/init.log" 2>&1 &&
+        cp "$here/tests/nn/data/tok_qwen3.json" "$2/tokenizer.json" &&
+        row "$3" "random weights" "$(tail -n 1 "$out/init.log"), $((SECONDS - from)) s"
 }
 
-# SFT on so many GPUs: NAME MODEL GPUS ZERO STEPS MICRO; prints tokens a second of the second half, and losses.
+# SFT on so many GPUs: NAME MODEL GPUS ZERO STEPS BATCH MICRO LIMIT BILLIONS; ended without a checkpoint once the steps
+# are made. Prints tokens a second of the second half, seconds a step, the share of the peak that 6 x BILLIONS of
+# multiplied weights are of 989 TFLOPS, losses, memory, and how long the first step took to come.
 sft() {
-    local batch=$6
-    [ -n "$tiny" ] || batch=262144
-    rm -rf "$out/$1"
-    "$bin" sft --model "$2" --data "$out/data/train.jsonl" --out "$out/$1" --device $device --gpus "$3" --zero "$4" \
-        --steps "$5" --lr 1e-5 --batch-tokens $batch --micro-tokens "$6" --max-length "$6" --val-max 1 \
-        --val-every "$5" --save-every 100000 >"$out/$1.log" 2>&1 || { why "$out/$1.log"; return 1; }
-    python3 - "$out/$1/metrics.jsonl" <<'EOF'
+    local run=$out/$1 log=$out/$1.log from=$SECONDS first= used= pid
+    rm -rf "$run"
+    setsid "$bin" sft --model "$2" --data "$out/data/train.jsonl" --out "$run" --device $device --gpus "$3" \
+        --zero "$4" --steps 1000 --lr 1e-5 --batch-tokens "$6" --micro-tokens "$7" --max-length "$7" --val-share 0 \
+        --val-every 1000 --save-every 1000 >"$log" 2>&1 &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && [ "$(cat "$run/metrics.jsonl" 2>/dev/null | wc -l)" -lt "$5" ] &&
+        [ $((SECONDS - from)) -lt "$8" ]; do
+        [ -z "$first" ] && [ -s "$run/metrics.jsonl" ] && first=$((SECONDS - from))
+        sleep 0.3
+    done
+    used=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | sort -n | tail -n 1)
+    kill -KILL -- -$pid 2>/dev/null
+    wait $pid 2>/dev/null
+    [ -s "$run/metrics.jsonl" ] || { why "$log"; return 1; }
+    python3 - "$run/metrics.jsonl" "$9" "$3" "${first:-$((SECONDS - from))}" "${used:-0}" <<'EOF'
 import json, sys
-s = [x for x in map(json.loads, open(sys.argv[1])) if "loss" in x]
-h = s[len(s) // 2:] if len(s) > 3 else s
-rate = (h[-1]["tokens"] - h[0]["tokens"]) / max(1e-9, h[-1]["time_s"] - h[0]["time_s"]) if len(h) > 1 else 0
-print(f"{rate:,.0f} tokens/s, loss {s[0]['loss']:.4f} to {s[-1]['loss']:.4f}")
+path, billions, gpus, first, used = sys.argv[1:]
+s = [json.loads(x) for x in open(path) if x.endswith("\n")]
+h = s[(len(s) - 1) // 2:]
+took = max(1e-9, h[-1]["time_s"] - h[0]["time_s"]) if len(h) > 1 else s[-1]["time_s"]
+rate = (h[-1]["tokens"] - h[0]["tokens"]) / took if len(h) > 1 else s[-1]["tokens"] / took
+share = 100 * rate * 6e9 * float(billions) / (989e12 * int(gpus))
+print(f"{len(s)} steps; {rate:,.0f} tokens/s, {took / max(1, len(h) - 1):.2f} s a step, {share:.0f} % of the peak; "
+      f"loss {s[0]['loss']:.4f} to {s[-1]['loss']:.4f}; {float(used) * 1.048576e-3:.1f} GB used at most; "
+      f"first step after {first} s")
 EOF
 }
 
 part_2() {
-    local n z config=$out/1700m.json steps=${FOUR_STEPS:-12} micro=16384
+    local n z config=$out/1700m.json steps=${FOUR_STEPS:-12} micro=16384 batch=262144
     cat >"$config" <<'EOF'
 {"model_type": "qwen3", "vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28,
  "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": true,
@@ -79,49 +107,89 @@ part_2() {
 EOF
     if [ -n "$tiny" ]; then
         sed -i 's/151936/1000/; s/2048/32/; s/6144/48/; s/: 28/: 1/; s/: 16,/: 2,/; s/: 8,/: 1,/; s/128/16/' "$config"
-        steps=1; micro=2048
+        steps=2; micro=512; batch=1024
     fi
-    random_model "$config" "$out/1700m" || { row 2 init "$(why "$out/init.log")"; return; }
+    random_model "$config" "$scratch/1700m" 2 || { row 2 init "$(why "$out/init.log")"; return; }
     for n in $(counts); do
         for z in 0 1; do
-            [ "$n$z" = 11 ] || row 2 "1.7 B, SFT on $n, zero $z" "$(sft sft$n-$z "$out/1700m" $n $z $steps $micro)"
+            [ "$n$z" = 11 ] || row 2 "1.7 B, SFT on $n, zero $z" \
+                "$(sft "sft$n-$z" "$scratch/1700m" "$n" $z "$steps" $batch $micro 60 1.72)"
         done
     done
 }
 
+# What the planner says of SFT at 4K with this part in parts: ZERO; a line for each of its own.
+plan() {
+    "$bin" run "$here/recipes/musacoder-9b.yaml" --plan --set model="$here/recipes/qwen3.5-9b.json" \
+        --set sft.gpus="$cards" --set sft.zero="$1" --set sft.micro-tokens=4096 --set sft.max-length=4096 \
+        2>"$out/plan.log" | sed -n 's/^# sft: \(.*GB.*\)/\1/p'
+}
+
+# Samples of 64 prompts, a share on each device: MODEL NEW LIMIT
+rollouts() {
+    local i where from=$SECONDS pids=() each=$(($(nproc) / cards + 1))
+    for i in $(seq 0 $((cards - 1))); do
+        awk -v n="$cards" -v i="$i" 'NR <= 64 && NR % n == i' "$out/data/prompts.jsonl" >"$out/prompts$i.jsonl"
+        where=cuda:$i
+        [ -z "$tiny" ] || { sed -i 1q "$out/prompts$i.jsonl"; where=cpu; }
+        rm -rf "$out/rollouts$i"
+        OMP_NUM_THREADS=$each timeout -s KILL "$3" "$bin" rft --model "$1" --prompts "$out/prompts$i.jsonl" \
+            --out "$out/rollouts$i" --device "$where" --steps 0 --samples 4 \
+            --chunk 64 --max-new "$2" --temperature 1 --trials 1 --jobs "$each" >"$out/rollouts$i.log" 2>&1 &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    python3 - "$out" "$cards" $((SECONDS - from)) <<'EOF'
+import json, os, re, sys
+out, n, took = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+stats, said = [], []
+for i in range(n):
+    log = open(f"{out}/rollouts{i}.log").read().strip()
+    words = re.search(r"(\d+) tokens in ([\d.]+) s", log)
+    if words and os.path.exists(f"{out}/rollouts{i}/rft_stats.json"):
+        stats.append(json.load(open(f"{out}/rollouts{i}/rft_stats.json")))
+        said.append((int(words[1]), float(words[2])))
+    else:
+        print(f"GPU {i}: " + log.split("\n")[-1] + "; ", end="")
+tokens, longest = sum(t for t, _ in said), max([s for _, s in said] or [0])
+print(f"{sum(s['prompts'] for s in stats):.0f} prompts, {sum(s['samples'] for s in stats):.0f} answers, {tokens:,} tokens "
+      f"in {longest:.1f} s ({tokens / max(longest, 1e-9):,.0f} a second); {took} s with loading")
+EOF
+}
+
 part_3() {
-    local config=$here/recipes/qwen3.5-9b.json steps=10 micro=4096 new=512
-    [ -n "$tiny" ] && { config=$out/1700m.json; steps=1; new=4; }
-    [ -f "$config" ] || { row 3 "9 B" "part 2 comes before it where it is tiny"; return; }
-    "$bin" run "$here/recipes/musacoder-9b.yaml" --plan --set model="$config" --set sft.gpus="$cards" \
-        --set sft.micro-tokens=$micro --set sft.max-length=$micro 2>"$out/plan.log" | grep '^# sft' |
-        while read -r line; do row 3 planner "$line"; done
-    random_model "$config" "$out/9b" || { row 3 init "$(why "$out/init.log")"; return; }
-    row 3 "9 B, SFT on $cards at 4K, zero 1" "$(sft sft9b "$out/9b" "$cards" 1 $steps $micro)"
-    rm -rf "$out/rl9b"
-    "$bin" rl --model "$out/9b" --prompts "$out/data/prompts.jsonl" --out "$out/rl9b" --device $device --steps 1 \
-        --batch-prompts "$([ -n "$tiny" ] && echo 2 || echo 64)" --group 2 --max-new $new --micro-tokens $micro \
-        --trials 1 \
-        >"$out/rl9b.log" 2>&1
-    row 3 "9 B, rollouts and a step on one" "$([ -f "$out/rl9b/metrics.jsonl" ] && python3 -c '
-import json, sys
-x = [json.loads(l) for l in open(sys.argv[1])][-1]
-print(", ".join(f"{k} {x[k]:.4g}" for k in ("sampling_s", "judging_s", "learning_s") if k in x))' \
-        "$out/rl9b/metrics.jsonl" || why "$out/rl9b.log")"
+    local config=$here/recipes/qwen3.5-9b.json steps=10 micro=4096 batch=${FOUR_BATCH:-65536} new=512 zero=1 z
+    for z in 1 2; do
+        plan $z | while read -r line; do row 3 "planner, zero $z" "$line"; done
+    done
+    plan 1 | grep -q 'it fits' || zero=2
+    if [ -n "$tiny" ]; then
+        config=$out/9b.json; steps=2; micro=512; batch=1024; new=4
+        sed 's/248320/1000/; s/: 4096/: 32/; s/12288/48/; s/"num_hidden_layers": 32/"num_hidden_layers": 4/
+            s/heads": 16/heads": 2/; s/heads": 4/heads": 1/; s/heads": 32/heads": 2/; s/dim": 256/dim": 16/
+            s/dim": 128/dim": 16/; s/248046/999/' "$here/recipes/qwen3.5-9b.json" >"$config"
+    fi
+    random_model "$config" "$scratch/9b" 3 || { row 3 init "$(why "$out/init.log")"; return; }
+    row 3 "9 B, SFT on $cards at 4K, zero $zero" \
+        "$(sft sft9b "$scratch/9b" "$cards" $zero $steps "$batch" $micro 90 7.93)"
+    row 3 "9 B, rollouts on $cards" "$(rollouts "$scratch/9b" $new 60)"
+    rm -rf "$scratch/9b"
 }
 
 # The programs of the corpus through a queue with a worker for each of N devices.
 part_4() {
-    local n i backend=$device
+    local n
     for n in $(counts); do
         row 4 "service, $n devices" "$("$here/lab/judge_devices.py" --records "$out/data/train.jsonl" --devices "$n" \
-            --backend $backend --seconds "${tiny:+20}${tiny:-60}" --work "$out/service$n" 2>"$out/service$n.log" ||
+            --backend $device --seconds "${FOUR_SERVICE_S:-30}" ${tiny:+--at-once 2 --skip 1} --work "$out/service$n" 2>"$out/service$n.log" ||
             tail -n 1 "$out/service$n.log")"
+        rm -rf "$out/service$n/cache"
     done
 }
 
 part_1() {
-    local steps=100 sets=()
+    local steps=${FOUR_RL_STEPS:-20} sets=(--set synth.tasks=12000 --set synth.heldout=20 --set synth.knowledge=3000
+        --set sft.steps="${FOUR_SFT_STEPS:-400}")
     if [ -n "$tiny" ]; then
         steps=1
         sets=(--set synth.tasks=40 --set synth.heldout=1 --set synth.prompts=4 --set synth.repairs=0
@@ -132,8 +200,8 @@ part_1() {
             --set rl_single.group=2 --set rl_single.micro-tokens=8192 --set bench.device=cpu --set bench.limit=1
             --set bench.samples=1)
     fi
-    timeout -s INT 570 "$bin" run "$here/recipes/smollm2.yaml" --out "$out/smollm2" --set model="$base" \
-        --set "stages=synth sft rl_single" --set "bench-after=sft rl_single" --set rl_single.steps=$steps \
+    timeout -s INT 390 "$bin" run "$here/recipes/smollm2.yaml" --out "$out/smollm2" --set model="$base" \
+        --set "stages=synth sft rl_single" --set "bench-after=sft rl_single" --set rl_single.steps="$steps" \
         "${sets[@]}" >"$out/smollm2.log" 2>&1
     row 1 "SmolLM2, SFT and RL on one GPU, judge on $(nproc) cores" "$(python3 - "$out/smollm2" <<'EOF'
 import json, os, statistics as st, sys
@@ -143,10 +211,10 @@ s = [x for x in lines if x.get("stage") == "rl_single" and "reward" in x]
 if s:
     rl = json.load(open(f"{sys.argv[1]}/recipe.yaml"))["rl_single"]  # JSON is YAML
     answers = rl["batch-prompts"] * rl["group"]
-    mean = lambda k: st.mean(x.get(k, 0) for x in s)
+    mid = lambda k: st.median(x.get(k, 0) for x in s)
     wait = sum(x.get("judging_s", 0) + x.get("sampling_s", 0) for x in s)
-    print(f"{len(s)} steps; sampling {mean('sampling_s'):.2f} s, judging {mean('judging_s'):.2f}, learning "
-          f"{mean('learning_s'):.2f}; {answers * len(s) / max(wait, 1e-9):.1f} answers a second; "
+    print(f"{len(s)} steps; medians: sampling {mid('sampling_s'):.2f} s, judging {mid('judging_s'):.2f}, learning "
+          f"{mid('learning_s'):.2f}; {answers * len(s) / max(wait, 1e-9):.1f} answers a second; "
           f"pass rate {s[0].get('pass_rate', 0):.3f} to {s[-1].get('pass_rate', 0):.3f}", end="; ")
 if os.path.exists(f"{sys.argv[1]}/summary.json"):
     for g in json.load(open(f"{sys.argv[1]}/summary.json"))["stages"]:
@@ -156,9 +224,14 @@ EOF
 )"
 }
 
+if [ -n "$only" ]; then
+    "part_$only" && touch "$out/done.$only"
+    exit
+fi
 corpus || { row 0 corpus "$(why "$out/synth.log")"; exit 1; }
+limits=(0 400 300 170 200)
 for p in "${parts[@]}"; do
-    done_before "$p" && { echo "part $p was done before"; continue; }
-    case $p in 1|2|3|4) "part_$p"; touch "$out/done.$p" ;; *) echo "$0: no part '$p'" >&2; exit 2 ;; esac
+    [ -f "$out/done.$p" ] && { echo "part $p was done before"; continue; }
+    timeout -k 5 "${limits[$p]}" "$0" "$out" "${given[@]}" --only "$p" || row "$p" limit "ended after ${limits[$p]} s"
 done
 cat "$table"

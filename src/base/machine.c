@@ -9,8 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-/* The processors that this process may use, at least 1. */
-static int machine_cpus(void)
+int machine_processors(void)
 {
     cpu_set_t set;
 
@@ -32,7 +31,7 @@ static char *machine_cpu_model(void)
 
 char *machine_text(void)
 {
-    int n = machine_cpus();
+    int n = machine_processors();
     char *model = machine_cpu_model(),
          *text = model ? xasprintf("%d CPU%s (%s)", n, buf_plural(n), model) : xasprintf("%d CPU%s", n, buf_plural(n));
 
@@ -49,5 +48,5 @@ double machine_busy(void)
 {
     double load = 0;
 
-    return getloadavg(&load, 1) == 1 ? machine_sharers(load, machine_cpus()) : 1;
+    return getloadavg(&load, 1) == 1 ? machine_sharers(load, machine_processors()) : 1;
 }

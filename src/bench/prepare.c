@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "bench/bench_run.h"
 
@@ -166,8 +167,7 @@ static int prepare_remember(json_t *v, size_t line, void *ctx, struct err *e)
 /* As many tasks at once as there are processors; this thread is one of them. */
 static void prepare_work_all(struct prepare_work *w, int todo)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    int n = cpus < todo ? (int)cpus : todo, started = 0;
+    int cpus = machine_processors(), n = cpus < todo ? cpus : todo, started = 0;
     pthread_t *threads = xcalloc((size_t)(n > 1 ? n : 1), sizeof *threads);
 
     while (started < n - 1 && pthread_create(&threads[started], NULL, prepare_work_thread, w) == 0)

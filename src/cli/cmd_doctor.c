@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "device/device.h"
@@ -174,9 +175,8 @@ static void doctor_check_jail(struct doctor_report *r)
 
 static void doctor_check_machine(struct doctor_report *r)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     double gb = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9;
-    char *text = xasprintf("%ld CPUs, %.1f GB memory", cpus, gb);
+    char *text = xasprintf("%d CPUs, %.1f GB memory", machine_processors(), gb);
 
     doctor_add(r, "machine", gb >= 3.5 ? GOOD : NOTE, text, "the demo wants 4 GB of memory");
     free(text);

@@ -20,6 +20,7 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "cli/secret.h"
+#include "device/device.h"
 #include "eval/eval.h"
 #include "nn/budget.h"
 #include "nn/engine_device.h"
@@ -834,8 +835,23 @@ static int run_base_model(struct recipe_run *r, struct err *e)
 #define LONGEST_UNKNOWN 2048 /* tokens of an answer, before there are data */
 #define CARD ((size_t)141000000000) /* the largest that training was measured on */
 
-/* Tells how much device memory a stage will need. */
-static void run_tell_budget(const struct run_stage *s, const struct model_config *c)
+/* Bytes of the smallest GPU here; where there is none, of the largest that training was measured on. */
+static size_t run_card_bytes(void)
+{
+    struct device_info *d = NULL;
+    size_t least = 0;
+    int n = 0;
+
+    if (device_list("cuda", &d, &n, NULL) < 0)
+        return CARD;
+    for (int i = 0; i < n; i++)
+        least = !least || d[i].memory < least ? d[i].memory : least;
+    free(d);
+    return least ? least : CARD;
+}
+
+/* Tells how much of a card's memory a stage will need. */
+static void run_tell_budget(const struct run_stage *s, const struct model_config *c, size_t card)
 {
     struct train_limits l = {.max_tokens = (int)opts_int(&s->opts, "micro-tokens")};
     bool samples = opts_has(&s->opts, "max-prompt");
@@ -848,7 +864,7 @@ static void run_tell_budget(const struct run_stage *s, const struct model_config
     struct buf out;
 
     buf_init(&out, 4000);
-    model_budget_tell(c, &b, lead, CARD, &out);
+    model_budget_tell(c, &b, lead, card, &out);
     fputs(out.p, stdout);
     buf_free(&out);
     free(lead);
@@ -896,7 +912,7 @@ static int run_tell_budgets(struct recipe_run *r, struct err *e)
         for (int i = 0; i < r->n; i++)
             if (json_object_get(r->stages[i].opts.values, "micro-tokens") &&
                 strcmp(opts_str(&r->stages[i].opts, "device"), "cpu"))
-                run_tell_budget(&r->stages[i], &c);
+                run_tell_budget(&r->stages[i], &c, run_card_bytes());
         model_config_free(&c);
     }
     free(path);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "eval/build/build_remote.h"
@@ -72,10 +73,8 @@ static bool worker_is_kind(const struct worker_settings *s, const char *kind)
 /* How many builds at a time; 0: this worker builds nothing. */
 static int worker_builds_of(const struct worker_settings *s)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
     return worker_is_kind(s, "run") ? 0 : s->builds > 0 ? s->builds
-           : worker_is_kind(s, "both") || cpus < 1 ? 1 : (int)cpus;
+           : worker_is_kind(s, "both") ? 1 : machine_processors();
 }
 
 /* What the worker says of itself to the queue: JSON text, owned. ev NULL: it builds alone. */

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/trace.h"
 #include "device/device.h"
@@ -162,11 +163,9 @@ static int eval_begin(struct eval *ev, const struct judge_backend *b, struct jud
 }
 
 /* On a GPU most candidates wait most of the time: for memory, a slot, or their turn to be timed. */
-static int eval_jobs_for(const struct judge_backend *b, long cpus)
+static int eval_jobs_for(const struct judge_backend *b, int cpus)
 {
-    if (cpus < 1)
-        return 2;
-    return (int)(b->timed ? 3 * cpus : cpus + (cpus + 1) / 2);
+    return b->timed ? 3 * cpus : cpus + (cpus + 1) / 2;
 }
 
 /* Candidates of this backend go to the device's owner, if there can be one. */
@@ -185,19 +184,18 @@ int eval_open(const struct eval_config *c, struct eval **ret, struct err *e)
     struct eval *ev = xcalloc(1, sizeof *ev);
     struct judge_server *sv;
     struct sha256 h;
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
     if (!first) {
         free(ev);
         return options_no_backend(c->backend, e);
     }
-    servers_init(&ev->servers, c, cpus > 0 ? (int)cpus : 1);
+    servers_init(&ev->servers, c, machine_processors());
     sha256_start(&h);
     settings_add(&h, SETTINGS_ANSWER);
     sha256_end(&h, ev->settings);
     ev->servers.config.jobs_given = ev->servers.config.jobs > 0;
     if (ev->servers.config.jobs <= 0)
-        ev->servers.config.jobs = eval_jobs_for(first, cpus);
+        ev->servers.config.jobs = eval_jobs_for(first, machine_processors());
     pthread_mutex_init(&ev->lock, NULL);
     pthread_cond_init(&ev->landed, NULL);
     if (eval_secret_load(ev, e) < 0 || store_open(NULL, &ev->store, e) < 0)

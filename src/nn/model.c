@@ -183,18 +183,32 @@ static struct model *model_new(const struct model_config *c, struct err *e)
 struct model *model_new_empty(const struct model_config *c, struct err *e);
 struct model *model_new_empty(const struct model_config *c, struct err *e) { return model_new(c, e); }
 
-/* As Transformers begins: matrices normal, norms as nothing (of weight 1), biases 0, dt_bias 1, e^A_log even
- * between 0.01 and 16. */
-static void model_init_tensor(const struct model *m, const struct model_tensor *t, struct rng *r)
+#define INIT_BLOCK ((size_t)1 << 24) /* weights that one thread draws from one stream */
+
+/* Elements [from, to) of a tensor as Transformers begins: matrices normal, norms as nothing (of weight 1), biases 0,
+ * dt_bias 1, e^A_log even between 0.01 and 16. */
+static void model_init_block(const struct model *m, const struct model_tensor *t, size_t from, size_t to,
+                             struct rng *r)
 {
     float *w = m->weights + t->offset;
     bool zeros = text_ends(t->name, "_proj.bias");
     bool rate = text_ends(t->name, ".A_log"), ones = text_ends(t->name, "linear_attn.norm.weight") ||
                                                      text_ends(t->name, ".dt_bias") || !m->config.centred_norms;
 
-    for (size_t j = 0; j < (size_t)t->rows * (size_t)t->cols; j++)
+    for (size_t j = from; j < to; j++)
         w[j] = rate ? (float)log(0.01 + 15.99 * rng_f64(r))
                : t->is_vector ? (ones && !zeros ? 1.0f : 0.0f) : (float)(rng_normal(r) * m->config.initializer_range);
+}
+
+/* Block b of tensor i. A stream for each block: more layers or more threads change no other block. */
+static void model_init_from_stream(const struct model *m, uint64_t seed, int i, size_t b)
+{
+    const struct model_tensor *t = &m->tensors[i];
+    size_t n = (size_t)t->rows * (size_t)t->cols, from = b * INIT_BLOCK;
+    struct rng r;
+
+    rng_seed(&r, seed, (uint64_t)b << 32 | (uint64_t)i);
+    model_init_block(m, t, from, n - from < INIT_BLOCK ? n : from + INIT_BLOCK, &r);
 }
 
 struct model *model_init(const struct model_config *c, uint64_t seed, struct err *e)
@@ -202,12 +216,13 @@ struct model *model_init(const struct model_config *c, uint64_t seed, struct err
     struct model *m = model_new(c, e);
     int n = m ? m->n_tensors : 0;
 
-#pragma omp parallel for schedule(dynamic, 1)
-    for (int i = 0; i < n; i++) {
-        struct rng r;
-        rng_seed(&r, seed, (uint64_t)i); /* a stream per tensor: adding layers does not change the others */
-        model_init_tensor(m, &m->tensors[i], &r);
-    }
+#pragma omp parallel
+#pragma omp single
+    for (int i = 0; i < n; i++)
+        for (size_t b = 0; b * INIT_BLOCK < (size_t)m->tensors[i].rows * (size_t)m->tensors[i].cols; b++) {
+#pragma omp task firstprivate(i, b)
+            model_init_from_stream(m, seed, i, b);
+        }
     return m;
 }
 

@@ -159,6 +159,23 @@ static int model_save_write_shard(const struct parts *p, int shard, const char *
     return rc;
 }
 
+/* All shards, as many at once as there are threads. The first that fails is the call's error. */
+static int model_save_write_shards(const struct parts *p, const char *dir, struct err *e)
+{
+    int failed = 0;
+
+#pragma omp parallel for schedule(dynamic, 1)
+    for (int k = 0; k < p->shards; k++) {
+        struct err own = ERR_INIT;
+        if (model_save_write_shard(p, k, dir, &own) == 0)
+            continue;
+#pragma omp critical
+        if (!failed++ && e)
+            *e = own;
+    }
+    return failed ? -1 : 0;
+}
+
 /* Writes model.safetensors.index.json. */
 static int model_save_write_index(const struct parts *p, const char *path, struct err *e)
 {
@@ -206,10 +223,8 @@ static int save_weights(const struct model *m, const char *dir, const struct mod
     struct safetensors *old = m->dir ? st_open(m->dir, NULL) : NULL;
     char *index = path_join(dir, "model.safetensors.index.json");
     struct parts p = model_save_parts_of(m, old, o);
-    int rc = 0;
+    int rc = model_save_write_shards(&p, dir, e);
 
-    for (int k = 0; k < p.shards && rc == 0; k++)
-        rc = model_save_write_shard(&p, k, dir, e);
     if (rc == 0 && p.shards > 1)
         rc = model_save_write_index(&p, index, e);
     else if (rc == 0)

@@ -60,7 +60,10 @@ static float safetensors_small_to_f32(unsigned x, int exp_bits, int man_bits, bo
     return sign * ldexpf((float)(man | 1u << man_bits), (int)exp - bias - man_bits);
 }
 
+#define WORTH_THREADS ((size_t)1 << 20) /* elements: below, one thread has converted them before others start */
+
 #define CONVERT(type, expr)                              \
+    _Pragma("omp parallel for if (t->n > WORTH_THREADS)") \
     for (size_t i = 0; i < t->n; i++) {                  \
         type x;                                          \
         memcpy(&x, p + i * sizeof x, sizeof x);          \
@@ -73,7 +76,7 @@ void st_to_f32(const struct st_tensor *t, float *out)
     const unsigned char *p = t->data;
 
     switch (t->dtype) {
-    case ST_F32: if (t->n) memcpy(out, p, t->nbytes); break;
+    case ST_F32: CONVERT(float, x);
     case ST_BF16: CONVERT(uint16_t, bf16_to_f32(x));
     case ST_F16: CONVERT(uint16_t, f16_to_f32(x));
     case ST_F8_E5M2: CONVERT(uint8_t, safetensors_small_to_f32(x, 5, 2, false));

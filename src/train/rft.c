@@ -28,6 +28,8 @@ struct rft {
     struct model *m;
     struct verdicts *verdicts;
     char *chunks; /* folder */
+    struct rollout_times times; /* of this process, as 'tokens' */
+    double tokens; /* sampled */
 };
 
 static char *rft_chunk_path(const struct rft *s, int64_t c)
@@ -130,11 +132,22 @@ static json_t *rft_read_chunk(const char *path)
     return groups;
 }
 
+static double rft_tokens_of(const struct rollout_group *g, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < g[i].n; k++)
+            for (int t = 0; t < g[i].r[k].turns; t++)
+                sum += g[i].r[k].turn[t].n;
+    return sum;
+}
+
 /* Samples and judges a chunk of prompts; *ret is its new record. */
 static int rft_sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *e)
 {
     struct rollout_options ro = {.turns = 1, .max_new = s->o->max_new, .temperature = s->o->temperature,
-                                 .positions = s->m->config.max_positions};
+                                 .positions = s->m->config.max_positions, .times = &s->times};
     struct rollout_engine *d = rollout_engine_own(s->m);
     int64_t from = c * s->o->chunk, to = from + s->o->chunk < s->n ? from + s->o->chunk : s->n;
     struct rollout_group *g = xcalloc((size_t)s->o->chunk, sizeof *g);
@@ -154,6 +167,7 @@ static int rft_sample_chunk(struct rft *s, int64_t c, json_t **ret, struct err *
     verdicts_step(s->verdicts, c);
     if (rc == 0)
         rc = rollout_run(d, s->tok, s->verdicts, &ro, g, n, e);
+    s->tokens += rft_tokens_of(g, n);
     for (int k = 0; k < n && rc == 0; k++)
         json_array_append_new(out, rft_select_group(s, &s->prompts.items[s->order[from + k]], &g[k], &rng));
     for (int k = 0; k < n; k++)
@@ -186,6 +200,9 @@ static int rft_collect_here(struct rft *s, struct err *e)
         progress_at(&bar, (uint64_t)((c + 1) * s->o->chunk < s->n ? (c + 1) * s->o->chunk : s->n));
     }
     progress_end(&bar);
+    if (rc == 0 && s->tokens > 0)
+        log_info("rft: %.0f tokens in %.1f s, verdicts beside it; then %.1f s until the last verdict", s->tokens,
+                 s->times.sampling, s->times.judging);
     return rc;
 }
 

@@ -400,8 +400,8 @@ static void sft_tell_start(const struct sft *s)
     buf_init(&kinds, BUF_MAX_TEXT);
     for (int k = 0; k < s->data.n_kinds; k++)
         buf_addf(&kinds, "%s%s %.0f %%", k ? ", " : "", s->data.kinds[k], 100 * tokens[k] / all);
-    log_info("%s: %zu examples (%zu for validation), %d weights of %s, %lld steps; of the tokens: %s", s->o->stage,
-             s->n_train, s->n_val, (int)s->m->n_params, s->o->model, (long long)s->o->steps, kinds.p);
+    log_info("%s: %zu examples (%zu for validation), %zu weights of %s, %lld steps; of the tokens: %s", s->o->stage,
+             s->n_train, s->n_val, s->m->n_params, s->o->model, (long long)s->o->steps, kinds.p);
     buf_free(&kinds);
 }
 

@@ -13,6 +13,7 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "queue/queue_ask.h"
 #include "queue/queue.h"
@@ -170,12 +171,12 @@ static int verdict_look_after(struct verdict_service *s, struct err *e)
 /* A queue of our own, and who works on it. */
 static int verdict_begin_own(struct verdict_service *s, const struct verdict_config *c, struct err *e)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int cpus = machine_processors();
 
     s->own_folder = !c->folder;
     s->folder = c->folder ? xstrdup(c->folder) : folder_temp("musacoder-verdicts", &s->lock, e);
     s->n_workers = c->workers > 0 ? c->workers : 1;
-    s->jobs = c->jobs > 0 ? c->jobs : (int)(cpus > 0 ? cpus + (cpus + 1) / 2 : 2);
+    s->jobs = c->jobs > 0 ? c->jobs : cpus + (cpus + 1) / 2;
     s->argv = c->worker_argv;
     s->workers = xcalloc((size_t)s->n_workers, sizeof *s->workers);
     if (!s->folder || dir_make(s->folder, e) < 0)
