@@ -152,7 +152,8 @@ for i in range(n):
     else:
         print(f"GPU {i}: " + log.split("\n")[-1] + "; ", end="")
 tokens, longest = sum(t for t, _ in said), max([s for _, s in said] or [0])
-print(f"{sum(s['prompts'] for s in stats):.0f} prompts, {sum(s['samples'] for s in stats):.0f} answers, {tokens:,} tokens "
+asked, answers = (sum(s[k] for s in stats) for k in ("prompts", "samples"))
+print(f"{asked:.0f} prompts, {answers:.0f} answers, {tokens:,} tokens "
       f"in {longest:.1f} s ({tokens / max(longest, 1e-9):,.0f} a second); {took} s with loading")
 EOF
 }
@@ -181,7 +182,8 @@ part_4() {
     local n
     for n in $(counts); do
         row 4 "service, $n devices" "$("$here/lab/judge_devices.py" --records "$out/data/train.jsonl" --devices "$n" \
-            --backend $device --seconds "${FOUR_SERVICE_S:-30}" ${tiny:+--at-once 2 --skip 1} --work "$out/service$n" 2>"$out/service$n.log" ||
+            --backend $device --seconds "${FOUR_SERVICE_S:-30}" ${tiny:+--at-once 2 --skip 1} \
+            --work "$out/service$n" 2>"$out/service$n.log" ||
             tail -n 1 "$out/service$n.log")"
         rm -rf "$out/service$n/cache"
     done

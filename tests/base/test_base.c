@@ -1,5 +1,6 @@
 /* test_base.c - the foundations: buffers, JSON rules, UTF-8, YAML, options, RNG, files. */
 #include <math.h>
+#include <sched.h>
 #include <pwd.h>
 #include <unistd.h>
 #include <errno.h>
@@ -469,6 +470,24 @@ static void processors_are_shared_by_the_load(void **state)
     assert_true(machine_busy() >= 1);
 }
 
+/* As after 'taskset -c 0': what the machine has beyond it is not ours to use. */
+static void processors_are_those_that_may_be_used(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    int first = 0;
+
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    assert_int_equal(machine_processors(), CPU_COUNT(&before));
+    while (!CPU_ISSET(first, &before))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(machine_processors(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,7 +511,7 @@ int main(void)
         cmocka_unit_test(sha256_matches_the_standard),
         cmocka_unit_test(files_are_replaced_whole),
         cmocka_unit_test(test_home),
-        cmocka_unit_test(processors_are_shared_by_the_load),
+        cmocka_unit_test(processors_are_shared_by_the_load), cmocka_unit_test(processors_are_those_that_may_be_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
