@@ -27,6 +27,7 @@ enum ctl_op {
     CTL_PEEK,       /* a: address, b: bytes; bulk: the bytes */
     CTL_TYPED,      /* a: address, b: bytes, c: dtype */
     CTL_PAUSE,      /* the client is not served until the next call begins */
+    CTL_DRY,        /* a: launches of the calls that follow are logged and not played */
     CTL_CALL_BEGIN, /* a: index */
     CTL_CALL_END,   /* bulk: struct executor_call */
     CTL_LOG,        /* descriptor: the log's bytes; v[0]: how many, v[1]: full; bulk: struct log_counts */
@@ -34,7 +35,8 @@ enum ctl_op {
     CTL_FINDINGS,   /* v[0]: bytes of text in bulk */
     CTL_LACKS,      /* v[0]: bits, enum wire_lack */
     CTL_REPLAY,     /* a: poison, b: leave launches out, c: from the saved state, d: 1 for timing; else
-                       bits: 2 in another order of streams (shuffle.h), 4 of blocks */
+                       bits: 2 in another order of streams (shuffle.h), 4 of blocks; tag: the first call that is
+                       played though it asks for the same as one before it (0: all are played) */
     /* stop: LOG_BIND (v: address, bytes, tag, call), LOG_CALL_BEGIN, LOG_CALL_END (v[0]: call, v[1]: the log's last),
      * 0 */
     CTL_NEXT,

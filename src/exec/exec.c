@@ -403,6 +403,13 @@ int executor_lacks(struct executor *x, uint32_t *ret, struct err *e)
     return 0;
 }
 
+int executor_dry(struct executor *x, struct err *e)
+{
+    struct ctl_reply r;
+
+    return exec_say(x, CTL_DRY, 1, 0, &r, e);
+}
+
 int executor_call_begin(struct executor *x, uint32_t index, struct err *e)
 {
     struct ctl_reply r;

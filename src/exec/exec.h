@@ -77,12 +77,17 @@ struct executor_call {
     uint32_t refused;    /* requests that a rule or a check refused so far in this recording */
     uint64_t launches, bytes_up, bytes_down;
     uint64_t given;         /* bytes of launches' arguments and of fills' values: what else the host says */
-    uint32_t reads, zero;   /* replies that depended on the device's progress */
+    uint32_t reads;         /* replies that depended on the device's progress */
+    uint32_t unanswered;    /* questions for values that a dry recording has refused so far */
     uint64_t casts_changed; /* elements whose value a cast changed in calls so far, roundings of floats apart */
     uint64_t reinterpreted; /* casts in calls so far that read values as another type than theirs */
     uint64_t compared;      /* bytes that comparisons looked at */
     char why[256];       /* the first refusal or fault of the recording, in words; "" */
 };
+/* From here on launches of calls are logged and not played, until the next recording: for a log that is wanted for its
+ * replay alone. Who asks for values is refused and counted (executor_call's unanswered): such a log is not the program's.
+ */
+int executor_dry(struct executor *x, struct err *e);
 int executor_call_begin(struct executor *x, uint32_t index, struct err *e);
 int executor_call_end(struct executor *x, struct executor_call *ret, struct err *e);
 
@@ -106,6 +111,9 @@ struct executor_replay {
     bool goes_on;       /* with last_call: from what the latest play left; where that is as before nothing is played */
     bool shuffled;      /* streams run in another order that the program allows (shuffle.h) */
     bool blocks_vary;   /* blocks run last first, or give way, by turns of calls (where the backend can: 'sim') */
+    /* Calls before this one that ask for the very same as one that was played leave memory as it is, but for what they
+     * allocate and free; 0: each call is played. Not with 'shuffled'. */
+    uint32_t played_from;
     uint8_t poison;     /* fills memory before use: 0xff (NaN), or a finite number */
     /* Fills n bytes for a binding of the log: parameters (call 0) and inputs (the call that they are bound in or
      * before, as logged). Asked for in parts of at most 16 MiB: part is the offset of these n bytes. Return -1 to stop.

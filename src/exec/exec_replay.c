@@ -51,7 +51,7 @@ static void exec_replay_note(const struct ctl_reply *r, int32_t *error, char why
 
 int executor_replay(struct executor *x, struct executor_replay *p, struct err *e)
 {
-    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->movement_only,
+    const struct ctl_request q = {.op = CTL_REPLAY, .a = p->poison, .b = p->movement_only, .tag = p->played_from,
                                   .c = p->last_call + (p->last_call && p->goes_on),
                                   .d = (p->shuffled ? 2 : 0) | (p->blocks_vary ? 4 : 0)};
     struct ctl_reply r;

@@ -168,6 +168,7 @@ static const struct context_down *exec_serve_echo_of(struct exec_server *s, cons
     if (!d || (d->addr < r->body.UP.addr + d->n && r->body.UP.addr < d->addr + d->n))
         return NULL;
     play_queue_drain(&s->queue);
+    s->unanswered += s->dry; /* whether the bytes are still there is the launches' doing */
     same = !s->player.error && !s->ops->read(s->b, s->down, d->addr, d->n) && !memcmp(s->down, r->tail, d->n);
     context_waited(&s->context);
     if (s->context.call)
@@ -186,12 +187,22 @@ static void exec_serve_count_wait(struct exec_server *s)
     s->player.waited = false;
 }
 
+/* Has the client asked for what launches that were left out would have made? */
+static bool exec_serve_is_unanswerable(const struct exec_server *s, unsigned op)
+{
+    return s->dry && (op == WIRE_DOWN || op == WIRE_EQUAL || op == WIRE_ELAPSED);
+}
+
 /* Logs a checked request and carries it out, at once or by the thread of the queue. */
 static int exec_serve_carry_out(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
     const struct exec_serve_ask *a = &asks[r->head.op];
     int code;
 
+    if (exec_serve_is_unanswerable(s, r->head.op)) {
+        s->unanswered++;
+        return context_refuse(&s->context, WIRE_REFUSED, "values are asked for, and nothing was computed");
+    }
     if (!a->f) {
         if (!context_log(&s->context, r, out->v[0], exec_serve_echo_of(s, r)))
             return WIRE_REFUSED;

@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "exec/alike.h"
 #include "exec/context.h"
 #include "exec/play_queue.h"
 #include "exec/player.h"
@@ -34,6 +35,9 @@ struct replaying {
     bool shuffled;    /* streams run in another order than the program's own, */
     bool blocks_vary; /* and blocks than their numbers' */
     struct shuffle shuffle;
+    uint32_t played_from; /* calls before it may be alike (alike.h); 0: all are played */
+    struct alike alike;
+    bool passes_over; /* the call that runs is like one before it */
     backend_handle timer[2]; /* events */
 };
 
@@ -54,6 +58,8 @@ struct exec_server {
     struct ring ring;
     struct replaying replay;
     struct shared shared[SERVER_SHARES]; /* of this recording */
+    bool dry;      /* calls' launches are logged and not played */
+    uint32_t unanswered; /* questions for values since */
     bool paused;   /* between calls the client is not served: nothing of it would be counted */
     uint64_t changed; /* elements that casts changed before the first call */
     int ctl;       /* the judge's socket */

@@ -52,7 +52,8 @@ static int serve_ctl_do_context(struct ctl *c, struct err *e)
     saved_drop(s);
     player_poison(&s->player, 0xff);
     s->player.poisons = true;
-    s->player.no_launches = s->player.drains = false;
+    s->player.no_launches = s->player.drains = s->dry = false;
+    s->unanswered = 0;
     if (player_fresh(&s->player, e) < 0)
         return -1;
     shared_clear(s);
@@ -222,6 +223,15 @@ static int serve_ctl_do_pause(struct ctl *c, struct err *e)
     return 0;
 }
 
+/* CTL_DRY: until the next recording. */
+static int serve_ctl_do_dry(struct ctl *c, struct err *e)
+{
+    (void)e;
+    serve_settle(c->s);
+    c->s->dry = c->s->player.no_launches = c->q.a != 0;
+    return 0;
+}
+
 /* CTL_CALL_BEGIN: a call of forward begins, with a larger number than the last. */
 static int serve_ctl_do_call_begin(struct ctl *c, struct err *e)
 {
@@ -255,6 +265,7 @@ static int serve_ctl_do_call_end(struct ctl *c, struct err *e)
     out.launches = l->call_launches, out.bytes_up = l->call_up, out.bytes_down = l->call_down;
     out.given = l->call_given;
     out.reads = l->call_reads;
+    out.unanswered = s->unanswered;
     out.compared = l->call_compared;
     out.reinterpreted = l->reinterpreted;
     out.casts_changed = s->ops->changed(s->b) - s->changed;
@@ -347,6 +358,7 @@ static int (*const rows[CTL_OPS])(struct ctl *c, struct err *e) = {
     [CTL_PULL] = serve_ctl_do_pull,
     [CTL_TILE] = serve_ctl_do_tile, [CTL_RANDOM] = serve_ctl_do_random, [CTL_PEEK] = serve_ctl_do_peek,
     [CTL_TYPED] = serve_ctl_do_typed, [CTL_PAUSE] = serve_ctl_do_pause, [CTL_LACKS] = serve_ctl_do_lacks,
+    [CTL_DRY] = serve_ctl_do_dry,
     [CTL_CALL_BEGIN] = serve_ctl_do_call_begin, [CTL_CALL_END] = serve_ctl_do_call_end, [CTL_LOG] = serve_ctl_do_log,
     [CTL_ADOPT] = serve_ctl_do_adopt,
     [CTL_FINDINGS] = serve_ctl_do_findings, [CTL_REPLAY] = serve_ctl_do_replay, [CTL_NEXT] = serve_ctl_do_next,

@@ -37,6 +37,8 @@ int replay_begin(struct exec_server *s, const struct ctl_request *q, uint64_t *r
     r->blocks_vary = q->d & 4;
     if ((r->shuffled = q->d & 2))
         shuffle_init(&r->shuffle);
+    r->played_from = q->tag;
+    alike_clear(&r->alike);
     *ret_moved = q->c == 2 && saved_follow(s);
     if ((q->c ? saved_restore(s, e) : serve_replay_begin_again(s, e)) < 0)
         return -1;
@@ -124,6 +126,18 @@ static void serve_replay_order_blocks(struct exec_server *s)
         s->ops->blocks(s->b, s->replay.blocks_vary ? how : BACKEND_BLOCKS_IN_ORDER);
 }
 
+/* Where a call begins: is it like one that was played, and none that must be? Then what it asks for is left out. */
+static void serve_replay_look_ahead(struct exec_server *s, const struct log_entry *en)
+{
+    const struct log_call *call = en->body;
+    struct replaying *r = &s->replay;
+
+    if (en->head.op == LOG_CALL_BEGIN)
+        r->passes_over = call->index < r->played_from && !alike_add(&r->alike, &s->context.log, r->at);
+    else if (en->head.op == LOG_CALL_END)
+        r->passes_over = false;
+}
+
 void replay_next(struct exec_server *s, struct ctl_reply *out)
 {
     struct replaying *r = &s->replay;
@@ -132,6 +146,9 @@ void replay_next(struct exec_server *s, struct ctl_reply *out)
 
     serve_replay_order_blocks(s);
     while (!s->player.error && exec_log_next(&s->context.log, &r->at, &en) > 0) {
+        serve_replay_look_ahead(s, &en);
+        if (r->passes_over && alike_is_left_out(&en))
+            continue;
         if (serve_replay_stops(r, &en, out))
             break;
         freed = serve_replay_freed_bytes(r, &en);

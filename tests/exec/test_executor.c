@@ -1072,6 +1072,92 @@ static void test_a_timed_call_finds_what_it_found_at_first(void **state)
     }
 }
 
+/* ---- recordings that are played in replays alone, and calls that are alike ---- */
+
+/* As step_give_back; what it launches has one number, so that its calls from the second on ask for the same. */
+static void step_alike(struct client *c, int step, struct front_notes *n)
+{
+    static uint32_t fn;
+
+    if (step == 0)
+        fn = function_of(c, n, "thunk_keep\n\nkeep\ncuda_source\n19");
+    if (step > 1)
+        client_free(c, n->out, WIRE_ALLOC_POOL, 0);
+    if (step > 0)
+        n->code = client_alloc(c, N * 4, WIRE_ALLOC_POOL, 0, &n->out);
+    if (step > 0 && !n->code)
+        n->code = launch(c, fn, 1, 1, &n->out, sizeof n->out);
+}
+
+static float launches_before; /* the last one that was played, as the kernel's variable counts them */
+
+static int look_at_count(void *ctx, uint32_t call, struct err *e)
+{
+    (void)ctx;
+    return call != last_call ? 0 : executor_peek(x, f.notes->out, &launches_before, 4, e);
+}
+
+static void test_calls_that_are_alike_are_played_once(void **state)
+{
+    /* call 1, which frees nothing, 2, and those from played_from on */
+    static const struct {
+        uint32_t played_from;
+        float before;
+    } cases[] = {{0, 5}, {6, 2}, {5, 3}, {1, 5}};
+    struct executor_call call;
+    struct err e = ERR_INIT;
+    float out;
+
+    (void)state;
+    begin(step_alike);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_dry(x, &e), &e);
+    for (uint32_t k = 1; k <= 6; k++) {
+        must(executor_call_begin(x, k, &e), &e);
+        assert_int_equal(front_step(&f), 0);
+        must(executor_call_end(x, &call, &e), &e);
+        assert_int_equal(call.launches, 1);
+        assert_int_equal(call.unanswered, 0);
+        must(executor_peek(x, f.notes->out, &out, sizeof out, &e), &e);
+        assert_true(out != out); /* nothing has written there */
+    }
+    front_end(&f);
+    last_call = 6;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct executor_replay r = {.poison = 0xff, .call_end = look_at_count, .played_from = cases[i].played_from};
+
+        must(executor_replay(x, &r, &e), &e);
+        assert_int_equal(r.ret_error, 0);
+        assert_float_equal(launches_before, cases[i].before, 0);
+    }
+}
+
+static void test_a_dry_recording_answers_no_question_for_values(void **state)
+{
+    struct executor_call call;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    begin(step_host);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    must(executor_dry(x, &e), &e);
+    must(executor_call_begin(x, 1, &e), &e);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_call_end(x, &call, &e), &e);
+    assert_int_equal(call.unanswered, 1);
+    front_end(&f);
+    begin(step_host); /* the next recording is none */
+    assert_int_equal(front_step(&f), 0);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    must(executor_call_begin(x, 1, &e), &e);
+    assert_int_equal(front_step(&f), 0);
+    must(executor_call_end(x, &call, &e), &e);
+    assert_int_equal(call.unanswered, 0);
+    assert_int_equal(f.notes->code, 0);
+    front_end(&f);
+}
+
 /* ---- memory ---- */
 
 static void step_take_all(struct client *c, int step, struct front_notes *n)
@@ -1150,6 +1236,8 @@ int main(void)
         cmocka_unit_test(test_last_call_again_and_again),
         cmocka_unit_test(test_the_last_call_finds_what_it_found_at_first),
         cmocka_unit_test(test_a_timed_call_finds_what_it_found_at_first),
+        cmocka_unit_test(test_calls_that_are_alike_are_played_once),
+        cmocka_unit_test(test_a_dry_recording_answers_no_question_for_values),
         cmocka_unit_test(test_a_client_that_takes_all),
     };
 

@@ -33,6 +33,7 @@ struct recording {
     uint32_t n_calls;       /* of a recording that is replayed */
     uint32_t earlier;       /* so many of them, the first ones, are not compared; the first and the last of these are */
     bool other;             /* another instance's, where there is one */
+    bool dry;               /* calls' launches are logged and played in replays alone (executor_dry) */
     uint32_t calls;         /* of forward so far */
     uint64_t launches;      /* in them */
     struct rules_reads most; /* of any call */
@@ -82,6 +83,8 @@ int recording_bind_packed(struct job *j, const json_t *row, const int64_t *of, s
 int64_t *recording_read_row(struct job *j, const json_t *row);
 /* Did forward look at the device's values? Then what a replay finds wrong may still be right of the direct run. */
 bool recording_reads(const struct recording *l);
+/* Has a call changed a buffer that is bound again before the next one? */
+bool recording_changes_buffers(const struct recording *l);
 /* Lives: construction has been, the client calls forward n_calls times on d's inputs and ends. *ret_ended: it did not
  * come to that, ret is the error's reply, or a result with findings of the device. */
 enum call_fault recording_direct(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended,

@@ -99,7 +99,9 @@ int recording_prepare(struct job *j, const struct ref_draw *d, struct err *e)
     if (j->held.ref->streamed ? recording_streamed_open(j, e) < 0
                               : tree_each(d->inputs.tree, recording_allocate_leaf, &in, e) < 0)
         return -1;
-    return recording_bind_params(j, e) < 0 || recording_type_params(j->recording, e) < 0 ? -1 : 0;
+    if (recording_bind_params(j, e) < 0 || recording_type_params(j->recording, e) < 0)
+        return -1;
+    return j->recording->dry ? executor_dry(j->recording->x, e) : 0;
 }
 
 static uint64_t recording_largest_of(uint64_t a, uint64_t b)
@@ -122,6 +124,14 @@ static void recording_count_reads(struct recording *l)
 bool recording_reads(const struct recording *l)
 {
     return l->most.bytes > 0;
+}
+
+bool recording_changes_buffers(const struct recording *l)
+{
+    for (size_t i = 0; i < l->n_bindings; i++)
+        if (l->bindings[i].changed)
+            return true;
+    return false;
 }
 
 enum call_fault recording_late_or_lost(struct job *j, struct err *e)

@@ -204,6 +204,7 @@ static int recording_do_replay(struct recording_replaying *ctx, bool movement, s
     struct executor_replay r = {.movement_only = movement, .shuffled = j->recording->shuffled,
                                 .blocks_vary = j->recording->blocks_vary,
                                 .last_call = ctx->goes_on, .goes_on = ctx->goes_on,
+                                .played_from = j->recording->earlier,
                                 .poison = recording_poison_of(j, j->recording->replays++),
                                 .binding = recording_bind_and_keep, .bound = recording_bound_again,
                                 .call_end = recording_call_ended,

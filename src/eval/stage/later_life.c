@@ -24,6 +24,8 @@ struct later_life {
     struct job *j;
     uint32_t earlier;
     bool other;    /* there is another instance */
+    bool dry;      /* the log alone is wanted of the direct run: recording.h */
+    bool again;    /* not so: the program's host looked at values, or the calls did not come to their end */
     bool known;    /* all calls have been compared */
     bool wrong;
     json_t *worst; /* owned */
@@ -107,18 +109,21 @@ static int later_life_play(struct later_life *l, struct err *e)
     int n = later_life_draws(j, draws, e);
     enum call_fault fault;
     struct frame f;
-    bool ended = true;
+    bool ended = true, whole;
 
     if (n <= 0 || correct_parameters(j, e) < 0)
         return n < 0 ? -1 : e->kind == ERR_NONE ? 0 : -1;
     j->recording->other = l->other;
+    j->recording->dry = l->dry;
     j->recording->earlier = l->earlier;
     j->recording->n_calls = l->earlier + (uint32_t)n;
     if (job_blamed(j) || (fault = recording_direct(j, draws[0], &f, &ended, e)) == CALL_INFRA)
         return job_blamed(j) ? 0 : -1;
     if (fault == CALL_OK && ended)
         frame_free(&f);
-    if (fault != CALL_OK || ended || j->recording->log_full)
+    whole = fault == CALL_OK && !ended && !j->recording->last.unanswered;
+    l->again = l->dry && !whole;
+    if (!whole || j->recording->log_full)
         return 0;
     return recording_replay(j, draws, n, later_life_look, l, e) == CALL_INFRA && e->kind != ERR_NONE ? -1 : 0;
 }
@@ -141,23 +146,38 @@ static int later_life_live(struct later_life *l, struct err *e)
     struct later_life_aside aside;
     int rc;
 
+    l->again = false;
     later_life_put_aside(l->j, &aside);
     rc = later_life_lead(l, e);
     later_life_take_back(l->j, &aside);
     return rc;
 }
 
+/* Dry where that will do: what computes is the replay, and of calls that are alike it plays one. Which buffers a call
+ * changes, so that they are bound again before the next one, only a run that plays launches can tell. */
+static int later_life_try(struct later_life *l, struct err *e)
+{
+    int rc;
+
+    l->dry = !recording_changes_buffers(l->j->recording);
+    rc = later_life_live(l, e);
+    if (rc < 0 || !l->again)
+        return rc;
+    l->dry = false;
+    return later_life_live(l, e);
+}
+
 int later_life_judge(struct job *j, double call_s, json_t **ret_worst, struct err *e)
 {
     struct later_life l = {.j = j, .earlier = later_life_earlier(j, call_s), .other = true}, alone = l;
-    int rc = later_life_live(&l, e);
+    int rc = later_life_try(&l, e);
 
     if (rc < 0 || !l.known || !l.wrong) {
         json_decref(l.worst);
         return rc < 0 ? -1 : 1;
     }
     alone.other = false;
-    if (later_life_live(&alone, e) < 0) {
+    if (later_life_try(&alone, e) < 0) {
         json_decref(l.worst);
         return -1;
     }
