@@ -7,9 +7,9 @@
 #   ours     public programs at their real sizes, where a verdict's time goes, how busy the GPU is (judge_public.py)
 #   bench    the same programs by 'musacoder bench --suite', as documented
 #   theirs   sixteen of them by KernelBench's own evaluation, and the table beside ours
-#   devices  the service with one worker on one device (judge_devices.py)
+#   devices  the service with one worker on one device, and with two workers where there are two (judge_devices.py)
 #   profile  records of what ncu says of kernels (profile_records.py)
-#   parity   ten steps of AdamW in bf16 against the worst of eight runs of PyTorch (tests/nn/test_model_dev)
+#   parity   ten steps of AdamW in bf16, eight runs of ours beside eight of PyTorch (tests/nn/test_model_dev)
 # usage: lab/card_speed.sh OUT [--material FOLDER] [--backend sim] [PART...]
 # MATERIAL/public is judge_public.py's WORK, MATERIAL/bench its layout; parts that need them are left out without.
 # Parts are run in the order given (reference where ours devices), each within its own limit of seconds. Needs the
@@ -135,12 +135,15 @@ part_theirs() {
 }
 
 part_devices() {
-    local n=600; [ $backend = cuda ] || n=8
+    local d n=600; [ $backend = cuda ] || n=8
     part records 60 "$MUSACODER" synth --out "$work/records" --no-verify --tasks $n --per-task 1 --heldout 0 \
         --prompts 0 --repairs 0 --knowledge 0 --style full --seed 52 --max-ops 2 || return
-    part devices 90 python3 lab/judge_devices.py --records "$work/records/train.jsonl" --devices 1 --backend $backend \
-        --seconds "${CARD_DEVICES_S:-25}" --work "$work/service"
-    cp "$work/service/"*.log "$out/" 2>/dev/null
+    for d in 1 2; do
+        [ $d -le "$(nvidia-smi -L 2>/dev/null | wc -l)" ] || [ $d$backend = 1sim ] || continue
+        part "devices-$d" 90 python3 lab/judge_devices.py --records "$work/records/train.jsonl" --devices $d \
+            --backend $backend --seconds "${CARD_DEVICES_S:-25}" --work "$work/service-$d"
+        cp "$work/service-$d/"*.log "$out/" 2>/dev/null
+    done
 }
 
 part_profile() {
@@ -153,7 +156,7 @@ part_parity() {
     local f
     [ $backend = sim ] && return
     for f in llama qwen2 tied; do
-        NN_TEST_TELL=1 NN_TEST_DEVICE=cuda part "parity-$f" 60 "$build/tests/nn/test_model_dev" \
+        NN_TEST_STEPS=1 NN_TEST_TELL=1 NN_TEST_DEVICE=cuda part "parity-$f" 60 "$build/tests/nn/test_model_dev" \
             "tests/nn/fixtures/model/$f"
         grep -h 'AdamW' "$out/parity-$f.log" | while read -r line; do row "parity-$f" "$line"; done
     done

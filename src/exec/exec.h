@@ -85,8 +85,8 @@ struct executor_call {
     char why[256];       /* the first refusal or fault of the recording, in words; "" */
 };
 /* From here on launches of calls are logged and not played, until the next recording: for a log that is wanted for its
- * replay alone. Who asks for values is refused and counted (executor_call's unanswered): such a log is not the program's.
- */
+ * replay alone. Who asks for values is refused and counted (executor_call: unanswered): such a log is not the
+ * program's. */
 int executor_dry(struct executor *x, struct err *e);
 int executor_call_begin(struct executor *x, uint32_t index, struct err *e);
 int executor_call_end(struct executor *x, struct executor_call *ret, struct err *e);

@@ -1,6 +1,6 @@
 /* test_model_dev.c - the engine on a device against Transformers' numbers (the golden folders of make_model_golden.py):
  * logits, loss, log-probs, entropy, every gradient, packed as alone, causality and order of sequences bit for bit, ten
- * steps of AdamW, the same bits twice.
+ * steps of AdamW, the same bits twice. $NN_TEST_STEPS: one step and those alone.
  *
  * Device: the CPU emulator, or $NN_TEST_DEVICE ("cuda"). Folders: the fixtures, or the arguments. Limits are the golden
  * folder's: in fp32 1e-5 of each tensor's largest value, or 1.2 times Transformers' own distance from double where
@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "nn/model.h"
 #include "nn/optim.h"
 #include "nn/safetensors.h"
@@ -26,6 +27,7 @@ struct golden {
     struct model *m;
     const int32_t *tokens, *cu, *targets;
     const float *weight, *coef;
+    void *own[5]; // what golden_shuffle() made
     float temperature;
     bool half; // bf16
     int T, n_seq;
@@ -76,6 +78,46 @@ static void golden_close(struct golden *g)
     model_free(g->m);
     st_close(g->st);
     free(g->dir);
+    for (int i = 0; i < 5; i++)
+        free(g->own[i]);
+    *g = (struct golden){0};
+}
+
+/* n numbers of 4 bytes, sequence by sequence in another order. */
+static const void *shuffled(struct golden *g, int which, const void *from, const int *order)
+{
+    const char *p = from;
+    char *out = g->own[which] = xcalloc((size_t)g->T, 4), *at = out;
+
+    for (int i = 0; i < g->n_seq; i++) {
+        size_t bytes = 4 * (size_t)(g->cu[order[i] + 1] - g->cu[order[i]]);
+
+        memcpy(at, p + 4 * (size_t)g->cu[order[i]], bytes);
+        at += bytes;
+    }
+    return out;
+}
+
+/* The same batch with its sequences in an order of their own, by 'seed'. */
+static void golden_shuffle(struct golden *g, int seed)
+{
+    int *order = xcalloc((size_t)g->n_seq, sizeof *order);
+    int32_t *cu = xcalloc((size_t)g->n_seq + 1, sizeof *cu);
+    struct rng r;
+
+    rng_seed(&r, (uint64_t)seed, 0);
+    for (int i = 0; i < g->n_seq; i++) {
+        int j = (int)rng_below(&r, (uint64_t)i + 1);
+
+        order[i] = order[j];
+        order[j] = i;
+    }
+    g->tokens = shuffled(g, 0, g->tokens, order), g->targets = shuffled(g, 1, g->targets, order);
+    g->weight = shuffled(g, 2, g->weight, order), g->coef = shuffled(g, 3, g->coef, order);
+    for (int i = 0; i < g->n_seq; i++)
+        cu[i + 1] = cu[i] + g->cu[order[i] + 1] - g->cu[order[i]];
+    g->cu = g->own[4] = cu;
+    free(order);
 }
 
 /* max |a - b| / max |b| */
@@ -285,31 +327,113 @@ static void check_order(struct golden *g, const float *logp)
     free(tokens), free(targets), free(cu), free(got);
 }
 
-static void check_training(struct golden *g, float *logp, float *entropy, float *ret_losses)
+enum { STEPS = 10, RUNS = 8 };
+
+/* What ten steps of AdamW go through, a number a step. */
+struct course {
+    float losses[STEPS], norms[STEPS];
+};
+
+static void train_ten(struct golden *g, float *logp, float *entropy, struct course *ret)
 {
     struct adamw_options o = {.beta2 = 0.98, .weight_decay = 0.1};
     struct optim *opt = optim_new(g->m, &o);
     struct err e = ERR_INIT;
-    const float *losses = data_of(g, "losses"), *norms = data_of(g, "norms");
-    double worst = 0, worst_norm = 0;
 
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < STEPS; i++) {
         model_zero_grads(g->m);
-        double loss = step(g, 0, g->n_seq, logp, entropy) / g->T, norm;
+        ret->losses[i] = (float)(step(g, 0, g->n_seq, logp, entropy) / g->T);
         grad_scale(g->m, 1.0 / g->T);
-        norm = grad_clip(g->m, 0.5);
-        worst = fmax(worst, fabs(loss - losses[i]) / fabs(losses[0]) / limit_of(g, "losses", i));
-        worst_norm = fmax(worst_norm, fabs(norm - norms[i]) / norms[i] / limit_of(g, "norms", i));
-        ret_losses[i] = (float)loss;
-        if (getenv("NN_TEST_TELL"))
-            printf("     step %d: loss %.2e away, norm %.2e\n", i, fabs(loss - losses[i]) / fabs(losses[0]),
-                   fabs(norm - norms[i]) / norms[i]);
+        ret->norms[i] = (float)grad_clip(g->m, 0.5);
         if (optim_step(opt, g->m, 2e-3, &e) < 0)
             die(&e);
     }
+    optim_free(opt);
+}
+
+static double loss_away(const struct golden *g, const struct course *c, int i)
+{
+    const float *losses = data_of(g, "losses");
+
+    return fabs((double)c->losses[i] - losses[i]) / fabs(losses[0]);
+}
+
+static double norm_away(const struct golden *g, const struct course *c, int i)
+{
+    const float *norms = data_of(g, "norms");
+
+    return fabs((double)c->norms[i] - norms[i]) / norms[i];
+}
+
+static void tell_course(const struct golden *g, const struct course *c)
+{
+    for (int i = 0; i < STEPS && getenv("NN_TEST_TELL"); i++)
+        printf("     step %d: loss %.2e away, norm %.2e\n", i, loss_away(g, c, i), norm_away(g, c, i));
+}
+
+/* In fp32 each step has a limit of its own. */
+static void check_course(struct golden *g, const struct course *c)
+{
+    double worst = 0, worst_norm = 0;
+
+    for (int i = 0; i < STEPS; i++) {
+        worst = fmax(worst, loss_away(g, c, i) / limit_of(g, "losses", i));
+        worst_norm = fmax(worst_norm, norm_away(g, c, i) / limit_of(g, "norms", i));
+    }
     expect("ten steps of AdamW: losses, of their limit", worst, 1);
     expect("ten steps of AdamW: gradient norms, of their limit", worst_norm, 1);
-    optim_free(opt);
+}
+
+static void golden_again(struct golden *g)
+{
+    char *dir = xstrdup(g->dir);
+    bool half = g->half;
+
+    golden_close(g);
+    golden_open(g, dir, half ? "bf16" : "fp32");
+    free(dir);
+}
+
+static double root_mean_square(const double *x, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum / n);
+}
+
+static double as_theirs(const struct golden *g, const char *key, const double *worst)
+{
+    const float *own = data_of(g, key);
+    double theirs[STEPS];
+
+    for (int i = 0; i < STEPS; i++)
+        theirs[i] = own[i];
+    return root_mean_square(worst, STEPS) / root_mean_square(theirs, STEPS);
+}
+
+/* In bf16 how far one step of one run is from the truth is a draw. So both sides have eight runs, which differ in the
+ * order of the sequences, and the same figure: the worst of eight at each step, squared and meant over the steps. By
+ * PyTorch's own 24 runs this figure moves by a tenth. 1.5 was set before ours was known. */
+static void check_spread(struct golden *g, float *logp, float *entropy)
+{
+    double losses[STEPS] = {0}, norms[STEPS] = {0};
+    struct course c;
+
+    for (int run = 0; run < RUNS; run++) {
+        golden_again(g);
+        if (run)
+            golden_shuffle(g, run);
+        train_ten(g, logp, entropy, &c);
+        tell_course(g, &c);
+        for (int i = 0; i < STEPS; i++) {
+            losses[i] = fmax(losses[i], loss_away(g, &c, i));
+            norms[i] = fmax(norms[i], norm_away(g, &c, i));
+        }
+    }
+    expect("ten steps of AdamW: losses, of PyTorch's distance", as_theirs(g, "bf16.losses", losses), 1.5);
+    expect("ten steps of AdamW: gradient norms, likewise", as_theirs(g, "bf16.norms", norms), 1.5);
 }
 
 /* ---- sampling ---- */
@@ -422,17 +546,18 @@ static void check_sampling(struct golden *g, double limit, bool exact)
 
 static void check_steps(struct golden *g, float *logp, float *entropy, double same)
 {
-    char *dir = xstrdup(g->dir);
-    const char *dtype = g->half ? "bf16" : "fp32";
-    float first[10], second[10];
+    struct course first, second;
 
     check_alone(g, logp, same);
-    check_training(g, logp, entropy, first);
-    golden_close(g);
-    golden_open(g, dir, dtype);
-    check_training(g, logp, entropy, second);
-    expect("the same bits twice", memcmp(first, second, sizeof first) != 0, 0);
-    free(dir);
+    train_ten(g, logp, entropy, &first);
+    tell_course(g, &first);
+    golden_again(g);
+    train_ten(g, logp, entropy, &second);
+    expect("the same bits twice", memcmp(&first, &second, sizeof first) != 0, 0);
+    if (g->half)
+        check_spread(g, logp, entropy);
+    else
+        check_course(g, &first);
 }
 
 static void fetch_grads(struct model *m, float *ret)
@@ -466,11 +591,41 @@ static void check_again(struct golden *g, const float *logp)
     free(lp), free(entropy), free(first), free(second);
 }
 
+/* One step's numbers; its gradients are in m->grads. */
+static void check_one_step(struct golden *g, float *logp, float *entropy)
+{
+    double loss, want = *(const float *)data_of(g, "loss");
+
+    model_zero_grads(g->m);
+    loss = step(g, 0, g->n_seq, logp, entropy);
+    if (!g->half) // one number's error in bf16 says nothing; its terms follow
+        expect("loss", fabs(loss - want) / fabs(want), limit_of(g, "loss", 0));
+    expect_golden(g, "logp", logp, (size_t)g->T);
+    expect_golden(g, "entropy", entropy, (size_t)g->T);
+    check_gradients(g);
+}
+
+/* What comes beside steps. same: as far apart as two log-probs of one token may lie. */
+static void check_rest(struct golden *g, const float *logp, double same, bool brief)
+{
+    if (!brief)
+        check_again(g, logp);
+    if (!quick) {
+        check_causality(g, logp);
+        check_order(g, logp);
+    }
+    if (!brief)
+        check_sampling(g, same, !g->half);
+    if (!brief && !g->half)
+        check_shared(g, quick);
+}
+
 /* brief: one step alone. */
 static void check_case(const char *dir, const char *dtype, bool brief)
 {
-    struct golden g;
     const char *only = getenv("NN_TEST_DTYPE");
+    bool steps_alone = getenv("NN_TEST_STEPS");
+    struct golden g = {0};
     float *logp, *entropy;
 
     if (only && strcmp(only, dtype))
@@ -480,25 +635,11 @@ static void check_case(const char *dir, const char *dtype, bool brief)
     // the sampler's rounding and training's: two errors
     double same = g.half ? 2.4 * *(const float *)data_of(&g, "bf16.worst") : 1e-4;
     logp = xcalloc((size_t)g.T, sizeof *logp), entropy = xcalloc((size_t)g.T, sizeof *entropy);
-    if (!quick)
+    if (!quick && !steps_alone)
         check_logits(&g);
-    model_zero_grads(g.m);
-    double loss = step(&g, 0, g.n_seq, logp, entropy), want = *(const float *)data_of(&g, "loss");
-    if (!g.half) // one number's error in bf16 says nothing; its terms follow
-        expect("loss", fabs(loss - want) / fabs(want), limit_of(&g, "loss", 0));
-    expect_golden(&g, "logp", logp, (size_t)g.T);
-    expect_golden(&g, "entropy", entropy, (size_t)g.T);
-    check_gradients(&g);
-    if (!brief)
-        check_again(&g, logp);
-    if (!quick) {
-        check_causality(&g, logp);
-        check_order(&g, logp);
-    }
-    if (!brief)
-        check_sampling(&g, same, !g.half);
-    if (!brief && !g.half)
-        check_shared(&g, quick);
+    check_one_step(&g, logp, entropy);
+    if (!steps_alone)
+        check_rest(&g, logp, same, brief);
     if (!quick)
         check_steps(&g, logp, entropy, g.half ? same : 1e-5);
     golden_close(&g);
