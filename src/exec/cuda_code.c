@@ -15,7 +15,7 @@ int drv_more_load(const struct drv_vendor *vendor, struct drv_more *ret, struct 
 }
 
 /* A lookup that fails is an answer, not a fault of the device. */
-static int cuda_code_answer(struct exec_backend *b, int code, const char *what)
+static int cuda_code_answer(struct exec_driver *b, int code, const char *what)
 {
     const char *text = NULL;
 
@@ -25,7 +25,7 @@ static int cuda_code_answer(struct exec_backend *b, int code, const char *what)
 }
 
 /* exec_backend's 'module': loads an image. A code of WIRE. */
-int cuda_module(struct exec_backend *b, const void *image, size_t n, backend_handle *ret)
+int cuda_module(struct exec_driver *b, const void *image, size_t n, backend_handle *ret)
 {
     drv_module m = NULL;
     int code;
@@ -40,7 +40,7 @@ int cuda_module(struct exec_backend *b, const void *image, size_t n, backend_han
     return WIRE_OK;
 }
 
-static uint32_t cuda_code_func_attr_of(struct exec_backend *b, drv_function f, int what)
+static uint32_t cuda_code_func_attr_of(struct exec_driver *b, drv_function f, int what)
 {
     int v = 0;
 
@@ -48,7 +48,7 @@ static uint32_t cuda_code_func_attr_of(struct exec_backend *b, drv_function f, i
 }
 
 /* Fills the offsets and sizes of a function's parameters, where the driver tells them. */
-static void cuda_code_parameters(struct exec_backend *b, drv_function f, struct wire_function_info *info)
+static void cuda_code_parameters(struct exec_driver *b, drv_function f, struct wire_function_info *info)
 {
     size_t offset, bytes;
 
@@ -59,7 +59,7 @@ static void cuda_code_parameters(struct exec_backend *b, drv_function f, struct 
 }
 
 /* exec_backend's 'function'. The handle goes to *ret, parameters and attributes to *info. */
-int cuda_function(struct exec_backend *b, backend_handle module, const char *name, backend_handle *ret,
+int cuda_function(struct exec_driver *b, backend_handle module, const char *name, backend_handle *ret,
                   struct wire_function_info *info)
 {
     drv_function f = NULL;
@@ -82,7 +82,7 @@ int cuda_function(struct exec_backend *b, backend_handle module, const char *nam
 }
 
 /* exec_backend's 'symbol': a global variable's address and bytes. */
-int cuda_symbol(struct exec_backend *b, backend_handle module, const char *name, uint64_t *ret_addr,
+int cuda_symbol(struct exec_driver *b, backend_handle module, const char *name, uint64_t *ret_addr,
                 uint64_t *ret_bytes)
 {
     size_t n = 0;
@@ -92,18 +92,18 @@ int cuda_symbol(struct exec_backend *b, backend_handle module, const char *name,
     return cuda_code_answer(b, code, name);
 }
 
-int cuda_func_attr(struct exec_backend *b, backend_handle f, int what, int value)
+int cuda_func_attr(struct exec_driver *b, backend_handle f, int what, int value)
 {
     return cuda_code_answer(b, b->error ? b->error : b->m.FuncSet(f, what, value), "an attribute of a kernel");
 }
 
-int cuda_occupancy(struct exec_backend *b, backend_handle f, uint32_t threads, uint64_t shared, int *ret)
+int cuda_occupancy(struct exec_driver *b, backend_handle f, uint32_t threads, uint64_t shared, int *ret)
 {
     return cuda_code_answer(b, b->error ? b->error : b->m.Occupancy(ret, f, (int)threads, shared), "occupancy");
 }
 
 /* exec_backend's 'tensor_map'; WIRE_UNSUPPORTED where the driver has none. */
-int cuda_tensor_map(struct exec_backend *b, const struct wire_tensor_map *m, uint8_t ret[128])
+int cuda_tensor_map(struct exec_driver *b, const struct wire_tensor_map *m, uint8_t ret[128])
 {
     _Alignas(64) uint8_t map[128] = {0};
     int code = WIRE_UNSUPPORTED;
@@ -129,7 +129,7 @@ static unsigned cuda_code_attrs_of(const struct wire_launch *w, struct drv_launc
 }
 
 /* Launches with attributes. 0 or the driver's code. */
-static int cuda_code_launch_with_attrs(struct exec_backend *b, const struct backend_launch *l, void **extra)
+static int cuda_code_launch_with_attrs(struct exec_driver *b, const struct backend_launch *l, void **extra)
 {
     const struct wire_launch *w = l->w;
     struct drv_launch_attr attrs[WIRE_ATTRS];
@@ -142,7 +142,7 @@ static int cuda_code_launch_with_attrs(struct exec_backend *b, const struct back
 }
 
 /* exec_backend's 'launch'. Arguments go as one buffer; a code of WIRE. */
-int cuda_launch(struct exec_backend *b, const struct backend_launch *l)
+int cuda_launch(struct exec_driver *b, const struct backend_launch *l)
 {
     const struct wire_launch *w = l->w;
     size_t n = l->args_bytes;
@@ -158,7 +158,7 @@ int cuda_launch(struct exec_backend *b, const struct backend_launch *l)
                                       w->block[2], w->shared, l->stream, NULL, extra), "launch");
 }
 
-int cuda_fault(struct exec_backend *b, int code, const char *what)
+int cuda_fault(struct exec_driver *b, int code, const char *what)
 {
     const char *text = NULL;
 

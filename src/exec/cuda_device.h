@@ -2,6 +2,7 @@
 #ifndef MC_EXEC_CUDA_DEVICE_H
 #define MC_EXEC_CUDA_DEVICE_H
 
+#define EXEC_BACKEND exec_driver
 #include "exec/exec_backend.h"
 #include "exec/cuda_more.h"
 #include "exec/context.h"
@@ -18,7 +19,7 @@ struct share { /* the judge's memory, mapped here too */
     uint64_t addr, bytes;
 };
 
-struct exec_backend {
+struct exec_driver {
     const struct drv_vendor *vendor;
     const struct drv *c;
     struct drv_more m;
@@ -38,16 +39,16 @@ struct exec_backend {
 };
 
 /* The first code that is not 0 stays, with its text. Returns the sticky error. */
-int cuda_fault(struct exec_backend *b, int code, const char *what);
+int cuda_fault(struct exec_driver *b, int code, const char *what);
 
-int cuda_module(struct exec_backend *b, const void *image, size_t n, backend_handle *ret);
-int cuda_function(struct exec_backend *b, backend_handle module, const char *name, backend_handle *ret,
+int cuda_module(struct exec_driver *b, const void *image, size_t n, backend_handle *ret);
+int cuda_function(struct exec_driver *b, backend_handle module, const char *name, backend_handle *ret,
                   struct wire_function_info *info);
-int cuda_symbol(struct exec_backend *b, backend_handle module, const char *name, uint64_t *ret_addr,
+int cuda_symbol(struct exec_driver *b, backend_handle module, const char *name, uint64_t *ret_addr,
                 uint64_t *ret_bytes);
-int cuda_func_attr(struct exec_backend *b, backend_handle function, int attr, int value);
-int cuda_occupancy(struct exec_backend *b, backend_handle function, uint32_t threads, uint64_t shared, int *ret);
-int cuda_tensor_map(struct exec_backend *b, const struct wire_tensor_map *m, uint8_t ret[128]);
-int cuda_launch(struct exec_backend *b, const struct backend_launch *l);
+int cuda_func_attr(struct exec_driver *b, backend_handle function, int attr, int value);
+int cuda_occupancy(struct exec_driver *b, backend_handle function, uint32_t threads, uint64_t shared, int *ret);
+int cuda_tensor_map(struct exec_driver *b, const struct wire_tensor_map *m, uint8_t ret[128]);
+int cuda_launch(struct exec_driver *b, const struct backend_launch *l);
 
 #endif

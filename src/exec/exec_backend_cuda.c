@@ -23,7 +23,7 @@ static const char *const kernel_names[] = {
 /* ---- opening ---- */
 
 /* A device attribute's value; 0 where the driver does not tell. */
-static int exec_cuda_attr(const struct exec_backend *b, int what)
+static int exec_cuda_attr(const struct exec_driver *b, int what)
 {
     int v = 0;
 
@@ -32,7 +32,7 @@ static int exec_cuda_attr(const struct exec_backend *b, int what)
 }
 
 /* Fills i with the device's limits as a client sees them. */
-static void exec_cuda_describe(struct exec_backend *b, const struct backend_options *o, struct wire_info *i)
+static void exec_cuda_describe(struct exec_driver *b, const struct backend_options *o, struct wire_info *i)
 {
     size_t left = 0, total = 0;
 
@@ -59,7 +59,7 @@ static void exec_cuda_describe(struct exec_backend *b, const struct backend_opti
 }
 
 /* More addresses than the card has bytes; less where the driver does not give so many. */
-static int exec_cuda_reserve(struct exec_backend *b, struct err *e)
+static int exec_cuda_reserve(struct exec_driver *b, struct err *e)
 {
     int code = 1;
 
@@ -76,7 +76,7 @@ static int exec_cuda_reserve(struct exec_backend *b, struct err *e)
                 : err_set(e, ERR_ENV, "the driver does not give the addresses that it is asked for");
 }
 
-static char *exec_cuda_movement_path(const struct exec_backend *b)
+static char *exec_cuda_movement_path(const struct exec_driver *b)
 {
     const char *own = b->vendor->kernels_env ? getenv(b->vendor->kernels_env) : NULL;
 
@@ -84,7 +84,7 @@ static char *exec_cuda_movement_path(const struct exec_backend *b)
 }
 
 /* Loads the kernels that fill, copy and compare. ERR_ENV: they are not built. */
-static int exec_cuda_load_movement(struct exec_backend *b, struct err *e)
+static int exec_cuda_load_movement(struct exec_driver *b, struct err *e)
 {
     char *path = exec_cuda_movement_path(b);
     struct buf image;
@@ -107,7 +107,7 @@ static int exec_cuda_load_movement(struct exec_backend *b, struct err *e)
 }
 
 /* Opens the driver and device, reserves addresses and loads the kernels of movement. */
-static int exec_cuda_take_device(struct exec_backend *b, const struct backend_options *o, struct err *e)
+static int exec_cuda_take_device(struct exec_driver *b, const struct backend_options *o, struct err *e)
 {
     int code;
 
@@ -125,10 +125,10 @@ static int exec_cuda_take_device(struct exec_backend *b, const struct backend_op
 }
 
 /* exec_backend's 'open' for a driver of CUDA's kind. */
-static int exec_cuda_open(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info,
+static int exec_cuda_open(const struct backend_options *o, struct exec_driver **ret, struct wire_info *info,
                           struct err *e)
 {
-    struct exec_backend *b = xcalloc(1, sizeof *b);
+    struct exec_driver *b = xcalloc(1, sizeof *b);
 
     b->vendor = drv_vendor_find(o->backend);
     if (exec_cuda_take_device(b, o, e) < 0) {
@@ -141,7 +141,7 @@ static int exec_cuda_open(const struct backend_options *o, struct exec_backend *
 }
 
 /* exec_backend's 'close'. */
-static void exec_cuda_close(struct exec_backend *b)
+static void exec_cuda_close(struct exec_driver *b)
 {
     b->c->PrimaryCtxRelease(b->device); /* and all that is in it */
     free(b->chunks);
@@ -152,7 +152,7 @@ static void exec_cuda_close(struct exec_backend *b)
 /* ---- memory ---- */
 
 /* The kind of memory that this device can share. */
-static const struct drv_allocation *exec_cuda_kind_of(const struct exec_backend *b)
+static const struct drv_allocation *exec_cuda_kind_of(const struct exec_driver *b)
 {
     static struct drv_allocation kind;
 
@@ -162,7 +162,7 @@ static const struct drv_allocation *exec_cuda_kind_of(const struct exec_backend 
 }
 
 /* Maps n bytes more behind what is mapped; n is a multiple of 2 MiB. 0 or the driver's code. */
-static int exec_cuda_map_chunk(struct exec_backend *b, uint64_t n)
+static int exec_cuda_map_chunk(struct exec_driver *b, uint64_t n)
 {
     const struct drv_access access = {{DRV_LOCATION_DEVICE, b->device}, DRV_ACCESS_READWRITE};
     struct cuda_chunk k = {.bytes = n};
@@ -182,7 +182,7 @@ static int exec_cuda_map_chunk(struct exec_backend *b, uint64_t n)
 }
 
 /* exec_backend's 'map': at least 'bytes' behind WIRE_BASE can be used afterwards. */
-static int exec_cuda_map(struct exec_backend *b, uint64_t bytes)
+static int exec_cuda_map(struct exec_driver *b, uint64_t bytes)
 {
     uint64_t unit = (uint64_t)2 << 20, more = bytes > b->mapped ? bytes - b->mapped : 0;
     int code;
@@ -198,13 +198,13 @@ static int exec_cuda_map(struct exec_backend *b, uint64_t bytes)
     return WIRE_OK;
 }
 
-static uint64_t exec_cuda_mapped(struct exec_backend *b)
+static uint64_t exec_cuda_mapped(struct exec_driver *b)
 {
     return b->mapped;
 }
 
 /* Gives the last mapped piece back to the device. */
-static void exec_cuda_unmap_last(struct exec_backend *b)
+static void exec_cuda_unmap_last(struct exec_driver *b)
 {
     const struct cuda_chunk *k = &b->chunks[--b->n_chunks];
 
@@ -214,7 +214,7 @@ static void exec_cuda_unmap_last(struct exec_backend *b)
 }
 
 /* exec_backend's 'fresh': unloads modules and gives memory back. ERR_ENV: the context is broken. */
-static int exec_cuda_fresh(struct exec_backend *b, struct err *e)
+static int exec_cuda_fresh(struct exec_driver *b, struct err *e)
 {
     int code = b->m.CtxSync();
 
@@ -233,7 +233,7 @@ static int exec_cuda_fresh(struct exec_backend *b, struct err *e)
 }
 
 /* exec_backend's 'share': maps the judge's memory behind fd at addr. */
-static int exec_cuda_share(struct exec_backend *b, int fd, uint64_t addr, uint64_t bytes, struct err *e)
+static int exec_cuda_share(struct exec_driver *b, int fd, uint64_t addr, uint64_t bytes, struct err *e)
 {
     const struct drv_access access = {{DRV_LOCATION_DEVICE, b->device}, DRV_ACCESS_READWRITE};
     drv_handle h;
@@ -252,7 +252,7 @@ static int exec_cuda_share(struct exec_backend *b, int fd, uint64_t addr, uint64
 }
 
 /* exec_backend's 'unshare': unmaps all of the judge's memory. */
-static void cuda_unshare(struct exec_backend *b)
+static void cuda_unshare(struct exec_driver *b)
 {
     for (size_t i = 0; i < b->n_shares; i++)
         b->c->MemUnmap(b->shares[i].addr, b->shares[i].bytes);
@@ -261,23 +261,23 @@ static void cuda_unshare(struct exec_backend *b)
     b->n_shares = 0;
 }
 
-static void exec_cuda_block(struct exec_backend *b, uint64_t addr, uint64_t bytes, bool lives)
+static void exec_cuda_block(struct exec_driver *b, uint64_t addr, uint64_t bytes, bool lives)
 {
     (void)b, (void)addr, (void)bytes, (void)lives;
 }
 
-static int exec_cuda_write(struct exec_backend *b, uint64_t to, const void *from, uint64_t n, backend_handle s)
+static int exec_cuda_write(struct exec_driver *b, uint64_t to, const void *from, uint64_t n, backend_handle s)
 {
     return cuda_fault(b, b->error ? 0 : b->c->CopyHtoD(to, from, n, s), "upload");
 }
 
-static int exec_cuda_sync(struct exec_backend *b)
+static int exec_cuda_sync(struct exec_driver *b)
 {
     return cuda_fault(b, b->error ? 0 : b->m.CtxSync(), "kernel");
 }
 
 /* exec_backend's 'read': waits for all work, then copies n bytes to the host. */
-static int exec_cuda_read(struct exec_backend *b, void *to, uint64_t from, uint64_t n)
+static int exec_cuda_read(struct exec_driver *b, void *to, uint64_t from, uint64_t n)
 {
     int code = exec_cuda_sync(b);
 
@@ -286,7 +286,7 @@ static int exec_cuda_read(struct exec_backend *b, void *to, uint64_t from, uint6
     return exec_cuda_sync(b);
 }
 
-static int exec_cuda_copy(struct exec_backend *b, uint64_t to, uint64_t from, uint64_t n, backend_handle s)
+static int exec_cuda_copy(struct exec_driver *b, uint64_t to, uint64_t from, uint64_t n, backend_handle s)
 {
     return cuda_fault(b, b->error ? 0 : b->c->CopyDtoD(to, from, n, s), "copy");
 }
@@ -296,7 +296,7 @@ static int exec_cuda_copy(struct exec_backend *b, uint64_t to, uint64_t from, ui
 enum { K_SET, K_FILL, K_STRIDED, K_ARANGE, K_RANDOM, K_EQUAL, K_SPIN };
 
 /* Queues one of our kernels of movement over so many elements. A code of WIRE. */
-static int cuda_movement(struct exec_backend *b, int kernel, uint64_t elements, const void *args, backend_handle s)
+static int cuda_movement(struct exec_driver *b, int kernel, uint64_t elements, const void *args, backend_handle s)
 {
     uint64_t blocks = (elements + MOVEMENT_THREADS - 1) / MOVEMENT_THREADS;
     void *params[] = {(void *)args};
@@ -318,7 +318,7 @@ static uint64_t exec_cuda_elements_of(uint32_t dims, const int64_t *size)
 }
 
 /* exec_backend's 'set', by the driver where its widths allow. */
-static int exec_cuda_set(struct exec_backend *b, const struct wire_memset *m, backend_handle s)
+static int exec_cuda_set(struct exec_driver *b, const struct wire_memset *m, backend_handle s)
 {
     uint32_t v = 0;
 
@@ -333,30 +333,30 @@ static int exec_cuda_set(struct exec_backend *b, const struct wire_memset *m, ba
     }
 }
 
-static int exec_cuda_fill(struct exec_backend *b, const struct wire_fill *m, backend_handle s)
+static int exec_cuda_fill(struct exec_driver *b, const struct wire_fill *m, backend_handle s)
 {
     return cuda_movement(b, K_FILL, exec_cuda_elements_of(m->dims, m->size), m, s);
 }
 
-static int cuda_strided(struct exec_backend *b, const struct wire_strided *m, backend_handle s)
+static int cuda_strided(struct exec_driver *b, const struct wire_strided *m, backend_handle s)
 {
     const struct movement_strided_args a = {*m, (uint64_t *)b->scratch};
 
     return cuda_movement(b, K_STRIDED, exec_cuda_elements_of(m->dims, m->size), &a, s);
 }
 
-static int exec_cuda_arange(struct exec_backend *b, const struct wire_arange *m, backend_handle s)
+static int exec_cuda_arange(struct exec_driver *b, const struct wire_arange *m, backend_handle s)
 {
     return cuda_movement(b, K_ARANGE, m->count, m, s);
 }
 
-static int exec_cuda_random(struct exec_backend *b, const struct wire_random *m, backend_handle s)
+static int exec_cuda_random(struct exec_driver *b, const struct wire_random *m, backend_handle s)
 {
     return cuda_movement(b, K_RANDOM, m->count, m, s);
 }
 
 /* exec_backend's 'equal': waits, then compares on the device. */
-static int exec_cuda_equal(struct exec_backend *b, const struct wire_equal *m, bool *ret)
+static int exec_cuda_equal(struct exec_driver *b, const struct wire_equal *m, bool *ret)
 {
     const struct movement_equal_args a = {*m, (uint64_t *)(b->scratch + 8)};
     uint64_t differ = 1;
@@ -371,7 +371,7 @@ static int exec_cuda_equal(struct exec_backend *b, const struct wire_equal *m, b
 }
 
 /* Elements that the last strided copy changed. */
-static uint64_t cuda_changed(struct exec_backend *b)
+static uint64_t cuda_changed(struct exec_driver *b)
 {
     uint64_t n = 0;
 
@@ -381,7 +381,7 @@ static uint64_t cuda_changed(struct exec_backend *b)
 /* ---- order ---- */
 
 /* exec_backend's 'stream'. */
-static int exec_cuda_stream(struct exec_backend *b, uint32_t flags, int32_t priority, backend_handle *ret)
+static int exec_cuda_stream(struct exec_driver *b, uint32_t flags, int32_t priority, backend_handle *ret)
 {
     drv_stream s = NULL;
     int code = b->m.StreamCreatePriority(&s, flags & 1, priority);
@@ -390,13 +390,13 @@ static int exec_cuda_stream(struct exec_backend *b, uint32_t flags, int32_t prio
     return cuda_fault(b, code, "a stream");
 }
 
-static void cuda_stream_end(struct exec_backend *b, backend_handle s)
+static void cuda_stream_end(struct exec_driver *b, backend_handle s)
 {
     b->c->StreamDestroy(s);
 }
 
 /* exec_backend's 'event'; whether it can tell time is in flags. */
-static int exec_cuda_event(struct exec_backend *b, uint32_t flags, backend_handle *ret)
+static int exec_cuda_event(struct exec_driver *b, uint32_t flags, backend_handle *ret)
 {
     drv_event v = NULL;
     int code = b->c->EventCreate(&v, flags & 2); /* whether it can be asked for a time; how it waits is ours */
@@ -405,29 +405,29 @@ static int exec_cuda_event(struct exec_backend *b, uint32_t flags, backend_handl
     return cuda_fault(b, code, "an event");
 }
 
-static void cuda_event_end(struct exec_backend *b, backend_handle v)
+static void cuda_event_end(struct exec_driver *b, backend_handle v)
 {
     b->c->EventDestroy(v);
 }
 
-static int exec_cuda_record(struct exec_backend *b, backend_handle v, backend_handle s)
+static int exec_cuda_record(struct exec_driver *b, backend_handle v, backend_handle s)
 {
     return cuda_fault(b, b->error ? 0 : b->c->EventRecord(v, s), "an event");
 }
 
-static int exec_cuda_wait(struct exec_backend *b, backend_handle s, backend_handle v)
+static int exec_cuda_wait(struct exec_driver *b, backend_handle s, backend_handle v)
 {
     return cuda_fault(b, b->error ? 0 : b->m.StreamWait(s, v, 0), "waiting for an event");
 }
 
-static int cuda_query_stream(struct exec_backend *b, backend_handle s)
+static int cuda_query_stream(struct exec_driver *b, backend_handle s)
 {
     int code = b->error ? b->error : b->m.StreamQuery(s);
 
     return code == WIRE_NOT_READY ? code : cuda_fault(b, code, "kernel");
 }
 
-static int cuda_query_event(struct exec_backend *b, backend_handle v)
+static int cuda_query_event(struct exec_driver *b, backend_handle v)
 {
     int code = b->error ? b->error : b->m.EventQuery(v);
 
@@ -435,7 +435,7 @@ static int cuda_query_event(struct exec_backend *b, backend_handle v)
 }
 
 /* exec_backend's 'elapsed', in ms; waits for 'to'. */
-static int cuda_elapsed(struct exec_backend *b, backend_handle from, backend_handle to, float *ret_ms)
+static int cuda_elapsed(struct exec_driver *b, backend_handle from, backend_handle to, float *ret_ms)
 {
     int code = b->error ? b->error : b->c->EventSync(to); /* the client, which waited, only said so */
 
@@ -444,17 +444,17 @@ static int cuda_elapsed(struct exec_backend *b, backend_handle from, backend_han
     return code == WIRE_BAD_HANDLE || code == WIRE_NOT_READY ? code : cuda_fault(b, code, "kernel");
 }
 
-static int cuda_sync_stream(struct exec_backend *b, backend_handle s)
+static int cuda_sync_stream(struct exec_driver *b, backend_handle s)
 {
     return cuda_fault(b, b->error ? 0 : b->c->StreamSync(s), "kernel");
 }
 
-static int cuda_sync_event(struct exec_backend *b, backend_handle v)
+static int cuda_sync_event(struct exec_driver *b, backend_handle v)
 {
     return cuda_fault(b, b->error ? 0 : b->c->EventSync(v), "kernel");
 }
 
-static const char *exec_cuda_why(struct exec_backend *b)
+static const char *exec_cuda_why(struct exec_driver *b)
 {
     return b->why;
 }
@@ -462,7 +462,7 @@ static const char *exec_cuda_why(struct exec_backend *b)
 /* ---- timing ---- */
 
 /* exec_backend's 'cold': overwrites a buffer larger than L2. */
-static int exec_cuda_cold(struct exec_backend *b)
+static int exec_cuda_cold(struct exec_driver *b)
 {
     uint64_t n = 2 * b->l2 + ((uint64_t)16 << 20);
 
@@ -474,7 +474,7 @@ static int exec_cuda_cold(struct exec_backend *b)
 }
 
 /* exec_backend's 'pad': the device spins for ns. */
-static int exec_cuda_pad(struct exec_backend *b, uint64_t ns)
+static int exec_cuda_pad(struct exec_driver *b, uint64_t ns)
 {
     const struct movement_spin_args a = {ns};
     void *params[] = {(void *)&a};
@@ -484,7 +484,7 @@ static int exec_cuda_pad(struct exec_backend *b, uint64_t ns)
 }
 
 /* exec_backend's 'profile', where the driver has a profiler. */
-static void cuda_profile(struct exec_backend *b, bool on)
+static void cuda_profile(struct exec_driver *b, bool on)
 {
     int (*f)(void) = on ? b->m.ProfilerStart : b->m.ProfilerStop;
 

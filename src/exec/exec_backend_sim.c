@@ -1,6 +1,7 @@
 /* exec_backend_sim.c - the emulator as a device: memory in a file without a name, data movement done here, kernels in
  * a process of their own (kernels.h). Everything is in program order, so streams are numbers and events are time
  * stamps. Functions are the members of struct backend_ops (exec_backend.h) of their name. */
+#define EXEC_BACKEND exec_sim
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ struct exec_sim_share { /* the judge's memory, mapped for copies only: kernels h
     uint64_t addr, bytes;
 };
 
-struct exec_backend {
+struct exec_sim {
     uint8_t *memory; /* device address WIRE_BASE + i is memory[i] here */
     int memory_fd, line; /* line: the running process for kernels, or -1 */
     struct kernels_source source;
@@ -100,7 +101,7 @@ static void exec_sim_profiled(struct wire_info *d)
 }
 
 /* Keeps the first error and its words; returns code. */
-static int exec_sim_fault(struct exec_backend *b, int code, const char *why)
+static int exec_sim_fault(struct exec_sim *b, int code, const char *why)
 {
     if (!b->error) {
         b->error = code;
@@ -112,7 +113,7 @@ static int exec_sim_fault(struct exec_backend *b, int code, const char *why)
 /* ---- memory of the judge's ---- */
 
 /* exec_backend's 'share': maps the judge's memory here, not at addr itself. */
-static int exec_sim_share(struct exec_backend *b, int fd, uint64_t addr, uint64_t bytes, struct err *e)
+static int exec_sim_share(struct exec_sim *b, int fd, uint64_t addr, uint64_t bytes, struct err *e)
 {
     struct exec_sim_share m = {mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), addr, bytes};
 
@@ -124,7 +125,7 @@ static int exec_sim_share(struct exec_backend *b, int fd, uint64_t addr, uint64_
 }
 
 /* exec_backend's 'unshare'. */
-static void exec_sim_unshare(struct exec_backend *b)
+static void exec_sim_unshare(struct exec_sim *b)
 {
     for (size_t i = 0; i < b->n_shares; i++)
         munmap(b->shares[i].p, b->shares[i].bytes);
@@ -134,7 +135,7 @@ static void exec_sim_unshare(struct exec_backend *b)
 }
 
 /* [addr, + n) as others see it; NULL: it is not shared. */
-static uint8_t *exec_sim_shared_at(const struct exec_backend *b, uint64_t addr, uint64_t n)
+static uint8_t *exec_sim_shared_at(const struct exec_sim *b, uint64_t addr, uint64_t n)
 {
     for (size_t i = 0; i < b->n_shares; i++) {
         const struct exec_sim_share *m = &b->shares[i];
@@ -148,13 +149,13 @@ static uint8_t *exec_sim_shared_at(const struct exec_backend *b, uint64_t addr, 
 /* ---- the process for kernels ---- */
 
 /* The text of the last answer; owned. */
-static char *exec_sim_answer_text(const struct exec_backend *b)
+static char *exec_sim_answer_text(const struct exec_sim *b)
 {
     return xstrndup((const char *)b->r.data, b->r.n);
 }
 
 /* Asks the process of kernels what b->q says. Its code; WIRE_LAUNCH_FAILED where it ended. */
-static int exec_sim_ask(struct exec_backend *b)
+static int exec_sim_ask(struct exec_sim *b)
 {
     if (b->line < 0 || !kernels_ask(b->line, &b->q, &b->r)) {
         close(b->line);
@@ -165,7 +166,7 @@ static int exec_sim_ask(struct exec_backend *b)
 }
 
 /* Begins a question; the caller may add to it before it is asked. */
-static struct kernels_ask *exec_sim_question(struct exec_backend *b, enum kernels_op op, uint64_t a, const void *data,
+static struct kernels_ask *exec_sim_question(struct exec_sim *b, enum kernels_op op, uint64_t a, const void *data,
                                              size_t n)
 {
     memset(&b->q, 0, offsetof(struct kernels_ask, data));
@@ -180,7 +181,7 @@ static struct kernels_ask *exec_sim_question(struct exec_backend *b, enum kernel
 /* ---- which bytes of device memory anything has written: a bit each, which the kernels' process shares ---- */
 
 /* Marks bytes as written, or as not written, for the checker. */
-static void exec_sim_mark(const struct exec_backend *b, uint64_t addr, uint64_t n, bool on)
+static void exec_sim_mark(const struct exec_sim *b, uint64_t addr, uint64_t n, bool on)
 {
     uint64_t i = addr - WIRE_BASE, end = i + n;
 
@@ -195,7 +196,7 @@ static void exec_sim_mark(const struct exec_backend *b, uint64_t addr, uint64_t 
 }
 
 /* A view: from its first byte to its last, gaps included. */
-static void exec_sim_mark_view(const struct exec_backend *b, uint64_t addr, uint32_t dtype, uint32_t dims,
+static void exec_sim_mark_view(const struct exec_sim *b, uint64_t addr, uint32_t dtype, uint32_t dims,
                                const int64_t *size, const int64_t *stride)
 {
     uint64_t n;
@@ -205,10 +206,10 @@ static void exec_sim_mark_view(const struct exec_backend *b, uint64_t addr, uint
 }
 
 /* exec_backend's 'open' for the emulator: device memory is a memfd, and kernels run in a process apart. */
-static int exec_sim_open(const struct backend_options *o, struct exec_backend **ret, struct wire_info *info,
+static int exec_sim_open(const struct backend_options *o, struct exec_sim **ret, struct wire_info *info,
                          struct err *e)
 {
-    struct exec_backend *b = xcalloc(1, sizeof *b);
+    struct exec_sim *b = xcalloc(1, sizeof *b);
     char *lib = path_lib("libsimt.so"), name[48];
     int rc = -1;
 
@@ -241,7 +242,7 @@ static int exec_sim_open(const struct backend_options *o, struct exec_backend **
 }
 
 /* exec_backend's 'shut_in': from now on only the image's folder can be seen. */
-static bool exec_sim_shut_in(struct exec_backend *b)
+static bool exec_sim_shut_in(struct exec_sim *b)
 {
     if (chdir(b->folder) < 0 || chroot(".") < 0 || chdir("/") < 0)
         return false;
@@ -249,14 +250,14 @@ static bool exec_sim_shut_in(struct exec_backend *b)
     return true;
 }
 
-static void exec_sim_tidy(struct exec_backend *b)
+static void exec_sim_tidy(struct exec_sim *b)
 {
     if (b->folder && b->folder[0])
         dir_remove(b->folder, NULL);
 }
 
 /* exec_backend's 'close': ends the process of kernels and frees all. */
-static void exec_sim_close(struct exec_backend *b)
+static void exec_sim_close(struct exec_sim *b)
 {
     if (b->line >= 0)
         close(b->line);
@@ -273,7 +274,7 @@ static void exec_sim_close(struct exec_backend *b)
 }
 
 /* A new process: variables have their first values again, at the same addresses. */
-static int exec_sim_fresh(struct exec_backend *b, struct err *e)
+static int exec_sim_fresh(struct exec_sim *b, struct err *e)
 {
     if (b->line >= 0)
         close(b->line);
@@ -287,19 +288,19 @@ static int exec_sim_fresh(struct exec_backend *b, struct err *e)
     return (b->line = kernels_start(&b->source, e)) < 0 ? -1 : 0;
 }
 
-static int exec_sim_map(struct exec_backend *b, uint64_t bytes)
+static int exec_sim_map(struct exec_sim *b, uint64_t bytes)
 {
     b->mapped = bytes > b->mapped && bytes <= RESERVED ? bytes : b->mapped;
     return bytes <= RESERVED ? WIRE_OK : WIRE_OUT_OF_MEMORY;
 }
 
-static uint64_t exec_sim_mapped(struct exec_backend *b)
+static uint64_t exec_sim_mapped(struct exec_sim *b)
 {
     return b->mapped;
 }
 
 /* Tells the kernels' process which bytes are alive, so that it can check accesses. */
-static void exec_sim_block(struct exec_backend *b, uint64_t addr, uint64_t bytes, bool lives)
+static void exec_sim_block(struct exec_sim *b, uint64_t addr, uint64_t bytes, bool lives)
 {
     exec_sim_mark(b, addr, lives ? bytes : 0, false);
     exec_sim_question(b, KERNELS_BLOCK, addr, NULL, 0)->b = lives ? bytes : 0;
@@ -312,13 +313,13 @@ static void exec_sim_block(struct exec_backend *b, uint64_t addr, uint64_t bytes
 #define FAR_PIECE ((uint64_t)4 << 20)
 
 /* The address in this process; NULL: outside the device's memory. */
-static uint8_t *exec_sim_local(const struct exec_backend *b, uint64_t addr)
+static uint8_t *exec_sim_local(const struct exec_sim *b, uint64_t addr)
 {
     return addr - WIRE_BASE < RESERVED ? b->memory + (addr - WIRE_BASE) : NULL;
 }
 
 /* exec_backend's 'push': shared bytes into the emulator's memory. */
-static int exec_sim_push(struct exec_backend *b, uint64_t addr, uint64_t n)
+static int exec_sim_push(struct exec_sim *b, uint64_t addr, uint64_t n)
 {
     const uint8_t *p = exec_sim_shared_at(b, addr, n);
 
@@ -330,7 +331,7 @@ static int exec_sim_push(struct exec_backend *b, uint64_t addr, uint64_t n)
 }
 
 /* exec_backend's 'pull': the emulator's bytes into the shared memory. */
-static int exec_sim_pull(struct exec_backend *b, uint64_t addr, uint64_t n)
+static int exec_sim_pull(struct exec_sim *b, uint64_t addr, uint64_t n)
 {
     uint8_t *p = exec_sim_shared_at(b, addr, n);
 
@@ -341,7 +342,7 @@ static int exec_sim_pull(struct exec_backend *b, uint64_t addr, uint64_t n)
 }
 
 /* Writes memory that only the process of kernels has: its global variables. */
-static int exec_sim_far_write(struct exec_backend *b, uint64_t to, const uint8_t *from, uint64_t n)
+static int exec_sim_far_write(struct exec_sim *b, uint64_t to, const uint8_t *from, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i += KERNELS_DATA) {
         exec_sim_question(b, KERNELS_WRITE, to + i, from + i, n - i < KERNELS_DATA ? n - i : KERNELS_DATA);
@@ -352,7 +353,7 @@ static int exec_sim_far_write(struct exec_backend *b, uint64_t to, const uint8_t
 }
 
 /* Reads memory that only the process of kernels has. */
-static int exec_sim_far_read(struct exec_backend *b, uint8_t *to, uint64_t from, uint64_t n)
+static int exec_sim_far_read(struct exec_sim *b, uint8_t *to, uint64_t from, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i += KERNELS_DATA) {
         uint64_t part = n - i < KERNELS_DATA ? n - i : KERNELS_DATA;
@@ -366,7 +367,7 @@ static int exec_sim_far_read(struct exec_backend *b, uint8_t *to, uint64_t from,
 }
 
 /* exec_backend's 'write'; done at once. */
-static int exec_sim_write(struct exec_backend *b, uint64_t to, const void *from, uint64_t n, backend_handle s)
+static int exec_sim_write(struct exec_sim *b, uint64_t to, const void *from, uint64_t n, backend_handle s)
 {
     (void)s;
     if (b->error)
@@ -379,7 +380,7 @@ static int exec_sim_write(struct exec_backend *b, uint64_t to, const void *from,
 }
 
 /* exec_backend's 'read'; done at once. */
-static int exec_sim_read(struct exec_backend *b, void *to, uint64_t from, uint64_t n)
+static int exec_sim_read(struct exec_sim *b, void *to, uint64_t from, uint64_t n)
 {
     if (b->error)
         return b->error;
@@ -390,7 +391,7 @@ static int exec_sim_read(struct exec_backend *b, void *to, uint64_t from, uint64
 }
 
 /* exec_backend's 'copy' in pieces, where one end is not the emulator's own memory. */
-static int exec_sim_copy(struct exec_backend *b, uint64_t to, uint64_t from, uint64_t n, backend_handle s)
+static int exec_sim_copy(struct exec_sim *b, uint64_t to, uint64_t from, uint64_t n, backend_handle s)
 {
     uint8_t *p;
     int code;
@@ -412,7 +413,7 @@ static int exec_sim_copy(struct exec_backend *b, uint64_t to, uint64_t from, uin
 }
 
 /* exec_backend's 'set' in pieces, where the memory is not the emulator's own. */
-static int exec_sim_set(struct exec_backend *b, const struct wire_memset *m, backend_handle s)
+static int exec_sim_set(struct exec_sim *b, const struct wire_memset *m, backend_handle s)
 {
     uint64_t n = m->count * m->width;
     struct wire_memset piece = *m;
@@ -439,7 +440,7 @@ static int exec_sim_set(struct exec_backend *b, const struct wire_memset *m, bac
 /* ---- data movement: within device memory only ---- */
 
 /* exec_backend's 'fill'; done at once. */
-static int exec_sim_fill(struct exec_backend *b, const struct wire_fill *m, backend_handle s)
+static int exec_sim_fill(struct exec_sim *b, const struct wire_fill *m, backend_handle s)
 {
     (void)s;
     if (!exec_sim_local(b, m->addr) || b->error)
@@ -450,7 +451,7 @@ static int exec_sim_fill(struct exec_backend *b, const struct wire_fill *m, back
 }
 
 /* exec_backend's 'strided'; done at once. */
-static int exec_sim_strided(struct exec_backend *b, const struct wire_strided *m, backend_handle s)
+static int exec_sim_strided(struct exec_sim *b, const struct wire_strided *m, backend_handle s)
 {
     (void)s;
     if (!exec_sim_local(b, m->to) || !exec_sim_local(b, m->from) || b->error)
@@ -461,7 +462,7 @@ static int exec_sim_strided(struct exec_backend *b, const struct wire_strided *m
 }
 
 /* exec_backend's 'arange'; done at once. */
-static int exec_sim_arange(struct exec_backend *b, const struct wire_arange *m, backend_handle s)
+static int exec_sim_arange(struct exec_sim *b, const struct wire_arange *m, backend_handle s)
 {
     (void)s;
     if (!exec_sim_local(b, m->addr) || b->error)
@@ -472,7 +473,7 @@ static int exec_sim_arange(struct exec_backend *b, const struct wire_arange *m, 
 }
 
 /* exec_backend's 'random'; done at once. */
-static int exec_sim_random(struct exec_backend *b, const struct wire_random *m, backend_handle s)
+static int exec_sim_random(struct exec_sim *b, const struct wire_random *m, backend_handle s)
 {
     (void)s;
     if (!exec_sim_local(b, m->addr) || b->error)
@@ -483,7 +484,7 @@ static int exec_sim_random(struct exec_backend *b, const struct wire_random *m, 
 }
 
 /* exec_backend's 'equal'. */
-static int exec_sim_equal(struct exec_backend *b, const struct wire_equal *m, bool *ret)
+static int exec_sim_equal(struct exec_sim *b, const struct wire_equal *m, bool *ret)
 {
     if (!exec_sim_local(b, m->a) || !exec_sim_local(b, m->b) || b->error)
         return b->error ? b->error : WIRE_UNSUPPORTED;
@@ -491,7 +492,7 @@ static int exec_sim_equal(struct exec_backend *b, const struct wire_equal *m, bo
     return WIRE_OK;
 }
 
-static uint64_t exec_sim_changed(struct exec_backend *b)
+static uint64_t exec_sim_changed(struct exec_sim *b)
 {
     return b->changed;
 }
@@ -509,7 +510,7 @@ static uint64_t exec_sim_number_of(backend_handle h)
 }
 
 /* exec_backend's 'module': writes the image to a file named by its hash and has it loaded. */
-static int exec_sim_module(struct exec_backend *b, const void *image, size_t n, backend_handle *ret)
+static int exec_sim_module(struct exec_sim *b, const void *image, size_t n, backend_handle *ret)
 {
     char hash[65], name[80], *path;
     struct err e = ERR_INIT;
@@ -532,7 +533,7 @@ static int exec_sim_module(struct exec_backend *b, const void *image, size_t n, 
 }
 
 /* exec_backend's 'function', asked of the process of kernels. */
-static int sim_function(struct exec_backend *b, backend_handle module, const char *name, backend_handle *ret,
+static int sim_function(struct exec_sim *b, backend_handle module, const char *name, backend_handle *ret,
                         struct wire_function_info *info)
 {
     int code;
@@ -550,7 +551,7 @@ static int sim_function(struct exec_backend *b, backend_handle module, const cha
 }
 
 /* exec_backend's 'symbol', asked of the process of kernels. */
-static int exec_sim_symbol(struct exec_backend *b, backend_handle module, const char *name, uint64_t *ret_addr,
+static int exec_sim_symbol(struct exec_sim *b, backend_handle module, const char *name, uint64_t *ret_addr,
                            uint64_t *ret_bytes)
 {
     int code;
@@ -566,7 +567,7 @@ static int exec_sim_symbol(struct exec_backend *b, backend_handle module, const 
 }
 
 /* exec_backend's 'func_attr'. */
-static int sim_func_attr(struct exec_backend *b, backend_handle f, int attr, int value)
+static int sim_func_attr(struct exec_sim *b, backend_handle f, int attr, int value)
 {
     exec_sim_question(b, KERNELS_ATTR, exec_sim_number_of(f), NULL, 0);
     b->q.b = (uint64_t)attr;
@@ -575,7 +576,7 @@ static int sim_func_attr(struct exec_backend *b, backend_handle f, int attr, int
 }
 
 /* exec_backend's 'occupancy', by the emulated device's limits. */
-static int sim_occupancy(struct exec_backend *b, backend_handle f, uint32_t threads, uint64_t shared, int *ret)
+static int sim_occupancy(struct exec_sim *b, backend_handle f, uint32_t threads, uint64_t shared, int *ret)
 {
     int by_threads = device.threads_multiprocessor / (int)threads;
     int by_shared = shared ? (int)(device.shared_multiprocessor / shared) : device.blocks_multiprocessor;
@@ -586,14 +587,14 @@ static int sim_occupancy(struct exec_backend *b, backend_handle f, uint32_t thre
     return WIRE_OK;
 }
 
-static int sim_tensor_map(struct exec_backend *b, const struct wire_tensor_map *m, uint8_t ret[128])
+static int sim_tensor_map(struct exec_sim *b, const struct wire_tensor_map *m, uint8_t ret[128])
 {
     (void)b, (void)m, (void)ret;
     return WIRE_UNSUPPORTED;
 }
 
 /* exec_backend's 'launch': the process of kernels runs it and reports its findings. */
-static int exec_sim_launch(struct exec_backend *b, const struct backend_launch *l)
+static int exec_sim_launch(struct exec_sim *b, const struct backend_launch *l)
 {
     struct kernels_ask *q = exec_sim_question(b, KERNELS_LAUNCH, exec_sim_number_of(l->function), l->args,
                                               l->args_bytes);
@@ -616,51 +617,51 @@ static int exec_sim_launch(struct exec_backend *b, const struct backend_launch *
     return code ? exec_sim_fault(b, code, "the kernel failed") : WIRE_OK;
 }
 
-static void exec_sim_stop(struct exec_backend *b)
+static void exec_sim_stop(struct exec_sim *b)
 {
     if (b->runs)
         kernels_stop(b->line);
 }
 
-static void exec_sim_poison(struct exec_backend *b, uint8_t byte)
+static void exec_sim_poison(struct exec_sim *b, uint8_t byte)
 {
     b->poison = byte;
 }
 
-static void exec_sim_blocks(struct exec_backend *b, enum backend_blocks how)
+static void exec_sim_blocks(struct exec_sim *b, enum backend_blocks how)
 {
     b->blocks = how;
 }
 
 /* ---- order ---- */
 
-static int exec_sim_stream(struct exec_backend *b, uint32_t flags, int32_t priority, backend_handle *ret)
+static int exec_sim_stream(struct exec_sim *b, uint32_t flags, int32_t priority, backend_handle *ret)
 {
     (void)b, (void)flags, (void)priority;
     *ret = exec_sim_handle_of(2);
     return WIRE_OK;
 }
 
-static void sim_stream_end(struct exec_backend *b, backend_handle s)
+static void sim_stream_end(struct exec_sim *b, backend_handle s)
 {
     (void)b, (void)s;
 }
 
-static int exec_sim_event(struct exec_backend *b, uint32_t flags, backend_handle *ret)
+static int exec_sim_event(struct exec_sim *b, uint32_t flags, backend_handle *ret)
 {
     (void)b, (void)flags;
     *ret = xcalloc(1, sizeof(struct stamp));
     return WIRE_OK;
 }
 
-static void sim_event_end(struct exec_backend *b, backend_handle v)
+static void sim_event_end(struct exec_sim *b, backend_handle v)
 {
     (void)b;
     free(v);
 }
 
 /* exec_backend's 'record': the time of now, as all work is done. */
-static int exec_sim_record(struct exec_backend *b, backend_handle v, backend_handle s)
+static int exec_sim_record(struct exec_sim *b, backend_handle v, backend_handle s)
 {
     struct stamp *x = v;
     struct timespec t;
@@ -672,20 +673,20 @@ static int exec_sim_record(struct exec_backend *b, backend_handle v, backend_han
     return b->error;
 }
 
-static int exec_sim_wait(struct exec_backend *b, backend_handle s, backend_handle v)
+static int exec_sim_wait(struct exec_sim *b, backend_handle s, backend_handle v)
 {
     (void)s, (void)v;
     return b->error;
 }
 
-static int exec_sim_query(struct exec_backend *b, backend_handle h)
+static int exec_sim_query(struct exec_sim *b, backend_handle h)
 {
     (void)h;
     return b->error;
 }
 
 /* exec_backend's 'elapsed', in ms. */
-static int exec_sim_elapsed(struct exec_backend *b, backend_handle from, backend_handle to, float *ret_ms)
+static int exec_sim_elapsed(struct exec_sim *b, backend_handle from, backend_handle to, float *ret_ms)
 {
     const struct stamp *x = from, *y = to;
 
@@ -695,18 +696,18 @@ static int exec_sim_elapsed(struct exec_backend *b, backend_handle from, backend
     return b->error;
 }
 
-static int exec_sim_sync(struct exec_backend *b)
+static int exec_sim_sync(struct exec_sim *b)
 {
     return b->error;
 }
 
-static const char *exec_sim_why(struct exec_backend *b)
+static const char *exec_sim_why(struct exec_sim *b)
 {
     return b->why;
 }
 
 /* exec_backend's 'findings': JSON text, owned; NULL: none. */
-static char *sim_findings(struct exec_backend *b)
+static char *sim_findings(struct exec_sim *b)
 {
     if (b->findings)
         return xstrdup(b->findings);
@@ -718,13 +719,13 @@ static char *sim_findings(struct exec_backend *b)
 
 /* ---- timing: an emulator's times mean nothing; tests of the way that a GPU goes need them ---- */
 
-static int exec_sim_cold(struct exec_backend *b)
+static int exec_sim_cold(struct exec_sim *b)
 {
     return b->error;
 }
 
 /* exec_backend's 'pad': sleeps. */
-static int exec_sim_pad(struct exec_backend *b, uint64_t ns)
+static int exec_sim_pad(struct exec_sim *b, uint64_t ns)
 {
     const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 

@@ -10,7 +10,6 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHORT = 6
-SEVERAL = {"exec_backend"}  # declared by exec/exec_backend.h; each backend defines its own
 TAG = re.compile(r"^(?:template *<[^>]*> *|static |typedef |const )*(?:struct|union|enum) (?:alignas\(.*\) )?"
                  r"(\w+) *\{", re.M)
 FUNCTION = re.compile(r"^(static [^=;{}()#]*?|[A-Za-z_][^=;{}()#]*?[ *])(\w+)\((?:[^;{}]|\{\})*\)\s*\{", re.M)
@@ -34,7 +33,7 @@ def tags_twice(files):
     for path, text in files:
         for tag in TAG.findall(text):
             at[tag].add(path)
-    return sorted(f"{tag}: {' '.join(sorted(p))}" for tag, p in at.items() if len(p) > 1 and tag not in SEVERAL)
+    return sorted(f"{tag}: {' '.join(sorted(p))}" for tag, p in at.items() if len(p) > 1)
 
 
 def headers_twice(files):
