@@ -491,7 +491,10 @@ char *path_python(struct err *e)
         if (access(p, X_OK) != 0) {
             free(p);
             p = NULL;
-            err_set(e, ERR_ENV, "no Python with PyTorch is set up; run 'musacoder setup' or set MUSACODER_PYTHON");
+            char *data = path_data("");
+            err_set(e, ERR_ENV, "no Python with PyTorch is set up in '%s'; run 'musacoder setup', or name one in "
+                                "MUSACODER_PYTHON", data);
+            free(data);
         }
     }
     return p;

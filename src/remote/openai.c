@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/dl.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -43,6 +44,7 @@ struct openai {
     char *url, *model, *key;
     double retry_s, pause_s, silence_s;
     atomic_bool answered; /* a dialogue, at some time */
+    atomic_bool told;     /* that it answers under another name */
 };
 
 struct openai_exchange { /* one request and what comes back */
@@ -58,6 +60,7 @@ struct openai_exchange { /* one request and what comes back */
     int prompt_tokens, completion_tokens;
     double heard, silence_s; /* when the server last sent anything */
     const struct openai_ask *ask;
+    char model[128]; /* whose answer it is, as the server says; "": it does not */
     double retry_after_s;
     bool no_room; /* the refusal says that the dialogue is too long */
     char refused[320]; /* the server's words, where it refuses this dialogue and not the caller; "": it does not */
@@ -132,6 +135,17 @@ static bool openai_take_end(struct openai_exchange *x, const json_t *choice, boo
         openai_break_off(x, how == 0, why);
     *cut = how == ENDED_CUT;
     return true;
+}
+
+/* Chunks of two models are no answer of either. */
+static void openai_take_model(struct openai_exchange *x, const json_t *v)
+{
+    const char *name = json_str(v, "model", "");
+
+    if (*name && *x->model && strncmp(x->model, name, sizeof x->model - 1))
+        openai_break_off(x, true, "its answer names two models");
+    else if (*name)
+        snprintf(x->model, sizeof x->model, "%s", name);
 }
 
 /* A string, or a list of parts, as Mistral sends: their texts. Parts of another type hold no text of the answer. */
@@ -232,6 +246,7 @@ static void openai_take_line(struct openai_exchange *x)
     if (!(v = openai_parse(x, s, strlen(s))))
         return;
     openai_take_failure(x, v);
+    openai_take_model(x, v);
     openai_take_choice(x, json_array_get(json_object_get(v, "choices"), 0), "delta");
     openai_take_usage(x, v);
     json_decref(v);
@@ -379,6 +394,7 @@ static void openai_samples_free(struct openai_sample *samples, int n)
 static void openai_take_object(struct openai_exchange *x)
 {
     openai_take_failure(x, x->whole);
+    openai_take_model(x, x->whole);
     if (*x->broken || !x->ask)
         return;
     if (x->ask->prompt)
@@ -774,6 +790,16 @@ int openai_read(const char *body, size_t n, size_t piece, struct openai_reply *r
     return rc;
 }
 
+/* Once: another model may have answered than the one asked. "gpt-4o" may call itself "gpt-4o-2024-08-06". */
+static void openai_tell_model(struct openai *a, const char *name)
+{
+    bool same = !*name || !strncmp(name, a->model, strlen(a->model)) || !strcmp(path_name(a->model), name);
+
+    if (!same && !atomic_exchange(&a->told, true))
+        log_warn("'%s' answers as '%.100s' where '%s' was asked; its answers are noted as those of '%s'", a->url, name,
+                 a->model, a->model);
+}
+
 /* Asks once, with retries. 0 with no_room where the dialogue is too long; *ret is freed by openai_reply_free. */
 int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_reply *ret, struct err *e)
 {
@@ -791,6 +817,7 @@ int openai_chat(struct openai *a, const struct openai_ask *ask, struct openai_re
     }
     if (rc < 0)
         return -1;
+    openai_tell_model(a, x.model);
     openai_reply_of(&x, ret);
     openai_exchange_end(&x);
     a->answered = true;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "synth/dag_draw.h"
 #include "synth/program.h"
@@ -19,6 +19,7 @@ struct probe {
     const struct probe_options *o;
     struct probe_stats n;
     FILE *values;
+    struct listing *listing; /* of the folder; NULL without one */
 };
 
 struct probe_numbers {
@@ -140,7 +141,7 @@ static int probe_write_program(struct probe *p, const struct dag *g, struct kern
     struct program_style s = {.sizes = (enum size_style)rng_below(r, 3)};
     struct arena a = {0};
     struct buf b;
-    char *path = xasprintf("%s/%s.%s.py", p->o->out, stem, k->k[0].s->name);
+    char *name = xasprintf("%s.%s.py", stem, k->k[0].s->name);
     struct afun *f;
     int rc;
 
@@ -149,10 +150,10 @@ static int probe_write_program(struct probe *p, const struct dag *g, struct kern
     f = program_cuda(g, k, &s, &a, e);
     if (f)
         program_file(g, k, f, &s, &b);
-    rc = f ? file_write(path, b.p, b.n, e) : -1;
+    rc = f ? listing_write(p->listing, name, b.p, b.n, e) : -1;
     buf_free(&b);
     arena_free(&a);
-    free(path);
+    free(name);
     p->n.programs++;
     return rc;
 }
@@ -207,9 +208,9 @@ static int probe_call(struct probe *p, const struct op_call *c, const char *stem
     if (p->values)
         probe_write_values(p, &g, b.p, &v);
     if (p->o->out) {
-        char *path = xasprintf("%s/%s.py", p->o->out, stem);
-        rc = file_write(path, b.p, b.n, e) < 0 || probe_write_programs(p, &g, stem, r, e) < 0 ? -1 : 0;
-        free(path);
+        char *name = xasprintf("%s.py", stem);
+        rc = listing_write(p->listing, name, b.p, b.n, e) < 0 || probe_write_programs(p, &g, stem, r, e) < 0 ? -1 : 0;
+        free(name);
     }
     probe_free_numbers(c, &v);
     buf_free(&b);
@@ -262,7 +263,7 @@ static int probe_graph_program(struct probe *p, const struct dag *g, enum fusion
     struct program_style s = {.sizes = (enum size_style)rng_below(r, 3)};
     struct arena a = {0};
     struct kernels *k = arena_alloc(&a, sizeof *k);
-    char *path = xasprintf("%s/%s.%s.py", p->o->out, stem, fusion_names[level]);
+    char *name = xasprintf("%s.%s.py", stem, fusion_names[level]);
     struct afun *f = NULL;
     struct buf b;
     int rc = 0;
@@ -276,10 +277,10 @@ static int probe_graph_program(struct probe *p, const struct dag *g, enum fusion
         rc = -1;
     if (f) {
         program_file(g, k, f, &s, &b);
-        rc = file_write(path, b.p, b.n, e);
+        rc = listing_write(p->listing, name, b.p, b.n, e);
         p->n.programs++;
     }
-    buf_free(&b), free(path), arena_free(&a);
+    buf_free(&b), free(name), arena_free(&a);
     return rc;
 }
 
@@ -303,11 +304,11 @@ static int probe_graph(struct probe *p, const struct dag_table *t, int i, struct
     if (p->values)
         probe_graph_values(p, &g, b.p, &r);
     if (p->o->out) {
-        char *path = xasprintf("%s/%s.py", p->o->out, stem);
-        rc = file_write(path, b.p, b.n, e);
+        char *name = xasprintf("%s.py", stem);
+        rc = listing_write(p->listing, name, b.p, b.n, e);
         for (int f = 0; f < N_FUSIONS && !rc; f++)
             rc = probe_graph_program(p, &g, (enum fusion)f, stem, &r, e);
-        free(path);
+        free(name);
     }
     buf_free(&b);
     p->n.tasks++;
@@ -383,6 +384,8 @@ int probe_write(const struct probe_options *o, struct probe_stats *ret, struct e
     int n, rc = !graphs && !mask ? -1 : o->out ? folder_claim(o->out, "these probes", e) : 0;
     const struct opdef *const *rows = op_rows(&n);
 
+    if (!rc && o->out)
+        rc = listing_begin(o->out, NULL, &p.listing, e);
     if (!rc && o->values && !(p.values = fopen(o->values, "w")))
         rc = err_sys(e, "cannot write '%s'", o->values);
     if (!rc && graphs)
@@ -392,6 +395,9 @@ int probe_write(const struct probe_options *o, struct probe_stats *ret, struct e
             rc = probe_op(&p, rows[i], i, e);
     if (p.values && fclose(p.values))
         rc = err_sys(e, "cannot write '%s'", o->values);
+    if (!rc && p.listing)
+        rc = listing_end(p.listing, false, NULL, e);
+    listing_free(p.listing);
     free(mask);
     *ret = p.n;
     return rc;

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/jsonl.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #define CONTENT " content" /* behind an input's key: the key of what it holds */
@@ -432,6 +433,27 @@ static bool checkpoint_is_weights(const char *name)
            (end && !name[end]);
 }
 
+/* A file of the model that is not as it was saved, and is no weights, is somebody's edit: it goes on as NAME.edited. */
+static int checkpoint_keep_edits(const char *mark, const char *model, const char *work, struct err *e)
+{
+    json_t *files = mark && file_exists(mark) ? json_read(mark, NULL) : NULL, *size;
+    const char *name;
+    int rc = 0;
+
+    json_object_foreach(files, name, size) {
+        int64_t now = checkpoint_file_size(model, name);
+        char *from = path_join(model, name), *to = xasprintf("%s/%s.edited", work, name);
+
+        if (rc == 0 && now >= 0 && now != json_integer_value(size) && !checkpoint_is_weights(name) &&
+            (rc = file_copy(from, to, e)) == 0)
+            log_warn("'%s' was changed after it was saved: it is written anew, and the changed one is '%s.edited'", from,
+                     name);
+        free(from), free(to);
+    }
+    json_decref(files);
+    return rc;
+}
+
 /* Replaces the run's model folder in one step; files that are not ours stay. */
 static int checkpoint_replace_model(const char *run, const struct model *m, const char *model, const char *mark,
                                     struct err *e)
@@ -442,6 +464,8 @@ static int checkpoint_replace_model(const char *run, const struct model *m, cons
 
     if (rc == 0 && (model_save(m, work, e) < 0 || !(files = checkpoint_list_model(work, e))))
         rc = -1;
+    if (rc == 0)
+        rc = checkpoint_keep_edits(mark, model, work, e);
     if (rc == 0 && (folder_keep(model, work, checkpoint_is_weights, e) < 0 || folder_commit(work, model, e) < 0))
         rc = -1;
     if (rc == 0 && mark)

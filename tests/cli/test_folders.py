@@ -191,9 +191,11 @@ class Folders(unittest.TestCase):
         was = os.stat(weights)
         self.succeed(*argv)  # there is nothing to do
         self.assertEqual((os.stat(weights).st_ino, os.stat(weights).st_mtime_ns), (was.st_ino, was.st_mtime_ns))
+        self.write("o/model/generation_config.json", "{}\n")
         os.remove(self.path("o/model/tokenizer.json"))
         self.write("o/model/model-00001-of-00002.safetensors", "half of another model")
-        self.succeed(*argv)
+        self.assertIn("'o/model/generation_config.json' was changed", self.succeed(*argv))
+        self.assertEqual(self.read("o/model/generation_config.json.edited"), "{}\n")
         self.assertTrue(os.path.exists(self.path("o/model/tokenizer.json")))
         self.assertFalse(os.path.exists(self.path("o/model/model-00001-of-00002.safetensors")))
         for name in mine:

@@ -378,6 +378,8 @@ static void other_answers_are_no_part_of_it(void **state)
          "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"}}]}\n\n" ENDS("stop") DONE, "a");
     again(SAYS("a") ENDS("stop") SAYS("b") ENDS("stop") DONE, "whole");
     once(SAYS("a") ENDS("stop") SAYS("") DONE, "a");
+    again("data: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n"
+          "data: {\"model\":\"other\",\"choices\":[{\"delta\":{\"content\":\"b\"}}]}\n\n" ENDS("stop") DONE, "whole");
 }
 
 /* A server that sends no JSON each time is not asked for ten minutes. */
