@@ -446,8 +446,8 @@ static int checkpoint_keep_edits(const char *mark, const char *model, const char
 
         if (rc == 0 && now >= 0 && now != json_integer_value(size) && !checkpoint_is_weights(name) &&
             (rc = file_copy(from, to, e)) == 0)
-            log_warn("'%s' was changed after it was saved: it is written anew, and the changed one is '%s.edited'", from,
-                     name);
+            log_warn("'%s' was changed after it was saved: it is written anew, and the changed one is '%s.edited'",
+                     from, name);
         free(from), free(to);
     }
     json_decref(files);
