@@ -330,7 +330,7 @@ def check_shapes(inputs, first):
 
 def put_at(tree, i, t):
     """The tree with t as its tensor i."""
-    return each_place(tree, lambda x, k: t if k == i else x)
+    return each_place(tree, lambda x, k: stored_as(t, x.dtype) if k == i else x)
 
 
 def has_numbers(v):
@@ -508,14 +508,39 @@ def draw_inputs(task, regime, trial, seed, form=lambda inputs: inputs, spiked=Tr
     their dtype and layout, before they are redrawn. spiked: regime "signed" has a few large values in odd trials.
     domains: of each tensor, how it varies if it is a constant (influence.py); None: as it is. chosen: {kind of
     influence.CHOOSING: the tensors that it changes}."""
+    types = []
+
+    def numbers(inputs):
+        inputs = form(inputs)
+        types[:] = [t.dtype for t in values.leaves(inputs)]
+        return values.map_tensors(inputs, in_single)
+
+    drawn = drawn_inputs(task, regime, trial, seed, numbers, spiked, domains, chosen)
+    return each_place(drawn, lambda t, i: stored_as(t, types[i]))
+
+
+def in_single(t):
+    """What is stored in 8 bits, as a number that torch has operators for."""
+    return t.float() if is_stored(t) else t
+
+
+def stored_as(t, dtype):
+    """t as it was before in_single: no number beyond the type's largest."""
+    if dtype not in STORED or is_stored(t):
+        return t
+    most = torch.finfo(dtype).max
+    return t.clamp(-most, most).to(dtype)
+
+
+def drawn_inputs(task, regime, trial, seed, form, spiked=True, domains=None, chosen=()):
     if regime in influence.REGIMES and trial >= influence.AMPLIFIED:
-        base = draw_inputs(task, "normal", 0, seed, form, domains=domains)
+        base = drawn_inputs(task, "normal", 0, seed, form, domains=domains)
         return each_place(base, lambda t, i: t * influence.amplification(trial, i) if t.is_floating_point() else t)
     if regime in influence.REGIMES:
         return draw_kind(task, regime, trial, seed, form, domains, chosen)
     if regime != "task" and trial % 2:
         gen = torch.Generator().manual_seed(derive(seed, regime, trial, "nudge"))
-        base = draw_inputs(task, regime, trial - 1, seed, form, domains=domains)
+        base = drawn_inputs(task, regime, trial - 1, seed, form, domains=domains)
         near = values.map_tensors(base, lambda t: nudge(t, regime, gen, trial, spiked and regime == SPIKED))
         return values.map_tensors(near, small) if regime == "uniform" else near
     s = derive(seed, regime, trial)
@@ -634,7 +659,13 @@ def run(model, inputs, seed=0, around=None, own=False):
     given = values.map_tensors(inputs, clone)
     seed_all(seed)
     with torch.no_grad(), around or contextlib.nullcontext():
-        return m(*given), given
+        answer = m(*given)
+    return (values.map_tensors(answer, widened) if torch.get_default_dtype() == torch.float64 else answer), given
+
+
+def widened(t):
+    """What is stored in 8 bits, as a number that doubles are compared with."""
+    return t.double() if is_stored(t) else t
 
 
 def clone(t):
@@ -647,12 +678,14 @@ def to_double(t):
 
 
 def finite(v):
-    return all(bool(torch.isfinite(t).all()) for t in values.leaves(v) if t.is_floating_point() or t.is_complex())
+    return all(bool(torch.isfinite(widened(t)).all()) for t in values.leaves(v)
+               if t.is_floating_point() or t.is_complex())
 
 
 def same_finite(a, b):
     """Are the same elements finite? Shapes agree."""
-    return all(torch.equal(torch.isfinite(x), torch.isfinite(y)) for x, y in zip(values.leaves(a), values.leaves(b))
+    pairs = zip(map(widened, values.leaves(a)), map(widened, values.leaves(b)))
+    return all(torch.equal(torch.isfinite(x), torch.isfinite(y)) for x, y in pairs
                if x.is_floating_point() or x.is_complex())
 
 
@@ -677,11 +710,21 @@ def alike(a, b):
         for x, y in zip(la, lb) if x.numel())
 
 
+STORED = (torch.float8_e4m3fn, torch.float8_e5m2)
+
+
+def is_stored(t):
+    """Floating numbers of 8 bits: nothing is computed in them, so they lower no precision."""
+    return t.is_floating_point() and t.element_size() == 1
+
+
 def unit(tensors):
     """Rounding unit and dtype of the lowest precision among the floating tensors."""
     worst, name = 2.0**-53, "float64"
     for t in tensors:
-        if t.is_floating_point() and torch.finfo(t.dtype).eps / 2 >= worst:
+        if is_stored(t):
+            worst, name = max((worst, name), (SINGLE, "float32"))
+        elif t.is_floating_point() and torch.finfo(t.dtype).eps / 2 >= worst:
             worst, name = torch.finfo(t.dtype).eps / 2, str(t.dtype)[6:]
     return worst, name
 
@@ -712,7 +755,7 @@ def largest(t):
     finite: a tensor may be of gigabytes."""
     if not t.numel():
         return 0.0
-    if t.is_floating_point() and t.element_size() == 1:  # fp8 has neither order nor abs on the CPU
+    if is_stored(t):  # which has neither order nor abs on the CPU
         t = t.float()
     if not t.is_complex():
         lo, hi = (float(x) for x in torch.aminmax(t))  # NaN, if there is any
@@ -762,9 +805,9 @@ def traced(model, inputs):
     with ops.Ambiguous() as writes, ops.Told() as told:
         seen = set(ops.record(lambda: outputs.extend(values.leaves(run(m, inputs, own=True)[0]))))
     for t in values.leaves(inputs) + outputs:
-        if torch.is_tensor(t) and t.is_floating_point() and t.element_size() == 1:
-            raise Refused(f"the task has a tensor of {str(t.dtype)[6:]}: 8-bit floating point is not judged; let the "
-                          "task give and take bytes (view(torch.uint8)), or float32")
+        if torch.is_tensor(t) and is_stored(t) and t.dtype not in STORED:
+            raise Refused(f"the task has a tensor of {str(t.dtype)[6:]}, which is not judged; let it give and take "
+                          "float8_e4m3fn, float8_e5m2, bytes (view(torch.uint8)) or float32")
     if writes.found:
         raise Refused(f"the task is ambiguous: torch.{writes.found} writes one place with several values, and which of "
                       "them stays is not determined; give each place one source, or add them up")
@@ -809,7 +852,7 @@ def lows_of(model, inputs, eager, oracle):
     do not lower an output whose own error is far below that type's rounding."""
     outs = values.leaves(eager)
     all_of_them = values.leaves(inputs) + [p for _, _, p in named_state(model)] + outs
-    types = {t.dtype for t in all_of_them if t.is_floating_point()}
+    types = {t.dtype for t in all_of_them if t.is_floating_point() and not is_stored(t)}
     below = sorted(((torch.finfo(t).eps / 2, str(t)[6:]) for t in types), reverse=True)
     return [low_of(e, o, below) for e, o in zip(outs, values.leaves(oracle))]
 
@@ -968,7 +1011,7 @@ def jumps_of(model, inputs, eager, oracle, moved, seed):
     x64 = values.map_tensors(inputs, to_double)
     u = max(low[0] for low in lows_of(model, inputs, eager, oracle))
     outs, marks = values.leaves(oracle), [None] * len(moved)
-    fit = [o.dtype == torch.float64 and e.is_floating_point() and bool(torch.isfinite(e).all()) and o.numel() > 0
+    fit = [o.dtype == torch.float64 and e.is_floating_point() and finite(e) and o.numel() > 0
            for o, e in zip(outs, values.leaves(eager))]
     rows = [roundings(m, o, u) if f else None for m, o, f in zip(moved, outs, fit)]
     bulk = [most_move(r, o) if f else 0.0 for r, o, f in zip(rows, outs, fit)]
@@ -986,6 +1029,27 @@ def jumps_of(model, inputs, eager, oracle, moved, seed):
     return marks
 
 
+def with_stored(marks, model, inputs, eager, oracle, seed):
+    """The marks, and of outputs of 8 bits those elements that other orders of sums may round to a neighbour: all others
+    are exact."""
+    outs, given = values.leaves(oracle), values.leaves(eager)
+    if not any(map(is_stored, given)):
+        return marks
+    moved = farthest(model, values.map_tensors(inputs, to_double), outs, ORDERS * SINGLE, TRIES, seed)
+    marks = [(m > 0) | (e.double() != o) if is_stored(e) else mark for mark, m, e, o in zip(marks, moved, given, outs)]
+    if any(float(m.double().mean()) > 0.5 for m, e in zip(marks, given) if is_stored(e) and m.numel()):
+        raise Skip("rounding to 8 bits hides its answer")
+    return marks
+
+
+def as_for_stored(noise, marks=None):
+    """An answer of 8 bits is exact where it is known which elements are not; else it may be one unit off."""
+    for row, mark in zip(noise, marks or [None] * len(noise)):
+        dtype = getattr(torch, row["out"])
+        if dtype in STORED:
+            row["rel"] = torch.finfo(dtype).eps if mark is None else 0.0
+
+
 def without(tree, marks, put):
     """The tree, with put(tensor, mark) in place of the marked ones."""
     left = iter(marks)
@@ -999,6 +1063,7 @@ def without(tree, marks, put):
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 SINGLE = 2.0**-24  # arithmetic on half precision is done in single
+ORDERS = 64  # roundings in single precision, by which honest sums differ
 TINY = 1e-12  # of an input's largest: what zeros become, so that exp of them is not 1 either
 TIES = 8  # tries to break them: two equal values change places in half of them
 
@@ -1013,7 +1078,7 @@ def apart(x64, inputs, share, tiny, gen, most=1.0):
     def one(t, own):
         if not t.is_floating_point() or not t.numel():
             return t
-        u = min(torch.finfo(own.dtype).eps / 2, most) * share
+        u = min(SINGLE if is_stored(own) else torch.finfo(own.dtype).eps / 2, most) * share
         r = 2 * torch.rand((2, *t.shape), generator=gen, dtype=torch.float64, device=t.device) - 1
         return t * (1 + u * r[0]) + (TINY * largest(t) * r[1] if tiny else 0)
 
@@ -1329,7 +1394,7 @@ class Task:
     def widen(self, own):
         """What draws of influence.py need: domains of constants, another set of parameters, wide whole numbers."""
         gen = torch.Generator().manual_seed(derive(self.seed, "domains"))
-        leaves = self.own_leaves = values.leaves(own)
+        leaves = self.own_leaves = [in_single(t) for t in values.leaves(own)]
         unchecked = influence.names_any(self.seen, influence.UNCHECKED)
         self.domains = [[] if unchecked and not t.is_floating_point() else
                         influence.domain_of(t, lambda v, i=i: self.stands(self.model, put_at(own, i, v)), gen)
@@ -1696,12 +1761,14 @@ class Task:
         self.check_casts(regime, inputs)
         eager, oracle, shifts, given = self.expected(regime, trial, inputs, seed)
         if oracle is None:
-            return self.record(regime, trial, inputs, eager, eager, noise_again(self.noise[regime], eager), given)
+            noise = noise_again(self.noise[regime], eager)
+            as_for_stored(noise)
+            return self.record(regime, trial, inputs, eager, eager, noise, given)
         jumps, calm = self.jumps(inputs, eager, oracle, seed), (eager, oracle)
         steps_decide = self.steps_decide(regime, trial, inputs, eager, oracle)
         if any(m is not None for m in jumps):  # neither noise nor values: those are of all others
             shifts = [s if m is None else largest(w.masked_fill(m, 0)) for s, w, m in zip(shifts, self.moved, jumps)]
-            calm = [without(t, jumps, lambda x, m: x.masked_fill(m, 0)) for t in calm]
+            calm = [without(t, jumps, lambda x, m: widened(x).masked_fill(m, 0).to(x.dtype)) for t in calm]
         if steps_decide:  # that shaken inputs leave a step says nothing of arithmetic that is exact
             shifts = [0.0] * len(shifts)
         noise = noise_of(*calm, shifts, inputs, self.model)
@@ -1710,6 +1777,7 @@ class Task:
         if regime in influence.REGIMES:
             longest = max((n for t in values.leaves(inputs) for n in t.shape), default=1)
             as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256, longest)
+        as_for_stored(noise, jumps)
         self.noise.setdefault(regime, noise)
         if oracle is not eager and not steps_decide:
             oracle = self.ties_left_out(regime, inputs, eager, oracle, noise, seed)
@@ -1752,7 +1820,8 @@ class Task:
         if oracle is eager or not self.moved or not finite(oracle):
             return [None] * len(values.leaves(eager))
         with doubles():
-            return jumps_of(self.model, inputs, eager, oracle, self.moved, seed)
+            marks = jumps_of(self.model, inputs, eager, oracle, self.moved, seed)
+            return with_stored(marks, self.model, inputs, eager, oracle, seed)
 
     def ties_left_out(self, regime, inputs, eager, oracle, noise, seed):
         """Which of several equal values an index names is nobody's mistake. Notes in noise what it points to."""

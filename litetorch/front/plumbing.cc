@@ -35,7 +35,8 @@ using at::ScalarType;
 using at::Tensor;
 
 // as base/dtype.h
-enum { DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128 };
+enum { DT_BOOL, DT_U8, DT_I8, DT_I16, DT_I32, DT_I64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_C64, DT_C128,
+       DT_F8E4, DT_F8E5 };
 
 int wire_dtype(ScalarType t)
 {
@@ -52,6 +53,8 @@ int wire_dtype(ScalarType t)
     case ScalarType::Double: return DT_F64;
     case ScalarType::ComplexFloat: return DT_C64;
     case ScalarType::ComplexDouble: return DT_C128;
+    case ScalarType::Float8_e4m3fn: return DT_F8E4;
+    case ScalarType::Float8_e5m2: return DT_F8E5;
     default: return -1;
     }
 }

@@ -55,6 +55,12 @@ def _check_name(name):
         raise RuntimeError(f"Error building extension '{name}': the name is not an identifier")
 
 
+def _check_module(function, is_module):
+    """A library that registers operators, or a program of its own, is no module of functions."""
+    if not is_module:
+        lacks.function(f"torch.utils.cpp_extension.{function}(is_python_module=False)")()
+
+
 def _run(name, request):
     if _builder is None:
         raise RuntimeError(f"Error building extension '{name}': no compile stage is attached to this process")
@@ -68,10 +74,11 @@ def _run(name, request):
 
 def load_inline(name, cpp_sources, cuda_sources=None, sycl_sources=None, functions=None, extra_cflags=None,
                 extra_cuda_cflags=None, extra_sycl_cflags=None, extra_ldflags=None, extra_include_paths=None,
-                build_directory=None, verbose=False, with_cuda=None, with_sycl=None,
+                build_directory=None, verbose=False, with_cuda=None, with_sycl=None, is_python_module=True,
                 with_pytorch_error_handling=True, keep_intermediates=True, use_pch=False, no_implicit_headers=False):
     """As torch.utils.cpp_extension.load_inline of PyTorch 2.11."""
     _check_name(name)
+    _check_module("load_inline", is_python_module)
     paths = _as_list(extra_include_paths, "extra_include_paths")
     return _run(name, {
         "kind": "load_inline", "name": name,
@@ -128,6 +135,7 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
          is_python_module=True, is_standalone=False, keep_intermediates=True, dialect="cuda"):
     """As torch.utils.cpp_extension.load; the files are read here, in the candidate's process."""
     _check_name(name)
+    _check_module("load", is_python_module and not is_standalone)
     cpp, cuda, cpp_names, cuda_names = [], [], [], []
     paths = _as_list(extra_include_paths, "extra_include_paths")
     for path in _as_list(sources, "sources"):

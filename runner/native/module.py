@@ -51,7 +51,8 @@ class Mismatch(Exception):
 
 # The numbers of c10::ScalarType.
 DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64,
-          torch.complex32, torch.complex64, torch.complex128, torch.bool, None, None, None, torch.bfloat16]
+          torch.complex32, torch.complex64, torch.complex128, torch.bool, None, None, None, torch.bfloat16,
+          *[None] * 7, torch.float8_e5m2, torch.float8_e4m3fn]
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]

@@ -13,6 +13,7 @@ static const struct {
     [DT_I16] = {"int16", 1, false},      [DT_I32] = {"int32", 1, false},  [DT_I64] = {"int64", 1, false},
     [DT_F16] = {"float16", 1, true},     [DT_BF16] = {"bfloat16", 1, true}, [DT_F32] = {"float32", 1, true},
     [DT_F64] = {"float64", 1, true},     [DT_C64] = {"complex64", 2, true}, [DT_C128] = {"complex128", 2, true},
+    [DT_F8E4] = {"float8_e4m3fn", 1, true}, [DT_F8E5] = {"float8_e5m2", 1, true},
 };
 
 int dt_parse(const char *name, enum dtype *ret)

@@ -1,6 +1,6 @@
-/* half.h - IEEE half precision and bfloat16 as 16 bits, to and from float. Inline, since it is asked once per element,
- * and the same text for the host and for the judge's GPU kernels, so that both give the same bits. Plain C11 and
- * CUDA C++. */
+/* half.h - IEEE half precision and bfloat16 as 16 bits, float8_e4m3fn and float8_e5m2 as 8, to and from float. Inline,
+ * since it is asked once per element, and the same text for the host and for the judge's GPU kernels, so that both give
+ * the same bits. Plain C11 and CUDA C++. */
 #ifndef MC_HALF_H
 #define MC_HALF_H
 
@@ -73,6 +73,50 @@ HALF_FN uint16_t bf16_from_f32(float x)
     if ((u & 0x7fffffff) > 0x7f800000u)
         return (uint16_t)(u >> 16 | 0x40); /* quiet: rounding could turn it into infinity */
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+/* ---- 8 bits: the OCP's E4M3 without infinities, and E5M2 (arXiv 2209.05433) ---- */
+
+/* Exact. E5M2 is the upper half of IEEE half precision. */
+HALF_FN float f8e5_to_f32(uint8_t b)
+{
+    return f16_to_f32((uint16_t)(b << 8));
+}
+
+/* Exact; the one pattern of all ones is NaN. */
+HALF_FN float f8e4_to_f32(uint8_t b)
+{
+    uint32_t sign = (uint32_t)(b & 0x80) << 24, rest = (uint32_t)(b & 0x7f);
+
+    if (rest == 0x7f)
+        return f32_of_bits(sign | 0x7fc00000u);
+    return f32_of_bits(sign | f32_bits(f32_of_bits(rest << 20) * 0x1p120f));
+}
+
+/* To nearest, ties to even: 61440 and above become infinity; NaN stays NaN. */
+HALF_FN uint8_t f8e5_from_f32(float x)
+{
+    uint32_t u = f32_bits(x), sign = u >> 24 & 0x80, a = u & 0x7fffffff;
+
+    if (a >= 0x47700000u)
+        return (uint8_t)(sign | (a > 0x7f800000u ? 0x7fu : 0x7cu));
+    if (a < 0x38800000u) /* subnormal: adding 128 leaves round(|x| * 2^16) in the last bits */
+        return (uint8_t)(sign | (f32_bits(f32_of_bits(a) + 128.0f) - 0x43000000u));
+    a += 0xfffff + (a >> 21 & 1);
+    return (uint8_t)(sign | ((a - 0x38000000u) >> 21));
+}
+
+/* To nearest, ties to even: above 464 there is NaN alone, as torch has it. */
+HALF_FN uint8_t f8e4_from_f32(float x)
+{
+    uint32_t u = f32_bits(x), sign = u >> 24 & 0x80, a = u & 0x7fffffff;
+
+    if (a > 0x43e80000u)
+        return (uint8_t)(sign | 0x7fu);
+    if (a < 0x3c800000u) /* subnormal: adding 16384 leaves round(|x| * 2^9) in the last bits */
+        return (uint8_t)(sign | (f32_bits(f32_of_bits(a) + 16384.0f) - 0x46800000u));
+    a += 0x7ffff + (a >> 20 & 1);
+    return (uint8_t)(sign | ((a - 0x3c000000u) >> 20));
 }
 
 #endif

@@ -6,7 +6,8 @@
 #include "device/device_backend.h"
 
 _Static_assert((int)EL_BOOL == DT_BOOL && (int)EL_I64 == DT_I64 && (int)EL_F16 == DT_F16 && (int)EL_BF16 == DT_BF16 &&
-                   (int)EL_F32 == DT_F32 && (int)EL_F64 == DT_F64 && (int)EL_C128 == DT_C128,
+                   (int)EL_F32 == DT_F32 && (int)EL_F64 == DT_F64 && (int)EL_C128 == DT_C128 &&
+                   (int)EL_F8E4 == DT_F8E4 && (int)EL_F8E5 == DT_F8E5,
                "element.h numbers dtypes as base/dtype.h does");
 
 #define SLAB ((int64_t)1 << 22) /* groups that are counted at once: 32 MB of counters */

@@ -18,7 +18,8 @@
 #endif
 
 /* base/dtype.h's order; kernels cannot include it. Checked in judge_kernels.h. */
-enum { EL_BOOL, EL_U8, EL_I8, EL_I16, EL_I32, EL_I64, EL_F16, EL_BF16, EL_F32, EL_F64, EL_C64, EL_C128 };
+enum { EL_BOOL, EL_U8, EL_I8, EL_I16, EL_I32, EL_I64, EL_F16, EL_BF16, EL_F32, EL_F64, EL_C64, EL_C128,
+       EL_F8E4, EL_F8E5 };
 
 /* ---- bits ---- */
 
@@ -65,6 +66,8 @@ EL_FN double el_value(const void *p, int dtype, int64_t i)
     switch (dtype) {
     case EL_F16: return (double)f16_to_f32(((const uint16_t *)p)[i]);
     case EL_BF16: return (double)bf16_to_f32(((const uint16_t *)p)[i]);
+    case EL_F8E4: return (double)f8e4_to_f32(((const uint8_t *)p)[i]);
+    case EL_F8E5: return (double)f8e5_to_f32(((const uint8_t *)p)[i]);
     case EL_F32:
     case EL_C64: return (double)((const float *)p)[i];
     case EL_F64:

@@ -12,7 +12,7 @@
 EL_FN int px_bytes(uint32_t dtype)
 {
     switch (dtype) {
-    case EL_BOOL: case EL_U8: case EL_I8: return 1;
+    case EL_BOOL: case EL_U8: case EL_I8: case EL_F8E4: case EL_F8E5: return 1;
     case EL_I16: case EL_F16: case EL_BF16: return 2;
     case EL_I32: case EL_F32: return 4;
     case EL_C128: return 16;
@@ -22,7 +22,7 @@ EL_FN int px_bytes(uint32_t dtype)
 
 EL_FN bool px_is_float(uint32_t dtype)
 {
-    return dtype >= EL_F16 && dtype <= EL_F64;
+    return (dtype >= EL_F16 && dtype <= EL_F64) || dtype == EL_F8E4 || dtype == EL_F8E5;
 }
 
 EL_FN bool px_is_complex(uint32_t dtype)
@@ -64,6 +64,8 @@ EL_FN void px_put_int(void *p, uint32_t dtype, int64_t v)
     case EL_I32: *(uint32_t *)p = (uint32_t)v; break;
     case EL_F16: *(uint16_t *)p = f16_from_f32((float)v); break;
     case EL_BF16: *(uint16_t *)p = bf16_from_f32((float)v); break;
+    case EL_F8E4: *(uint8_t *)p = f8e4_from_f32((float)v); break;
+    case EL_F8E5: *(uint8_t *)p = f8e5_from_f32((float)v); break;
     case EL_F32: *(float *)p = (float)v; break;
     case EL_F64: *(double *)p = (double)v; break;
     default: *(int64_t *)p = v;
@@ -83,6 +85,8 @@ EL_FN void px_put(void *p, uint32_t dtype, double v)
     case EL_BOOL: *(uint8_t *)p = v != 0; break;
     case EL_F16: *(uint16_t *)p = f16_from_f32((float)v); break;
     case EL_BF16: *(uint16_t *)p = bf16_from_f32((float)v); break;
+    case EL_F8E4: *(uint8_t *)p = f8e4_from_f32((float)v); break;
+    case EL_F8E5: *(uint8_t *)p = f8e5_from_f32((float)v); break;
     case EL_F32: *(float *)p = (float)v; break;
     case EL_F64: *(double *)p = v; break;
     default: px_put_int(p, dtype, px_cut(v));

@@ -208,7 +208,7 @@ static int serve_ctl_do_peek(struct ctl *c, struct err *e)
 /* CTL_TYPED: values of that dtype lie there. */
 static int serve_ctl_do_typed(struct ctl *c, struct err *e)
 {
-    if (c->q.c > DT_C128 || !context_holds(&c->s->context, c->q.a, c->q.b))
+    if (c->q.c >= DT_COUNT || !context_holds(&c->s->context, c->q.a, c->q.b))
         return serve_ctl_no(e, "typed values do not lie within one allocation");
     context_typed(&c->s->context, c->q.a, c->q.b, (uint32_t)c->q.c);
     return 0;

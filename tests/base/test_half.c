@@ -1,5 +1,5 @@
-/* test_half.c - half precision and bfloat16 against their definitions, computed anew in double precision: every one
- * of the 65536 values read, every one and every border between two neighbours written, and floats of all sizes. */
+/* test_half.c - half precision, bfloat16 and the two types of 8 bits against their definitions, computed anew in double
+ * precision: every value read, every one and every border between two neighbours written, and floats of all sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,6 +128,55 @@ static void test_any_float(void **state)
     }
 }
 
+/* ---- 8 bits ---- */
+
+static const struct byte_format {
+    int man, last; /* last: the pattern of the largest finite value */
+    float (*read)(uint8_t);
+    uint8_t (*write)(float);
+} byte_formats[] = {{3, 0x7e, f8e4_to_f32, f8e4_from_f32}, {2, 0x7b, f8e5_to_f32, f8e5_from_f32}};
+
+/* By definition (arXiv 2209.05433, table 1); exact. */
+static double byte_value(const struct byte_format *f, int x)
+{
+    int bias = (1 << (6 - f->man)) - 1, exp = x >> f->man, man = x & ((1 << f->man) - 1);
+
+    return exp ? ldexp((1 << f->man) + man, exp - bias - f->man) : ldexp(man, 1 - bias - f->man);
+}
+
+static void test_bytes_are_read_and_come_back(void **state)
+{
+    for (const struct byte_format *f = byte_formats; f < byte_formats + 2; f++)
+        for (int x = 0; x <= f->last; x++) {
+            assert_true(f->read((uint8_t)x) == byte_value(f, x) && f->read((uint8_t)(x | 0x80)) == -byte_value(f, x));
+            assert_int_equal(f->write(f->read((uint8_t)x)), x);
+            assert_int_equal(f->write(f->read((uint8_t)(x | 0x80))), x | 0x80);
+        }
+    assert_true(isnan(f8e4_to_f32(0x7f)) && isinf(f8e5_to_f32(0x7c)) && isnan(f8e5_to_f32(0x7d)));
+}
+
+static void test_bytes_are_nearest(void **state)
+{
+    for (const struct byte_format *f = byte_formats; f < byte_formats + 2; f++)
+        for (int x = 0; x < f->last; x++) {
+            float middle = (float)((byte_value(f, x) + byte_value(f, x + 1)) / 2); /* exact */
+
+            assert_int_equal(f->write(middle), x + (x & 1));
+            assert_int_equal(f->write(nextafterf(middle, 0)), x);
+            assert_int_equal(f->write(nextafterf(-middle, -INFINITY)), (x + 1) | 0x80);
+        }
+}
+
+static void test_bytes_beyond_their_ends(void **state)
+{
+    assert_int_equal(f8e4_from_f32(464), 0x7e);
+    assert_int_equal(f8e4_from_f32(nextafterf(464, 500)), 0x7f);
+    assert_int_equal(f8e4_from_f32(-INFINITY), 0xff);
+    assert_int_equal(f8e5_from_f32(nextafterf(61440, 0)), 0x7b);
+    assert_int_equal(f8e5_from_f32(61440), 0x7c);
+    assert_true(isnan(f8e4_to_f32(f8e4_from_f32(NAN))) && isnan(f8e5_to_f32(f8e5_from_f32(NAN))));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +184,9 @@ int main(void)
         cmocka_unit_test(test_every_value_comes_back),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_any_float),
+        cmocka_unit_test(test_bytes_are_read_and_come_back),
+        cmocka_unit_test(test_bytes_are_nearest),
+        cmocka_unit_test(test_bytes_beyond_their_ends),
     };
 
     return cmocka_run_group_tests_name("half", tests, NULL, NULL);

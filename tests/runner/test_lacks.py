@@ -2,6 +2,7 @@
 there, or says by itself that it is lacking; packages of other languages; headers that a program wrote; ambiguous tasks.
 """
 import importlib.util
+import inspect
 import os
 import sys
 import tempfile
@@ -36,6 +37,15 @@ class StandIn(unittest.TestCase):
             self.assertEqual(lacks.of(caught.exception), (lacks.TORCH, "torch.utils.cpp_extension." + name))
         with self.assertRaises(AttributeError):
             ours.no_such_name
+
+    def test_each_argument_is_torchs_own(self):
+        """A program may name any of them; one that cannot be had is lacking, no TypeError."""
+        for name in ("load", "load_inline"):
+            own, theirs = (list(inspect.signature(getattr(m, name)).parameters) for m in (extension, real))
+            self.assertEqual(own[:len(theirs)], theirs, name)
+        with self.assertRaises(NotImplementedError) as caught:
+            extension.load_inline("k", "", is_python_module=False)
+        self.assertEqual(lacks.of(caught.exception)[0], lacks.TORCH)
 
     def test_torch_musa_can_be_looked_for(self):
         self.assertIsNotNone(importlib.util.find_spec("torch_musa"))

@@ -9,7 +9,15 @@
 
 double recording_slack(enum dtype d)
 {
-    return d == DT_F64 || d == DT_C128 ? 1e-9 : d == DT_F16 ? 1e-2 : d == DT_BF16 ? 2e-2 : dt_is_float(d) ? 1e-4 : 0;
+    switch (d) {
+    case DT_F64:
+    case DT_C128: return 1e-9;
+    case DT_F16: return 1e-2;
+    case DT_BF16: return 2e-2;
+    case DT_F8E4: return 0.13;
+    case DT_F8E5: return 0.26;
+    default: return dt_is_float(d) ? 1e-4 : 0;
+    }
 }
 
 struct outputs {

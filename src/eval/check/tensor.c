@@ -80,6 +80,8 @@ double tensor_at(const struct tensor *t, int64_t i)
     switch (t->dtype) {
     case DT_F16: memcpy(&h, p, 2); return f16_to_f32(h);
     case DT_BF16: memcpy(&h, p, 2); return bf16_to_f32(h);
+    case DT_F8E4: return f8e4_to_f32(*p);
+    case DT_F8E5: return f8e5_to_f32(*p);
     case DT_C64:
     case DT_F32: memcpy(&f, p, 4); return f;
     case DT_C128:
@@ -133,6 +135,8 @@ void tensor_put(enum dtype dtype, uint8_t *data, int64_t i, double v)
     switch (dtype) {
     case DT_F16: h = tensor_half_bits(v), memcpy(p, &h, 2); break;
     case DT_BF16: h = isnan(v) ? 0x7fc0 : bf16_from_f32((float)v), memcpy(p, &h, 2); break;
+    case DT_F8E4: *p = f8e4_from_f32(f); break;
+    case DT_F8E5: *p = f8e5_from_f32(f); break;
     case DT_C64:
     case DT_F32: memcpy(p, &f, 4); break;
     case DT_C128:

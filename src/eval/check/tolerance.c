@@ -20,7 +20,11 @@ static const struct precision *tolerance_precision_of(enum dtype d)
     static const struct precision f16 = {0x1p-11, 0x1p-9, 0x1p-24, 4, 8}, bf16 = {0x1p-8, 0x1p-6, 0x1p-126, 4, 2},
                                   f32 = {0x1p-24, 2e-5, 0x1p-126, 32, 0}, f64 = {0x1p-53, 1e-12, 0x1p-1022, 32, 0};
 
+    static const struct precision f8e4 = {0x1p-4, 0, 0x1p-149, 4, 1}, f8e5 = {0x1p-3, 0, 0x1p-149, 4, 1};
+
     switch (d) {
+    case DT_F8E4: return &f8e4;
+    case DT_F8E5: return &f8e5;
     case DT_F64:
     case DT_C128: return &f64;
     case DT_F16: return &f16;
@@ -32,6 +36,8 @@ static const struct precision *tolerance_precision_of(enum dtype d)
 /* The relative tolerance for sums of fan_in terms, at least 'least'. */
 static double tolerance_rel_of(const struct precision *p, double fan_in, double least)
 {
+    if (p->rel == 0) /* 8 bits: the reference says what rounding leaves open */
+        return least;
     return p->k2 > 0 ? p->rel : fmax(fmax(p->rel, least), 2 * p->u * sqrt(fmin(fan_in, SUM_MAX)));
 }
 
@@ -58,10 +64,17 @@ static struct tolerance tolerance_floating(const struct precision *p, const stru
     return t;
 }
 
+/* Types of 8 bits hold numbers; nothing is computed in them. */
+static bool tolerance_is_stored(enum dtype d)
+{
+    return d == DT_F8E4 || d == DT_F8E5;
+}
+
 struct tolerance tolerance_strict(enum dtype out, enum dtype low, const struct noise *n)
 {
     if (!dt_is_float(out))
         return (struct tolerance){.usable = true, .decides = n->max_abs > 0};
+    low = tolerance_is_stored(low) ? DT_F32 : low;
     return tolerance_floating(tolerance_precision_of(out), tolerance_precision_of(low), n);
 }
 

@@ -3,7 +3,8 @@
  * Protocol strict. For an output with oracle o (computed in double), element i passes iff
  *     |candidate_i - o_i| <= abs + rel * |o_i|
  *     rel    a few hundred rounding units of the output type for fp32 (intrinsics, reordered products), at least
- *            2 u sqrt(m); four units for half precision
+ *            2 u sqrt(m); four units for half precision; of 8 bits one unit, or none where the reference has marked the
+ *            elements that other orders of sums round to a neighbour
  *     abs    min(max(k1 n1, k2 n2), cap), what cancellation does to sums and differences; never below the smallest
  *            distance of two values of the output type
  *     n1     max_i (|eager_i - o_i| - u |o_i|), at least 0: the reference's own error at its own precision, beyond the
@@ -46,7 +47,7 @@ struct noise {
     double n1, n2;    /* as above */
     double max_abs;   /* max_i |o_i| over finite elements */
     double fan_in;    /* m */
-    double rel;       /* fp32: no less than this, of a draw whose terms are alike; 0 of others */
+    double rel;       /* fp32: no less than this, of a draw whose terms are alike; 0 of others. 8 bits: this */
 };
 
 /* out: type of the output; low: the lowest precision that takes part (inputs, parameters, output). */
