@@ -1,4 +1,4 @@
-"""test_faults.py - eight hostile candidates among honest ones on the emulator, and a fork server, a worker, an owner
+"""slow_faults.py - eight hostile candidates among honest ones on the emulator, and a fork server, a worker, an owner
 and an executor are killed. long_faults.py is the
 whole."""
 import os

@@ -1,4 +1,4 @@
-"""test_stored.py - what is stored is believed only where it still answers the question: another device profile is
+"""slow_stored.py - what is stored is believed only where it still answers the question: another device profile is
 another verdict; references and secrets that were damaged, and tasks that another PyTorch made small, are made again."""
 
 import glob
