@@ -168,7 +168,7 @@ static size_t dev_step(const struct shape *s, bool again)
     struct model_budget b;
 
     config_of(s, true, &c);
-    b = model_budget(&c, "bf16", &lim, 0, 1);
+    b = model_budget(&c, "bf16", &lim, 0, 1, false);
     model_config_free(&c);
     return again ? b.step_again : b.step;
 }
@@ -334,7 +334,7 @@ static void tell_plan(const struct shape *s, bool tied, double card)
     struct buf out;
 
     config_of(s, tied, &c);
-    b = model_budget(&c, "bf16", &lim, 0, 1);
+    b = model_budget(&c, "bf16", &lim, 0, 1, false);
     buf_init(&out, 2000);
     printf("plan   %s, %d x %d:\n", s->name, s->rows, s->length);
     model_budget_tell(&c, &b, "  ", (size_t)card, &out);

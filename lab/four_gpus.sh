@@ -2,14 +2,15 @@
 # four_gpus.sh - what a host with four or eight GPUs has to show; prints one table.
 #   1. RL of recipes/smollm2.yaml: one GPU trains, all cores judge; seconds a step by phase, answers judged a second,
 #      the benchmark before and after
-#   2. SFT of a 1.7 B shape on 1, 2, 4 (8) GPUs: tokens a second, share of the peak, the same loss; ZeRO-1 on and off
+#   2. SFT of a 1.7 B shape on 1, 2, 4 (8) GPUs: tokens a second, share of the peak, the same loss; whole, ZeRO-1 and 2
 #   3. the 9 B shape of recipes/musacoder-9b.yaml, random weights: what the planner says, then ten SFT steps at 4K and
 #      rollouts of 64 prompts, a share on each GPU
 #   4. the service with one worker a device: the same programs judged on 1, 2, 4 (8) devices
 # usage: lab/four_gpus.sh OUT [PART...] [--base FOLDER] [--scratch FOLDER] [--tiny]
-# A part that was done is not done again; each ends by its own limit: 400, 300, 170, 200 s. Models of random weights lie
+# A part that was done is not done again; each ends by its own limit: 400, 400, 230, 200 s. Models of random weights lie
 # in the scratch folder (default: /dev/shm where that has room, else OUT). --tiny: two ranks of the emulator and small
-# shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12); FOUR_BATCH: tokens a step of part 3 (65536);
+# shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12); FOUR_BATCH: tokens a step of part 3 (65536), FOUR_ZERO:
+# its ways to divide state (1 2 where ZeRO-1 fits a card, else 2; the second makes three steps);
 # FOUR_RL_STEPS, FOUR_SFT_STEPS: of part 1 (20, 400). Multicast stays off in all that is started.
 set -uo pipefail
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
@@ -91,9 +92,10 @@ s = [json.loads(x) for x in open(path) if x.endswith("\n")]
 h = s[(len(s) - 1) // 2:]
 took = max(1e-9, h[-1]["time_s"] - h[0]["time_s"]) if len(h) > 1 else s[-1]["time_s"]
 rate = (h[-1]["tokens"] - h[0]["tokens"]) / took if len(h) > 1 else s[-1]["tokens"] / took
+losses = ", ".join(f"{x['loss']:.5f}" for x in s[:3]) + (f" .. {s[-1]['loss']:.5f}" if len(s) > 3 else "")
 share = 100 * rate * 6e9 * float(billions) / (989e12 * int(gpus))
 print(f"{len(s)} steps; {rate:,.0f} tokens/s, {took / max(1, len(h) - 1):.2f} s a step, {share:.0f} % of the peak; "
-      f"loss {s[0]['loss']:.4f} to {s[-1]['loss']:.4f}; {float(used) * 1.048576e-3:.1f} GB used at most; "
+      f"losses {losses}; {float(used) * 1.048576e-3:.1f} GB used at most; "
       f"first step after {first} s")
 EOF
 }
@@ -111,9 +113,9 @@ EOF
     fi
     random_model "$config" "$scratch/1700m" 2 || { row 2 init "$(why "$out/init.log")"; return; }
     for n in $(counts); do
-        for z in 0 1; do
-            [ "$n$z" = 11 ] || row 2 "1.7 B, SFT on $n, zero $z" \
-                "$(sft "sft$n-$z" "$scratch/1700m" "$n" $z "$steps" $batch $micro 60 1.72)"
+        for z in 0 1 2; do
+            [ "$n$z" = 11 ] || [ "$n$z" = 12 ] || row 2 "1.7 B, SFT on $n, zero $z" \
+                "$(sft "sft$n-$z" "$scratch/1700m" "$n" $z "$steps" $batch $micro "${tiny:+3}60" 1.72)"
         done
     done
 }
@@ -159,11 +161,11 @@ EOF
 }
 
 part_3() {
-    local config=$here/recipes/qwen3.5-9b.json steps=10 micro=4096 batch=${FOUR_BATCH:-65536} new=512 zero=1 z
+    local config=$here/recipes/qwen3.5-9b.json steps=10 micro=4096 batch=${FOUR_BATCH:-65536} new=512 zeros="1 2" z
     for z in 1 2; do
         plan $z | while read -r line; do row 3 "planner, zero $z" "$line"; done
     done
-    plan 1 | grep -q 'it fits' || zero=2
+    plan 1 | grep -q 'it fits' || zeros=2
     if [ -n "$tiny" ]; then
         config=$out/9b.json; steps=2; micro=512; batch=1024; new=4
         sed 's/248320/1000/; s/: 4096/: 32/; s/12288/48/; s/"num_hidden_layers": 32/"num_hidden_layers": 4/
@@ -171,8 +173,11 @@ part_3() {
             s/dim": 128/dim": 16/; s/248046/999/' "$here/recipes/qwen3.5-9b.json" >"$config"
     fi
     random_model "$config" "$scratch/9b" 3 || { row 3 init "$(why "$out/init.log")"; return; }
-    row 3 "9 B, SFT on $cards at 4K, zero $zero" \
-        "$(sft sft9b "$scratch/9b" "$cards" $zero $steps "$batch" $micro 90 7.93)"
+    for z in ${FOUR_ZERO:-$zeros}; do
+        row 3 "9 B, SFT on $cards at 4K, zero $z" \
+            "$(sft "sft9b-$z" "$scratch/9b" "$cards" "$z" "$steps" "$batch" "$micro" "${tiny:+20}90" 7.93)"
+        steps=$((steps < 3 ? steps : 3))
+    done
     row 3 "9 B, rollouts on $cards" "$(rollouts "$scratch/9b" $new 60)"
     rm -rf "$scratch/9b"
 }
@@ -231,7 +236,7 @@ if [ -n "$only" ]; then
     exit
 fi
 corpus || { row 0 corpus "$(why "$out/synth.log")"; exit 1; }
-limits=(0 400 300 170 200)
+limits=(0 400 400 230 200)
 for p in "${parts[@]}"; do
     [ -f "$out/done.$p" ] && { echo "part $p was done before"; continue; }
     timeout -k 5 "${limits[$p]}" "$0" "$out" "${given[@]}" --only "$p" || row "$p" limit "ended after ${limits[$p]} s"

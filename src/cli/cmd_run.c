@@ -857,9 +857,9 @@ static void run_tell_budget(const struct run_stage *s, const struct model_config
     bool samples = opts_has(&s->opts, "max-prompt");
     int64_t most = samples ? opts_int(&s->opts, "max-new") : 0; /* 0: what SFT will find in the data */
     int len = samples ? (int)(opts_int(&s->opts, "max-prompt") + (most ? most : LONGEST_UNKNOWN)) : 0;
-    bool zero = json_i64(s->opts.values, "zero", 0) > 0;
-    int parts = zero ? (int)json_i64(s->opts.values, "gpus", 1) : 1;
-    struct model_budget b = model_budget(c, opts_str(&s->opts, "dtype"), &l, len, parts);
+    int64_t zero = json_i64(s->opts.values, "zero", 0);
+    int parts = zero > 0 ? (int)json_i64(s->opts.values, "gpus", 1) : 1;
+    struct model_budget b = model_budget(c, opts_str(&s->opts, "dtype"), &l, len, parts, zero > 1);
     char *lead = xasprintf("# %s: ", s->name);
     struct buf out;
 

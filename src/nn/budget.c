@@ -19,14 +19,27 @@ static struct model budget_outline(const struct model_config *c, struct dev_mode
     return m;
 }
 
+/* Bytes of the gradients that one bucket has at a time (dev_parts.c): an embedding, or a layer that is a quarter larger
+ * than their mean. */
+static size_t budget_window(const struct model_config *c)
+{
+    size_t words = (size_t)c->vocab_size * (size_t)c->hidden_size, layers = model_config_params(c) - words;
+    size_t layer = (c->tied ? layers : layers - words) / (size_t)c->num_layers * 5 / 4;
+
+    return 4 * (words > layer ? words : layer);
+}
+
 struct model_budget model_budget(const struct model_config *c, const char *dtype, const struct train_limits *limits,
-                                 int max_len, int parts)
+                                 int max_len, int parts, bool divided)
 {
     struct dev_model g;
     struct model m = budget_outline(c, &g, dtype);
-    size_t n = model_config_params(c);
-    struct model_budget b = {.weights = n * (g.dt == NN_BF16 ? 6 : 4), .gradients = n * 4,
-                             .moments = n * 8 / (size_t)(parts > 1 ? parts : 1),
+    size_t n = model_config_params(c), shares = parts > 1 ? (size_t)parts : 1;
+    size_t whole = n * (g.dt == NN_BF16 ? 6 : 4), read = n * (g.dt == NN_BF16 ? 2 : 4);
+    bool apart = divided && shares > 1;
+    struct model_budget b = {.weights = apart ? read + n * 4 / shares : whole,
+                             .gradients = apart ? n * 4 / shares + budget_window(c) : n * 4,
+                             .moments = n * 8 / shares,
                              .step = dev_step_bytes(&m, limits, false),
                              .step_again = dev_step_bytes(&m, limits, true)};
 
@@ -48,7 +61,7 @@ void model_budget_tell(const struct model_config *c, const struct model_budget *
                        struct buf *out)
 {
     size_t n = model_config_params(c), sum = model_budget_sum(b), again = sum - b->step + b->step_again;
-    size_t shared = n * 2 + (b->weights - n * 2 + b->gradients + n * 8) / 8; /* over eight, operands whole */
+    size_t shared = n * 2 + n * 16 / 8 + budget_window(c); /* over eight, operands whole */
 
     buf_addf(out, "%s%.2f billion weights: weights %.1f GB, gradients %.1f, moments %.1f, a step %.1f", lead,
              (double)n / 1e9, budget_gb(b->weights), budget_gb(b->gradients), budget_gb(b->moments),
@@ -68,6 +81,6 @@ void model_budget_tell(const struct model_config *c, const struct model_budget *
         buf_addf(out, "%sfewer micro-tokens make the step smaller\n", lead);
     else
         buf_addf(out, "%swith the moments in eight parts ('gpus: 8', 'zero: 1' of sft) the state is %.1f GB on each; "
-                 "with gradients in parts too (ZeRO-2, which this engine has not) it would be %.1f GB\n", lead,
+                 "with fp32 weights and gradients in parts too ('zero: 2') %.1f GB\n", lead,
                  budget_gb(b->weights + b->gradients + n), budget_gb(shared));
 }

@@ -15,10 +15,10 @@ struct model_budget {
     size_t weights, gradients, moments, step, step_again, sequence;
 };
 
-/* parts: ranks that share the moments (sft --zero 1), or 1. dtype: "bf16" (NULL too) or "fp32". limits: of one
+/* parts: ranks that share the moments (sft --zero 1), or 1; divided: master weights and gradients too (--zero 2). dtype: "bf16" (NULL too) or "fp32". limits: of one
  * micro-batch. max_len: of a sampled sequence; 0: none. */
 struct model_budget model_budget(const struct model_config *c, const char *dtype, const struct train_limits *limits,
-                                 int max_len, int parts);
+                                 int max_len, int parts, bool divided);
 /* Lines for people, each behind 'lead': the parts, the sum beside 'card' bytes of one GPU, and what would help. */
 void model_budget_tell(const struct model_config *c, const struct model_budget *b, const char *lead, size_t card,
                        struct buf *out);

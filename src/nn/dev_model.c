@@ -7,9 +7,6 @@
 
 #include "base/mem.h"
 
-#define GRAIN 64 /* elements: 128 bytes of bf16 */
-#define SHARE ((size_t)4 << 20) /* elements of a moment that travel at a time */
-
 static size_t dev_model_tensor_size(const struct model_tensor *t) { return (size_t)t->rows * (size_t)t->cols; }
 
 /* Settles each tensor's offset in the padded slab of the device. */
@@ -18,15 +15,15 @@ static void dev_model_lay_out(struct dev_model *g, const struct model *m)
     g->offset = xcalloc((size_t)m->n_tensors, sizeof *g->offset);
     for (int i = 0; i < m->n_tensors; i++) {
         if (!m->tensors[i].continues) /* one matrix for the operators: no padding */
-            g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
+            g->n = (g->n + DEV_GRAIN - 1) / DEV_GRAIN * DEV_GRAIN;
         g->offset[i] = g->n;
         g->n += dev_model_tensor_size(&m->tensors[i]);
     }
-    g->n = (g->n + GRAIN - 1) / GRAIN * GRAIN;
+    g->n = (g->n + DEV_GRAIN - 1) / DEV_GRAIN * DEV_GRAIN;
 }
 
 /* Where the tensor that begins at 'host' on the host lies in a slab of the device. */
-static size_t dev_model_place_of(const struct dev_model *g, const struct model *m, const float *host)
+size_t dev_place_of(const struct dev_model *g, const struct model *m, const float *host)
 {
     int i = 0;
 
@@ -38,13 +35,22 @@ static size_t dev_model_place_of(const struct dev_model *g, const struct model *
 /* NULL for NULL. */
 static void *dev_model_weight(const struct dev_model *g, const struct model *m, const float *host)
 {
-    return host ? dev_tensor_at(g, g->w, dev_model_place_of(g, m, host)) : NULL;
+    return host ? dev_tensor_at(g, g->w, dev_place_of(g, m, host)) : NULL;
 }
 
 /* The float32 copy of a tensor of m; NULL without host. */
-static float *dev_model_master(const struct dev_model *g, const struct model *m, const float *host)
+/* Weights that operators read from the master: of a delta layer alone. */
+static void dev_model_point_rates(struct dev_model *g, const struct model *m, int i)
 {
-    return host ? g->master + dev_model_place_of(g, m, host) : NULL;
+    const struct model_layer *l = &m->layers[i];
+    struct dev_weights *w = &g->layer[i];
+
+    if (!l->a_log)
+        return;
+    w->a_log_at = dev_place_of(g, m, l->a_log);
+    w->dt_bias_at = dev_place_of(g, m, l->dt_bias);
+    w->a_log = g->master + w->a_log_at;
+    w->dt_bias = g->master + w->dt_bias_at;
 }
 
 /* Makes g's pointers to all weights on the device. */
@@ -59,11 +65,11 @@ static void dev_model_point(struct dev_model *g, const struct model *m)
             .norm1 = dev_model_weight(g, m, l->norm1), .qkv = dev_model_weight(g, m, l->qkv),
                 .bias = dev_model_weight(g, m, l->bias),
             .q_norm = dev_model_weight(g, m, l->q_norm), .k_norm = dev_model_weight(g, m, l->k_norm),
-            .conv = dev_model_weight(g, m, l->conv), .a_log = dev_model_master(g, m, l->a_log),
-            .dt_bias = dev_model_master(g, m, l->dt_bias), .mix_norm = dev_model_weight(g, m, l->mix_norm),
-                .o = dev_model_weight(g, m, l->o),
+            .conv = dev_model_weight(g, m, l->conv), .mix_norm = dev_model_weight(g, m, l->mix_norm),
+            .o = dev_model_weight(g, m, l->o),
             .norm2 = dev_model_weight(g, m, l->norm2), .gate_up = dev_model_weight(g, m, l->gate_up),
                 .down = dev_model_weight(g, m, l->down)};
+        dev_model_point_rates(g, m, i);
     }
     g->embed = dev_model_weight(g, m, m->embed);
     g->final_norm = dev_model_weight(g, m, m->final_norm);
@@ -72,8 +78,7 @@ static void dev_model_point(struct dev_model *g, const struct model *m)
 
 /* ---- between the host's slab and a padded one ---- */
 
-/* Copies the host's weights into the padded order; padding is 0. */
-static void dev_model_spread(const struct dev_model *g, const struct model *m, const float *host, float *padded)
+void dev_spread(const struct dev_model *g, const struct model *m, const float *host, float *padded)
 {
     memset(padded, 0, g->n * sizeof *padded);
     for (int i = 0; i < m->n_tensors; i++)
@@ -99,65 +104,6 @@ int dev_fetch(const struct dev_model *g, const struct model *m, const float *sla
     return nn_device_sync(g->d, e);
 }
 
-/* ---- moments in parts ---- */
-
-/* Elements [*from, *to) of the moments are rank r's. */
-static void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to)
-{
-    size_t grains = g->n / GRAIN, each = (grains + (size_t)g->parts - 1) / (size_t)g->parts;
-
-    *from = (size_t)r * each < grains ? (size_t)r * each * GRAIN : g->n;
-    *to = (size_t)(r + 1) * each < grains ? (size_t)(r + 1) * each * GRAIN : g->n;
-}
-
-/* Elements of the moments that this rank has. */
-static size_t dev_model_part_size(const struct dev_model *g)
-{
-    size_t from, to;
-
-    dev_part(g, g->parts > 1 ? g->rank : 0, &from, &to);
-    return to - from;
-}
-
-int dev_push_part(const struct dev_model *g, const struct model *m, const float *host, float *part, struct err *e)
-{
-    float *padded = xmalloc(g->n * sizeof *padded);
-    size_t from, to;
-
-    dev_model_spread(g, m, host, padded);
-    dev_part(g, g->rank, &from, &to);
-    g->d->ops->upload(g->d->q, part, padded + from, (to - from) * sizeof *padded);
-    free(padded);
-    return nn_device_sync(g->d, e);
-}
-
-int dev_fetch_parts(const struct dev_model *g, const struct model *m, const float *part, float *host, struct err *e)
-{
-    const struct nn_dev_ops *op = g->d->ops;
-    size_t from, to;
-    float *padded = host ? xmalloc(g->n * sizeof *padded) : NULL, *at;
-
-    at = nn_device_alloc(g->d, SHARE * sizeof *at, "a part of a moment", e);
-    for (int r = 0; r < g->parts && at; r++) {
-        dev_part(g, r, &from, &to);
-        for (size_t i = from; i < to; i += SHARE) {
-            size_t n = to - i < SHARE ? to - i : SHARE;
-            if (r == g->rank)
-                op->copy(g->d->q, at, part + (i - from), n * sizeof *at);
-            op->comm_share(g->d->q, n, at, r);
-            if (host)
-                op->download(g->d->q, padded + i, at, n * sizeof *at);
-        }
-    }
-    for (int i = 0; i < m->n_tensors && host && at; i++)
-        memcpy(host + m->tensors[i].offset, padded + g->offset[i],
-               dev_model_tensor_size(&m->tensors[i]) * sizeof *host);
-    free(padded);
-    int rc = at ? nn_device_sync(g->d, e) : -1;
-    nn_device_free(g->d, at);
-    return rc;
-}
-
 int model_fetch(const struct model *m, struct err *e)
 {
     struct dev_model *g = m->dev;
@@ -165,7 +111,7 @@ int model_fetch(const struct model *m, struct err *e)
     if (!g || !g->newer)
         return 0;
     g->newer = false;
-    return dev_fetch(g, m, g->master, m->weights, e);
+    return (g->divided ? dev_fetch_parts : dev_fetch)(g, m, g->master, m->weights, e);
 }
 
 int model_fetch_grads(struct model *m, struct err *e)
@@ -174,8 +120,8 @@ int model_fetch_grads(struct model *m, struct err *e)
 
     if (!g)
         return 0;
-    if (!g->grads)
-        return err_set(e, ERR_BUG, "there are no gradients on the device");
+    if (!g->grads || g->divided)
+        return err_set(e, ERR_BUG, "the gradients are not on this device, or in parts");
     if (!m->grads && !(m->grads = slab_alloc(m->n_params, e, "gradients")))
         return -1;
     if (dev_fetch(g, m, g->grads, m->grads, e) < 0)
@@ -203,14 +149,14 @@ int dev_copy_weights(struct dev_model *to, const struct dev_model *from, struct 
 /* Uploads which weights decay. */
 static int dev_model_make_decays(struct dev_model *g, const struct model *m, struct err *e)
 {
-    uint8_t *flags = xcalloc(g->n / GRAIN, 1);
+    uint8_t *flags = xcalloc(g->n / DEV_GRAIN, 1);
 
     for (int i = 0; i < m->n_tensors; i++)
-        for (size_t k = g->offset[i] / GRAIN; !m->tensors[i].is_vector &&
-             k * GRAIN < g->offset[i] + dev_model_tensor_size(&m->tensors[i]); k++)
+        for (size_t k = g->offset[i] / DEV_GRAIN; !m->tensors[i].is_vector &&
+             k * DEV_GRAIN < g->offset[i] + dev_model_tensor_size(&m->tensors[i]); k++)
             flags[k] = 1;
-    if ((g->decays = nn_device_alloc(g->d, g->n / GRAIN, "the optimiser's flags", e)))
-        g->d->ops->upload(g->d->q, g->decays, flags, g->n / GRAIN);
+    if ((g->decays = nn_device_alloc(g->d, g->n / DEV_GRAIN, "the optimiser's flags", e)))
+        g->d->ops->upload(g->d->q, g->decays, flags, g->n / DEV_GRAIN);
     free(flags);
     return g->decays ? 0 : -1;
 }
@@ -263,6 +209,7 @@ int model_to_device(struct model *m, const char *spec, const char *dtype, struct
     g = xcalloc(1, sizeof *g);
     *g = (struct dev_model){.dt = dt, .dims = model_dims(m), .eps = (float)m->config.rms_norm_eps, .pending = 1};
     g->world = g->parts = 1;
+    g->n_layers = m->config.num_layers;
     dev_model_lay_out(g, m);
     if (!(g->d = nn_device_open(spec, e)) || dev_model_allocate(g, m, e) < 0) {
         dev_model_free(g);
@@ -279,13 +226,14 @@ void dev_model_free(struct dev_model *g)
         return;
     if (g->d) {
         void *owned[] = {g->master, g->w == g->master ? NULL : g->w, g->grads, g->m, g->v, g->decays,
-                                 g->norm_sq, g->sums};
+                                 g->norm_sq, g->sums, g->window, g->rates};
         dev_train_free(g);
         for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
             nn_device_free(g->d, owned[i]);
         nn_device_close(g->d);
     }
     free(g->offset);
+    free(g->bucket);
     free(g->layer);
     free(g->mix);
     free(g);
@@ -299,13 +247,13 @@ void dev_zero_grads(struct dev_model *g)
     g->pending = 1;
     g->norm_known = false;
     if (g->grads)
-        g->d->ops->zero(g->d->q, g->grads, g->n * sizeof *g->grads);
+        g->d->ops->zero(g->d->q, g->grads, dev_grads_size(g) * sizeof *g->grads);
 }
 
 /* Makes AdamW's moments on the device, all 0. */
 int dev_optim_new(struct dev_model *g, struct err *e)
 {
-    size_t bytes = (dev_model_part_size(g) + GRAIN) * sizeof(float); /* a rank may have none of it */
+    size_t bytes = (dev_part_size(g) + DEV_GRAIN) * sizeof(float); /* a rank may have none of it */
 
     if (!g->m && !(g->m = nn_device_alloc(g->d, bytes, "the first moment", e)))
         return -1;
@@ -323,8 +271,12 @@ double dev_grad_norm(const struct model *m)
     double sum = 0;
 
     if (!g->norm_known) {
-        g->d->ops->sumsq(g->d->q, g->n, g->grads, g->norm_sq);
-        g->d->ops->download(g->d->q, &sum, g->norm_sq, sizeof sum);
+        if (dev_grads_size(g)) {
+            g->d->ops->sumsq(g->d->q, dev_grads_size(g), g->grads, g->norm_sq);
+            g->d->ops->download(g->d->q, &sum, g->norm_sq, sizeof sum);
+        }
+        if (g->divided)
+            dev_sum(g, &sum, 1, NULL);
         g->norm = sqrt(sum);
         g->norm_known = true;
     }
@@ -334,27 +286,13 @@ double dev_grad_norm(const struct model *m)
 /* ERR_INPUT with the first tensor whose gradient is not finite. Always -1. */
 static int dev_model_name_bad_gradient(struct model *m, struct err *e)
 {
-    if (model_fetch_grads(m, e) < 0)
+    if (!m->dev->divided && model_fetch_grads(m, e) < 0)
         return -1;
-    for (int i = 0; i < m->n_tensors; i++)
+    for (int i = 0; i < m->n_tensors && !m->dev->divided; i++)
         if (!isfinite(m->ops->sumsq(dev_model_tensor_size(&m->tensors[i]), m->grads + m->tensors[i].offset)))
             return err_set(e, ERR_INPUT, "the gradient of '%s' is not finite; lower the learning rate",
                            m->tensors[i].name);
     return err_set(e, ERR_INPUT, "the gradient's norm is not finite; lower the learning rate");
-}
-
-/* Every rank has moved its part of the master: all get all of it, and round it for the operators. */
-static void dev_model_share_weights(struct dev_model *g)
-{
-    size_t from, to;
-
-    for (int r = 0; r < g->parts; r++) {
-        dev_part(g, r, &from, &to);
-        if (from < to)
-            g->d->ops->comm_share(g->d->q, to - from, g->master + from, r);
-    }
-    if (g->w != g->master)
-        g->d->ops->from_f32(g->d->q, g->dt, g->n, g->master, g->w);
 }
 
 /* One step of AdamW on the device over this rank's part. ERR_INPUT: a gradient is not finite. */
@@ -370,11 +308,11 @@ int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
     if (!isfinite(dev_grad_norm(m)))
         return dev_model_name_bad_gradient(m, e);
     o->step++;
-    dev_part(g, g->parts > 1 ? g->rank : 0, &from, &to);
-    x = (struct nn_adamw){.n = to - from, .w = g->master + from,
-                          .w16 = g->w == g->master ? NULL : dev_tensor_at(g, g->w, from), .g = g->grads + from,
-                              .m = g->m,
-                          .v = g->v, .decays = g->decays + from / GRAIN, .scale = g->pending, .lr = (float)lr,
+    dev_part(g, g->rank, &from, &to);
+    x = (struct nn_adamw){.n = to - from, .w = g->master + (g->divided ? 0 : from),
+                          .w16 = g->dt == NN_F32 ? NULL : dev_tensor_at(g, g->w, from),
+                          .g = g->grads + (g->divided ? 0 : from), .m = g->m, .v = g->v,
+                          .decays = g->decays + from / DEV_GRAIN, .scale = g->pending, .lr = (float)lr,
                           .beta1 = (float)a->beta1,
                           .beta2 = (float)a->beta2, .eps = (float)a->eps, .decay = (float)a->weight_decay,
                           .correct1 = (float)(1 - pow(a->beta1, (double)o->step)),
@@ -382,7 +320,7 @@ int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e)
     if (x.n)
         g->d->ops->adamw(g->d->q, g->dt, &x);
     if (g->parts > 1)
-        dev_model_share_weights(g);
+        dev_share_weights(g);
     g->newer = true;
     m->version++;
     return g->parts > 1 ? nn_device_sync(g->d, e) : 0; /* alone: the next step's tables are made meanwhile */

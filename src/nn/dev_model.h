@@ -11,6 +11,8 @@
 
 struct dev_train;
 
+#define DEV_GRAIN 64 /* elements: 128 bytes of bf16 */
+
 struct dev_model {
     struct nn_device *d;
     enum nn_dtype dt;
@@ -18,9 +20,9 @@ struct dev_model {
     float eps;
     size_t n;              /* elements of a slab */
     size_t *offset;        /* (n_tensors) of each tensor in it */
-    float *master;         /* (n) */
-    void *w;               /* (n) type dt; the master itself where dt is fp32 */
-    float *grads, *m, *v;  /* (n); NULL until needed */
+    float *master;         /* (n); divided: this rank's part */
+    void *w;               /* (n) type dt; the master itself where dt is fp32 and it is whole */
+    float *grads, *m, *v;  /* (n), or this rank's part: grads where they are divided, m and v in parts; NULL until needed */
     uint8_t *decays;       /* (n / 64) on the device */
     double *norm_sq;       /* on the device */
     double norm;           /* of the gradients without 'pending', while norm_known */
@@ -33,16 +35,25 @@ struct dev_model {
     struct dev_train *train;
     int world, rank;
     int parts;             /* the moments lie in so many parts, one on each rank; 1: whole here */
+    bool divided;          /* master and gradients too: ZeRO-2, dev_parts.c */
+    int n_layers;
+    size_t *bucket;        /* (layers + 3) divided: where embedding, layers, last norm with head begin; then n */
+    float *window;         /* divided: gradients of one bucket, while its backward pass runs */
+    int open;              /* that bucket */
+    float *rates;          /* divided: fp32 A_log and dt_bias of all delta layers, (n_linear, 2, v_heads) */
     float *sums;           /* MODEL_SUM_MAX, for model_sum */
 };
 
+/* Where the operators add the gradient of element 'at' of the slab. Divided: of the open bucket alone. */
+static inline float *dev_grad_at(const struct dev_model *g, size_t at)
+{
+    return g->divided ? g->window + (at - g->bucket[g->open]) : g->grads + at;
+}
 /* Gradient at the place of a weight. */
 static inline float *dev_grad(const struct dev_model *g, const void *w)
 {
-    return g->grads + (size_t)((const char *)w - (const char *)g->w) / dtype_size(g->dt);
+    return dev_grad_at(g, (size_t)((const char *)w - (const char *)g->w) / dtype_size(g->dt));
 }
-/* The same for a weight that operators read from the fp32 master. */
-static inline float *dev_grad_master(const struct dev_model *g, const float *w) { return g->grads + (w - g->master); }
 static inline void *dev_tensor_at(const struct dev_model *g, const void *p, size_t element)
 {
     return (char *)p + element * dtype_size(g->dt);
@@ -58,11 +69,27 @@ void dev_linear_dx(struct dev_model *g, int m, int n, int k, const void *dy, int
 void dev_linear_dw(struct dev_model *g, int m, int n, int k, const void *dy, int ld_dy, const void *x, int ldx,
                    const void *w);
 
+/* ---- state in parts: dev_parts.c ---- */
+
+/* Elements [*from, *to) of the slab are rank r's: whole grains. */
+void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to);
+size_t dev_part_size(const struct dev_model *g);   /* of this rank; n where nothing is in parts */
+size_t dev_grads_size(const struct dev_model *g);  /* elements of grads */
+size_t dev_window_size(const struct dev_model *g); /* the largest bucket; 0 where gradients are whole */
+/* Bucket k: 0 the embedding, 1 + i layer i, layers + 1 the last norm and an untied head. Nothing where gradients are
+ * whole. Between the two a backward pass adds to dev_grad of its weights; close sums over ranks, so all must call. */
+void dev_bucket_open(struct dev_model *g, int k);
+void dev_bucket_close(struct dev_model *g);
+void dev_share_weights(struct dev_model *g); /* every rank has moved its part: all get all of it */
+int dev_sum(struct dev_model *g, double *x, int n, struct err *e); /* over ranks; n <= MODEL_SUM_MAX */
+
 int dev_fetch(const struct dev_model *g, const struct model *m, const float *slab, float *host, struct err *e);
 /* A moment that lies in parts; every rank calls. host: NULL on ranks that only give theirs. */
 int dev_fetch_parts(const struct dev_model *g, const struct model *m, const float *part, float *host, struct err *e);
 int dev_push_part(const struct dev_model *g, const struct model *m, const float *host, float *part, struct err *e);
 int dev_push(const struct dev_model *g, const struct model *m, const float *host, float *slab, struct err *e);
+size_t dev_place_of(const struct dev_model *g, const struct model *m, const float *host); /* of a tensor's beginning */
+void dev_spread(const struct dev_model *g, const struct model *m, const float *host, float *padded); /* padding is 0 */
 int dev_copy_weights(struct dev_model *to, const struct dev_model *from, struct err *e);
 void dev_model_free(struct dev_model *g);
 
@@ -79,7 +106,7 @@ int dev_logits(struct model *m, const int32_t *tokens, int n, float *ret, struct
 void dev_zero_grads(struct dev_model *g);
 int dev_optim_new(struct dev_model *g, struct err *e);
 int dev_optim_step(struct optim *o, struct model *m, double lr, struct err *e);
-double dev_grad_norm(const struct model *m);
+double dev_grad_norm(const struct model *m); /* divided: all ranks call */
 
 void sample_keep_room(struct sample *o, int ids); /* for the sets of o->n + 1 tokens, ids of them */
 

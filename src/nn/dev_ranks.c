@@ -1,5 +1,5 @@
 /* dev_ranks.c - one model on several GPUs: every rank holds all of it, takes its part of a batch, sums
- * gradients; the moments may lie in parts, one on each rank (ZeRO-1). */
+ * gradients; what may lie in parts instead: dev_parts.c. */
 
 #include "nn/dev_model.h"
 
@@ -31,12 +31,6 @@ int model_join(struct model *m, const unsigned char *id, int rank, int world, st
     return 0;
 }
 
-void model_part_moments(struct model *m)
-{
-    if (m->dev && m->dev->world > 1)
-        m->dev->parts = m->dev->world;
-}
-
 int model_sum_grads(struct model *m, struct err *e)
 {
     struct dev_model *g = m->dev;
@@ -44,17 +38,16 @@ int model_sum_grads(struct model *m, struct err *e)
     if (!g || g->world < 2)
         return 0;
     g->norm_known = false;
+    if (g->divided) /* each backward pass has done so */
+        return 0;
     g->d->ops->comm_sum(g->d->q, g->n, g->grads);
     return nn_device_sync(g->d, e) < 0 ? err_prefix(e, "rank %d, sum of gradients", g->rank) : 0;
 }
 
-int model_sum(struct model *m, double *x, int n, struct err *e)
+int dev_sum(struct dev_model *g, double *x, int n, struct err *e)
 {
-    struct dev_model *g = m->dev;
     float tmp[MODEL_SUM_MAX];
 
-    if (!g || g->world < 2)
-        return 0;
     for (int i = 0; i < n; i++)
         tmp[i] = (float)x[i];
     g->d->ops->upload(g->d->q, g->sums, tmp, (size_t)n * sizeof *tmp);
@@ -63,4 +56,9 @@ int model_sum(struct model *m, double *x, int n, struct err *e)
     for (int i = 0; i < n; i++)
         x[i] = tmp[i];
     return nn_device_sync(g->d, e) < 0 ? err_prefix(e, "rank %d, sum of losses", g->rank) : 0;
+}
+
+int model_sum(struct model *m, double *x, int n, struct err *e)
+{
+    return m->dev && m->dev->world > 1 ? dev_sum(m->dev, x, n, e) : 0;
 }

@@ -131,9 +131,9 @@ static void dev_train_make_plan(const struct model *m, const struct train_limits
 /* What the optimiser and the gradients still need beside the slab. */
 static size_t dev_train_other_bytes(const struct dev_model *g)
 {
-    size_t parts = g->parts > 1 ? (size_t)g->parts : 1;
+    size_t grads = g->grads ? 0 : dev_grads_size(g) + dev_window_size(g);
 
-    return g->n * sizeof(float) * (size_t)!g->grads + g->n * sizeof(float) / parts * (size_t)(!g->m + !g->v);
+    return (grads + dev_part_size(g) * (size_t)(!g->m + !g->v)) * sizeof(float);
 }
 
 size_t dev_step_bytes(const struct model *m, const struct train_limits *l, bool again)
@@ -190,7 +190,10 @@ static int dev_train_allocate(struct model *m, struct dev_train *t, const struct
     struct dev_model *g = m->dev;
     size_t N = dev_train_max_targets(&t->limits);
 
-    if (!g->grads && !(g->grads = nn_device_alloc(g->d, g->n * sizeof(float), "gradients", e)))
+    if (!g->grads && !(g->grads = nn_device_alloc(g->d, dev_grads_size(g) * sizeof(float), "gradients", e)))
+        return -1;
+    if (g->divided && !g->window &&
+        !(g->window = nn_device_alloc(g->d, dev_window_size(g) * sizeof(float), "a layer's gradients", e)))
         return -1;
     if (!(t->slab = nn_device_alloc(g->d, p->bytes, "activations", e)))
         return -1;
@@ -570,7 +573,7 @@ static void dev_train_classify_backward(struct dev_model *g, const float *dlogp,
     struct dev_train *t = g->train;
     const struct nn_dev_ops *op = g->d->ops;
     const struct model_dims *n = &g->dims;
-    int N = t->n_targets;
+    int N = t->n_targets, last = g->n_layers + 1;
     size_t d = (size_t)n->d, bytes = (size_t)N * sizeof(float);
 
     for (int i = 0; i < N; i++) {
@@ -580,6 +583,7 @@ static void dev_train_classify_backward(struct dev_model *g, const float *dlogp,
     op->upload(g->d->q, t->dlogp, t->host_floats, bytes);
     if (dentropy)
         op->upload(g->d->q, t->dentropy, t->host_floats + N, bytes);
+    dev_bucket_open(g, g->head == g->embed ? 0 : last);
     for (int i = 0; i < N; i += t->chunk) {
         int rows = N - i < t->chunk ? N - i : t->chunk, up = dev_round_rows(rows, t->chunk);
         if (N > t->chunk) {
@@ -595,10 +599,15 @@ static void dev_train_classify_backward(struct dev_model *g, const float *dlogp,
         dev_linear_dw(g, up, n->V, n->d, t->logits, t->ld_logits, dev_tensor_at(g, t->h_last, (size_t)i * d), n->d,
                       g->head);
     }
+    if (g->head == g->embed) {
+        dev_bucket_close(g);
+        dev_bucket_open(g, last);
+    }
     op->zero(g->d->q, t->step.dx, (size_t)t->step.T * d * dtype_size(g->dt));
     op->rmsnorm_backward(g->d->q, g->dt, N, n->d, t->at, t->x_last, g->final_norm, n->plus, t->rstd, t->dh_last,
                          t->step.dx,
                          dev_grad(g, g->final_norm), NULL);
+    dev_bucket_close(g);
 }
 
 int dev_backward(struct model *m, const float *dlogp, const float *dentropy, struct err *e)
@@ -611,19 +620,23 @@ int dev_backward(struct model *m, const float *dlogp, const float *dentropy, str
     t->ready = false;
     g->norm_known = false;
     if (g->pending != 1) {
-        g->d->ops->scale(g->d->q, g->n, g->grads, g->pending);
+        g->d->ops->scale(g->d->q, dev_grads_size(g), g->grads, g->pending);
         g->pending = 1;
     }
     if (!t->n_targets)
-        return 0;
+        return model_backward_nothing(m, e);
     dev_train_classify_backward(g, dlogp, dentropy);
     for (int i = m->config.num_layers - 1; i >= 0; i--) {
         if (t->again && i + 1 < m->config.num_layers) /* the last one is still there; a next input stays what it is */
             layer_kind_of(m, i)->forward(g, i, &t->step, &t->acts[i], t->acts[i + 1].x);
+        dev_bucket_open(g, 1 + i);
         layer_kind_of(m, i)->backward(g, i, &t->step, &t->acts[i]);
+        dev_bucket_close(g);
     }
+    dev_bucket_open(g, 0);
     g->d->ops->embed_backward(g->d->q, g->dt, t->n_ids, g->dims.d, t->ids, t->start, t->order, t->step.dx,
                               dev_grad(g, g->embed));
+    dev_bucket_close(g);
     return nn_device_sync(g->d, e);
 }
 

@@ -15,6 +15,7 @@ struct dev_weights {
     void *norm1, *qkv, *o, *norm2, *gate_up, *down;
     void *bias, *q_norm, *k_norm; /* of qkv and of heads; NULL where there are none */
     void *conv, *mix_norm;   /* of a delta layer */
+    size_t a_log_at, dt_bias_at; /* their places in the slab */
     float *a_log, *dt_bias;  /* of a delta layer, the fp32 master */
 };
 

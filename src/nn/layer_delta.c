@@ -123,7 +123,7 @@ static void layer_delta_backward(struct dev_model *g, int layer, const struct de
     layer_out_gradient(g, layer, s, s->mixed);
     op->delta_backward(g->d->q, g->dt, &in, s->T, s->datt, s->dqk, dev_tensor_at(g, s->dqkv, b),
                        dev_tensor_at(g, s->dqkv, at),
-                       dev_grad_master(g, w->a_log), dev_grad_master(g, w->dt_bias), s->delta_scratch);
+                       dev_grad_at(g, w->a_log_at), dev_grad_at(g, w->dt_bias_at), s->delta_scratch);
     op->conv_silu_backward(g->d->q, g->dt, s->T, n->conv, n->taps, s->pos, a->qkv, ld, w->conv, s->dqk, s->dqkv, ld,
                            dev_grad(g, w->conv));
     layer_project_backward(g, layer, s, a);

@@ -135,9 +135,15 @@ int model_fetch_grads(struct model *m, struct err *e);   /* m->grads as the devi
 #define MODEL_SUM_MAX 16
 int model_comm_id(const char *spec, unsigned char *ret_id, struct err *e); /* made once, given to all ranks */
 int model_join(struct model *m, const unsigned char *id, int rank, int world, struct err *e); /* waits for all ranks */
-/* Before optim_new: AdamW's moments lie in parts, one on each rank, which moves its part of the weights and sends it to
- * the others (ZeRO-1, arXiv 1910.02054). The same bits as with whole moments. Nothing where there is one rank. */
-void model_part_moments(struct model *m);
+/* Before model_train_begin: what training keeps lies in parts, one on each rank (ZeRO, arXiv 1910.02054). zero 1: AdamW's
+ * moments; a rank moves its part of the weights and sends it to the others: the same bits as with whole moments. zero 2:
+ * fp32 weights and gradients too; every backward pass sums over ranks, so that ranks run equally many
+ * (model_sums_by_batch), the last ones with model_backward_nothing. Nothing where there is one rank. */
+int model_part_state(struct model *m, int zero, struct err *e);
+bool model_sums_by_batch(const struct model *m);
+int model_backward_nothing(struct model *m, struct err *e);
+/* Weights in parts: while one rank saves the model, every other gives its part. Nothing otherwise. */
+int model_give(const struct model *m, struct err *e);
 /* Sums over ranks, the same bits on each; nothing where there is one. Every rank must call, in the same order. A
  * model's gradients; or n <= MODEL_SUM_MAX numbers, which travel as fp32. */
 int model_sum_grads(struct model *m, struct err *e);

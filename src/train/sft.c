@@ -38,7 +38,7 @@ struct sft {
     struct pack pack;
     struct train_metrics metrics;
     json_t *val_curve;     /* validation losses so far */
-    int64_t step;
+    int64_t step, saved;   /* made; of the last checkpoint, -1: none */
     double spent;
     uint64_t tokens_seen, loss_tokens; /* so far; of the last step */
 };
@@ -141,14 +141,46 @@ static double sft_weight_of(const struct sft *s, const struct example *ex)
     return sum;
 }
 
+/* Gradients in parts are summed at each micro-batch. *ret_any: some rank has one more, as this one where 'mine'. */
+static int sft_ask_for_more(struct sft *s, bool mine, bool *ret_any, struct err *e)
+{
+    double more = mine;
+
+    *ret_any = false;
+    if (!model_sums_by_batch(s->m))
+        return 0;
+    if (model_sum(s->m, &more, 1, e) < 0)
+        return -1;
+    *ret_any = more > 0;
+    return 0;
+}
+
+/* This rank has no more micro-batches; it stays for those of the others. */
+static int sft_stay_for_others(struct sft *s, struct err *e)
+{
+    bool any;
+
+    for (;;) {
+        if (sft_ask_for_more(s, false, &any, e) < 0)
+            return -1;
+        if (!any)
+            return 0;
+        if (model_backward_nothing(s->m, e) < 0)
+            return -1;
+    }
+}
+
 /* Forward one micro-batch, add its -log p to *nll; with train, also backward with dL/dlogp = -weight / total. */
 static int sft_run_pack(struct sft *s, const uint32_t *list, bool train, double total, double *nll, struct err *e)
 {
     struct pack *p = &s->pack;
     struct train_batch b = pack_batch(p, 1);
+    bool any;
 
     if (p->n_seqs == 0)
         return 0;
+    if (train && sft_ask_for_more(s, true, &any, e) < 0)
+        return -1;
     if (model_forward(s->m, &b, p->logp, NULL, e) < 0)
         return -1;
     for (int t = 0; t < p->n_tokens; t++)
@@ -182,7 +214,9 @@ static int sft_run_share(struct sft *s, const uint32_t *list, size_t n, bool tra
             pack_add(&s->pack, &q, (int)i);
         }
     }
-    return sft_run_pack(s, list, train, total, nll, e);
+    if (sft_run_pack(s, list, train, total, nll, e) < 0)
+        return -1;
+    return train ? sft_stay_for_others(s, e) : 0;
 }
 
 /* Runs a list of examples forward and, if train, backward; *ret_loss is the mean over tokens. */
@@ -223,11 +257,14 @@ static int sft_validate(struct sft *s, json_t *line, struct err *e)
     return 0;
 }
 
-/* Writes a checkpoint; other ranks give their moments to the first one. */
+/* Writes a checkpoint; other ranks give their parts of the weights and moments to the first one. */
 static int sft_save(struct sft *s, struct err *e)
 {
+    if (s->step == s->saved) /* and rank 0 would ask for nothing */
+        return 0;
+    s->saved = s->step;
     if (s->ranks.rank)
-        return optim_give(s->opt, e);
+        return model_give(s->m, e) < 0 ? -1 : optim_give(s->opt, e);
     json_t *state = json_pack("{s:I,s:f,s:I,s:O}", "step", (json_int_t)s->step, "seconds", metrics_seconds(&s->metrics),
                               "tokens", (json_int_t)s->tokens_seen, "val_curve", s->val_curve);
     int rc = checkpoint_save(s->o->out, s->step, s->m, s->opt, state, e);
@@ -333,7 +370,7 @@ static int sft_restore(struct sft *s, const char *folder, struct err *e)
 
     if (checkpoint_load(folder, s->opt, &state, e) < 0)
         return -1;
-    s->step = json_i64(state, "step", 0);
+    s->step = s->saved = json_i64(state, "step", 0);
     s->spent = json_f64(state, "seconds", 0);
     s->tokens_seen = (uint64_t)json_i64(state, "tokens", 0);
     json_decref(s->val_curve);
@@ -374,9 +411,7 @@ static int sft_open_model(struct sft *s, const char *folder, struct err *e)
         ranks_place(&s->ranks, s->m, o->device ? o->device : "cpu", o->dtype, e) < 0)
         return -1;
     s->m->config.max_new = sft_longest_answer(&s->data);
-    if (o->zero)
-        model_part_moments(s->m);
-    if (model_train_begin(s->m, &lim, e) < 0)
+    if (model_part_state(s->m, o->zero, e) < 0 || model_train_begin(s->m, &lim, e) < 0)
         return -1;
     s->opt = optim_new(s->m, &ao);
     if (!folder && o->moments)
@@ -461,7 +496,7 @@ int sft_check_same(const struct sft_options *o, struct err *e)
 int sft_run(const struct sft_options *o, struct err *e)
 {
     struct sft_options own = *o;
-    struct sft s = {.o = &own, .val_curve = json_array()};
+    struct sft s = {.o = &own, .val_curve = json_array(), .saved = -1};
     int rc;
 
     own.schedule.steps = o->steps;

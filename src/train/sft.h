@@ -31,7 +31,7 @@ struct sft_options {
     int64_t val_every, save_every;
     int val_max;          /* validation examples at most */
     uint64_t seed;
-    int zero;                   /* several ranks: 1: AdamW's moments in parts (model_part_moments) */
+    int zero;                   /* several ranks: what lies in parts, 0 to 2 (model_part_state) */
     const char *device, *dtype; /* of model_to_device; NULL: the host */
 };
 

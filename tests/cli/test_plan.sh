@@ -31,7 +31,7 @@ refuses() { # SETTING WORDS
 }
 refuses synth.ops=nosuch nosuch
 refuses synth.dtypes=float31 float31
-refuses sft.zero=7 "zero wants 0 or 1"
+refuses sft.zero=7 "zero wants 0, 1 or 2"
 refuses sft.gpus=99 "gpus wants 1 to"
 refuses sft.micro-tokens=9 "must hold a sequence"
 refuses rft.samples=-1 "want"
