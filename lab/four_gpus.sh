@@ -76,6 +76,7 @@ sft() {
         --zero "$4" --steps 1000 --lr 1e-5 --batch-tokens "$6" --micro-tokens "$7" --max-length "$7" --val-share 0 \
         --val-every 1000 --save-every 1000 >"$log" 2>&1 &
     pid=$!
+    trap 'kill -KILL -- -$pid 2>/dev/null; exit 1' TERM
     while kill -0 $pid 2>/dev/null && [ "$(cat "$run/metrics.jsonl" 2>/dev/null | wc -l)" -lt "$5" ] &&
         [ $((SECONDS - from)) -lt "$8" ]; do
         [ -z "$first" ] && [ -s "$run/metrics.jsonl" ] && first=$((SECONDS - from))
