@@ -9,9 +9,10 @@
 # usage: lab/four_gpus.sh OUT [PART...] [--base FOLDER] [--scratch FOLDER] [--tiny]
 # A part that was done is not done again; each ends by its own limit: 400, 400, 230, 200 s. Models of random weights lie
 # in the scratch folder (default: /dev/shm where that has room, else OUT). --tiny: two ranks of the emulator and small
-# shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12); FOUR_BATCH: tokens a step of part 3 (65536), FOUR_ZERO:
-# its ways to divide state (1 2 where ZeRO-1 fits a card, else 2; the second makes three steps);
-# FOUR_RL_STEPS, FOUR_SFT_STEPS: of part 1 (20, 400). Multicast stays off in all that is started.
+# shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12); FOUR_BATCH: tokens a step of part 3 (65536);
+# FOUR_ZERO: its ways to divide state (1 2 where ZeRO-1 fits a card, else 2; the second one makes three steps);
+# FOUR_SERVICE_S: seconds that part 4 counts (30); FOUR_RL_STEPS, FOUR_SFT_STEPS: of part 1 (20, 400). Multicast stays
+# off in all that is started.
 set -uo pipefail
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
 [ $# -ge 1 ] || usage

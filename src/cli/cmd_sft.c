@@ -37,8 +37,8 @@ static const struct opt sft_rows[] = {
     {"sft", "device", OPT_STR, "cpu", "cpu, cuda or cuda:N: where the model runs", INTO(struct sft_options, device)},
     {"sft", "dtype", OPT_CHOICE, "bf16", "bf16|fp32: type of activations and operands on a device",
      INTO(struct sft_options, dtype)},
-    {"sft", "zero", OPT_INT, "0", "with --gpus: 1: AdamW's moments in parts, one on each GPU (ZeRO-1); the same bits. 2: fp32 "
-     "weights and gradients too (ZeRO-2)",
+    {"sft", "zero", OPT_INT, "0", "with --gpus: 1: AdamW's moments in parts, one on each GPU (ZeRO-1); the same bits. "
+     "2: fp32 weights and gradients too (ZeRO-2)",
      INTO(struct sft_options, zero)},
     {"sft", "gpus", OPT_INT, "1", "with --device cuda: so many GPUs of this host, each with its share of a batch"},
     {"sft", "seed", OPT_INT, "1", "seed of the data order", INTO(struct sft_options, seed)},
@@ -201,7 +201,8 @@ static int sft_command_check(const struct opts *o, struct err *e)
     if (gpus < 1 || gpus > RANKS_MAX || (gpus > 1 && strcmp(so.device, "cuda") && strcmp(so.device, "sim")))
         return err_set(e, ERR_INPUT, "gpus wants 1 to %d, and '--device cuda' for more than 1", RANKS_MAX);
     if (so.zero < 0 || so.zero > 2)
-        return err_set(e, ERR_INPUT, "zero wants 0, 1 or 2, not %d: the weights that operators read are whole on each GPU", so.zero);
+        return err_set(e, ERR_INPUT, "zero wants 0, 1 or 2, not %d: weights that operators read are whole on each GPU",
+                       so.zero);
     if (sft_harvests(o) && (sft_first_steps(o) < 1 || sft_first_steps(o) >= so.steps))
         return err_set(e, ERR_INPUT, "harvest-at is %g; with %lld steps it must leave some before and some after",
                        opts_real(o, "harvest-at"), (long long)so.steps);

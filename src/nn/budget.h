@@ -15,7 +15,8 @@ struct model_budget {
     size_t weights, gradients, moments, step, step_again, sequence;
 };
 
-/* parts: ranks that share the moments (sft --zero 1), or 1; divided: master weights and gradients too (--zero 2). dtype: "bf16" (NULL too) or "fp32". limits: of one
+/* parts: ranks that share the moments (sft --zero 1), or 1; divided: master weights and gradients too (--zero 2).
+ * dtype: "bf16" (NULL too) or "fp32". limits: of one
  * micro-batch. max_len: of a sampled sequence; 0: none. */
 struct model_budget model_budget(const struct model_config *c, const char *dtype, const struct train_limits *limits,
                                  int max_len, int parts, bool divided);

@@ -22,16 +22,6 @@ static void dev_model_lay_out(struct dev_model *g, const struct model *m)
     g->n = (g->n + DEV_GRAIN - 1) / DEV_GRAIN * DEV_GRAIN;
 }
 
-/* Where the tensor that begins at 'host' on the host lies in a slab of the device. */
-size_t dev_place_of(const struct dev_model *g, const struct model *m, const float *host)
-{
-    int i = 0;
-
-    while (m->weights + m->tensors[i].offset != host)
-        i++;
-    return g->offset[i];
-}
-
 /* NULL for NULL. */
 static void *dev_model_weight(const struct dev_model *g, const struct model *m, const float *host)
 {
@@ -77,14 +67,6 @@ static void dev_model_point(struct dev_model *g, const struct model *m)
 }
 
 /* ---- between the host's slab and a padded one ---- */
-
-void dev_spread(const struct dev_model *g, const struct model *m, const float *host, float *padded)
-{
-    memset(padded, 0, g->n * sizeof *padded);
-    for (int i = 0; i < m->n_tensors; i++)
-        memcpy(padded + g->offset[i], host + m->tensors[i].offset,
-               dev_model_tensor_size(&m->tensors[i]) * sizeof *host);
-}
 
 /* Tensor by tensor: what lies between them is zero since the slab was allocated, and no operator changes it. */
 int dev_push(const struct dev_model *g, const struct model *m, const float *host, float *slab, struct err *e)

@@ -22,7 +22,8 @@ struct dev_model {
     size_t *offset;        /* (n_tensors) of each tensor in it */
     float *master;         /* (n); divided: this rank's part */
     void *w;               /* (n) type dt; the master itself where dt is fp32 and it is whole */
-    float *grads, *m, *v;  /* (n), or this rank's part: grads where they are divided, m and v in parts; NULL until needed */
+    float *grads, *m, *v;  /* (n), or this rank's part: of grads where they are divided, of m and v in parts. NULL until
+                            * needed */
     uint8_t *decays;       /* (n / 64) on the device */
     double *norm_sq;       /* on the device */
     double norm;           /* of the gradients without 'pending', while norm_known */

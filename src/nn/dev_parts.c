@@ -1,6 +1,6 @@
-/* dev_parts.c - training state in parts over ranks. ZeRO-1 and 2 of arXiv 1910.02054: AdamW's moments lie in parts, one
- * on each rank; divided, master weights and gradients do so too. Gradients are then made bucket by bucket in one window:
- * embedding, each layer, last norm with head. A bucket's sum over ranks goes to the parts before the next one begins. */
+/* dev_parts.c - training state in parts over ranks. ZeRO-1 and 2 of arXiv 1910.02054: AdamW's moments lie in parts,
+ * one on each rank; divided, master weights and gradients do so too. Gradients are then made bucket by bucket in one
+ * window: embedding, each layer, last norm with head. A bucket's sum goes to the parts before the next one begins. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +8,24 @@
 #include "nn/dev_model.h"
 
 #define SHARE ((size_t)4 << 20) /* elements of a moment that travel at a time */
+
+/* Where the tensor that begins at 'host' on the host lies in a slab of the device. */
+size_t dev_place_of(const struct dev_model *g, const struct model *m, const float *host)
+{
+    int i = 0;
+
+    while (m->weights + m->tensors[i].offset != host)
+        i++;
+    return g->offset[i];
+}
+
+void dev_spread(const struct dev_model *g, const struct model *m, const float *host, float *padded)
+{
+    memset(padded, 0, g->n * sizeof *padded);
+    for (int i = 0; i < m->n_tensors; i++)
+        memcpy(padded + g->offset[i], host + m->tensors[i].offset,
+               (size_t)m->tensors[i].rows * (size_t)m->tensors[i].cols * sizeof *host);
+}
 
 void dev_part(const struct dev_model *g, int r, size_t *from, size_t *to)
 {

@@ -135,9 +135,9 @@ int model_fetch_grads(struct model *m, struct err *e);   /* m->grads as the devi
 #define MODEL_SUM_MAX 16
 int model_comm_id(const char *spec, unsigned char *ret_id, struct err *e); /* made once, given to all ranks */
 int model_join(struct model *m, const unsigned char *id, int rank, int world, struct err *e); /* waits for all ranks */
-/* Before model_train_begin: what training keeps lies in parts, one on each rank (ZeRO, arXiv 1910.02054). zero 1: AdamW's
- * moments; a rank moves its part of the weights and sends it to the others: the same bits as with whole moments. zero 2:
- * fp32 weights and gradients too; every backward pass sums over ranks, so that ranks run equally many
+/* Before model_train_begin: what training keeps lies in parts, one on each rank (ZeRO, arXiv 1910.02054). zero 1:
+ * AdamW's moments; a rank moves its part of the weights and sends it to the others: the same bits as with whole
+ * moments. zero 2: fp32 weights and gradients too; every backward pass sums over ranks, so that ranks run equally many
  * (model_sums_by_batch), the last ones with model_backward_nothing. Nothing where there is one rank. */
 int model_part_state(struct model *m, int zero, struct err *e);
 bool model_sums_by_batch(const struct model *m);

@@ -143,7 +143,8 @@ static void divided(void **state)
 static void make_delta_model(void)
 {
     static const char text[] =
-        "{\"model_type\": \"qwen3_5_text\", \"vocab_size\": 300, \"hidden_size\": 32, \"intermediate_size\": 64,"
+        "{\"model_type\": \"qwen3_5_text\", \"vocab_size\": 300, \"hidden_size\": 32,"
+        "\"intermediate_size\": 64,"
         "\"num_hidden_layers\": 4, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 16,"
         "\"linear_num_key_heads\": 1, \"linear_num_value_heads\": 2, \"linear_key_head_dim\": 16,"
         "\"linear_value_head_dim\": 16, \"linear_conv_kernel_dim\": 4, \"full_attention_interval\": 4,"
@@ -170,7 +171,8 @@ static void divided_delta_layers(void **state)
     double whole[3] = {0}, parts[3] = {0};
 
     make_delta_model();
-    char *a = train_from("delta", "bf16", 2, "delta_whole", 3, 0), *b = train_from("delta", "bf16", 2, "delta_parts", 3, 2);
+    char *a = train_from("delta", "bf16", 2, "delta_whole", 3, 0);
+    char *b = train_from("delta", "bf16", 2, "delta_parts", 3, 2);
     read_losses(a, whole);
     read_losses(b, parts);
     assert_near("delta layers, bf16", whole, parts, 1e-4);
@@ -179,8 +181,8 @@ static void divided_delta_layers(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(two_as_one), cmocka_unit_test(continued), cmocka_unit_test(divided),
-                                       cmocka_unit_test(divided_delta_layers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(two_as_one), cmocka_unit_test(continued),
+                                       cmocka_unit_test(divided), cmocka_unit_test(divided_delta_layers)};
     int rc;
 
     if (argc == 7)
