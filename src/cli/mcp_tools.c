@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "eval/verdict/feedback.h"
 
 /* ---- what a call's arguments become ---- */
@@ -266,7 +267,7 @@ static int mcp_translate_plan(struct mcp_plan *p, struct err *e)
     return source ? 0 : -1;
 }
 
-/* The one file of the child's output folder, as the record's "source"; none when the source is refused. */
+/* The translated file of the child's output folder, beside which lies its listing, as the record's "source"; none when the source is refused. */
 static void mcp_translate_read(const char *dir, json_t *v)
 {
     char *out = path_join(dir, "out"), **names, *at;
@@ -275,10 +276,12 @@ static void mcp_translate_read(const char *dir, json_t *v)
 
     buf_init(&text, MCP_RECORD_MAX);
     if (dir_list(out, &names, &n, NULL) == 0) {
-        at = n == 1 ? path_join(out, names[0]) : NULL;
-        if (at && file_read(at, &text, NULL) == 0)
-            json_object_set_new(v, "source", json_utf8(text.p, text.n));
-        free(at);
+        for (size_t i = 0; i < n; i++) {
+            at = path_join(out, names[i]);
+            if (text_begins(names[i], "source.") && file_read(at, &text, NULL) == 0)
+                json_object_set_new(v, "source", json_utf8(text.p, text.n));
+            free(at);
+        }
         names_free(names, n);
     }
     json_object_del(v, "file");
