@@ -31,9 +31,9 @@ AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
 EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
          "places moved", "eighths", "rows without", "triangles with holes", "far below", "far above",
-         "far down", "opposed")
-CHOOSING = EDGES[3:7] + EDGES[8:10]  # kinds that change those tensors alone of which the reference stands it
-PLACING = EDGES[4:7]   # in these whole numbers name other places
+         "far down", "opposed", "places crowded")
+CHOOSING = EDGES[3:7] + EDGES[8:10] + EDGES[14:]  # change only tensors of which the reference stands it
+PLACING = EDGES[4:7] + EDGES[14:]  # in these whole numbers name other places
 MASKING = EDGES[8]     # in these some rows of a mask allow nothing
 THINNING = EDGES[9]    # in these a triangular mask allows less than its triangle
 FAR_OFF = EDGES[10:12]  # where the task only selects among its inputs: all are beyond a bound that stands for infinity
@@ -124,6 +124,9 @@ def scattered_zeros(new, like_rows, gen):
     if like_rows:
         rows = (rows.double() / rows.double().sum(1, keepdim=True)).to(new.dtype)
     return rows.reshape(new.shape)
+
+
+FAR_SINGLE = 40  # times as far as half precision goes; beyond 65504 and a million
 
 
 def far_off(base):
@@ -322,6 +325,21 @@ def without_some(leaf, gen):
     return named[to.to(leaf.device)][torch.searchsorted(named, leaf)]
 
 
+def crowded(leaf, gen):
+    """All values of leaf but its least and its largest are one of them: a counter, a bin, a segment holds nearly all.
+    Where there is no order, the first half is a run of it."""
+    named = leaf.unique()
+    to = torch.full((len(named),), len(named) // 2)
+    to[0], to[-1] = 0, len(named) - 1
+    out = named[to.to(leaf.device)][torch.searchsorted(named, leaf)]
+    if not is_ascending(leaf):
+        ends = [int(leaf.reshape(-1).argmin()), int(leaf.reshape(-1).argmax())]
+        run = torch.arange(leaf.numel(), device=leaf.device).reshape(leaf.shape) < leaf.numel() // 2
+        run.view(-1)[ends] = False
+        out = out.masked_fill(run, int(named[len(named) // 2]))
+    return out
+
+
 def with_sentinels(leaf, gen, value=-1):
     mark = torch.rand(leaf.shape, generator=gen) < 1 / 8
     mark.view(-1)[leaf.numel() // 2] = True
@@ -370,7 +388,8 @@ def moved(leaf, gen):
 def places_changed(kind, leaf, gen, sentinel=None):
     if kind == PLACING[1] and sentinel is not None:
         return with_sentinels(leaf, gen, sentinel)
-    return {PLACING[0]: without_some, PLACING[1]: with_sentinels, PLACING[2]: moved}[kind](leaf, gen)
+    return {PLACING[0]: without_some, PLACING[1]: with_sentinels, PLACING[2]: moved,
+            PLACING[3]: crowded}[kind](leaf, gen)
 
 
 # Masks ----------------------------------------------------------------------------------------------------------------

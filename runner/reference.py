@@ -478,7 +478,10 @@ def refill_kind(t, kind, gen, seed, place, task):
     if keeps_distribution(t):
         return t
     base = torch.randn(t.shape, generator=gen, dtype=torch.float64, device=gen.device)
-    new = influence.contents(kind, base, torch.Generator().manual_seed(seed), place).to(t.dtype)
+    new = influence.contents(kind, base, torch.Generator().manual_seed(seed), place)
+    if kind in influence.FAR_OFF and t.dtype in (torch.float32, torch.float64):
+        new *= influence.FAR_SINGLE
+    new = new.to(t.dtype)
     return structure.like(t, values._laid_out(new.reshape(-1), list(t.shape), list(t.stride())))
 
 
@@ -1450,11 +1453,13 @@ class Task:
         out = {kind: [] for kind in influence.PLACING}
         for i in influence.free_places(self.own_leaves):
             t = self.own_leaves[i]
-            fewer, *below = (put_at(own, i, f(t, torch.Generator().manual_seed(1))) for f in (
-                influence.without_some, influence.with_sentinels,
+            fewer, crowd, *below = (put_at(own, i, f(t, torch.Generator().manual_seed(1))) for f in (
+                influence.without_some, influence.crowded, influence.with_sentinels,
                 functools.partial(influence.with_sentinels, value=-2)))
             if self.stands(self.model, fewer):
                 out[influence.PLACING[0]].append(i)
+            if self.stands(self.model, crowd):
+                out[influence.PLACING[3]].append(i)
             self.find_sentinel(t)
             if self.task.sentinel is not None:
                 if self.stands(self.model, put_at(own, i, self.with_sentinel(t))):

@@ -335,6 +335,7 @@ def load(name, path):
         by_name.setdefault(f.name.decode(), []).append(f)
     for fname, entries in by_name.items():
         doc = entries[0].doc.decode() if entries[0].doc else ""
-        setattr(m, fname, _callable(fname, [Overload(f) for f in entries], doc))
+        made = _callable(fname, [Overload(f) for f in entries], doc)
+        setattr(m, fname.lstrip("="), made() if fname.startswith("=") else made)
     m.__lt_so__ = so
     return m

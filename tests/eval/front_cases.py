@@ -91,6 +91,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     m.def("cubs", &cubs);
     m.def("item", &item);
     m.def("fill", &fill);
+    m.attr("block") = 256;
+    m.attr("version") = "1.2";
     m.def("lambda", [](torch::Tensor x, int n) { return x.dim() + n; });
 }
 """
@@ -231,6 +233,7 @@ class Extension(unittest.TestCase):
         self.assertIsNone(ext.fill(a, 9))
         self.assertEqual(a.tolist(), [9, 9])
         self.assertEqual(getattr(ext, "lambda")(a, 4), 5)
+        self.assertEqual((ext.block, ext.version), (256, "1.2"))
         self.assertEqual(ext.make([2, 3], "full").tolist(), [[2.5] * 3] * 2)
         self.assertEqual(ext.make([2]).isnan().sum().item(), 2)
         self.assertEqual(ext.make([], "accessor").flatten().tolist(), list(map(float, range(12))))

@@ -197,6 +197,15 @@ class Places(unittest.TestCase):
         written = self.draws("torch.zeros_like(x).index_copy(0, rest[0], x)", "torch.arange(40)")
         self.assertTrue(all(bool((i.diff() > 0).all()) for i in written))
 
+    def test_one_place_may_be_named_by_nearly_all(self):
+        counts = "torch.zeros(9).index_add(0, rest[0], torch.ones(40))"
+        for index in ("torch.randint(9, (40,))", "torch.randint(9, (40,)).sort().values"):
+            draws = self.draws(counts, index)
+            self.assertTrue(any(int(i.bincount().max()) >= 24 for i in draws), index)
+            self.assertTrue(all(0 <= int(i.min()) and int(i.max()) < 9 for i in draws))
+        ordered = self.draws(counts, "torch.randint(9, (40,)).sort().values")
+        self.assertTrue(all(bool((i.diff() >= 0).all()) for i in ordered))
+
     def test_minus_one_where_the_task_singles_it_out(self):
         index = "torch.randint(0, 40, (50,))"
         guarded = "torch.where((rest[0] >= 0)[:, None], x[rest[0].clamp(min=0)], 0.0)"

@@ -497,6 +497,7 @@ static void logs_name_missing_libraries(void **s)
         "part1.o: in function `f':\ncuda_source:3: undefined reference to `cufftExecC2C'\n"
         "cuda_source:4: undefined reference to `at::conv2d(at::Tensor const&)'\n"
         "cuda_source:5: undefined reference to `relu(at::Tensor)'\n"
+        "cuda_source:5: undefined reference to `sgemm_sliced_f32x4(at::Tensor, at::Tensor)'\n" /* anybody's own */
         "cuda_source:6:10: fatal error: cusparse.h: No such file or directory\n"
         "cuda_source:7:10: fatal error: mine.h: No such file or directory\n"
         "cuda_source(119): error: namespace \"torch::nn::functional\" has no member \"LayerNormFuncOptions\"\n"

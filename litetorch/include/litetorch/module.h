@@ -322,10 +322,19 @@ public:
         return *this;
     }
     const char *&doc() { return doc_; }
-    struct attribute { /* nothing reads it back */
-        template <class T> attribute &operator=(const T &) { return *this; }
+    /* A number or a text is given by a function whose name begins as no name of C++ does. Others are not kept. */
+    struct attribute {
+        const char *name;
+        template <class T> attribute &operator=(const T &v)
+        {
+            if constexpr (std::is_arithmetic_v<T>)
+                lt::make_entry(name, [v] { return v; });
+            else if constexpr (std::is_convertible_v<const T &, std::string>)
+                lt::make_entry(name, [text = std::string(v)] { return text; });
+            return *this;
+        }
     };
-    template <class T> attribute attr(const T &) { return {}; }
+    attribute attr(const std::string &name) { return {(new std::string("=" + name))->c_str()}; }
 
 private:
     static void add(lt::entry *e, const char *doc) { lt::set_doc(e, doc); }

@@ -297,11 +297,8 @@ static void build_audit_each_said(const char *log, const char *says, const char 
 
     for (const char *s = log; (s = strstr(s, says)); ) {
         size_t n = strcspn(s += strlen(says), stop);
-        if (n < sizeof name) {
-            memcpy(name, s, n);
-            name[n] = 0;
-            f(name, v);
-        }
+        snprintf(name, sizeof name, "%.*s", (int)n, s);
+        f(name, v);
     }
 }
 
@@ -362,10 +359,16 @@ void build_audit_relent(const char *text, json_t *findings)
             json_object_set_new(f, "kind", json_string("lacking"));
 }
 
-/* Adds a finding for a symbol that the program wants from a library. */
-static void build_audit_judge_missing(const char *name, json_t *findings)
+/* Adds a finding for a symbol that the program wants from a library. said: in the linker's words, where a function of
+ * C++ has arguments. Of those only a library's scope tells; what begins like a function of BLAS may be anybody's. */
+static void build_audit_judge_missing(const char *said, json_t *findings)
 {
-    if (build_audit_begins(name, library_prefixes, N_OF(library_prefixes)) ||
+    char name[128];
+    size_t n = strcspn(said, "(<");
+    bool is_c = !said[n];
+
+    snprintf(name, sizeof name, "%.*s", (int)n, said);
+    if ((is_c && build_audit_begins(name, library_prefixes, N_OF(library_prefixes))) ||
         build_audit_begins(name, library_scopes, N_OF(library_scopes)))
         build_audit_add(findings, "library_call", name);
     else if (!strncmp(name, "cuda", 4) || (!strncmp(name, "cu", 2) && name[2] >= 'A' && name[2] <= 'Z'))
@@ -433,6 +436,6 @@ void build_audit_log(const char *log, json_t *findings)
     if (strstr(log, " is not a member of \xe2\x80\x98pybind11\xe2\x80\x99"))
         build_audit_add(findings, "lacking", "pybind11");
     build_lack_names(log, build_audit_note_lacking, findings);
-    build_audit_each_said(log, "undefined reference to `", "'(<\n", build_audit_judge_missing, findings);
+    build_audit_each_said(log, "undefined reference to `", "'\n", build_audit_judge_missing, findings);
     build_audit_each_said(log, "fatal error: ", ":\n", build_audit_judge_header, findings);
 }
