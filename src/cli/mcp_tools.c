@@ -267,7 +267,8 @@ static int mcp_translate_plan(struct mcp_plan *p, struct err *e)
     return source ? 0 : -1;
 }
 
-/* The translated file of the child's output folder, beside which lies its listing, as the record's "source"; none when the source is refused. */
+/* The translated file of the child's output folder, where a listing lies too, as the record's "source"; none when the
+ * source is refused. */
 static void mcp_translate_read(const char *dir, json_t *v)
 {
     char *out = path_join(dir, "out"), **names, *at;
