@@ -209,7 +209,7 @@ part_1() {
             --set rl_single.group=2 --set rl_single.micro-tokens=8192 --set bench.device=cpu --set bench.limit=1
             --set bench.samples=1)
     fi
-    timeout -s INT 390 "$bin" run "$here/recipes/smollm2.yaml" --out "$out/smollm2" --set model="$base" \
+    timeout -s INT 375 "$bin" run "$here/recipes/smollm2.yaml" --out "$out/smollm2" --set model="$base" \
         --set "stages=synth sft rl_single" --set "bench-after=sft rl_single" --set rl_single.steps="$steps" \
         "${sets[@]}" >"$out/smollm2.log" 2>&1
     row 1 "SmolLM2, SFT and RL on one GPU, judge on $(nproc) cores" "$(python3 - "$out/smollm2" <<'EOF'
