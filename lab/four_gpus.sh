@@ -202,11 +202,12 @@ part_1() {
     if [ -n "$tiny" ]; then
         steps=1
         sets=(--set synth.tasks=40 --set synth.heldout=1 --set synth.prompts=4 --set synth.repairs=0
-            --set synth.harvest=0 --set synth.verify-share=0
+            --set synth.harvest=0 --set synth.verify-share=0 --set synth.knowledge=20
             --set sft.harvest-tasks=0
             --set sft.steps=1 --set sft.mix=knowledge=0.1 --set sft.device=cpu --set sft.batch-tokens=2048
             --set sft.micro-tokens=4096 --set rl_single.device=cpu --set rl_single.batch-prompts=1
-            --set rl_single.group=2 --set rl_single.micro-tokens=8192 --set bench.device=cpu --set bench.limit=1
+            --set rl_single.group=2 --set rl_single.max-new=8 --set rl_single.micro-tokens=8192
+            --set bench.max-new=8 --set bench.device=cpu --set bench.limit=1
             --set bench.samples=1)
     fi
     timeout -s INT 375 "$bin" run "$here/recipes/smollm2.yaml" --out "$out/smollm2" --set model="$base" \
