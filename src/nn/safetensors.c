@@ -481,7 +481,7 @@ const struct st_tensor *st_find(const struct safetensors *s, const char *name)
     return NULL;
 }
 
-static json_t *safetensors_metadata(const struct safetensors *s)
+static const json_t *safetensors_metadata(const struct safetensors *s)
 {
     return s->n_shards ? json_object_get(s->shards[0].header, "__metadata__") : NULL;
 }

@@ -480,7 +480,7 @@ bool forkserver_alive(struct forkserver *fs)
     return alive;
 }
 
-json_t *forkserver_info(struct forkserver *fs)
+const json_t *forkserver_info(struct forkserver *fs)
 {
     return fs->info;
 }

@@ -38,8 +38,8 @@ void forkserver_stop(struct forkserver *fs);
 struct forkserver *forkserver_hold(struct forkserver *fs);
 void forkserver_drop(struct forkserver *fs);
 bool forkserver_alive(struct forkserver *fs);
-/* borrowed: {"python","torch","numpy","device","jail":[...],"import_s"} */
-json_t *forkserver_info(struct forkserver *fs);
+/* {"python","torch","numpy","device","jail":[...],"import_s"}; lives as long as fs. */
+const json_t *forkserver_info(struct forkserver *fs);
 
 struct child_spec {
     const char *role;      /* "candidate", "reference", "shrink" */

@@ -319,7 +319,7 @@ static void proc_watch_memory(struct proc *p)
         proc_kill_all(p, PROC_MEMORY);
 }
 
-/* Fills v with what is waited for; returns how many. */
+/* Fills v, which has room for five, with what is waited for; returns how many there are. */
 static int proc_add_polls(struct proc *p, struct pollfd *v)
 {
     int n = 0;

@@ -784,7 +784,8 @@ static int http_address_of(const struct http_config *c, struct sockaddr_storage 
     return 0;
 }
 
-/* As many connections as the process may have files for, of those that were asked for. */
+/* Raises the process's soft limit of open files as far as that is needed and allowed. Returns how many of the asked
+ * connections fit then, and warns where that is fewer. */
 static int http_room_for(int connections)
 {
     struct rlimit files;

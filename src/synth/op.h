@@ -70,7 +70,9 @@ struct opdef {
     /* Draws attributes and further operands for in[0]; false if in[0] does not suit. */
     bool (*draw)(struct rng *r, const struct op_limits *l, struct op_call *c);
     bool (*shape)(struct op_call *c); /* sets out; false where PyTorch would raise */
+    /* The operator's meaning in double precision: the operands' values to out, which has room for the output's. */
     void (*ref)(const struct op_call *c, const double *const in[], double *out);
+    /* Fills k, whose class and arena are set: dimensions, statistics, the store. */
     void (*lower)(const struct op_call *c, struct nest *k);
     struct spelling spell[OP_SPELLINGS];
     /* further words of spellings; may be NULL */

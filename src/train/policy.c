@@ -101,10 +101,10 @@ static int policy_finish_pack(struct policy_pass *p, struct err *e)
     return model_backward(p->m, p->pack->dlogp, p->o->entropy_coef != 0 ? p->pack->dentropy : NULL, e);
 }
 
-/* False for a sequence that cannot change the gradients. */
+/* False for a sequence that cannot change the gradients. A further term may be nonzero where the advantage is 0. */
 static bool policy_looked_at(const struct policy_seq *q, const struct policy_options *o)
 {
-    return q->adv != 0 || o->entropy_coef != 0 || (o->kl != KL_NONE && o->kl_coef != 0);
+    return q->adv != 0 || o->terms.n || o->entropy_coef != 0 || (o->kl != KL_NONE && o->kl_coef != 0);
 }
 
 /* Forward over all sequences; with 'learn' also backward, the mask applied pack by pack to the given weights. */

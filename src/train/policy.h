@@ -1,8 +1,8 @@
 /* policy.h - one policy-gradient step from groups of rollouts: forward, off-policy mask, clipped loss, KL, backward.
  *
  * A training sequence is prompt + first response; only the response carries loss. rho = policy / rollout policy, both
- * at the rollout temperature. Sequences with advantage 0 are skipped unless KL or entropy terms ask for them; they
- * still count in the denominators. */
+ * at the rollout temperature. Sequences with advantage 0 are skipped unless KL, entropy or further terms ask for
+ * them; they still count in the denominators. */
 #ifndef MC_TRAIN_POLICY_H
 #define MC_TRAIN_POLICY_H
 

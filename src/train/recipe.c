@@ -150,7 +150,7 @@ static void recipe_merge(json_t *base, const json_t *over)
     json_object_del(base, "base");
 }
 
-/* "recipes/control.yaml", "quickstart.yaml" -> "recipes/quickstart.yaml" */
+/* "recipes/control.yaml", "quickstart.yaml" -> "recipes/quickstart.yaml"; an absolute name stays. The caller frees. */
 static char *recipe_beside(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');

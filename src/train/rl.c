@@ -769,7 +769,7 @@ static int rl_take_off(struct rl *s, struct rl_flight *f, struct err *e)
     return f->flies ? 0 : err_set(e, ERR_ENV, "cannot start a thread");
 }
 
-/* Those who draw get the weights as they are now. */
+/* Answers are drawn by the weights as they are now from here on; sets s->policy. No thread may be drawing meanwhile. */
 static int rl_renew(struct rl *s, struct err *e)
 {
     if (rollout_engine_follows(s->rollout_engine))

@@ -594,7 +594,7 @@ static bool musa_python_attribute(struct py *p, size_t i)
     return true;
 }
 
-/* Token i; returns the last token that was dealt with. */
+/* Translates token i and what belongs to it behind it; returns the last token that was dealt with. */
 static size_t musa_python_token_at(struct py *p, size_t i)
 {
     size_t k;

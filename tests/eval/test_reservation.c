@@ -49,7 +49,7 @@ static int start(void **state)
         print_message("%s\n", e.msg);
         return -1;
     }
-    sv->info = forkserver_info(sv->fs);
+    sv->info = json_deep_copy(forkserver_info(sv->fs));
     return 0;
 }
 

@@ -62,6 +62,22 @@ def short_statics(rows):
                   and "/ops/" not in path)
 
 
+LENT = re.compile(r"json_(?:object|array)_get\(|->\w+$|\[\w+\]$|^&")
+MINE = re.compile(r"xstrdup|json_incref|json_(?:deep_)?copy|json_pack")
+
+
+def lent_results(files):
+    """Functions that return a text or a JSON value which is another's, and do not say so by 'const'."""
+    found = []
+    for path, text in files:
+        for m in re.finditer(r"^(?:static )?(?:json_t|char) \*(\w+)\([^)]*\)\n\{(.*?)\n\}", text, re.M | re.S):
+            for value in re.findall(r"return ([^;]+);", m.group(2)):
+                noun = m.group(1).split("_")[0] + "_"
+                if LENT.search(value) and not MINE.search(value) and not value.startswith(noun):
+                    found.append(f"{path}: {m.group(1)} returns what another owns: const, or a copy")
+    return found
+
+
 def main():
     files = list(sources())
     rows = functions(files)

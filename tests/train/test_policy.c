@@ -115,6 +115,28 @@ static void gradients(void **state)
     }
 }
 
+static struct loss_value term_constant(const struct loss_token *t)
+{
+    return (struct loss_value){-t->logp, -1};
+}
+
+/* A further term reaches sequences whose advantage is 0. */
+static void terms_reach_advantage_zero(void **state)
+{
+    static const struct loss_term term = {"constant", term_constant};
+    (void)state;
+    struct batch b;
+    struct policy_options o = base();
+
+    make_batch(&b, 0);
+    for (int i = 0; i < N; i++)
+        b.seq[i].adv = 0;
+    assert_true(run(&b, &o).loss == 0);
+    o.terms = (struct loss_terms){.term = {&term}, .weight = {0.5}, .n = 1};
+    assert_true(run(&b, &o).loss > 0);
+    check_gradient(&b, &o);
+}
+
 /* On policy the loss is -mean of w A, and the packing does not matter. */
 static void on_policy_loss(void **state)
 {
@@ -214,7 +236,8 @@ static void bad_log_probs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gradients), cmocka_unit_test(on_policy_loss),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gradients), cmocka_unit_test(terms_reach_advantage_zero),
+                                       cmocka_unit_test(on_policy_loss),
                                        cmocka_unit_test(mask), cmocka_unit_test(bad_log_probs)};
     struct train_limits lim = {.max_tokens = 256};
     struct err e = ERR_INIT;

@@ -406,7 +406,8 @@ static void build_fail_text(struct build_result *ret, const char *fmt, ...)
     ret->ok = false;
 }
 
-/* From the compiler's end and its logs to the result. */
+/* Fills ok, log, diagnostics, findings and error of ret from the compiler's end and the logs in j->dir. limit: seconds,
+ * for the message. */
 static void build_explain(const struct build_job *j, const struct proc_result *p, double limit,
                           struct build_result *ret)
 {

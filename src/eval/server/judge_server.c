@@ -141,7 +141,7 @@ static int judge_server_preparation_end(struct preparation *p, struct err *e)
 static int judge_server_make_toolchain(struct judge_server *sv, struct err *e)
 {
     struct build_opts o = judge_server_build_options(sv);
-    const json_t *info = sv->info = json_incref(forkserver_info(sv->fs));
+    const json_t *info = sv->info = json_deep_copy(forkserver_info(sv->fs));
     char exe[65];
 
     if (!(sv->compiler = build_toolchain_id(&o, e)))
