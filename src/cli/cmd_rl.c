@@ -81,7 +81,8 @@ static const struct opt rows[] = {
     {"rl", "kl-coef", OPT_REAL, "0", "weight of the KL term", INTO(struct rl_options, policy.kl_coef)},
     {"rl", "entropy-coef", OPT_REAL, "0", "weight of the entropy bonus", INTO(struct rl_options, policy.entropy_coef)},
     {"rl", "loss-terms", OPT_STR, NULL, "further terms of the loss: NAME=WEIGHT,.., such as "
-                                        "positive, -log pi of the answers above their group's mean; a wrong name lists all"},
+                                        "positive, -log pi of the answers above their group's mean; a wrong name "
+                                        "lists all"},
     {"rl", "primeecho", OPT_BOOL, "true", "several turns: reward first and best turn (else the first turn alone)",
      INTO(struct rl_options, primeecho)},
     {"rl", "alpha", OPT_REAL, "0.75", "PrimeEcho: weight of the first turn", INTO(struct rl_options, echo.alpha)},
