@@ -258,8 +258,8 @@ static int build_toolchain_make(struct toolchain *t, const struct build_opts *o,
     build_find_linker(t, &h);
     rc = t->target->find(t, o, &h, e);
     sha256_end(&h, t->hash);
-    if (rc == 0 && !(t->forward = build_forward_dir(t, e)))
-        rc = -1;
+    if (rc == 0)
+        t->forward = build_forward_path(t);
     buf_init(&id, sizeof t->id - 1);
     buf_addf(&id, "%s%.60s %.80sheaders %.16s", t->tool, t->compiler, version.p, t->hash);
     memcpy(t->id, id.p, id.n + 1);

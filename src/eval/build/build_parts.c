@@ -21,6 +21,7 @@
 
 #define MAX_PREPARE 300.0
 #define READY "ready"  /* of a prepared folder: a seal of its files and its name */
+#define FORWARD "forward"
 #define READY_NAME 130  /* in it: where the name begins */
 #define HOLD_S 60.0    /* so long a look at them counts */
 
@@ -230,17 +231,37 @@ static void build_parts_prefix_use(const char *dir)
     pthread_mutex_unlock(&prefixes_used.lock);
 }
 
-char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
-                       const struct toolchain *t, int arg), int arg, struct err *e)
+/* The folder of a toolchain's prepared part, whether it is there or not. Owned. */
+static char *build_parts_prefix_path(const struct toolchain *t, const char *name)
 {
-    char folder[64], *root = build_parts_prefix_root(), *dir, *ready, *lock;
-    struct buf script;
-    int fd, rc = 0;
+    char folder[64], *root = build_parts_prefix_root(), *dir;
 
     snprintf(folder, sizeof folder, "prefix-%.24s-%s", t->hash, name);
     dir = path_join(root, folder);
-    ready = path_join(dir, READY);
-    lock = path_join(dir, "lock");
+    free(root);
+    return dir;
+}
+
+/* What is compiled here includes the headers that forward to others, so those are there first. */
+static int build_parts_prepare_forward(const struct toolchain *t, const char *name, struct err *e)
+{
+    char *forward;
+
+    if (!strcmp(name, FORWARD))
+        return 0;
+    forward = build_forward_dir(t, e);
+    free(forward);
+    return forward ? 0 : -1;
+}
+
+char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)(struct buf *script,
+                       const struct toolchain *t, int arg), int arg, struct err *e)
+{
+    char *root = build_parts_prefix_root(), *dir = build_parts_prefix_path(t, name), *ready = path_join(dir, READY);
+    char *lock = path_join(dir, "lock");
+    struct buf script;
+    int fd, rc = 0;
+
     if (!build_parts_prefix_is_ready(dir, ready, false)) {
         build_parts_drop_old_prefixes(root);
         buf_init(&script, 1 << 16);
@@ -249,7 +270,7 @@ char *build_prefix_dir(const struct toolchain *t, const char *name, void (*make)
         buf_adds(&script, "\n");
         make(&script, t, arg);
         buf_addc(&script, '\n');
-        rc = dir_make(dir, e);
+        rc = build_parts_prepare_forward(t, name, e) < 0 ? -1 : dir_make(dir, e);
         fd = rc < 0 ? -1 : lock_file(lock, BUILD_LOCK_WAIT_S, e);
         rc = fd < 0 ? -1 : 0;
         if (rc == 0 && !build_parts_prefix_is_ready(dir, ready, false))
@@ -323,7 +344,12 @@ static void build_parts_forward(struct buf *s, const struct toolchain *t, int ar
 
 char *build_forward_dir(const struct toolchain *t, struct err *e)
 {
-    return build_prefix_dir(t, "forward", build_parts_forward, 0, e);
+    return build_prefix_dir(t, FORWARD, build_parts_forward, 0, e);
+}
+
+char *build_forward_path(const struct toolchain *t)
+{
+    return build_parts_prefix_path(t, FORWARD);
 }
 
 char *build_prefix(const struct toolchain *t, struct err *e)

@@ -110,6 +110,7 @@ char *build_prefix(const struct toolchain *t, struct err *e); /* of a target tha
 bool build_prefixes_hold(const struct toolchain *t);
 /* The folder of t->forward, made again if it has gone. Caller frees; NULL on error. */
 char *build_forward_dir(const struct toolchain *t, struct err *e);
+char *build_forward_path(const struct toolchain *t); /* where it is; a known verdict asks no more. Caller frees */
 /* Runs a script by /bin/sh, jailed unless jail is NULL; at most BUILD_MAX_LOG bytes of each output are kept. */
 int build_shell(const char *script, double timeout_s, const struct jail_spec *jail, struct proc_result *r,
                 struct err *e);
