@@ -130,6 +130,16 @@ int folder_claim(const char *path, const char *what, struct err *e)
     return folder_check_kind(path, what, e) < 0 ? -1 : folder_stamp(path, what, e);
 }
 
+/* The listing is hidden, so that it is no part of what a folder holds for its readers. */
+static int folder_drop_listing(const char *path, struct err *e)
+{
+    char *listing = path_join(path, FOLDER_LISTING);
+    int rc = unlink(listing) < 0 && errno != ENOENT ? err_sys(e, "cannot remove '%s'", listing) : 0;
+
+    free(listing);
+    return rc;
+}
+
 int folder_empty(const char *path, struct err *e)
 {
     char **names, *p;
@@ -148,7 +158,7 @@ int folder_empty(const char *path, struct err *e)
         free(p);
     }
     names_free(names, n);
-    return rc;
+    return rc == 0 ? folder_drop_listing(path, e) : -1;
 }
 
 /* ---- who works in it ---- */

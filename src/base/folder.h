@@ -12,6 +12,7 @@
 #include "base/err.h"
 
 #define FOLDER_STAMP ".musacoder"
+#define FOLDER_LISTING ".musacoder.sums" /* of results; base/listing.h */
 #define FOLDER_STAGE "this stage" /* the 'what' of a recipe's stages, whose folders the run's commands may claim */
 #define FOLDER_CURVES "these curves" /* of trainings; a run's own stages put theirs beside them */
 #define FOLDER_MODEL "this model" /* that of 'init' and 'export' */
@@ -23,8 +24,8 @@ int folder_claim(const char *path, const char *what, struct err *e);
 void folder_enter_stage(const char *path);
 bool folder_is_ours(const char *path); /* stamped */
 
-/* Removes everything in a stamped folder but the stamp; an absent folder is fine, one without a stamp is
- * ERR_INPUT. Killed in the middle it leaves a stamped folder. */
+/* Removes everything in a stamped folder but the stamp, the listing last; an absent folder is fine, one without a stamp
+ * is ERR_INPUT. Killed in the middle it leaves a stamped folder. */
 int folder_empty(const char *path, struct err *e);
 
 /* Takes path/lock for this process, until the descriptor *ret_fd is closed. ERR_INPUT at once where another

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#define HEAD "# results of musacoder, as sha256sum(1) lists them"
 #define UNFINISHED "# unfinished"
 #define FROM "# of "
 #define UP 4 /* so many folders above a file may hold the listing that names it */
@@ -21,10 +22,21 @@
 struct listing {
     char *dir, *path, *from;
     json_t *was, *made; /* name -> its hashes, one behind the other: a stopped command may have left either */
-    bool finished;
+    bool finished, there; /* there: it was not begun just now */
 };
 
 /* ---- reading ---- */
+
+/* May a result be called so? The name stays below the folder, and is one line. */
+static bool listing_can_name(const char *name)
+{
+    size_t n = strlen(name);
+    bool plain = *name && *name != '/' && !strpbrk(name, "\n\\") && utf8_bad_at(name, n) == n;
+
+    for (const char *p = name; plain && *p; p += strcspn(p, "/"), p += *p == '/')
+        plain = strncmp(p, "..", 2) || (p[2] && p[2] != '/');
+    return plain;
+}
 
 /* One line of the file; unknown comments are passed over. */
 static void listing_take_line(struct listing *l, const char *line)
@@ -36,7 +48,7 @@ static void listing_take_line(struct listing *l, const char *line)
         l->finished = false;
     if (!strncmp(line, FROM, strlen(FROM)))
         free(l->from), l->from = xstrdup(line + strlen(FROM));
-    if (*line == '#' || strlen(line) <= HASH + 2)
+    if (*line == '#' || strlen(line) <= HASH + 2 || !listing_can_name(name))
         return;
     both = xasprintf("%s%.*s", json_str(l->was, name, ""), HASH, line);
     json_object_set_new(l->was, name, json_string(both));
@@ -54,7 +66,8 @@ static int listing_open(const char *dir, struct listing **ret, struct err *e)
     *l = (struct listing){.dir = xstrdup(dir), .path = path_join(dir, LISTING_NAME), .was = json_object(),
                           .made = json_object(), .finished = true};
     buf_init(&b, (size_t)1 << 30);
-    if (file_exists(l->path) && (rc = file_read(l->path, &b, e)) == 0 && b.p)
+    l->there = file_exists(l->path);
+    if (l->there && (rc = file_read(l->path, &b, e)) == 0 && b.p && !strncmp(b.p, HEAD, strlen(HEAD)))
         for (char *line = strtok_r(b.p, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
             listing_take_line(l, line);
     buf_free(&b);
@@ -92,7 +105,7 @@ static int listing_save(const struct listing *l, const char *mark, const json_t 
     int rc;
 
     buf_init(&b, (size_t)1 << 30);
-    buf_adds(&b, mark);
+    buf_addf(&b, HEAD "\n%s", mark);
     if (l->from)
         buf_addf(&b, FROM "%s\n", l->from);
     listing_put_names(&b, names);
@@ -133,13 +146,6 @@ int listing_begin(const char *dir, const char *from, struct listing **ret, struc
     return rc;
 }
 
-static bool listing_can_name(const char *name)
-{
-    size_t n = strlen(name);
-
-    return !strpbrk(name, "\n\\") && utf8_bad_at(name, n) == n;
-}
-
 /* Notes a result before it is there. */
 static int listing_note(struct listing *l, const char *name, const char hash[HASH + 1], struct err *e)
 {
@@ -152,19 +158,6 @@ static int listing_note(struct listing *l, const char *name, const char hash[HAS
     rc = file_append(l->path, line, strlen(line), e);
     free(line);
     json_object_set_new(l->made, name, json_string(hash));
-    return rc;
-}
-
-int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e)
-{
-    char hash[HASH + 1], *path = path_join(l->dir, name);
-    int rc;
-
-    sha256_hex(data ? data : "", n, hash);
-    rc = listing_note(l, name, hash, e);
-    if (rc == 0)
-        rc = file_write(path, data, n, e);
-    free(path);
     return rc;
 }
 
@@ -220,6 +213,35 @@ static bool listing_is_as_noted(const char *path, const char *hashes)
     return listing_hash(path, hash, NULL) == 0 && strstr(hashes, hash) != NULL;
 }
 
+/* What is there under the result's name, and is none of ours, goes on as NAME.edited. */
+static int listing_keep_edited(const struct listing *l, const char *name, const char *path, struct err *e)
+{
+    const char *noted = json_str(l->was, name, "");
+    char *kept;
+    int rc;
+
+    if (!l->there || !file_exists(path) || listing_is_as_noted(path, noted))
+        return 0;
+    kept = xasprintf("%s.edited", path);
+    if ((rc = file_copy(path, kept, e)) == 0)
+        log_warn("'%s' is not what its command left there; it is kept as '%s'", path, kept);
+    free(kept);
+    return rc;
+}
+
+int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e)
+{
+    char hash[HASH + 1], *path = path_join(l->dir, name);
+    int rc;
+
+    sha256_hex(data ? data : "", n, hash);
+    rc = listing_note(l, name, hash, e);
+    if (rc == 0 && !listing_is_as_noted(path, hash))
+        rc = listing_keep_edited(l, name, path, e) < 0 ? -1 : file_write(path, data, n, e);
+    free(path);
+    return rc;
+}
+
 /* Removes a former result as it was left; a changed one stays, and is told. */
 static int listing_remove(const char *path, const char *hashes, struct err *e)
 {
@@ -258,6 +280,17 @@ int listing_put(const char *dir, const json_t *hashes, struct err *e)
 
     if (rc == 0)
         rc = listing_save(l, "", hashes, e);
+    listing_free(l);
+    return rc;
+}
+
+int listing_put_unfinished(const char *dir, struct err *e)
+{
+    struct listing *l;
+    int rc = listing_open(dir, &l, e);
+
+    if (rc == 0)
+        rc = listing_save(l, UNFINISHED "\n", l->was, e);
     listing_free(l);
     return rc;
 }

@@ -1,9 +1,10 @@
 /* listing.h - what a command has made in its folder, and whether it still is that.
  *
- * FOLDER/SHA256SUMS lists a command's results in the form of sha256sum(1). A result is noted before it is written, so a
- * folder whose command was stopped is known as unfinished. Whoever reads a result as input checks it first. A file that
- * the listing does not name is a user's: it is never checked and never removed. Names with a line break or a backslash
- * are left out. */
+ * FOLDER/.musacoder.sums lists a command's results in the form of sha256sum(1), below a line of ours. A result is
+ * noted before it is written, so a folder whose command was stopped is known as unfinished. Whoever reads a result as
+ * input checks it first. A file that the listing does not name, or that is not as it was noted, is a user's: it is
+ * never removed, and a result of its name leaves it as NAME.edited. Names with a line break or a backslash are left
+ * out, and names that lead out of the folder are not believed. */
 #ifndef MC_LISTING_H
 #define MC_LISTING_H
 
@@ -12,15 +13,16 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/folder.h"
 
-#define LISTING_NAME "SHA256SUMS"
+#define LISTING_NAME FOLDER_LISTING
 
 struct listing;
 
 /* Begins a listing in a folder that is there; results of the former one count as unfinished from now on. from (may be
  * NULL): what the results are made of; ERR_INPUT where the former ones were made of something else. Free *ret. */
 int listing_begin(const char *dir, const char *from, struct listing **ret, struct err *e);
-/* Notes the result and writes dir/name by file_write. The folder that it lies in is there. */
+/* Notes the result and writes dir/name by file_write, unless that is there as it is. The folder it lies in is there. */
 int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e);
 int listing_write_json(struct listing *l, const char *name, const json_t *v, struct err *e); /* as json_write */
 /* Notes a file that is there, as it is. */
@@ -31,6 +33,7 @@ int listing_end(struct listing *l, bool keep, size_t *ret_former, struct err *e)
 void listing_free(struct listing *l); /* NULL is fine */
 /* A finished listing of files that are there, from {"NAME": "SHA-256"}: for folders that several processes fill. */
 int listing_put(const char *dir, const json_t *hashes, struct err *e);
+int listing_put_unfinished(const char *dir, struct err *e); /* until then: what is there is not all */
 
 /* For a file or folder that is read: ERR_INPUT, with the remedy, where a listing of its folder, or of one up to four
  * above, is unfinished or names a file at or below path that is gone or changed. 0 where there is no listing. */

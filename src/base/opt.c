@@ -411,19 +411,6 @@ static bool opt_lies_in_ours(const char *path)
     return ours;
 }
 
-/* A file that a folder of ours is made of: what its listing names, its journals,
- * options, weights. Pages and cards in it are written anew. */
-static bool opt_is_part_of_ours(const char *path)
-{
-    static const char *const ends[] = {".json", ".jsonl", ".yaml", ".safetensors"};
-    const char *dot = strrchr(path, '.');
-    bool part = listing_names(path);
-
-    for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
-        part |= !strcmp(dot, ends[i]);
-    return part && file_exists(path) && opt_lies_in_ours(path);
-}
-
 /* Is the file at path somewhere below the folder? */
 static bool opt_is_below(const char *folder, const char *path)
 {
@@ -432,6 +419,30 @@ static bool opt_is_below(const char *folder, const char *path)
 
     free(f), free(p);
     return below;
+}
+
+/* Does the file lie in the cache or the data folder? Its name there is a key of ours. */
+static bool opt_is_kept(const char *path)
+{
+    char *cache = path_cache(""), *data = path_data("");
+    bool kept = (cache && opt_is_below(cache, path)) || (data && opt_is_below(data, path));
+
+    free(cache), free(data);
+    return kept;
+}
+
+/* A file that a folder of ours is made of: what its listing names, its journals,
+ * options, weights. Pages and cards in it are written anew. */
+static bool opt_is_part_of_ours(const char *path)
+{
+    static const char *const ends[] = {".json", ".jsonl", ".yaml", ".safetensors", ".log"};
+    const char *dot = strrchr(path, '.');
+    bool part = listing_names(path);
+
+    for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
+        part |= !strcmp(dot, ends[i]);
+    part |= !strcmp(path_name(path), "lock");
+    return file_exists(path) && (opt_is_kept(path) || (part && opt_lies_in_ours(path)));
 }
 
 /* Does who reads 'from' read 'to'? A file in a user's folder counts, pages and cards in one of ours do not. */

@@ -129,6 +129,8 @@ static int tasks_run(const struct opts *o, struct err *e)
 
     if (o->n_args != 1)
         return err_set(e, ERR_INPUT, "name one file or folder of tasks");
+    if (listing_check(o->args[0], e) < 0)
+        return -1;
     if (opts_has(o, "out") && tasks_open_folder(&r, opts_str(o, "out"), o->args[0], e) < 0)
         return -1;
     r.names = json_object();

@@ -164,6 +164,8 @@ static int translate_gather(struct translate_job *j, const struct opts *o, struc
         const char *path = o->args[i];
         size_t before = j->from.n;
 
+        if ((rc = listing_check(path, e)) < 0)
+            break;
         if (!file_is_dir(path))
             translate_add_source(j, path, path_name(path));
         else if ((rc = translate_add_folder(j, path, "", e)) == 0 && j->from.n == before)

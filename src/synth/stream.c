@@ -762,14 +762,25 @@ static int stream_claim(const struct stream_options *o, struct err *e)
     return rc;
 }
 
+static bool stream_all_listed(const struct stream_options *o, long shards)
+{
+    bool all = true;
+
+    for (int i = 0; i < shards; i++)
+        all = all && stream_is_listed(o, i);
+    return all;
+}
+
 int stream_make(const struct stream_options *o, struct stream_stats *ret, struct err *e)
 {
     struct dag_table *t = dag_table_weighted(o->ops, o->weights);
     long shards = (o->records + o->shard_size - 1) / o->shard_size;
     struct stream_stats n = {0};
     struct progress p;
-    bool whole = true;
     int lock = -1, rc = stream_make_folders(o, &lock, e) < 0 || stream_claim(o, e) < 0 ? -1 : 0;
+
+    if (!rc && !stream_all_listed(o, shards))
+        rc = listing_put_unfinished(o->out, e);
 
     progress_start(&p, "shards", 0, (uint64_t)((shards - o->process + o->processes - 1) / o->processes));
     for (int i = o->process; i < shards && !rc; i += o->processes) {
@@ -781,9 +792,7 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
     }
     progress_end(&p);
     dag_table_free(t);
-    for (int i = 0; i < shards && !rc; i++)
-        whole = whole && stream_is_listed(o, i);
-    if (whole && !rc) /* the last of several processes */
+    if (!rc && stream_all_listed(o, shards)) /* the last of several processes */
         rc = stream_finish(o, shards, e);
     if (lock >= 0)
         close(lock);

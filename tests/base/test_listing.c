@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/listing.h"
 #include "base/mem.h"
 
@@ -155,6 +156,41 @@ static void another_source_is_refused(void **state)
     assert_string_equal(check(""), "");
 }
 
+/* What somebody wrote under a result's name, or into a result, is kept beside it. */
+static void edited_files_are_kept(void **state)
+{
+    make_two();
+    make_results(one, true);
+    put("sub/b.txt", "a user's");
+    put("a.txt", "edited");
+    make_two();
+    assert_true(is_there("a.txt.edited") && is_there("sub/b.txt.edited"));
+    assert_string_equal(check(""), "");
+}
+
+/* A listing that somebody else wrote neither removes nor accuses what is not below the folder. */
+static void foreign_listings_are_not_believed(void **state)
+{
+    char *sub = path_join(dir, "sub"), *sums = path_join(dir, LISTING_NAME), *line;
+    struct buf b;
+    char hash[65];
+
+    make_two();
+    buf_init(&b, 4096);
+    assert_int_equal(file_read(sums, &b, NULL), 0);
+    sha256_hex("a.txt", 5, hash);
+    line = xasprintf("%s  ../a.txt\n%s  /etc/passwd\n%s  x/../../a.txt\n", hash, hash, hash);
+    buf_adds(&b, line);
+    assert_int_equal(file_write(sums, b.p, b.n, NULL), 0);
+    assert_string_equal(check(""), "");
+    free(sums);
+    sums = path_join(sub, LISTING_NAME);
+    assert_int_equal(file_write(sums, line, strlen(line), NULL), 0); /* without our first line */
+    assert_string_equal(check("sub"), "");
+    buf_free(&b);
+    free(sub), free(sums), free(line);
+}
+
 static void results_are_known_by_their_listing(void **state)
 {
     char *a = path_join(dir, "a.txt"), *mine = path_join(dir, "mine.txt");
@@ -172,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(whole_results_pass), T(changed_and_missing_results_are_told), T(stopped_commands_are_told),
         T(former_results_go), T(what_a_stopped_command_made_goes_too), T(another_source_is_refused),
+        T(edited_files_are_kept), T(foreign_listings_are_not_believed),
         T(results_are_known_by_their_listing),
     };
 

@@ -212,7 +212,7 @@ class Folders(unittest.TestCase):
         self.succeed("sft", "--model", self.path("moved-r/init/"), "--data", "moved-r/data/../data/train.jsonl",
                      "--out", "moved-o/", *argv)
         self.assertEqual(crash.files(self.path("moved-o")), was)
-        os.remove(self.path("moved-r/data/SHA256SUMS"))  # as older versions left it
+        os.remove(self.path("moved-r/data/.musacoder.sums"))  # as older versions left it
         self.write("moved-r/data/train.jsonl", self.read("moved-r/data/train.jsonl") + "\n")
         self.refuse("as 'data' has changed since", "sft", "--model", "moved-r/init", "--data",
                     "moved-r/data/train.jsonl", "--out", "moved-o", *argv)
@@ -228,7 +228,7 @@ class Folders(unittest.TestCase):
     def test_nothing_goes_for_what_cannot_be_read(self):
         was = self.finish()
         argv = ("run", "recipe.yaml", "--out", "r")
-        os.remove(self.path("r/data/SHA256SUMS"))  # as older versions left it: what is gone is not known
+        os.remove(self.path("r/data/.musacoder.sums"))  # as older versions left it: what is gone is not known
         os.rename(self.path("r/data/train.jsonl"), self.path("away"))
         self.refuse("r/data/train.jsonl", *argv)
         os.rename(self.path("away"), self.path("r/data/train.jsonl"))
@@ -253,7 +253,7 @@ class Folders(unittest.TestCase):
         self.succeed(*argv)
         self.assertEqual(self.succeed(*argv).count("done before"), 3)
         data = self.read("r/data/train.jsonl").splitlines(True)
-        os.remove(self.path("r/data/SHA256SUMS"))  # as older versions left it
+        os.remove(self.path("r/data/.musacoder.sums"))  # as older versions left it
         self.write("r/data/train.jsonl", "".join(data[1:]))
         said = self.succeed(*argv)
         self.assertIn("init: what it reads has changed", said)
@@ -375,6 +375,15 @@ class Folders(unittest.TestCase):
         self.refuse("has changed since it was made", "sft", "--model", "r/init", "--data", "c/data", "--steps", "1",
                     "--out", "s")
 
+    def test_an_unfinished_corpus_of_shards_is_refused(self):
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        argv = ("synth", *SYNTH[:6], "--no-verify", "--shard-size", "2", "--out", "c")
+        self.assertEqual(self.call(*argv, "--records", "4", "--part", "0/2").returncode, 0)
+        train = ("sft", "--model", "r/init", "--data", "c/data", "--steps", "1", "--max-length", "1500", "--out", "s")
+        self.refuse("is unfinished", *train)
+        self.succeed(*argv, "--records", "4", "--part", "1/2")
+        self.succeed(*train)
+
     def test_tasks_of_files_that_went_go(self):
         for name in ("one", "two"):
             shutil.copy(os.path.join(ROOT, "docs/example/task.py"), self.write(f"t/{name}.py", ""))
@@ -383,10 +392,15 @@ class Folders(unittest.TestCase):
         os.remove(self.path("t/one.py"))
         self.succeed("tasks", "t", "--out", "o")
         self.assertEqual(sorted(x for x in os.listdir(self.path("o")) if x[0] != "."),
-                         ["SHA256SUMS", "mine.py", "two.py", "two.yaml"])
+                         ["mine.py", "two.py", "two.yaml"])
         os.rename(self.path("t"), self.path("u"))
         self.refuse("holds what was made of", "tasks", "u", "--out", "o")
         self.refuse("lies in 'u', whose files are read", "tasks", "u", "--out", "u/out")
+        self.write("o/two.py", "# edited\n")
+        self.refuse("has changed since it was made", "tasks", "o", "--out", "again")
+        os.rename(self.path("u"), self.path("t"))
+        self.assertIn("'o/two.py' is not what its command left there", self.succeed("tasks", "t", "--out", "o"))
+        self.assertEqual(self.read("o/two.py.edited"), "# edited\n")
 
     def test_a_users_task_in_a_corpus_stays(self):
         self.succeed("synth", *SYNTH, "--out", "c")

@@ -153,6 +153,12 @@ class Results(test_folders.Folders):
         self.refuse(f"'{task}' is part of a folder that musacoder made", "shrink", "t.py", "--out", task)
         self.assertEqual(self.read(task), was)
 
+    def test_no_result_goes_over_the_caches_files(self):
+        self.write("cache/judge-secret", "secret\n")
+        p = self.call("shrink", "t.py", "--out", "cache/judge-secret", MUSACODER_CACHE_DIR=self.path("cache"))
+        self.assertIn("is part of a folder that musacoder made", p.stderr)
+        self.assertEqual(self.read("cache/judge-secret"), "secret\n")
+
     def test_no_trace_is_written_into_somebodys_file(self):
         self.write("k2.py", "x = 1\n")
         p = self.call("eval", "--task", "t.py", "k2.py", MUSACODER_TRACE=self.path("k2.py"))

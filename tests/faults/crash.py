@@ -45,7 +45,7 @@ def files(folder):
         if os.path.isfile(path) and os.path.basename(path) not in CLOCKS:
             with open(path, "rb") as f:
                 data = f.read()
-            if os.path.basename(path) == "SHA256SUMS":
+            if os.path.basename(path) == ".musacoder.sums":
                 data = listed(path, data)
             elif name.endswith("verdicts.jsonl"):
                 data = verdicts(data)
