@@ -431,18 +431,16 @@ static bool opt_is_kept(const char *path)
     return kept;
 }
 
-/* A file that a folder of ours is made of: what its listing names, its journals,
- * options, weights. Pages and cards in it are written anew. */
+/* A file that a folder of ours is made of. Its pages, cards and notes are written anew. */
 static bool opt_is_part_of_ours(const char *path)
 {
-    static const char *const ends[] = {".json", ".jsonl", ".yaml", ".safetensors", ".log"};
-    const char *dot = strrchr(path, '.');
-    bool part = listing_names(path);
+    static const char *const ends[] = {".html", ".md", ".txt"};
+    const char *dot = strrchr(path_name(path), '.');
+    bool page = false;
 
     for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
-        part |= !strcmp(dot, ends[i]);
-    part |= !strcmp(path_name(path), "lock");
-    return file_exists(path) && (opt_is_kept(path) || (part && opt_lies_in_ours(path)));
+        page |= !strcmp(dot, ends[i]);
+    return file_exists(path) && (opt_is_kept(path) || (!page && opt_lies_in_ours(path)));
 }
 
 /* Does who reads 'from' read 'to'? A file in a user's folder counts, pages and cards in one of ours do not. */

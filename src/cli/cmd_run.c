@@ -26,6 +26,7 @@
 #include "nn/engine_device.h"
 #include "nn/model.h"
 #include "report/report.h"
+#include "train/checkpoint.h"
 #include "train/recipe.h"
 
 #define MAX_STAGES 32
@@ -543,7 +544,10 @@ static bool run_result_is_whole(const struct run_stage *s, const struct run_mark
     bool model = s->command == &cmd_sft || s->command == &cmd_rft || s->command == &cmd_rl;
     char *path = path_join(s->dir, s->command == &cmd_bench ? "bench.json" : model ? "model" : ""), now[65];
     struct err ignored = ERR_INIT;
-    bool whole = file_exists(path) && run_results_hold(s) && (!model || model_check_folder(path, &ignored) == 0);
+    bool whole = file_exists(path) && run_results_hold(s);
+
+    if (whole && model)
+        whole = model_check_folder(path, &ignored) == 0 && !run_weights_are_changed(s->dir);
 
     run_result_of(s, now);
     free(path);

@@ -176,13 +176,16 @@ int checkpoint_latest(const char *run, char **ret, struct err *e)
 /* What cannot be read of a checkpoint, with the remedy. Always -1. */
 static int checkpoint_damaged(const char *folder, struct err *e)
 {
-    char said[sizeof e->msg];
+    char said[sizeof e->msg], *all;
 
     if (!e || (e->kind != ERR_INPUT && e->kind != ERR_ENV))
         return -1;
     snprintf(said, sizeof said, "%.600s", e->msg);
-    return err_set(e, e->kind, "%s; the checkpoint is damaged: bring '%s' back, or remove '%s/..' to start from the "
-                               "beginning", said, folder, folder);
+    all = path_folder(folder);
+    err_set(e, e->kind, "%s; the checkpoint is damaged: bring '%s' back, or remove '%s' to start from the beginning",
+            said, folder, all);
+    free(all);
+    return -1;
 }
 
 struct model *checkpoint_model(const char *folder, const char *start, struct err *e)
@@ -201,7 +204,7 @@ struct model *checkpoint_model(const char *folder, const char *start, struct err
 /* Is the state as it was written, by this folder's training? States of older versions do not say. */
 static int checkpoint_check_state(const char *folder, const json_t *state, struct err *e)
 {
-    char *run = path_join(folder, "../.."), training[65];
+    char *run = path_join(folder, "../.."), *all = path_folder(folder), training[65];
     const char *theirs = json_str(state, "training", "");
     int rc = 0;
 
@@ -210,10 +213,10 @@ static int checkpoint_check_state(const char *folder, const json_t *state, struc
         err_set(e, ERR_INPUT, "'%s/state.json' is not what was written", folder);
         rc = checkpoint_damaged(folder, e);
     } else if (*theirs && *training && strcmp(theirs, training)) {
-        rc = err_set(e, ERR_INPUT, "'%s' is a checkpoint of another training; bring this one's back, or remove '%s/..' "
-                                   "to start from the beginning", folder, folder);
+        rc = err_set(e, ERR_INPUT, "'%s' is a checkpoint of another training; bring this one's back, or remove '%s' "
+                                   "to start from the beginning", folder, all);
     }
-    free(run);
+    free(run), free(all);
     return rc;
 }
 
@@ -340,13 +343,16 @@ static int checkpoint_agree(const struct run_folder *f, const char *path, const 
 int run_open(const char *run, const json_t *options, const char *const *ignore, struct run_folder *ret, struct err *e)
 {
     struct run_folder f = {.path = xstrdup(run), .claim = json_deep_copy(options), .lock = -1};
-    char *path = path_join(run, "options.json");
+    char *path = path_join(run, "options.json"), *latest = path_join(run, "checkpoint/latest");
     int rc = checkpoint_add_contents(f.claim, e);
 
+    if (rc == 0 && !file_exists(path) && file_exists(latest))
+        rc = err_set(e, ERR_INPUT, "'%s' is gone, which says what this run was started with; bring it back, or remove "
+                                   "'%s/checkpoint' to start from the beginning", path, run);
     if (rc == 0 && file_exists(path))
         rc = folder_take(run, "this training", "musacoder", &f.lock, e) < 0 ? -1
                                                                             : checkpoint_agree(&f, path, ignore, e);
-    free(path);
+    free(path), free(latest);
     if (rc < 0)
         run_close(&f);
     else
@@ -393,32 +399,55 @@ static int64_t checkpoint_file_size(const char *folder, const char *name)
     return size;
 }
 
-/* Names and sizes of the files of a model folder: {name: bytes}. New; NULL on error. */
+/* {name: SHA-256} of the files of a model folder. New; NULL on error. */
 static json_t *checkpoint_list_model(const char *model, struct err *e)
 {
     json_t *files = json_object();
-    char **names;
+    char **names, hash[65];
     size_t n;
+    int rc = 0;
 
     if (dir_list(model, &names, &n, e) < 0) {
         json_decref(files);
         return NULL;
     }
-    for (size_t i = 0; i < n; i++)
-        json_object_set_new(files, names[i], json_integer(checkpoint_file_size(model, names[i])));
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *path = path_join(model, names[i]);
+
+        if ((rc = content_hash_file(path, hash, e)) == 0)
+            json_object_set_new(files, names[i], json_string(hash));
+        free(path);
+    }
     names_free(names, n);
+    if (rc < 0)
+        json_decref(files), files = NULL;
     return files;
+}
+
+/* Is the file what was saved? noted: its SHA-256; its size alone in marks of older versions. */
+static bool checkpoint_file_holds(const char *model, const char *name, const json_t *noted)
+{
+    char *path = path_join(model, name), hash[65] = "";
+    struct err ignored = ERR_INIT;
+    bool holds;
+
+    if (json_is_integer(noted))
+        holds = json_integer_value(noted) == checkpoint_file_size(model, name);
+    else
+        holds = content_hash_file(path, hash, &ignored) == 0 && !strcmp(hash, json_string_value(noted));
+    free(path);
+    return holds;
 }
 
 /* CHECKPOINT/model-saved.json lists what was written into the run's model; it is written after that. */
 static bool checkpoint_is_saved(const char *mark, const char *model)
 {
-    json_t *files = file_exists(mark) ? json_read(mark, NULL) : NULL, *size;
+    json_t *files = file_exists(mark) ? json_read(mark, NULL) : NULL, *noted;
     bool saved = json_object_size(files) > 0;
     const char *name;
 
-    json_object_foreach(files, name, size)
-        saved = saved && json_integer_value(size) == checkpoint_file_size(model, name);
+    json_object_foreach(files, name, noted)
+        saved = saved && checkpoint_file_holds(model, name, noted);
     json_decref(files);
     return saved;
 }
@@ -436,16 +465,15 @@ static bool checkpoint_is_weights(const char *name)
 /* A file of the model that is not as it was saved, and is no weights, is somebody's edit: it goes on as NAME.edited. */
 static int checkpoint_keep_edits(const char *mark, const char *model, const char *work, struct err *e)
 {
-    json_t *files = mark && file_exists(mark) ? json_read(mark, NULL) : NULL, *size;
+    json_t *files = mark && file_exists(mark) ? json_read(mark, NULL) : NULL, *noted;
     const char *name;
     int rc = 0;
 
-    json_object_foreach(files, name, size) {
-        int64_t now = checkpoint_file_size(model, name);
+    json_object_foreach(files, name, noted) {
         char *from = path_join(model, name), *to = xasprintf("%s/%s.edited", work, name);
 
-        if (rc == 0 && now >= 0 && now != json_integer_value(size) && !checkpoint_is_weights(name) &&
-            (rc = file_copy(from, to, e)) == 0)
+        if (rc == 0 && file_exists(from) && !checkpoint_is_weights(name) &&
+            !checkpoint_file_holds(model, name, noted) && (rc = file_copy(from, to, e)) == 0)
             log_warn("'%s' was changed after it was saved: it is written anew, and the changed one is '%s.edited'",
                      from, name);
         free(from), free(to);
@@ -475,16 +503,37 @@ static int checkpoint_replace_model(const char *run, const struct model *m, cons
     return rc;
 }
 
-bool run_model_is_saved(const char *run)
+/* The mark of the run's latest checkpoint; NULL: there is no checkpoint. Owned. */
+static char *checkpoint_mark_of(const char *run)
 {
-    char *model = path_join(run, "model"), *latest = NULL, *mark;
-    bool saved;
+    char *latest = NULL, *mark;
 
     checkpoint_latest(run, &latest, NULL);
     mark = latest ? path_join(latest, "model-saved.json") : NULL;
-    saved = mark && checkpoint_is_saved(mark, model);
-    free(model);
     free(latest);
+    return mark;
+}
+
+bool run_weights_are_changed(const char *run)
+{
+    char *mark = checkpoint_mark_of(run), *model = path_join(run, "model");
+    json_t *files = mark && file_exists(mark) ? json_read(mark, NULL) : NULL, *noted;
+    bool changed = false;
+    const char *name;
+
+    json_object_foreach(files, name, noted)
+        changed |= checkpoint_is_weights(name) && !checkpoint_file_holds(model, name, noted);
+    json_decref(files);
+    free(mark), free(model);
+    return changed;
+}
+
+bool run_model_is_saved(const char *run)
+{
+    char *model = path_join(run, "model"), *mark = checkpoint_mark_of(run);
+    bool saved = mark && checkpoint_is_saved(mark, model);
+
+    free(model);
     free(mark);
     return saved;
 }

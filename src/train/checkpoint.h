@@ -51,5 +51,6 @@ void run_close(struct run_folder *f); /* a zeroed one is fine */
  * user put into the folder is kept. */
 int run_save_model(const char *run, const struct model *m, struct err *e);
 bool run_model_is_saved(const char *run); /* run/model is what the latest checkpoint lists as written */
+bool run_weights_are_changed(const char *run); /* it was, and its weights are others now; false without a listing */
 
 #endif

@@ -201,6 +201,27 @@ class Folders(unittest.TestCase):
         for name in mine:
             self.assertEqual(self.read("o/model/" + name), "precious")
 
+    def test_options_that_are_gone_are_not_made_up(self):
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        argv = ("sft", "--model", "r/init", "--data", "r/data/train.jsonl", "--steps", "1", "--max-length", "1500",
+                "--out", "o")
+        self.succeed(*argv)
+        os.remove(self.path("o/options.json"))
+        self.refuse("or remove 'o/checkpoint' to start", *argv, "--lr", "1e-3")
+        shutil.rmtree(self.path("o/checkpoint"))
+        self.succeed(*argv, "--lr", "1e-3")
+
+    def test_weights_of_another_model_are_not_believed(self):
+        """Of the same size, as all models of one shape have."""
+        argv = ("run", self.recipe("synth init sft"), "--out", "r")
+        self.succeed(*argv)
+        was = crash.files(self.path("r/sft/model"))
+        shutil.copy(self.path("r/init/model.safetensors"), self.path("r/sft/model/model.safetensors"))
+        self.assertNotEqual(crash.files(self.path("r/sft/model")), was)
+        self.assertIn("sft: its result is gone or damaged", self.succeed(*argv))
+        self.assertEqual(crash.files(self.path("r/sft/model")), was)
+        self.assertEqual(self.succeed(*argv).count("done before"), 3)
+
     def test_a_training_goes_on_where_its_folders_moved(self):
         """Inputs are what they hold, whatever their path is called."""
         self.succeed("run", self.recipe("synth init"), "--out", "r")

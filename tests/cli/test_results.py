@@ -150,7 +150,8 @@ class Results(test_folders.Folders):
         self.succeed("synth", *test_folders.SYNTH, "--out", "corpus")
         task = "corpus/tasks/heldout/" + os.listdir(self.path("corpus/tasks/heldout"))[0]
         was = self.read(task)
-        self.refuse(f"'{task}' is part of a folder that musacoder made", "shrink", "t.py", "--out", task)
+        for name in (task, "corpus/.musacoder", "corpus/.musacoder.sums"):
+            self.refuse(f"'{name}' is part of a folder that musacoder made", "shrink", "t.py", "--out", name)
         self.assertEqual(self.read(task), was)
 
     def test_no_result_goes_over_the_caches_files(self):
