@@ -379,21 +379,6 @@ int listing_check(const char *path, struct err *e)
     return rc;
 }
 
-bool listing_names(const char *path)
-{
-    char *part, *dir = listing_find(path, &part);
-    struct listing *l = NULL;
-    bool named;
-
-    if (!dir || listing_open(dir, &l, NULL) < 0)
-        l = NULL;
-    named = l && json_object_get(l->was, part);
-    if (dir)
-        free(dir), free(part);
-    listing_free(l);
-    return named;
-}
-
 bool listing_holds(const char *dir)
 {
     struct err e = ERR_INIT;

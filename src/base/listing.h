@@ -38,7 +38,6 @@ int listing_put_unfinished(const char *dir, struct err *e); /* until then: what 
 /* For a file or folder that is read: ERR_INPUT, with the remedy, where a listing of its folder, or of one up to four
  * above, is unfinished or names a file at or below path that is gone or changed. 0 where there is no listing. */
 int listing_check(const char *path, struct err *e);
-bool listing_names(const char *path); /* is it a result that a listing above it names? */
 /* Is everything there that the folder's own listing names, unchanged? True without one; why not is logged. */
 bool listing_holds(const char *dir);
 

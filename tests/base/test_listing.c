@@ -191,17 +191,6 @@ static void foreign_listings_are_not_believed(void **state)
     free(sub), free(sums), free(line);
 }
 
-static void results_are_known_by_their_listing(void **state)
-{
-    char *a = path_join(dir, "a.txt"), *mine = path_join(dir, "mine.txt");
-
-    make_two();
-    put("mine.txt", "a user's");
-    assert_true(listing_names(a));
-    assert_false(listing_names(mine));
-    free(a), free(mine);
-}
-
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -209,7 +198,6 @@ int main(void)
         T(whole_results_pass), T(changed_and_missing_results_are_told), T(stopped_commands_are_told),
         T(former_results_go), T(what_a_stopped_command_made_goes_too), T(another_source_is_refused),
         T(edited_files_are_kept), T(foreign_listings_are_not_believed),
-        T(results_are_known_by_their_listing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
