@@ -7,7 +7,7 @@
 #      rollouts of 64 prompts, a share on each GPU
 #   4. the service with one worker a device: the same programs judged on 1, 2, 4 (8) devices
 # usage: lab/four_gpus.sh OUT [PART...] [--base FOLDER] [--scratch FOLDER] [--tiny]
-# A part that was done is not done again; each ends by its own limit: 400, 400, 230, 200 s. Models of random weights lie
+# A part that was done is not done again; each ends by its own limit: 400, 400, 270, 200 s. Models of random weights lie
 # in the scratch folder (default: /dev/shm where that has room, else OUT). --tiny: two ranks of the emulator and small
 # shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12); FOUR_BATCH: tokens a step of part 3 (65536);
 # FOUR_ZERO: its ways to divide state (1 2 where ZeRO-1 fits a card, else 2; the second one makes three steps);
@@ -180,7 +180,7 @@ part_3() {
             "$(sft "sft9b-$z" "$scratch/9b" "$cards" "$z" "$steps" "$batch" "$micro" "${tiny:+20}90" 7.93)"
         steps=$((steps < 3 ? steps : 3))
     done
-    row 3 "9 B, rollouts on $cards" "$(rollouts "$scratch/9b" $new 60)"
+    row 3 "9 B, rollouts on $cards" "$(rollouts "$scratch/9b" $new "${tiny:+3}80")"
     rm -rf "$scratch/9b"
 }
 
@@ -239,7 +239,7 @@ if [ -n "$only" ]; then
     exit
 fi
 corpus || { row 0 corpus "$(why "$out/synth.log")"; exit 1; }
-limits=(0 400 400 230 200)
+limits=(0 400 400 270 200)
 for p in "${parts[@]}"; do
     [ -f "$out/done.$p" ] && { echo "part $p was done before"; continue; }
     timeout -k 5 "${limits[$p]}" "$0" "$out" "${given[@]}" --only "$p" || row "$p" limit "ended after ${limits[$p]} s"
