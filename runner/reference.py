@@ -434,7 +434,7 @@ def position(i, shape):
 
 def spike_of(t):
     """A value that a sum over all elements of t cannot hide in its tolerance (src/eval/check/tolerance.h)."""
-    rel = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}.get(t.dtype, 2e-5)
+    rel = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}.get(t.dtype, 2e-5)
     return min(8 * max(1.0, t.numel() * rel), 800.0 if t.dtype == torch.float16 else math.inf)
 
 

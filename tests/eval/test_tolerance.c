@@ -56,7 +56,7 @@ static double value_of(enum regime g, int64_t i)
 /* As runner/reference.py: more than the tolerance of a sum over all elements. */
 static double spike_of(int64_t n, enum dtype d)
 {
-    double rel = d == DT_F16 ? 0x1p-9 : d == DT_BF16 ? 0x1p-6 : 2e-5, x = 8 * fmax(1, (double)n * rel);
+    double rel = d == DT_F16 ? 0x1p-10 : d == DT_BF16 ? 0x1p-7 : 2e-5, x = 8 * fmax(1, (double)n * rel);
 
     return d == DT_F16 ? fmin(x, 1000) : x;
 }
@@ -339,9 +339,28 @@ static void test_honest_pass_and_wrong_fail(void **state)
                 }
 }
 
+/* A scale by 1.1 of numbers up to 3: two roundings are anybody's, a constant of 1.115 or 1.104 is nobody's. */
+static void test_a_constant_in_half_precision(void **state)
+{
+    static const struct {
+        enum dtype d;
+        double u, off;
+    } rows[] = {{DT_BF16, 0x1p-8, 1.115 - 1.1}, {DT_F16, 0x1p-11, 1.104 - 1.1}};
+
+    for (int i = 0; i < 2; i++) {
+        const struct noise n = {.n2 = 3.3 * rows[i].u, .max_abs = 3.3, .fan_in = 1};
+        struct tolerance t = tolerance_strict(rows[i].d, rows[i].d, &n);
+        double allowed = t.abs + t.rel * 3.3;
+
+        assert_true(t.decides);
+        assert_true(2 * 3.3 * rows[i].u < allowed && 3 * rows[i].off > allowed);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_honest_pass_and_wrong_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_honest_pass_and_wrong_fail),
+                                       cmocka_unit_test(test_a_constant_in_half_precision)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

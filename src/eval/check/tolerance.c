@@ -17,7 +17,7 @@ struct precision {
 /* The dtype's rounding and smallest number, and what the tolerance allows of them. */
 static const struct precision *tolerance_precision_of(enum dtype d)
 {
-    static const struct precision f16 = {0x1p-11, 0x1p-9, 0x1p-24, 4, 8}, bf16 = {0x1p-8, 0x1p-6, 0x1p-126, 4, 2},
+    static const struct precision f16 = {0x1p-11, 0x1p-10, 0x1p-24, 4, 2}, bf16 = {0x1p-8, 0x1p-7, 0x1p-126, 4, 1},
                                   f32 = {0x1p-24, 2e-5, 0x1p-126, 32, 0}, f64 = {0x1p-53, 1e-12, 0x1p-1022, 32, 0};
 
     static const struct precision f8e4 = {0x1p-4, 0, 0x1p-149, 4, 1}, f8e5 = {0x1p-3, 0, 0x1p-149, 4, 1};

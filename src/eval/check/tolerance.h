@@ -3,7 +3,7 @@
  * Protocol strict. For an output with oracle o (computed in double), element i passes iff
  *     |candidate_i - o_i| <= abs + rel * |o_i|
  *     rel    a few hundred rounding units of the output type for fp32 (intrinsics, reordered products), at least
- *            2 u sqrt(m); four units for half precision; of 8 bits one unit, or none where the reference has marked the
+ *            2 u sqrt(m); two units for half precision; of 8 bits one unit, or none where the reference has marked the
  *            elements that other orders of sums round to a neighbour
  *     abs    min(max(k1 n1, k2 n2), cap), what cancellation does to sums and differences; never below the smallest
  *            distance of two values of the output type
@@ -14,7 +14,7 @@
  *     m      largest input elements / smallest output elements
  *     k1, k2 fp32: 32, and max(32, 4 sqrt(m)), m at most 2^20. Serial summation of m terms errs like u m / sqrt 6,
  *            rounded inputs like u sqrt(m / 3): their ratio grows like sqrt(m / 2); 4 sqrt(m) leaves a margin.
- *            Half precision: 4, and 8 (float16) or 2 (bfloat16). Sums are in fp32 there; what is left are roundings of
+ *            Half precision: 4, and 2 (float16) or 1 (bfloat16). Sums are in fp32 there; what is left are roundings of
  *            values in between, which n1 and n2 measure.
  *     cap    1/256 of max_i |o_i|, or 16 units of the lowest type if that is more (bfloat16: 1/16): zeros, or any
  *            constant, can then not pass.
