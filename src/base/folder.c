@@ -25,7 +25,8 @@ bool name_is_part(const char *name)
 bool folder_is_ours(const char *path)
 {
     char *stamp = path_join(path, FOLDER_STAMP);
-    bool ours = file_exists(stamp);
+    struct stat st;
+    bool ours = lstat(stamp, &st) == 0 && S_ISREG(st.st_mode); /* a folder or a link of that name is somebody's */
 
     free(stamp);
     return ours;
@@ -46,7 +47,8 @@ static bool folder_holds_something(const char *path)
     bool found = false;
 
     while (d && !found && (de = readdir(d)) != NULL)
-        found = strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && !folder_is_stamp_name(de->d_name);
+        found = strcmp(de->d_name, ".") && strcmp(de->d_name, "..") &&
+                (!folder_is_stamp_name(de->d_name) || (!de->d_name[strlen(FOLDER_STAMP)] && !folder_is_ours(path)));
     if (d)
         closedir(d);
     return found;
@@ -120,6 +122,35 @@ static int folder_check_kind(const char *path, const char *what, struct err *e)
     return rc;
 }
 
+/* A stage's folder is filled by its run alone: it empties it. */
+static int folder_check_above(const char *path, const char *what, struct err *e)
+{
+    char *at = realpath(path, NULL), *above = at ? path_folder(at) : path_folder(path);
+    int rc = 0;
+
+    for (int i = 0; i < 4 && rc == 0; i++) {
+        char *kind = folder_is_ours(above) ? folder_kind(above) : NULL, *next = path_join(above, "..");
+        const char *stage = getenv("MUSACODER_STAGE_FOLDER");
+
+        if (kind && !strcmp(kind, FOLDER_STAGE) && !(stage && file_is_same(stage, above)))
+            rc = err_set(e, ERR_INPUT, "'%s' lies in the folder of a recipe's stage, which its run empties; name "
+                                       "another one for %s", path, what);
+        free(kind), free(above);
+        above = next;
+    }
+    free(at), free(above);
+    return rc;
+}
+
+int folder_check_plain(const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
+        return 0;
+    return err_set(e, ERR_INPUT, "'%s' is a link, and what it names may be somebody's; remove it", path);
+}
+
 int folder_claim(const char *path, const char *what, struct err *e)
 {
     if (!*path)
@@ -127,7 +158,9 @@ int folder_claim(const char *path, const char *what, struct err *e)
     if (!folder_is_ours(path) && folder_holds_something(path))
         return err_set(e, ERR_INPUT, "'%s' holds files that are not of %s; name a new folder, or, if an older version "
                        "wrote it or what is in it may go, 'touch %s/" FOLDER_STAMP "'", path, what, path);
-    return folder_check_kind(path, what, e) < 0 ? -1 : folder_stamp(path, what, e);
+    if (folder_check_kind(path, what, e) < 0 || (!folder_is_ours(path) && folder_check_above(path, what, e) < 0))
+        return -1;
+    return folder_stamp(path, what, e);
 }
 
 /* The listing is hidden, so that it is no part of what a folder holds for its readers. */

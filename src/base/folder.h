@@ -18,11 +18,14 @@
 #define FOLDER_MODEL "this model" /* that of 'init' and 'export' */
 
 /* Makes the folder with its parents and stamps it, unless it is stamped. A folder that is not empty and has no
- * stamp, or the stamp of another 'what', is ERR_INPUT. 'what' names the writer, in messages too: "this run". */
+ * stamp, the stamp of another 'what', or a new one below a stage's folder, is ERR_INPUT. 'what' names the writer, in
+ * messages too: "this run". */
 int folder_claim(const char *path, const char *what, struct err *e);
 /* This process, and those that it starts, work on the stage whose folder this is: they alone may claim it. */
 void folder_enter_stage(const char *path);
 bool folder_is_ours(const char *path); /* stamped */
+/* Of a part of a folder of ours: ERR_INPUT where it is a link. */
+int folder_check_plain(const char *path, struct err *e);
 
 /* Removes everything in a stamped folder but the stamp, the listing last; an absent folder is fine, one without a stamp
  * is ERR_INPUT. Killed in the middle it leaves a stamped folder. */

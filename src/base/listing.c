@@ -229,13 +229,30 @@ static int listing_keep_edited(const struct listing *l, const char *name, const 
     return rc;
 }
 
+/* Nothing is written through a link in the folder, to what may be somebody's. */
+static int listing_check_links(const struct listing *l, const char *name, struct err *e)
+{
+    int rc = 0;
+
+    for (const char *p = name; rc == 0 && *p; p += *p == '/') {
+        char *part, *path;
+
+        p += strcspn(p, "/");
+        part = xstrndup(name, (size_t)(p - name));
+        path = path_join(l->dir, part);
+        rc = folder_check_plain(path, e);
+        free(part), free(path);
+    }
+    return rc;
+}
+
 int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e)
 {
     char hash[HASH + 1], *path = path_join(l->dir, name);
     int rc;
 
     sha256_hex(data ? data : "", n, hash);
-    rc = listing_note(l, name, hash, e);
+    rc = listing_check_links(l, name, e) < 0 ? -1 : listing_note(l, name, hash, e);
     if (rc == 0 && !listing_is_as_noted(path, hash))
         rc = listing_keep_edited(l, name, path, e) < 0 ? -1 : file_write(path, data, n, e);
     free(path);
@@ -377,6 +394,26 @@ int listing_check(const char *path, struct err *e)
     if (dir)
         free(dir), free(part);
     return rc;
+}
+
+int listing_check_own(const char *dir, struct err *e)
+{
+    return listing_is_there(dir) ? listing_check_part(dir, "", e) : 0;
+}
+
+bool listing_names(const char *path)
+{
+    char *part, *dir = listing_find(path, &part);
+    struct listing *l = NULL;
+    bool named;
+
+    if (!dir || listing_open(dir, &l, NULL) < 0)
+        l = NULL;
+    named = l && json_object_get(l->was, part);
+    if (dir)
+        free(dir), free(part);
+    listing_free(l);
+    return named;
 }
 
 bool listing_holds(const char *dir)

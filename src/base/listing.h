@@ -38,6 +38,8 @@ int listing_put_unfinished(const char *dir, struct err *e); /* until then: what 
 /* For a file or folder that is read: ERR_INPUT, with the remedy, where a listing of its folder, or of one up to four
  * above, is unfinished or names a file at or below path that is gone or changed. 0 where there is no listing. */
 int listing_check(const char *path, struct err *e);
+bool listing_names(const char *path); /* is it a result that a listing above it names? */
+int listing_check_own(const char *dir, struct err *e); /* the same of the folder's own listing alone */
 /* Is everything there that the folder's own listing names, unchanged? True without one; why not is logged. */
 bool listing_holds(const char *dir);
 

@@ -1,6 +1,5 @@
 /* cmd_export.c - a model folder again, in another type of weights or in shards. */
 #include "base/file.h"
-#include "base/folder.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "nn/model.h"
@@ -31,7 +30,7 @@ static int export_run(const struct opts *o, struct err *e)
                        to);
     if (!(m = model_load(from, e)))
         return -1;
-    rc = folder_claim(to, FOLDER_MODEL, e) < 0 ? -1 : model_save_as(m, to, &s, e);
+    rc = model_save_for(m, to, &s, e);
     if (rc == 0)
         log_info("wrote '%s': %.2f million weights, %s", to, (double)m->n_params / 1e6, s.dtype);
     model_free(m);

@@ -1,6 +1,5 @@
 /* cmd_init.c - a model folder with random weights. */
 
-#include "base/folder.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "nn/model.h"
@@ -34,7 +33,7 @@ static int init_run(const struct opts *o, struct err *e)
     model_config_free(&c);
     if (!m)
         return -1;
-    rc = folder_claim(out, FOLDER_MODEL, e) < 0 ? -1 : model_save_as(m, out, &s, e);
+    rc = model_save_for(m, out, &s, e);
     if (rc == 0)
         log_info("wrote '%s': %.2f million weights", out, (double)m->n_params / 1e6);
     model_free(m);

@@ -410,10 +410,39 @@ static int run_check_beside(const struct run_stage *s, struct err *e)
     return rc;
 }
 
+/* A task that a user has put into a corpus would go with it. Corpora of older versions have no listing. */
+static int run_check_tasks(const struct run_stage *s, struct err *e)
+{
+    static const char *const parts[] = {"tasks/train", "tasks/heldout"};
+    char *listing = path_join(s->dir, LISTING_NAME), **names;
+    bool known = file_exists(listing);
+    size_t n;
+    int rc = 0;
+
+    free(listing);
+    for (size_t p = 0; known && p < 2 && rc == 0; p++) {
+        char *dir = path_join(s->dir, parts[p]);
+
+        if (file_is_dir(dir) && (rc = dir_list(dir, &names, &n, e)) == 0) {
+            for (size_t i = 0; i < n && rc == 0; i++) {
+                char *path = path_join(dir, names[i]);
+
+                if (!listing_names(path))
+                    rc = err_set(e, ERR_INPUT, "stage '%s' would start anew, and '%s' is not of it; move it away",
+                                 s->name, path);
+                free(path);
+            }
+            names_free(names, n);
+        }
+        free(dir);
+    }
+    return rc;
+}
+
 /* Empties the stage's folder if it is ours: its name is no proof. Until it is empty no stage is done there. */
 static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
 {
-    if (folder_claim(s->dir, FOLDER_STAGE, e) < 0 || run_check_beside(s, e) < 0)
+    if (folder_claim(s->dir, FOLDER_STAGE, e) < 0 || run_check_beside(s, e) < 0 || run_check_tasks(s, e) < 0)
         return -1;
     *m = (struct run_marker){.key = RUN_EMPTYING};
     if (run_marker_write(r->out, s->name, m, e) < 0 || folder_empty(s->dir, e) < 0)
@@ -472,7 +501,8 @@ static int run_check_loss(const struct recipe_run *r, struct err *e)
 
         if (run_marker_read(r->out, s->name, &m, e) < 0 ||
             (*m.key && strcmp(m.key, s->key) &&
-             (run_may_begin_anew(r, s, &m, "options changed", e) < 0 || run_check_beside(s, e) < 0)))
+             (run_may_begin_anew(r, s, &m, "options changed", e) < 0 || run_check_beside(s, e) < 0 ||
+              run_check_tasks(s, e) < 0)))
             return -1;
     }
     return 0;

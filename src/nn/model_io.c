@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 #include "nn/chat.h"
 #include "nn/model.h"
@@ -147,7 +148,10 @@ static struct model *model_io_load(const char *dir, bool read, struct err *e)
     return m;
 }
 
-struct model *model_load(const char *dir, struct err *e) { return model_io_load(dir, true, e); }
+struct model *model_load(const char *dir, struct err *e)
+{
+    return listing_check_own(dir, e) < 0 ? NULL : model_io_load(dir, true, e);
+}
 
 int model_check_folder(const char *dir, struct err *e)
 {

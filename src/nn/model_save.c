@@ -10,6 +10,7 @@
 #include "base/folder.h"
 #include "base/half.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 #include "nn/model.h"
 #include "nn/model_private.h"
@@ -367,4 +368,36 @@ int model_save_as(const struct model *m, const char *dir, const struct model_sav
 int model_save(const struct model *m, const char *dir, struct err *e)
 {
     return model_save_as(m, dir, &(struct model_save_options){0}, e);
+}
+
+/* A file that is a link would be written through. */
+static int model_save_check_links(const char *dir, struct err *e)
+{
+    char **names;
+    size_t n;
+    int rc = 0;
+
+    if (dir_list(dir, &names, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *path = path_join(dir, names[i]);
+
+        rc = folder_check_plain(path, e);
+        free(path);
+    }
+    names_free(names, n);
+    return rc;
+}
+
+int model_save_for(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e)
+{
+    json_t *none = json_object(); /* weights are not read again to be listed */
+    int rc = folder_claim(dir, FOLDER_MODEL, e);
+
+    if (rc == 0)
+        rc = model_save_check_links(dir, e) < 0 || listing_put_unfinished(dir, e) < 0 ? -1 : 0;
+    if (rc == 0)
+        rc = model_save_as(m, dir, o, e) < 0 ? -1 : listing_put(dir, none, e);
+    json_decref(none);
+    return rc;
 }

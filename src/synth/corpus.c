@@ -349,9 +349,12 @@ static int corpus_write_tasks(const struct corpus *c, struct listing *l, struct 
     int rc = 0;
 
     for (int i = 0; i < 2 && !rc; i++) { /* an earlier corpus in this folder must not leave tasks behind */
-        char *dir = path_join(c->o->out, dirs[i]);
-        rc = corpus_remove_tasks(dir, e) < 0 ? -1 : dir_make(dir, e);
-        free(dir);
+        char *dir = path_join(c->o->out, dirs[i]), *above = path_folder(dir);
+        if (folder_check_plain(above, e) < 0 || folder_check_plain(dir, e) < 0)
+            rc = -1;
+        else
+            rc = corpus_remove_tasks(dir, e) < 0 ? -1 : dir_make(dir, e);
+        free(dir), free(above);
     }
     for (int i = 0; i < c->n && !rc; i++) {
         const struct problem *p = &c->p[i];

@@ -644,6 +644,16 @@ static int mine_all(struct miner *m, const struct mine_files *f, struct err *e)
     return rc;
 }
 
+/* A link in its place would be written through. */
+static int mine_check_tasks_folder(const char *out, struct err *e)
+{
+    char *tasks = path_join(out, "tasks");
+    int rc = folder_check_plain(tasks, e);
+
+    free(tasks);
+    return rc;
+}
+
 int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *e)
 {
     struct miner m = {.o = o, .journal = json_object(), .told = json_array(),
@@ -663,6 +673,8 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
         json_object_set_new(m.n.reasons, "symbolic_link", json_integer(f.links));
     if (!rc)
         rc = folder_take(o->out, "what is mined", "musacoder synth mine", &lock, e);
+    if (!rc)
+        rc = mine_check_tasks_folder(o->out, e);
     if (!rc && (forkserver_start(&server, &m.fs, e) < 0 || mine_start_child(&m, &m.reader, e) < 0))
         rc = -1;
     if (!rc && (mine_read_against(&m, e) < 0 || mine_read_journal(&m, e) < 0 || mine_all(&m, &f, e) < 0 ||

@@ -211,6 +211,34 @@ class Folders(unittest.TestCase):
         shutil.rmtree(self.path("o/checkpoint"))
         self.succeed(*argv, "--lr", "1e-3")
 
+    def test_only_a_stamp_is_a_stamp(self):
+        self.write("o/train.jsonl", "mine\n")
+        os.makedirs(self.path("o/.musacoder"))
+        self.refuse("are not of this corpus", "synth", *SYNTH, "--out", "o")
+        self.assertEqual(self.read("o/train.jsonl"), "mine\n")
+
+    def test_nothing_is_written_through_a_link(self):
+        self.succeed("synth", *SYNTH, "--out", "o")
+        shutil.rmtree(self.path("o/tasks/train"))
+        self.write("mine/task_0099.py", "mine\n")
+        os.symlink("../../mine", self.path("o/tasks/train"))
+        self.refuse("'o/tasks/train' is a link", "synth", *SYNTH, "--out", "o")
+        os.remove(self.path("o/tasks/train"))
+        os.remove(self.path("o/train.jsonl"))
+        os.symlink("../mine/task_0099.py", self.path("o/train.jsonl"))
+        self.refuse("'o/train.jsonl' is a link", "synth", *SYNTH, "--out", "o")
+        self.assertEqual((os.listdir(self.path("mine")), self.read("mine/task_0099.py")), (["task_0099.py"], "mine\n"))
+
+    def test_what_a_user_puts_into_a_stage_stays(self):
+        argv = ("run", self.recipe("synth init"), "--out", "r")
+        self.succeed(*argv)
+        self.refuse("lies in the folder of a recipe's stage", "synth", *SYNTH, "--out", "r/data/mine")
+        self.write("r/data/tasks/heldout/mine.py", "mine\n")
+        self.refuse("'r/data/tasks/heldout/mine.py' is not of it; move it away", *argv, "--set", "synth.knowledge=6")
+        self.assertEqual(self.read("r/data/tasks/heldout/mine.py"), "mine\n")
+        os.remove(self.path("r/data/tasks/heldout/mine.py"))
+        self.succeed(*argv, "--set", "synth.knowledge=6")
+
     def test_weights_of_another_model_are_not_believed(self):
         """Of the same size, as all models of one shape have."""
         argv = ("run", self.recipe("synth init sft"), "--out", "r")

@@ -176,6 +176,13 @@ class Results(test_folders.Folders):
         self.succeed("export", "--model", "m", "--out", "x")
         self.succeed("export", "--model", "m", "--out", "x", "--dtype", "fp32")
 
+    def test_a_model_half_written_is_no_model(self):
+        with open(self.path("m/.musacoder.sums"), "a") as f:
+            f.write("# unfinished\n")  # as a stop leaves it (base/test_listing.c)
+        self.refuse("'m' is unfinished", "export", "--model", "m", "--out", "x")
+        self.succeed("init", "--config", "c.json", "--out", "m")
+        self.succeed("export", "--model", "m", "--out", "x")
+
     def test_a_refused_source_leaves_no_former_translation(self):
         self.write("z.cu", "int ok(){}\n")
         self.succeed("translate", "--out", "musa", "z.cu")
