@@ -324,7 +324,7 @@ static void context_count(struct client_context *l, const struct wire_request *r
     }
 }
 
-/* Logs an upload of bytes that came down before as a copy on the device. False: the log is full. */
+/* Logs an upload of bytes that came down before as a copy on the device. False: it does not fit. */
 static bool context_log_echo(struct client_context *l, const struct wire_request *r, const struct context_down *from)
 {
     const struct wire_copy m = {r->body.UP.addr, from->addr, from->n, r->body.UP.stream, 0};
@@ -348,7 +348,7 @@ bool context_log(struct client_context *l, const struct wire_request *r, uint64_
         ok = exec_log_add(&l->log, r->head.op, l->call ? LOG_IN_CALL : 0, result, &r->body, wire_size(r->head.op),
                           r->tail, r->head.tail, NULL);
     if (!ok)
-        context_refuse(l, WIRE_REFUSED, "the log is full: more than %zu MiB of requests and uploads", l->log.max >> 20);
+        context_refuse(l, WIRE_REFUSED, "one request is larger than the log: more than %zu MiB", l->log.max >> 20);
     return ok;
 }
 

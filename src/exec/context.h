@@ -86,7 +86,7 @@ int context_find_module(const struct client_context *l, const uint8_t sha256[32]
 bool context_holds(const struct client_context *l, uint64_t addr, uint64_t n);
 bool context_is_symbol(const struct client_context *l, uint64_t addr, uint64_t n);
 
-/* Writes the request into the log (an upload that is an echo as LOG_ECHO) and counts. False: the log is full. */
+/* Writes the request into the log (an upload that is an echo as LOG_ECHO) and counts. False: it does not fit. */
 bool context_log(struct client_context *l, const struct wire_request *r, uint64_t result,
                  const struct context_down *echo);
 /* What came down, for echoes; and a range with the same bytes, if there is one: the caller then looks whether the

@@ -57,23 +57,40 @@ void exec_log_free(struct exec_log *l)
     *l = (struct exec_log){0};
 }
 
-void exec_log_clear(struct exec_log *l)
+void exec_log_drop(struct exec_log *l)
 {
     if (l->n)
         madvise(l->p, l->n, MADV_DONTNEED);
     l->n = 0;
+    l->full = true;
+}
+
+void exec_log_clear(struct exec_log *l)
+{
+    exec_log_drop(l);
     l->full = false;
     l->counts = (struct log_counts){0};
+}
+
+/* Bytes of an entry in the log. */
+static size_t exec_log_entry_bytes(size_t n, size_t n_tail)
+{
+    return sizeof(struct log_head) + n + (n_tail + 7) / 8 * 8;
+}
+
+bool exec_log_has_room(const struct exec_log *l, size_t n, size_t n_tail)
+{
+    return exec_log_entry_bytes(n, n_tail) + 8 <= l->max - l->n;
 }
 
 bool exec_log_add(struct exec_log *l, unsigned op, unsigned flags, uint64_t result, const void *body, size_t n,
                   const void *tail, size_t n_tail, size_t *ret_at)
 {
-    size_t bytes = sizeof(struct log_head) + n + (n_tail + 7) / 8 * 8;
+    size_t bytes = exec_log_entry_bytes(n, n_tail);
     struct log_head h = {(uint32_t)bytes, (uint32_t)n_tail, (uint16_t)op, (uint16_t)flags, 0, result};
     uint8_t *p = l->p + l->n;
 
-    if (l->full || bytes + 8 > l->max - l->n) {
+    if (!exec_log_has_room(l, n, n_tail)) {
         l->full = true;
         return false;
     }

@@ -50,7 +50,7 @@ struct log_counts {
 struct exec_log {
     uint8_t *p;
     size_t n, cap, max; /* bytes */
-    bool full;          /* something did not fit: it cannot be replayed */
+    bool full;          /* something did not fit or was dropped: it cannot be replayed */
     struct log_counts counts;
 };
 
@@ -59,7 +59,11 @@ struct exec_log {
 int exec_log_init(struct exec_log *l, size_t max); /* reserves addresses; entries never move. 0, or -1 with errno */
 void exec_log_free(struct exec_log *l);
 void exec_log_clear(struct exec_log *l);
-/* Two parts are written one after the other (struct, tail). False: it is full. *ret_at: the entry's offset. */
+/* Is there room for an entry whose struct and tail have n and n_tail bytes? */
+bool exec_log_has_room(const struct exec_log *l, size_t n, size_t n_tail);
+/* Forgets the entries, which were played, and keeps the counts: what is added later is played but never replayed. */
+void exec_log_drop(struct exec_log *l);
+/* Two parts are written one after the other (struct, tail). False: it does not fit. *ret_at: the entry's offset. */
 bool exec_log_add(struct exec_log *l, unsigned op, unsigned flags, uint64_t result, const void *body, size_t n,
                   const void *tail, size_t n_tail, size_t *ret_at);
 

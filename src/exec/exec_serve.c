@@ -193,6 +193,19 @@ static bool exec_serve_is_unanswerable(const struct exec_server *s, unsigned op)
     return s->dry && (op == WIRE_DOWN || op == WIRE_EQUAL || op == WIRE_ELAPSED);
 }
 
+/* Makes room in the log for an entry whose struct and tail have n and n_tail bytes. Where none is left, all entries are
+ * played and dropped: the client goes on, and its recording cannot be replayed. */
+static void exec_serve_make_room(struct exec_server *s, size_t n, size_t n_tail)
+{
+    if (exec_log_has_room(&s->context.log, n, n_tail))
+        return;
+    play_queue_drain(&s->queue);
+    if (!s->player.error)
+        s->ops->sync(s->b); /* uploads read the log's own memory */
+    exec_log_drop(&s->context.log);
+    play_queue_reset(&s->queue);
+}
+
 /* Logs a checked request and carries it out, at once or by the thread of the queue. */
 static int exec_serve_carry_out(struct exec_server *s, const struct wire_request *r, struct reply *out)
 {
@@ -203,6 +216,8 @@ static int exec_serve_carry_out(struct exec_server *s, const struct wire_request
         s->unanswered++;
         return context_refuse(&s->context, WIRE_REFUSED, "values are asked for, and nothing was computed");
     }
+    if (wire_kind(r->head.op) & WIRE_LOGGED)
+        exec_serve_make_room(s, wire_size(r->head.op), r->head.tail);
     if (!a->f) {
         if (!context_log(&s->context, r, out->v[0], exec_serve_echo_of(s, r)))
             return WIRE_REFUSED;
@@ -276,6 +291,7 @@ void serve_settle(struct exec_server *s)
 
 bool serve_log_own(struct exec_server *s, unsigned op, const void *body, size_t n)
 {
+    exec_serve_make_room(s, n, 0);
     return exec_log_add(&s->context.log, op, s->context.call ? LOG_IN_CALL : 0, 0, body, n, NULL, 0, NULL);
 }
 

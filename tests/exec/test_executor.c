@@ -418,6 +418,49 @@ static void test_host_computes_live_but_not_in_replay(void **state)
     assert_float_equal(last_out[3], 16, 0); /* the stale upload, not (50 + 3) * 4 */
 }
 
+/* ---- more than a log holds ---- */
+
+/* Construction uploads more than LOG_MAX, all to one place; calls are as step_scale's. */
+static void step_much(struct client *c, int step, struct front_notes *n)
+{
+    const uint64_t part = 16 << 20;
+    char *v = xcalloc(1, part);
+    uint64_t at = 0;
+
+    step_scale(c, step, n);
+    if (step == 0)
+        n->code = client_alloc(c, part, WIRE_ALLOC_POOL, 0, &at);
+    for (uint64_t up = 0; step == 0 && up <= LOG_MAX && !n->code; up += part)
+        n->code = client_up(c, at, v, part, 0);
+    n->code = n->code ? n->code : client_error(c);
+    free(v);
+}
+
+static void test_more_than_a_log_holds_is_lived_and_not_replayed(void **state)
+{
+    struct executor_replay r = {.poison = 0xff, .binding = bind_secret, .call_end = look};
+    struct err e = ERR_INIT;
+    struct executor_call call;
+    struct exec_log log;
+    float out[N];
+
+    (void)state;
+    begin(step_much);
+    front_step(&f);
+    assert_int_equal(f.notes->code, 0);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    one_call(1, 100, out, &call);
+    assert_int_equal(call.error, 0);
+    assert_float_equal(out[3], 103 * 4, 0);
+    must(executor_log(x, &log, &e), &e);
+    assert_true(log.full);
+    assert_int_equal(log.counts.launches, 2);
+    exec_log_free(&log);
+    front_end(&f);
+    assert_int_equal(executor_replay(x, &r, &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+}
+
 /* ---- an echo ---- */
 
 static void step_echo(struct client *c, int step, struct front_notes *n)
@@ -1222,6 +1265,7 @@ int main(void)
         cmocka_unit_test(test_without_launches_the_answer_is_poison),
         cmocka_unit_test(test_requests_between_calls_wait),
         cmocka_unit_test(test_host_computes_live_but_not_in_replay),
+        cmocka_unit_test(test_more_than_a_log_holds_is_lived_and_not_replayed),
         cmocka_unit_test(test_an_echo_is_a_device_copy),
         cmocka_unit_test(test_variables_survive_a_replay),
         cmocka_unit_test(test_a_fault_is_told_and_the_next_context_is_whole),

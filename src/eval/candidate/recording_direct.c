@@ -245,7 +245,9 @@ static int recording_take_log(struct recording *l, struct err *e)
     l->counts = log.counts;
     l->log_full = log.full;
     sha256_hex(log.p, log.n, l->log_sha256);
-    order_check(&log, 0, &l->order);
+    l->order = (struct order_finding){.ordered = true};
+    if (!log.full)
+        order_check(&log, 0, &l->order);
     if (l->capsule)
         capsule_add_log(l->capsule, &log);
     exec_log_free(&log);
