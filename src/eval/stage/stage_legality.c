@@ -211,7 +211,8 @@ static void stage_legality_take_facts(const struct job *j, struct rules_facts *f
                               .own_bytes = own_bytes(j), .fixed_bytes = stage_legality_fixed_bytes(j->held.ref),
                               .sizes_vary = stage_legality_sizes_vary(j->held.ref),
                               .table_bytes = j->held.ref->tables,
-                              .output_bytes = l->smallest, .log_full = l->log_full && !(l->live && j->protocol->published),
+                              .output_bytes = l->smallest,
+                              .log_full = l->log_full && !(l->live && j->protocol->published),
                               .refused = l->refused, .replay_why = l->why,
                               .altered = *l->altered ? l->altered : NULL,
                               .ordered = l->order.ordered, .order_why = l->order.why};
@@ -388,7 +389,8 @@ static int stage_legality_decide(struct job *j, struct rules_finding *ret, struc
     stage_legality_take_facts(j, &f);
     if (executor_lacks(j->recording->x, &f.lacks, e) < 0)
         *e = (struct err)ERR_INIT; /* it ended: that is blamed already */
-    if (j->all_passed && !job_blamed(j) && !j->recording->log_full && (still = stage_legality_movement_suffices(j, e)) < 0)
+    if (j->all_passed && !job_blamed(j) && !j->recording->log_full &&
+        (still = stage_legality_movement_suffices(j, e)) < 0)
         return -1;
     f.movement_right = still == MOVEMENT_ALL;
     f.movement_most = still == MOVEMENT_MOST;
