@@ -454,6 +454,11 @@ def numbers_of(tree, name=""):
     return [(tree, name)] if is_plain_number(tree) else []
 
 
+def numbers_said(given, new):
+    """Which numbers of [(number, name)] are others in new, in words."""
+    return ", ".join(f"{name or 'a number'} = {n} (was {old})" for (old, name), n in zip(given, new) if n != old)
+
+
 def numbers_put(tree, new):
     """The tree with its numbers from the iterator new."""
     if isinstance(tree, dict):

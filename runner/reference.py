@@ -1270,6 +1270,7 @@ class Task:
         self.drawn_so_far = 0
         self.domains = None  # of each tensor among the inputs: in which ways it varies if it is a constant
         self.numbers = False  # are there numbers among its inputs that may be others?
+        self.changed = None  # which of them are others now, in words
         self.chosen = {}  # of each kind of influence.CHOOSING that the reference stands: which tensors
         self.sets = [self.model]  # the model with each set of parameters
         self.more = None  # trials of regime "influence" that this task needs beside those that all have
@@ -1369,17 +1370,22 @@ class Task:
     def look_around(self, own):
         if self.variant.numbers:
             self.variant.other = self.other_numbers(own)
+            self.changed = influence.numbers_said(self.numbers_given(own), self.variant.other)
             own = self.first_inputs()
             self.own_answer = self.run(self.model, own)
         else:
             self.numbers = bool(self.other_numbers(own))
         self.widen(own)
 
+    def numbers_given(self, own):
+        """[(number, the name of forward's argument)] of its inputs."""
+        names = [*inspect.signature(self.model.forward).parameters, *[""] * len(own)]
+        return [n for v, name in zip(own, names) for n in influence.numbers_of(v, name)]
+
     def other_numbers(self, own):
         """Other values for the numbers among its inputs, which the reference stands and which change its answer; none
         where there are no such."""
-        names = [*inspect.signature(self.model.forward).parameters, *[""] * len(own)]
-        given = [n for v, name in zip(own, names) for n in influence.numbers_of(v, name)]
+        given = self.numbers_given(own)
         sizes = influence.sizes_among([n for n, _ in given], values.leaves(own))
         chosen = [n for n, _ in given]
         for k, (number, name) in enumerate(given[:NUMBERS]):
@@ -2025,7 +2031,7 @@ class Task:
                 "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes),
                 "torch": torch.__version__,
                 "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts,
-                "numbers": self.numbers,
+                "numbers": self.numbers, "changed": self.changed,
                 "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),
                 "dtype": str(dtype)[6:] if dtype else None}

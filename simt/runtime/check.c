@@ -188,7 +188,9 @@ static const char *remedy(access_t other)
     if (interval_of(other) < block_first)
         return "blocks run in any order: use atomics or separate outputs";
     if (run.current && thread_of(other) / WARP == run.current->thread / WARP && !(other & MULTI_WARP))
-        return "threads of one warp do not run in step: a __syncwarp() is missing between them";
+        return (unsigned long long)blockDim.x * blockDim.y * blockDim.z <= WARP
+               ? "threads of one warp do not run in step: a __syncwarp() is missing between them"
+               : "lanes of a warp do not run in step: __syncwarp() is missing, or __syncthreads() for all warps";
     return "a __syncthreads is missing between them";
 }
 

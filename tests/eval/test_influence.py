@@ -322,6 +322,13 @@ class Numbers(unittest.TestCase):
         self.assertEqual(self.other("x / rest[0] + rest[1]", "[torch.randn(4, 6), 1.0, 0]"), (True, {(0.75, 1)}))
         self.assertEqual(self.other("x * 2", "[torch.randn(4, 6), 1.0]"), (False, set()))
 
+    def test_what_is_changed_is_said(self):
+        source = task("x / scale + rest[0]", "[torch.randn(4, 6), 1.0, 0]").replace("(self, x, *rest)",
+                                                                                    "(self, x, scale, *rest)")
+        head, _ = run(source, variant={"numbers": True}, regimes=["task"])
+        self.assertEqual(head["changed"], "scale = 0.75 (was 1.0), rest = 1 (was 0)")
+        self.assertIsNone(run(source)[0]["changed"])
+
     def test_flags_and_whole_numbers(self):
         self.assertEqual(self.other("x * 2 if rest[0] else x", "[torch.randn(4, 6), True]"), (True, {(False,)}))
         self.assertEqual(self.other("torch.roll(x, rest[0], 1)", "[torch.randn(4, 6), 3]"), (True, {(2,)}))

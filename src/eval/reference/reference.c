@@ -46,6 +46,7 @@ static int reference_parse_rest(struct reference *r, struct err *e)
     r->copies = json_flag(h, "copies", false);
     r->counts = json_flag(h, "counts", false);
     r->numbers = json_flag(h, "numbers", false);
+    r->changed = json_str(h, "changed", NULL);
     r->alters = json_flag(h, "alters", false);
     r->folds = json_i64(h, "tables", 0) < 0;
     r->tables = r->folds ? 0 : (uint64_t)json_i64(h, "tables", 0);

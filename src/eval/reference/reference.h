@@ -54,6 +54,7 @@ struct reference {
     uint64_t tables;       /* bytes of constants that it holds itself, by no seed: a program may bring as much along */
     bool folds;            /* it holds what its seed decides and nobody binds */
     bool numbers;          /* variant TASK_NUMBERS is another task than this one */
+    const char *changed;   /* of variant TASK_NUMBERS: which numbers are others, in words; else NULL */
     bool counts;           /* its calls count in Python: each draw's values are those of a first call */
     bool alters;           /* its forward changes a parameter */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */

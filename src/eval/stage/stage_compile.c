@@ -44,7 +44,7 @@ void compile_judge(struct job *j)
         return;
     first = json_array_get(s->diagnostics, 0);
     if (stage_compile_lacking(s))
-        record_blame(j->rec, "unsupported", "compile", "%.200s; without it the program would have to build",
+        record_blame(j->rec, "unsupported", "compile", "%.200s; a program that does without it can be judged",
                      stage_compile_lacking(s));
     else if (s->build_timed_out)
         record_blame(j->rec, "compile_error", "compile", "the compiler exceeded %g s (--build-timeout)",

@@ -168,11 +168,16 @@ static bool stage_correct_inputs_kept(const struct ref_draw *d, const struct fra
 /* Says in a reason or in 'worst' which variant it is about; nothing for the task as written. */
 static void stage_correct_name_variant(const struct job *j, json_t *x)
 {
-    char text[200];
+    const char *changed = j->held.ref->changed;
+    char text[400];
+    size_t n;
 
     if (j->variant == 0)
         return;
     task_variant_text(j->task, j->variant, text, sizeof text);
+    n = strlen(text);
+    if (changed)
+        snprintf(text + n, sizeof text - n, ": %s", changed);
     json_object_set_new(x, "variant", json_string(task_variant_name(j->task, j->variant)));
     json_object_set_new(x, "variant_is", json_utf8(text, strlen(text)));
 }

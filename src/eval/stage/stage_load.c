@@ -151,8 +151,9 @@ static void stage_load_blame_death(struct job *j, const char *stage, const char 
 /* Blames the time limit, with where the program stood. */
 static void stage_load_blame_timeout(struct job *j, const char *stage, const char *during)
 {
-    json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s (--timeout) %s", j->opt->timeout_s,
-                             during);
+    json_t *r = record_blame(j->rec, "timeout", stage, "still running after %g s of all its calls "
+                             "together (--timeout) %s",
+                             j->opt->timeout_s, during);
     json_t *stand = recording_stand(j);
 
     if (stand)
