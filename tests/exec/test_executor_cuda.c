@@ -161,6 +161,43 @@ static void test_live_replay_and_time(void **state)
     expect(secret);
 }
 
+/* Calls upload more than LOG_MAX, all to one place, while the queue's thread plays it. */
+static void step_much(struct client *c, int step, struct front_notes *n)
+{
+    const uint64_t part = 16 << 20;
+    char *v = calloc(1, part);
+    uint64_t at = 0;
+
+    if (step)
+        n->code = client_alloc(c, part, WIRE_ALLOC_RAW, 0, &at);
+    for (uint64_t up = 0; step == 1 && up <= LOG_MAX && !n->code; up += part)
+        n->code = client_up(c, at, v, part, 0);
+    step_scale(c, step, n);
+    free(v);
+}
+
+static void test_more_than_a_log_holds_is_lived_and_not_replayed(void **state)
+{
+    float secret = 50;
+    struct executor_replay r = {.poison = 0xff, .binding = bind_secret, .ctx = &secret};
+    struct executor_call c;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    begin(step_much);
+    front_step(&f);
+    must(executor_alloc(x, N * 4, &f.notes->in, &e), &e);
+    for (uint32_t k = 1; k <= 2; k++) {
+        call(k, &c);
+        assert_int_equal(c.error, 0);
+        assert_int_equal(f.notes->code, 0);
+        expect((float)k);
+    }
+    front_end(&f);
+    assert_int_equal(executor_replay(x, &r, &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+}
+
 /* ---- the judge's memory in a life, as streamed tasks have it ---- */
 
 static struct {
@@ -366,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_live_replay_and_time),
+        cmocka_unit_test(test_more_than_a_log_holds_is_lived_and_not_replayed),
         cmocka_unit_test(test_shared_inputs_are_timed),
         cmocka_unit_test(test_movement),
         cmocka_unit_test(test_an_image_that_no_worker_wrote),
