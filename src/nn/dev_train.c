@@ -317,8 +317,7 @@ void dev_fill_tiles(int n_seq, const int32_t *cu, int32_t *tiles)
             }
 }
 
-/* Rows by id, in order, for the gradient of the embedding. Returns the number of different ids. count: (V + 1) zeroed.
- * */
+/* Counts each id of the tokens into count, which has V + 1 zeros. Returns the number of different ids. */
 static int dev_train_count_ids(const int32_t *tokens, int T, int32_t *count)
 {
     int n = 0;
@@ -328,7 +327,8 @@ static int dev_train_count_ids(const int32_t *tokens, int T, int32_t *count)
     return n;
 }
 
-/* Sorts the rows by token, so that gradients of embeddings are summed in one order. count: V zeros or counts. */
+/* Rows by token, in order, so that gradients of embeddings are summed in one order: fills s->order (T), ids and start
+ * (one more than ids). count: how often each id occurs, by dev_train_count_ids; used up. */
 static void dev_train_fill_order(const int32_t *tokens, int T, int V, int32_t *count, struct tables *s)
 {
     int at = 0, n = 0;

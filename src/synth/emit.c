@@ -1207,7 +1207,7 @@ static const char *emit_merge_values(struct emitter *e, const char *a, const cha
     return c == C_LOGADDEXP ? emit_log_add(e, a, b) : emit_merged(e, c, a, b);
 }
 
-/* Hole "mergev": joins two named values. */
+/* Hole $mergev(A; B): text that joins two named values by the statistic's combine. */
 static void emit_hole_mergev(struct emitter *e, const char *arg, struct buf *out)
 {
     char *copy = arena_strdup(&e->arena, arg), *b = strchr(copy, ';');

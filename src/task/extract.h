@@ -38,7 +38,7 @@ void extract_code(const char *text, size_t n, enum extract_kind kind, struct ext
 typedef void extract_take_file(const char *path, const char *body, size_t n, void *ctx);
 void extract_files(const char *text, size_t n, const struct extraction *x, extract_take_file *take, void *ctx);
 
-/* The same, or GPU MODE's form: a line begins 'def custom_kernel('. */
+/* True where a line begins 'class ModelNew' or, GPU MODE's form, 'def custom_kernel('. */
 bool extract_defines_program(const char *code, size_t n);
 
 /* True for a response that is whole: the model ended it itself, or it holds a closed program all the same. */

@@ -520,7 +520,8 @@ static void cuda_split_kernel(struct cuda_split_splitter *s, const struct decl *
 
 /* ---- other declarations ---- */
 
-/* Takes a device function: its body to the device alone. */
+/* Takes a device function: its body goes to the device alone, the host keeps a declaration. A constexpr one stays in
+ * both; of a member that is defined outside its class the host keeps nothing. */
 static void cuda_split_device_function(struct cuda_split_splitter *s, const struct decl *d)
 {
     size_t cut = d->init != NONE ? d->init : d->body, name = tok_before(&s->t, d->params);

@@ -59,6 +59,7 @@ BACKEND_FILES(BACKEND_ROW)
 enum { BACKENDS = 0 BACKEND_FILES(BACKEND_ONE) };
 
 const struct judge_backend *backend_find(const char *name); /* NULL if there is none */
-int backend_index(const struct judge_backend *b); /* from 0; a row for tests has that of the row it stands for */
+/* From 0; -1: no row of the table. A row for tests has that of the row it stands for. */
+int backend_index(const struct judge_backend *b);
 
 #endif

@@ -272,7 +272,7 @@ static struct baseline *baseline_list_take(struct baseline_list *l, const char *
     return b;
 }
 
-/* True where the list still has this baseline. */
+/* Under the lock: true where the list still has this baseline. */
 static bool baseline_listed(const struct baseline_list *l, const struct baseline *b)
 {
     for (int i = 0; i < BASELINE_LIST; i++)

@@ -277,7 +277,8 @@ static void stage_perf_distrust(json_t *section, const char *reason)
 
 enum { MINE, MINE_EMPTY, EAGER, KINDS };
 
-/* The facts of both sides that perf_section needs; c gets the calls by kind, borrowed from p. */
+/* The facts of both sides that perf_section needs. They point into c, the calls by kind, which the caller frees after
+ * them (measure_calls_free). */
 static struct perf_facts stage_perf_facts_of(struct perf *p, struct measure_calls c[KINDS])
 {
     struct perf_facts f = {.compile_of_eager = {NAN, NAN, NAN}, .library_of_eager = {NAN, NAN, NAN},

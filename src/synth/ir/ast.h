@@ -111,7 +111,7 @@ struct ast_style {
 };
 void ast_style_draw(struct rng *r, struct ast_style *ret);
 void ast_print(const struct afun *f, const struct ast_style *s, struct buf *out);
-void ax_print(const struct ax *x, const struct ast_style *s, struct buf *out);
+void ax_print(const struct ax *x, const struct ast_style *s, struct buf *out); /* appends; s NULL: the plain style */
 void as_print(const struct as *x, int depth, const struct ast_style *s, struct buf *out); /* the statement alone */
 
 #endif
