@@ -171,8 +171,9 @@ class Pages(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             said = [words.split("\n")[0] for words in gallery.verdicts(EXE, folder)]
         self.assertEqual([re.search(r"\[(MC\d+)\]", x)[1] for x in said], [c[1] for c in gallery.CASES])
-        plain = [re.sub(r"reward -0\.\d+", "reward", x) for x in said]
-        self.assertEqual(plain, [re.sub(r"reward -0\.\d+", "reward", x) for _, x in shown])
+        # how many trials a wrong program passes, none or some, depends on this machine's secret draws
+        self.assertEqual(*([re.sub(r"reward -(?:0\.\d+|1(?= \[MC41[23]\]))", "reward", x) for x in lines]
+                           for lines in (said, [x for _, x in shown])))
 
     def test_links_lead_somewhere(self):
         with tempfile.TemporaryDirectory() as folder:
