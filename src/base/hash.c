@@ -1,8 +1,16 @@
 /* hash.c - see hash.h. */
 #include "base/hash.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define PIECE ((size_t)1 << 16)
 
 void sha256_start(struct sha256 *h)
 {
@@ -46,6 +54,36 @@ void sha256_hex(const void *data, size_t n, char out[65])
     sha256_start(&h);
     sha256_add(&h, data, n);
     sha256_end(&h, out);
+}
+
+int sha256_add_fd(struct sha256 *h, int fd)
+{
+    char *piece = xmalloc(PIECE);
+    ssize_t n;
+
+    while ((n = read(fd, piece, PIECE)) > 0)
+        sha256_add(h, piece, (size_t)n);
+    free(piece);
+    return n < 0 ? -1 : 0;
+}
+
+int sha256_file(const char *path, char out[65])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc, why;
+    struct sha256 h;
+    char hex[65];
+
+    if (fd < 0)
+        return -1;
+    sha256_start(&h);
+    rc = sha256_add_fd(&h, fd);
+    why = errno;
+    sha256_end(&h, hex);
+    close(fd);
+    errno = why;
+    if (rc == 0)
+        memcpy(out, hex, sizeof hex);
+    return rc;
 }
 
 uint64_t hash64(const void *data, size_t n, uint64_t seed)

@@ -1,7 +1,6 @@
 /* listing.c - see listing.h. The file is a journal while results are made, and a sorted list at the end. */
 #include "base/listing.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -174,35 +173,13 @@ int listing_write_json(struct listing *l, const char *name, const json_t *v, str
     return rc;
 }
 
-/* The hash of a whole file. */
-static int listing_hash(const char *path, char ret[HASH + 1], struct err *e)
-{
-    char *piece;
-    struct sha256 h;
-    ssize_t n;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
-
-    if (fd < 0)
-        return err_sys(e, "cannot open '%s'", path);
-    piece = xmalloc(1 << 16);
-    sha256_start(&h);
-    while ((n = read(fd, piece, 1 << 16)) > 0)
-        sha256_add(&h, piece, (size_t)n);
-    if (n < 0)
-        rc = err_sys(e, "cannot read '%s'", path);
-    sha256_end(&h, ret);
-    free(piece);
-    close(fd);
-    return rc;
-}
-
 int listing_add(struct listing *l, const char *name, struct err *e)
 {
     char hash[HASH + 1], *path = path_join(l->dir, name);
-    int rc = listing_hash(path, hash, e);
+    int rc = sha256_file(path, hash) < 0 ? err_sys(e, "cannot read '%s'", path) : listing_note(l, name, hash, e);
 
     free(path);
-    return rc == 0 ? listing_note(l, name, hash, e) : -1;
+    return rc;
 }
 
 /* Is the file one of those that were noted under its name? */
@@ -210,7 +187,7 @@ static bool listing_is_as_noted(const char *path, const char *hashes)
 {
     char hash[HASH + 1];
 
-    return listing_hash(path, hash, NULL) == 0 && strstr(hashes, hash) != NULL;
+    return sha256_file(path, hash) == 0 && strstr(hashes, hash) != NULL;
 }
 
 /* What is there under the result's name, and is none of ours, goes on as NAME.edited. */

@@ -18,7 +18,6 @@
 #include "store/seal.h"
 #include "store/store.h"
 
-#define PIECE ((size_t)64 << 10)
 #define KEPT ((off_t)1 << 20)      /* what is smaller is read each time */
 #define ANNOUNCED ((off_t)1 << 30)
 #define SETTLED_S 2 /* what changed a moment ago may change again within the same tick of its clock */
@@ -44,13 +43,7 @@ static int content_open(const char *path, struct stat *ret, struct err *e)
 /* Adds the whole file. */
 static int content_add_bytes(struct sha256 *h, int fd, const char *path, struct err *e)
 {
-    char *piece = xmalloc(PIECE);
-    ssize_t n;
-
-    while ((n = read(fd, piece, PIECE)) > 0)
-        sha256_add(h, piece, (size_t)n);
-    free(piece);
-    return n < 0 ? err_sys(e, "cannot read '%s'", path) : 0;
+    return sha256_add_fd(h, fd) < 0 ? err_sys(e, "cannot read '%s'", path) : 0;
 }
 
 /* True if both have one device, inode, size and time of change. */

@@ -3,7 +3,6 @@
 #include "store/seal.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/mem.h"
 
 #define MAGIC "musacoder/2 "
 #define SUMS "SHA256SUMS"
@@ -85,26 +83,6 @@ bool seal_read(const char *path, struct buf *out)
 
 /* ---- folders ---- */
 
-/* Hex SHA-256 of a file. -1 with errno. */
-static int seal_hash_file(const char *path, char ret[65])
-{
-    char chunk[65536], hex[65];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct sha256 h;
-    ssize_t n;
-
-    if (fd < 0)
-        return -1;
-    sha256_start(&h);
-    while ((n = read(fd, chunk, sizeof chunk)) > 0)
-        sha256_add(&h, chunk, (size_t)n);
-    sha256_end(&h, hex);
-    close(fd);
-    if (n == 0)
-        memcpy(ret, hex, sizeof hex);
-    return n == 0 ? 0 : -1;
-}
-
 /* The comment that ends SHA256SUMS: a seal of what stands before it. */
 static void seal_sums_end(const char *dir, const char *sums, size_t n, char ret[SEAL_HEAD + 1])
 {
@@ -127,7 +105,7 @@ int seal_folder(const char *work, const char *dir, const char *const *names, str
     for (; *names && rc == 0; names++) {
         char *path = path_join(work, *names);
 
-        if (file_exists(path) && (rc = seal_hash_file(path, hash)) == 0)
+        if (file_exists(path) && (rc = sha256_file(path, hash)) == 0)
             buf_addf(&b, "%s  %s\n", hash, *names);
         else if (rc < 0)
             err_sys(e, "cannot read '%s'", path);
@@ -146,7 +124,7 @@ int seal_folder(const char *work, const char *dir, const char *const *names, str
 static bool seal_line_holds(const char *dir, const char *line)
 {
     char *path = strlen(line) > 66 && name_is_part(line + 66) ? path_join(dir, line + 66) : NULL, hash[65] = "";
-    bool holds = path && seal_hash_file(path, hash) == 0 && !strncmp(line, hash, 64);
+    bool holds = path && sha256_file(path, hash) == 0 && !strncmp(line, hash, 64);
 
     free(path);
     return holds;

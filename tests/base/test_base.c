@@ -410,6 +410,28 @@ static void sha256_matches_the_standard(void **state)
     assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+/* A file longer than a piece has the hash of its bytes; of one that is not there nothing is said. */
+static void sha256_of_a_file(void **state)
+{
+    char path[] = "/tmp/sha256_XXXXXX", hex[65] = "as it was", want[65];
+    size_t n = 200001;
+    char *bytes = xmalloc(n);
+    int fd = mkstemp(path);
+    (void)state;
+
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (char)(i * 31 + i / 255);
+    assert_int_equal(write(fd, bytes, n), n);
+    sha256_hex(bytes, n, want);
+    assert_int_equal(sha256_file(path, hex), 0);
+    assert_string_equal(hex, want);
+    close(fd);
+    unlink(path);
+    assert_int_equal(sha256_file(path, hex), -1);
+    assert_string_equal(hex, want);
+    free(bytes);
+}
+
 static void files_are_replaced_whole(void **state)
 {
     struct err e = ERR_INIT;
@@ -509,6 +531,7 @@ int main(void)
         cmocka_unit_test(sizes_have_units),
         cmocka_unit_test(rng_is_uniform_and_reproducible),
         cmocka_unit_test(sha256_matches_the_standard),
+        cmocka_unit_test(sha256_of_a_file),
         cmocka_unit_test(files_are_replaced_whole),
         cmocka_unit_test(test_home),
         cmocka_unit_test(processors_are_shared_by_the_load), cmocka_unit_test(processors_are_those_that_may_be_used),
