@@ -14,6 +14,7 @@ Records found by L0, L2 or L3 are to be dropped (--drop names them, --apply take
 reported. Exit code 1 if anything is to be dropped and was not."""
 import argparse
 import glob
+import hashlib
 import json
 import multiprocessing
 import os
@@ -57,15 +58,32 @@ def compare(path):
     return path, out
 
 
-def without(path, drop):
-    """The file without the records of these ids; replaced at once, or not at all."""
-    with open(path, encoding="utf-8") as f:
-        lines = [line for line in f if json.loads(line)["id"] not in drop]
-    with open(path + ".new", "w", encoding="utf-8") as f:
-        f.writelines(lines)
+def replace(path, data):
+    """The file with these bytes; replaced at once, or not at all."""
+    with open(path + ".new", "wb") as f:
+        f.write(data)
         f.flush()
         os.fsync(f.fileno())
     os.replace(path + ".new", path)
+
+
+def renote(path, old, new):
+    """The file with another SHA-256 of a shard; without it, the shard would be made again."""
+    if os.path.exists(path):
+        with open(path, "rb") as f:
+            replace(path, f.read().replace(old.encode(), new.encode()))
+
+
+def without(folder, path, drop):
+    """The file without the records of these ids, and its new SHA-256 where the corpus names it."""
+    with open(path, "rb") as f:
+        data = f.read()
+    kept = b"".join(line for line in data.splitlines(True) if json.loads(line)["id"] not in drop)
+    old, new = (hashlib.sha256(x).hexdigest() for x in (data, kept))
+    replace(path, kept)
+    shard = path.rsplit("-", 1)[-1].removesuffix(".jsonl")
+    renote(os.path.join(folder, "stats", shard + ".json"), old, new)
+    renote(os.path.join(folder, ".musacoder.sums"), old, new)
 
 
 def summary(compared):
@@ -103,7 +121,7 @@ def main():
                 f.write(text)
     for path, records in compared if a.apply else []:
         if {r[0] for r in records} & set(drop):
-            without(path, set(drop))
+            without(a.corpus, path, set(drop))
     return 1 if drop and not a.apply else 0
 
 

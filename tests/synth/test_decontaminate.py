@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXE = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder")
 TASK = """import torch
 import torch.nn as nn
 
@@ -75,6 +76,28 @@ def check_apply(folder):
     check(json.loads(done.stdout)["to_drop"] == 0, "something is found after --apply")
 
 
+def check_kept(folder):
+    """A corpus of ours is still whole after --apply: the same command does not make it again, and it can be read."""
+    def synth():
+        return subprocess.run([EXE, "synth", "--surface", "public", "--records", "20", "--shard-size", "10",
+                               "--verify-share", "0", "--out", "corpus"], cwd=folder, capture_output=True, text=True,
+                              check=False)
+    check(synth().returncode == 0, "no corpus was made")
+    path = folder + "/corpus/data/train-00001.jsonl"
+    with open(path) as f:
+        records = [json.loads(line) for line in f]
+    os.makedirs(folder + "/own/level1")
+    with open(folder + "/own/level1/1_planted.py", "w") as f:
+        f.write(records[0]["task"]["code"])
+    subprocess.run([sys.executable, ROOT + "/lab/decontaminate.py", folder + "/corpus", folder + "/own", "--apply"],
+                   capture_output=True, check=False)
+    again = synth()
+    with open(path) as f:
+        left = [json.loads(line)["id"] for line in f]
+    check(records[0]["id"] not in left and len(left) >= len(records) // 2, f"left after the same command: {left}")
+    check(again.returncode == 0 and "warning" not in again.stderr, "it says " + again.stderr)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(folder + "/bench/level1")
@@ -85,6 +108,7 @@ def main():
             check(rc == dropped, f"{name}: exit code {rc}")
             check(layer is None or report["found"][layer] == 1, f"{name}: {layer} did not find it: {report['found']}")
         check_apply(folder)
+        check_kept(folder)
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 
