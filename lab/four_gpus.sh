@@ -4,14 +4,16 @@
 #      the benchmark before and after
 #   2. SFT of a 1.7 B shape on 1, 2, 4 (8) GPUs: tokens a second, share of the peak, the same loss; whole, ZeRO-1 and 2
 #   3. the 9 B shape of recipes/musacoder-9b.yaml, random weights: what the planner says, then ten SFT steps at 4K and
-#      rollouts of 64 prompts, a share on each GPU
-#   4. the service with one worker a device: the same programs judged on 1, 2, 4 (8) devices
+#      rollouts of 64 prompts, a share on each GPU. Where its state does not fit the GPUs with ZeRO-2 it has so many
+#      of its 32 layers as the planner says fit
+#   4. the service with one worker a device, each with its share of the cores: new programs of tasks whose references
+#      are known, judged on 1, 2, 4 (8) devices
 # usage: lab/four_gpus.sh OUT [PART...] [--base FOLDER] [--scratch FOLDER] [--tiny]
-# A part that was done is not done again; each ends by its own limit: 400, 400, 270, 200 s. Models of random weights lie
+# A part that was done is not done again; each ends by its own limit: 400, 400, 270, 480 s. Models of random weights lie
 # in the scratch folder (default: /dev/shm where that has room, else OUT). --tiny: two ranks of the emulator and small
 # shapes, to try the script on CPU. FOUR_STEPS: steps of part 2 (12); FOUR_BATCH: tokens a step of part 3 (65536);
 # FOUR_ZERO: its ways to divide state (1 2 where ZeRO-1 fits a card, else 2; the second one makes three steps);
-# FOUR_SERVICE_S: seconds that part 4 counts (30); FOUR_RL_STEPS, FOUR_SFT_STEPS: of part 1 (20, 400). Multicast stays
+# FOUR_SERVICE_S: seconds that part 4 counts (60); FOUR_RL_STEPS, FOUR_SFT_STEPS: of part 1 (20, 400). Multicast stays
 # off in all that is started.
 set -uo pipefail
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
@@ -122,9 +124,9 @@ EOF
     done
 }
 
-# What the planner says of SFT at 4K with this part in parts: ZERO; a line for each of its own.
+# What the planner says of SFT at 4K with this part in parts: ZERO CONFIG; a line for each of its own.
 plan() {
-    "$bin" run "$here/recipes/musacoder-9b.yaml" --plan --set model="$here/recipes/qwen3.5-9b.json" \
+    "$bin" run "$here/recipes/musacoder-9b.yaml" --plan --set model="$2" \
         --set sft.gpus="$cards" --set sft.zero="$1" --set sft.micro-tokens=4096 --set sft.max-length=4096 \
         2>"$out/plan.log" | sed -n 's/^# sft: \(.*GB.*\)/\1/p'
 }
@@ -162,25 +164,39 @@ print(f"{asked:.0f} prompts, {answers:.0f} answers, {tokens:,} tokens "
 EOF
 }
 
-part_3() {
-    local config=$here/recipes/qwen3.5-9b.json steps=10 micro=4096 batch=${FOUR_BATCH:-65536} new=512 zeros="1 2" z
-    for z in 1 2; do
-        plan $z | while read -r line; do row 3 "planner, zero $z" "$line"; done
+# The 9 B shape with as many layers as fit the cards with ZeRO-2: CONFIG; prints how many.
+fitting() {
+    local layers
+    for layers in 32 28 24 20 16 12 8 4; do
+        sed "s/\"num_hidden_layers\": 32/\"num_hidden_layers\": $layers/" "$here/recipes/qwen3.5-9b.json" >"$1"
+        plan 2 "$1" | grep -q 'it fits' && break
     done
-    plan 1 | grep -q 'it fits' || zeros=2
+    echo $layers
+}
+
+part_3() {
+    local config=$out/9b.json steps=10 micro=4096 batch=${FOUR_BATCH:-65536} new=512 zeros="1 2" z layers what
+    for z in 1 2; do
+        plan $z "$here/recipes/qwen3.5-9b.json" | while read -r line; do row 3 "planner, 9 B, zero $z" "$line"; done
+    done
+    layers=$(fitting "$config")
+    what="9 B"
+    [ "$layers" = 32 ] || what="9 B's shape with $layers of 32 layers"
+    [ "$layers" = 32 ] || plan 2 "$config" | while read -r line; do row 3 "planner, $what, zero 2" "$line"; done
+    plan 1 "$config" | grep -q 'it fits' || zeros=2
     if [ -n "$tiny" ]; then
-        config=$out/9b.json; steps=2; micro=512; batch=1024; new=4
+        steps=2; micro=512; batch=1024; new=4
         sed 's/248320/1000/; s/: 4096/: 32/; s/12288/48/; s/"num_hidden_layers": 32/"num_hidden_layers": 4/
             s/heads": 16/heads": 2/; s/heads": 4/heads": 1/; s/heads": 32/heads": 2/; s/dim": 256/dim": 16/
             s/dim": 128/dim": 16/; s/248046/999/' "$here/recipes/qwen3.5-9b.json" >"$config"
     fi
     random_model "$config" "$scratch/9b" 3 || { row 3 init "$(why "$out/init.log")"; return; }
     for z in ${FOUR_ZERO:-$zeros}; do
-        row 3 "9 B, SFT on $cards at 4K, zero $z" \
-            "$(sft "sft9b-$z" "$scratch/9b" "$cards" "$z" "$steps" "$batch" "$micro" "${tiny:+20}90" 7.93)"
+        row 3 "$what, SFT on $cards at 4K, zero $z" "$(sft "sft9b-$z" "$scratch/9b" "$cards" "$z" "$steps" "$batch" \
+            "$micro" "${tiny:+20}90" "$(awk -v n="$layers" 'BEGIN{print 7.93 - 0.216 * (32 - n)}')")"
         steps=$((steps < 3 ? steps : 3))
     done
-    row 3 "9 B, rollouts on $cards" "$(rollouts "$scratch/9b" $new "${tiny:+3}80")"
+    row 3 "$what, rollouts on $cards" "$(rollouts "$scratch/9b" $new "${tiny:+3}80")"
     rm -rf "$scratch/9b"
 }
 
@@ -189,11 +205,11 @@ part_4() {
     local n
     for n in $(counts); do
         row 4 "service, $n devices" "$("$here/lab/judge_devices.py" --records "$out/data/train.jsonl" --devices "$n" \
-            --backend $device --seconds "${FOUR_SERVICE_S:-30}" ${tiny:+--at-once 2 --skip 1} \
-            --work "$out/service$n" 2>"$out/service$n.log" ||
+            --backend $device --seconds "${FOUR_SERVICE_S:-60}" ${tiny:+--at-once 2 --skip 1 --tasks 2} \
+            --work "$out/service$n" --cache "$out/service.cache" 2>"$out/service$n.log" ||
             tail -n 1 "$out/service$n.log")"
-        rm -rf "$out/service$n/cache"
     done
+    rm -rf "$out/service.cache"
 }
 
 part_1() {
@@ -239,7 +255,7 @@ if [ -n "$only" ]; then
     exit
 fi
 corpus || { row 0 corpus "$(why "$out/synth.log")"; exit 1; }
-limits=(0 400 400 270 200)
+limits=(0 400 400 270 480)
 for p in "${parts[@]}"; do
     [ -f "$out/done.$p" ] && { echo "part $p was done before"; continue; }
     timeout -k 5 "${limits[$p]}" "$0" "$out" "${given[@]}" --only "$p" || row "$p" limit "ended after ${limits[$p]} s"

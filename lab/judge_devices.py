@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """judge_devices.py - how many programs an hour does the service judge with one worker a device?
 
-    lab/judge_devices.py --records data/train.jsonl --devices N --backend cuda --seconds 60 --work WORK
+    lab/judge_devices.py --records data/train.jsonl --devices N --backend cuda --seconds 60 --work WORK [--cache CACHE]
 
-Starts 'musacoder serve' without workers and one 'musacoder worker' a device on its queue, with empty caches; sends
-programs of the records, --at-once of them to each device, and counts verdicts from the first --skip ones a device on
-until the time is over. The same records give the same programs in the same order. Prints one line; exit code 1 where
-no verdict came.
+Starts 'musacoder serve' without workers and one 'musacoder worker' a device on its queue. Each worker has its own
+--cores of the host, by default as many as there are for each GPU. The first --tasks tasks of the records are asked once
+each: their references are then made, as in training, where a task is asked many times. With --cache the next count has
+them, too. Then come new programs of the same tasks, which differ in a line of their source, so that each is built and
+run; --at-once of them are in the hands of each device. Verdicts count that come within the window, which opens after
+the first --skip ones a device. What torch.compile takes is not measured. Prints one line; exit code 1 where no verdict
+came.
 """
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -18,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -26,15 +31,27 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXE = os.environ.get("MUSACODER") or str(ROOT / "build/musacoder")
 
 
-def programs(path):
-    out = []
+INCLUDE = "#include <torch/extension.h>"
+OPTIONS = {"compile-baseline": False}
+
+
+def tasks_of(path, most):
+    """[(task, program)] of the first tasks that have a program."""
+    found = {}
     with open(path, encoding="utf-8") as f:
         for line in f:
             r = json.loads(line)
-            if r.get("kind") == "generate" and "task" in r and "kernel" in r:
-                task = {"name": r["id"], "code": r["task"]["code"]}
-                out.append({"task": task, "candidates": [{"code": r["kernel"]["code"]}]})
-    return out
+            if r.get("kind") == "generate" and "task" in r and INCLUDE in r.get("kernel", {}).get("code", ""):
+                found.setdefault(r["task"]["code"], ({"name": r["id"], "code": r["task"]["code"]}, r["kernel"]["code"]))
+            if len(found) == most:
+                break
+    return list(found.values())
+
+
+def request(task, program, mark):
+    """The program with a line more, which makes it a new one."""
+    code = program.replace(INCLUDE, f"{INCLUDE}\n// {mark}", 1)
+    return {"task": task, "options": OPTIONS, "candidates": [{"code": code}]}
 
 
 def free_port():
@@ -60,86 +77,153 @@ def give_up(*_):
 
 
 class Count:
-    """Verdicts by when they came, and what they were."""
+    """When verdicts came, and what they were."""
 
     def __init__(self):
-        self.lock, self.times, self.status = threading.Lock(), [], {}
+        self.lock, self.came = threading.Lock(), []
 
     def add(self, status):
         with self.lock:
-            self.times.append(time.monotonic())
-            self.status[status] = self.status.get(status, 0) + 1
+            self.came.append((time.monotonic(), status))
+
+    def opens(self, skip):
+        """When the window opens; None: not yet."""
+        return self.came[skip - 1][0] if len(self.came) >= skip else None
+
+    def within(self, begin, end):
+        """{status: verdicts} of the window."""
+        inside = [s for t, s in self.came if begin < t <= end]
+        return {s: inside.count(s) for s in sorted(set(inside))}
 
 
-def ask(url, body, count, stop):
-    if stop.is_set():
-        return
-    request = urllib.request.Request(url + "/v1/eval?wait=600", json.dumps(body).encode(),
-                                     {"Content-Type": "application/json"})
-    try:
-        answer = json.load(urllib.request.urlopen(request, timeout=600))
-    except (OSError, ValueError):
-        return
-    for job in answer["jobs"]:
-        if "verdict" in job and not stop.is_set():
-            count.add(job["verdict"]["status"])
+def judged(url, body, stop):
+    """The verdict's status; None where none came. A call that finds no worker yet ends early and is made again."""
+    while not stop.is_set():
+        asked = urllib.request.Request(url + "/v1/eval?wait=600", json.dumps(body).encode(),
+                                       {"Content-Type": "application/json"})
+        try:
+            job = json.load(urllib.request.urlopen(asked, timeout=600))["jobs"][0]
+        except (OSError, ValueError):
+            return None
+        if job.get("state") not in ("waiting", "running"):
+            return job.get("verdict", {}).get("status")
+    return None
 
 
-def main():
+def warm(pool, url, tasks, mark, stop):
+    """The tasks that can be judged, once each of them has been."""
+    said = pool.map(lambda t: judged(url, request(*t, f"{mark} first"), stop), tasks)
+    return [t for t, s in zip(tasks, said) if s in ("passed", "failed")]
+
+
+def feed(url, bodies, lock, count, stop):
+    """Asks for one program after the other until it is told to stop."""
+    while not stop.is_set():
+        with lock:
+            body = next(bodies)
+        status = judged(url, body, stop)
+        if status and not stop.is_set():
+            count.add(status)
+        elif not status:
+            stop.wait(0.5)
+
+
+def count_verdicts(args, url, running):
+    """(tasks, seconds of the first pass, {status: verdicts in the window}); {} where it never opened."""
+    mark, lock, count, stop = f"{os.getpid()} {time.time():.0f}", threading.Lock(), Count(), threading.Event()
+    hands, skip, began = args.at_once * args.devices, args.skip * args.devices, time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(hands) as pool:
+        tasks = warm(pool, url, tasks_of(args.records, args.tasks), mark, stop)
+        first = time.monotonic() - began
+        bodies = (request(*t, f"{mark} {n}") for n in itertools.count() for t in tasks)
+        if tasks:
+            for _ in range(hands):
+                pool.submit(feed, url, bodies, lock, count, stop)
+            until = time.monotonic() + args.patience
+            while (count.opens(skip) or until) + args.seconds > time.monotonic():
+                time.sleep(0.1)
+        stop.set()
+        for p in running:
+            os.killpg(p.pid, signal.SIGTERM)
+    opens = count.opens(skip)
+    return len(tasks), first, count.within(opens, opens + args.seconds) if opens else {}
+
+
+def options():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("--records", required=True)
     a.add_argument("--devices", type=int, default=1)
+    a.add_argument("--cores", type=int, default=0, help="cores of each worker; 0: the host's for each of its GPUs")
     a.add_argument("--backend", default="cuda")
-    a.add_argument("--seconds", type=float, default=60)
+    a.add_argument("--seconds", type=float, default=60, help="of the window")
+    a.add_argument("--patience", type=float, default=60, help="seconds that the first --skip verdicts may take")
+    a.add_argument("--tasks", type=int, default=16)
     a.add_argument("--at-once", type=int, default=24, help="candidates that each worker has in hand")
-    a.add_argument("--skip", type=int, default=8, help="first verdicts of each device that do not count")
+    a.add_argument("--skip", type=int, default=16, help="first verdicts of each device that do not count")
     a.add_argument("--work", required=True)
-    args = a.parse_args()
+    a.add_argument("--cache", help="where references stay for the next count")
+    return a.parse_args()
+
+
+def cores_of(args, i):
+    """The command's first words that bind worker i to its cores."""
+    all_of, each = sorted(os.sched_getaffinity(0)), args.cores
+    if not each and args.backend != "sim":
+        cards = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.count("GPU ")
+        each = len(all_of) // max(1, cards)
+    mine = all_of[i * each:(i + 1) * each] if each else all_of
+    return ["taskset", "-c", ",".join(map(str, mine or all_of))]
+
+
+def environment(args):
+    """Caches, secret and daemons are this count's; with --cache, caches are shared."""
+    cache = args.cache or os.path.join(args.work, "cache")
+    return {**os.environ, "MUSACODER_CACHE_DIR": os.path.realpath(cache), "MUSACODER_SECRET": "judge-devices",
+            "MUSACODER_RUN_DIR": tempfile.mkdtemp(prefix="judge-devices-")}
+
+
+def end(running, env):
+    for p in running:
+        if p.poll() is None:
+            try:
+                p.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(p.pid, signal.SIGKILL)
+    subprocess.run([EXE, "owner", "--stop"], env=env, capture_output=True, check=False)
+    shutil.rmtree(env["MUSACODER_RUN_DIR"], ignore_errors=True)
+
+
+def main():
+    args = options()
     signal.signal(signal.SIGTERM, give_up)
-    skip = args.skip * args.devices
     shutil.rmtree(args.work, ignore_errors=True)
     os.makedirs(args.work)
-    port, queue = free_port(), os.path.join(args.work, "queue.db")
-    env = {**os.environ, "MUSACODER_CACHE_DIR": os.path.join(args.work, "cache")}
+    port, queue, env, running = free_port(), os.path.join(args.work, "queue.db"), environment(args), []
 
     def start(name, *argv):
-        log = open(os.path.join(args.work, name + ".log"), "w")
-        return subprocess.Popen([EXE, *argv], stdout=log, stderr=log, env=env, start_new_session=True)
+        with open(os.path.join(args.work, name + ".log"), "w") as log:
+            running.append(subprocess.Popen(argv, stdout=log, stderr=log, env=env, start_new_session=True))
 
-    url, count, stop = f"http://127.0.0.1:{port}", Count(), threading.Event()
-    running = [start("serve", "serve", "--queue", queue, "--workers", "0", "--port", str(port), "--backend",
-                     args.backend, "--threads", str((args.at_once + 8) * args.devices))]
+    url = f"http://127.0.0.1:{port}"
     try:
+        start("serve", EXE, "serve", "--queue", queue, "--workers", "0", "--port", str(port), "--backend", args.backend,
+              "--threads", str((args.at_once + 8) * args.devices))
         wait_for(url + "/healthz", running[0], os.path.join(args.work, "serve.log"))
         for i in range(args.devices):
             which = [] if args.backend == "sim" else ["--device", str(i)]
-            running.append(start(f"worker{i}", "worker", "--queue", queue, "--backend", args.backend, "--jobs",
-                                 str(args.at_once), *which))
-        began = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(args.at_once * args.devices) as pool:
-            work = [pool.submit(ask, url, p, count, stop) for p in programs(args.records)]
-            while time.monotonic() < (count.times[skip] if len(count.times) > skip else began + 90) + args.seconds:
-                if all(w.done() for w in work):
-                    break
-                time.sleep(0.1)
-            stop.set()
-            for w in work:
-                w.cancel()
-            for p in running:
-                os.killpg(p.pid, signal.SIGTERM)
+            start(f"worker{i}", *cores_of(args, i), EXE, "worker", "--queue", queue, "--backend", args.backend,
+                  "--jobs", str(args.at_once), *which)
+        tasks, first, came = count_verdicts(args, url, running)
     finally:
         for p in running:
             if p.poll() is None:
-                try:
-                    p.wait(30)
-                except subprocess.TimeoutExpired:
-                    os.killpg(p.pid, signal.SIGKILL)
-    if len(count.times) < skip + 2:
-        sys.exit(f"judge_devices: {len(count.times)} verdicts came; logs are in WORK")
-    took = count.times[-1] - count.times[skip]
-    rate = 3600 * (len(count.times) - 1 - skip) / took
-    print(f"{rate:,.0f} candidates an hour ({len(count.times) - 1 - skip} in {took:.0f} s, the first after "
-          f"{count.times[0] - began:.0f} s; all: {count.status})")
+                os.killpg(p.pid, signal.SIGTERM)
+        end(running, env)
+    n = came.get("passed", 0) + came.get("failed", 0)
+    if not n:
+        sys.exit(f"judge_devices: no verdict came in the window ({tasks} tasks can be judged); logs are in WORK")
+    print(f"{3600 * n / args.seconds:,.0f} candidates an hour ({n} in {args.seconds:.0f} s; {tasks} known tasks, "
+          f"first asked in {first:.0f} s; {came})")
 
 
 main()
