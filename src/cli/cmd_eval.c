@@ -18,6 +18,7 @@
 #include "cli/verdict_print.h"
 #include "eval/build/judge_backend.h"
 #include "eval/eval.h"
+#include "eval/verdict/record.h"
 #include "task/bundle.h"
 
 #define CANDIDATE_MAX ((size_t)8 << 20)
@@ -227,10 +228,31 @@ static int eval_report(int i, const json_t *v, void *ctx, struct err *e)
     return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
 }
 
+static bool eval_speaks_json(const struct opts *o)
+{
+    return opts_bool(o, "json") || !strcmp(opts_str(o, "format"), "json");
+}
+
+/* Whoever reads records gets one for each candidate, also where nothing can be judged, beside the error. */
+static void eval_report_refusal(const struct opts *o, const struct eval_options *eo, struct verdict_report *r,
+                                const struct err *why)
+{
+    char *name = path_stem(opts_str(o, "task"));
+
+    for (int i = r->n; i < o->n_args; i++) {
+        json_t *rec = record_refusal(name, eo->backend, eo->protocol, why->msg);
+        json_object_set_new(rec, "at_fault", json_string("request"));
+        json_object_set_new(rec, "candidate", json_utf8(o->args[i], strlen(o->args[i])));
+        verdict_report_add(r, rec, NULL);
+        json_decref(rec);
+    }
+    verdict_report_end(r, NULL);
+}
+
 /* Opens the report with the format, colour, file and detail that the options ask for. */
 static void eval_report_open(const struct opts *o, struct verdict_report *r)
 {
-    verdict_report_open(r, opts_bool(o, "json") ? "json" : opts_str(o, "format"), opts_str(o, "color"),
+    verdict_report_open(r, eval_speaks_json(o) ? "json" : opts_str(o, "format"), opts_str(o, "color"),
                         opts_str(o, "out"));
     r->explain = opts_bool(o, "explain");
     if (opts_bool(o, "quiet"))
@@ -254,21 +276,15 @@ static bool eval_announce_first(const char *backend)
 }
 
 /* Judges all candidates and reports each; the exit code tells what came. */
-static int eval_judge_all(const struct opts *o, struct eval *ev, const struct task *task, const struct eval_texts *t,
+static int eval_judge_all(struct eval_reporting *reporting, struct eval *ev, const struct task *task,
                           const struct eval_options *eo, struct err *e)
 {
-    struct eval_reporting reporting = {.o = o, .t = t};
-    struct verdict_report *r = &reporting.r;
-    int rc;
+    struct verdict_report *r = &reporting->r;
 
-    eval_report_open(o, r);
-    rc = eval_many(ev, task, t->c, t->n, eo, eval_report, &reporting, e);
-    if (rc == 0)
-        rc = verdict_report_end(r, e);
-    if (rc == 0)
-        rc = r->infra ? EXIT_UNFIT : r->passed == r->n ? EXIT_OK : EXIT_FAILED;
-    verdict_report_free(r);
-    return rc;
+    if (eval_many(ev, task, reporting->t->c, reporting->t->n, eo, eval_report, reporting, e) < 0 ||
+        verdict_report_end(r, e) < 0)
+        return -1;
+    return r->infra ? EXIT_UNFIT : r->passed == r->n ? EXIT_OK : EXIT_FAILED;
 }
 
 /* 'eval --worker': serves a queue as a trainer's child. */
@@ -302,6 +318,7 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
 {
     struct eval_options eo = {.reward = reward_params_of(o), .fresh = c->no_cache};
     struct eval_texts t = {0};
+    struct eval_reporting reporting = {.o = o, .t = &t};
     struct task task = {0};
     struct eval *ev = NULL;
     ino_t before;
@@ -309,16 +326,20 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
 
     if (opts_store(o, &eo, e) < 0)
         return -1;
+    eval_report_open(o, &reporting.r);
     before = eval_file_at(eo.capsule);
     if (!strcmp(opts_str(o, "allow"), "torch") && !strcmp(eo.protocol, "strict"))
         eo.protocol = "strict-torch";
     if (eval_options_check(&eo, e) == 0 && task_read(opts_str(o, "task"), &task, e) == 0 &&
         eval_read_candidates(o, &task, &t, e) == 0 && eval_announce_first(eo.backend) &&
         eval_backend_check(eo.backend, e) == 0 && eval_open(c, &ev, e) == 0)
-        rc = eval_judge_all(o, ev, &task, &t, &eo, e);
+        rc = eval_judge_all(&reporting, ev, &task, &eo, e);
+    if (rc < 0 && e->kind == ERR_INPUT && eval_speaks_json(o))
+        eval_report_refusal(o, &eo, &reporting.r, e);
     if (rc >= 0 && eo.capsule && eval_file_at(eo.capsule) == before)
         log_warn("no capsule: the candidate did not pass%s", before ? "; the file there is an earlier one's" : "");
     eval_close(ev);
+    verdict_report_free(&reporting.r);
     eval_texts_free(&t);
     task_free(&task);
     return rc;

@@ -658,7 +658,8 @@ static int eval_keep_repro(const char *folder, int which, int n, struct err *e)
     return rc;
 }
 
-/* The verdict of workload i of a task of several, as if it were a task of its own. */
+/* The verdict of workload i of a task of several, as if it were a task of its own. A workload that cannot be judged has
+ * a record that says so (workloads_refused), and e says why. */
 static int eval_one_workload(struct eval *ev, const struct task *task, int i, const struct eval_candidate *c,
                              const struct eval_options *o, json_t **ret, struct err *e)
 {
@@ -672,8 +673,11 @@ static int eval_one_workload(struct eval *ev, const struct task *task, int i, co
     rc = task_workload(task, i, &one, e);
     if (rc == 0) {
         rc = eval_one_task(ev, &one, c, &own, ret, e);
-        if (rc < 0 && e && e->kind == ERR_INPUT)
+        if (rc < 0 && e->kind == ERR_INPUT && e->lack == LACK_NONE) {
+            *ret = workloads_refusal(&one, o->backend, o->protocol, e->msg);
             err_prefix(e, "workload '%s'", task_workload_name(task, i));
+            rc = 0;
+        }
         task_free(&one);
     }
     free(capsule);
@@ -681,17 +685,27 @@ static int eval_one_workload(struct eval *ev, const struct task *task, int i, co
     return rc;
 }
 
-/* Judges workloads in order until one decides, and merges their records into *ret. */
+/* Judges workloads in order until one decides, and merges their records into *ret. Those that cannot be judged are
+ * named in it; where none can, that is the error of the first. */
 static int eval_all_workloads(struct eval *ev, const struct task *task, const struct eval_candidate *c,
                               const struct eval_options *o, json_t **ret, struct err *e)
 {
     int all = task_workloads(task) + 1, n = 0, rc = 0;
     json_t **records = xcalloc((size_t)all, sizeof *records);
+    struct err first = ERR_INIT, one = ERR_INIT;
     const char *failed;
 
     while (n < all && rc == 0 && !(n && workloads_decided(records[n - 1]))) {
-        rc = eval_one_workload(ev, task, n, c, o, &records[n], e);
+        one = (struct err)ERR_INIT;
+        rc = eval_one_workload(ev, task, n, c, o, &records[n], &one);
         n += rc == 0;
+        if (one.kind != ERR_NONE && (rc < 0 || first.kind == ERR_NONE))
+            first = one;
+    }
+    if (rc < 0 || workloads_all_refused(records, n)) {
+        rc = -1;
+        if (e)
+            *e = first;
     }
     if (rc == 0)
         *ret = workloads_merge(task, records, n, o->reward);

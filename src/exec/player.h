@@ -15,7 +15,8 @@ struct images {
     struct image *v;
     size_t n;
 };
-/* Bytes of initialised data (variables, constant memory) that it holds: a table could be there. */
+/* Bytes of initialised data (variables, constant memory) that it holds: a table could be there. What the compiler notes
+ * of checked accesses is no data of the program. */
 uint64_t image_constants(const struct image *im);
 /* f for each variable of the program that kernels can write: by its symbol's name. */
 void image_variables(const struct image *im, void (*f)(void *ctx, const char *name), void *ctx);

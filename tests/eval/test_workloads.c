@@ -142,6 +142,31 @@ static void cheating_decides_and_the_worst_row_pays(void **state)
     json_decref(v);
 }
 
+/* It has a row that says why, and no say in verdict, trust, times and trials. */
+static void a_workload_that_cannot_be_judged_has_no_say(void **state)
+{
+    json_t *refused = workloads_refusal(&task, "cuda", "strict", "its answer is the same for all inputs");
+    json_t *v;
+
+    (void)state;
+    assert_true(workloads_all_refused(&refused, 1));
+    v = merged(refused, record_of("passed", NULL, 2, true), record_of("passed", NULL, 8, true));
+    assert_string_equal(json_str(v, "status", ""), "passed");
+    assert_true(json_flag(json_object_get(v, "performance"), "trusted", false));
+    assert_true(fabs(at(v, "performance", "speedup_eager") - 4) < 1e-9);
+    assert_int_equal(at(v, "correctness", "trials"), 8);
+    assert_non_null(strstr(json_str(v, "feedback", ""), "2 of 3 workloads passed"));
+    assert_string_equal(json_str(json_array_get(json_object_get(v, "workloads"), 0), "refused", ""),
+                        "its answer is the same for all inputs");
+    assert_null(json_object_get(v, "refused"));
+    json_decref(v);
+    refused = workloads_refusal(&task, "cuda", "strict", "no");
+    v = merged(refused, record_of("failed", "correctness_error", 0, true), NULL);
+    assert_string_equal(json_str(v, "status", ""), "failed");
+    assert_string_equal(json_str(json_object_get(v, "workload"), "name", ""), "a");
+    json_decref(v);
+}
+
 static void a_workload_is_a_task_of_its_own(void **state)
 {
     struct task one;
@@ -166,6 +191,7 @@ int main(void)
         cmocka_unit_test(one_row_without_trust_earns_nothing),
         cmocka_unit_test(the_words_name_the_shape_that_fails),
         cmocka_unit_test(cheating_decides_and_the_worst_row_pays),
+        cmocka_unit_test(a_workload_that_cannot_be_judged_has_no_say),
         cmocka_unit_test(a_workload_is_a_task_of_its_own),
     };
 

@@ -102,6 +102,34 @@ class Workloads(unittest.TestCase):
                                    capture_output=True)
                 self.assertEqual([json.loads(p.stdout)[k] for k in ("right", "elements")], [True, elements], p.stderr)
 
+    def test_a_workload_that_cannot_be_judged_is_named(self):
+        """And the others decide. Where none can be judged '--json' has a record nevertheless."""
+        task = TASK.replace("shape = ", "kept = 1\nshape = ").replace("* 0.5", "* 0.5 * min(kept, 1)")
+        rows = "  - {name: few, sizes: {batch: 3}}\n"
+        wrong = PROGRAM.replace("int n = x.numel(),", "int n = x.numel() / 512 * 512,")
+        with tempfile.TemporaryDirectory() as d:
+            path = [os.path.join(d, name) for name in ("t.py", "right.py", "wrong.py")]
+            for p, text in zip(path, (task, PROGRAM, wrong)):
+                with open(p, "w") as f:
+                    f.write(text)
+            with open(os.path.join(d, "t.yaml"), "w") as f:
+                f.write("workloads:\n  - {name: nothing, sizes: {kept: 0}}\n" + rows)
+            p = test_answers.judge(*path)
+            right, wrong = (json.loads(line) for line in p.stdout.splitlines())
+            self.assertEqual((p.returncode, right["status"], right["reward"]), (1, "passed", 1), p.stderr)
+            self.assertEqual([r["status"] for r in right["workloads"]], ["passed", "infra", "passed"])
+            self.assertIn("cannot be judged", right["workloads"][1]["refused"])
+            self.assertIn("2 of 3 workloads passed", right["feedback"])
+            self.assertIn("Workload 'nothing' cannot be judged", right["feedback"])
+            self.assertEqual((wrong["status"], wrong["workload"]["name"]), ("failed", "few"))
+            with open(path[0], "w") as f:
+                f.write(task.replace("kept = 1", "kept = 0"))
+            p = test_answers.judge(*path)
+            self.assertEqual(p.returncode, 2)
+            records = [json.loads(line) for line in p.stdout.splitlines()]
+            self.assertEqual([(r["candidate"], r["status"], r["at_fault"]) for r in records],
+                             [(c, "infra", "request") for c in path[1:]])
+            self.assertIn("cannot be judged", records[0]["feedback"])
 
     def test_the_failing_row_is_written_down(self):
         """'--repro' holds the row that the verdict is about, and nothing of the others; PyTorch alone repeats it."""

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "eval/verdict/codes.h"
 #include "eval/verdict/feedback.h"
+#include "eval/verdict/record.h"
 #include "objective/reward.h"
 
 /* ---- rows ---- */
@@ -28,6 +29,12 @@ static json_t *workloads_speed_row(const json_t *perf)
     return row;
 }
 
+/* Why a workload cannot be judged; NULL for one that was. */
+static const char *workloads_refused(const json_t *rec)
+{
+    return json_str(rec, "refused", NULL);
+}
+
 /* The row of workload i in a merged record: name, status, trials, times. New. */
 static json_t *workloads_row(const struct task *t, int i, const json_t *rec)
 {
@@ -46,10 +53,14 @@ static json_t *workloads_row(const struct task *t, int i, const json_t *rec)
     if (json_object_get(perf, "log_sha256"))
         json_object_set(row, "log_sha256", json_object_get(perf, "log_sha256"));
     json_object_set(row, "task_sha256", json_object_get(rec, "task_sha256"));
+    if (workloads_refused(rec))
+        json_object_set(row, "refused", json_object_get(rec, "refused"));
     return row;
 }
 
 /* ---- together ---- */
+
+enum { WORKLOADS_LAST = 4 }; /* the rank of a workload that cannot be judged */
 
 /* Cheating weighs more than any other failure, in whichever row it shows. */
 static int workloads_rank(const json_t *rec)
@@ -58,7 +69,9 @@ static int workloads_rank(const json_t *rec)
 
     if (!strcmp(json_str(rec, "category", ""), "cheating"))
         return -1;
-    for (int i = 0; i < 4; i++)
+    if (workloads_refused(rec))
+        return WORKLOADS_LAST;
+    for (int i = 0; i < WORKLOADS_LAST; i++)
         if (!strcmp(json_str(rec, "status", ""), order[i]))
             return i;
     return 1;
@@ -86,12 +99,16 @@ static int workloads_deciding(json_t *const *records, int n, struct reward_param
 static double workloads_mean(json_t *const *records, int n, const char *key, int at)
 {
     double sum = 0;
+    int judged = 0;
 
     for (int i = 0; i < n; i++) {
         const json_t *v = json_object_get(json_object_get(records[i], "performance"), key);
+        if (workloads_refused(records[i]))
+            continue;
         sum += log(json_num_value(at < 0 ? v : json_array_get(v, (size_t)at)));
+        judged++;
     }
-    return exp(sum / n);
+    return exp(sum / judged);
 }
 
 /* Sets the geometric means of the workloads' times and speedups in perf, where every one of them has the figure. */
@@ -132,10 +149,13 @@ static json_t *workloads_performance(json_t *const *records, int n)
 {
     json_t *perf, *reasons = json_array();
     bool trusted = true;
-    int timed = 0;
+    int timed = 0, judged = 0;
 
     for (int i = 0; i < n; i++) {
         const json_t *one = json_object_get(records[i], "performance");
+        if (workloads_refused(records[i]))
+            continue;
+        judged++;
         timed += json_is_object(one);
         trusted = trusted && json_flag(one, "trusted", false);
         workloads_add_reasons(reasons, one);
@@ -145,7 +165,7 @@ static json_t *workloads_performance(json_t *const *records, int n)
         return json_null();
     }
     perf = json_pack("{s:b,s:o,s:s,s:i}", "trusted", trusted, "reasons", reasons, "by",
-                     "geometric mean of workloads", "workloads", n);
+                     "geometric mean of workloads", "workloads", judged);
     workloads_set_means(perf, records, n);
     return perf;
 }
@@ -180,6 +200,24 @@ static void workloads_say(json_t *rec, struct reward_params p)
     feedback_text(rec, &words);
     json_object_set_new(rec, "feedback", json_utf8(words.p, words.n));
     buf_free(&words);
+}
+
+json_t *workloads_refusal(const struct task *workload, const char *backend, const char *protocol, const char *why)
+{
+    json_t *rec = record_refusal(workload->name, backend, protocol, why);
+
+    json_object_set_new(rec, "at_fault", json_string("request"));
+    json_object_set_new(rec, "task_sha256", json_string(workload->sha256));
+    json_object_set_new(rec, "refused", json_utf8(why, strlen(why)));
+    return rec;
+}
+
+bool workloads_all_refused(json_t *const *records, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!workloads_refused(records[i]))
+            return false;
+    return true;
 }
 
 json_t *workloads_merge(const struct task *t, json_t *const *records, int n, struct reward_params p)

@@ -596,6 +596,24 @@ static void feedback_show(struct buf *out)
     buf_free(&clean);
 }
 
+/* Of many shapes that passed: how many, and which ones cannot be judged. */
+static void feedback_say_workloads(const json_t *rows, struct buf *out)
+{
+    size_t n = json_array_size(rows), refused = 0, i;
+    const json_t *row;
+
+    json_array_foreach(rows, i, row)
+        refused += json_object_get(row, "refused") != NULL;
+    if (refused)
+        buf_addf(out, "%zu of %zu workloads passed, the others cannot be judged.\n", n - refused, n);
+    else
+        buf_addf(out, "All %zu workloads passed.\n", n);
+    json_array_foreach(rows, i, row)
+        if (json_object_get(row, "refused"))
+            buf_addf(out, "Workload '%s' cannot be judged: %.300s\n", json_str(row, "name", ""),
+                     json_str(row, "refused", ""));
+}
+
 /* Of many shapes: which one it was, or how many there are. */
 static void feedback_say_workload(const json_t *verdict, struct buf *out)
 {
@@ -607,7 +625,7 @@ static void feedback_say_workload(const json_t *verdict, struct buf *out)
         buf_addf(out, "Workload '%s'%s%s%s, one of %zu.\n", json_str(one, "name", ""), *is ? " (" : "", is,
                  *is ? ")" : "", n);
     else if (n && !strcmp(json_str(verdict, "status", ""), "passed"))
-        buf_addf(out, "All %zu workloads passed.\n", n);
+        feedback_say_workloads(json_object_get(verdict, "workloads"), out);
 }
 
 /* Files of the answer that are not there, as their names are refused. */
