@@ -31,15 +31,19 @@ AMPLIFIED = 64  # trials from here on: an input is 2^(trial % 64) times as large
 FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches the last
 EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
          "places moved", "eighths", "rows without", "triangles with holes", "far below", "far above",
-         "far down", "opposed", "places crowded")
-CHOOSING = EDGES[3:7] + EDGES[8:10] + EDGES[14:]  # change only tensors of which the reference stands it
-PLACING = EDGES[4:7] + EDGES[14:]  # in these whole numbers name other places
+         "far down", "opposed", "places crowded", "halves of 127", "halves of 7", "halves of 255", "tops apart",
+         "far out")
+CHOOSING = EDGES[3:7] + EDGES[8:10] + EDGES[14:15]  # change only tensors of which the reference stands it
+PLACING = EDGES[4:7] + EDGES[14:15]  # in these whole numbers name other places
 MASKING = EDGES[8]     # in these some rows of a mask allow nothing
 THINNING = EDGES[9]    # in these a triangular mask allows less than its triangle
 FAR_OFF = EDGES[10:12]  # where the task only selects among its inputs: all are beyond a bound that stands for infinity
 FAR_DOWN = EDGES[12]   # in rows of which nothing but differences counts (softmax): exp of each element is 0
 OPPOSED = EDGES[13]    # where products are so: of queries and keys
 EXACT = EDGES[7]       # where the reference's arithmetic is exact, so steps decide
+HALVED = dict(zip(EDGES[15:18], (127, 7, 255)))  # so too: numbers and a half, of a largest one that makes a scale one
+APART = EDGES[18]      # where several of the largest are sought: those are a multiple of 32 apart, or in a row
+FAR_OUT = EDGES[19]    # as far as half precision goes, or tens of millions
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
 
@@ -95,9 +99,11 @@ def crown_lines(t, top, gen):
 
 
 def some_rows(base, gen):
-    """(base as rows, which third of them)"""
+    """(base as rows, which third of them); the first of several is one."""
     rows = base.reshape(-1, base.shape[-1] if base.dim() else 1)
-    return rows, (torch.rand(rows.shape[0], generator=gen) < 1 / 3).to(base.device)
+    mark = torch.rand(rows.shape[0], generator=gen) < 1 / 3
+    mark[:1] |= rows.shape[0] > 1
+    return rows, mark.to(base.device)
 
 
 def zero_rows(base, gen):
@@ -127,11 +133,49 @@ def scattered_zeros(new, like_rows, gen):
 
 
 FAR_SINGLE = 40  # times as far as half precision goes; beyond 65504 and a million
+FAR_MOST = 400   # times that in arithmetic: tens of millions
+GROUP = 32       # elements, at least, that have a scale or a thread of their own
 
 
 def far_off(base):
     """As far as half precision goes."""
     return 3e4 + 8e3 * base.abs().clamp(max=3)
+
+
+def usual_ways(x, most):
+    """Is x / most * most itself in single precision, divided or by the reciprocal? Then a number and a half stays one,
+    however a program scales."""
+    x, most = x.float(), torch.tensor(float(most))
+    return (x / most * most == x) & (x * (1 / most) * most == x) & (x / (most / 127) * (most / 127) == x)
+
+
+def halves_of(base, most, gen):
+    """Numbers and a half, as far as 'most', which stands in each group of a row and all along the first one."""
+    low = 0 if most == 255 else -most
+    x = (base * most / 3).floor().clamp(-most, most - 1) + 0.5
+    x = x if low else x.abs()
+    x = torch.where(usual_ways(x.cpu(), most).to(x.device), x, x.floor())
+    at = torch.arange(base.shape[-1] if base.dim() else 1, device=base.device)
+    start = int(torch.randint(GROUP // 2, (1,), generator=gen))
+    rows = x.reshape(-1, len(at)).clone()
+    rows[0] = most
+    rows[:, (at % GROUP == start % max(1, min(GROUP, len(at) - 1)))] = most
+    if len(at) > 1:
+        rows[:, (at % GROUP == (start + 1) % min(GROUP, len(at)))] = low
+    return rows.reshape(base.shape)
+
+
+def tops_apart(base, gen):
+    """In each row the largest stand a multiple of 32, 64, 128 or 256 apart, or one beside the other."""
+    rows = base.reshape(-1, base.shape[-1] if base.dim() else 1)
+    n, k = rows.shape[1], rows.shape[0]
+    turn = torch.arange(k) % 5
+    step = torch.where(turn < 4, GROUP * 2 ** turn, 1)[:, None]
+    start = torch.randint(max(n, 1), (k, 1), generator=gen)
+    at = torch.arange(n)[None]
+    top = torch.where(turn[:, None] < 4, at % step == start % torch.clamp(step, max=max(n, 1)),
+                      (at - start) % max(n, 1) < GROUP)
+    return (rows + 10 * top.to(rows)).reshape(base.shape)
 
 
 FILLS = {
@@ -152,6 +196,9 @@ FILLS = {
     FAR_OFF[1]: lambda base, gen, place: far_off(base),
     FAR_DOWN: lambda base, gen, place: base - 200,
     OPPOSED: lambda base, gen, place: base / 2 + (-5 if place % 2 else 5),
+    **{kind: lambda base, gen, place, most=most: halves_of(base, most, gen) for kind, most in HALVED.items()},
+    APART: lambda base, gen, place: tops_apart(base, gen),
+    FAR_OUT: lambda base, gen, place: (3.3e4 + 2e3 * base.abs().clamp(max=3)) * torch.where(base < 0, -1.0, 1.0),
     EXACT: lambda base, gen, place: (base * 8).round().clamp(-32, 32) / 8,
 }
 
@@ -216,6 +263,12 @@ def takes_shifts(kind, seen):
     """Do draws of FAR_DOWN or OPPOSED say anything of a task with these operators?"""
     return names_any(seen, SHIFTED) and not names_any(seen, SQUARES) and \
         names_any(seen, PRODUCTS) == (kind == OPPOSED)
+
+
+def takes_far_out(seen):
+    """Sums of products hide it, and masks of large negative numbers are honest beside scores; a place on a grid need
+    not be a whole number of 32 bits."""
+    return not names_any(seen, (*PRODUCTS, "grid_sampler"))
 
 
 def names_any(seen, words):

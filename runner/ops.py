@@ -10,6 +10,7 @@ import sys
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 CONVOLUTIONS = {"aten::convolution", "aten::_convolution", "aten::convolution_overrideable", "aten::mkldnn_convolution"}
 # Tensor arguments that a tensor core would round.
@@ -110,6 +111,26 @@ class Exactness(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+class ExactValues(TorchDispatchMode):
+    """exact: each operator so far gives what it gives in double."""
+
+    def __init__(self):
+        super().__init__()
+        self.exact = True
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        def wide(x):
+            return x.double() if torch.is_tensor(x) and x.is_floating_point() else x
+        self.exact &= name_of(func) in EXACT
+        before = tree_map(wide, (args, kwargs or {})) if self.exact and name_of(func) not in COPIES else None
+        out = func(*args, **(kwargs or {}))
+        if before:
+            self.exact = all(torch.equal(wide(a), b) for a, b in zip(tree_leaves(out), tree_leaves(
+                func(*before[0], **before[1]))) if torch.is_tensor(a))
+        return out
+
+
 # Places that are written more than once ------------------------------------------------------------------------------
 
 
@@ -177,6 +198,7 @@ SELECTING = {"aten::" + n for n in (
     "_cummin_helper")}
 ORDERING = {"aten::argsort", "aten::msort", "aten::sort", "aten::topk", "aten::argmax", "aten::argmin", "aten::max",
             "aten::min", "aten::kthvalue", "aten::median"}
+SEVERAL = {"aten::argsort", "aten::msort", "aten::sort", "aten::topk", "aten::kthvalue", "aten::median"}
 
 
 class Told(TorchDispatchMode):

@@ -481,6 +481,8 @@ def refill_kind(t, kind, gen, seed, place, task):
     new = influence.contents(kind, base, torch.Generator().manual_seed(seed), place)
     if kind in influence.FAR_OFF and t.dtype in (torch.float32, torch.float64):
         new *= influence.FAR_SINGLE
+    if kind == influence.FAR_OUT and t.dtype != torch.float16:
+        new *= influence.FAR_MOST
     new = new.to(t.dtype)
     return structure.like(t, values._laid_out(new.reshape(-1), list(t.shape), list(t.stride())))
 
@@ -1810,9 +1812,10 @@ class Task:
 
     def steps_decide(self, regime, trial, inputs, eager, oracle):
         """Is the reference's arithmetic exact in this draw, so that a value on a step is there for everybody?"""
-        if regime not in influence.REGIMES or influence.kind_of(regime, trial) != influence.EXACT:
+        kind = influence.kind_of(regime, trial) if regime in influence.REGIMES else None
+        if kind != influence.EXACT and kind not in influence.HALVED:
             return False
-        with ops.Exactness() as arithmetic:
+        with ops.Exactness() if kind == influence.EXACT else ops.ExactValues() as arithmetic:
             self.run(self.model, inputs)
         if not arithmetic.exact or not same_values(eager, oracle):
             raise Skip("its arithmetic is not exact")
@@ -1905,10 +1908,16 @@ class Task:
             return kind in (self.wide if kind in influence.NUMBERS else self.chosen)
         if kind in (influence.FAR_DOWN, influence.OPPOSED) and not influence.takes_shifts(kind, self.seen):
             return False
-        if kind in influence.FAR_OFF and not (set(self.seen) <= ops.SELECTING | ops.COPIES and
-                                              not ops.SELECTING.isdisjoint(self.seen)):
+        selects = set(self.seen) <= ops.SELECTING | ops.COPIES
+        if kind in influence.FAR_OFF and not (selects and not ops.SELECTING.isdisjoint(self.seen)):
             return False
         if kind == influence.EXACT and not (ops.EXACT.issuperset(self.seen) and not ops.STEPS.isdisjoint(self.seen)):
+            return False
+        if kind in influence.HALVED and not (ops.EXACT.issuperset(self.seen) and "aten::round" in self.seen):
+            return False
+        if kind == influence.APART and ops.SEVERAL.isdisjoint(self.seen):
+            return False
+        if kind == influence.FAR_OUT and (selects or not influence.takes_far_out(self.seen)):
             return False
         return any(t.is_floating_point() and not keeps_distribution(t) for t in self.own_leaves)
 

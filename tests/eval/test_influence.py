@@ -135,6 +135,26 @@ class Parts(unittest.TestCase):
         head, blob = run(task(scores, "[torch.randn(9, 32), torch.randn(9, 32)]"))
         self.assertTrue(any(float((q @ k.t()).max()) < -100 for q, k in inputs_of(head, blob)))
 
+    def test_several_of_the_largest_stand_a_multiple_of_32_apart(self):
+        for forward, there in (("torch.topk(x, 8, 1).values", True), ("x.amax(1)", False)):
+            head, blob = run(task(forward, "[torch.randn(10, 300)]"))
+            tops = [x.topk(8, 1).indices % 32 for (x,) in inputs_of(head, blob)]
+            self.assertEqual(any(bool((t[0] == t[0, 0]).all()) for t in tops), there)
+
+    def test_arithmetic_is_done_far_out(self):
+        for forward, most in (("x * 2 + 1", 1e7), ("F.layer_norm(x, (6,))", 1e7), ("x @ x.t()", 1e6),
+                              ("x.exp() + x", 1e6)):
+            head, blob = run(task(forward, "[torch.randn(4, 6)]"))
+            top = max(float(x.abs().max()) for (x,) in inputs_of(head, blob))
+            self.assertEqual(top > 1e7, most == 1e7, forward)
+        head, blob = run(task("x * 0.5", "[torch.randn(4, 6).half()]"))
+        self.assertTrue(any(float(x.abs().min()) > 32768 for (x,) in inputs_of(head, blob)))
+
+    def test_inputs_of_one_shape_begin_alike(self):
+        head, blob = run(task("((x - rest[0]) ** 2).mean()", "[torch.randn(5, 6), torch.randn(5, 6)]"))
+        alike = [torch.equal(x[0], y[0]) and not torch.equal(x, y) for x, y in inputs_of(head, blob)]
+        self.assertTrue(any(alike))
+
     def test_floats_that_may_be_places_stay_such(self):
         head, blob = run(task("x * 2 + 1", "[torch.randint(0, 256, (9, 30)).float()]"))
         for (x,) in inputs_of(head, blob):
@@ -261,6 +281,24 @@ class Steps(unittest.TestCase):
             self.assertLess(draw["noise"][0]["n1"], 1e-6)
             self.assertEqual(draw["noise"][0]["n2"], 0)
             self.assertFalse(bool((answer == reference.ANY_VALUE).any()), forward)
+
+    def test_where_a_scale_is_one_halves_decide(self):
+        """Of the usual ways to scale none makes another number of them."""
+        seen, kinds = 0, [("edges", influence.EDGES.index(k)) for k in influence.HALVED]
+        for levels in (127, 7):
+            for head, blob in (run(task(f"torch.round(x / (x.abs().amax({axis}, keepdim=True) / {levels}))",
+                                        "[torch.randn(30, 130)]")) for axis in (0, 1, "(0, 1)")):
+                for d in head["draws"]:
+                    if (d["regime"], d["trial"]) not in kinds:
+                        continue
+                    x, = value(d["inputs"], blob)
+                    answer, = reference.values.leaves(value(d["oracle"], blob))
+                    self.assertTrue(torch.equal(answer, x.double().round()))
+                    self.assertTrue(torch.equal((x / levels * levels).round(), x.round()))
+                    self.assertTrue(torch.equal((x * (1 / levels) * levels).round(), x.round()))
+                    self.assertGreater(int((x != x.round()).sum()), 500)
+                    seen += 1
+        self.assertEqual(seen, 6)
 
     def test_nowhere_else(self):
         for forward in ("torch.round(x / 3)", "torch.round(x * 0.3)", "torch.round(x.exp())", "x * 2",

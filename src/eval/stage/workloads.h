@@ -7,8 +7,8 @@
  * else unsupported, else the first that passed; it has "workloads": the rows, and "workload": {"name","is"} of that row
  * where not all passed, unless the shape has nothing to do with it. Its trials are the sum of all where all passed. Its
  * times and speedups are geometric means over the rows that were judged, each bound of an interval that of the rows'
- * bounds: wider than what the rows together would allow, never narrower. trusted needs each of these rows'. Reward, code
- * and feedback are made anew. */
+ * bounds: wider than what the rows together would allow, never narrower. trusted needs each of these rows'. Reward,
+ * code and feedback are made anew. */
 #ifndef MC_EVAL_STAGE_WORKLOADS_H
 #define MC_EVAL_STAGE_WORKLOADS_H
 
