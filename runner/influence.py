@@ -450,7 +450,7 @@ def places_changed(kind, leaf, gen, sentinel=None):
 
 def is_mask(leaf):
     """Ones and zeros, in rows of which some have more ones than others: no rows of one hot."""
-    if leaf.dim() < 2 or leaf.numel() > MASK_MOST or leaf.is_complex() or any(st == 0 for st in leaf.stride()):
+    if leaf.dim() < 2 or not 0 < leaf.numel() <= MASK_MOST or leaf.is_complex() or any(st == 0 for st in leaf.stride()):
         return False
     if leaf.dtype != torch.bool and not bool(((leaf == 0) | (leaf == 1)).all()):
         return False

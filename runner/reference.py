@@ -72,6 +72,7 @@ WILD = 4.0      # the spread of vectors in a wild set
 ROUNDS = (1 / 8, 1 / 2)  # of a loop's rounds: so many at its end must matter in some draw, the first that can
 BOUNDED = 1 / 32  # of the elements that are bounded, so many lie beyond either bound in some draw
 LARGEST = 8     # doublings of an input by which a loop may be made to need them
+SHAPING = 8     # draws, at most, that are looked at for one without empty tensors
 TOLD = 8.0      # tolerances: by so many an answer must move where a part of the inputs has influence
 NUMBERS = 8     # among the inputs that are no tensors, at most, that others are sought for
 FAR_AXES = 6    # of inputs, at most, that are looked at for it
@@ -141,7 +142,7 @@ def load(source):
     module.get_init_inputs = lambda: home.arguments(module.Model, own())
     if changed.dtype or changed.layout:
         change(module, changed)
-    module.in_dtype = changed.dtype
+    module.in_dtype, module.shaped = changed.dtype, None
     module.sentinel, module.sums_grow, module.longest = influence.named_sentinel(source), False, 0
     return module
 
@@ -299,7 +300,30 @@ def state_rows(model):
 
 
 def task_draw(task, seed, place=None):
+    """Of a task whose get_inputs gives other shapes from call to call all draws have those of the first one, for a
+    program's launches are of those sizes: a draw of others is the first one, until it is redrawn."""
     place = place or PLACE
+    if task.shaped is None:
+        task.shaped = shaping_draw(task, seed, place)
+    inputs = seeded_draw(task, seed, place)
+    return inputs if shapes_of(inputs) == task.shaped[1] else seeded_draw(task, task.shaped[0], place)
+
+
+def shapes_of(inputs):
+    return [t.shape for t in values.leaves(inputs)]
+
+
+def shaping_draw(task, seed, place):
+    """(the seed of the draw whose shapes all have, its shapes): the first, or one in which no tensor is empty."""
+    first = shapes_of(seeded_draw(task, seed, place))
+    for s in range(seed, seed + SHAPING * any(0 in shape for shape in first)):
+        shapes = shapes_of(seeded_draw(task, s, place))
+        if not any(0 in shape for shape in shapes):
+            return s, shapes
+    return seed, first
+
+
+def seeded_draw(task, seed, place):
     seed_all(seed)
     inputs = call_there(task.get_inputs, place)
     if not isinstance(inputs, (list, tuple)):
@@ -309,23 +333,11 @@ def task_draw(task, seed, place=None):
 
 def with_numbers(inputs, first):
     """Numbers that are no tensors belong to what a program was asked, so all draws have those of one."""
-    check_shapes(inputs, first)
-    return numbers_as_in(inputs, first)
-
-
-def numbers_as_in(inputs, first):
     if isinstance(inputs, (list, tuple)) and isinstance(first, (list, tuple)) and len(inputs) == len(first):
-        return type(inputs)(numbers_as_in(a, b) for a, b in zip(inputs, first))
+        return type(inputs)(with_numbers(a, b) for a, b in zip(inputs, first))
     if isinstance(inputs, dict) and isinstance(first, dict):
-        return {k: numbers_as_in(v, first.get(k)) for k, v in inputs.items()}
+        return {k: with_numbers(v, first.get(k)) for k, v in inputs.items()}
     return first if isinstance(inputs, (int, float)) and type(first) is type(inputs) else inputs
-
-
-def check_shapes(inputs, first):
-    """Numbers of one draw would belong to other sizes than those of another."""
-    if has_numbers(inputs) and [t.shape for t in values.leaves(inputs)] != [t.shape for t in values.leaves(first)]:
-        raise Refused("get_inputs gives tensors of other shapes from call to call, beside numbers that are no tensors; "
-                      "let it give one shape, and name others in the task's sidecar")
 
 
 def put_at(tree, i, t):
@@ -1787,6 +1799,8 @@ class Task:
         noise = noise_of(*calm, shifts, inputs, self.model)
         if regime == "uniform" and trial % 2:
             self.as_for_ordinary(noise, regime)
+        if regime == "edges" and influence.kind_of(regime, trial) == influence.FAR_OUT:
+            self.as_for_ordinary(noise, "normal")
         if regime in influence.REGIMES:
             longest = max((n for t in values.leaves(inputs) for n in t.shape), default=1)
             as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256, longest)
@@ -1823,7 +1837,8 @@ class Task:
 
     def as_for_ordinary(self, noise, regime):
         """Where inputs are made small a right program may still have terms of ordinary size (tanh by exp, log(1 + x)):
-        their rounding is its error. That is no more than a draw of ordinary inputs has."""
+        their rounding is its error. That is no more than a draw of ordinary inputs has. Where they lie far out a
+        function that has reached its end there may be cut off before (sigmoid in half precision)."""
         for row, first in zip(noise, self.noise.get(regime, ())):
             dtype = getattr(torch, row["out"])
             if dtype.is_floating_point:

@@ -26,6 +26,7 @@ LANGUAGES = {
 # torch's words where it looks for a driver: there is none in this process, whatever the program does.
 WORDS = [(re.compile(p), code, name) for p, code, name in (
     (r"Could not run 'aten::[\w.]+' with arguments from the 'CPU' backend", TORCH, "an operator without a CPU kernel"),
+    (r"'_OpNamespace' '(?!aten|prim)\w+' object has no attribute", TORCH, "TORCH_LIBRARY"),
     (r"hasPrimaryContext|does not require grad and does not have a grad_fn", AUTOGRAD, "torch.autograd"),
     (r"Found no NVIDIA driver|Torch not compiled with CUDA|No CUDA GPUs are available|"
      r"CUDA driver initialization failed|"

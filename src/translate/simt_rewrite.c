@@ -351,11 +351,11 @@ static bool simt_rewrite_back_over_name(const struct rewriter *r, size_t i, size
     *ret_targs = tok_is(t, i, ">");
     if (*ret_targs && ((i = simt_rewrite_open_of(r, i)) == SIZE_MAX || (i = tok_before(t, i)) == SIZE_MAX))
         return false;
-    if (t->v[i].kind != TOK_IDENT || tok_is_any(t, i, "return\0else\0do\0case\0throw\0"))
-        return false;
     *ret_name = i;
     *ret_start = simt_rewrite_pasted_from(r, i);
-    return true;
+    /* what '##' puts behind a name may begin with a digit (2d_kernel) */
+    return *ret_start < i ? t->v[i].kind != TOK_PUNCT
+        : t->v[i].kind == TOK_IDENT && !tok_is_any(t, i, "return\0else\0do\0case\0throw\0");
 }
 
 /* Finds the kernel's expression in front of <<<; it goes to *l. False: there is none. */
@@ -440,7 +440,7 @@ static bool simt_rewrite_launch_is_generic(const struct rewriter *r, const struc
     const struct simt_rewrite_kernel *k = simt_rewrite_find_kernel(r, l->name);
 
     return l->targs || (k && k->generic) ||
-           (r->t.v[l->callee].directive && r->t.v[l->name].kind == TOK_IDENT &&
+           (r->t.v[l->callee].directive && r->t.v[l->name].kind != TOK_PUNCT &&
             !(!k && simt_rewrite_is_variable(r, l->name)));
 }
 
@@ -475,7 +475,7 @@ static void simt_rewrite_emit_real_launch(struct rewriter *r, const struct launc
 static void simt_rewrite_emit_launch(struct rewriter *r, const struct launch *l)
 {
     const struct toks *t = &r->t;
-    bool generic = simt_rewrite_launch_is_generic(r, l), named = t->v[l->name].kind == TOK_IDENT;
+    bool generic = simt_rewrite_launch_is_generic(r, l), named = t->v[l->name].kind != TOK_PUNCT;
 
     buf_adds(r->out, "::simt::cfg(SIMT_AT(");
     if (named)

@@ -296,10 +296,12 @@ static void a_slow_compile_is_ended(void **s)
 
 static void only_macros_pass_from_the_flags(void **s)
 {
-    json_t *q = request(RELU "static_assert(FOO == 3, \"\");\n"), *flags;
+    json_t *q = request(RELU "static_assert(FOO == 3 && N + T + A + B + C + D == 21, \"\");\n"), *flags;
     struct build_result r;
 
-    flags = json_pack("[s,s,s,s,s,s]", "-O3", "--use_fast_math", "-DFOO=3", "-fplugin=/nowhere.so", "@/nowhere",
+    /* short names are those of parameters in any header */
+    flags = json_pack("[s,s,s,s,s,s,s,s,s,s,s,s]", "-DN=1", "-DT=2", "-DA=3", "-DB=4", "-DC=5", "-DD=6", "-O3",
+                      "--use_fast_math", "-DFOO=3", "-fplugin=/nowhere.so", "@/nowhere",
                       "-include/nowhere.h");
     json_object_set_new(q, "extra_cuda_cflags", flags);
     r = build(q);
@@ -498,6 +500,7 @@ static void logs_name_missing_libraries(void **s)
         "cuda_source:4: undefined reference to `at::conv2d(at::Tensor const&)'\n"
         "cuda_source:5: undefined reference to `relu(at::Tensor)'\n"
         "cuda_source:5: undefined reference to `sgemm_sliced_f32x4(at::Tensor, at::Tensor)'\n" /* anybody's own */
+        "cuda_source:5: undefined reference to `cuda_backward(int, float*)'\n"
         "cuda_source:6:10: fatal error: cusparse.h: No such file or directory\n"
         "cuda_source:7:10: fatal error: mine.h: No such file or directory\n"
         "cuda_source(119): error: namespace \"torch::nn::functional\" has no member \"LayerNormFuncOptions\"\n"

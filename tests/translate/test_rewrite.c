@@ -86,6 +86,8 @@ static void test_macros(void **state)
     expect("#define HALF k<<<g\n, b>>>(x);", "#define HALF k<<<g\n, b>>>(x);");
     expect("#define P(op, n) a::op##_f##n##_kernel<<<g, b>>>(x);",
            "#define P(op, n) " GEN("op##_f##n##_kernel", "a::op##_f##n##_kernel", "g, b") "(x);");
+    expect("#define P(op) op##_##2d_kernel<<<g, b>>>(x);",
+           "#define P(op) " GEN("op##_##2d_kernel", "op##_##2d_kernel", "g, b") "(x);");
     expect("#define P(op) op##_kernel<float, 4><<<g, b>>>(x);",
            "#define P(op) " GEN("op##_kernel", "op##_kernel<float, 4>", "g, b") "(x);");
 }

@@ -73,7 +73,11 @@ extern "C" {
 float __logf(float) noexcept __asm__("logf");
 float __log2f(float) noexcept __asm__("log2f");
 float __log10f(float) noexcept __asm__("log10f");
-float __tanhf(float) noexcept __asm__("tanhf");
+inline float simt_eleven_bits(float x) /* rounded to so many, as the device's unit for tanh gives them */
+{
+    return x != x ? x : __builtin_bit_cast(float, (__builtin_bit_cast(unsigned, x) + 0x1000) & ~0x1fffu);
+}
+inline float __tanhf(float x) noexcept { return simt_eleven_bits(::tanhf(x)); }
 /* As the device makes them of its units for 2^x, lg x and sines: large arguments lose as many digits here. */
 inline float __expf(float x) noexcept { return ::exp2f(x * 1.44269504f); }
 inline float __exp10f(float x) noexcept { return ::exp2f(x * 3.32192809f); }

@@ -128,6 +128,7 @@ static void build_request_free(struct build_request *r)
     buf_free(&r->flags);
     buf_free(&r->kernel_flags);
     buf_free(&r->kernel_macros);
+    buf_free(&r->source_macros);
     json_decref(r->dropped);
     buf_free(&r->main_cpp);
     buf_free(&r->cuda_cu);
@@ -173,6 +174,7 @@ static int build_request_read(const json_t *req, const struct build_target *targ
     buf_init(&r->flags, BUILD_MAX_SOURCE);
     buf_init(&r->kernel_flags, BUILD_MAX_SOURCE);
     buf_init(&r->kernel_macros, BUILD_MAX_SOURCE);
+    buf_init(&r->source_macros, BUILD_MAX_SOURCE);
     buf_init(&r->main_cpp, BUILD_MAX_SOURCE);
     buf_init(&r->cuda_cu, BUILD_MAX_SOURCE);
     if (build_check_list(req, "cpp_sources", &r->cpp, e) < 0 ||
@@ -187,8 +189,11 @@ static int build_request_read(const json_t *req, const struct build_target *targ
     target->keep_flags(r, cflags, own_flags ? own_flags : cuda_flags, ldflags);
     json_decref(own_flags);
     /* not as flags: a macro on the command line makes the precompiled prefix useless */
-    buf_addf(&r->main_cpp, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
-    buf_addf(&r->cuda_cu, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
+    for (int i = 0; i < 2; i++) {
+        struct buf *to = i ? &r->cuda_cu : &r->main_cpp;
+        buf_addf(to, "#define TORCH_EXTENSION_NAME %s\n#define TORCH_API_INCLUDE_EXTENSION_H\n", r->name);
+        buf_add(to, r->source_macros.p, r->source_macros.n);
+    }
     rc = build_add_sources(&r->main_cpp, req, "cpp", r->cpp, NULL, e);
     if (rc == 0)
         rc = build_add_sources(&r->cuda_cu, req, "cuda", r->cuda, target, e);

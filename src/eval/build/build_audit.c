@@ -2,6 +2,7 @@
 #include "eval/build/build_audit.h"
 
 #include <elf.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -371,8 +372,9 @@ static void build_audit_judge_missing(const char *said, json_t *findings)
     if ((is_c && build_audit_begins(name, library_prefixes, N_OF(library_prefixes))) ||
         build_audit_begins(name, library_scopes, N_OF(library_scopes)))
         build_audit_add(findings, "library_call", name);
-    else if (!strncmp(name, "cuda", 4) || (!strncmp(name, "cu", 2) && name[2] >= 'A' && name[2] <= 'Z'))
-        /* of the runtime or the driver, and not among ../litetorch/proxy/'s names */
+    else if ((!strncmp(name, "cuda", 4) && isupper((unsigned char)name[4])) ||
+             (!strncmp(name, "cu", 2) && isupper((unsigned char)name[2])))
+        /* of the runtime or the driver, and not among ../litetorch/proxy/'s names; cuda_forward is anybody's */
         build_audit_add(findings, "lacking", name);
 }
 
@@ -431,7 +433,7 @@ static void build_audit_judge_layers(const char *log, json_t *findings)
 void build_audit_log(const char *log, json_t *findings)
 {
     build_audit_judge_layers(log, findings);
-    if (strstr(log, "TORCH_LIBRARY"))
+    if (strstr(log, "torch::Library"))
         build_audit_add(findings, "lacking", "TORCH_LIBRARY");
     if (strstr(log, " is not a member of \xe2\x80\x98pybind11\xe2\x80\x99"))
         build_audit_add(findings, "lacking", "pybind11");

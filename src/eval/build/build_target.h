@@ -44,6 +44,7 @@ struct build_request {
     struct buf flags;        /* the candidate's flags that every compiler gets, shell-quoted */
     struct buf kernel_flags; /* the candidate's flags for the kernels' compiler alone, shell-quoted */
     struct buf kernel_macros; /* cuda: the macros among them, as '#define' lines for g++ */
+    struct buf source_macros; /* sim: macros that both sources begin with, as '#define' lines */
     bool kernel_std;          /* cuda: they name another standard than C++17 */
     struct buf main_cpp, cuda_cu;
     json_t *dropped;

@@ -26,6 +26,21 @@ static const char *const mode_opts[N_MODES] = {"-O0", "-O2",
                                                "--param tsan-instrument-func-entry-exit=0 "
                                                "--param tsan-distinguish-volatile=1"};
 
+/* A macro whose name our headers may ask for stays a flag, before them. Any other stands in the sources behind them: as
+ * on a card, where it (-DN=16) changes no name in a header, and the precompiled prefix serves. */
+static void build_sim_keep_macro(struct build_request *r, const char *s)
+{
+    const char *name = s + 2;
+    size_t n = strcspn(name, "=");
+
+    if (*name == '_' || strchr(name, '\n'))
+        build_quote(&r->flags, s);
+    else if (s[1] == 'U')
+        buf_addf(&r->source_macros, "#undef %s\n", name);
+    else
+        buf_addf(&r->source_macros, "#define %.*s %s\n", (int)n, name, name[n] ? name + n + 1 : "1");
+}
+
 /* Macros and the language standard are the candidate's; optimisation, architectures, paths and plugins are ours: the
  * emulator's build has nothing that they could mean, so they are not even called dropped. */
 static void build_sim_keep_list(struct build_request *r, const json_t *flags)
@@ -36,7 +51,7 @@ static void build_sim_keep_list(struct build_request *r, const json_t *flags)
     json_array_foreach((json_t *)flags, i, v) {
         const char *s = json_string_value(v);
         if ((!strncmp(s, "-D", 2) || !strncmp(s, "-U", 2)) && s[2])
-            build_quote(&r->flags, s);
+            build_sim_keep_macro(r, s);
         else if (!strcmp(s, "-std=c++20") || !strcmp(s, "-std=c++23") || !strcmp(s, "--std=c++20"))
             build_quote(&r->flags, s + (s[1] == '-'));
     }

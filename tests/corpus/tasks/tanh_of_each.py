@@ -1,0 +1,16 @@
+"""The hyperbolic tangent of each number."""
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.tanh(x)
+
+
+def get_inputs():
+    return [torch.randn(16, 40)]
+
+
+def get_init_inputs():
+    return []
