@@ -12,6 +12,7 @@ Requests and replies, in frames; every reply has "op" and "notes" (litetorch/fro
           "source" null: ModelNew of the same program once more, with other arguments; "dtype" null: as constructed
           "beside": true: the model that was there stays, for calls with "other": true
   call    {"inputs":tree}                           -> result {"output":tree} | error
+          "hold": true: the answer is held until a call without it
 Tensors in trees are {"t":"tensor","dtype","shape","strides","address","bytes"}; one that is not on the device has
 "address" null. In between, this side may ask: build {"request"} -> {"ok",...}.
 """
@@ -102,7 +103,7 @@ class Session:
     def __init__(self, sock, device):
         self.sock, self.device, self.lock = sock, device, threading.RLock()
         self.source, self.cls, self.model, self.kept = "", None, None, None
-        self.other = None
+        self.other, self.held = None, []
         self.clock = clock.Clock()
 
     def build(self, request):
@@ -185,6 +186,8 @@ class Session:
 
     def call(self, req, blob, fds):
         self.kept = None
+        if not req.get("hold"):
+            self.held.clear()
         try:
             given = decode(req["inputs"], self.device)
             self.device.forward(True)
@@ -194,6 +197,8 @@ class Session:
             finally:
                 self.device.forward(False)
             check_exact(self.kept)
+            if req.get("hold"):
+                self.held.append(self.kept)
             return self.reply(op="result", output=Descriptions(self.device).tree(self.kept))
         except BaseException as e:
             return self.error("forward", e)

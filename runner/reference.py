@@ -706,6 +706,11 @@ def same_finite(a, b):
                if x.is_floating_point() or x.is_complex())
 
 
+def places(v):
+    """Where the memory of the tensors begins."""
+    return {t.untyped_storage().data_ptr() for t in values.leaves(v) if t.numel()}
+
+
 def same(a, b):
     la, lb = values.leaves(a), values.leaves(b)
     return len(la) == len(lb) and all(x.shape == y.shape and torch.equal(values.comparable(x), values.comparable(y))
@@ -1276,6 +1281,7 @@ class Task:
         self.mode = "train"
         self.parts, self.size, self.defects, self.copies, self.alters = [], 0, None, False, False
         self.counts = False  # its calls count in Python
+        self.keeps = False  # its answers lie in inputs, or in memory that it keeps
         self.everything = True  # kernelbench: all tensors are cast, see cast
         self.items, self.room = [], 0  # with areas: [(at, Collector)] of the last draw, and its bytes
         self.usage = Usage()
@@ -1703,13 +1709,15 @@ class Task:
         """Does a second call of one model differ from the first, though its buffers are as they were? Then it counts in
         Python, and draws, which begin anew, say nothing about a program that does so too."""
         m = copy_of(self.model)
-        first = run(m, inputs, own=True)[0]
+        first, given = run(m, inputs, own=True)
         with torch.no_grad():
             for (_, _, mine), (_, _, old) in zip(state_rows(m), state_rows(self.model)):
                 if mine.shape == old.shape:
                     mine.copy_(old)
         try:
-            return not alike(first, run(m, inputs, own=True)[0])
+            second = run(m, inputs, own=True)[0]
+            self.keeps = not places(first).isdisjoint(places([second, given, [t for _, _, t in state_rows(m)]]))
+            return not alike(first, second)
         except torch.OutOfMemoryError:  # two answers of a large task do not fit: nothing was seen
             return False
         except Exception:
@@ -2054,7 +2062,7 @@ class Task:
                 "init_seed": self.init_seed, "second": second,
                 "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes),
                 "torch": torch.__version__,
-                "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts,
+                "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts, "keeps": self.keeps,
                 "numbers": self.numbers, "changed": self.changed,
                 "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),

@@ -394,6 +394,13 @@ class Refusals(unittest.TestCase):
         self.assertEqual({(len(x), n) for x, n in drawn}, {(len(drawn[0][0]), len(drawn[0][0]))})
         self.assertGreater(len({float(x[0, 0]) for x, _ in drawn}), 9)
 
+    def test_a_task_whose_answers_lie_in_what_it_keeps_is_told(self):
+        """No program need give them memory of their own then."""
+        kept = "self.register_buffer('b', torch.zeros(4, 6))"
+        for forward, init, keeps in (("x * 2", "pass", False), ("x[1:]", "pass", True), ("self.b + x", kept, False),
+                                     ("self.b.add_(x)", kept, True)):
+            self.assertEqual(run(task(forward, init=init))[0]["keeps"], keeps, forward)
+
     def test_a_task_that_counts_in_python_is_told(self):
         self.assertFalse(run(task("x * 2"))[0]["counts"])
         count = "(setattr(self, 'n', getattr(self, 'n', 0) + 1), x * self.n)[1]"

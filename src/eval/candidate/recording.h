@@ -21,6 +21,7 @@ struct job;
 #define TAG_INPUTS 1000000u /* of values that are bound; tags below are rows of parameters */
 #define RECORDING_CALLS_LEAST 3 /* of forward, in a recording: how many, a secret decides */
 #define RECORDING_CALLS 5  /* most */
+#define RECORDING_HELD 6   /* first calls whose answers are held until the last of them has ended, where they are */
 #define RECORDING_EARLIER 96 /* calls before those that are compared, at most (stage/later_life.h) */
 
 struct recording {
@@ -33,6 +34,7 @@ struct recording {
     uint32_t n_calls;       /* of a recording that is replayed */
     uint32_t earlier;       /* so many of them, the first ones, are not compared; the first and the last of these are */
     bool other;             /* another instance's, where there is one */
+    bool holds;             /* the candidate's process holds the answers of the first calls */
     bool dry;               /* calls' launches are logged and played in replays alone (executor_dry) */
     uint32_t calls;         /* of forward so far */
     uint64_t launches;      /* in them */
@@ -130,6 +132,9 @@ struct recording_timing {
 int recording_time(struct job *j, struct recording_timing *t, struct err *e);
 /* The draw once more, written into opt->capsule with all that a replay needs. -1: infra, or the file. */
 int recording_section(struct job *j, const struct ref_draw *d, struct err *e);
+/* After recording_direct with 'holds': does an answer lie where one of an earlier call lies that is still held, outside
+ * of d's inputs and of what is bound? Then *ret_calls is how many calls lie between, and path (size bytes) names it. */
+bool recording_overwrites(const struct job *j, const struct ref_draw *d, uint32_t *ret_calls, char *path, size_t size);
 /* {"launches","kernels","bytes_up","bytes_down","live","log_sha256","outputs_sha256"}; new reference. */
 json_t *recording_json(const struct recording *l);
 

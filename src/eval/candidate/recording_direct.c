@@ -181,10 +181,9 @@ static void recording_keep_output(struct recording *l, json_t *tree)
     *at = json_incref(tree);
 }
 
-/* Is the call that has begun another instance's? */
-static bool recording_is_others(const struct recording *l)
+bool recording_is_others(const struct recording *l, uint32_t call)
 {
-    return l->other && (l->calls == 1 || l->calls == l->earlier);
+    return l->other && (call == 1 || call == l->earlier);
 }
 
 enum call_fault recording_live_call(struct job *j, const struct ref_draw *d, struct frame *ret, struct err *e)
@@ -200,8 +199,9 @@ enum call_fault recording_live_call(struct job *j, const struct ref_draw *d, str
     if (j->held.ref->streamed ? recording_streamed_bind(j, d, e) < 0
                               : tree_each(d->inputs.tree, recording_bind_leaf, &in, e) < 0)
         return recording_late_or_lost(j, e);
-    req = json_pack("{s:s,s:o,s:b}", "op", "call", "inputs", tree_map(d->inputs.tree, recording_placed_leaf, &at),
-                    "other", recording_is_others(j->recording));
+    req = json_pack("{s:s,s:o,s:b,s:b}", "op", "call", "inputs", tree_map(d->inputs.tree, recording_placed_leaf, &at),
+                    "other", recording_is_others(j->recording, j->recording->calls), "hold",
+                    j->recording->holds && j->recording->calls <= RECORDING_HELD);
     fault = session_call(j->session, req, NULL, 0, ret, e);
     json_decref(req);
     if (fault != CALL_OK)

@@ -86,6 +86,8 @@ enum call_fault recording_late_or_lost(struct job *j, struct err *e);
 enum call_fault recording_unprepared(struct job *j, struct frame *ret, struct err *e);
 /* Memory for inputs, and parameters: once in a recording. From here on the client is heard within calls only. */
 int recording_prepare(struct job *j, const struct ref_draw *d, struct err *e);
+/* Is the call, from 1, another instance's? */
+bool recording_is_others(const struct recording *l, uint32_t call);
 /* The place of a call's outputs, from 1. */
 json_t **recording_output_at(struct recording *l, uint32_t call);
 /* Is the reply a result, and no error? */

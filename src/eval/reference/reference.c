@@ -45,6 +45,7 @@ static int reference_parse_rest(struct reference *r, struct err *e)
     r->defects = json_object_get(h, "defects");
     r->copies = json_flag(h, "copies", false);
     r->counts = json_flag(h, "counts", false);
+    r->keeps = json_flag(h, "keeps", false);
     r->numbers = json_flag(h, "numbers", false);
     r->changed = json_str(h, "changed", NULL);
     r->alters = json_flag(h, "alters", false);

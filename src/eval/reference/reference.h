@@ -56,6 +56,7 @@ struct reference {
     bool numbers;          /* variant TASK_NUMBERS is another task than this one */
     const char *changed;   /* of variant TASK_NUMBERS: which numbers are others, in words; else NULL */
     bool counts;           /* its calls count in Python: each draw's values are those of a first call */
+    bool keeps;            /* its answers may lie in inputs, or in memory that it keeps from call to call */
     bool alters;           /* its forward changes a parameter */
     const json_t *defects; /* protocol kernelbench: [{"name","detail"}], known defects of that algorithm on this task */
     const char *dtype;     /* floating parameters are to have it: "float16"...; NULL: as constructed */

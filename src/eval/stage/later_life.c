@@ -10,6 +10,7 @@
 
 #define COMPARED 3 /* calls, and draws */
 #define LEAST_EARLIER 2
+#define HELD_MOST ((size_t)1 << 20) /* bytes of an answer, of which several are held */
 
 /* What the job has while another recording is made. */
 struct later_life_aside {
@@ -29,6 +30,9 @@ struct later_life {
     bool known;    /* all calls have been compared */
     bool wrong;
     json_t *worst; /* owned */
+    bool overwritten; /* an answer that is held, so many calls later; its path among the answer's tensors */
+    uint32_t after;
+    char path[64];
 };
 
 /* Moves what the candidate's first process left in j into a, so that another one can be judged in j. */
@@ -101,6 +105,12 @@ static int later_life_draws(struct job *j, const struct ref_draw **draws, struct
     return ok < 0 ? -1 : n;
 }
 
+/* Are answers held? A graph gives its answer in the same memory, as torch.compile's do. */
+static bool later_life_holds(const struct job *j, const struct ref_draw *d)
+{
+    return d->eager.n <= HELD_MOST && !j->held.ref->keeps && !strcasestr(j->code, "graph");
+}
+
 /* The calls, and their replay. Whatever does not come to its end leaves the recording unknown. */
 static int later_life_play(struct later_life *l, struct err *e)
 {
@@ -115,6 +125,7 @@ static int later_life_play(struct later_life *l, struct err *e)
         return n < 0 ? -1 : e->kind == ERR_NONE ? 0 : -1;
     j->recording->other = l->other;
     j->recording->dry = l->dry;
+    j->recording->holds = later_life_holds(j, draws[0]);
     j->recording->earlier = l->earlier;
     j->recording->n_calls = l->earlier + (uint32_t)n;
     if (job_blamed(j) || (fault = recording_direct(j, draws[0], &f, &ended, e)) == CALL_INFRA)
@@ -123,6 +134,10 @@ static int later_life_play(struct later_life *l, struct err *e)
         frame_free(&f);
     whole = fault == CALL_OK && !ended && !j->recording->last.unanswered;
     l->again = l->dry && !whole;
+    if (whole && j->recording->holds)
+        l->overwritten = recording_overwrites(j, draws[0], &l->after, l->path, sizeof l->path);
+    if (l->overwritten)
+        return 0;
     if (!whole || j->recording->log_full)
         return 0;
     return recording_replay(j, draws, n, later_life_look, l, e) == CALL_INFRA && e->kind != ERR_NONE ? -1 : 0;
@@ -167,11 +182,26 @@ static int later_life_try(struct later_life *l, struct err *e)
     return later_life_live(l, e);
 }
 
+/* What is wrong with a program whose answers are overwritten by later calls; new. */
+static json_t *later_life_say_overwritten(const struct later_life *l)
+{
+    char detail[200];
+
+    snprintf(detail, sizeof detail, "it lies in the same memory as that of %u call%s before, which the program's caller "
+             "still holds: give each answer memory of its own (torch::empty_like)", l->after, l->after == 1 ? "" : "s");
+    return json_pack("{s:s,s:i,s:s,s:s,s:s,s:i}", "regime", "normal", "trial", 0, "output", l->path, "kind",
+                     "overwritten", "detail", detail, "earlier_calls", (int)l->after);
+}
+
 int later_life_judge(struct job *j, double call_s, json_t **ret_worst, struct err *e)
 {
     struct later_life l = {.j = j, .earlier = later_life_earlier(j, call_s), .other = true}, alone = l;
     int rc = later_life_try(&l, e);
 
+    if (rc == 0 && l.overwritten) {
+        *ret_worst = later_life_say_overwritten(&l);
+        return 0;
+    }
     if (rc < 0 || !l.known || !l.wrong) {
         json_decref(l.worst);
         return rc < 0 ? -1 : 1;

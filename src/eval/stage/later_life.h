@@ -12,7 +12,8 @@
  * compared with draws of j->held.ref. call_s: run time of a call. Session, recording and state of the job are as before
  * afterwards. What cannot be lived (a constructor that allows one instance, a full log) is no mistake. 1: right, or
  * not known. 0: wrong, with *ret_worst (owned): its "earlier_calls" are the calls before, and "other_instance" says
- * that the other instance is to blame. -1: infra. */
+ * that the other instance is to blame; its kind is "overwritten" where an answer lies upon one that is still held.
+ * -1: infra. */
 int later_life_judge(struct job *j, double call_s, json_t **ret_worst, struct err *e);
 
 #endif

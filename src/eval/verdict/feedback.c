@@ -386,6 +386,8 @@ static void feedback_say_later(const json_t *w, struct buf *b)
 {
     long long later = json_i64(w, "later_calls", 0), earlier = json_i64(w, "earlier_calls", 0);
 
+    if (!strcmp(json_str(w, "kind", ""), "overwritten"))
+        return;
     if (later > 0)
         buf_addf(b, "Each trial was right by itself; call %lld after them was not: what the program keeps on the "
                     "device changes from call to call.\n", later);
