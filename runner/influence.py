@@ -267,8 +267,8 @@ def takes_shifts(kind, seen):
 
 def takes_far_out(seen):
     """Sums of products hide it, and masks of large negative numbers are honest beside scores; a place on a grid need
-    not be a whole number of 32 bits."""
-    return not names_any(seen, (*PRODUCTS, "grid_sampler"))
+    not be a whole number of 32 bits; a loop that asks for values may take many more rounds."""
+    return not names_any(seen, (*PRODUCTS, "grid_sampler", "_local_scalar_dense"))
 
 
 def names_any(seen, words):

@@ -2062,8 +2062,8 @@ class Task:
                 "init_seed": self.init_seed, "second": second,
                 "state": kinds, "state_values": state, "other_states": self.other_states(in_bytes),
                 "torch": torch.__version__,
-                "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts, "keeps": self.keeps,
-                "numbers": self.numbers, "changed": self.changed,
+                "built": self.built(in_bytes), "defects": self.defects, "copies": self.copies, "counts": self.counts,
+                "keeps": self.keeps, "numbers": self.numbers, "changed": self.changed,
                 "alters": self.alters, "tables": self.tables(),
                 "memory": self.usage.facts(),
                 "dtype": str(dtype)[6:] if dtype else None}

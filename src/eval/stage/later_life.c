@@ -187,8 +187,8 @@ static json_t *later_life_say_overwritten(const struct later_life *l)
 {
     char detail[200];
 
-    snprintf(detail, sizeof detail, "it lies in the same memory as that of %u call%s before, which the program's caller "
-             "still holds: give each answer memory of its own (torch::empty_like)", l->after, l->after == 1 ? "" : "s");
+    snprintf(detail, sizeof detail, "it lies in the same memory as that of %u call%s before, which the caller still "
+             "holds: give each answer memory of its own (torch::empty_like)", l->after, l->after == 1 ? "" : "s");
     return json_pack("{s:s,s:i,s:s,s:s,s:s,s:i}", "regime", "normal", "trial", 0, "output", l->path, "kind",
                      "overwritten", "detail", detail, "earlier_calls", (int)l->after);
 }
