@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "runtime.h"
+#include "reads.h"
 
 /* ---- shadow memory: one cell per four bytes ---- */
 
@@ -45,6 +45,8 @@ static bool fenced, acquired;  /* of the running block */
 static struct cell *shared_cells[2]; /* dynamic, static */
 static uint8_t *shared_init[2];      /* written bytes of each word in this block, 4 bits */
 static size_t shared_words[2];
+
+static struct reads shared_reads[2];
 
 static struct range module_data;     /* variables of the candidate's .so: __device__, __constant__ */
 
@@ -239,8 +241,28 @@ static bool is_loop_read(const void *pc)
     return false;
 }
 
+/* The latest read, where a run has it. */
+static void fetch_last_read(void)
+{
+    if (!read_latest)
+        return;
+    last_read.pc = read_latest->pc;
+    last_read.addr = read_latest_addr();
+    last_read.thread = read_latest->thread;
+    read_latest = NULL;
+}
+
+static void keep_last_read(const void *pc, uintptr_t addr, int thread)
+{
+    read_latest = NULL;
+    last_read.pc = pc;
+    last_read.addr = addr;
+    last_read.thread = thread;
+}
+
 static void note_atomic_after(uintptr_t addr)
 {
+    fetch_last_read();
     if (last_read.pc && last_read.addr == addr && last_read.thread == run.current->thread &&
         n_loop_reads < MAX_READS && !is_loop_read(last_read.pc))
         loop_reads[n_loop_reads++] = last_read.pc;
@@ -270,6 +292,7 @@ static void decide_waiting_reads(void)
                        waiting_reads[i].message);
     n_waiting_reads = n_loop_reads = 0;
     last_read.pc = NULL;
+    read_latest = NULL;
 }
 
 /* ---- the race rule ---- */
@@ -344,6 +367,7 @@ struct access {
 
 uintptr_t check_last_read(int thread)
 {
+    fetch_last_read();
     return last_read.thread == thread ? last_read.addr : 0;
 }
 
@@ -383,9 +407,7 @@ static void track(struct cell *c, uint32_t first, const struct access *a, unsign
         defer(a->addr, a->bytes, a->pc, message);
     }
     if (a->read && !a->atomic) {
-        last_read.pc = a->pc;
-        last_read.addr = a->addr;
-        last_read.thread = me;
+        keep_last_read(a->pc, a->addr, me);
         note_read(c, first, pack(me, w->step, bytes, 0), relative(a->pc), me);
     }
     if (a->write && !(a->atomic && is_own_plain(c->write, me, bytes))) {
@@ -472,6 +494,7 @@ static void access_range(struct range *r, const struct access *a)
         finding("out_of_bounds", a->pc, true, "%s of %zu bytes %s", a->write ? "write" : "read", a->bytes, where);
         stop_here(CUDA_ILLEGAL_ADDRESS);
     }
+    reads_closed(&r->reads, launch_first);
     look_written(a);
     for (uintptr_t w = a->addr & ~(uintptr_t)3; w < a->addr + a->bytes; w += 4) {
         struct cell *c = range_cell(r, w);
@@ -502,6 +525,7 @@ static void access_shared(int which, uintptr_t base, size_t size, const struct a
                 a->write ? "write" : "read", a->bytes, (size_t)(a->addr - base), which ? "static" : "dynamic", size);
         stop_here(CUDA_ILLEGAL_ADDRESS);
     }
+    reads_closed(&shared_reads[which], interval);
     for (uintptr_t w = a->addr & ~(uintptr_t)3; w < a->addr + a->bytes; w += 4) {
         size_t i = (w - base) / 4;
         unsigned bytes = bytes_in_word(w, a);
@@ -692,6 +716,7 @@ static inline bool plain_shared(int which, size_t offset, size_t size, bool writ
 {
     size_t i = offset / 4;
 
+    reads_closed(&shared_reads[which], interval);
     if (offset + 4 > size || i >= shared_words[which] || (!write && shared_init[which][i] != 15) ||
         !plain_word(&shared_cells[which][i], block_first, write, me, pc))
         return false;
@@ -715,8 +740,9 @@ static inline bool plain_written(uintptr_t addr, bool write)
     return (written[i / 8] & mask) == mask;
 }
 
-static inline bool plain_range(const struct range *r, uintptr_t addr, bool write, int me, const void *pc)
+static inline bool plain_range(struct range *r, uintptr_t addr, bool write, int me, const void *pc)
 {
+    reads_closed(&r->reads, launch_first);
     return r->shadow && addr + 4 <= r->hi && plain_written(addr, write) &&
            plain_word(&r->shadow[(addr - (r->lo & ~(uintptr_t)3)) / 4], launch_first, write, me, pc);
 }
@@ -736,12 +762,127 @@ static bool plain_access(uintptr_t addr, bool write, int me, const void *pc)
         done = plain_shared(1, fixed, room, write, me, pc);
     else if (shadow_older && addr - shadow_older->lo < shadow_older->hi - shadow_older->lo)
         done = plain_range(shadow_older, addr, write, me, pc);
-    if (done && !write) {
-        last_read.pc = pc;
-        last_read.addr = addr;
-        last_read.thread = me;
-    }
+    if (done && !write)
+        keep_last_read(pc, addr, me);
     return done;
+}
+
+/* ---- reads as runs (reads.h) ---- */
+
+static bool initialised(const struct read_space *in, uintptr_t addr, size_t bytes)
+{
+    const struct access a = {.addr = addr, .bytes = bytes};
+
+    for (uintptr_t w = addr & ~(uintptr_t)3; w < addr + bytes; w += 4) {
+        unsigned part = bytes_in_word(w, &a);
+
+        if ((w - in->lo) / 4 >= shared_words[in->which] ||
+            (shared_init[in->which][(w - in->lo) / 4] & part) != part)
+            return false;
+    }
+    return true;
+}
+
+/* The same for aligned words of shared memory. */
+static uint32_t initialised_words(const struct read_space *in, uintptr_t addr, intptr_t stride, uint32_t n)
+{
+    const uint8_t *init = shared_init[in->which];
+    uintptr_t at = addr - in->lo;
+    uint32_t k = 0;
+
+    for (; k < n && at / 4 < shared_words[in->which] && init[at / 4] == 15; k++)
+        at += (uintptr_t)stride;
+    return k;
+}
+
+static uint32_t may_read(const struct read_space *in, uintptr_t addr, intptr_t stride, size_t bytes, uint32_t n)
+{
+    uint32_t k = 0;
+
+    if (!in->range && bytes == 4 && !(addr & 3) && !(stride & 3))
+        return initialised_words(in, addr, stride, n);
+    if (in->range && (!written || addr - written_base >= written_bytes))
+        return n;
+    for (; k < n; k++, addr += (uintptr_t)stride) {
+        const struct access a = {.addr = addr, .bytes = bytes};
+
+        if (!(in->range ? known_written(&a) : initialised(in, addr, bytes)))
+            break;
+    }
+    return k;
+}
+
+static bool may_read_all(const struct read_space *in)
+{
+    size_t n = in->hi - in->lo;
+
+    if (!in->range) {
+        for (size_t i = 0; i < (n + 3) / 4; i++)
+            if (i >= shared_words[in->which] || shared_init[in->which][i] != 15)
+                return false;
+        return true;
+    }
+    if (!written || in->lo - written_base >= written_bytes)
+        return true;
+    if ((in->lo - written_base) % 8 || n % 8)
+        return false;
+    for (size_t i = (in->lo - written_base) / 8, end = i + n / 8; i < end; i++)
+        if (written[i] != 0xff)
+            return false;
+    return true;
+}
+
+static void record_read(const struct read_run *r, uintptr_t addr, int thread)
+{
+    const struct access a = {.addr = addr, .bytes = r->bytes};
+    uint32_t now = interval, first = block_first;
+
+    interval = r->interval;
+    if (interval < block_first)
+        block_first = block_starts[block_slot(interval)];
+    for (uintptr_t w = addr & ~(uintptr_t)3; w < addr + a.bytes; w += 4) {
+        uintptr_t base = r->which ? (uintptr_t)run.shared_lo : (uintptr_t)simt_dynamic_shared;
+        struct cell *c = r->range ? range_cell(r->range, w) : &shared_cells[r->which][(w - base) / 4];
+
+        if (c)
+            note_read(c, r->range ? launch_first : block_first, pack(thread, r->step, bytes_in_word(w, &a), 0),
+                      relative(r->pc), thread);
+    }
+    interval = now, block_first = first;
+}
+
+static const struct read_cells cells = {may_read, may_read_all, record_read};
+
+/* The memory that holds addr. */
+static bool space_of(uintptr_t addr, struct read_space *in)
+{
+    size_t dynamic = addr - (uintptr_t)simt_dynamic_shared, fixed = addr - (uintptr_t)run.shared_lo;
+    struct range *r = shadow_last && addr - shadow_last->lo < shadow_last->hi - shadow_last->lo ? shadow_last : NULL;
+
+    if (!r && dynamic < run.launch->shared)
+        *in = (struct read_space){&shared_reads[0], NULL, 0, (uintptr_t)simt_dynamic_shared,
+                                  (uintptr_t)simt_dynamic_shared + run.launch->shared, interval, interval};
+    else if (!r && run.shared_lo && fixed < (size_t)(run.shared_hi - run.shared_lo))
+        *in = (struct read_space){&shared_reads[1], NULL, 1, (uintptr_t)run.shared_lo, (uintptr_t)run.shared_hi,
+                                  interval, interval};
+    else if (r || (r = find_range(addr)) ||
+             (addr - module_data.lo < module_data.hi - module_data.lo && (r = &module_data)))
+        *in = (struct read_space){&r->reads, r, 0, r->lo, r->hi, launch_first, interval};
+    else
+        return false;
+    return true;
+}
+
+/* False: the read is for cells, which come to words for what is wrong with it. */
+static bool take_read(uintptr_t addr, size_t bytes, bool aligned, const void *pc, int me)
+{
+    struct read_space in;
+
+    if (parked || bytes > 16 || (aligned && (addr & (bytes - 1))) || run.owner != this_host_thread())
+        return false;
+    if (check_pending)
+        decide_pending();
+    return space_of(addr, &in) && reads_take(&in, addr, bytes, pc, me, run.block.warp[me / WARP].step);
 }
 
 static __attribute__((noinline)) void look_closely(const void *p, size_t bytes, bool write, bool aligned,
@@ -764,7 +905,9 @@ static __attribute__((noinline)) void look(const void *p, size_t bytes, bool wri
 {
     const struct fiber *f = run.current;
 
-    if (!f)
+    if (!f || (uintptr_t)p - (uintptr_t)run.launch->ctx < run.launch->ctx_bytes)
+        return;
+    if (!write && take_read((uintptr_t)p, bytes, aligned, pc, f->thread))
         return;
     if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !check_pending && known_read((uintptr_t)p, f->thread))
         return;
@@ -852,6 +995,8 @@ void check_copy_begins(const void *to, size_t bytes, const void *pc)
 
     if (me < 0 || uninteresting(to))
         return;
+    for (int i = 0; i < 2; i++)
+        reads_closed(&shared_reads[i], interval);
     for (uintptr_t w = (uintptr_t)to & ~(uintptr_t)3; w < (uintptr_t)to + bytes; w += 4) {
         const struct cell *c = shared_cell(w);
 
@@ -900,6 +1045,7 @@ void check_launch_start(void)
     find_module_data();
     shadow_last = shadow_older = NULL;
     launch_first = ++interval;
+    reads_begin(&cells);
     n_blocks = 0;
     parked = false;
     grow_shared(0, (run.launch->shared + 3) / 4);
@@ -915,6 +1061,7 @@ void check_launch_end(void)
     if (check_now)
         decide_waiting_reads();
     check_now = false;
+    reads_begin(NULL);
 }
 
 static bool grow_blocks(void)
@@ -943,9 +1090,12 @@ static bool grow_blocks(void)
 
 static bool new_slot(int32_t before)
 {
-    if (!grow_blocks())
+    if (!grow_blocks()) {
+        reads_begin(NULL);
         return check_now = false;
+    }
     block_first = ++interval;
+    reads_interval();
     block_starts[n_blocks] = block_first;
     block_ids[n_blocks] = run.block_index;
     slot_before[n_blocks] = before;
@@ -965,6 +1115,7 @@ void check_park(struct check_saved *to)
         return;
     if (check_pending)
         decide_pending();
+    reads_close_all();
     parked = true;
     to->fenced = fenced, to->acquired = acquired;
     to->slot = (int32_t)n_blocks - 1;
@@ -990,8 +1141,10 @@ void check_unpark(struct check_saved *from)
 
 void check_grid_barrier(void)
 {
-    if (check_now)
-        launch_first = ++interval;
+    if (!check_now)
+        return;
+    launch_first = ++interval;
+    reads_begin(&cells);
 }
 
 void check_block_start(void)
@@ -1006,8 +1159,10 @@ void check_block_start(void)
 
 void check_barrier(void)
 {
-    if (check_now)
-        interval++;
+    if (!check_now)
+        return;
+    interval++;
+    reads_interval();
 }
 
 /* ---- what instrumented code calls ---- */
@@ -1020,10 +1175,17 @@ void check_barrier(void)
         if (!uninteresting(p))                                                                                        \
             look(p, BYTES, WRITE, ALIGNED, RET);                                                                      \
     }
+#define READ(NAME, BYTES, ALIGNED)                                                                                    \
+    void NAME(void *p);                                                                                               \
+    void NAME(void *p)                                                                                                \
+    {                                                                                                                 \
+        if (!read_goes_on(p, RET) && !uninteresting(p))                                                               \
+            look(p, BYTES, false, ALIGNED, RET);                                                                      \
+    }
 #define ENTRIES(N)                                                                                                    \
-    ENTRY(__tsan_read##N, N, false, true)                                                                             \
+    READ(__tsan_read##N, N, true)                                                                                     \
     ENTRY(__tsan_write##N, N, true, true)                                                                             \
-    ENTRY(__tsan_unaligned_read##N, N, false, false)                                                                  \
+    READ(__tsan_unaligned_read##N, N, false)                                                                          \
     ENTRY(__tsan_unaligned_write##N, N, true, false)                                                                  \
     ENTRY(__tsan_unaligned_volatile_read##N, N, false, false)                                                         \
     ENTRY(__tsan_unaligned_volatile_write##N, N, true, false)

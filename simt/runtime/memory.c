@@ -428,6 +428,8 @@ struct range *shadow_last, *shadow_older;
 
 void shadow_free(struct range *r)
 {
+    r->reads = (struct reads){.life = r->reads.life + 1};
+    read_moment_next();
     if (r->shadow)
         munmap(r->shadow, shadow_bytes(r));
     r->shadow = NULL;

@@ -196,12 +196,60 @@ void error_reset(void);
 /* ---- host.c ---- */
 size_t max_dynamic_shared(const char *kernel, const void *fn);
 
+/* ---- state.c: where reads have come to (reads.h) ---- */
+struct reads { /* of a range or of shared memory, that are kept as runs */
+    uint32_t stamp;     /* the launch, of shared memory the interval, that the rest is about */
+    uint32_t life;      /* of the range: it and others may follow at one place */
+    bool closed;        /* no more: cells tell all */
+    bool whole, looked; /* all of it may be read, as was looked at once */
+    uint32_t runs;      /* so many, with at least so many reads */
+    uint64_t reads;
+    struct read_run *head, *tail;
+};
+
+/* Where a place in the code would read next. */
+struct read_site {
+    uint64_t key;         /* pc and turn; 0: of no turn */
+    uintptr_t next;       /* if left > 0 */
+    intptr_t stride;
+    uint32_t left, limit; /* limit - left reads of the run are this thread's */
+    const void *pc;
+    uint64_t moment;
+    struct read_run *run; /* NULL: none is going on */
+    int thread;
+} __attribute__((aligned(64)));
+
+#define READ_SITES 256
+extern struct read_site read_sites[READ_SITES];
+extern const struct read_site *read_latest; /* the latest plain read; NULL: cells recorded it */
+extern uint64_t read_moment; /* changes with the interval and with a warp's step; 0: accesses are not looked at */
+/* A number above the bits of an address: changes with the moment and with the running thread. */
+#define READ_TURN_AT 48
+extern uint64_t read_turn;
+void read_turns_over(void); /* the numbers begin anew */
+
+static inline void read_turn_next(void)
+{
+    read_turn += (uint64_t)1 << READ_TURN_AT;
+    if (__builtin_expect(!read_turn, 0))
+        read_turns_over();
+}
+
+static inline void read_moment_next(void)
+{
+    if (read_moment) {
+        read_moment++;
+        read_turn_next();
+    }
+}
+
 /* ---- memory.c ---- */
 extern const struct simt_watch *watcher; /* simt_set_watch; NULL: nobody */
 struct range {
     uintptr_t lo, hi;
     char name[48];
     struct cell *shadow; /* mapped on first use */
+    struct reads reads;
     struct range *next;  /* when it is no range any more */
 };
 void memory_open(void); /* nested; by thread */

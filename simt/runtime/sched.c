@@ -207,6 +207,7 @@ static void thread_loop(void)
             me->thread = t;
             me->spin.pc = NULL;
             threadIdx = thread_index[t];
+            read_turn_next();
             body(ctx);
             thread_exited(t);
         }

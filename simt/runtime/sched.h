@@ -36,6 +36,7 @@ void to_host(void **save, enum launch_end end);
 HOT void go_on(struct fiber *f, void **save)
 {
     run.current = f;
+    read_turn_next();
     if (f->thread >= 0)
         threadIdx = thread_index[f->thread];
     fiber_switch(save, f->sp);

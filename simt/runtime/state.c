@@ -42,6 +42,16 @@ void wake_all(struct list *l)
     l->head = l->tail = NULL;
 }
 
+struct read_site read_sites[READ_SITES];
+const struct read_site *read_latest;
+uint64_t read_moment, read_turn;
+
+void read_turns_over(void)
+{
+    for (int i = 0; i < READ_SITES; i++)
+        read_sites[i].key = 0;
+}
+
 static bool progress;
 
 void wait_note_progress(void)

@@ -84,6 +84,7 @@ void warp_op_complete(struct warp *w, struct warp_op *o)
         w->epoch++;
     if (o->kind == OP_SYNC || (w->alive & ~o->arrived) == 0)
         w->step++;
+    read_moment_next();
     wake_all(&o->waiting);
 }
 

@@ -338,6 +338,162 @@ __global__ void broadcast_unsynced(float *out)
 }
 static void run_broadcast_unsynced() { broadcast_unsynced<<<1, 128>>>(device(128)); }
 
+/* ---- reads that the checker keeps as runs, and a write that comes late ---- */
+
+enum { ROWS = 24, COLUMNS = 64 };
+
+/* Thread t reads column t from top to bottom; thread 'who' then writes element (row, column). */
+__device__ float column(const float *x, int rows)
+{
+    float sum = 1;
+    for (int k = 0; k < rows; k++)
+        sum += x[k * COLUMNS + threadIdx.x];
+    return sum;
+}
+
+__global__ void late_other(float *x, float *y)
+{
+    y[threadIdx.x] = column(x, ROWS);
+    if (threadIdx.x == 40)
+        x[7 * COLUMNS + 3] = 2; /* expect: race */
+}
+static void run_late_other() { late_other<<<1, COLUMNS>>>(device(ROWS * COLUMNS), device(COLUMNS)); }
+
+__global__ void late_own(float *x, float *y)
+{
+    y[threadIdx.x] = column(x, ROWS);
+    x[7 * COLUMNS + threadIdx.x] = y[threadIdx.x];
+}
+static void run_late_own() { late_own<<<1, COLUMNS>>>(device(ROWS * COLUMNS), device(COLUMNS)); }
+
+/* Every third thread leaves out the last row: what it did not read may be written. */
+__global__ void uneven(float *x, float *y)
+{
+    y[threadIdx.x] = column(x, ROWS - (threadIdx.x % 3 == 2));
+    if (threadIdx.x == 40)
+        x[(ROWS - 1) * COLUMNS + 5] = 2;
+}
+static void run_uneven() { uneven<<<1, COLUMNS>>>(device(ROWS * COLUMNS), device(COLUMNS)); }
+
+__global__ void uneven_read(float *x, float *y)
+{
+    y[threadIdx.x] = column(x, ROWS - (threadIdx.x % 3 == 2));
+    if (threadIdx.x == 40)
+        x[(ROWS - 2) * COLUMNS + 5] = 2; /* expect: race */
+}
+static void run_uneven_read() { uneven_read<<<1, COLUMNS>>>(device(ROWS * COLUMNS), device(COLUMNS)); }
+
+__global__ void late_behind_barrier(float *x, float *y)
+{
+    y[blockIdx.x * COLUMNS + threadIdx.x] = column(x + blockIdx.x * ROWS * COLUMNS, ROWS);
+    __syncthreads();
+    x[blockIdx.x * ROWS * COLUMNS + 63 - threadIdx.x] = 1 + y[threadIdx.x];
+}
+static void run_late_behind_barrier()
+{
+    late_behind_barrier<<<1, COLUMNS>>>(device(ROWS * COLUMNS), device(COLUMNS));
+}
+
+/* The same word read by all blocks, and written by the last. */
+__global__ void late_across_blocks(float *x, float *y)
+{
+    y[blockIdx.x * COLUMNS + threadIdx.x] = column(x, ROWS);
+    __syncthreads();
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 9)
+        x[ROWS / 2 * COLUMNS] = 3; /* expect: race */
+}
+static void run_late_across_blocks()
+{
+    late_across_blocks<<<5, COLUMNS>>>(device(ROWS * COLUMNS), device(5 * COLUMNS));
+}
+
+/* One read a thread, each of its right neighbour's element. */
+__global__ void late_neighbour(float *x, float *y)
+{
+    y[threadIdx.x] = 1 + x[threadIdx.x + 1];
+    if (threadIdx.x == 63)
+        x[20] = y[threadIdx.x]; /* expect: race */
+}
+static void run_late_neighbour() { late_neighbour<<<1, COLUMNS>>>(device(COLUMNS + 1), device(COLUMNS)); }
+
+__global__ void late_neighbour_own(float *x, float *y)
+{
+    y[threadIdx.x] = 1 + x[threadIdx.x + 1];
+    x[threadIdx.x + 1] = y[threadIdx.x];
+    if (threadIdx.x == 63)
+        x[0] = y[threadIdx.x];
+}
+static void run_late_neighbour_own() { late_neighbour_own<<<1, COLUMNS>>>(device(COLUMNS + 1), device(COLUMNS)); }
+
+/* In no order, and so often that cells take over. */
+__global__ void gathered(float *x, float *y)
+{
+    float sum = 1;
+    for (unsigned k = 0; k < 300; k++)
+        sum += x[(threadIdx.x * 7919u + k * k * 31u) % 1000];
+    y[threadIdx.x] = sum;
+    if (threadIdx.x == 31)
+        x[7919u % 1000] = 2; /* expect: race */
+}
+static void run_gathered() { gathered<<<1, 32>>>(device(1001), device(32)); }
+
+__global__ void gathered_else(float *x, float *y)
+{
+    float sum = 1;
+    for (unsigned k = 0; k < 300; k++)
+        sum += x[(threadIdx.x * 7919u + k * k * 31u) % 1000];
+    y[threadIdx.x] = sum;
+    if (threadIdx.x == 31)
+        x[1000] = 2;
+}
+static void run_gathered_else() { gathered_else<<<1, 32>>>(device(1001), device(32)); }
+
+/* Rows of shared memory: the second round writes while the first is still being read. */
+template <bool BARRIER> __device__ float rows_of_shared(float (*s)[33], const float *x)
+{
+    float sum = 0;
+    for (int round = 0; round < 2; round++) {
+        for (int k = 0; k < 32; k++)
+            sum += k % 2 ? x[k] : s[threadIdx.x][k]; /* expect: race */
+        if (BARRIER)
+            __syncthreads();
+        s[31 - threadIdx.x][4] = sum + threadIdx.x + 1; /* expect: race */
+        __syncthreads();
+    }
+    return sum;
+}
+
+template <bool BARRIER> __global__ void late_shared(const float *x, float *y)
+{
+    __shared__ float s[32][33];
+    for (int k = 0; k < 33; k++)
+        s[threadIdx.x][k] = k;
+    __syncthreads();
+    y[threadIdx.x] = rows_of_shared<BARRIER>(s, x);
+}
+static void run_late_shared() { late_shared<false><<<1, 32>>>(device(32), device(32)); }
+static void run_late_shared_barrier() { late_shared<true><<<1, 32>>>(device(32), device(32)); }
+
+/* An atomic is no plain read either. */
+__global__ void late_atomic(float *x, float *y)
+{
+    y[threadIdx.x] = column(x, ROWS);
+    __syncthreads();
+    if (threadIdx.x < 2)
+        atomicAdd(&x[threadIdx.x], 1.0f);
+    x[COLUMNS] = threadIdx.x + y[threadIdx.x]; /* expect: race */
+}
+static void run_late_atomic() { late_atomic<<<1, COLUMNS>>>(device(ROWS * COLUMNS), device(COLUMNS)); }
+
+__global__ void past_the_end(const float *x, float *y, int rows)
+{
+    float sum = 0;
+    for (int k = 0; k < rows; k++)
+        sum += x[k * COLUMNS + threadIdx.x]; /* expect: out_of_bounds */
+    y[threadIdx.x] = sum;
+}
+static void run_past_the_end() { past_the_end<<<1, COLUMNS>>>(device(ROWS * COLUMNS - 1), device(COLUMNS), ROWS); }
+
 /* A copy called in a kernel, which faults on the way: what it opened is closed. */
 __global__ void copy_inside(float *p)
 {
@@ -385,5 +541,7 @@ extern "C" const fault faults[] = {
     F(two_barriers), F(lanes_missing), F(not_in_mask), F(too_many_threads), F(empty_grid), F(too_much_shared), F(fat),
     F(copy_overrun), F(divide), F(recurse), F(traps), F(atomic_null), F(all_store_same), F(synced_warp), F(bytes),
     F(cleared), F(in_place), F(returned_lanes), F(half_a_warp), F(never), F(never_unlocked),
-    F(not_cooperative), F(split), F(broadcast), F(broadcast_unsynced), F(copy_inside), F(negative_copy),
-    F(many_attributes), {nullptr, nullptr}};
+    F(not_cooperative), F(split), F(broadcast), F(broadcast_unsynced), F(late_other), F(late_own), F(uneven),
+    F(uneven_read), F(late_behind_barrier), F(late_across_blocks), F(late_neighbour), F(late_neighbour_own),
+    F(gathered), F(gathered_else), F(late_shared), F(late_shared_barrier), F(late_atomic), F(past_the_end),
+    F(copy_inside), F(negative_copy), F(many_attributes), {nullptr, nullptr}};
