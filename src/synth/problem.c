@@ -503,23 +503,21 @@ static enum op_class problem_class_of_surface(const struct problem_source *s, co
     return has[OP_KNOWN] ? OP_KNOWN : OP_TAUGHT;
 }
 
-/* Share of chains where a split has both kinds; the share that is kept, not the one that is drawn: most chains that are
- * drawn are too long, or have an operator of another class. */
-#define SHARE_CHAINS 0.5
-/* Of prompts it is larger: single operators are soon right or wrong in every sample, and then teach RL nothing. */
+/* Of prompts the share of chains is larger: single operators are soon right or wrong in every sample, and then teach
+ * RL nothing. */
 #define SHARE_CHAINS_PROMPTS 0.75
 
 /* The share of chains among the tasks of this kind, 0 to 1. */
 static double problem_chain_share(const struct problem_source *s, const struct wanted *w, int index)
 {
     bool held = w->side == SIDE_HELD;
-    double share = w->side == SIDE_PROMPT ? SHARE_CHAINS_PROMPTS : SHARE_CHAINS;
+    double share = w->side == SIDE_PROMPT ? SHARE_CHAINS_PROMPTS : SURFACE_CHAINS;
 
     if (s->o->max_ops < 2 || (held && w->split == HELD_ATTRIBUTES) || (held && w->prompted))
         return 0;
     if (held && w->split != HELD_UNSEEN)
         return 1;
-    return (double)(hash64(&index, sizeof index, 44) % 1000) < 1000 * share;
+    return surface_is_chain(index, share);
 }
 
 /* A held-out graph is asked once, while there are others. */

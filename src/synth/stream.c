@@ -282,7 +282,7 @@ static json_t *stream_surface_record(struct stream_shard *s, const struct surfac
 /* Draws an item of public style. */
 static int stream_draw_surface_item(struct stream_shard *s, long index, struct item *ret, struct err *e)
 {
-    const struct surface_limits l = {.chains = s->o->max_ops > 1 ? 0.4 : 0};
+    const struct surface_limits l = {.chains = s->o->max_ops > 1 && surface_is_chain(index, SURFACE_CHAINS)};
     struct surface p;
     char hash[17];
     struct rng r;

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-EXE = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), "musacoder")
+EXE = os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")
 TASK = """import torch
 import torch.nn as nn
 

@@ -100,8 +100,28 @@ def check_written(folder):
         name = f"{form}_expression"
         check(kinds[name] > 3, f"{kinds[name]} layers {name} among 900 records")
     check(len(kinds) > 120, f"{len(kinds)} kinds of layers among 900 records")
+    check_chains([r["task"]["code"] for r in records(one) if len(r["task"]["ops"]) > 1])
     texts = {r["task"]["code"] for r in records(one)}
     check(len(texts) > 890, f"{len(texts)} different tasks of 900")
+
+
+# What chains have beside layers in a row, by the text of a task.
+WAYS = {"a pooling over the columns of a table": r"\(x\.unsqueeze\(1\)\)\.squeeze\(1\)",
+        "a module that is used again": r"self\.(\w+)\(x\)[^\0]*self\.\1\(x\)",
+        "a second input that is added or multiplied": r"forward\(self, \w+[^,]*, (\w+)[^\0]* x = x [+*] \1\b",
+        "values with names of their own": r" ([a-z]+)2 = .*\b(?=\1)[a-z]+1\b",
+        "a parameter of one number": r"_shape = \(1,\)"}
+
+
+def check_chains(chains):
+    """Words do not tell parameters from numbers, and chains have what public ones have."""
+    heads = [t.split("def __init__")[0] for t in chains if "nn.Parameter" in t]
+    heads = [t for t in heads if '"""' in t]
+    told = sum("parameter" in t or "learned" in t for t in heads) / len(heads)
+    check(len(heads) > 50 and told < 0.6, f"the words of {told:.2f} of {len(heads)} tasks tell of a parameter")
+    for what, pattern in WAYS.items():
+        found = sum(bool(re.search(pattern, t)) for t in chains)
+        check(found > 1, f"{found} of {len(chains)} chains have {what}")
 
 
 def check_verified(folder, n):

@@ -13,6 +13,7 @@
 #include "synth/surface/surface.h"
 #include "synth/surface/surface_mutate.h"
 #include "synth/surface/surface_wiring.h"
+#include "synth/surface/surface_window.h"
 #include "task/repair_text.h"
 
 enum { PROGRAMS = 600, MOST = 20 };
@@ -178,12 +179,10 @@ static void parameters_lose_their_way(void **state)
 static void sizes_become_those_of_the_other_convolution(void **state)
 {
     (void)state;
-    static const char plain[] =
-        "    int nw = (x.size(3) + 2 * padding[1] - dilation[1] * (w.size(3) - 1) - 1) / stride[1] + 1;\n";
-    static const char up[] =
-        "    int nw = (x.size(3) - 1) * stride[1] - 2 * padding[1] + dilation[1] * (w.size(3) - 1) + extra[1] + 1;\n";
-    static const char up_alone[] =
-        "    int nw = (x.size(3) - 1) * stride[1] - 2 * padding[1] + dilation[1] * (w.size(3) - 1) + 1;\n";
+    static const char plain[] = "        return " WINDOW_CONV_SIZE ";\n";
+    static const char up[] = "        return " WINDOW_TRANSPOSED_SIZE ";\n";
+    static const char up_alone[] = "        return (x.size(2 + i) - 1) * stride[i] - 2 * padding[i] + dilation[i] * "
+                                   "(w.size(2 + i) - 1) + 1;\n";
     struct rng r;
     char *mutant;
 

@@ -28,7 +28,7 @@ enum form {
     FORM_LINEAR,   /* whole text: nn.Linear */
     FORM_MATMUL,   /* whole text: products of two inputs */
     FORM_WHOLE,    /* whole text: the whole tensor's statistic */
-    FORM_PARAM,    /* a map with a parameter for each channel */
+    FORM_PARAM,    /* a map with a parameter, of one number or of one for each channel */
     FORM_RESIDUAL, /* a map that reads the value put aside */
     FORM_SPATIAL,  /* means over all axes from the third on */
     N_FORMS
@@ -57,6 +57,7 @@ struct kind_attr {
 
 struct kind {
     const char *name, *family, *say; /* say: noun phrases, parted by '|' */
+    const char *names;               /* of a parameter: what its attribute may be called, parted by '|' */
     enum form form;
     unsigned flags;
     int rank; /* spatial axes of convolutions and poolings */

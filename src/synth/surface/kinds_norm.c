@@ -2,12 +2,13 @@
 #include "synth/surface/kind.h"
 
 #define NORM(n, s) .name = n, .family = "norm", .say = s, .form = FORM_NORM
-#define LOOP       "for (int j = threadIdx.x; j < n; j += 256) {\n"
-/* "$k_sum" adds up what the threads of a block have; a block walks a row, a group or a channel. */
+#define LOOP       "for (int j = threadIdx.x; j < n; j += blockDim.x) {\n"
+/* "$k_sum" adds up what the threads of a block have; a block walks a row, a group or a channel, a warp short ones. */
 #define SUM                                                                                                            \
     "__device__ float $k_sum(float v) {\n__shared__ float sums[256];\nsums[threadIdx.x] = v;\n__syncthreads();\n"      \
-    "for (int s = 128; s > 0; s /= 2) {\nif (threadIdx.x < s) {\nsums[threadIdx.x] += sums[threadIdx.x + s];\n}\n"     \
-    "__syncthreads();\n}\nv = sums[0];\n__syncthreads();\nreturn v;\n}\n\n"
+    "for (int s = blockDim.x / 2; s > 0; s /= 2) {\nif (threadIdx.x < s) {\n"                                          \
+    "sums[threadIdx.x] += sums[threadIdx.x + s];\n}\n__syncthreads();\n}\nv = sums[0];\n__syncthreads();\n"           \
+    "return v;\n}\n\n"
 #define STATS(load)                                                                                                    \
     "float sum = 0.0f;\n" LOOP "sum += " load ";\n}\nfloat mean = $k_sum(sum) / n;\nsum = "                            \
     "0.0f;\n" LOOP "float d = " load " - mean;\nsum += d * d;\n}\nfloat scale = rsqrtf($k_sum(sum) / n + eps);\n"
@@ -15,7 +16,7 @@
 #define BLOCK          "int i = blockIdx.x;\n"
 #define ROWS           BLOCK "const float* row = x + i * n;\nfloat* y = out + i * n;\n"
 #define LAUNCH(count)  "$k_kernel<<<(" count " + 255) / 256, 256>>>("
-#define ROW_BLOCKS(n)  "$k_kernel<<<" n ", 256>>>("
+#define ROW_BLOCKS(n)  "$k_kernel<<<" n ", n < 1024 ? 32 : 256>>>("
 #define XW             "x.data_ptr<float>(), w.data_ptr<float>(), b.data_ptr<float>(), out.data_ptr<float>(), "
 #define XOUT           "x.data_ptr<float>(), out.data_ptr<float>(), "
 #define EPS                                                                                                            \

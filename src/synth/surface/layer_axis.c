@@ -155,7 +155,8 @@ bool layer_add_row(struct making *m, const struct kind *k)
 
 static const char spatial_text[] =
     "__global__ void $k_kernel(const float* x, float* out, int rows, int n) {\nint i = blockIdx.x * blockDim.x + "
-    "threadIdx.x;\nif (i < rows) {\nfloat sum = 0.0f;\nfor (int j = 0; j < n; j++) {\nsum += x[i * n + j];\n}\n"
+    "threadIdx.x;\nif (i < rows) {\nfloat sum = 0.0f;\nfor (int j = 0; j < n;) {\nfloat part = 0.0f;\n"
+    "for (int end = min(j + 64, n); j < end; j++) {\npart += x[i * n + j];\n}\nsum += part;\n}\n"
     "out[i] = sum$over;\n}\n}\n\n"
     "torch::Tensor $f(torch::Tensor x) {\nauto out = torch::empty({$sizes}, x.options());\nint rows = "
     "out.numel();\n"

@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+/* How often a parameter is one number. */
+#define SHARE_SCALAR_PARAMETERS 0.18
+/* How often a module is used again where one of its class is there. */
+#define SHARE_USED_AGAIN 0.7
+
 /* ---- maps ---- */
 
 void layer_flush(struct making *m)
@@ -31,7 +36,9 @@ static const char *map_parameter(struct making *m, const char *name)
 {
     const char *s = name;
 
-    for (int i = 2; strstr(m->map.params.p, making_format(m, "float %s", s)); i++)
+    for (int i = 2; strstr(m->map.params.p, making_format(m, "float %s", s)) ||
+                    strstr(m->map.params.p, making_format(m, "float* %s", s));
+         i++)
         s = making_format(m, "%s%d", name, i);
     buf_addf(&m->map.params, ", float %s", s);
     buf_addf(&m->map.hosts, ", float %s", s);
@@ -54,14 +61,30 @@ static const char *map_attr_key(struct making *m, const struct kind *k, int i)
     return strchr(k->attr[i].name, '|') ? layer_number(m, i) : k->attr[i].name;
 }
 
-/* Draws attribute i and how the layer holds it: literal, argument or constant. */
-static void map_add_attr(struct making *m, const struct kind *k, int i, const struct spelled *s)
+/* The name of a module that __init__ has made before: of the same class, and the same where it has no attributes.
+ * NULL: none. */
+static const char *map_made_module(struct making *m, const struct kind *k, const struct spelled *s)
+{
+    const char *made = k->attr[0].name ? making_format(m, " = %.*s", (int)strcspn(s->init, "(") + 1, s->init)
+                                       : making_format(m, " = %s\n", s->init);
+    const char *end = strstr(m->init.p, made), *from = end;
+
+    if (!end)
+        return NULL;
+    while (from > m->init.p && from[-1] != '.')
+        from--;
+    return arena_strndup(&m->a, from, (size_t)(end - from));
+}
+
+/* Draws attribute i and how the layer holds it: literal, argument or constant; of a module that is used again it is
+ * what the module has. */
+static void map_add_attr(struct making *m, const struct kind *k, int i, const struct spelled *s, bool again)
 {
     const struct kind_attr *a = &k->attr[i];
     const char *name = making_pick(m, a->name, '|'), *value = making_pick(m, a->values, ' ');
     const char *def = making_chance(m, 0.5) ? value : making_pick(m, a->values, ' ');
     const char *key = map_attr_key(m, k, i);
-    struct layer_bound b = layer_mentions(m, s, key)
+    struct layer_bound b = !again && layer_mentions(m, s, key)
                                ? layer_bind(m, s, name, a->type, value, def, a->doc)
                                : (struct layer_bound){NULL, making_format(m, "self.%s.%s", s->module, name)};
 
@@ -83,14 +106,17 @@ static void map_set_code_names(struct making *m, const struct kind *k)
 bool layer_add_map(struct making *m, const struct kind *k)
 {
     struct spelled s;
+    const char *made = NULL;
 
     if (m->rank < 0)
         layer_draw_input(m, layer_draw_rank(m));
     s = layer_draw_spelling(m, k);
+    if (s.init && making_chance(m, SHARE_USED_AGAIN) && (made = map_made_module(m, k, &s)))
+        s.module = made, making_set(m, "m", made);
     map_name(m, k);
     for (int i = 0; i < KIND_ATTRS && k->attr[i].name; i++)
-        map_add_attr(m, k, i, &s);
-    if (s.init)
+        map_add_attr(m, k, i, &s, made != NULL);
+    if (s.init && !made)
         layer_add_init(m, making_format(m, "self.%s = %s", s.module, making_expand(m, s.init)));
     layer_say_reference(m, making_expand(m, s.call));
     map_set_code_names(m, k);
@@ -107,26 +133,28 @@ static const char *map_channels_value(struct making *m)
     return m->channels;
 }
 
-/* The parameter's shape as __init__ says it: an argument, or sizes. */
-static const char *map_param_shape(struct making *m, const char *name)
+/* The parameter's shape as __init__ says it: an argument, mostly named after the parameter, or sizes. */
+static const char *map_param_shape(struct making *m, const char *name, bool scalar)
 {
-    const char *ones = "", *lead = making_chance(m, 0.15) && m->rank > 2 ? "1, " : "";
-    const char *arg = making_format(m, "%s_shape", name);
+    bool short_one = scalar && making_chance(m, 0.8);
+    const char *ones = "", *lead = making_chance(m, 0.15) && m->rank > 2 && !short_one ? "1, " : "";
+    const char *arg = making_chance(m, 0.8) ? making_format(m, "%s_shape", name)
+                                            : making_pick(m, "bias_shape|param_shape|weight_shape|scale_shape", '|');
 
-    for (int i = 2; i < m->rank; i++)
+    for (int i = 2; i < m->rank && !short_one; i++)
         ones = making_format(m, "%s, 1", ones);
     if (making_chance(m, 0.25))
-        return making_format(m, "%s%s%s", lead, m->channels, ones);
-    return making_arg(
-        m, arg, "tuple",
-        making_constant(m, arg, making_format(m, "(%s%s,%s)", lead, map_channels_value(m), *ones ? ones + 1 : "")),
-        NULL, "shape of the parameter");
+        return making_format(m, "%s%s%s", lead, scalar ? "1" : m->channels, ones);
+    return making_arg(m, arg, "tuple",
+                      making_constant(m, arg, making_format(m, "(%s%s,%s)", lead, scalar ? "1" : map_channels_value(m),
+                                                            *ones ? ones + 1 : "")),
+                      short_one && making_chance(m, 0.3) ? "(1,)" : NULL, "shape of the parameter");
 }
 
 /* A name for a parameter that the module does not have yet. */
 static const char *map_param_name(struct making *m, const struct kind *k)
 {
-    const char *base = making_pick(m, k->say, '|'), *name = base;
+    const char *base = making_pick(m, k->names, '|'), *name = base;
 
     for (int i = 2; strstr(m->init.p, making_format(m, "self.%s ", name)) ||
                     strstr(m->map.params.p, making_format(m, " %s", name));
@@ -135,10 +163,10 @@ static const char *map_param_name(struct making *m, const struct kind *k)
     return name;
 }
 
-/* A parameter of shape (C,), (C, 1, 1) or (1,) joins the map: its index follows from the value's own sizes. */
+/* A parameter of shape (C,), (C, 1, 1) or (1,) joins the map: its index follows from the value's sizes and its own. */
 bool layer_add_param(struct making *m, const struct kind *k)
 {
-    bool scalar = k->rank, first = !strstr(m->map.params.p, "int inner") && !scalar;
+    bool scalar = making_chance(m, SHARE_SCALAR_PARAMETERS), first = !strstr(m->map.params.p, "int inner");
     const char *name, *value;
 
     if (m->rank < 2 || m->d[1] < 2 || !m->channels)
@@ -153,18 +181,35 @@ bool layer_add_param(struct making *m, const struct kind *k)
         layer_add_init(m,
                        making_format(m, "self.%s = nn.Parameter(%s(%s)%s)", name,
                                      making_pick(m, "torch.randn|torch.randn|torch.rand|torch.ones", '|'),
-                                     scalar ? "1" : map_param_shape(m, name), making_chance(m, 0.15) ? " * 0.02" : ""));
+                                     map_param_shape(m, name, scalar), making_chance(m, 0.15) ? " * 0.02" : ""));
     layer_say_reference(m, making_expand(m, k->spell[0]));
     map_name(m, k);
-    buf_addf(&m->map.params, ", const float* %s%s", name, first ? ", int channels, int inner" : "");
+    buf_addf(&m->map.params, ", const float* %s, int %s_size%s", name, name, first ? ", int inner" : "");
     buf_addf(&m->map.hosts, ", torch::Tensor %s", name);
-    buf_addf(&m->map.args, ", %s.data_ptr<float>()%s", name, first ? ", x.size(1), x.stride(1)" : "");
+    buf_addf(&m->map.args, ", %s.data_ptr<float>(), %s.numel()%s", name, name, first ? ", x.stride(1)" : "");
     buf_addf(&m->map.call, ", self.%s", name);
     buf_adds(&m->map.code, making_expand(m, k->code));
     return true;
 }
 
 /* ---- residuals ---- */
+
+bool layer_save_input(struct making *m)
+{
+    const char *name = making_pick(m, "add_input|other|residual|skip|y", '|');
+    struct making_input *in;
+
+    if (m->n_inputs == MAKING_INPUTS || m->rank < 2)
+        return false;
+    layer_flush(m);
+    in = layer_add_input(m, name, layer_draw_maker(m), "second input");
+    in->rank = m->rank;
+    for (int i = 0; i < m->rank; i++)
+        in->dim[i] = layer_number(m, m->d[i]);
+    m->saved = name, m->saved_rank = m->rank;
+    memcpy(m->saved_d, m->d, sizeof m->d);
+    return true;
+}
 
 void layer_save(struct making *m)
 {

@@ -97,7 +97,9 @@ static void norm_set(struct making *m, const struct kind *k, struct spelled *s)
     if (strstr(k->spell[0], "$channels"))
         making_set(m, "channels", norm_channels_arg(m));
     if (strstr(k->spell[0], "$num_groups")) {
-        const char *g = layer_number(m, layer_draw_groups(m, m->d[1]));
+        int groups = layer_draw_groups(m, m->d[1]);
+        bool point = m->rank < 3 || m->d[2] < 2;
+        const char *g = layer_number(m, point && groups == m->d[1] ? 1 : groups); /* no group of one element */
         making_set(m, "num_groups",
                    making_chance(m, 0.85) ? making_arg(m, "num_groups", "int", making_constant(m, "num_groups", g),
                                                        NULL, k->attr[0].doc)

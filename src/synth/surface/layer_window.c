@@ -354,7 +354,7 @@ static const char *window_pool_call(struct making *m, const char *fn, const char
 
     for (int i = 0; i < (max ? 4 : 3); i++)
         s = making_format(m, "%s, self.%s.%s%s", s, name, attrs[i], !max && axes == 1 && !tuples ? "[0]" : "");
-    return making_format(m, "%s)", s);
+    return making_format(m, "%s)%s", s, making_expand(m, "$back"));
 }
 
 /* Draws a window that fits the input; false: none was found. */
@@ -382,7 +382,7 @@ static void window_settle_tuples(struct window *w, int axes)
     w->tuple = axes > 1 && w->tuple;
 }
 
-bool layer_add_pool(struct making *m, const struct kind *k)
+static bool window_add_pool(struct making *m, const struct kind *k)
 {
     struct window w = {.groups = 1};
     bool max = !strncmp(k->name, "max", 3), strided;
@@ -407,7 +407,7 @@ bool layer_add_pool(struct making *m, const struct kind *k)
     layer_add_init(
         m, making_format(m, "self.%s = nn.%sPool%dd(%s)", name, max ? "Max" : "Avg", k->rank, arguments + 2));
     making_set(m, "m", name);
-    layer_say_reference(m, making_expand(m, "self.$m($x)"));
+    layer_say_reference(m, making_expand(m, "self.$m($x)$back"));
     buf_init(&text, BUF_MAX_TEXT);
     window_pool(&text, "$k", k->rank, max, w.tuple);
     fn = making_function(m, k->name, text.p);
@@ -415,4 +415,38 @@ bool layer_add_pool(struct making *m, const struct kind *k)
     layer_say_call(m, window_pool_call(m, fn, name, k->rank, max, w.tuple));
     window_conv_shape(m, &w, k->rank, m->d[1], false);
     return true;
+}
+
+/* A table of rows becomes one channel for a 1D pooling, and back; its columns are then no channels any more. */
+static void window_fold_rows(struct making *m, bool fold)
+{
+    m->rank = fold ? 3 : 2;
+    m->d[fold ? 2 : 1] = m->d[fold ? 1 : 2];
+    if (fold)
+        m->d[1] = 1;
+    else
+        m->channels = NULL;
+}
+
+/* A pooling over the columns of a table: "self.pool(x.unsqueeze(1)).squeeze(1)". */
+static bool window_add_row_pool(struct making *m, const struct kind *k)
+{
+    bool added;
+
+    window_fold_rows(m, true);
+    making_set(m, "x", "x.unsqueeze(1)");
+    making_set(m, "back", ".squeeze(1)");
+    added = window_add_pool(m, k);
+    making_set(m, "x", "x");
+    if (added)
+        window_fold_rows(m, false);
+    else
+        m->rank = 2, m->d[1] = m->d[2];
+    return added;
+}
+
+bool layer_add_pool(struct making *m, const struct kind *k)
+{
+    making_set(m, "back", "");
+    return m->chain && m->rank == 2 && k->rank == 1 ? window_add_row_pool(m, k) : window_add_pool(m, k);
 }

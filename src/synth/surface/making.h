@@ -29,7 +29,7 @@ struct making_input {
 /* How this task is written. */
 struct making_style {
     bool annotate, class_doc, class_args, init_doc, forward_doc, constants, literal_dims, shape_tuple, comments,
-        newer_super, constants_first, empty_init, long_functional, long_nn;
+        newer_super, constants_first, empty_init, long_functional, long_nn, named_steps;
     int maker;
 };
 

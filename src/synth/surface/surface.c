@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "synth/surface/expression.h"
 #include "synth/surface/surface_layer.h"
 #include "synth/surface/write.h"
@@ -21,6 +22,8 @@ static const int behind[N_FORMS] = {[FORM_MAP] = 44,  [FORM_REDUCE] = 9, [FORM_R
 /* How often a layer is a formula that is written out, by itself and in chains. */
 #define SHARE_EXPRESSIONS       0.3
 #define SHARE_CHAIN_EXPRESSIONS 0.15
+/* How often a step of a chain comes again, as two scalings do. */
+#define SHARE_REPEATED 0.15
 
 /* One of the forms, by weights. */
 static enum form surface_draw_form(struct making *m, const int weights[N_FORMS])
@@ -60,6 +63,11 @@ static const struct kind *surface_find_kind(const char *name)
     return NULL;
 }
 
+bool surface_is_chain(long index, double share)
+{
+    return (double)(hash64(&index, sizeof index, 44) % 1000) < 1000 * share;
+}
+
 bool surface_stands_alone(const char *kind)
 {
     const struct kind *k = surface_find_kind(kind);
@@ -92,6 +100,7 @@ static void surface_draw_style(struct making *m)
                                      .constants_first = making_chance(m, 0.12),
                                      .long_functional = making_chance(m, 0.4),
                                      .long_nn = making_chance(m, 0.15),
+                                     .named_steps = making_chance(m, 0.1),
                                      .maker = making_chance(m, 0.7) ? 0 : making_draw(m, 1, 4)};
 }
 
@@ -124,11 +133,18 @@ static bool surface_is_pointless(const struct making *m, const struct kind *k)
     return false;
 }
 
+static bool surface_may_repeat(const struct kind *k)
+{
+    return k->form == FORM_MAP || k->form == FORM_PARAM || k->form == FORM_POOL || k->form == FORM_REDUCE;
+}
+
 /* A kind that may stand behind the last one. */
 static const struct kind *surface_draw_follower(struct making *m)
 {
-    const struct kind *k;
+    const struct kind *k = m->kind[making_draw(m, 0, m->n_kinds - 1)];
 
+    if (surface_may_repeat(k) && !surface_is_pointless(m, k) && making_chance(m, SHARE_REPEATED))
+        return k;
     if (m->rank == 2 && making_chance(m, 0.04))
         return surface_find_kind("linear");
     do
@@ -159,6 +175,8 @@ static bool surface_draw_chain(struct making *m)
         return false;
     if (making_chance(m, 0.12))
         layer_save(m);
+    else if (making_chance(m, 0.05))
+        layer_save_input(m);
     for (int tries = 0; m->n_kinds <= length && tries < 40 && m->rank > 1; tries++)
         layer_add(m, surface_draw_follower(m));
     if (m->saved && !surface_is_used(m))

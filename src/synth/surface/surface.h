@@ -20,6 +20,10 @@ struct surface_limits {
     const char *only; /* the name of a kind that stands alone; NULL: any */
 };
 
+/* The share of chains in a corpus, of those that are kept: chains are too long more often than single layers. */
+#define SURFACE_CHAINS 0.5
+/* Is the task of this index a chain, where so many are? The same for all tries of an index. Pure. */
+bool surface_is_chain(long index, double share);
 /* The task of this seed and index; the same bytes for the same arguments. */
 void surface_draw(uint64_t seed, uint64_t index, const struct surface_limits *l, struct surface *ret);
 void surface_free(struct surface *s);

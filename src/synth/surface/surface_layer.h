@@ -10,6 +10,8 @@
 bool layer_add(struct making *m, const struct kind *k);
 /* Puts the current value of a chain aside: a residual may add it later. */
 void layer_save(struct making *m);
+/* Puts a second input of the current value's shape aside; false: there is no room for one. */
+bool layer_save_input(struct making *m);
 /* Ends the run of maps that is being fused. */
 void layer_flush(struct making *m);
 

@@ -72,13 +72,26 @@ static void window_add_loops(const struct writer *w, const char *size)
     window_each(w, size, "");
 }
 
+/* Appends a host's lambda "size" of an axis; it reads the same for any number of axes. */
+static void window_add_size(const struct writer *w, const char *size)
+{
+    buf_addf(w->out, "auto size = [&](int i) {\nreturn %s;\n};\n", size);
+}
+
+/* Appends a kernel's lambda "at": the input's index that an output's index and one of the window meet. */
+static void window_add_at(const struct writer *w)
+{
+    buf_adds(w->out, "auto at = [](int o, int k, int s, int p, int d) {\nreturn o * s - p + k * d;\n};\n");
+}
+
 /* The channels are the innermost loop: places outside are met once, not for each channel. */
 static void window_conv_body(const struct writer *w)
 {
+    window_add_at(w);
     buf_adds(w->out, "int first = c * (x.size(1) / w.size(1)) / out.size(1) * w.size(1);\n"
                      "float acc = bias ? bias[c] : 0.0f;\n");
     window_add_loops(w, "for (int k$ = 0; k$ < w.size(#); k$++) {\n");
-    window_each(w, "int i$ = o$ * s$ - p$ + k$ * d$;\n", "");
+    window_each(w, "int i$ = at(o$, k$, s$, p$, d$);\n", "");
     buf_adds(w->out, "if (");
     window_each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
     buf_adds(w->out, ") {\nfor (int j = 0; j < w.size(1); j++) {\nacc += x[b][first + j]");
@@ -132,15 +145,9 @@ static void window_conv_host(const struct writer *w, bool transposed)
         "torch::Tensor %s_forward(torch::Tensor x, torch::Tensor w, torch::optional<torch::Tensor> bias, " VECTOR
         "stride, " VECTOR "padding, " VECTOR "dilation%s) {\n",
         w->name, transposed ? ", " VECTOR "extra, int groups" : "");
-    window_each(
-        w,
-        transposed ? "int n$ = (x.size(#) - 1) * stride[@] - 2 * padding[@] + dilation[@] * (w.size(#) - 1) + "
-                     "extra[@] + "
-                     "1;\n"
-                   : "int n$ = (x.size(#) + 2 * padding[@] - dilation[@] * (w.size(#) - 1) - 1) / stride[@] + 1;\n",
-        "");
+    window_add_size(w, transposed ? WINDOW_TRANSPOSED_SIZE : WINDOW_CONV_SIZE);
     buf_addf(w->out, "auto out = torch::empty({x.size(0), %s, ", transposed ? "w.size(1) * groups" : "w.size(0)");
-    window_each(w, "n$", ", ");
+    window_each(w, "size(@)", ", ");
     buf_adds(w->out, "}, x.options());\n");
     window_add_launch(w, "xwbo");
     window_each(w, "stride[@], ", "");
@@ -171,12 +178,13 @@ static void window_pool_kernel(const struct writer *w, bool max, bool tuples)
             buf_addf(w->out, tuples ? ", int %c%c" : ", int %c", tuples && *p == 'k' ? 'n' : *p, w->axis[i]);
     buf_adds(w->out, ") {\n");
     window_add_indices(w);
+    window_add_at(w);
     buf_addf(w->out, "float acc = %s;\n", max ? "-INFINITY" : "0.0f");
     window_add_loops(w, tuples ? "for (int k$ = 0; k$ < n$; k$++) {\n" : "for (int k$ = 0; k$ < k; k$++) {\n");
     if (tuples)
-        window_each(w, max ? "int i$ = o$ * s$ - p$ + k$ * d$;\n" : "int i$ = o$ * s$ - p$ + k$;\n", "");
+        window_each(w, max ? "int i$ = at(o$, k$, s$, p$, d$);\n" : "int i$ = at(o$, k$, s$, p$, 1);\n", "");
     else
-        window_each(w, max ? "int i$ = o$ * s - p + k$ * d;\n" : "int i$ = o$ * s - p + k$;\n", "");
+        window_each(w, max ? "int i$ = at(o$, k$, s, p, d);\n" : "int i$ = at(o$, k$, s, p, 1);\n", "");
     buf_adds(w->out, "if (");
     window_each(w, "i$ >= 0 && i$ < x.size(#)", " && ");
     buf_adds(w->out, max ? ") {\nacc = fmaxf(acc, x[b][c]" : ") {\nacc += x[b][c]");
@@ -201,18 +209,13 @@ static void window_pool_host(const struct writer *w, bool max, bool tuples)
     buf_addf(w->out, "torch::Tensor %s_forward(torch::Tensor x, %skernel, %sstride, %spadding%s%s) {\n", w->name,
              type, type, type, max ? tuples ? ", " VECTOR : ", int " : "", max ? "dilation" : "");
     if (tuples)
-        window_each(
-            w,
-            max ? "int m$ = (x.size(#) + 2 * padding[@] - dilation[@] * (kernel[@] - 1) - 1) / stride[@] + 1;\n"
-                : "int m$ = (x.size(#) + 2 * padding[@] - kernel[@]) / stride[@] + 1;\n",
-            "");
+        window_add_size(w, max ? "(x.size(2 + i) + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1"
+                               : "(x.size(2 + i) + 2 * padding[i] - kernel[i]) / stride[i] + 1");
     else
-        window_each(w,
-                    max ? "int m$ = (x.size(#) + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;\n"
-                        : "int m$ = (x.size(#) + 2 * padding - kernel) / stride + 1;\n",
-                    "");
+        window_add_size(w, max ? "(x.size(2 + i) + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1"
+                               : "(x.size(2 + i) + 2 * padding - kernel) / stride + 1");
     buf_adds(w->out, "auto out = torch::empty({x.size(0), x.size(1), ");
-    window_each(w, "m$", ", ");
+    window_each(w, "size(@)", ", ");
     buf_adds(w->out, "}, x.options());\n");
     window_add_launch(w, "xo");
     if (tuples) {

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "synth/surface/surface_window.h"
 
 enum { WIRING_ARGUMENTS = 32, WIRING_FUNCTIONS = 16, WIRING_EDITS = 8 };
 
@@ -297,40 +298,17 @@ char *surface_wiring_rename(struct rng *r, const char *program)
 
 /* ---- sizes ---- */
 
-/* "    int nh = (x.size(2) .. stride[0] ..;" of a convolution: its axis; false: another line. */
-static bool wiring_size_line(const char *line, size_t n, char *axis, int *dim, int *k)
-{
-    const char *stride = strstr(line, "stride["), *dilation = strstr(line, "dilation[");
-
-    return sscanf(line, " int n%c = (x.size(%d)", axis, dim) == 2 && stride && stride < line + n && dilation &&
-        dilation < line + n && sscanf(stride, "stride[%d]", k) == 1;
-}
-
-/* The same size by the other rule. */
-static char *wiring_other_size(const char *line, size_t n, char axis, int dim, int k)
-{
-    const char *extra = strstr(line, "(x.size("), *up = strstr(line, " - 1) * stride");
-    bool transposed = up && up < line + n && extra < up;
-
-    if (transposed)
-        return xasprintf("    int n%c = (x.size(%d) + 2 * padding[%d] - dilation[%d] * (w.size(%d) - 1) - 1) / "
-                         "stride[%d] + 1;", axis, dim, k, k, dim, k);
-    return xasprintf("    int n%c = (x.size(%d) - 1) * stride[%d] - 2 * padding[%d] + dilation[%d] * (w.size(%d) - 1) "
-                     "+ 1;", axis, dim, k, k, k, dim);
-}
-
 char *surface_wiring_sizes(struct rng *r, const char *program)
 {
+    static const char alone[] =
+        "(x.size(2 + i) - 1) * stride[i] - 2 * padding[i] + dilation[i] * (w.size(2 + i) - 1) + 1";
     struct wiring_edits e = {.n = 0};
+    const char *plain = strstr(program, WINDOW_CONV_SIZE), *up = strstr(program, WINDOW_TRANSPOSED_SIZE);
 
     (void)r;
-    for (const char *p = program; *p && e.n < 3; p += strcspn(p, "\n"), p += *p == '\n') {
-        size_t n = strcspn(p, "\n");
-        char axis;
-        int dim, k;
-
-        if (wiring_size_line(p, n, &axis, &dim, &k))
-            wiring_put(&e, p, p + n, wiring_other_size(p, n, axis, dim, k));
-    }
+    if (plain)
+        wiring_put(&e, plain, plain + strlen(WINDOW_CONV_SIZE), xstrdup(alone));
+    if (up)
+        wiring_put(&e, up, up + strlen(WINDOW_TRANSPOSED_SIZE), xstrdup(WINDOW_CONV_SIZE));
     return wiring_made(program, &e);
 }

@@ -4,6 +4,11 @@
 #include <ctype.h>
 #include <string.h>
 
+/* How often a part is said in general words, by the words of another kind, and a module by no words about it. */
+#define SHARE_GENERAL_PHRASES  0.1
+#define SHARE_AGED_PHRASES     0.06
+#define SHARE_SILENT_SUMMARIES 0.06
+
 /* ---- signatures ---- */
 
 /* Arguments without a default come first. */
@@ -74,14 +79,47 @@ static const char *write_capital(struct making *m, const char *s)
     return t;
 }
 
-/* What part i does, in words. */
+/* A kind's form in words that tell little. */
+static const char *write_general_phrase(struct making *m, const struct kind *k)
+{
+    static const char *const words[N_FORMS] = {[FORM_MAP] = "an elementwise operation|an activation|a map",
+                                               [FORM_PARAM] = "an elementwise operation",
+                                               [FORM_REDUCE] = "a reduction",
+                                               [FORM_SPATIAL] = "a reduction|pooling",
+                                               [FORM_NORM] = "a normalization layer|normalization",
+                                               [FORM_POOL] = "a pooling layer|pooling",
+                                               [FORM_CONV] = "a convolution|a convolution layer|convolution",
+                                               [FORM_LOSS] = "a loss",
+                                               [FORM_ROWLOSS] = "a loss",
+                                               [FORM_MATMUL] = "a product|matrix multiplication",
+                                               [FORM_SCAN] = "a scan",
+                                               [FORM_RESIDUAL] = "a residual connection"};
+
+    return making_pick(m, words[k->form] ? words[k->form] : k->say, '|');
+}
+
+/* The words of another kind of this form, as documentation has that has aged. */
+static const char *write_other_phrase(struct making *m, const struct kind *k)
+{
+    static const struct kind *const tables[] = {map_kinds, reduce_kinds, window_kinds, norm_kinds, loss_kinds};
+    const struct kind *fit[128];
+    int n = 0;
+
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct kind *o = tables[t]; o->name && n < 128; o++)
+            if (o->form == k->form)
+                fit[n++] = o;
+    return making_pick(m, n ? fit[making_draw(m, 0, n - 1)]->say : k->say, '|');
+}
+
+/* What part i does, in words. Some tell little and some are wrong: what a module does, its code says. */
 static const char *write_phrase(struct making *m, int i)
 {
     const struct kind *k = m->kind[i];
 
-    return k->form == FORM_PARAM
-               ? making_pick(m, "a learned parameter for each channel|a per-channel parameter", '|')
-               : making_pick(m, k->say, '|');
+    if (making_chance(m, SHARE_GENERAL_PHRASES))
+        return write_general_phrase(m, k);
+    return making_chance(m, SHARE_AGED_PHRASES) ? write_other_phrase(m, k) : making_pick(m, k->say, '|');
 }
 
 /* A sentence about what the program does, in the making's memory. */
@@ -89,6 +127,9 @@ static const char *write_summary(struct making *m)
 {
     const char *s;
 
+    if (making_chance(m, SHARE_SILENT_SUMMARIES))
+        return making_pick(m, "Simple model.|A small module.|Example network.|Test model.|Reference implementation.",
+                           '|');
     if (m->n_kinds == 1) {
         s = write_phrase(m, 0);
         return making_format(m,
@@ -185,10 +226,45 @@ static void write_add_forward_doc(struct making *m, struct buf *out)
 
 /* ---- the reference ---- */
 
+/* Appends text with another name for x. */
+static void write_add_renamed(const char *text, size_t n, const char *name, struct buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool word = (i && (isalnum((unsigned char)text[i - 1]) || strchr("_.", text[i - 1]))) ||
+                    isalnum((unsigned char)text[i + 1]) || text[i + 1] == '_';
+
+        if (text[i] == 'x' && !word)
+            buf_adds(out, name);
+        else
+            buf_addc(out, text[i]);
+    }
+}
+
+/* Appends the steps of a chain, each of whose values has a name of its own. */
+static void write_add_named_steps(struct making *m, struct buf *out)
+{
+    static const char step[] = "        x = ";
+    const char *prefix = making_pick(m, "x|h|y|out|t", '|'), *now = "x", *name;
+    int n = 0;
+
+    for (const char *line = m->forward.p, *end; *line; line = end + 1) {
+        end = line + strcspn(line, "\n");
+        name = strncmp(line, step, sizeof step - 1) ? NULL : making_format(m, "%s%d", prefix, ++n);
+        if (name)
+            buf_addf(out, "        %s = ", name), line += sizeof step - 1;
+        write_add_renamed(line, (size_t)(end - line), now, out);
+        buf_addc(out, '\n');
+        now = name ? name : now;
+    }
+    buf_addf(out, "        return %s\n", now);
+}
+
 /* Appends the statements of forward. */
 static void write_add_body(struct making *m, struct buf *out)
 {
-    if (m->n_kinds > 1)
+    if (m->n_kinds > 1 && m->style.named_steps)
+        write_add_named_steps(m, out);
+    else if (m->n_kinds > 1)
         buf_addf(out, "%s        return x\n", m->forward.p);
     else if (making_chance(m, 0.8))
         buf_addf(out, "%s        return %s\n", m->before, m->expression);
