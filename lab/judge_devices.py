@@ -129,8 +129,9 @@ def feed(url, bodies, lock, count, stop):
 
 
 def count_verdicts(args, url, running):
-    """(tasks, seconds of the first pass, {status: verdicts in the window}); {} where it never opened."""
+    """(tasks, seconds of the first pass, {status: verdicts in the window}, processors busy); {}: it never opened."""
     mark, lock, count, stop = f"{os.getpid()} {time.time():.0f}", threading.Lock(), Count(), threading.Event()
+    worked = 0
     hands, skip, began = args.at_once * args.devices, args.skip * args.devices, time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(hands) as pool:
         tasks = warm(pool, url, tasks_of(args.records, args.tasks), mark, stop)
@@ -139,14 +140,16 @@ def count_verdicts(args, url, running):
         if tasks:
             for _ in range(hands):
                 pool.submit(feed, url, bodies, lock, count, stop)
-            until = time.monotonic() + args.patience
+            until, worked = time.monotonic() + args.patience, busy()
             while (count.opens(skip) or until) + args.seconds > time.monotonic():
+                worked = worked if count.opens(skip) else busy()
                 time.sleep(0.1)
+            worked = (busy() - worked) / args.seconds
         stop.set()
         for p in running:
             os.killpg(p.pid, signal.SIGTERM)
     opens = count.opens(skip)
-    return len(tasks), first, count.within(opens, opens + args.seconds) if opens else {}
+    return len(tasks), first, count.within(opens, opens + args.seconds) if opens else {}, worked
 
 
 def options():
@@ -165,9 +168,25 @@ def options():
     return a.parse_args()
 
 
+def core_of(processor):
+    """Where the processor lies: those of one core stand together, so that no two workers share a core."""
+    folder = pathlib.Path(f"/sys/devices/system/cpu/cpu{processor}/topology")
+    try:
+        return [int((folder / name).read_text()) for name in ("physical_package_id", "core_id")] + [processor]
+    except (OSError, ValueError):
+        return [0, 0, processor]
+
+
+def busy():
+    """Seconds that processors have worked, all together."""
+    with open("/proc/stat", encoding="ascii") as f:
+        user, nice, system, _, _, irq, soft = map(int, f.readline().split()[1:8])
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+
+
 def cores_of(args, i):
     """The command's first words that bind worker i to its cores."""
-    all_of, each = sorted(os.sched_getaffinity(0)), args.cores
+    all_of, each = sorted(os.sched_getaffinity(0), key=core_of), args.cores
     if not each and args.backend != "sim":
         cards = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.count("GPU ")
         each = len(all_of) // max(1, cards)
@@ -213,7 +232,7 @@ def main():
             which = [] if args.backend == "sim" else ["--device", str(i)]
             start(f"worker{i}", *cores_of(args, i), EXE, "worker", "--queue", queue, "--backend", args.backend,
                   "--jobs", str(args.at_once), *which)
-        tasks, first, came = count_verdicts(args, url, running)
+        tasks, first, came, worked = count_verdicts(args, url, running)
     finally:
         for p in running:
             if p.poll() is None:
@@ -223,7 +242,7 @@ def main():
     if not n:
         sys.exit(f"judge_devices: no verdict came in the window ({tasks} tasks can be judged); logs are in WORK")
     print(f"{3600 * n / args.seconds:,.0f} candidates an hour ({n} in {args.seconds:.0f} s; {tasks} known tasks, "
-          f"first asked in {first:.0f} s; {came})")
+          f"first asked in {first:.0f} s; {worked:.0f} processors busy; {came})")
 
 
 main()
