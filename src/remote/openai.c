@@ -64,6 +64,7 @@ struct openai_exchange { /* one request and what comes back */
     double retry_after_s;
     bool no_room; /* the refusal says that the dialogue is too long */
     char refused[320]; /* the server's words, where it refuses this dialogue and not the caller; "": it does not */
+    bool declined; /* it ended an answer that the model had not ended */
 };
 
 bool openai_is_url(const char *text)
@@ -106,14 +107,15 @@ static void openai_take_failure(struct openai_exchange *x, const json_t *v)
 /* Why an answer ended, in the words of the servers that we know. Only the model's own end leaves it whole. */
 static const struct {
     const char *word;
-    enum { ENDED_WHOLE = 1, ENDED_CUT, ENDED_FAILED } how;
+    enum { ENDED_WHOLE = 1, ENDED_CUT, ENDED_FAILED, ENDED_DECLINED } how;
 } openai_ends[] = {
     {"stop", ENDED_WHOLE},          {"eos", ENDED_WHOLE},         {"eos_token", ENDED_WHOLE},
-    {"end_turn", ENDED_WHOLE},      {"stop_sequence", ENDED_WHOLE}, {"tool_calls", ENDED_WHOLE},
-    {"tool_use", ENDED_WHOLE},      {"function_call", ENDED_WHOLE}, {"length", ENDED_CUT},
+    {"end_turn", ENDED_WHOLE},      {"stop_sequence", ENDED_WHOLE}, {"length", ENDED_CUT},
     {"max_tokens", ENDED_CUT},      {"model_length", ENDED_CUT},  {"repetition", ENDED_CUT},
-    {"content_filter", ENDED_CUT},  {"abort", ENDED_FAILED},      {"error", ENDED_FAILED},
+    {"abort", ENDED_FAILED},        {"error", ENDED_FAILED},
     {"insufficient_system_resource", ENDED_FAILED}, /* DeepSeek */
+    {"content_filter", ENDED_DECLINED}, /* a filter's end, and calls of tools that nobody gave it */
+    {"tool_calls", ENDED_DECLINED}, {"tool_use", ENDED_DECLINED}, {"function_call", ENDED_DECLINED},
 };
 
 /* True where the choice says how it ended; a failure, and what nobody knows, break x off. "" is said in chunks. */
@@ -131,8 +133,9 @@ static bool openai_take_end(struct openai_exchange *x, const json_t *choice, boo
             how = (int)openai_ends[i].how;
     snprintf(why, sizeof why, how ? "it gave its answer up (finish_reason '%.60s')"
                                   : "its finish_reason '%.60s' is none that we know", word ? word : "(no text)");
+    x->declined |= how == ENDED_DECLINED;
     if (how != ENDED_WHOLE && how != ENDED_CUT)
-        openai_break_off(x, how == 0, why);
+        openai_break_off(x, how == 0 || how == ENDED_DECLINED, why);
     *cut = how == ENDED_CUT;
     return true;
 }
@@ -169,6 +172,18 @@ static void openai_take_content(struct openai_exchange *x, const json_t *content
         openai_break_off(x, true, "the 'content' of its answer is no text");
 }
 
+/* False for what a server repeats of the dialogue. Its names for the model differ, so that those of others count. */
+static bool openai_is_said_by_model(const json_t *delta)
+{
+    static const char *const others[] = {"user", "system", "developer", "tool"};
+    const char *role = json_str(delta, "role", "");
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(role, others[i]))
+            return false;
+    return true;
+}
+
 /* Takes text and thinking of a choice. part: "delta" or "message". */
 static void openai_take_choice(struct openai_exchange *x, const json_t *choice, const char *part)
 {
@@ -177,7 +192,7 @@ static void openai_take_choice(struct openai_exchange *x, const json_t *choice, 
     size_t before = x->text.n + x->thought.n;
     bool ended = x->ended;
 
-    if (json_i64(choice, "index", 0) != 0) /* of a second answer, for which nobody asked */
+    if (json_i64(choice, "index", 0) != 0 || !openai_is_said_by_model(delta)) /* of a second answer, or an echo */
         return;
     if (thought)
         buf_adds(&x->thought, thought);
@@ -287,8 +302,7 @@ static bool openai_is_answer(const struct openai_exchange *x, const json_t *choi
 {
     const json_t *message = json_object_get(choice, "message");
 
-    return x->text.n || x->thought.n || x->cut || json_is_string(json_object_get(message, "content")) ||
-           json_array_size(json_object_get(message, "tool_calls")) > 0;
+    return x->text.n || x->thought.n || x->cut || json_is_string(json_object_get(message, "content"));
 }
 
 /* Takes an answer that came whole. */
@@ -553,6 +567,8 @@ static bool openai_refused(const struct openai *a, struct openai_exchange *x, lo
     x->no_room = openai_says_no_room(status, said);
     if (openai_refuses_dialogue(status))
         snprintf(x->refused, sizeof x->refused, "%ld: %.300s", status, said);
+    else if (x->declined && !stop_requested())
+        snprintf(x->refused, sizeof x->refused, "%.300s", x->broken);
     if (stop_requested())
         err_set(e, ERR_STOP, "interrupted");
     else if (*x->broken)

@@ -6,7 +6,8 @@
  * aborted or torn answer) is asked again with growing pauses, as long as retry_s allows; a refusal (other 4xx) is
  * final: of one dialogue as its reply, of the caller or of all as an error; and so is the third answer that no whole
  * one will follow: no JSON, no finish_reason or one that we do not know, no content, text behind its end,
- * ids that are no tokens. Nothing incomplete is ever returned. The key is read from the variable OPENAI_API_KEY, is
+ * ids that are no tokens. The third answer that a filter ended, or a call of tools that nobody offered, is a refusal
+ * of the dialogue. Nothing incomplete is ever returned. The key is read from the variable OPENAI_API_KEY, is
  * sent to this server alone, and is never printed. */
 #ifndef MC_REMOTE_OPENAI_H
 #define MC_REMOTE_OPENAI_H

@@ -226,7 +226,6 @@ static void ends_have_many_names(void **state)
 {
     (void)state;
     once(SAYS("a") ENDS("") SAYS("b") ENDS("eos_token") DONE, "ab");
-    once(SAYS("a") ENDS("content_filter") DONE, "a");
     once(SAYS("a") ENDS("end_turn"), "a");
     once("event: message\n" SAYS("a") ": ping\n\n" ENDS("STOP"), "a");
     once("{\"choices\":[{\"message\":{\"content\":\"\"},\"finish_reason\":\"stop\"}]}", "");
@@ -370,10 +369,33 @@ static void a_refused_dialogue_ends_no_other(void **state)
     assert_true(h.n == 1 && h.texts == 1);
 }
 
+/* An answer that a filter ended, or a call of tools that nobody offered, is asked for again, and at last refused. */
+static void what_the_model_did_not_end_is_no_answer(void **state)
+{
+    static const char *const ends[] = {"content_filter", "tool_calls", "function_call"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char *first = xasprintf(SAYS("let me look") ENDS("%s") DONE, ends[i]);
+        const char *const stays[] = {first, NULL};
+        struct openai_reply r = {0};
+        struct err e = ERR_INIT;
+
+        again(first, "whole");
+        assert_int_equal(chat_for(stays, 30, &r, &e), 0);
+        assert_string_equal(r.text, "");
+        assert_non_null(strstr(r.refused, ends[i]));
+        openai_reply_free(&r);
+        free(first);
+    }
+}
+
 /* What is not the one answer that was asked for is not taken for it. */
 static void other_answers_are_no_part_of_it(void **state)
 {
     (void)state;
+    once("data: {\"choices\":[{\"delta\":{\"role\":\"user\",\"content\":\"hello\"}}]}\n\n"
+         "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"a\"}}]}\n\n" ENDS("stop") DONE, "a");
     once("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"
          "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"}}]}\n\n" ENDS("stop") DONE, "a");
     again(SAYS("a") ENDS("stop") SAYS("b") ENDS("stop") DONE, "whole");
@@ -422,6 +444,7 @@ int main(void)
         cmocka_unit_test(samples_that_nobody_draws_are_asked_again),
         cmocka_unit_test(a_dialogue_without_room_has_no_answer),
         cmocka_unit_test(a_refused_dialogue_ends_no_other),
+        cmocka_unit_test(what_the_model_did_not_end_is_no_answer),
         cmocka_unit_test(other_answers_are_no_part_of_it),
         cmocka_unit_test(what_is_never_json_is_an_error_soon),
         cmocka_unit_test(patience_ends),
