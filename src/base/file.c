@@ -187,7 +187,9 @@ int file_copy(const char *from, const char *to, struct err *e)
 
 bool file_exists(const char *path)
 {
-    return access(path, F_OK) == 0;
+    struct stat st;
+
+    return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
 }
 
 bool file_is_dir(const char *path)
@@ -285,6 +287,25 @@ int dir_list(const char *path, char ***ret_names, size_t *ret_n, struct err *e)
     return 0;
 }
 
+int dir_each(const char *dir, int (*take)(void *ctx, const char *path, const char *name, struct err *e), void *ctx,
+             struct err *e)
+{
+    char **names;
+    size_t n;
+    int rc = 0;
+
+    if (dir_list(dir, &names, &n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *path = path_join(dir, names[i]);
+
+        rc = take(ctx, path, names[i], e);
+        free(path);
+    }
+    names_free(names, n);
+    return rc;
+}
+
 void names_free(char **names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -327,6 +348,19 @@ const char *path_name(const char *path)
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
+}
+
+char *path_real(const char *path)
+{
+    char *real = realpath(path, NULL), *above, *joined;
+
+    if (real || !*path || !strcmp(path, ".") || !strcmp(path, "/"))
+        return real ? real : xstrdup(path);
+    above = path_folder(path);
+    real = path_real(above);
+    joined = path_join(real, path_name(path));
+    free(above), free(real);
+    return joined;
 }
 
 bool path_is_below(const char *folder, const char *path)

@@ -21,17 +21,24 @@ bool file_is_temporary(const char *name); /* made by file_temporary: nobody else
 int file_append(const char *path, const void *data, size_t n, struct err *e); /* one write(2), O_APPEND */
 int file_copy(const char *from, const char *to, struct err *e);
 bool file_is_same(const char *a, const char *b); /* one file or folder, however the two are spelt */
+/* Is anything called so? A link to nothing is, and what may not be looked at: to read it fails, and is no lack of it. */
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 int dir_make(const char *path, struct err *e);                      /* with parents; existing is fine */
 int dir_remove(const char *path, struct err *e);                    /* recursive, never follows links */
 int dir_list(const char *path, char ***ret_names, size_t *ret_n, struct err *e); /* sorted, no dot files */
+/* Calls take with each name that dir_list lists, until it returns another value than 0, which is returned then. */
+int dir_each(const char *dir, int (*take)(void *ctx, const char *path, const char *name, struct err *e), void *ctx,
+             struct err *e);
 void names_free(char **names, size_t n);
 char *dir_temp(const char *prefix, struct err *e); /* a new private folder under $TMPDIR or /tmp; NULL on error */
 
 char *path_join(const char *a, const char *b);
 char *path_stem(const char *path); /* "a/b/19_ReLU.py" -> "19_ReLU" */
 char *path_folder(const char *path); /* that the path lies in: "a/b/c" -> "a/b", "c" -> ".", "/c" -> "/" */
+/* The full path without links, of what need not be there: realpath of the nearest folder above that is, and the rest.
+ * Owned. */
+char *path_real(const char *path);
 /* Of two full paths (realpath): is the second below the first, and not the folder itself? */
 bool path_is_below(const char *folder, const char *path);
 bool path_ends(const char *path, const char *ending); /* with a name before the ending: "x.py", not ".py" */

@@ -95,17 +95,25 @@ void json_print(const json_t *v)
     free(text);
 }
 
-int json_write(const char *path, const json_t *v, struct err *e)
+char *json_file_text(const char *path, const json_t *v, struct err *e)
 {
     char *s = json_dumps(v, JSON_INDENT(2) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
     size_t n = s ? strlen(s) : 0;
-    int rc;
 
-    if (!s) /* json_pack of bytes that are not UTF-8 is NULL */
-        return err_set(e, ERR_BUG, "what shall be written to '%s' is no JSON", path);
+    if (!s) { /* json_pack of bytes that are not UTF-8 is NULL */
+        err_set(e, ERR_BUG, "what shall be written to '%s' is no JSON", path);
+        return NULL;
+    }
     s = xrealloc(s, n + 2);
-    s[n] = '\n';
-    rc = file_write(path, s, n + 1, e);
+    memcpy(s + n, "\n", 2);
+    return s;
+}
+
+int json_write(const char *path, const json_t *v, struct err *e)
+{
+    char *s = json_file_text(path, v, e);
+    int rc = s ? file_write(path, s, strlen(s), e) : -1;
+
     free(s);
     return rc;
 }

@@ -23,6 +23,8 @@ char *json_text(const json_t *v);                            /* compact, key ord
 void json_line(struct buf *out, const json_t *v);            /* appends it compact, with a line end; NULL: nothing */
 void json_print(const json_t *v);                            /* the same, to standard output */
 int json_write(const char *path, const json_t *v, struct err *e); /* pretty, atomic */
+/* What json_write writes; owned. NULL, ERR_BUG: v is no JSON. path is for the message. */
+char *json_file_text(const char *path, const json_t *v, struct err *e);
 int jsonl_append(const char *path, const json_t *v, struct err *e); /* one line, one write */
 
 json_t *json_num(double x);                              /* new; finite number, else "nan" "inf" "-inf" */

@@ -162,14 +162,21 @@ static int listing_note(struct listing *l, const char *name, const char hash[HAS
 
 int listing_write_json(struct listing *l, const char *name, const json_t *v, struct err *e)
 {
-    char *text = json_dumps(v, JSON_INDENT(2) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY), *line;
+    char *text = json_file_text(name, v, e);
+    int rc = text ? listing_write(l, name, text, strlen(text), e) : -1;
+
+    free(text);
+    return rc;
+}
+
+int listing_write_copy(struct listing *l, const char *name, const char *from, struct err *e)
+{
+    struct buf b;
     int rc;
 
-    if (!text)
-        return err_set(e, ERR_BUG, "what shall be written to '%s' is no JSON", name);
-    line = xasprintf("%s\n", text);
-    rc = listing_write(l, name, line, strlen(line), e);
-    free(text), free(line);
+    buf_init(&b, (size_t)1 << 40);
+    rc = file_read(from, &b, e) < 0 ? -1 : listing_write(l, name, b.p, b.n, e);
+    buf_free(&b);
     return rc;
 }
 
@@ -245,6 +252,16 @@ static int listing_remove(const char *path, const char *hashes, struct err *e)
     return 0;
 }
 
+int listing_drop(struct listing *l, const char *name, struct err *e)
+{
+    const char *hashes = json_str(l->was, name, "");
+    char *path = path_join(l->dir, name);
+    int rc = file_exists(path) ? listing_remove(path, hashes, e) : 0;
+
+    free(path);
+    return rc;
+}
+
 int listing_end(struct listing *l, bool keep, size_t *ret_former, struct err *e)
 {
     size_t former = 0;
@@ -273,18 +290,7 @@ int listing_put(const char *dir, const json_t *hashes, struct err *e)
     int rc = listing_open(dir, &l, e);
 
     if (rc == 0)
-        rc = listing_save(l, "", hashes, e);
-    listing_free(l);
-    return rc;
-}
-
-int listing_put_unfinished(const char *dir, struct err *e)
-{
-    struct listing *l;
-    int rc = listing_open(dir, &l, e);
-
-    if (rc == 0)
-        rc = listing_save(l, UNFINISHED "\n", l->was, e);
+        rc = listing_save(l, hashes ? "" : UNFINISHED "\n", hashes ? hashes : l->was, e);
     listing_free(l);
     return rc;
 }

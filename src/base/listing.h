@@ -25,15 +25,18 @@ int listing_begin(const char *dir, const char *from, struct listing **ret, struc
 /* Notes the result and writes dir/name by file_write, unless that is there as it is. The folder it lies in is there. */
 int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e);
 int listing_write_json(struct listing *l, const char *name, const json_t *v, struct err *e); /* as json_write */
+int listing_write_copy(struct listing *l, const char *name, const char *from, struct err *e); /* of another file */
+/* Removes a former result of that name, unless somebody has changed it. */
+int listing_drop(struct listing *l, const char *name, struct err *e);
 /* Notes a file that is there, as it is. */
 int listing_add(struct listing *l, const char *name, struct err *e);
 /* Ends a listing: the folder is finished. Former results that were not made again are removed, unless somebody has
  * changed them; with keep they stay, listed as before. *ret_former (may be NULL): how many there were. */
 int listing_end(struct listing *l, bool keep, size_t *ret_former, struct err *e);
 void listing_free(struct listing *l); /* NULL is fine */
-/* A finished listing of files that are there, from {"NAME": "SHA-256"}: for folders that several processes fill. */
+/* A finished listing of files that are there, from {"NAME": "SHA-256"}: for folders that several processes fill. NULL,
+ * until then: what is there is not all. */
 int listing_put(const char *dir, const json_t *hashes, struct err *e);
-int listing_put_unfinished(const char *dir, struct err *e); /* until then: what is there is not all */
 
 /* For a file or folder that is read: ERR_INPUT, with the remedy, where a listing of its folder, or of one up to four
  * above, is unfinished or names a file at or below path that is gone or changed. 0 where there is no listing. */

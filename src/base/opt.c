@@ -520,6 +520,23 @@ int opts_check_results(const struct opts *o, const struct opt_reads *reads, stru
     return 0;
 }
 
+int opts_check_outside(const struct opts *o, const char *name, struct err *e)
+{
+    char *to = opts_has(o, name) ? path_real(opts_str(o, name)) : NULL;
+    int rc = 0;
+
+    for (int i = 0; to && i < o->n_args && rc == 0; i++) {
+        char *from = file_is_dir(o->args[i]) ? path_real(o->args[i]) : NULL;
+
+        if (from && (!strcmp(from, to) || path_is_below(from, to)))
+            rc = err_set(e, ERR_INPUT, "'%s' lies in '%s', whose files are read; name another --%s",
+                         opts_str(o, name), o->args[i], name);
+        free(from);
+    }
+    free(to);
+    return rc;
+}
+
 int opts_check_inputs(const struct opts *o, struct err *e)
 {
     int rc = 0;

@@ -81,6 +81,9 @@ void opt_reads_free(struct opt_reads *r);
  * one that a word or another row names, a file in a folder of theirs, one of reads, or a data file of a folder of
  * ours. */
 int opts_check_results(const struct opts *o, const struct opt_reads *reads, struct err *e);
+/* For commands that read all below a folder which a word names: ERR_INPUT where the folder of the row is that or lies
+ * in it, as the next call would read its results. */
+int opts_check_outside(const struct opts *o, const char *name, struct err *e);
 /* What rows of OPT_PATHS name is as its command left it, where a listing says so (base/listing.h); else ERR_INPUT. */
 int opts_check_inputs(const struct opts *o, struct err *e);
 

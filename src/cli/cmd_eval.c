@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -147,20 +148,11 @@ struct eval_reporting {
     struct verdict_report r;
     const struct opts *o;
     const struct eval_texts *t;
+    const char *draw; /* the folder that the judge writes a failed trial into; NULL: nobody asks */
 };
 
-/* Writes a file into the folder of --repro. */
-static int eval_put_file(const char *folder, const char *name, const void *data, size_t n, struct err *e)
-{
-    char *path = path_join(folder, name);
-    int rc = file_write(path, data, n, e);
-
-    free(path);
-    return rc;
-}
-
 /* The task that a verdict is about: of many workloads the one that failed. */
-static int eval_put_task(const char *folder, const char *path, const json_t *v, struct err *e)
+static int eval_put_task(struct listing *l, const char *path, const json_t *v, struct err *e)
 {
     struct task all, one;
     int rc, i;
@@ -169,7 +161,7 @@ static int eval_put_task(const char *folder, const char *path, const json_t *v, 
         return -1;
     i = task_workload_find(&all, json_str(json_object_get(v, "workload"), "name", NULL));
     if ((rc = task_workload(&all, i, &one, e)) == 0) {
-        rc = eval_put_file(folder, "task.py", one.code, one.n, e);
+        rc = listing_write(l, "task.py", one.code, one.n, e);
         task_free(&one);
     }
     task_free(&all);
@@ -177,43 +169,56 @@ static int eval_put_task(const char *folder, const char *path, const json_t *v, 
 }
 
 /* Copies one of our files into the folder of --repro. */
-static int eval_put_shared(const char *folder, const char *shared, const char *name, struct err *e)
+static int eval_put_shared(struct listing *l, const char *shared, const char *name, struct err *e)
 {
     char *path = path_share(shared);
-    struct buf text;
-    int rc;
+    int rc = listing_write_copy(l, name, path, e);
 
-    buf_init(&text, BUF_MAX_TEXT);
-    rc = file_read(path, &text, e);
-    if (rc == 0)
-        rc = eval_put_file(folder, name, text.p, text.n, e);
-    buf_free(&text);
     free(path);
     return rc;
 }
 
-/* Beside the draw, which the judge has written (eval/stage/repro.h): the task, the program, the verdict, the script. */
+/* Moves what the judge has written (eval/stage/repro.h) into the folder of --repro. */
+static int eval_put_draw(void *listing, const char *path, const char *name, struct err *e)
+{
+    return strcmp(name, "lock") ? listing_write_copy(listing, name, path, e) : 0;
+}
+
+/* The draw, and beside it the task, the program, the verdict, the script. */
+static int eval_put_repro(const struct eval_reporting *r, struct listing *l, const json_t *v, struct err *e)
+{
+    const json_t *x = json_object_get(v, "extraction");
+    char *record = json_text(v);
+    int rc = dir_each(r->draw, eval_put_draw, l, e) < 0 || eval_put_task(l, opts_str(r->o, "task"), v, e) < 0 ||
+             eval_put_shared(l, "setup/repro.py", "repro.py", e) < 0 ||
+             eval_put_shared(l, "runner/sizes.py", "sizes.py", e) < 0 ||
+             listing_write(l, "verdict.json", record, strlen(record), e) < 0 ||
+             listing_write(l, "candidate.py", r->t->text[0].p + json_i64(x, "offset", 0),
+                           (size_t)json_i64(x, "bytes", 0), e) < 0 ? -1 : 0;
+
+    free(record);
+    return rc;
+}
+
+/* What an earlier call left in the folder of --repro goes, and nothing else that lies there. */
 static int eval_finish_repro(const struct eval_reporting *r, const json_t *v, struct err *e)
 {
     const char *folder = opts_str(r->o, "repro");
-    const json_t *x = json_object_get(v, "extraction");
-    char *draw = path_join(folder, "draw.json"), *record = json_text(v), *python = path_python(NULL);
-    int rc = 0;
+    char *draw = path_join(r->draw, "draw.json"), *python = path_python(NULL);
+    bool failed = file_exists(draw);
+    struct listing *l = NULL;
+    int rc = listing_begin(folder, NULL, &l, e);
 
-    if (!file_exists(draw))
-        log_warn("--repro: nothing is written, as no trial failed; the verdict says why");
-    else if (eval_put_task(folder, opts_str(r->o, "task"), v, e) < 0 ||
-             eval_put_shared(folder, "setup/repro.py", "repro.py", e) < 0 ||
-             eval_put_shared(folder, "runner/sizes.py", "sizes.py", e) < 0 ||
-             eval_put_file(folder, "verdict.json", record, strlen(record), e) < 0 ||
-             eval_put_file(folder, "candidate.py", r->t->text[0].p + json_i64(x, "offset", 0),
-                           (size_t)json_i64(x, "bytes", 0), e) < 0)
-        rc = -1;
-    else
+    if (rc == 0 && failed)
+        rc = eval_put_repro(r, l, v, e);
+    if (rc == 0)
+        rc = listing_end(l, false, NULL, e);
+    if (rc == 0 && failed)
         fprintf(stderr, "repro: %s %s/repro.py\n", python ? python : "python3", folder);
-    free(draw);
-    free(python);
-    free(record);
+    else if (rc == 0)
+        log_warn("--repro: nothing is written, as no trial failed; the verdict says why");
+    listing_free(l);
+    free(draw), free(python);
     return rc;
 }
 
@@ -223,7 +228,7 @@ static int eval_report(int i, const json_t *v, void *ctx, struct err *e)
     struct eval_reporting *r = ctx;
 
     (void)i;
-    if (verdict_report_add(&r->r, v, e) < 0 || (opts_has(r->o, "repro") && eval_finish_repro(r, v, e) < 0))
+    if (verdict_report_add(&r->r, v, e) < 0 || (r->draw && eval_finish_repro(r, v, e) < 0))
         return -1;
     return stop_requested() ? err_set(e, ERR_STOP, "interrupted") : 0;
 }
@@ -313,6 +318,22 @@ static ino_t eval_file_at(const char *path)
     return path && stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
+/* Where the judge shall write a failed trial: beside nobody's files, and only a whole one is moved to --repro. */
+static int eval_open_repro(const char *folder, char **ret_draw, int *ret_lock, struct err *e)
+{
+    if (!folder)
+        return 0;
+    *ret_draw = folder_claim(folder, "this reproduction", e) < 0 ? NULL : folder_temp("musacoder-repro", ret_lock, e);
+    return *ret_draw ? 0 : -1;
+}
+
+static void eval_close_repro(char *draw, int lock)
+{
+    if (draw)
+        dir_remove(draw, NULL), close(lock);
+    free(draw);
+}
+
 /* Reads task and candidates and judges them; an exit code, or -1 with e. */
 static int eval_run_candidates(const struct opts *o, const struct eval_config *c, struct err *e)
 {
@@ -321,12 +342,14 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
     struct eval_reporting reporting = {.o = o, .t = &t};
     struct task task = {0};
     struct eval *ev = NULL;
+    char *draw = NULL;
     ino_t before;
-    int rc = -1;
+    int rc = -1, lock = -1;
 
-    if (opts_store(o, &eo, e) < 0)
+    if (opts_store(o, &eo, e) < 0 || eval_open_repro(eo.repro, &draw, &lock, e) < 0)
         return -1;
     eval_report_open(o, &reporting.r);
+    reporting.draw = eo.repro = draw;
     before = eval_file_at(eo.capsule);
     if (!strcmp(opts_str(o, "allow"), "torch") && !strcmp(eo.protocol, "strict"))
         eo.protocol = "strict-torch";
@@ -342,6 +365,7 @@ static int eval_run_candidates(const struct opts *o, const struct eval_config *c
     verdict_report_free(&reporting.r);
     eval_texts_free(&t);
     task_free(&task);
+    eval_close_repro(draw, lock);
     return rc;
 }
 
@@ -355,12 +379,6 @@ static int eval_check_capsule(const char *path, struct err *e)
         rc = err_set(e, ERR_INPUT, "cannot write --capsule '%s'; name a file in a folder that is there", path);
     free(folder);
     return rc;
-}
-
-/* The folder, without what an earlier run wrote down. */
-static int eval_open_repro(const char *folder, struct err *e)
-{
-    return folder_claim(folder, "this reproduction", e) < 0 ? -1 : folder_empty(folder, e);
 }
 
 /* The command; an exit code, or -1 with e. */
@@ -382,8 +400,6 @@ static int eval_run(const struct opts *o, struct err *e)
         return err_set(e, ERR_INPUT, "no candidate; name files, or '-' for standard input");
     if ((opts_has(o, "capsule") || opts_has(o, "repro")) && o->n_args != 1)
         return err_set(e, ERR_INPUT, "'--%s' is for one candidate", opts_has(o, "repro") ? "repro" : "capsule");
-    if (opts_has(o, "repro") && eval_open_repro(opts_str(o, "repro"), e) < 0)
-        return -1;
     if (eval_check_capsule(opts_str(o, "capsule"), e) < 0)
         return -1;
     return eval_run_candidates(o, &c, e);

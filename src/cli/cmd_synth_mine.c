@@ -53,6 +53,8 @@ static int synth_mine_mine(const struct opts *o, struct err *e)
     if (!m.tree || !m.out)
         return err_set(e, ERR_INPUT, m.tree ? "no output folder; give --out DIR"
                                             : "say one folder: synth mine DIR --out OUT");
+    if (opts_check_outside(o, "out", e) < 0)
+        return -1;
     if (!(m.timeout_s > 0) || m.limit < 0)
         return err_set(e, ERR_INPUT, "--timeout and --limit must be positive");
     lo.trials = 1, lo.no_jail = m.no_jail;

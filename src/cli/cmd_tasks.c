@@ -105,19 +105,13 @@ static int tasks_take(const char *path, const struct format *f, const struct for
 /* The folder holds what is made of one source: another's tasks, or those of files that went, would be taken for its. */
 static int tasks_open_folder(struct tasks_run *r, const char *out, const char *from, struct err *e)
 {
-    char *real = realpath(from, NULL), *to;
-    int rc = 0;
+    char *real = realpath(from, NULL);
+    int rc;
 
     if (!real)
         return err_set(e, ERR_INPUT, "there is no '%s'; name a file or folder of tasks", from);
-    if (folder_claim(out, "these tasks", e) < 0)
-        rc = -1;
-    to = rc == 0 ? realpath(out, NULL) : NULL;
-    if (to && path_is_below(real, to))
-        rc = err_set(e, ERR_INPUT, "'%s' lies in '%s', whose files are read; name another --out", out, from);
-    if (rc == 0)
-        rc = listing_begin(out, real, &r->listing, e);
-    free(real), free(to);
+    rc = folder_claim(out, "these tasks", e) < 0 ? -1 : listing_begin(out, real, &r->listing, e);
+    free(real);
     return rc;
 }
 
@@ -129,7 +123,7 @@ static int tasks_run(const struct opts *o, struct err *e)
 
     if (o->n_args != 1)
         return err_set(e, ERR_INPUT, "name one file or folder of tasks");
-    if (listing_check(o->args[0], e) < 0)
+    if (listing_check(o->args[0], e) < 0 || opts_check_outside(o, "out", e) < 0)
         return -1;
     if (opts_has(o, "out") && tasks_open_folder(&r, opts_str(o, "out"), o->args[0], e) < 0)
         return -1;

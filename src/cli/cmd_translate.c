@@ -269,7 +269,7 @@ static int translate_write_result(const struct translate_job *j, size_t at, cons
     rc = dir_make(folder, e);
     free(folder);
     if (rc == 0 && r->refused && !j->o.partial) /* what was there is a former translation's */
-        rc = unlink(to) < 0 && errno != ENOENT ? err_sys(e, "cannot remove '%s'", to) : 0;
+        rc = j->listing ? listing_drop(j->listing, j->from.result[at], e) : 0;
     else if (rc == 0 && j->listing)
         rc = listing_write(j->listing, j->from.result[at], r->out.p, r->out.n, e);
     else if (rc == 0)
@@ -398,7 +398,8 @@ static int translate_all(const struct opts *o, struct translate_job *j, struct e
 
     if (j->from.n > 1 && !j->out && !j->json)
         return err_set(e, ERR_INPUT, "several files need --out FOLDER (or --report json)");
-    if (translate_target_of(o, j, e) < 0 || translate_open_folder(j, e) < 0 || translate_check_targets(j, e) < 0)
+    if (translate_target_of(o, j, e) < 0 || opts_check_outside(o, "out", e) < 0 ||
+        translate_open_folder(j, e) < 0 || translate_check_targets(j, e) < 0)
         return -1;
     j->o.device_only = opts_bool(o, "devices");
     j->o.partial = opts_bool(o, "partial");

@@ -395,7 +395,7 @@ int model_save_for(const struct model *m, const char *dir, const struct model_sa
     int rc = folder_claim(dir, FOLDER_MODEL, e);
 
     if (rc == 0)
-        rc = model_save_check_links(dir, e) < 0 || listing_put_unfinished(dir, e) < 0 ? -1 : 0;
+        rc = model_save_check_links(dir, e) < 0 || listing_put(dir, NULL, e) < 0 ? -1 : 0;
     if (rc == 0)
         rc = model_save_as(m, dir, o, e) < 0 ? -1 : listing_put(dir, none, e);
     json_decref(none);

@@ -780,7 +780,7 @@ int stream_make(const struct stream_options *o, struct stream_stats *ret, struct
     int lock = -1, rc = stream_make_folders(o, &lock, e) < 0 || stream_claim(o, e) < 0 ? -1 : 0;
 
     if (!rc && !stream_all_listed(o, shards))
-        rc = listing_put_unfinished(o->out, e);
+        rc = listing_put(o->out, NULL, e);
 
     progress_start(&p, "shards", 0, (uint64_t)((shards - o->process + o->processes - 1) / o->processes));
     for (int i = o->process; i < shards && !rc; i += o->processes) {

@@ -189,9 +189,15 @@ class Formats(unittest.TestCase):
                "repro.compare('d', x, x.double(), t), repro.moved({'a': [x, 3]}, 'meta')['a'][0].device)")
         p = subprocess.run([said[1], "-c", ask], cwd=folder, capture_output=True, text=True, check=False)
         self.assertEqual(p.stdout.split("\n")[-2], "False False meta", p.stdout + p.stderr)
+        with open(os.path.join(folder, "notes.txt"), "w", encoding="utf-8") as f:
+            f.write("mine")
+        with open(os.path.join(folder, "candidate.py"), "a", encoding="utf-8") as f:
+            f.write("# mine")
         p = self.eval("--repro", folder, self.good)
         self.assertIn("no trial failed", p.stderr)
         self.assertFalse(os.path.exists(os.path.join(folder, "draw.json")))
+        self.assertEqual(read(os.path.join(folder, "notes.txt")), "mine")
+        self.assertTrue(read(os.path.join(folder, "candidate.py")).endswith("# mine"))
         self.assertEqual(self.eval("--repro", folder, self.good, self.bad).returncode, 2)
 
     def test_the_first_run_is_announced(self):

@@ -167,6 +167,16 @@ class Results(test_folders.Folders):
         self.assertIn("which is no trace; name another file", p.stderr)
         self.assertEqual(self.read("k2.py"), "x = 1\n")
 
+    def test_no_results_below_a_folder_that_is_read(self):
+        for row in (("translate", "tree"), ("tasks", "tree"), ("synth", "mine", "tree")):
+            for out in ("tree", "tree/new", "tree/new/deeper"):
+                self.refuse(f"'{out}' lies in 'tree', whose files are read", *row, "--out", out)
+        self.assertFalse(os.path.exists(self.path("tree/new")))
+
+    def test_a_link_to_nothing_is_no_missing_file(self):
+        os.symlink("nowhere", self.path("t.yaml"))
+        self.refuse("cannot open 't.yaml'", "eval", "--task", "t.py", "k.py")
+
     def test_two_results_are_two_files(self):
         self.refuse("are the same file", "eval", "--task", "t.py", "k.py", "--out", "new", "--capsule", "./new")
         self.refuse("are the same file 'f'", "eval", "--task", "t.py", "k.py", "--out", "f", "--capsule", "f")
@@ -194,6 +204,10 @@ class Results(test_folders.Folders):
         self.succeed("translate", "--out", "musa", "y.cu")
         self.write("x.cu", "int ok(){}\n")
         self.assertIn("holds 1 file of other sources", self.succeed("translate", "--out", "musa", "x.cu"))
+        self.write("y.cu", '__global__ void f(float *x) { asm volatile("wgmma.fence.sync.aligned;"); }\n')
+        self.write("musa/y.mu", "edited\n")
+        self.assertEqual(self.call("translate", "--out", "musa", "y.cu").returncode, 1)
+        self.assertEqual(self.read("musa/y.mu"), "edited\n")
         self.succeed("translate", "--out", "tree", "k.py")  # a folder of the user's, to which a file is added
         self.refuse("'tree/k.py' is there already", "translate", "--out", "tree", "k.py")
 
