@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/mem.h"
 
 int file_read(const char *path, struct buf *out, struct err *e)
@@ -111,11 +112,35 @@ static int file_create_as(const char *tmp, const char *target)
     return fd;
 }
 
+bool file_is_special(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static int file_write_into(const char *path, const void *data, size_t n, struct err *e)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+
+    if (fd < 0 || file_write_all(fd, data, n) < 0)
+        rc = err_sys(e, "cannot write '%s'", path);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
 int file_write(const char *path, const void *data, size_t n, struct err *e)
 {
-    char *target = file_write_target(path), *tmp = file_temporary(target);
-    int fd = file_create_as(tmp, target), rc = 0;
+    char *target, *tmp;
+    int fd, rc = 0;
 
+    if (folder_check_links(path, e) < 0)
+        return -1;
+    if (file_is_special(path))
+        return file_write_into(path, data, n, e);
+    target = file_write_target(path), tmp = file_temporary(target);
+    fd = file_create_as(tmp, target);
     if (fd < 0) {
         rc = err_sys(e, "cannot create '%s'", path);
     } else {
@@ -147,6 +172,8 @@ int file_write_try(const char *path, struct err *e)
 
     if (file_is_dir(path))
         return err_set(e, ERR_ENV, "cannot create '%s': it is a folder", path);
+    if (file_is_special(path))
+        return 0;
     tmp = file_temporary(path);
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
@@ -161,10 +188,11 @@ int file_write_try(const char *path, struct err *e)
 
 int file_append(const char *path, const void *data, size_t n, struct err *e)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    int rc = 0;
+    int fd, rc = 0;
 
-    if (fd < 0)
+    if (folder_check_links(path, e) < 0)
+        return -1;
+    if ((fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) < 0)
         return err_sys(e, "cannot open '%s'", path);
     if (file_write_all(fd, data, n) < 0)
         rc = err_sys(e, "cannot append to '%s'", path);
@@ -183,6 +211,24 @@ int file_copy(const char *from, const char *to, struct err *e)
         rc = file_write(to, b.p, b.n, e);
     buf_free(&b);
     return rc;
+}
+
+int file_keep_aside(const char *path, char **ret, struct err *e)
+{
+    for (int k = 1;; k++) {
+        char *to = k == 1 ? xasprintf("%s.edited", path) : xasprintf("%s.edited.%d", path, k);
+        int rc = linkat(AT_FDCWD, path, AT_FDCWD, to, 0); /* a link as a link */
+
+        if (rc < 0 && errno != EEXIST && !file_exists(to)) /* a file system without hard links */
+            rc = file_copy(path, to, e) < 0 ? -2 : 0;
+        if (rc == 0 || (rc == -1 && file_is_same(path, to))) { /* kept before a stop */
+            *ret = to;
+            return 0;
+        }
+        free(to);
+        if (rc == -2)
+            return err_prefix(e, "cannot keep '%s'; move it away", path);
+    }
 }
 
 bool file_exists(const char *path)

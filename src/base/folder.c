@@ -54,6 +54,47 @@ static bool folder_holds_something(const char *path)
     return found;
 }
 
+bool folder_holds_results(const char *path)
+{
+    DIR *d = opendir(path);
+    struct dirent *de;
+    bool found = false;
+
+    while (d && !found && (de = readdir(d)) != NULL)
+        found = strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && strcmp(de->d_name, "lock") &&
+                strcmp(de->d_name, FOLDER_STAMP) && !file_is_temporary(de->d_name);
+    if (d)
+        closedir(d);
+    return found;
+}
+
+int folder_check_claim(const char *path, const char *claim, const char *const *names, struct err *e)
+{
+    char *file = path_join(path, claim);
+    int rc = 0;
+
+    for (; *names && rc == 0 && !file_exists(file); names++) {
+        char *made = path_join(path, *names);
+
+        if (file_is_dir(made) ? folder_holds_results(made) : file_exists(made))
+            rc = err_set(e, ERR_INPUT, "'%s' is gone, which says what '%s' was started with; bring it back, or remove "
+                                       "'%s' to start from the beginning", file, path, made);
+        free(made);
+    }
+    free(file);
+    return rc;
+}
+
+int folder_check_other(const char *path, const char *one, const char *other, struct err *e)
+{
+    char *a = path_join(path, one), *b = path_join(path, other);
+    int rc = file_exists(a) && file_exists(b) ? err_set(e, ERR_INPUT, "'%s' holds a corpus of another form, with '%s' "
+                                                        "and '%s'; name another --out", path, one, other) : 0;
+
+    free(a), free(b);
+    return rc;
+}
+
 #define STAMP_TEXT "This folder is written and emptied by musacoder.\n"
 #define STAMP_OF "It is of "
 
@@ -122,23 +163,60 @@ static int folder_check_kind(const char *path, const char *what, struct err *e)
     return rc;
 }
 
-/* A stage's folder is filled by its run alone: it empties it. */
-static int folder_check_above(const char *path, const char *what, struct err *e)
+/* Cuts the last part of a full path off; false at the root. */
+static bool folder_go_up(char *path)
 {
-    char *at = realpath(path, NULL), *above = at ? path_folder(at) : path_folder(path);
+    char *slash = strrchr(path, '/');
+
+    if (!slash || !slash[1])
+        return false;
+    slash[slash == path] = 0;
+    return true;
+}
+
+bool folder_lies_in_ours(const char *path)
+{
+    char *at = path_real(path);
+    bool ours = false;
+
+    while (!ours && folder_go_up(at))
+        ours = folder_is_ours(at);
+    free(at);
+    return ours;
+}
+
+/* The stage's folder that the path lies in; NULL where there is none, or in its model, beside which a user's files
+ * stay. Owned. */
+static char *folder_stage_above(const char *path)
+{
+    char *at = path_real(path);
+    bool in_model = false, stage = false;
+
+    while (!stage && folder_go_up(at)) {
+        char *kind = folder_is_ours(at) ? folder_kind(at) : NULL;
+
+        if ((stage = kind && !strcmp(kind, FOLDER_STAGE)) && !in_model) {
+            free(kind);
+            return at;
+        }
+        in_model = !strcmp(path_name(at), "model");
+        free(kind);
+    }
+    free(at);
+    return NULL;
+}
+
+/* A stage's folder is filled by its run alone: it empties it. */
+int folder_check_above(const char *path, const char *what, struct err *e)
+{
+    char *above = folder_stage_above(path);
+    const char *stage = getenv("MUSACODER_STAGE_FOLDER");
     int rc = 0;
 
-    for (int i = 0; i < 4 && rc == 0; i++) {
-        char *kind = folder_is_ours(above) ? folder_kind(above) : NULL, *next = path_join(above, "..");
-        const char *stage = getenv("MUSACODER_STAGE_FOLDER");
-
-        if (kind && !strcmp(kind, FOLDER_STAGE) && !(stage && file_is_same(stage, above)))
-            rc = err_set(e, ERR_INPUT, "'%s' lies in the folder of a recipe's stage, which its run empties; name "
-                                       "another one for %s", path, what);
-        free(kind), free(above);
-        above = next;
-    }
-    free(at), free(above);
+    if (above && !(stage && file_is_same(stage, above)))
+        rc = err_set(e, ERR_INPUT, "'%s' lies in the folder of a recipe's stage, which its run empties; name "
+                                   "another one for %s", path, what);
+    free(above);
     return rc;
 }
 
@@ -149,6 +227,38 @@ int folder_check_plain(const char *path, struct err *e)
     if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
         return 0;
     return err_set(e, ERR_INPUT, "'%s' is a link, and what it names may be somebody's; remove it", path);
+}
+
+/* Is the folder, as it is spelt, stamped, or one above it? */
+static bool folder_is_spelt_ours(const char *path)
+{
+    char *at = xstrdup(path), *above;
+    bool ours = folder_is_ours(at);
+
+    while (!ours && strcmp(at, ".") && strcmp(at, "/")) {
+        above = path_folder(at);
+        free(at), at = above;
+        ours = folder_is_ours(at);
+    }
+    free(at);
+    return ours;
+}
+
+int folder_check_links(const char *path, struct err *e)
+{
+    struct stat st;
+    int rc = 0;
+
+    for (size_t n = strcspn(path, "/"); rc == 0; n += 1 + strcspn(path + n + 1, "/")) {
+        char *part = xstrndup(path, n), *folder = path_folder(part);
+
+        if (n && lstat(part, &st) == 0 && S_ISLNK(st.st_mode) && folder_is_spelt_ours(folder))
+            rc = folder_check_plain(part, e);
+        free(part), free(folder);
+        if (!path[n])
+            break;
+    }
+    return rc;
 }
 
 int folder_claim(const char *path, const char *what, struct err *e)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -108,6 +109,8 @@ int jsonl_continue(const char *path, int (*f)(json_t *, size_t, void *, struct e
     struct jsonl_kept k = {.f = f, .ctx = ctx};
     int rc;
 
+    if (folder_check_links(path, e) < 0)
+        return -1;
     if (!file_exists(path))
         return 0;
     buf_init(&k.lines, (size_t)1 << 40);

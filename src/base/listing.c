@@ -1,8 +1,10 @@
 /* listing.c - see listing.h. The file is a journal while results are made, and a sorted list at the end. */
 #include "base/listing.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -15,16 +17,39 @@
 #define HEAD "# results of musacoder, as sha256sum(1) lists them"
 #define UNFINISHED "# unfinished"
 #define FROM "# of "
-#define UP 4 /* so many folders above a file may hold the listing that names it */
+#define END "# whole "
+#define EDITS "# edits are meant"
 #define HASH 64
 
 struct listing {
     char *dir, *path, *from;
     json_t *was, *made; /* name -> its hashes, one behind the other: a stopped command may have left either */
-    bool finished, there; /* there: it was not begun just now */
+    bool finished, there, damaged, edits; /* there: it was not begun just now; edits: are taken as they are */
+    int lock;                      /* of who makes results now; -1: nobody, or nobody can */
 };
 
 /* ---- reading ---- */
+
+/* The last line of a finished listing: a hash of all before it, so that one which was cut is known. Owned. */
+static char *listing_end_line(const char *text, size_t n)
+{
+    char hash[HASH + 1];
+
+    sha256_hex(text, n, hash);
+    return xasprintf(END "%s\n", hash);
+}
+
+/* Is the text that of a listing: with its head, and either unfinished or with its end? */
+static bool listing_is_whole(const char *text, size_t n)
+{
+    const char *end = memmem(text, n, "\n" END, strlen("\n" END));
+    char *line = end ? listing_end_line(text, (size_t)(end + 1 - text)) : NULL;
+    bool whole = !strncmp(text, HEAD "\n", strlen(HEAD "\n")) &&
+                 (line ? !strcmp(end + 1, line) : strstr(text, "\n" UNFINISHED "\n") != NULL);
+
+    free(line);
+    return whole;
+}
 
 /* May a result be called so? The name stays below the folder, and is one line. */
 static bool listing_can_name(const char *name)
@@ -45,6 +70,8 @@ static void listing_take_line(struct listing *l, const char *line)
 
     if (!strcmp(line, UNFINISHED))
         l->finished = false;
+    if (!strcmp(line, EDITS))
+        l->edits = true;
     if (!strncmp(line, FROM, strlen(FROM)))
         free(l->from), l->from = xstrdup(line + strlen(FROM));
     if (*line == '#' || strlen(line) <= HASH + 2 || !listing_can_name(name))
@@ -63,12 +90,14 @@ static int listing_open(const char *dir, struct listing **ret, struct err *e)
     int rc = 0;
 
     *l = (struct listing){.dir = xstrdup(dir), .path = path_join(dir, LISTING_NAME), .was = json_object(),
-                          .made = json_object(), .finished = true};
+                          .made = json_object(), .finished = true, .lock = -1};
     buf_init(&b, (size_t)1 << 30);
     l->there = file_exists(l->path);
-    if (l->there && (rc = file_read(l->path, &b, e)) == 0 && b.p && !strncmp(b.p, HEAD, strlen(HEAD)))
+    if (l->there && (rc = file_read(l->path, &b, e)) == 0) {
+        l->damaged = !listing_is_whole(b.p, b.n) && (!strncmp(b.p, HEAD, strlen(HEAD)) || folder_lies_in_ours(l->path));
         for (char *line = strtok_r(b.p, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
             listing_take_line(l, line);
+    }
     buf_free(&b);
     if (rc < 0)
         listing_free(l), l = NULL;
@@ -81,6 +110,8 @@ void listing_free(struct listing *l)
     if (!l)
         return;
     json_decref(l->was), json_decref(l->made);
+    if (l->lock >= 0)
+        close(l->lock);
     free(l->dir), free(l->path), free(l->from);
     free(l);
 }
@@ -101,13 +132,21 @@ static void listing_put_names(struct buf *b, const json_t *names)
 static int listing_save(const struct listing *l, const char *mark, const json_t *names, struct err *e)
 {
     struct buf b;
+    char *end;
     int rc;
 
     buf_init(&b, (size_t)1 << 30);
     buf_addf(&b, HEAD "\n%s", mark);
+    if (l->edits)
+        buf_adds(&b, EDITS "\n");
     if (l->from)
         buf_addf(&b, FROM "%s\n", l->from);
     listing_put_names(&b, names);
+    if (!*mark) {
+        end = listing_end_line(b.p, b.n);
+        buf_adds(&b, end);
+        free(end);
+    }
     rc = file_write(l->path, b.p ? b.p : "", b.n, e);
     buf_free(&b);
     return rc;
@@ -125,11 +164,30 @@ static char *listing_line_of(const char *text)
     return line;
 }
 
+/* Waits until no other process makes results in the folder. -1: it has no stamp, or its file system knows no locks. */
+static int listing_lock(const char *dir)
+{
+    char *stamp = path_join(dir, FOLDER_STAMP);
+    int fd = folder_is_ours(dir) ? open(stamp, O_RDONLY | O_CLOEXEC) : -1;
+
+    free(stamp);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    log_info("another command writes into '%s'; waiting for it", dir);
+    flock(fd, LOCK_EX);
+    return fd;
+}
+
 int listing_begin(const char *dir, const char *from, struct listing **ret, struct err *e)
 {
     char *source = from ? listing_line_of(from) : NULL;
+    int lock = listing_lock(dir), rc;
     struct listing *l;
-    int rc = listing_open(dir, &l, e);
+
+    if ((rc = listing_open(dir, &l, e)) == 0)
+        l->lock = lock;
+    else if (lock >= 0)
+        close(lock);
 
     if (rc == 0 && source && l->from && strcmp(l->from, source))
         rc = err_set(e, ERR_INPUT, "'%s' holds what was made of '%s', not of '%s'; name another --out, or remove it",
@@ -206,26 +264,9 @@ static int listing_keep_edited(const struct listing *l, const char *name, const 
 
     if (!l->there || !file_exists(path) || listing_is_as_noted(path, noted))
         return 0;
-    kept = xasprintf("%s.edited", path);
-    if ((rc = file_copy(path, kept, e)) == 0)
+    if ((rc = file_keep_aside(path, &kept, e)) == 0) {
         log_warn("'%s' is not what its command left there; it is kept as '%s'", path, kept);
-    free(kept);
-    return rc;
-}
-
-/* Nothing is written through a link in the folder, to what may be somebody's. */
-static int listing_check_links(const struct listing *l, const char *name, struct err *e)
-{
-    int rc = 0;
-
-    for (const char *p = name; rc == 0 && *p; p += *p == '/') {
-        char *part, *path;
-
-        p += strcspn(p, "/");
-        part = xstrndup(name, (size_t)(p - name));
-        path = path_join(l->dir, part);
-        rc = folder_check_plain(path, e);
-        free(part), free(path);
+        free(kept);
     }
     return rc;
 }
@@ -236,9 +277,50 @@ int listing_write(struct listing *l, const char *name, const void *data, size_t 
     int rc;
 
     sha256_hex(data ? data : "", n, hash);
-    rc = listing_check_links(l, name, e) < 0 ? -1 : listing_note(l, name, hash, e);
+    rc = folder_check_links(path, e) < 0 ? -1 : listing_note(l, name, hash, e);
     if (rc == 0 && !listing_is_as_noted(path, hash))
         rc = listing_keep_edited(l, name, path, e) < 0 ? -1 : file_write(path, data, n, e);
+    free(path);
+    return rc;
+}
+
+/* A callback of dir_each: a file of the work folder gets its place. */
+static int listing_move_file(void *listing, const char *from, const char *name, struct err *e)
+{
+    struct listing *l = listing;
+    char hash[HASH + 1], *to = path_join(l->dir, name);
+    int rc = sha256_file(from, hash) < 0 ? err_sys(e, "cannot read '%s'", from) : 0;
+
+    if (rc == 0)
+        rc = folder_check_links(to, e) < 0 || listing_note(l, name, hash, e) < 0 ||
+             (!listing_is_as_noted(to, hash) && listing_keep_edited(l, name, to, e) < 0) ? -1 : 0;
+    if (rc == 0 && rename(from, to) < 0)
+        rc = err_sys(e, "cannot replace '%s'", to);
+    free(to);
+    return rc;
+}
+
+int listing_move(struct listing *l, const char *work, struct err *e)
+{
+    return dir_each(work, listing_move_file, l, e) < 0 ? -1 : dir_remove(work, e);
+}
+
+void listing_allow_edits(struct listing *l)
+{
+    l->edits = true;
+}
+
+int listing_put_aside(struct listing *l, const char *name, struct err *e)
+{
+    char *path = path_join(l->dir, name), *kept;
+    bool ours = json_object_get(l->made, name) || listing_is_as_noted(path, json_str(l->was, name, ""));
+    int rc = ours || !file_exists(path) ? 0 : file_keep_aside(path, &kept, e);
+
+    if (rc == 0 && !ours && file_exists(path)) {
+        log_warn("'%s' is not of it and would be read with it; it is called '%s' now", path, kept);
+        free(kept);
+        rc = unlink(path) < 0 ? err_sys(e, "cannot remove '%s'", path) : 0;
+    }
     free(path);
     return rc;
 }
@@ -330,16 +412,19 @@ static int listing_check_part(const char *dir, const char *part, struct err *e)
 
     if (rc < 0)
         return -1;
-    if (!l->finished)
+    if (l->damaged)
+        rc = err_set(e, ERR_INPUT, "'%s' is damaged, which says what '%s' holds; give the command that made it again",
+                     l->path, dir);
+    else if (!l->finished)
         rc = err_set(e, ERR_INPUT, "'%s' is unfinished: its command was stopped; give it again", dir);
     json_object_foreach(l->was, name, hashes)
-        if (rc == 0 && listing_is_below(name, part))
+        if (rc == 0 && !l->edits && listing_is_below(name, part))
             rc = listing_check_file(l, name, json_string_value(hashes), e);
     listing_free(l);
     return rc;
 }
 
-static bool listing_is_there(const char *dir)
+bool listing_is_there(const char *dir)
 {
     char *path = path_join(dir, LISTING_NAME);
     bool there = file_exists(path);
@@ -354,7 +439,7 @@ static char *listing_find(const char *path, char **ret_part)
 {
     char *dir = realpath(path, NULL), *part = xstrdup("");
 
-    for (int i = 0; dir && i <= UP && strlen(dir) > 1; i++) {
+    while (dir && strlen(dir) > 1) {
         char *slash = strrchr(dir, '/'), *longer;
 
         if (file_is_dir(dir) && listing_is_there(dir)) {

@@ -26,6 +26,12 @@ int listing_begin(const char *dir, const char *from, struct listing **ret, struc
 int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e);
 int listing_write_json(struct listing *l, const char *name, const json_t *v, struct err *e); /* as json_write */
 int listing_write_copy(struct listing *l, const char *name, const char *from, struct err *e); /* of another file */
+/* Moves each file of the folder 'work', which goes then, to its name in the listing's folder. */
+int listing_move(struct listing *l, const char *work, struct err *e);
+/* Readers take the folder's files as they are by now, and only a stop is told: of models, whose settings people edit. */
+void listing_allow_edits(struct listing *l);
+/* A file that would be read beside the results, and is neither one nor a former one as it was, is moved aside. */
+int listing_put_aside(struct listing *l, const char *name, struct err *e);
 /* Removes a former result of that name, unless somebody has changed it. */
 int listing_drop(struct listing *l, const char *name, struct err *e);
 /* Notes a file that is there, as it is. */
@@ -38,9 +44,10 @@ void listing_free(struct listing *l); /* NULL is fine */
  * until then: what is there is not all. */
 int listing_put(const char *dir, const json_t *hashes, struct err *e);
 
-/* For a file or folder that is read: ERR_INPUT, with the remedy, where a listing of its folder, or of one up to four
+/* For a file or folder that is read: ERR_INPUT, with the remedy, where a listing of its folder, or of one
  * above, is unfinished or names a file at or below path that is gone or changed. 0 where there is no listing. */
 int listing_check(const char *path, struct err *e);
+bool listing_is_there(const char *dir);
 bool listing_names(const char *path); /* is it a result that a listing above it names? */
 int listing_check_own(const char *dir, struct err *e); /* the same of the folder's own listing alone */
 /* Is everything there that the folder's own listing names, unchanged? True without one; why not is logged. */

@@ -392,25 +392,6 @@ int opts_store(const struct opts *o, void *into, struct err *e)
     return 0;
 }
 
-/* Has one of the folders that the file lies in, up to UP above its own, our stamp? A run's stages and models lie below
- * its stamp. */
-static bool opt_lies_in_ours(const char *path)
-{
-    enum { UP = 4 };
-    char *at = path_folder(path);
-    bool ours = folder_is_ours(at);
-
-    for (int i = 0; i < UP && !ours; i++) {
-        char *above = path_join(at, "..");
-
-        ours = folder_is_ours(above);
-        free(at);
-        at = above;
-    }
-    free(at);
-    return ours;
-}
-
 /* Is the file at path somewhere below the folder? */
 static bool opt_is_below(const char *folder, const char *path)
 {
@@ -440,13 +421,13 @@ static bool opt_is_part_of_ours(const char *path)
 
     for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
         page |= !strcmp(dot, ends[i]);
-    return file_exists(path) && (opt_is_kept(path) || (!page && opt_lies_in_ours(path)));
+    return file_exists(path) && (opt_is_kept(path) || (!page && folder_lies_in_ours(path)));
 }
 
 /* Does who reads 'from' read 'to'? A file in a user's folder counts, pages and cards in one of ours do not. */
 static bool opt_is_read(const char *from, const char *to)
 {
-    bool inside = file_is_dir(from) && !opt_lies_in_ours(to) && opt_is_below(from, to);
+    bool inside = file_is_dir(from) && !folder_lies_in_ours(to) && opt_is_below(from, to);
 
     return inside || file_is_same(from, to);
 }
@@ -498,7 +479,8 @@ static int opt_check_result(const struct opts *o, const struct opt_reads *reads,
         return err_set(e, ERR_INPUT, "'%s' is a folder; --%s wants the name of a file", to, row->name);
     if (opt_is_part_of_ours(to))
         return err_set(e, ERR_INPUT, "'%s' is part of a folder that musacoder made; name another --%s", to, row->name);
-    if (opt_check_words(o, reads, row, e) < 0)
+    if (folder_check_above(to, row->name, e) < 0 || folder_check_links(to, e) < 0 ||
+        opt_check_words(o, reads, row, e) < 0)
         return -1;
     for (const struct opt *other = o->rows; other->name; other++) {
         const char *from = opts_str(o, other->name);

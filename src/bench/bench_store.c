@@ -94,11 +94,12 @@ static json_t *bench_store_settings(const struct bench_run *b, struct err *e)
 /* ERR_INPUT where the folder was begun with other settings; names the first that differs. */
 static int bench_store_check_settings(const struct bench_run *b, struct err *e)
 {
+    static const char *const made[] = {"samples.jsonl", "verdicts.jsonl", NULL};
     char *path = path_join(b->o.out, "settings.json");
     json_t *mine = bench_store_settings(b, e), *theirs = NULL, *v;
     static const char *const rare[] = {"feedback", "edits", "profile", "secret"}; /* said only where they are set */
     const char *key, *other = NULL;
-    int rc = mine ? 0 : -1;
+    int rc = mine ? folder_check_claim(b->o.out, "settings.json", made, e) : -1;
 
     if (rc == 0 && file_exists(path)) {
         if (!(theirs = json_read(path, e)))

@@ -392,21 +392,14 @@ static const char *run_why_anew(const struct run_marker *m, const struct run_sta
     return *m->inputs && strcmp(m->inputs, inputs) ? "what it reads has changed" : NULL;
 }
 
-/* What a user has put beside a stage's model would go with it. */
+/* What a user has put beside a stage's model, or edited there, would go with it. */
 static int run_check_beside(const struct run_stage *s, struct err *e)
 {
-    char *dir = path_join(s->dir, "model"), **names = NULL;
-    size_t n = 0;
-    int rc = 0;
+    char *path = run_model_foreign(s->dir);
+    int rc = path ? err_set(e, ERR_INPUT, "stage '%s' would start anew, and '%s' is not of it; move it away", s->name,
+                            path) : 0;
 
-    if (file_is_dir(dir) && (rc = dir_list(dir, &names, &n, e)) == 0) {
-        for (size_t i = 0; i < n && rc == 0; i++)
-            if (!content_is_of_model(names[i]))
-                rc = err_set(e, ERR_INPUT, "stage '%s' would start anew, and '%s/%s' is not of it; move it away",
-                             s->name, dir, names[i]);
-        names_free(names, n);
-    }
-    free(dir);
+    free(path);
     return rc;
 }
 
@@ -442,7 +435,12 @@ static int run_check_tasks(const struct run_stage *s, struct err *e)
 /* Empties the stage's folder if it is ours: its name is no proof. Until it is empty no stage is done there. */
 static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
 {
-    if (folder_claim(s->dir, FOLDER_STAGE, e) < 0 || run_check_beside(s, e) < 0 || run_check_tasks(s, e) < 0)
+    if (folder_claim(s->dir, FOLDER_STAGE, e) < 0)
+        return -1;
+    if (!*m->key && !r->anew && folder_holds_results(s->dir))
+        return err_set(e, ERR_INPUT, "'%s/stages/%s.json' is gone, which says how '%s' was made; bring it back, or give "
+                                     "--anew to make it again", r->out, s->name, s->dir);
+    if (run_check_beside(s, e) < 0 || run_check_tasks(s, e) < 0)
         return -1;
     *m = (struct run_marker){.key = RUN_EMPTYING};
     if (run_marker_write(r->out, s->name, m, e) < 0 || folder_empty(s->dir, e) < 0)
@@ -491,6 +489,55 @@ static int run_check_same(const struct recipe_run *r, struct err *e)
     return rc;
 }
 
+/* Is the path the stage's folder, or in it? */
+static bool run_lies_in(const struct run_stage *s, const char *path)
+{
+    char *dir = path_real(s->dir), *real = path_real(path);
+    bool in = !strcmp(dir, real) || path_is_below(dir, real);
+
+    free(dir), free(real);
+    return in;
+}
+
+/* Is it the model that the stage makes? */
+static bool run_makes_model(const struct run_stage *s, const char *path)
+{
+    char *model = path_join(s->dir, "model");
+    bool makes = file_is_same(model, path) || file_is_same(s->dir, path);
+
+    free(model);
+    return makes;
+}
+
+/* What stage i reads goes where its own stage, or one that this run makes anew before it, is emptied. */
+static int run_check_own_input(const struct recipe_run *r, int i, const char *name, const char *path, struct err *e)
+{
+    for (int j = 0; j < r->n && file_exists(path); j++) {
+        const struct run_stage *s = &r->stages[j];
+
+        if (run_lies_in(s, path) && (j >= i || (!strcmp(name, "model") && !run_makes_model(s, path))))
+            return err_set(e, ERR_INPUT, "'%s' of stage '%s' lies in '%s', which this run empties; copy it to a folder "
+                                         "of its own, or name another --out", path, r->stages[i].name, s->dir);
+    }
+    return 0;
+}
+
+static int run_check_own_inputs(const struct recipe_run *r, struct err *e)
+{
+    int rc = 0;
+
+    for (int i = 0; i < r->n && rc == 0; i++)
+        for (const struct opt *row = r->stages[i].command->rows; row->name && rc == 0; row++) {
+            const char *spec = row->type == OPT_PATHS ? opts_str(&r->stages[i].opts, row->name) : NULL;
+            char *list = spec ? xstrdup(spec) : NULL, *save = NULL;
+
+            for (char *p = list ? strtok_r(list, ",", &save) : NULL; p && rc == 0; p = strtok_r(NULL, ",", &save))
+                rc = run_check_own_input(r, i, row->name, p, e);
+            free(list);
+        }
+    return rc;
+}
+
 /* Before the first stage runs, which may be one that took no time and that the others are made of. */
 static int run_check_loss(const struct recipe_run *r, struct err *e)
 {
@@ -528,14 +575,16 @@ static int run_empty_later(const struct recipe_run *r, const struct run_stage *s
     return 0;
 }
 
-/* The content of a benchmark's table; "" of other stages, and where it is not there. */
+/* The content of a benchmark's table, or of the model that 'init' makes; "" of other stages, which know their results
+ * themselves, and where it is not there. */
 static void run_result_of(const struct run_stage *s, char ret[65])
 {
     char *path = path_join(s->dir, "bench.json");
     struct err ignored = ERR_INIT;
 
     *ret = 0;
-    if (s->command == &cmd_bench && content_hash_file(path, ret, &ignored) < 0)
+    if ((s->command == &cmd_bench && content_hash_file(path, ret, &ignored) < 0) ||
+        (s->command == &cmd_scratch && content_digest_model(s->dir, ret, &ignored) < 0))
         *ret = 0;
     free(path);
 }
@@ -577,7 +626,7 @@ static bool run_result_is_whole(const struct run_stage *s, const struct run_mark
     bool whole = file_exists(path) && run_results_hold(s);
 
     if (whole && model)
-        whole = model_check_folder(path, &ignored) == 0 && !run_weights_are_changed(s->dir);
+        whole = model_check_folder(path, &ignored) == 0 && !run_model_is_changed(s->dir);
 
     run_result_of(s, now);
     free(path);
@@ -973,6 +1022,7 @@ static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
 {
     const char *base = json_str(r->recipe, "model", NULL);
     char *log;
+    int rc;
 
     if (run_base_model(r, e) < 0 || recipe_each_word(r->recipe, "stages", run_plan_word, r, e) < 0)
         return -1;
@@ -987,11 +1037,15 @@ static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
         return run_tell_budgets(r, e);
     }
     if ((base && model_check_folder(base, e) < 0) || run_check_machine(r, e) < 0 || run_claim_folder(r, e) < 0 ||
-        run_check_same(r, e) < 0 || run_check_loss(r, e) < 0 || run_write_resolved(r, e) < 0)
+        run_check_own_inputs(r, e) < 0 || run_check_same(r, e) < 0 || run_check_loss(r, e) < 0 || run_write_resolved(r, e) < 0)
         return -1;
     log = path_join(r->out, "run.log");
-    log_tee(log);
+    rc = folder_check_links(log, e);
+    if (rc == 0)
+        log_tee(log);
     free(log);
+    if (rc < 0)
+        return -1;
     for (int i = 0; i < r->n; i++)
         if (run_stage(r, &r->stages[i], e) < 0)
             return -1;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "chat/endpoint.h"
@@ -146,6 +147,8 @@ static void serve_until_stopped(const struct serve_config *c, int workers)
 /* ERR_INPUT for an option out of its range. */
 static int serve_check(const struct opts *o, struct err *e)
 {
+    if (opts_has(o, "queue") && folder_check_above(opts_str(o, "queue"), "a queue", e) < 0)
+        return -1;
     if (opts_int(o, "port") < 0 || opts_int(o, "port") > 65535)
         return err_set(e, ERR_INPUT, "--port is 0 to 65535");
     if (opts_int(o, "threads") < 1 || opts_int(o, "threads") > 256)

@@ -91,16 +91,20 @@ static int synth_diagnose_write_picked(const json_t *tasks, const json_t *found,
                                        struct err *e)
 {
     json_t *picked = diagnose_balanced(found, n ? n : (int)json_object_size(found)), *name;
-    int rc = folder_claim(folder, "this diagnosis", e) < 0 || folder_empty(folder, e) < 0 ? -1 : 0;
+    struct listing *l = NULL;
+    int rc = folder_claim(folder, "this diagnosis", e) < 0 ? -1 : listing_begin(folder, NULL, &l, e);
     size_t i;
 
     json_array_foreach(picked, i, name) {
         const char *code = json_str(tasks, json_string_value(name), "");
-        char *path = xasprintf("%s/%s.py", folder, json_string_value(name));
+        char *file = xasprintf("%s.py", json_string_value(name));
         if (!rc)
-            rc = file_write(path, code, strlen(code), e);
-        free(path);
+            rc = listing_write(l, file, code, strlen(code), e);
+        free(file);
     }
+    if (!rc)
+        rc = listing_end(l, false, NULL, e);
+    listing_free(l);
     json_decref(picked);
     return rc;
 }

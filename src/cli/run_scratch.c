@@ -23,7 +23,8 @@ static const struct opt rows[] = {
     {0},
 };
 
-static int run_scratch_copy_model(const char *from, const char *to, struct err *e)
+/* A callback of model_fill_folder: a copy of the model that 'from' names. */
+static int run_scratch_copy_model(void *from, const char *to, struct err *e)
 {
     struct model *m = model_load(from, e);
     int rc = m ? model_save(m, to, e) : -1;
@@ -45,7 +46,7 @@ static int scratch_command(const struct opts *o, struct err *e)
         .range = opts_real(o, "initializer-range"), .seed = (uint64_t)opts_int(o, "seed")};
 
     if (opts_has(o, "from"))
-        return run_scratch_copy_model(opts_str(o, "from"), so.out, e) < 0 ? -1 : EXIT_OK;
+        return model_fill_folder(so.out, run_scratch_copy_model, (void *)opts_str(o, "from"), e) < 0 ? -1 : EXIT_OK;
     return scratch_make(&so, e) < 0 ? -1 : EXIT_OK;
 }
 

@@ -114,8 +114,12 @@ struct model_save_options {
     size_t shard_bytes; /* of tensors in a file, more only where one tensor is larger; 0: 50 GB */
 };
 int model_save_as(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e);
-/* The same into a folder of the user's choice, which is claimed. Until all of it is there, model_load refuses it. */
+/* The same into a folder of the user's choice, which is claimed. Until all of it is there, model_load refuses it. What
+ * somebody has edited there goes on as NAME.edited. */
 int model_save_for(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e);
+/* Fills a stamped folder with the files of a model that 'fill' writes into a folder beside them, in that way. */
+typedef int model_fill(void *ctx, const char *work, struct err *e);
+int model_fill_folder(const char *dir, model_fill *fill, void *ctx, struct err *e);
 /* They belong together: ERR_INPUT where the tokenizer has more ids than the model has rows. Rows that it has beyond
  * them are padding (Qwen3.5: 248,077 of 248,320): they keep their share of every softmax, and no sample holds one. */
 int model_use_tokenizer(struct model *m, const struct tokenizer *t, struct err *e);

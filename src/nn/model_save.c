@@ -370,34 +370,61 @@ int model_save(const struct model *m, const char *dir, struct err *e)
     return model_save_as(m, dir, &(struct model_save_options){0}, e);
 }
 
-/* A file that is a link would be written through. */
-static int model_save_check_links(const char *dir, struct err *e)
+/* ---- into a user's folder ---- */
+
+/* What would be read as weights, and the command did not write, is moved aside. */
+static int model_save_clear_weights(void *listing, const char *path, const char *name, struct err *e)
 {
-    char **names;
-    size_t n;
-    int rc = 0;
+    (void)path;
+    return strcmp(name, "model.safetensors") && strcmp(name, "model.safetensors.index.json") &&
+           fnmatch(SHARD_PATTERN, name, 0) ? 0 : listing_put_aside(listing, name, e);
+}
 
-    if (dir_list(dir, &names, &n, e) < 0)
-        return -1;
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        char *path = path_join(dir, names[i]);
+/* Fills a work folder, and moves its files to their places: what somebody has put there or edited stays. */
+static int model_save_fill(struct listing *l, const char *dir, model_fill *fill, void *ctx, struct err *e)
+{
+    char *work = path_join(dir, ".unfinished");
+    int rc = dir_remove(work, e) < 0 || dir_make(work, e) < 0 ? -1 : fill(ctx, work, e);
 
-        rc = folder_check_plain(path, e);
-        free(path);
-    }
-    names_free(names, n);
+    if (rc == 0)
+        rc = folder_flush(work, e) < 0 || listing_move(l, work, e) < 0 ||
+             dir_each(dir, model_save_clear_weights, l, e) < 0 ? -1 : listing_end(l, false, NULL, e);
+    else
+        dir_remove(work, NULL);
+    free(work);
     return rc;
+}
+
+int model_fill_folder(const char *dir, model_fill *fill, void *ctx, struct err *e)
+{
+    struct listing *l = NULL;
+    int rc = dir_make(dir, e) < 0 ? -1 : listing_begin(dir, NULL, &l, e);
+
+    if (rc == 0) {
+        listing_allow_edits(l);
+        rc = model_save_fill(l, dir, fill, ctx, e);
+    }
+    listing_free(l);
+    return rc;
+}
+
+struct model_save_request {
+    const struct model *m;
+    const struct model_save_options *o;
+};
+
+static int model_save_requested(void *ctx, const char *work, struct err *e)
+{
+    const struct model_save_request *r = ctx;
+
+    return model_save_as(r->m, work, r->o, e);
 }
 
 int model_save_for(const struct model *m, const char *dir, const struct model_save_options *o, struct err *e)
 {
-    json_t *none = json_object(); /* weights are not read again to be listed */
-    int rc = folder_claim(dir, FOLDER_MODEL, e);
+    struct model_save_request r = {m, o};
 
-    if (rc == 0)
-        rc = model_save_check_links(dir, e) < 0 || listing_put(dir, NULL, e) < 0 ? -1 : 0;
-    if (rc == 0)
-        rc = model_save_as(m, dir, o, e) < 0 ? -1 : listing_put(dir, none, e);
-    json_decref(none);
-    return rc;
+    if (model_save_check_dtype(o, e) < 0 || folder_claim(dir, FOLDER_MODEL, e) < 0)
+        return -1;
+    return model_fill_folder(dir, model_save_requested, &r, e);
 }

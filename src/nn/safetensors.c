@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/half.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -508,8 +509,15 @@ struct st_writer {
 
 struct st_writer *st_create(const char *path, struct err *e)
 {
-    struct st_writer *w = xcalloc(1, sizeof *w);
+    struct st_writer *w;
 
+    if (folder_check_links(path, e) < 0)
+        return NULL;
+    if (file_is_special(path)) {
+        err_set(e, ERR_INPUT, "'%s' is no plain file; name one for tensors", path);
+        return NULL;
+    }
+    w = xcalloc(1, sizeof *w);
     w->path = xstrdup(path);
     w->tmp = file_temporary(path);
     w->header = json_object();

@@ -342,18 +342,18 @@ static int corpus_remove_tasks(const char *dir, struct err *e)
     return rc;
 }
 
-/* Writes the tasks' files anew; an earlier corpus's tasks go. */
-static int corpus_write_tasks(const struct corpus *c, struct listing *l, struct err *e)
+/* Writes the tasks' files anew. known: a listing takes an earlier corpus's tasks away, and not their names. */
+static int corpus_write_tasks(const struct corpus *c, struct listing *l, bool known, struct err *e)
 {
     static const char *const dirs[] = {"tasks/train", "tasks/heldout"};
     int rc = 0;
 
-    for (int i = 0; i < 2 && !rc; i++) { /* an earlier corpus in this folder must not leave tasks behind */
+    for (int i = 0; i < 2 && !rc; i++) {
         char *dir = path_join(c->o->out, dirs[i]), *above = path_folder(dir);
         if (folder_check_plain(above, e) < 0 || folder_check_plain(dir, e) < 0)
             rc = -1;
         else
-            rc = corpus_remove_tasks(dir, e) < 0 ? -1 : dir_make(dir, e);
+            rc = !known && corpus_remove_tasks(dir, e) < 0 ? -1 : dir_make(dir, e);
         free(dir), free(above);
     }
     for (int i = 0; i < c->n && !rc; i++) {
@@ -412,11 +412,12 @@ static json_t *corpus_stats_of(const struct corpus *c)
 static int corpus_write_files(const struct corpus *c, struct err *e)
 {
     json_t *v = corpus_stats_of(c);
+    bool known = listing_is_there(c->o->out);
     struct listing *l;
     int rc = listing_begin(c->o->out, NULL, &l, e);
 
     if (!rc)
-        rc = corpus_write_tasks(c, l, e);
+        rc = corpus_write_tasks(c, l, known, e);
     for (int f = 0; f < N_FILES && !rc; f++)
         rc = corpus_write_lines(c, l, (enum file)f, e);
     if (!rc)
@@ -460,7 +461,7 @@ int corpus_make(const struct corpus_options *o, struct corpus_stats *ret, struct
     int rc, lock = -1;
 
     corpus_init(&c, o);
-    rc = folder_claim(o->out, "this corpus", e);
+    rc = folder_claim(o->out, "this corpus", e) < 0 ? -1 : folder_check_other(o->out, "options.json", "stats", e);
     if (!rc)
         rc = folder_lock(o->out, "musacoder synth", &lock, e);
     if (!rc)

@@ -235,13 +235,32 @@ static void mine_note_line(struct miner *m, json_t *line)
         json_count(m->n.reasons, json_str(line, "reason", "?"), 1);
 }
 
+/* What is there under the task's name, and is something else, stays as NAME.edited. */
+static int mine_keep_edited(const char *file, const char *code, struct err *e)
+{
+    char now[65], want[65], *kept;
+
+    sha256_hex(code, strlen(code), want);
+    if (folder_check_links(file, e) < 0)
+        return -1;
+    if (!file_exists(file) || (sha256_file(file, now) == 0 && !strcmp(now, want)))
+        return 0;
+    if (file_keep_aside(file, &kept, e) < 0)
+        return -1;
+    log_warn("'%s' is not what was mined; it is kept as '%s'", file, kept);
+    free(kept);
+    return 0;
+}
+
 /* From now on another class like it is a repetition. */
 static int mine_accept(struct miner *m, const char *name, const char *code, struct err *e)
 {
     char *file = xasprintf("%s/tasks/%s.py", m->o->out, name), *known = xasprintf("mined/%s", name);
     json_t *r = mine_ask_reader(m, json_pack("{s:s, s:s, s:s}", "op", "known", "name", known, "code", code), e);
-    int rc = r ? file_write(file, code, strlen(code), e) : -1;
+    int rc = r ? mine_keep_edited(file, code, e) : -1;
 
+    if (rc == 0)
+        rc = file_write(file, code, strlen(code), e);
     json_decref(r);
     free(file), free(known);
     return rc;

@@ -712,7 +712,8 @@ static int stream_finish(const struct stream_options *o, long shards, struct err
 static int stream_make_folders(const struct stream_options *o, int *ret_lock, struct err *e)
 {
     char *data = path_join(o->out, "data"), *stats = path_join(o->out, "stats");
-    int rc = folder_claim(o->out, "this corpus", e);
+    int rc = folder_claim(o->out, "this corpus", e) < 0 ? -1
+             : folder_check_other(o->out, "stats.json", "train.jsonl", e);
 
     if (rc == 0 && o->processes == 1)
         rc = folder_lock(o->out, "musacoder synth", ret_lock, e);
@@ -744,11 +745,11 @@ static int stream_claim(const struct stream_options *o, struct err *e)
     json_t *mine = stream_claim_of(o), *theirs = file_exists(path) ? json_read(path, e) : NULL;
     const char *key;
     json_t *v;
-    int rc = 0;
+    int rc = folder_check_claim(o->out, "options.json", (const char *const[]){"data", "stats", NULL}, e);
 
     if (file_exists(path) && !theirs)
         rc = -1;
-    else if (!theirs)
+    else if (rc == 0 && !theirs)
         rc = json_write(path, mine, e);
     json_object_foreach(mine, key, v)
         if (!rc && theirs && !json_equal(v, json_object_get(theirs, key))) {

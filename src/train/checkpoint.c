@@ -101,32 +101,57 @@ static void checkpoint_remove_others(const char *root, const char *keep)
     names_free(names, n);
 }
 
-/* The step that 'latest' names, or NULL; owned. */
+/* The checkpoint of the highest step. Its name means a whole one. NULL: there is none. Owned. */
+static char *checkpoint_newest_name(const char *root)
+{
+    char **names, *newest = NULL;
+    size_t n;
+
+    if (dir_list(root, &names, &n, NULL) < 0)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (checkpoint_is_checkpoint(names[i]) && (!newest || strtoll(names[i], NULL, 10) > strtoll(newest, NULL, 10)))
+            free(newest), newest = xstrdup(names[i]);
+    names_free(names, n);
+    return newest;
+}
+
+/* The step that 'latest' names; without it, as a stop between the two leaves them, the newest. NULL: there is none.
+ * Owned. */
 static char *checkpoint_latest_name(const char *root)
 {
     char *latest = path_join(root, "latest"), *name = NULL;
     struct buf b;
 
     buf_init(&b, 64);
-    if (file_exists(latest) && file_read(latest, &b, NULL) == 0)
+    if (!file_exists(latest))
+        name = checkpoint_newest_name(root);
+    else if (file_read(latest, &b, NULL) == 0)
         name = xstrdup(b.p);
     buf_free(&b);
     free(latest);
     return name;
 }
 
+/* Points 'latest' to a checkpoint that is there, and removes the others. */
+static int checkpoint_point_to(const char *root, const char *name, struct err *e)
+{
+    char *latest = path_join(root, "latest");
+    int rc = file_write(latest, name, strlen(name), e);
+
+    if (rc == 0)
+        checkpoint_remove_others(root, name);
+    free(latest);
+    return rc;
+}
+
 /* Renames a finished checkpoint and points 'latest' to it. */
 static int checkpoint_commit(const char *root, const char *work, const char *name, struct err *e)
 {
-    char *dir = path_join(root, name), *latest = path_join(root, "latest");
-    int rc = folder_commit(work, dir, e);
+    char *dir = path_join(root, name);
+    int rc = folder_commit(work, dir, e) < 0 ? -1 : checkpoint_point_to(root, name, e);
 
-    if (rc == 0)
-        rc = file_write(latest, name, strlen(name), e);
-    if (rc == 0)
-        checkpoint_remove_others(root, name);
     free(dir);
-    free(latest);
     return rc;
 }
 
@@ -139,8 +164,7 @@ int checkpoint_save(const char *run, int64_t step, const struct model *m, const 
 
     snprintf(name, sizeof name, "%08lld", (long long)step);
     if (latest && !strcmp(latest, name)) { /* the same options and the same step are the same state */
-        rc = 0;
-        checkpoint_remove_others(root, name);
+        rc = checkpoint_point_to(root, name, e);
     } else {
         dir_remove(work, NULL);
         rc = dir_make(work, e);
@@ -163,7 +187,7 @@ int checkpoint_latest(const char *run, char **ret, struct err *e)
 
     if (name && (!name_is_part(name) || !file_is_dir(dir)))
         rc = err_set(e, ERR_INPUT, "'%s/latest' names checkpoint '%s', which is not there; bring it back, or remove "
-                     "'%s/latest' to start from the beginning", root, name, root);
+                     "'%s' to start from the beginning", root, name, root);
     if (rc == 0)
         *ret = dir;
     else
@@ -343,16 +367,14 @@ static int checkpoint_agree(const struct run_folder *f, const char *path, const 
 int run_open(const char *run, const json_t *options, const char *const *ignore, struct run_folder *ret, struct err *e)
 {
     struct run_folder f = {.path = xstrdup(run), .claim = json_deep_copy(options), .lock = -1};
-    char *path = path_join(run, "options.json"), *latest = path_join(run, "checkpoint/latest");
-    int rc = checkpoint_add_contents(f.claim, e);
+    static const char *const made[] = {"checkpoint", "chunks", NULL};
+    char *path = path_join(run, "options.json");
+    int rc = checkpoint_add_contents(f.claim, e) < 0 ? -1 : folder_check_claim(run, "options.json", made, e);
 
-    if (rc == 0 && !file_exists(path) && file_exists(latest))
-        rc = err_set(e, ERR_INPUT, "'%s' is gone, which says what this run was started with; bring it back, or remove "
-                                   "'%s/checkpoint' to start from the beginning", path, run);
     if (rc == 0 && file_exists(path))
         rc = folder_take(run, "this training", "musacoder", &f.lock, e) < 0 ? -1
                                                                             : checkpoint_agree(&f, path, ignore, e);
-    free(path), free(latest);
+    free(path);
     if (rc < 0)
         run_close(&f);
     else
@@ -462,21 +484,23 @@ static bool checkpoint_is_weights(const char *name)
            (end && !name[end]);
 }
 
-/* A file of the model that is not as it was saved, and is no weights, is somebody's edit: it goes on as NAME.edited. */
-static int checkpoint_keep_edits(const char *mark, const char *model, const char *work, struct err *e)
+/* A file of the model that is not as it was saved is somebody's: it goes on as NAME.edited. */
+static int checkpoint_keep_edits(const char *mark, const char *model, struct err *e)
 {
     json_t *files = mark && file_exists(mark) ? json_read(mark, NULL) : NULL, *noted;
     const char *name;
     int rc = 0;
 
     json_object_foreach(files, name, noted) {
-        char *from = path_join(model, name), *to = xasprintf("%s/%s.edited", work, name);
+        char *path = path_join(model, name), *kept;
 
-        if (rc == 0 && file_exists(from) && !checkpoint_is_weights(name) &&
-            !checkpoint_file_holds(model, name, noted) && (rc = file_copy(from, to, e)) == 0)
-            log_warn("'%s' was changed after it was saved: it is written anew, and the changed one is '%s.edited'",
-                     from, name);
-        free(from), free(to);
+        if (rc == 0 && file_exists(path) && !checkpoint_file_holds(model, name, noted) &&
+            (rc = file_keep_aside(path, &kept, e)) == 0) {
+            log_warn("'%s' was changed after it was saved: it is written anew, and the changed one is '%s'", path,
+                     kept);
+            free(kept);
+        }
+        free(path);
     }
     json_decref(files);
     return rc;
@@ -493,7 +517,7 @@ static int checkpoint_replace_model(const char *run, const struct model *m, cons
     if (rc == 0 && (model_save(m, work, e) < 0 || !(files = checkpoint_list_model(work, e))))
         rc = -1;
     if (rc == 0)
-        rc = checkpoint_keep_edits(mark, model, work, e);
+        rc = checkpoint_keep_edits(mark, model, e);
     if (rc == 0 && (folder_keep(model, work, checkpoint_is_weights, e) < 0 || folder_commit(work, model, e) < 0))
         rc = -1;
     if (rc == 0 && mark)
@@ -514,7 +538,7 @@ static char *checkpoint_mark_of(const char *run)
     return mark;
 }
 
-bool run_weights_are_changed(const char *run)
+bool run_model_is_changed(const char *run)
 {
     char *mark = checkpoint_mark_of(run), *model = path_join(run, "model");
     json_t *files = mark && file_exists(mark) ? json_read(mark, NULL) : NULL, *noted;
@@ -522,10 +546,29 @@ bool run_weights_are_changed(const char *run)
     const char *name;
 
     json_object_foreach(files, name, noted)
-        changed |= checkpoint_is_weights(name) && !checkpoint_file_holds(model, name, noted);
+        changed |= !checkpoint_file_holds(model, name, noted);
     json_decref(files);
     free(mark), free(model);
     return changed;
+}
+
+char *run_model_foreign(const char *run)
+{
+    char *mark = checkpoint_mark_of(run), *model = path_join(run, "model"), **names, *found = NULL;
+    json_t *files = mark && file_exists(mark) ? json_read(mark, NULL) : NULL, *noted;
+    size_t n;
+
+    if (dir_list(model, &names, &n, NULL) == 0) {
+        for (size_t i = 0; i < n && !found; i++) {
+            noted = json_object_get(files, names[i]);
+            if (files ? !noted || !checkpoint_file_holds(model, names[i], noted) : !content_is_of_model(names[i]))
+                found = path_join(model, names[i]);
+        }
+        names_free(names, n);
+    }
+    json_decref(files);
+    free(mark), free(model);
+    return found;
 }
 
 bool run_model_is_saved(const char *run)

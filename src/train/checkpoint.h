@@ -51,6 +51,7 @@ void run_close(struct run_folder *f); /* a zeroed one is fine */
  * user put into the folder is kept. */
 int run_save_model(const char *run, const struct model *m, struct err *e);
 bool run_model_is_saved(const char *run); /* run/model is what the latest checkpoint lists as written */
-bool run_weights_are_changed(const char *run); /* it was, and its weights are others now; false without a listing */
+char *run_model_foreign(const char *run); /* a file in run/model that is not as it was saved there; owned, or NULL */
+bool run_model_is_changed(const char *run); /* it was, and a file of it is another now; false without a listing */
 
 #endif

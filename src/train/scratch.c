@@ -33,7 +33,8 @@ static int scratch_add_texts(json_t *rec, size_t line, void *ctx, struct err *e)
 }
 
 /* Trains a tokenizer on the data's messages and writes it. */
-static int scratch_train_tokenizer(const struct scratch_options *o, struct bpe_result *res, struct err *e)
+static int scratch_train_tokenizer(const struct scratch_options *o, const char *to, struct bpe_result *res,
+                                   struct err *e)
 {
     struct bpe_options bo = {.vocab_size = o->vocab};
     struct scratch_texts t = {0};
@@ -48,7 +49,7 @@ static int scratch_train_tokenizer(const struct scratch_options *o, struct bpe_r
     if (rc == 0 && t.n == 0)
         rc = err_set(e, ERR_INPUT, "'%s' holds no messages to train a tokenizer on", o->data);
     if (rc == 0)
-        rc = bpe_train((const char *const *)t.v, NULL, t.n, &bo, o->out, res, e);
+        rc = bpe_train((const char *const *)t.v, NULL, t.n, &bo, to, res, e);
     for (size_t i = 0; i < t.n; i++)
         free(t.v[i]);
     free(t.v);
@@ -69,16 +70,17 @@ static json_t *scratch_config_json(const struct scratch_options *o, int vocab)
                      vocab - 3, "pad_token_id", vocab - 3, "eos_token_id", vocab - 1, "torch_dtype", "float32");
 }
 
-/* Makes a model of random weights with its own tokenizer in o->out. */
-int scratch_make(const struct scratch_options *o, struct err *e)
+/* A callback of model_fill_folder: a model of random weights with its own tokenizer. */
+static int scratch_fill(void *options, const char *work, struct err *e)
 {
+    const struct scratch_options *o = options;
     struct bpe_result res;
     struct model_config c;
     json_t *js = NULL;
     struct model *m;
     int rc;
 
-    if (dir_make(o->out, e) < 0 || scratch_train_tokenizer(o, &res, e) < 0)
+    if (scratch_train_tokenizer(o, work, &res, e) < 0)
         return -1;
     js = scratch_config_json(o, res.vocab_size);
     rc = model_config_parse(js, &c, e);
@@ -89,10 +91,15 @@ int scratch_make(const struct scratch_options *o, struct err *e)
     model_config_free(&c);
     if (!m)
         return -1;
-    rc = model_save(m, o->out, e);
+    rc = model_save(m, work, e);
     if (rc == 0)
         log_info("init: %d tokens from %.1f MB of text, %.2f million weights", res.vocab_size,
                  (double)res.n_bytes / 1e6, (double)m->n_params / 1e6);
     model_free(m);
     return rc;
+}
+
+int scratch_make(const struct scratch_options *o, struct err *e)
+{
+    return model_fill_folder(o->out, scratch_fill, (void *)o, e);
 }

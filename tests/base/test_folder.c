@@ -1,6 +1,7 @@
 /* test_folder.c - whose a folder is, who works in it, how it gets its name; inputs known by content; files
  * replaced. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -220,9 +221,50 @@ static void a_sweep_takes_our_own_alone(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* A pipe, or a device, gets the bytes and stays what it is. */
+static void what_is_no_plain_file_is_written_into(void **state)
+{
+    char *path = in_dir("pipe", NULL), got[8] = "";
+    struct err e = ERR_INIT;
+    struct stat st;
+    int fd;
+
+    (void)state;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    fd = open(path, O_RDONLY | O_NONBLOCK);
+    assert_int_equal(file_write(path, "whole", 5, &e), 0);
+    assert_int_equal(read(fd, got, sizeof got), 5);
+    assert_string_equal(got, "whole");
+    assert_true(stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+    close(fd);
+    free(path);
+}
+
+/* Links outside of ours are followed; one in a folder of ours, or below one, may name somebody's. */
+static void nothing_is_written_through_links_of_ours(void **state)
+{
+    char *ours = path_join(dir, "ours"), *sub = path_join(ours, "sub"), *theirs = in_dir("theirs", "mine");
+    char *file = path_join(sub, "file"), *out = path_join(ours, "out/x"), *up = path_join(ours, "out");
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(folder_claim(ours, "a test", &e), 0);
+    assert_int_equal(dir_make(sub, &e), 0);
+    assert_int_equal(symlink("../../theirs", file), 0);
+    assert_int_equal(symlink("..", up), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(file_write(i ? out : file, "ours", 4, &e), -1);
+        assert_int_equal(e.kind, ERR_INPUT);
+        assert_int_equal(file_append(i ? out : file, "ours", 4, &e), -1);
+    }
+    assert_non_null(strstr(e.msg, "is a link, and what it names may be somebody's"));
+    free(ours), free(sub), free(theirs), free(file), free(out), free(up);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(what_is_no_plain_file_is_written_into), TEST(nothing_is_written_through_links_of_ours),
         TEST(foreign_folders_are_refused),
         TEST(a_dot_file_is_somebodys_too),
         TEST(stamped_folders_are_emptied_and_stay_ours),

@@ -39,6 +39,18 @@ static void put(const char *name, const char *text)
     free(path);
 }
 
+static const char *text_of(const char *name)
+{
+    static struct buf b;
+    char *path = path_join(dir, name);
+
+    buf_free(&b);
+    buf_init(&b, 4096);
+    assert_int_equal(file_read(path, &b, NULL), 0);
+    free(path);
+    return b.p;
+}
+
 static bool is_there(const char *name)
 {
     char *path = path_join(dir, name);
@@ -168,22 +180,59 @@ static void edited_files_are_kept(void **state)
     assert_string_equal(check(""), "");
 }
 
+/* Each edit goes on under a name of its own, beside what a user has called so. */
+static void every_edit_is_kept(void **state)
+{
+    make_two();
+    put("a.txt", "first");
+    make_two();
+    put("a.txt", "second");
+    put("sub/b.txt.edited", "a user's");
+    put("sub/b.txt", "third");
+    make_two();
+    assert_string_equal(text_of("a.txt.edited"), "first");
+    assert_string_equal(text_of("a.txt.edited.2"), "second");
+    assert_string_equal(text_of("sub/b.txt.edited"), "a user's");
+    assert_string_equal(text_of("sub/b.txt.edited.2"), "third");
+}
+
+/* What was cut off a listing is not known by it: neither lines nor all of it. */
+static void cut_listings_are_told(void **state)
+{
+    char *head;
+
+    make_two();
+    put(FOLDER_STAMP, "");
+    head = xstrndup(text_of(LISTING_NAME), strcspn(text_of(LISTING_NAME), "\n") + 1);
+    for (int i = 0; i < 3; i++) {
+        put(LISTING_NAME, i == 0 ? head : i == 1 ? "" : "# nothing\n");
+        assert_non_null(strstr(check("a.txt"), "is damaged"));
+        assert_false(listing_holds(dir));
+    }
+    make_two();
+    assert_string_equal(check(""), "");
+    free(head);
+}
+
 /* A listing that somebody else wrote neither removes nor accuses what is not below the folder. */
 static void foreign_listings_are_not_believed(void **state)
 {
-    char *sub = path_join(dir, "sub"), *sums = path_join(dir, LISTING_NAME), *line;
+    char *sub = path_join(dir, "sub"), *sums = path_join(dir, LISTING_NAME), *line, *text, *whole;
     struct buf b;
     char hash[65];
 
     make_two();
     buf_init(&b, 4096);
     assert_int_equal(file_read(sums, &b, NULL), 0);
+    *strstr(b.p, "# whole ") = 0;
     sha256_hex("a.txt", 5, hash);
     line = xasprintf("%s  ../a.txt\n%s  /etc/passwd\n%s  x/../../a.txt\n", hash, hash, hash);
-    buf_adds(&b, line);
-    assert_int_equal(file_write(sums, b.p, b.n, NULL), 0);
+    text = xasprintf("%s%s", b.p, line);
+    sha256_hex(text, strlen(text), hash);
+    whole = xasprintf("%s# whole %s\n", text, hash);
+    put(LISTING_NAME, whole);
     assert_string_equal(check(""), "");
-    free(sums);
+    free(text), free(whole), free(sums);
     sums = path_join(sub, LISTING_NAME);
     assert_int_equal(file_write(sums, line, strlen(line), NULL), 0); /* without our first line */
     assert_string_equal(check("sub"), "");
@@ -197,7 +246,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(whole_results_pass), T(changed_and_missing_results_are_told), T(stopped_commands_are_told),
         T(former_results_go), T(what_a_stopped_command_made_goes_too), T(another_source_is_refused),
-        T(edited_files_are_kept), T(foreign_listings_are_not_believed),
+        T(edited_files_are_kept), T(every_edit_is_kept), T(cut_listings_are_told),
+        T(foreign_listings_are_not_believed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

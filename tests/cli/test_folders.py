@@ -57,6 +57,10 @@ class Folders(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         return p.stderr
 
+    def take_away(self, name):
+        if os.path.exists(self.path(name)):
+            os.remove(self.path(name))
+
     def refuse(self, words, *argv):
         p = self.call(*argv)
         self.assertEqual(p.returncode, 2, p.stdout + p.stderr)
@@ -247,6 +251,9 @@ class Folders(unittest.TestCase):
         shutil.copy(self.path("r/init/model.safetensors"), self.path("r/sft/model/model.safetensors"))
         self.assertNotEqual(crash.files(self.path("r/sft/model")), was)
         self.assertIn("sft: its result is gone or damaged", self.succeed(*argv))
+        self.assertTrue(filecmp.cmp(self.path("r/init/model.safetensors"),
+                                    self.path("r/sft/model/model.safetensors.edited"), shallow=False))
+        self.take_away("r/sft/model/model.safetensors.edited")
         self.assertEqual(crash.files(self.path("r/sft/model")), was)
         self.assertEqual(self.succeed(*argv).count("done before"), 3)
 
@@ -281,10 +288,11 @@ class Folders(unittest.TestCase):
         os.rename(self.path("r/data/train.jsonl"), self.path("away"))
         self.refuse("r/data/train.jsonl", *argv)
         os.rename(self.path("away"), self.path("r/data/train.jsonl"))
-        os.rename(self.path("r/init/tokenizer.json"), self.path("away"))
-        self.refuse("stage 'sft': 'r/init' cannot be trained from", *argv)
+        os.remove(self.path("r/init/tokenizer.json"))
+        said = self.succeed(*argv)
+        self.assertIn("init: its result is gone or damaged", said)
+        self.assertIn("sft: done before", said)
         self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
-        os.rename(self.path("away"), self.path("r/init/tokenizer.json"))
         shutil.rmtree(self.path("r/init"))
         said = self.succeed(*argv)
         self.assertIn("init: its folder is gone, starting anew", said)
@@ -321,6 +329,40 @@ class Folders(unittest.TestCase):
         """A run of three stages, and what is in its folder of the last one."""
         self.succeed("run", self.recipe(stages), "--out", "r")
         return self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))
+
+    def test_a_missing_marker_empties_nothing(self):
+        was = self.finish()
+        os.remove(self.path("r/stages/sft.json"))
+        self.refuse("'r/stages/sft.json' is gone, which says how 'r/sft' was made", "run", "recipe.yaml", "--out", "r")
+        self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
+        self.succeed("run", "recipe.yaml", "--out", "r", "--anew")
+
+    def test_settings_that_are_gone_are_not_made_up(self):
+        argv = ("synth", "--records", "6", "--shard-size", "3", "--ops", "activation", "--max-ops", "1",
+                "--verify-share", "0", "--mutant-share", "0", "--out", "c")
+        self.succeed(*argv)
+        os.remove(self.path("c/options.json"))
+        self.refuse("'c/options.json' is gone, which says what 'c' was started with", *argv, "--seed", "7")
+        self.finish()
+        self.write("bs/t/s.py", "x = 1\n")
+        self.write("bt/t.py", "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n")
+        self.write("b/verdicts.jsonl", "")
+        self.write("b/.musacoder", "")
+        self.refuse("'b/settings.json' is gone", "bench", "--samples-dir", "bs", "--tasks", "bt", "--out", "b")
+        self.write("f/chunks/00000000.json", "{}")
+        self.write("f/.musacoder", "")
+        self.refuse("'f/options.json' is gone", "rft", "--model", "r/init", "--prompts", "r/data/prompts.jsonl",
+                    "--out", "f")
+
+    def test_a_corpus_of_one_form_takes_no_others_place(self):
+        records = ("synth", "--records", "3", "--shard-size", "3", "--ops", "activation", "--max-ops", "1",
+                   "--verify-share", "0", "--mutant-share", "0", "--out")
+        self.succeed(*records, "c")
+        was = crash.files(self.path("c"))
+        self.refuse("'c' holds a corpus of another form", "synth", *SYNTH, "--out", "c")
+        self.assertEqual(crash.files(self.path("c")), was)
+        self.succeed("synth", *SYNTH, "--out", "d")
+        self.refuse("'d' holds a corpus of another form", *records, "d")
 
     def test_hours_are_not_lost_unasked(self):
         was = self.finish()
@@ -388,6 +430,7 @@ class Folders(unittest.TestCase):
             said = self.succeed("run", "recipe.yaml", "--out", "r")
             self.assertIn("sft: its result is gone or damaged", said)
             self.assertNotIn("step 1", said)
+            self.take_away("r/sft/model/model.safetensors.edited")
             self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
 
     def test_shards_are_known_by_what_they_hold(self):
@@ -457,7 +500,12 @@ class Folders(unittest.TestCase):
         self.write("c/tasks/train/task_9999.py", "of a larger corpus")
         self.succeed("synth", *SYNTH, "--seed", "2", "--out", "c")
         self.assertEqual(self.read("c/tasks/train/my_task.py"), "mine")
-        self.assertFalse(os.path.exists(self.path("c/tasks/train/task_9999.py")))
+        self.assertEqual(self.read("c/tasks/train/task_9999.py"), "of a larger corpus")
+        task = "c/tasks/train/" + min(x for x in os.listdir(self.path("c/tasks/train")) if x.startswith("task_"))
+        was = self.read(task)
+        self.write(task, "edited")
+        self.succeed("synth", *SYNTH, "--seed", "2", "--out", "c")
+        self.assertEqual((self.read(task), self.read(task + ".edited")), (was, "edited"))
 
     def test_a_finished_stage_makes_again_what_is_gone(self):
         """A table that is gone or altered comes from the verdicts; a model that is gone or cut from its checkpoint."""
@@ -474,10 +522,14 @@ class Folders(unittest.TestCase):
 
         for stage, harm in (("bench_sft", lambda: os.remove(table)), ("bench_sft", alter),
                             ("sft", lambda: os.truncate(weights, 1000)),
+                            ("sft", lambda: self.write("r/sft/model/config.json",
+                                                       self.read("r/sft/model/config.json").replace("10000", "77777"))),
                             ("sft", lambda: shutil.rmtree(self.path("r/sft/model")))):
             harm()
             said = self.succeed(*argv)
             self.assertIn(stage + ": its result is gone or damaged", said)
+            self.take_away("r/sft/model/model.safetensors.edited")
+            self.take_away("r/sft/model/config.json.edited")
             self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
             self.assertNotIn('"passed": 1', self.read("r/bench/sft/bench.json"))
         self.assertEqual(self.succeed(*argv).count("done before"), 4)

@@ -2,9 +2,12 @@
 else's folder holds stays as it is, and no file that is read is written over. The options come from 'COMMAND -h'; one
 that this table does not know fails."""
 
+import fcntl
+import filecmp
 import os
 import re
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -186,9 +189,58 @@ class Results(test_folders.Folders):
         self.succeed("export", "--model", "m", "--out", "x")
         self.succeed("export", "--model", "m", "--out", "x", "--dtype", "fp32")
 
+    def test_what_a_user_does_with_a_model_stays(self):
+        """In a folder of 'init' or 'export' that the command fills again: edits, files beside it, weights."""
+        self.write("m/generation_config.json", "{}")
+        self.write("m/tokenizer.json", "my tokenizer")
+        self.write("m/model-00001-of-00002.safetensors", "my shard")
+        shutil.copy(self.path("m/model.safetensors"), self.path("first"))
+        self.write("m/model.safetensors", "my weights")
+        self.succeed("init", "--config", "c.json", "--out", "m")
+        self.assertEqual([self.read("m/" + x) for x in (
+            "generation_config.json.edited", "tokenizer.json", "model-00001-of-00002.safetensors.edited",
+            "model.safetensors.edited")], ["{}", "my tokenizer", "my shard", "my weights"])
+        self.assertTrue(filecmp.cmp(self.path("first"), self.path("m/model.safetensors"), shallow=False))
+        self.assertFalse(os.path.exists(self.path("m/model-00001-of-00002.safetensors")))
+
+    def test_one_command_at_a_time_fills_a_folder(self):
+        with open(self.path("m/.musacoder")) as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            p = subprocess.Popen([test_folders.EXE, "init", "--config", "c.json", "--seed", "2", "--out", "m"],
+                                 cwd=self.dir, stderr=subprocess.PIPE, text=True)
+            said = p.stderr.readline()
+            was = self.holdings(self.path("m"))
+        p.stderr.read()
+        self.assertIn("another command writes into 'm'; waiting for it", said)
+        self.assertEqual(p.wait(), 0)
+        self.assertNotEqual(self.holdings(self.path("m")), was)
+        p.stderr.close()
+
+    def test_no_result_below_a_stages_folder(self):
+        self.succeed("run", "r.yaml", "--out", "r")
+        for argv in (("shrink", "t.py", "--out"), ("card", "m", "--out"), ("eval", "--task", "t.py", "k.py", "--capsule")):
+            self.refuse("lies in the folder of a recipe's stage", *argv, "r/data/tasks/x.md")
+        self.refuse("lies in the folder of a recipe's stage", "serve", "--queue", "r/data/q.db", "--port", "0")
+        os.makedirs(self.path("r/data/x/y/z"))
+        self.refuse("lies in the folder of a recipe's stage", "init", "--config", "c.json", "--out", "r/data/x/y/z/m")
+
+    def test_no_result_goes_through_a_link_of_ours(self):
+        self.succeed("run", "r.yaml", "--out", "r")
+        self.write("mine.md", "mine\n")
+        os.symlink("../mine.md", self.path("r/page.md"))
+        os.symlink("..", self.path("r/up"))
+        for name in ("r/page.md", "r/up/mine.md"):
+            self.refuse("is a link, and what it names may be somebody's", "card", "m", "--out", name)
+        os.remove(self.path("r/recipe.yaml"))
+        os.symlink("../mine.md", self.path("r/recipe.yaml"))
+        self.refuse("'r/recipe.yaml' is a link", "run", "r.yaml", "--out", "r")
+        self.assertEqual(self.read("mine.md"), "mine\n")
+        os.symlink("m/config.json", self.path("mine.link"))
+        self.refuse("is part of a folder that musacoder made", "shrink", "t.py", "--out", "mine.link")
+
     def test_a_model_half_written_is_no_model(self):
-        with open(self.path("m/.musacoder.sums"), "a") as f:
-            f.write("# unfinished\n")  # as a stop leaves it (base/test_listing.c)
+        lines = self.read("m/.musacoder.sums").splitlines()  # as a stop leaves it (base/test_listing.c)
+        self.write("m/.musacoder.sums", "\n".join([lines[0], "# unfinished", *lines[1:-1], ""]))
         self.refuse("'m' is unfinished", "export", "--model", "m", "--out", "x")
         self.succeed("init", "--config", "c.json", "--out", "m")
         self.succeed("export", "--model", "m", "--out", "x")

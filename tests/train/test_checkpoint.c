@@ -66,6 +66,24 @@ static void a_pointer_to_nothing_is_an_error(void **state)
     free(out), free(step);
 }
 
+/* A stop between a checkpoint and its pointer, or a copy without it, leaves a whole checkpoint. */
+static void a_checkpoint_without_its_pointer_is_gone_on_from(void **state)
+{
+    struct err e = ERR_INIT;
+    char *out = tiny_path("unnamed"), *latest = path_join(out, "checkpoint/latest"), *found = NULL;
+    char *step = path_join(out, "checkpoint/00000002/state.json");
+
+    (void)state;
+    tiny_must(sft(out, 2, NULL, &e), &e);
+    ino_t first = inode_of(step);
+    assert_int_equal(remove(latest), 0);
+    tiny_must(checkpoint_latest(out, &found, &e), &e);
+    assert_string_equal(path_name(found), "00000002");
+    tiny_must(sft(out, 2, NULL, &e), &e);
+    assert_int_equal(inode_of(step), first);
+    free(out), free(latest), free(found), free(step);
+}
+
 /* Starts the run of 'out' again after one file of its checkpoint was changed: refused, and the remedy is named. */
 static void refuses_changed(const char *out, const json_t *claim, const char *name, const char *text, const char *want)
 {
@@ -220,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_saved_once),
         cmocka_unit_test(a_pointer_to_nothing_is_an_error),
+        cmocka_unit_test(a_checkpoint_without_its_pointer_is_gone_on_from),
         cmocka_unit_test(damaged_checkpoints_name_the_remedy),
         cmocka_unit_test(other_peoples_files_stay),
         cmocka_unit_test(changed_inputs_are_refused),
