@@ -170,10 +170,21 @@ void progress_end(struct progress *p)
 
 static volatile sig_atomic_t stop_flag;
 
-/* The signal's handler: the first one asks to stop, the second one ends the process. */
+#define SAME_WISH_MS 500
+static atomic_llong stop_first_ms;
+
+/* The signal's handler: the first one asks to stop, the second one ends the process. What comes at once is one wish: a
+ * terminal and timeout(1) both send it. */
 static void log_on_stop(int sig)
 {
-    if (stop_flag) {
+    struct timespec t;
+    long long ms;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    ms = (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    if (!stop_flag)
+        atomic_store(&stop_first_ms, ms);
+    else if (ms - atomic_load(&stop_first_ms) > SAME_WISH_MS) {
         signal(sig, SIG_DFL);
         raise(sig);
     }

@@ -34,7 +34,8 @@ void progress_at(struct progress *p, uint64_t done);
 void progress_end(struct progress *p);
 void format_duration(double seconds, char *out, size_t n); /* "1h02m", "3m20s", "4.2s" */
 
-/* Ctrl-C: the first SIGINT or SIGTERM sets a flag that long work polls; the second ends the process at once. */
+/* Ctrl-C: the first SIGINT or SIGTERM sets a flag that long work polls; another, half a second later, ends the process
+ * at once. */
 void stop_install(void);
 bool stop_requested(void);
 /* This thread also stops when *flag is true (NULL: no more): one job of many is to end. The flag outlives its use. */

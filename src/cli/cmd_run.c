@@ -577,8 +577,9 @@ static int run_empty_later(const struct recipe_run *r, const struct run_stage *s
 
 /* The content of a benchmark's table, or of the model that 'init' makes; "" of other stages, which know their results
  * themselves, and where it is not there. */
-static void run_result_of(const struct run_stage *s, char ret[65])
+static void run_result_of(const void *stage, char ret[65])
 {
+    const struct run_stage *s = stage;
     char *path = path_join(s->dir, "bench.json");
     struct err ignored = ERR_INIT;
 
@@ -598,13 +599,12 @@ static int run_command_of(struct recipe_run *r, struct run_stage *s, struct run_
         return err_set(e, ERR_STOP, "stopped before '%s'; run again to continue", s->name);
     log_info("== %s", s->name);
     folder_enter_stage(s->dir);
-    if (run_timed(r->out, s->name, m, run_call_command, s, e) < 0)
+    if (run_timed(r->out, s->name, m, run_call_command, run_result_of, s, e) < 0)
         return e->kind == ERR_STOP ? err_set(e, ERR_STOP, "stopped in '%s'; the same command continues", s->name)
                                    : err_prefix(e, "%s", s->name);
     format_duration(m->seconds, took, sizeof took);
     log_info("%s: done in %s", s->name, took);
-    run_result_of(s, m->result);
-    return *m->result ? run_marker_write(r->out, s->name, m, e) : 0;
+    return 0;
 }
 
 /* Does the stage's folder, and what it collected below, hold what its command listed there? */
@@ -805,26 +805,6 @@ static void run_print_end(const struct recipe_run *r, const json_t *sum)
            program_invocation_name);
 }
 
-/* Writes summary.json and the report. */
-static int run_finish(struct recipe_run *r, struct err *e)
-{
-    char *path = path_join(r->out, "summary.json");
-    double start = now_s();
-    json_t *sum = run_summary_of(r, e);
-    int rc = sum ? json_write(path, sum, e) : -1;
-
-    if (rc == 0)
-        rc = report_write(r->out, e);
-    if (rc == 0) { /* the report shows the summary, so the summary's time can hold the report only now */
-        json_object_set_new(sum, "seconds", json_real(json_f64(sum, "seconds", 0) + now_s() - start));
-        rc = json_write(path, sum, e);
-    }
-    if (rc == 0)
-        run_print_end(r, sum);
-    json_decref(sum);
-    free(path);
-    return rc;
-}
 
 /* Makes or enters the run's folder and locks it until the process ends. */
 static int run_claim_folder(const struct recipe_run *r, struct err *e)
@@ -837,13 +817,17 @@ static int run_claim_folder(const struct recipe_run *r, struct err *e)
 /* Fifteen digits: 0.28 stays 0.28 and still reads back as the same number. JSON is YAML. */
 #define RECIPE_DUMP (JSON_INDENT(2) | JSON_REAL_PRECISION(15))
 
-/* Writes v as indented text. */
-static int run_write_text(const char *path, const json_t *v, struct err *e)
+/* Writes a text of the run itself, and lists it: what somebody has written into it stays as NAME.edited. */
+static int run_write_listed(const struct recipe_run *r, const char *name, const char *text, struct err *e)
 {
-    char *text = json_dumps(v, RECIPE_DUMP);
-    int rc = file_write(path, text, strlen(text), e);
+    struct listing *l;
+    int rc = text ? listing_begin(r->out, NULL, &l, e) : -1;
 
-    free(text);
+    if (rc < 0)
+        return -1;
+    if ((rc = listing_write(l, name, text, strlen(text), e)) == 0)
+        rc = listing_end(l, true, NULL, e);
+    listing_free(l);
     return rc;
 }
 
@@ -862,15 +846,43 @@ static json_t *run_resolved_recipe(const struct recipe_run *r)
 /* Writes the resolved recipe into the run's folder. */
 static int run_write_resolved(struct recipe_run *r, struct err *e)
 {
-    char *path = path_join(r->out, "recipe.yaml"), *stages = path_join(r->out, "stages");
+    char *stages = path_join(r->out, "stages"), *text;
     json_t *v = run_resolved_recipe(r);
     int rc = dir_make(stages, e);
 
+    text = json_dumps(v, RECIPE_DUMP);
     if (rc == 0)
-        rc = run_write_text(path, v, e);
+        rc = run_write_listed(r, "recipe.yaml", text, e);
     json_decref(v);
-    free(path);
-    free(stages);
+    free(text), free(stages);
+    return rc;
+}
+
+static int run_write_summary(const struct recipe_run *r, const json_t *sum, struct err *e)
+{
+    char *text = json_file_text("summary.json", sum, e);
+    int rc = run_write_listed(r, "summary.json", text, e);
+
+    free(text);
+    return rc;
+}
+
+/* Writes summary.json and the report. */
+static int run_finish(struct recipe_run *r, struct err *e)
+{
+    double start = now_s();
+    json_t *sum = run_summary_of(r, e);
+    int rc = sum ? run_write_summary(r, sum, e) : -1;
+
+    if (rc == 0)
+        rc = report_write(r->out, e);
+    if (rc == 0) { /* the report shows the summary, so the summary's time can hold the report only now */
+        json_object_set_new(sum, "seconds", json_real(json_f64(sum, "seconds", 0) + now_s() - start));
+        rc = run_write_summary(r, sum, e);
+    }
+    if (rc == 0)
+        run_print_end(r, sum);
+    json_decref(sum);
     return rc;
 }
 

@@ -38,8 +38,8 @@ int run_marker_read(const char *out, const char *name, struct run_marker *ret, s
 int run_marker_write(const char *out, const char *name, const struct run_marker *m, struct err *e);
 
 /* Runs f(ctx) while a thread adds the time to the marker every few seconds, so that a killed run loses little of its
- * count. Writes done on success. Returns what f returned. */
-int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(void *ctx, struct err *e), void *ctx,
-              struct err *e);
+ * count. Writes done on success, with what 'result' then says of it. Returns what f returned. */
+int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(void *ctx, struct err *e),
+              void (*result)(const void *ctx, char ret[65]), void *ctx, struct err *e);
 
 #endif

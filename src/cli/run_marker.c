@@ -82,8 +82,8 @@ static void *run_marker_tick(void *arg)
     return NULL;
 }
 
-int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(void *ctx, struct err *e), void *ctx,
-              struct err *e)
+int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(void *ctx, struct err *e),
+              void (*result)(const void *ctx, char ret[65]), void *ctx, struct err *e)
 {
     struct ticker t = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = PTHREAD_COND_INITIALIZER, .out = out, .name = name,
                        .m = *m, .start = now_s(), .before = m->seconds};
@@ -99,6 +99,8 @@ int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(
         pthread_join(thread, NULL);
     m->seconds = t.before + now_s() - t.start;
     m->done = rc == 0;
+    if (m->done) /* in one write: a marker that is done says what was made */
+        result(ctx, m->result);
     if (run_marker_write(out, name, m, rc == 0 ? e : NULL) < 0)
         return -1;
     return rc;

@@ -2,10 +2,12 @@
 #include "report/model_card.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 
 struct card {
@@ -207,8 +209,13 @@ static void model_card_add_end(struct card *c, const char *version)
 int model_card_build(const char *run, const char *version, struct buf *out, struct err *e)
 {
     struct card c = {.run = run, .out = out};
+    char *stats = path_join(run, "data/stats.json");
     struct err ignored = ERR_INIT;
+    bool whole = listing_check_own(run, e) == 0 && listing_check(stats, e) == 0;
 
+    free(stats);
+    if (!whole)
+        return -1;
     if ((c.recipe = model_card_read_recipe(run, e)) && (c.summary = model_card_read_file(run, "summary.json", e))) {
         c.corpus = model_card_read_file(run, "data/stats.json", &ignored);
         model_card_add_head(&c);

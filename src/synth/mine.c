@@ -692,8 +692,8 @@ int mine_tree(const struct mine_options *o, struct mine_stats *ret, struct err *
         json_object_set_new(m.n.reasons, "symbolic_link", json_integer(f.links));
     if (!rc)
         rc = folder_take(o->out, "what is mined", "musacoder synth mine", &lock, e);
-    if (!rc)
-        rc = mine_check_tasks_folder(o->out, e);
+    if (!rc) /* until the end its tasks are not all */
+        rc = mine_check_tasks_folder(o->out, e) < 0 ? -1 : listing_put(o->out, NULL, e);
     if (!rc && (forkserver_start(&server, &m.fs, e) < 0 || mine_start_child(&m, &m.reader, e) < 0))
         rc = -1;
     if (!rc && (mine_read_against(&m, e) < 0 || mine_read_journal(&m, e) < 0 || mine_all(&m, &f, e) < 0 ||

@@ -1,6 +1,8 @@
 /* test_base.c - the foundations: buffers, JSON rules, UTF-8, YAML, options, RNG, files. */
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <pwd.h>
 #include <unistd.h>
 #include <errno.h>
@@ -18,6 +20,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/opt.h"
@@ -510,6 +513,35 @@ static void processors_are_those_that_may_be_used(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+/* A terminal and timeout(1) both send the one Ctrl-C on. */
+static void signals_that_come_at_once_are_one_wish(void **state)
+{
+    sigset_t both;
+    pid_t child;
+    int status;
+
+    (void)state;
+    if ((child = fork()) == 0) {
+        stop_install();
+        sigemptyset(&both), sigaddset(&both, SIGINT), sigaddset(&both, SIGTERM);
+        sigprocmask(SIG_BLOCK, &both, NULL);
+        raise(SIGINT), raise(SIGTERM);
+        sigprocmask(SIG_UNBLOCK, &both, NULL);
+        _exit(stop_requested() ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    if ((child = fork()) == 0) {
+        stop_install();
+        raise(SIGINT);
+        usleep(700000);
+        raise(SIGINT);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +562,7 @@ int main(void)
         cmocka_unit_test(nothing_is_not_written_as_null),
         cmocka_unit_test(sizes_have_units),
         cmocka_unit_test(rng_is_uniform_and_reproducible),
+        cmocka_unit_test(signals_that_come_at_once_are_one_wish),
         cmocka_unit_test(sha256_matches_the_standard),
         cmocka_unit_test(sha256_of_a_file),
         cmocka_unit_test(files_are_replaced_whole),

@@ -330,6 +330,22 @@ class Folders(unittest.TestCase):
         self.succeed("run", self.recipe(stages), "--out", "r")
         return self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))
 
+    def test_a_marker_that_is_done_says_what_was_made(self):
+        """Stopped in each call that writes it."""
+        recipe, n = self.recipe("synth init"), 0
+        while n < 40:
+            n += 1
+            p = self.call("run", recipe, "--out", "r", LD_PRELOAD=crash.library(self.dir), CRASH_UNDER=self.path("r"),
+                          CRASH_ONLY="/stages/init.json", CRASH_AT=str(n), OMP_WAIT_POLICY="passive")
+            if os.path.exists(self.path("r/stages/init.json")):
+                marker = json.loads(self.read("r/stages/init.json"))
+                self.assertTrue(marker.get("result") or not marker["done"], n)
+            if p.returncode != -9:
+                break
+            shutil.rmtree(self.path("r"))
+        self.assertGreater(n, 6)
+        self.assertTrue(marker["done"])
+
     def test_a_missing_marker_empties_nothing(self):
         was = self.finish()
         os.remove(self.path("r/stages/sft.json"))
@@ -397,6 +413,20 @@ class Folders(unittest.TestCase):
         other = self.write("other.yaml", RECIPE % ("other", "synth init"))
         self.refuse("'r' is the run of the recipe 'tiny', and this one is 'other'", "run", other, "--out", "r")
         self.assertEqual((self.read("r/recipe.yaml"), crash.files(self.path("r/sft/model"))), was)
+
+    def test_a_card_says_what_the_run_made(self):
+        self.finish()
+        self.succeed("card", "r")
+        for name, old, new in (("summary.json", '"seconds"', '"Seconds"'), ("recipe.yaml", "tiny", "huge"),
+                               ("data/stats.json", '"train": ', '"train": 9')):
+            was = self.read("r/" + name)
+            self.assertIn(old, was)
+            self.write("r/" + name, was.replace(old, new, 1))
+            self.refuse(f"r/{name}' has changed since it was made", "card", "r")
+            self.write("r/" + name, was)
+        self.write("r/recipe.yaml", self.read("r/recipe.yaml") + "\n# my note\n")
+        self.succeed("run", "recipe.yaml", "--out", "r")
+        self.assertIn("# my note", self.read("r/recipe.yaml.edited"))
 
     def test_a_card_beside_a_stages_model(self):
         """It is no content of the model for the stages after it, and does not go with the stage unasked."""
