@@ -107,7 +107,7 @@ endef
 $(foreach m,$(MODULES),$(eval $(call archive_rule,$(m))))
 
 # The objective functions as a C ABI for other languages (src/objective/musacoder.h). It exports mc_* and nothing else.
-ABISRC := $(filter-out %/loss_terms.c,$(wildcard src/objective/*.c)) $(addprefix src/base/,buf.c err.c file.c folder.c json.c log.c mem.c rng.c)
+ABISRC := $(filter-out %/loss_terms.c,$(wildcard src/objective/*.c)) $(addprefix src/base/,buf.c err.c file.c json.c log.c mem.c rng.c stamp.c)
 $(B)/lib/libmusacoder.so: $(ABISRC) $(wildcard src/objective/*.h src/base/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 $(OPT) $(WARN) -fPIC -shared -fvisibility=hidden -Wl,-soname,libmusacoder.so -Wl,-z,defs -o $@ \
@@ -286,7 +286,7 @@ bench-nn-gpu: all $(B)/lab/bench_nn_gpu
 
 # The jail's own program and the library that the fork server's children close it with. Both run beside foreign code,
 # so they are built without sanitizers and link next to nothing.
-JAILSRC := src/proc/jail.c src/proc/jail_apply.c src/proc/jail_cgroup.c src/proc/spawn.c src/base/err.c src/base/buf.c src/base/mem.c src/base/file.c src/base/folder.c
+JAILSRC := src/proc/jail.c src/proc/jail_apply.c src/proc/jail_cgroup.c src/proc/spawn.c src/base/err.c src/base/buf.c src/base/mem.c src/base/file.c src/base/stamp.c
 JAILCC   = $(CC) -Isrc -D_GNU_SOURCE -std=c11 $(OPT) $(WARN) -pthread
 $(B)/lib/mcjail: src/proc/mcjail.c src/proc/jail_apply.c src/base/err.c src/base/buf.c src/base/mem.c
 	@mkdir -p $(@D)

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/folder.h"
 #include "base/mem.h"
+#include "base/stamp.h"
 
 int file_read(const char *path, struct buf *out, struct err *e)
 {
@@ -135,7 +135,7 @@ int file_write(const char *path, const void *data, size_t n, struct err *e)
     char *target, *tmp;
     int fd, rc = 0;
 
-    if (folder_check_links(path, e) < 0)
+    if (stamp_check_links(path, e) < 0)
         return -1;
     if (file_is_special(path))
         return file_write_into(path, data, n, e);
@@ -190,7 +190,7 @@ int file_append(const char *path, const void *data, size_t n, struct err *e)
 {
     int fd, rc = 0;
 
-    if (folder_check_links(path, e) < 0)
+    if (stamp_check_links(path, e) < 0)
         return -1;
     if ((fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) < 0)
         return err_sys(e, "cannot open '%s'", path);

@@ -22,21 +22,11 @@ bool name_is_part(const char *name)
     return *name && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
 }
 
-bool folder_is_ours(const char *path)
-{
-    char *stamp = path_join(path, FOLDER_STAMP);
-    struct stat st;
-    bool ours = lstat(stamp, &st) == 0 && S_ISREG(st.st_mode); /* a folder or a link of that name is somebody's */
-
-    free(stamp);
-    return ours;
-}
-
 /* The stamp's own temporary name does not count: a writer was killed before it could put anything else there. */
 static bool folder_is_stamp_name(const char *name)
 {
-    return !strncmp(name, FOLDER_STAMP, strlen(FOLDER_STAMP)) &&
-           (!name[strlen(FOLDER_STAMP)] || file_is_temporary(name));
+    return !strncmp(name, STAMP_NAME, strlen(STAMP_NAME)) &&
+           (!name[strlen(STAMP_NAME)] || file_is_temporary(name));
 }
 
 /* True where the folder has more than our stamp. */
@@ -48,7 +38,7 @@ static bool folder_holds_something(const char *path)
 
     while (d && !found && (de = readdir(d)) != NULL)
         found = strcmp(de->d_name, ".") && strcmp(de->d_name, "..") &&
-                (!folder_is_stamp_name(de->d_name) || (!de->d_name[strlen(FOLDER_STAMP)] && !folder_is_ours(path)));
+                (!folder_is_stamp_name(de->d_name) || (!de->d_name[strlen(STAMP_NAME)] && !stamp_is_in(path)));
     if (d)
         closedir(d);
     return found;
@@ -62,7 +52,7 @@ bool folder_holds_results(const char *path)
 
     while (d && !found && (de = readdir(d)) != NULL)
         found = strcmp(de->d_name, ".") && strcmp(de->d_name, "..") && strcmp(de->d_name, "lock") &&
-                strcmp(de->d_name, FOLDER_STAMP) && !file_is_temporary(de->d_name);
+                strcmp(de->d_name, STAMP_NAME) && !file_is_temporary(de->d_name);
     if (d)
         closedir(d);
     return found;
@@ -101,7 +91,7 @@ int folder_check_other(const char *path, const char *one, const char *other, str
 /* Makes the folder and writes our stamp into it. what: whose folder it is. */
 static int folder_stamp(const char *path, const char *what, struct err *e)
 {
-    char *stamp = path_join(path, FOLDER_STAMP);
+    char *stamp = path_join(path, STAMP_NAME);
     char *text = xasprintf(STAMP_TEXT STAMP_OF "%s.\n", what);
     int rc = dir_make(path, e);
 
@@ -115,7 +105,7 @@ static int folder_stamp(const char *path, const char *what, struct err *e)
 /* What the stamp says that the folder is of, owned; NULL: it does not say. */
 static char *folder_kind(const char *path)
 {
-    char *stamp = path_join(path, FOLDER_STAMP), *at, *kind = NULL;
+    char *stamp = path_join(path, STAMP_NAME), *at, *kind = NULL;
     struct buf b;
 
     buf_init(&b, 4096);
@@ -180,7 +170,7 @@ bool folder_lies_in_ours(const char *path)
     bool ours = false;
 
     while (!ours && folder_go_up(at))
-        ours = folder_is_ours(at);
+        ours = stamp_is_in(at);
     free(at);
     return ours;
 }
@@ -193,7 +183,7 @@ static char *folder_stage_above(const char *path)
     bool in_model = false, stage = false;
 
     while (!stage && folder_go_up(at)) {
-        char *kind = folder_is_ours(at) ? folder_kind(at) : NULL;
+        char *kind = stamp_is_in(at) ? folder_kind(at) : NULL;
 
         if ((stage = kind && !strcmp(kind, FOLDER_STAGE)) && !in_model) {
             free(kind);
@@ -220,55 +210,14 @@ int folder_check_above(const char *path, const char *what, struct err *e)
     return rc;
 }
 
-int folder_check_plain(const char *path, struct err *e)
-{
-    struct stat st;
-
-    if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
-        return 0;
-    return err_set(e, ERR_INPUT, "'%s' is a link, and what it names may be somebody's; remove it", path);
-}
-
-/* Is the folder, as it is spelt, stamped, or one above it? */
-static bool folder_is_spelt_ours(const char *path)
-{
-    char *at = xstrdup(path), *above;
-    bool ours = folder_is_ours(at);
-
-    while (!ours && strcmp(at, ".") && strcmp(at, "/")) {
-        above = path_folder(at);
-        free(at), at = above;
-        ours = folder_is_ours(at);
-    }
-    free(at);
-    return ours;
-}
-
-int folder_check_links(const char *path, struct err *e)
-{
-    struct stat st;
-    int rc = 0;
-
-    for (size_t n = strcspn(path, "/"); rc == 0; n += 1 + strcspn(path + n + 1, "/")) {
-        char *part = xstrndup(path, n), *folder = path_folder(part);
-
-        if (n && lstat(part, &st) == 0 && S_ISLNK(st.st_mode) && folder_is_spelt_ours(folder))
-            rc = folder_check_plain(part, e);
-        free(part), free(folder);
-        if (!path[n])
-            break;
-    }
-    return rc;
-}
-
 int folder_claim(const char *path, const char *what, struct err *e)
 {
     if (!*path)
         return err_set(e, ERR_INPUT, "the folder's name is empty; name one for %s", what);
-    if (!folder_is_ours(path) && folder_holds_something(path))
+    if (!stamp_is_in(path) && folder_holds_something(path))
         return err_set(e, ERR_INPUT, "'%s' holds files that are not of %s; name a new folder, or, if an older version "
-                       "wrote it or what is in it may go, 'touch %s/" FOLDER_STAMP "'", path, what, path);
-    if (folder_check_kind(path, what, e) < 0 || (!folder_is_ours(path) && folder_check_above(path, what, e) < 0))
+                       "wrote it or what is in it may go, 'touch %s/" STAMP_NAME "'", path, what, path);
+    if (folder_check_kind(path, what, e) < 0 || (!stamp_is_in(path) && folder_check_above(path, what, e) < 0))
         return -1;
     return folder_stamp(path, what, e);
 }
@@ -291,7 +240,7 @@ int folder_empty(const char *path, struct err *e)
 
     if (!file_is_dir(path))
         return 0;
-    if (!folder_is_ours(path))
+    if (!stamp_is_in(path))
         return err_set(e, ERR_INPUT, "'%s' is not a folder of ours and is left as it is; move it away", path);
     if (dir_list(path, &names, &n, e) < 0)
         return -1;

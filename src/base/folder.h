@@ -1,7 +1,7 @@
 /* folder.h - folders that the project writes into: whose they are, who works in them, and how a finished one gets
  * its name.
  *
- * A folder of ours carries the stamp file FOLDER_STAMP. Only a stamped folder is ever emptied; a folder of
+ * A folder of ours carries the stamp file STAMP_NAME. Only a stamped folder is ever emptied; a folder of
  * somebody else that holds anything is refused with the remedy. Neither a name nor the names of files in it make a
  * folder ours: what an older version wrote is refused, too, until its user stamps it. */
 #ifndef MC_FOLDER_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/stamp.h"
 
-#define FOLDER_STAMP ".musacoder"
 #define FOLDER_LISTING ".musacoder.sums" /* of results; base/listing.h */
 #define FOLDER_STAGE "this stage" /* the 'what' of a recipe's stages, whose folders the run's commands may claim */
 #define FOLDER_CURVES "these curves" /* of trainings; a run's own stages put theirs beside them */
@@ -21,20 +21,14 @@
  * stamp, the stamp of another 'what', or a new one below a stage's folder, is ERR_INPUT. 'what' names the writer, in
  * messages too: "this run". */
 int folder_claim(const char *path, const char *what, struct err *e);
-/* ERR_INPUT where the file 'claim' of the folder, which says what it was started with, is gone, and one of the names (up
- * to NULL) is there, which were made then. */
+/* ERR_INPUT where the file 'claim' of the folder, which says what it was started with, is gone, and one of the names
+ * (up to NULL) is there, which were made then. */
 int folder_check_claim(const char *path, const char *claim, const char *const *names, struct err *e);
 /* ERR_INPUT where the folder holds both names: they are those of another form of what is made there. */
 int folder_check_other(const char *path, const char *one, const char *other, struct err *e);
 bool folder_holds_results(const char *path); /* more than stamp, lock, and what a killed writer left */
 /* This process, and those that it starts, work on the stage whose folder this is: they alone may claim it. */
 void folder_enter_stage(const char *path);
-bool folder_is_ours(const char *path); /* stamped */
-/* Of a part of a folder of ours: ERR_INPUT where it is a link. */
-int folder_check_plain(const char *path, struct err *e);
-/* Of what is written: ERR_INPUT where a part of the path, as it is spelt, is a link in a folder of ours or below one:
- * what it names may be somebody's. Links outside of ours are followed. */
-int folder_check_links(const char *path, struct err *e);
 /* Of what is made for 'what': ERR_INPUT where it lies below a stage's folder, which its run empties, but not in the
  * model there, and this process is not of that stage. */
 int folder_check_above(const char *path, const char *what, struct err *e);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/stamp.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -109,7 +109,7 @@ int jsonl_continue(const char *path, int (*f)(json_t *, size_t, void *, struct e
     struct jsonl_kept k = {.f = f, .ctx = ctx};
     int rc;
 
-    if (folder_check_links(path, e) < 0)
+    if (stamp_check_links(path, e) < 0)
         return -1;
     if (!file_exists(path))
         return 0;

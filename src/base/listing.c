@@ -167,8 +167,8 @@ static char *listing_line_of(const char *text)
 /* Waits until no other process makes results in the folder. -1: it has no stamp, or its file system knows no locks. */
 static int listing_lock(const char *dir)
 {
-    char *stamp = path_join(dir, FOLDER_STAMP);
-    int fd = folder_is_ours(dir) ? open(stamp, O_RDONLY | O_CLOEXEC) : -1;
+    char *stamp = path_join(dir, STAMP_NAME);
+    int fd = stamp_is_in(dir) ? open(stamp, O_RDONLY | O_CLOEXEC) : -1;
 
     free(stamp);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -277,7 +277,7 @@ int listing_write(struct listing *l, const char *name, const void *data, size_t 
     int rc;
 
     sha256_hex(data ? data : "", n, hash);
-    rc = folder_check_links(path, e) < 0 ? -1 : listing_note(l, name, hash, e);
+    rc = stamp_check_links(path, e) < 0 ? -1 : listing_note(l, name, hash, e);
     if (rc == 0 && !listing_is_as_noted(path, hash))
         rc = listing_keep_edited(l, name, path, e) < 0 ? -1 : file_write(path, data, n, e);
     free(path);
@@ -292,7 +292,7 @@ static int listing_move_file(void *listing, const char *from, const char *name, 
     int rc = sha256_file(from, hash) < 0 ? err_sys(e, "cannot read '%s'", from) : 0;
 
     if (rc == 0)
-        rc = folder_check_links(to, e) < 0 || listing_note(l, name, hash, e) < 0 ||
+        rc = stamp_check_links(to, e) < 0 || listing_note(l, name, hash, e) < 0 ||
              (!listing_is_as_noted(to, hash) && listing_keep_edited(l, name, to, e) < 0) ? -1 : 0;
     if (rc == 0 && rename(from, to) < 0)
         rc = err_sys(e, "cannot replace '%s'", to);

@@ -28,7 +28,7 @@ int listing_write_json(struct listing *l, const char *name, const json_t *v, str
 int listing_write_copy(struct listing *l, const char *name, const char *from, struct err *e); /* of another file */
 /* Moves each file of the folder 'work', which goes then, to its name in the listing's folder. */
 int listing_move(struct listing *l, const char *work, struct err *e);
-/* Readers take the folder's files as they are by now, and only a stop is told: of models, whose settings people edit. */
+/* Readers take the files as they are by now, and only a stop is told: of models, whose settings people edit. */
 void listing_allow_edits(struct listing *l);
 /* A file that would be read beside the results, and is neither one nor a former one as it was, is moved aside. */
 int listing_put_aside(struct listing *l, const char *name, struct err *e);

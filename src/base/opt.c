@@ -479,7 +479,7 @@ static int opt_check_result(const struct opts *o, const struct opt_reads *reads,
         return err_set(e, ERR_INPUT, "'%s' is a folder; --%s wants the name of a file", to, row->name);
     if (opt_is_part_of_ours(to))
         return err_set(e, ERR_INPUT, "'%s' is part of a folder that musacoder made; name another --%s", to, row->name);
-    if (folder_check_above(to, row->name, e) < 0 || folder_check_links(to, e) < 0 ||
+    if (folder_check_above(to, row->name, e) < 0 || stamp_check_links(to, e) < 0 ||
         opt_check_words(o, reads, row, e) < 0)
         return -1;
     for (const struct opt *other = o->rows; other->name; other++) {

@@ -438,8 +438,8 @@ static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s,
     if (folder_claim(s->dir, FOLDER_STAGE, e) < 0)
         return -1;
     if (!*m->key && !r->anew && folder_holds_results(s->dir))
-        return err_set(e, ERR_INPUT, "'%s/stages/%s.json' is gone, which says how '%s' was made; bring it back, or give "
-                                     "--anew to make it again", r->out, s->name, s->dir);
+        return err_set(e, ERR_INPUT, "'%s/stages/%s.json' is gone, which says how '%s' was made; bring it back, or "
+                                     "give --anew to make it again", r->out, s->name, s->dir);
     if (run_check_beside(s, e) < 0 || run_check_tasks(s, e) < 0)
         return -1;
     *m = (struct run_marker){.key = RUN_EMPTYING};
@@ -1049,10 +1049,11 @@ static int run_all(struct recipe_run *r, bool plan_only, struct err *e)
         return run_tell_budgets(r, e);
     }
     if ((base && model_check_folder(base, e) < 0) || run_check_machine(r, e) < 0 || run_claim_folder(r, e) < 0 ||
-        run_check_own_inputs(r, e) < 0 || run_check_same(r, e) < 0 || run_check_loss(r, e) < 0 || run_write_resolved(r, e) < 0)
+        run_check_own_inputs(r, e) < 0 || run_check_same(r, e) < 0 || run_check_loss(r, e) < 0 ||
+        run_write_resolved(r, e) < 0)
         return -1;
     log = path_join(r->out, "run.log");
-    rc = folder_check_links(log, e);
+    rc = stamp_check_links(log, e);
     if (rc == 0)
         log_tee(log);
     free(log);

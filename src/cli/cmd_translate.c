@@ -347,7 +347,7 @@ static int translate_open_folder(struct translate_job *j, struct err *e)
 
     if (!j->out || folder_claim(j->out, "these translations", &why) == 0)
         return 0;
-    j->beside = file_is_dir(j->out) && !folder_is_ours(j->out);
+    j->beside = file_is_dir(j->out) && !stamp_is_in(j->out);
     return j->beside ? 0 : err_set(e, why.kind, "%s", why.msg);
 }
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/stamp.h"
 #include "base/half.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -511,7 +511,7 @@ struct st_writer *st_create(const char *path, struct err *e)
 {
     struct st_writer *w;
 
-    if (folder_check_links(path, e) < 0)
+    if (stamp_check_links(path, e) < 0)
         return NULL;
     if (file_is_special(path)) {
         err_set(e, ERR_INPUT, "'%s' is no plain file; name one for tensors", path);

@@ -350,7 +350,7 @@ static int corpus_write_tasks(const struct corpus *c, struct listing *l, bool kn
 
     for (int i = 0; i < 2 && !rc; i++) {
         char *dir = path_join(c->o->out, dirs[i]), *above = path_folder(dir);
-        if (folder_check_plain(above, e) < 0 || folder_check_plain(dir, e) < 0)
+        if (stamp_check_plain(above, e) < 0 || stamp_check_plain(dir, e) < 0)
             rc = -1;
         else
             rc = !known && corpus_remove_tasks(dir, e) < 0 ? -1 : dir_make(dir, e);

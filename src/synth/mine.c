@@ -241,7 +241,7 @@ static int mine_keep_edited(const char *file, const char *code, struct err *e)
     char now[65], want[65], *kept;
 
     sha256_hex(code, strlen(code), want);
-    if (folder_check_links(file, e) < 0)
+    if (stamp_check_links(file, e) < 0)
         return -1;
     if (!file_exists(file) || (sha256_file(file, now) == 0 && !strcmp(now, want)))
         return 0;
@@ -667,7 +667,7 @@ static int mine_all(struct miner *m, const struct mine_files *f, struct err *e)
 static int mine_check_tasks_folder(const char *out, struct err *e)
 {
     char *tasks = path_join(out, "tasks");
-    int rc = folder_check_plain(tasks, e);
+    int rc = stamp_check_plain(tasks, e);
 
     free(tasks);
     return rc;

@@ -86,7 +86,7 @@ static void stamped_folders_are_emptied_and_stay_ours(void **state)
     assert_true(file_exists(file));
     assert_int_equal(folder_empty(dir, &e), 0);
     assert_false(file_exists(deep));
-    assert_true(folder_is_ours(dir));
+    assert_true(stamp_is_in(dir));
     assert_int_equal(folder_empty(absent, &e), 0);
     free(deep), free(file), free(absent);
 }

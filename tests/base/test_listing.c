@@ -202,7 +202,7 @@ static void cut_listings_are_told(void **state)
     char *head;
 
     make_two();
-    put(FOLDER_STAMP, "");
+    put(STAMP_NAME, "");
     head = xstrndup(text_of(LISTING_NAME), strcspn(text_of(LISTING_NAME), "\n") + 1);
     for (int i = 0; i < 3; i++) {
         put(LISTING_NAME, i == 0 ? head : i == 1 ? "" : "# nothing\n");

@@ -218,7 +218,8 @@ class Results(test_folders.Folders):
 
     def test_no_result_below_a_stages_folder(self):
         self.succeed("run", "r.yaml", "--out", "r")
-        for argv in (("shrink", "t.py", "--out"), ("card", "m", "--out"), ("eval", "--task", "t.py", "k.py", "--capsule")):
+        for argv in (("shrink", "t.py", "--out"), ("card", "m", "--out"),
+                     ("eval", "--task", "t.py", "k.py", "--capsule")):
             self.refuse("lies in the folder of a recipe's stage", *argv, "r/data/tasks/x.md")
         self.refuse("lies in the folder of a recipe's stage", "serve", "--queue", "r/data/q.db", "--port", "0")
         os.makedirs(self.path("r/data/x/y/z"))
