@@ -68,10 +68,12 @@ def replace(path, data):
 
 
 def renote(path, old, new):
-    """The file with another SHA-256 of a shard; without it, the shard would be made again."""
+    """The file with another SHA-256 of a shard; without it, the shard would be made again. A listing (base/listing.h)
+    ends in a hash of its own."""
     if os.path.exists(path):
         with open(path, "rb") as f:
-            replace(path, f.read().replace(old.encode(), new.encode()))
+            data, end, _ = f.read().replace(old.encode(), new.encode()).partition(b"# whole ")
+        replace(path, data + (end + hashlib.sha256(data).hexdigest().encode() + b"\n" if end else b""))
 
 
 def without(folder, path, drop):

@@ -26,18 +26,27 @@ make_venv() {
     pip install numpy 'gguf>=0.17' || die "pip failed; check the network, then run this again"
 }
 
-# FILE FOLDER [WHERE IT IS FROM]: written beside FOLDER, then moved, so that a folder that is there is whole. What a
-# killed import left there carries the stamp; a folder of that name without it is somebody's.
+# A folder of one's own beside FOLDER, whose stamp is locked while this process lives. What killed imports left goes.
+make_work() {
+    mkdir -p "$(dirname "$1")"
+    for left in "$1".part.??????; do
+        [ ! -f "$left/.musacoder" ] || ! flock -n "$left/.musacoder" true || rm -rf "$left"
+    done
+    work=$(mktemp -d "$1.part.XXXXXX") && chmod 755 "$work"
+    echo "This folder is written and emptied by musacoder." >"$work/.musacoder"
+    exec 9<"$work/.musacoder" && flock 9
+}
+
+# FILE FOLDER [WHERE IT IS FROM]: written beside FOLDER, then moved, so that a folder that is there is whole.
 convert() {
+    out=$(printf '%s' "$2" | sed 's:\(.\)/*$:\1:')
     [ -f "$1" ] || die "there is no file '$1'"
-    [ ! -e "$2" ] || die "'$2' is there already; remove it or name another folder"
-    [ ! -e "$2.part" ] || [ -e "$2.part/.musacoder" ] || die "'$2.part' is there already; move it away"
-    rm -rf "$2.part"
-    mkdir -p "$2.part" && echo "This folder is written and emptied by musacoder." >"$2.part/.musacoder"
-    "$PY" "$HERE/import_gguf.py" "$1" "$2.part" ${3:+--source "$3"} || { rm -rf "$2.part"; exit 2; }
-    rm "$2.part/.musacoder"
-    mv "$2.part" "$2"
-    say "wrote '$2'"
+    [ ! -e "$out" ] && [ ! -L "$out" ] || die "'$out' is there already; remove it or name another folder"
+    make_work "$out"
+    "$PY" "$HERE/import_gguf.py" "$1" "$work" ${3:+--source "$3"} || { rm -rf "$work"; exit 2; }
+    rm "$work/.musacoder"
+    mv -T -n "$work" "$out" && [ ! -e "$work" ] || die "'$out' is there by now; the model is in '$work'"
+    say "wrote '$out'"
 }
 
 fetch_base() {

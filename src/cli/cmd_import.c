@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "cli/cli.h"
 
 static const struct opt rows[] = {
@@ -18,6 +19,8 @@ static int import_import(const struct opts *o, struct err *e)
 
     if (o->n_args != 1 || !out)
         return err_set(e, ERR_INPUT, "one GGUF file and --out FOLDER are needed");
+    if (folder_check_above(out, "an import", e) < 0)
+        return -1;
     script = path_share("setup/import.sh");
     execl("/bin/sh", "sh", script, o->args[0], out, (char *)NULL);
     err_sys(e, "cannot start '%s'", script);

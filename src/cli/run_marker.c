@@ -23,9 +23,8 @@ int run_marker_read(const char *out, const char *name, struct run_marker *ret, s
     bool there = file_exists(path);
     json_t *v = there ? json_read(path, NULL) : NULL;
     int rc = there && !*json_str(v, "key", "")
-                 ? err_set(e, ERR_ENV, "'%s' is damaged; remove it and give --anew, and its stage starts anew in an emptied "
-                                      "folder",
-                           path)
+                 ? err_set(e, ERR_ENV, "'%s' is damaged; remove it and give --anew, and its stage starts anew in an "
+                                       "emptied folder", path)
                  : 0;
 
     *ret = (struct run_marker){.done = json_flag(v, "done", false), .seconds = json_f64(v, "seconds", 0)};
