@@ -149,8 +149,9 @@ const struct code code_table[] = {
      "The arithmetic must be done by the program's own kernels; forward asks PyTorch for an operator that computes. "
      "Allocating, viewing and copying are free.",
      "Move the operation into a kernel. A fallback in an except branch counts as well: mend the call that raises."},
-    {"MC502", "cheating", "rule", "library_call", "a vendor's library computes",
-     "The extension calls cuBLAS, cuDNN or the like.", "Write the kernel yourself, or use --protocol kernelbench."},
+    {"MC502", "cheating", "rule", "library_call", "a library computes",
+     "The extension calls cuBLAS, cuDNN or the like, or functions of PyTorch in C++ (at::mm).",
+     "Write the kernel yourself, or use --protocol kernelbench."},
     {"MC503", "cheating", "rule", "judge_call", "a function of the judge is called",
      "The program refers to a function that is the judge's own.", "Leave it out: no kernel needs it."},
     {"MC504", "cheating", "rule", "no_kernel", "no kernel is launched",
@@ -199,8 +200,8 @@ const struct code code_table[] = {
      "Compute the table in a kernel."},
     {"MC707", "unsupported", "name", "clusters", "clusters of blocks",
      "Clusters are not there on this backend.", "Try --backend cuda, or leave clusters out."},
-    {"MC708", "unsupported", "stage", "compile", "a library or header is missing here",
-     "The source includes or links something that this judge does not have.", "Leave it out."},
+    {"MC708", "unsupported", "stage", "compile", "a library, header or name is missing here",
+     "The source includes, links or names something that this judge does not have.", "Leave it out."},
     {"MC709", "unsupported", "", "", "not supported here",
      "The program uses something that this judge cannot run or follow. That is neither right nor wrong: it is not "
      "scored.", "docs/threat-model.md and docs/internals say what is there."},
