@@ -699,6 +699,11 @@ def finite(v):
                if t.is_floating_point() or t.is_complex())
 
 
+def is_at_its_end(answer):
+    """Few values, whatever the inputs: of a function that does not grow any more (tanh) a wrong factor is right too."""
+    return all(len(values.comparable(t).reshape(-1)[:4096].unique()) <= 4 < t.numel() for t in values.leaves(answer))
+
+
 def same_finite(a, b):
     """Are the same elements finite? Shapes agree."""
     pairs = zip(map(widened, values.leaves(a)), map(widened, values.leaves(b)))
@@ -1797,6 +1802,8 @@ class Task:
             noise = noise_again(self.noise[regime], eager)
             as_for_stored(noise)
             return self.record(regime, trial, inputs, eager, eager, noise, given)
+        if regime == "edges" and influence.kind_of(regime, trial) == influence.FAR_OUT and is_at_its_end(eager):
+            raise Skip("it has reached its end there")
         jumps, calm = self.jumps(inputs, eager, oracle, seed), (eager, oracle)
         steps_decide = self.steps_decide(regime, trial, inputs, eager, oracle)
         if any(m is not None for m in jumps):  # neither noise nor values: those are of all others

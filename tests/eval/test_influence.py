@@ -143,7 +143,7 @@ class Parts(unittest.TestCase):
 
     def test_arithmetic_is_done_far_out(self):
         for forward, most in (("x * 2 + 1", 1e7), ("F.layer_norm(x, (6,))", 1e7), ("x @ x.t()", 1e6),
-                              ("x.exp() + x", 1e6)):
+                              ("x.exp() + x", 1e6), ("torch.tanh(x)", 1e6)):
             head, blob = run(task(forward, "[torch.randn(4, 6)]"))
             top = max(float(x.abs().max()) for (x,) in inputs_of(head, blob))
             self.assertEqual(top > 1e7, most == 1e7, forward)
