@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Does the judge take KernelBench's tasks? Each one, made small, goes through the judge's seam on the emulator.
 
-    lab/kernelbench_tasks.py KERNELBENCH OUT [--max-elements 16384] [--trials 1] [--every 1] [--compare OLD.jsonl]
+    lab/kernelbench_tasks.py KERNELBENCH OUT [--max-elements 16384] [--trials 1] [--levels 1 2 3] [--every 1]
+        [--compare OLD.jsonl]
 
 KERNELBENCH: the folder with level1, level2 and level3. Needs the setup's Python (setup/, with PyTorch) and
 'make build/lab/judge_tasks'. OUT/tasks holds the small tasks, OUT/seam.jsonl a line for each (lab/judge_tasks.c): of
@@ -44,9 +45,9 @@ def shrunk(path, out, most):
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def tasks_of(folder, every):
-    found = [p for level in ("level1", "level2", "level3") for p in sorted(
-        (folder / level).glob("*.py"), key=lambda p: int(p.name.split("_")[0]))]
+def tasks_of(folder, levels, every):
+    found = [p for level in levels for p in sorted(
+        (folder / f"level{level}").glob("*.py"), key=lambda p: int(p.name.split("_")[0]))]
     return found[::every]
 
 
@@ -55,7 +56,7 @@ def made_small(args):
     known = args.out / "shrunk.json"
     why = json.loads(known.read_text()) if known.exists() else {}
     (args.out / "tasks").mkdir(parents=True, exist_ok=True)
-    for path in tasks_of(args.kernelbench, args.every):
+    for path in tasks_of(args.kernelbench, args.levels, args.every):
         name = f"{path.parent.name}_{path.stem}"
         out = args.out / "tasks" / f"{name}.py"
         if name not in why and not out.exists():
@@ -95,6 +96,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--max-elements", type=int, default=16384)
     parser.add_argument("--trials", type=int, default=1)
+    parser.add_argument("--levels", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--compare", type=pathlib.Path)
     args = parser.parse_args()

@@ -196,8 +196,10 @@ class Sidecar(unittest.TestCase):
                             ("variants: [{name: a, sizes: {batch_size: 9999999}}]", "the limit is"),
                             ("variants: [{name: a, dtypes: float16}]", "did you mean 'dtype'?")):
             p = self.eval(GOOD, yaml)
-            self.assertEqual((p.returncode, p.stdout), (2, ""), yaml)
+            record = json.loads(p.stdout)
+            self.assertEqual((p.returncode, record["status"], record["at_fault"]), (2, "infra", "request"), yaml)
             self.assertIn(words, p.stderr)
+            self.assertIn(words, record["feedback"])
             self.assertEqual(p.stderr.count("\n"), 1, p.stderr)
 
 
