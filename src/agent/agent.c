@@ -109,6 +109,8 @@ static int agent_take_verdict(struct agent_play *p, const struct answer *a, cons
                                                      json_utf8(a->text, strlen(a->text)), "verdict", verdict));
     if (p->l->on_verdict)
         p->l->on_verdict(p->turn, a, verdict, p->l->ctx);
+    if (p->l->on_turn)
+        p->l->on_turn(&p->r, p->l->ctx);
     p->ends = !strcmp(json_str(verdict, "status", ""), "infra") || (agent_passed(verdict) && p->o->stop_at_pass);
     rc = p->ends || p->turn == p->o->turns ? 0 : dialogue_go_on(&p->dialogue, a->ids, (size_t)a->n, a->text, say, e);
     free(say);

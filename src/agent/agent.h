@@ -23,18 +23,19 @@ struct agent_options {
     struct eval_options eval;
 };
 
-struct agent_listener { /* all may be NULL */
-    void (*on_text)(const char *text, size_t n, void *ctx);
-    void (*on_verdict)(int turn, const struct answer *a, const json_t *verdict, void *ctx);
-    void *ctx;
-};
-
 struct agent_result {
     json_t *best;       /* verdict record, owned; NULL: no answer was judged */
     char *program;      /* Python text of the best, owned */
     int turn, turns;    /* of the best (from 1); how many there were */
     char *last;         /* the response judged last, which the next answer's edits may change; owned */
     json_t *turns_json; /* [{"turn","response","verdict"}], owned */
+};
+
+struct agent_listener { /* all may be NULL */
+    void (*on_text)(const char *text, size_t n, void *ctx);
+    void (*on_verdict)(int turn, const struct answer *a, const json_t *verdict, void *ctx);
+    void (*on_turn)(const struct agent_result *so_far, void *ctx); /* after each turn: what a kill must not take */
+    void *ctx;
 };
 
 /* An infra verdict ends the loop: nobody learns from it. ERR_INPUT: the task is unusable. */

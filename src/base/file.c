@@ -112,17 +112,32 @@ static int file_create_as(const char *tmp, const char *target)
     return fd;
 }
 
+/* Is it what our standard output goes to, as /dev/stdout is? What is printed later would go with a replaced file. */
+static bool file_is_stdout(const char *path)
+{
+    struct stat st, out;
+
+    return stat(path, &st) == 0 && fstat(STDOUT_FILENO, &out) == 0 && st.st_dev == out.st_dev &&
+           st.st_ino == out.st_ino;
+}
+
 bool file_is_special(const char *path)
 {
     struct stat st;
 
-    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    return (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) || file_is_stdout(path);
 }
 
 static int file_write_into(const char *path, const void *data, size_t n, struct err *e)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+    bool own = file_is_stdout(path);
+    struct stat st;
+    int fd, rc = 0;
 
+    if (!own && stat(path, &st) == 0 && !S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+        return err_set(e, ERR_INPUT, "'%s' is a disk or a socket, which is not written over; name a file", path);
+    fflush(stdout); /* what was printed before stays before it */
+    fd = own ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || file_write_all(fd, data, n) < 0)
         rc = err_sys(e, "cannot write '%s'", path);
     if (fd >= 0)
@@ -173,7 +188,7 @@ int file_write_try(const char *path, struct err *e)
     if (file_is_dir(path))
         return err_set(e, ERR_ENV, "cannot create '%s': it is a folder", path);
     if (file_is_special(path))
-        return 0;
+        return access(path, W_OK) < 0 ? err_sys(e, "cannot write '%s'", path) : 0;
     tmp = file_temporary(path);
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)

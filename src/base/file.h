@@ -11,9 +11,10 @@
 
 /* Appends the whole file to out (initialised by the caller). Larger than out->max is an error, not a cut. */
 int file_read(const char *path, struct buf *out, struct err *e);
-/* Writes beside the target, fsyncs, renames: readers see the old or the new file, never a part. A link stays a link,
- * what is replaced passes its mode on, and a pipe or a device is written into. ERR_INPUT where the path leads through a
- * link that lies in a folder of ours (stamp_check_links). file_append is refused likewise. */
+/* Writes beside the target, fsyncs, renames: readers see the old or the new file, never a part. A link stays a
+ * link, what is replaced passes its mode on. A pipe, a character device and our own standard output are written into;
+ * disks and sockets are refused. ERR_INPUT where the path leads through a link that lies in a folder of ours
+ * (stamp_check_links). file_append is refused likewise. */
 int file_write(const char *path, const void *data, size_t n, struct err *e);
 int file_write_try(const char *path, struct err *e); /* would file_write find its folder? Leaves no file */
 /* A free name beside path for a file that will be renamed to it; owned. A killed writer leaves such a file behind. */
@@ -28,7 +29,8 @@ bool file_is_same(const char *a, const char *b); /* one file or folder, however 
 /* Is anything called so? A link to nothing is, and what may not be looked at: to read it fails, and is no lack. */
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
-bool file_is_special(const char *path); /* a pipe, a device: it is written into, and no file takes its place */
+/* A pipe, a device, our own standard output: it is written into, and no file takes its place. */
+bool file_is_special(const char *path);
 int dir_make(const char *path, struct err *e);                      /* with parents; existing is fine */
 int dir_remove(const char *path, struct err *e);                    /* recursive, never follows links */
 int dir_list(const char *path, char ***ret_names, size_t *ret_n, struct err *e); /* sorted, no dot files */

@@ -377,6 +377,23 @@ int listing_put(const char *dir, const json_t *hashes, struct err *e)
     return rc;
 }
 
+int listing_replace(const char *dir, const char *name, const void *data, size_t n, struct err *e)
+{
+    char hash[HASH + 1], *path = path_join(dir, name);
+    struct listing *l = NULL;
+    int rc = stamp_check_links(path, e);
+
+    sha256_hex(data ? data : "", n, hash);
+    if (rc == 0 && !listing_is_as_noted(path, hash)) {
+        if (file_exists(path))
+            rc = listing_open(dir, &l, e) < 0 ? -1 : listing_keep_edited(l, name, path, e);
+        rc = rc < 0 ? -1 : file_write(path, data, n, e);
+    }
+    listing_free(l);
+    free(path);
+    return rc;
+}
+
 /* ---- checking ---- */
 
 /* Is the name that of the part of the folder, or below it? The empty part is all of it. */

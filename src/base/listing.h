@@ -43,6 +43,8 @@ void listing_free(struct listing *l); /* NULL is fine */
 /* A finished listing of files that are there, from {"NAME": "SHA-256"}: for folders that several processes fill. NULL,
  * until then: what is there is not all. */
 int listing_put(const char *dir, const json_t *hashes, struct err *e);
+/* Writes dir/name there, unless that is there as it is. What somebody has changed goes on as NAME.edited. */
+int listing_replace(const char *dir, const char *name, const void *data, size_t n, struct err *e);
 
 /* For a file or folder that is read: ERR_INPUT, with the remedy, where a listing of its folder, or of one
  * above, is unfinished or names a file at or below path that is gone or changed. 0 where there is no listing. */

@@ -93,6 +93,25 @@ static int agent_keep(const struct opts *o, const struct agent_result *r, struct
     return fflush(stdout) || rc < 0 ? -1 : 0;
 }
 
+/* The option's file, where it may be written after each turn: a pipe gets the last word alone. NULL: it may not. */
+static const char *agent_file_of_turns(const struct opts *o, const char *name)
+{
+    const char *path = opts_str(o, name);
+
+    return path && !file_is_special(path) ? path : NULL;
+}
+
+/* A callback of the agent: what was reached so far outlives a process that is killed. The end tells what fails here. */
+static void agent_keep_turn(const struct agent_result *r, void *ctx)
+{
+    const char *out = agent_file_of_turns(ctx, "out"), *log = agent_file_of_turns(ctx, "log");
+
+    if (out && r->program && r->turn == r->turns)
+        file_write(out, r->program, strlen(r->program), NULL);
+    if (log)
+        json_write(log, r->turns_json, NULL);
+}
+
 /* Tells the best turn; the exit code says whether it passed. */
 static int agent_exit_of(const struct agent_result *r)
 {
@@ -130,7 +149,8 @@ static int agent_do_play(const struct opts *o, struct answers *source, struct ev
                          const struct agent_options *a, struct err *e)
 {
     struct agent_listener l = {.on_text = opts_bool(o, "show") ? agent_show_text : NULL,
-                               .on_verdict = agent_show_verdict};
+                               .on_verdict = agent_show_verdict, .on_turn = agent_keep_turn,
+                               .ctx = (void *)(uintptr_t)o};
     struct agent_result r = {0};
     struct err ignored = ERR_INIT;
     int rc = agent_run(source, ev, task, a, &l, &r, e), kept = r.best ? agent_keep(o, &r, rc < 0 ? &ignored : e) : 0;

@@ -212,7 +212,10 @@ static int synth_diagnose_find_rates(const struct opts *o, const json_t *tasks, 
                                  synth_diagnose_run_bench(o, folder, own, e) < 0))
         rc = -1;
     if (!rc && (opts_has(o, "model") || opts_has(o, "bench"))) {
-        *ret = diagnose_rates(found, run, e);
+        json_t *marks = diagnose_marks(tasks, opts_str(o, "tasks"));
+
+        *ret = diagnose_rates(found, marks, run, e);
+        json_decref(marks);
         rc = *ret ? 0 : -1;
     }
     free(folder), free(own);

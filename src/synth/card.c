@@ -8,7 +8,9 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
+#include "base/listing.h"
 #include "base/mem.h"
 #include "synth/entropy.h"
 
@@ -87,11 +89,20 @@ static struct bar *card_sorted(json_t *table, int (*order)(const void *, const v
 
 /* ---- plots ---- */
 
-/* Writes plots/NAME.svg, a bar for each row. */
-static int card_write_bars(const char *out, const char *name, const char *title, const struct bar *v, size_t n,
-                           struct err *e)
+/* Writes a file of the card and notes its hash. */
+static int card_write_file(const char *out, const char *name, const struct buf *b, json_t *hashes, struct err *e)
 {
-    char *path = xasprintf("%s/plots/%s.svg", out, name);
+    char hash[65];
+
+    sha256_hex(b->p, b->n, hash);
+    json_object_set_new(hashes, name, json_string(hash));
+    return listing_replace(out, name, b->p, b->n, e);
+}
+
+/* Writes a plot with a bar for each row. */
+static int card_write_bars(const char *out, const char *name, const char *title, const struct bar *v, size_t n,
+                           json_t *hashes, struct err *e)
+{
     json_int_t most = 1;
     struct buf b;
     int rc;
@@ -107,14 +118,13 @@ static int card_write_bars(const char *out, const char *name, const char *title,
                  33 + 18 * i, 400.0 * (double)v[i].n / (double)most, 162 + 400.0 * (double)v[i].n / (double)most,
                  44 + 18 * i, (long long)v[i].n);
     buf_adds(&b, "</svg>\n");
-    rc = file_write(path, b.p, b.n, e);
+    rc = card_write_file(out, name, &b, hashes, e);
     buf_free(&b);
-    free(path);
     return rc;
 }
 
 /* Writes the card's plots: records by difficulty and by schedule. */
-static int card_write_plots(const char *out, json_t *sum, struct err *e)
+static int card_write_plots(const char *out, json_t *sum, json_t *hashes, struct err *e)
 {
     char *dir = path_join(out, "plots");
     size_t n, m;
@@ -123,9 +133,10 @@ static int card_write_plots(const char *out, json_t *sum, struct err *e)
     int rc = dir_make(dir, e);
 
     if (!rc)
-        rc = card_write_bars(out, "difficulty", "Records by difficulty (operators + 2 x kernels)", d, n, e);
+        rc = card_write_bars(out, "plots/difficulty.svg", "Records by difficulty (operators + 2 x kernels)", d, n, hashes,
+                             e);
     if (!rc)
-        rc = card_write_bars(out, "schedules", "Kernels by schedule", s, m, e);
+        rc = card_write_bars(out, "plots/schedules.svg", "Kernels by schedule", s, m, hashes, e);
     free(dir), free(d), free(s);
     return rc;
 }
@@ -234,11 +245,11 @@ static void card_add_entropy(struct buf *b, const char *out, long shards)
     entropy_free(x);
 }
 
-int card_write(const char *out, long shards, struct err *e)
+int card_write(const char *out, long shards, json_t *hashes, struct err *e)
 {
-    char *path = path_join(out, "README.md"), *options_path = path_join(out, "options.json");
+    char *options_path = path_join(out, "options.json");
     json_t *options = json_read(options_path, e), *sum = options ? card_sum_of(out, shards, e) : NULL;
-    int rc = sum ? card_write_plots(out, sum, e) : -1;
+    int rc = sum ? card_write_plots(out, sum, hashes, e) : -1;
     struct buf b;
 
     buf_init(&b, BUF_MAX_TEXT);
@@ -250,10 +261,10 @@ int card_write(const char *out, long shards, struct err *e)
         buf_adds(&b, "\n![difficulty](plots/difficulty.svg)\n\n![schedules](plots/schedules.svg)\n");
         card_add_table(&b, "Operators", "operator", json_object_get(sum, "operators"), 30);
         card_add_table(&b, "Draws refused", "why", json_object_get(sum, "refused"), 20);
-        rc = file_write(path, b.p, b.n, e);
+        rc = card_write_file(out, "README.md", &b, hashes, e);
     }
     buf_free(&b);
     json_decref(options), json_decref(sum);
-    free(path), free(options_path);
+    free(options_path);
     return rc;
 }

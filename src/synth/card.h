@@ -5,9 +5,12 @@
 #ifndef MC_SYNTH_CARD_H
 #define MC_SYNTH_CARD_H
 
+#include <jansson.h>
+
 #include "base/err.h"
 
-/* Writes OUT/README.md, OUT/plots/difficulty.svg and OUT/plots/schedules.svg. shards: how many there are. */
-int card_write(const char *out, long shards, struct err *e);
+/* Writes OUT/README.md, OUT/plots/difficulty.svg and OUT/plots/schedules.svg by listing_replace, and adds their
+ * SHA-256 to hashes. shards: how many there are. */
+int card_write(const char *out, long shards, json_t *hashes, struct err *e);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/listing.h"
 #include "base/log.h"
@@ -408,14 +409,30 @@ static json_t *corpus_stats_of(const struct corpus *c)
                      corpus_mutation_stats(c));
 }
 
+/* Nothing of it is lost: its verdicts are kept, so that its command makes it again. */
+static void corpus_tell_former(const struct corpus *c)
+{
+    char *path = path_join(c->o->out, file_names[F_TRAIN]), was[65], now[65];
+    const struct buf *b = &c->file[F_TRAIN];
+    struct err changed = ERR_INIT;
+
+    sha256_hex(b->p ? b->p : "", b->n, now);
+    if (listing_names(path) && listing_check(path, &changed) == 0 && sha256_file(path, was) == 0 && strcmp(was, now))
+        log_warn("'%s' holds a corpus of other options, which this one replaces; its command makes it again",
+                 c->o->out);
+    free(path);
+}
+
 /* Writes the tasks, the files of records, and stats.json. */
 static int corpus_write_files(const struct corpus *c, struct err *e)
 {
     json_t *v = corpus_stats_of(c);
     bool known = listing_is_there(c->o->out);
     struct listing *l;
-    int rc = listing_begin(c->o->out, NULL, &l, e);
+    int rc;
 
+    corpus_tell_former(c);
+    rc = listing_begin(c->o->out, NULL, &l, e);
     if (!rc)
         rc = corpus_write_tasks(c, l, known, e);
     for (int f = 0; f < N_FILES && !rc; f++)

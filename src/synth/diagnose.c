@@ -18,6 +18,7 @@
 #include "proc/forkserver.h"
 #include "proc/frame.h"
 #include "synth/op.h"
+#include "task/task.h"
 
 #define MAX_FILE ((size_t)1 << 20)
 #define LEAST_WEIGHT 0.25
@@ -307,7 +308,8 @@ struct diagnose_tally {
 };
 
 struct diagnose_sums {
-    const json_t *found;
+    const json_t *found, *marks;
+    int others; /* verdicts of other tasks of the same names */
     struct diagnose_tally of[N_FAMILIES];
 };
 
@@ -320,13 +322,48 @@ static int diagnose_family_index(const char *name)
     return -1;
 }
 
+/* The task as this folder has it, its sidecar included; "" where it is none. */
+static void diagnose_mark_with_sidecar(const char *folder, const char *name, char ret[65])
+{
+    char *path = xasprintf("%s/%s.py", folder, name);
+    struct task t = {0};
+
+    snprintf(ret, 65, "%s", task_read(path, &t, NULL) < 0 ? "" : t.sha256);
+    task_free(&t);
+    free(path);
+}
+
+json_t *diagnose_marks(const json_t *tasks, const char *folder)
+{
+    json_t *marks = json_object(), *code;
+    const char *name;
+
+    json_object_foreach((json_t *)(uintptr_t)tasks, name, code) {
+        char text[65], both[65] = "";
+
+        sha256_hex(json_string_value(code), strlen(json_string_value(code)), text);
+        if (folder)
+            diagnose_mark_with_sidecar(folder, name, both);
+        json_object_set_new(marks, name, json_sprintf("%s %s", text, both));
+    }
+    return marks;
+}
+
+/* Verdicts of older versions do not say of which text they are. */
+static bool diagnose_is_of_another(const struct diagnose_sums *s, const char *name, const json_t *verdict)
+{
+    const char *hash = json_str(verdict, "task_sha256", ""), *marks = json_str(s->marks, name, "");
+
+    return *hash && *marks && !strstr(marks, hash);
+}
+
 /* A callback of jsonl_each: counts a verdict for its task's family. */
 static int diagnose_add_verdict(json_t *line, size_t no, void *ctx, struct err *e)
 {
     struct diagnose_sums *s = ctx;
     const json_t *v = json_object_get(line, "verdict"), *performance = json_object_get(v, "performance");
-    const char *status = json_str(v, "status", "");
-    int f = diagnose_family_index(json_str(s->found, path_name(json_str(line, "task", "")), NULL));
+    const char *status = json_str(v, "status", ""), *name = path_name(json_str(line, "task", ""));
+    int f = diagnose_family_index(json_str(s->found, name, NULL));
     bool passed = !strcmp(status, "passed");
     double speed = json_f64(performance, "speedup_eager", 0);
     struct diagnose_tally *t = &s->of[f < 0 ? 0 : f];
@@ -334,6 +371,8 @@ static int diagnose_add_verdict(json_t *line, size_t no, void *ctx, struct err *
     (void)no, (void)e;
     if (f < 0 || json_i64(line, "turn", 1) != 1 || (!passed && strcmp(status, "failed")))
         return 0;
+    if (diagnose_is_of_another(s, name, v))
+        return s->others++, 0;
     t->samples++, t->passed += passed, t->compiled += json_flag(json_object_get(v, "compile"), "ok", false);
     if (passed && speed > 0) {
         t->speeds = xrealloc(t->speeds, (size_t)(t->n_speeds + 1) * sizeof *t->speeds);
@@ -372,14 +411,17 @@ static json_t *diagnose_rates_of(struct diagnose_sums *s)
     return rates;
 }
 
-json_t *diagnose_rates(const json_t *found, const char *run, struct err *e)
+json_t *diagnose_rates(const json_t *found, const json_t *marks, const char *run, struct err *e)
 {
-    struct diagnose_sums s = {.found = found};
+    struct diagnose_sums s = {.found = found, .marks = marks};
     char *path = path_join(run, "verdicts.jsonl");
     json_t *rates = NULL;
 
     if (jsonl_each(path, diagnose_add_verdict, &s, e) == 0)
         rates = diagnose_rates_of(&s);
+    if (s.others)
+        log_warn("%d verdict%s of '%s' %s of other tasks of these names, and left out", s.others,
+                 buf_plural(s.others), path, s.others == 1 ? "is" : "are");
     if (rates && !json_object_size(rates)) {
         err_set(e, ERR_INPUT, "'%s' has no verdict of these tasks; give the run of 'musacoder bench' on them", path);
         json_decref(rates), rates = NULL;

@@ -25,10 +25,15 @@ json_t *diagnose_trace(const json_t *tasks, const char *out, double timeout_s, b
 /* n names, as many of each family as there are, families in turn. New array. */
 json_t *diagnose_balanced(const json_t *families, int n);
 
+/* What verdicts of these tasks are known by: {name: hashes}, of the text alone, and with the sidecar that the folder
+ * has of it (NULL: the tasks are of no folder). New. */
+json_t *diagnose_marks(const json_t *tasks, const char *folder);
+
 /* Of the first turns in RUN/verdicts.jsonl, by family: {"samples","compile_rate","correct","speedup" (median over
  * eager, of what passed; null where nothing was timed),"weight"}. Verdicts that say nothing of the program are left
- * out. weight: (1 - c) / mean of it, within 1/4 to 4, where c is (passed + 1) / (samples + 2). */
-json_t *diagnose_rates(const json_t *families, const char *run, struct err *e);
+ * out, and so are those of other tasks of the same names (marks; NULL: not looked at), which is said. weight:
+ * (1 - c) / mean of it, within 1/4 to 4, where c is (passed + 1) / (samples + 2). */
+json_t *diagnose_rates(const json_t *families, const json_t *marks, const char *run, struct err *e);
 
 /* The weights by the registry's families (op.h), as 'synth --family-weights' reads them: {"convolution":1.8,..}. */
 json_t *diagnose_weights(const json_t *rates);

@@ -499,7 +499,13 @@ static bool stream_failed(const struct item *x)
 
 /* ---- files ---- */
 
-/* DIR/data/NAME-00000.jsonl; owned. */
+/* data/NAME-00000.jsonl; owned. */
+static char *stream_split_name(const char *name, int index)
+{
+    return xasprintf("data/%s-%05d.jsonl", name, index);
+}
+
+/* The same, in the folder. */
 static char *stream_split_path(const struct stream_options *o, const char *name, int index)
 {
     return xasprintf("%s/data/%s-%05d.jsonl", o->out, name, index);
@@ -508,7 +514,7 @@ static char *stream_split_path(const struct stream_options *o, const char *name,
 /* Its hash goes into sums, by which a later call knows that the file is whole. */
 static int stream_write_split(const struct stream_shard *s, const char *name, int which, json_t *sums, struct err *e)
 {
-    char *path = stream_split_path(s->o, name, s->index), hex[65];
+    char *file = stream_split_name(name, s->index), hex[65];
     struct buf b;
     int rc;
 
@@ -519,11 +525,11 @@ static int stream_write_split(const struct stream_shard *s, const char *name, in
             if (which == 0)
                 json_line(&b, s->item[i].repair), json_line(&b, s->item[i].review);
         }
-    rc = which == 2 && !b.n ? 0 : file_write(path, b.p, b.n, e);
+    rc = which == 2 && !b.n ? 0 : listing_replace(s->o->out, file, b.p, b.n, e);
     sha256_hex(b.p, b.n, hex);
     json_object_set_new(sums, name, json_string(hex));
     buf_free(&b);
-    free(path);
+    free(file);
     return rc;
 }
 
@@ -540,12 +546,21 @@ static void stream_count_record(const json_t *record, json_t *kinds, json_t *dif
     json_count(difficulty, key, 1);
 }
 
+/* The statistics are written last: they say that the shard is there. */
+static int stream_write_stats(const struct stream_shard *s, const json_t *v, struct err *e)
+{
+    char *name = xasprintf("stats/%05d.json", s->index), *text = json_file_text(name, v, e);
+    int rc = text ? listing_replace(s->o->out, name, text, strlen(text), e) : -1;
+
+    free(name), free(text);
+    return rc;
+}
+
 /* Writes a shard's splits and statistics. */
 static int stream_write_shard(const struct stream_shard *s, struct err *e)
 {
     json_t *kinds = json_object(), *difficulty = json_object(), *sums = json_object();
 
-    char *path = xasprintf("%s/stats/%05d.json", s->o->out, s->index);
     json_t *v = json_pack("{s:i, s:I, s:I, s:I, s:O, s:O, s:O, s:I, s:I, s:O, s:I, s:I, s:I}", "records", s->n,
                           "verified",
         (json_int_t)s->verified,
@@ -570,10 +585,8 @@ static int stream_write_shard(const struct stream_shard *s, struct err *e)
              : 0;
     json_object_set_new(v, "sha256", sums);
     if (rc == 0)
-        rc = json_write(path, v, e);
-
+        rc = stream_write_stats(s, v, e);
     json_decref(v);
-    free(path);
     return rc;
 }
 
@@ -678,17 +691,16 @@ static bool stream_is_made(const struct stream_options *o, int index)
 /* Adds what a shard's statistics say of its files. */
 static void stream_list_shard(const struct stream_options *o, int index, json_t *hashes)
 {
-    char *path = xasprintf("%s/stats/%05d.json", o->out, index), at[64];
+    char *path = xasprintf("%s/stats/%05d.json", o->out, index);
     json_t *stats = json_read(path, NULL), *sum;
     const char *name;
 
     json_object_foreach(json_object_get(stats, "sha256"), name, sum) {
-        char *file = stream_split_path(o, name, index);
+        char *file = stream_split_path(o, name, index), *at = stream_split_name(name, index);
 
-        snprintf(at, sizeof at, "data/%.32s-%05d.jsonl", name, index);
         if (file_exists(file))
             json_object_set(hashes, at, sum);
-        free(file);
+        free(file), free(at);
     }
     json_decref(stats);
     free(path);
@@ -698,7 +710,7 @@ static void stream_list_shard(const struct stream_options *o, int index, json_t 
 static int stream_finish(const struct stream_options *o, long shards, struct err *e)
 {
     json_t *hashes = json_object();
-    int rc = card_write(o->out, shards, e);
+    int rc = card_write(o->out, shards, hashes, e);
 
     for (int i = 0; i < shards; i++)
         stream_list_shard(o, i, hashes);

@@ -167,6 +167,21 @@ class Agent(unittest.TestCase):
         self.assertIn("faster", asked[1]["messages"][2]["content"])
         self.assertEqual([t["verdict"]["status"] for t in turns], ["passed", "failed"])
 
+    def test_a_kill_takes_no_turn_that_was_judged(self):
+        server = Server([(fenced(RIGHT), True), None])
+        with tempfile.TemporaryDirectory() as folder:
+            log, out = os.path.join(folder, "log.json"), os.path.join(folder, "best.py")
+            p = subprocess.Popen([EXE, "agent", "--task", TASK, "--model", server.url(), "--log", log, "--out", out],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            while len(server.asked) < 2 and p.poll() is None:
+                time.sleep(0.02)
+            p.kill()
+            said = p.communicate()[1].decode()
+            self.assertEqual((len(server.asked), read(out)), (2, RIGHT), said)
+            self.assertEqual([t["verdict"]["status"] for t in json.loads(read(log))], ["passed"])
+        server.shutdown()
+        server.server_close()
+
     def test_it_ends_with_verdict_and_speed(self):
         r, _, _, _ = self.run_agent([(fenced(WRONG), True), (fenced(RIGHT), True)], "--no-faster")
         lines = r.stderr.strip().split("\n")

@@ -1,4 +1,5 @@
 /* test_base.c - the foundations: buffers, JSON rules, UTF-8, YAML, options, RNG, files. */
+#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,8 +11,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -435,6 +441,71 @@ static void sha256_of_a_file(void **state)
     free(bytes);
 }
 
+/* What is written to path comes out of the pipe's end. */
+static void comes_out(const char *path, int end)
+{
+    struct err e = ERR_INIT;
+    char got[8] = "";
+
+    assert_int_equal(file_write_try(path, &e), 0);
+    assert_int_equal(file_write(path, "four", 4, &e), 0);
+    assert_int_equal(read(end, got, sizeof got - 1), 4);
+    assert_string_equal(got, "four");
+}
+
+static void pipes_and_devices_are_written_and_never_replaced(void **state)
+{
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("test-base", &e), *pipe = path_join(dir, "pipe"), *link = path_join(dir, "link"),
+         *sock = path_join(dir, "sock");
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int end, s = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(mkfifo(pipe, 0600) < 0 || symlink("pipe", link) < 0, 0);
+    end = open(pipe, O_RDONLY | O_NONBLOCK);
+    comes_out(pipe, end);
+    comes_out(link, end);
+    assert_true(lstat(pipe, &st) == 0 && S_ISFIFO(st.st_mode));
+    assert_true(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", sock);
+    assert_int_equal(bind(s, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(file_write(sock, "x", 1, &e), -1);
+    assert_non_null(strstr(e.msg, "is a disk or a socket"));
+    assert_true(lstat(sock, &st) == 0 && S_ISSOCK(st.st_mode));
+    close(s), close(end);
+    assert_int_equal(dir_remove(dir, &e), 0);
+    free(dir), free(pipe), free(link), free(sock);
+}
+
+/* /dev/stdout of a program whose output goes to a file: what it prints itself stays, too. */
+static void standard_output_is_not_replaced(void **state)
+{
+    struct err e = ERR_INIT;
+    char *dir = dir_temp("test-base", &e), *log = path_join(dir, "log");
+    struct buf b;
+    int status = 1;
+    pid_t pid = fork();
+
+    (void)state;
+    if (!pid) {
+        if (!freopen(log, "w", stdout))
+            _exit(1);
+        printf("before ");
+        status = file_write(log, "result ", 7, &e);
+        printf("after");
+        _exit(fflush(stdout) || status ? 1 : 0);
+    }
+    assert_true(waitpid(pid, &status, 0) == pid && status == 0);
+    buf_init(&b, 100);
+    assert_int_equal(file_read(log, &b, &e), 0);
+    assert_string_equal(b.p, "before result after");
+    buf_free(&b);
+    assert_int_equal(dir_remove(dir, &e), 0);
+    free(dir), free(log);
+}
+
 static void files_are_replaced_whole(void **state)
 {
     struct err e = ERR_INIT;
@@ -566,6 +637,8 @@ int main(void)
         cmocka_unit_test(sha256_matches_the_standard),
         cmocka_unit_test(sha256_of_a_file),
         cmocka_unit_test(files_are_replaced_whole),
+        cmocka_unit_test(pipes_and_devices_are_written_and_never_replaced),
+        cmocka_unit_test(standard_output_is_not_replaced),
         cmocka_unit_test(test_home),
         cmocka_unit_test(processors_are_shared_by_the_load), cmocka_unit_test(processors_are_those_that_may_be_used),
     };

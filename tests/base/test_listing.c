@@ -196,6 +196,22 @@ static void every_edit_is_kept(void **state)
     assert_string_equal(text_of("sub/b.txt.edited.2"), "third");
 }
 
+/* In a folder that several processes fill, too: what was noted is replaced, what somebody changed is kept. */
+static void edits_are_kept_where_several_write(void **state)
+{
+    struct err e = ERR_INIT;
+
+    make_two();
+    assert_int_equal(listing_replace(dir, "a.txt", "new", 3, &e), 0);
+    assert_false(is_there("a.txt.edited"));
+    put("sub/b.txt", "mine");
+    assert_int_equal(listing_replace(dir, "sub/b.txt", "new", 3, &e), 0);
+    assert_string_equal(text_of("sub/b.txt"), "new");
+    assert_string_equal(text_of("sub/b.txt.edited"), "mine");
+    assert_int_equal(listing_replace(dir, "sub/b.txt", "new", 3, &e), 0);
+    assert_false(is_there("sub/b.txt.edited.2"));
+}
+
 /* What was cut off a listing is not known by it: neither lines nor all of it. */
 static void cut_listings_are_told(void **state)
 {
@@ -246,7 +262,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(whole_results_pass), T(changed_and_missing_results_are_told), T(stopped_commands_are_told),
         T(former_results_go), T(what_a_stopped_command_made_goes_too), T(another_source_is_refused),
-        T(edited_files_are_kept), T(every_edit_is_kept), T(cut_listings_are_told),
+        T(edited_files_are_kept), T(every_edit_is_kept), T(edits_are_kept_where_several_write),
+        T(cut_listings_are_told),
         T(foreign_listings_are_not_believed),
     };
 

@@ -472,7 +472,32 @@ class Folders(unittest.TestCase):
                      lambda: shutil.copy(self.path("c/data/train-00001.jsonl"), first)):
             harm()
             self.assertIn("shard 0 of 'c' is not what was written; it is made again", self.succeed(*argv))
+            self.take_away("c/data/train-00000.jsonl.edited")
             self.assertEqual(crash.files(self.path("c")), was)
+
+    def test_what_somebody_changes_in_a_corpus_of_shards_stays(self):
+        argv = ("synth", "--records", "6", "--shard-size", "3", "--ops", "activation", "--max-ops", "1",
+                "--verify-share", "0", "--mutant-share", "0", "--out", "c")
+        self.succeed(*argv)
+        was, names = crash.files(self.path("c")), ("data/train-00001.jsonl", "README.md", "plots/schedules.svg")
+        for name in names:
+            with open(self.path("c/" + name), "a") as f:
+                f.write("mine")
+        said = self.succeed(*argv)
+        for name in names:
+            self.assertTrue(self.read(f"c/{name}.edited").endswith("mine"))
+            self.assertIn(f"it is kept as 'c/{name}.edited'", said)
+            os.remove(self.path(f"c/{name}.edited"))
+        self.assertEqual(crash.files(self.path("c")), was)
+        for name in names:
+            self.write("mine", "mine")
+            os.remove(self.path("c/" + name))
+            os.symlink(self.path("mine"), self.path("c/" + name))
+            self.refuse("is a link, and what it names may be somebody's", *argv)
+            self.assertEqual(self.read("mine"), "mine")
+            os.remove(self.path("c/" + name))
+            self.succeed(*argv)
+        self.assertEqual(crash.files(self.path("c")), was)
 
     def test_a_finished_corpus_is_known_by_what_it_holds(self):
         self.succeed("run", self.recipe("synth init"), "--out", "r")
@@ -528,7 +553,8 @@ class Folders(unittest.TestCase):
         self.succeed("synth", *SYNTH, "--out", "c")
         self.write("c/tasks/train/my_task.py", "mine")
         self.write("c/tasks/train/task_9999.py", "of a larger corpus")
-        self.succeed("synth", *SYNTH, "--seed", "2", "--out", "c")
+        told = "'c' holds a corpus of other options, which this one replaces"
+        self.assertIn(told, self.succeed("synth", *SYNTH, "--seed", "2", "--out", "c"))
         self.assertEqual(self.read("c/tasks/train/my_task.py"), "mine")
         self.assertEqual(self.read("c/tasks/train/task_9999.py"), "of a larger corpus")
         task = "c/tasks/train/" + min(x for x in os.listdir(self.path("c/tasks/train")) if x.startswith("task_"))

@@ -1,8 +1,8 @@
 """fake_openai.py - a server of the test's own that speaks OpenAI's chat completions as a plan says.
 
 Server(plan): each request takes the next step of the plan. (TEXT, True) streams the text and ends; (TEXT, False)
-breaks off; a number is refused with that status. An empty plan answers 400, which is final. asked holds the requests,
-each with 'key', its Authorization. Usable in a with statement, which ends it."""
+breaks off; None is never answered; a number is refused with that status. An empty plan answers 400, which is final.
+asked holds the requests, each with 'key', its Authorization. Usable in a with statement, which ends it."""
 
 import http.server
 import json
@@ -14,7 +14,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, plan):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.plan, self.asked = list(plan), []
+        self.plan, self.asked, self.never = list(plan), [], threading.Event()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def __exit__(self, *args):
@@ -46,6 +46,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(dict(asked, key=self.headers.get("Authorization")))
         say = self.server.plan.pop(0) if self.server.plan else 400
+        if say is None:
+            self.server.never.wait()
+            return
         if isinstance(say, int):
             self.answer(say, {"error": {"message": "no more"}}, Retry_After="1")
             return

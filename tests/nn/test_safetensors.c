@@ -107,6 +107,7 @@ static void test_unfinished(void **state)
         assert_null(strstr(names[i], ".tmp"));
     names_free(names, n);
     assert_null(st_create("/nonexistent/x.safetensors", &e));
+    assert_null(st_create("/dev/null", &e)); /* only a finished writer would take its place */
     free(path);
 }
 

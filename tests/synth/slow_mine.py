@@ -217,6 +217,8 @@ def check_damage(tree, out):
     done = mine(tree, "--out", out)
     with open(path, encoding="utf-8") as f:
         check(f.read() == whole, "an altered task stays")
+    with open(path + ".edited", encoding="utf-8") as f:
+        check(f.read() == whole + "# altered\n", "what somebody altered is gone")
     check("is not what was mined" in done.stderr and f"({len(CLASSES)} were known)" in done.stdout, done.stderr)
     with open(out + "/mined.jsonl", encoding="utf-8") as f:
         text = f.read()

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "synth/diagnose.h"
 #include "synth/problem.h"
+#include "task/task.h"
 
 static void check_family(const char *operators, const char *want)
 {
@@ -91,7 +92,7 @@ static void weak_families_weigh_more(void **state)
     (void)state;
 
     write_verdicts(dir);
-    rates = diagnose_rates(found, dir, NULL);
+    rates = diagnose_rates(found, NULL, dir, NULL);
     assert_non_null(rates);
     assert_int_equal(json_object_size(rates), 2);
     r = json_object_get(rates, "elementwise");
@@ -109,6 +110,36 @@ static void weak_families_weigh_more(void **state)
     json_decref(found), json_decref(rates), json_decref(weights);
     dir_remove(dir, NULL);
     free(dir);
+}
+
+/* The verdict of another task of that name says nothing of this one; with a sidecar, both are hashed. */
+static void verdicts_of_other_tasks_do_not_count(void **state)
+{
+    static const char code[] = "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n";
+    char *dir = dir_temp("diagnose", NULL), *path = path_join(dir, "verdicts.jsonl"), *file = path_join(dir, "t.py");
+    char *sidecar = path_join(dir, "t.yaml");
+    json_t *found = json_pack("{s:s}", "t", "matmul"), *tasks = json_pack("{s:s}", "t", code), *marks, *rates;
+    struct task t = {0};
+    (void)state;
+
+    assert_int_equal(file_write(file, code, strlen(code), NULL), 0);
+    assert_int_equal(file_write(sidecar, "tolerance: {rel: 0.5}\n", 22, NULL), 0);
+    assert_int_equal(task_read(file, &t, NULL), 0);
+    marks = diagnose_marks(tasks, dir);
+    assert_non_null(strstr(json_str(marks, "t", ""), t.sha256));
+    for (int i = 0; i < 2; i++) {
+        json_t *v = json_pack("{s:s, s:i, s:{s:s, s:s}}", "task", "t", "turn", 1, "verdict", "status", "passed",
+                              "task_sha256", i ? t.sha256 : "0123");
+        assert_int_equal(jsonl_append(path, v, NULL), 0);
+        json_decref(v);
+        rates = diagnose_rates(found, marks, dir, NULL);
+        assert_int_equal(json_i64(json_object_get(rates, "matmul"), "samples", 0), i);
+        json_decref(rates);
+    }
+    task_free(&t);
+    json_decref(found), json_decref(tasks), json_decref(marks);
+    dir_remove(dir, NULL);
+    free(dir), free(path), free(file), free(sidecar);
 }
 
 static int read_line(json_t *v, size_t line, void *ctx, struct err *e)
@@ -204,7 +235,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rarest_family_counts), cmocka_unit_test(families_take_turns),
-        cmocka_unit_test(weak_families_weigh_more), cmocka_unit_test(weak_prompts_come_first),
+        cmocka_unit_test(weak_families_weigh_more), cmocka_unit_test(verdicts_of_other_tasks_do_not_count),
+        cmocka_unit_test(weak_prompts_come_first),
         cmocka_unit_test(weights_are_drawn_by),     cmocka_unit_test(wrong_weights_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
