@@ -7,7 +7,8 @@
  * OUT/heldout.jsonl   a reference solution of each held-out task, OUT/tasks/heldout/SPLIT_0007.py the tasks
  * OUT/rejected.jsonl  what the judge did not pass, and mutants that it did; OUT/stats.json
  *
- * OUT becomes a folder of ours (base/folder.h): one that holds anything else is refused, as OUT/tasks is emptied.
+ * OUT becomes a folder of ours (base/folder.h): one that holds anything else is refused. A former corpus there goes,
+ * which is said where it was made with other options; what somebody has changed or put there stays (base/listing.h).
  * What is written depends on the options and the verdicts only. Interrupting is safe: files appear at the end,
  * complete, and verdicts are journaled and cached, so a rerun continues where this one stopped. */
 #ifndef MC_SYNTH_CORPUS_H
