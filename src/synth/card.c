@@ -133,8 +133,8 @@ static int card_write_plots(const char *out, json_t *sum, json_t *hashes, struct
     int rc = dir_make(dir, e);
 
     if (!rc)
-        rc = card_write_bars(out, "plots/difficulty.svg", "Records by difficulty (operators + 2 x kernels)", d, n, hashes,
-                             e);
+        rc = card_write_bars(out, "plots/difficulty.svg", "Records by difficulty (operators + 2 x kernels)", d, n,
+                             hashes, e);
     if (!rc)
         rc = card_write_bars(out, "plots/schedules.svg", "Kernels by schedule", s, m, hashes, e);
     free(dir), free(d), free(s);
