@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "synth/knowledge.h"
+#include "synth/surface/kind.h"
 #include "synth/surface/surface.h"
 
 #define MAX_ANSWER  1200 /* bytes: the statements of the longest windows */
@@ -184,7 +185,7 @@ static const char *knowledge_draw_kind(const struct problem_source *s, struct rn
     enum op_class c;
 
     for (int i = 0; (name = surface_kind(i)) && i < MAX_KINDS; i++) {
-        c = heldout_name_class(surface_operator(name));
+        c = heldout_name_class(kind_operator(name));
         if (c == OP_KNOWN && s->o->all_taught)
             c = OP_TAUGHT;
         if (surface_stands_alone(name))

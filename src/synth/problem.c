@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "synth/ir/ast_mutate.h"
 #include "synth/program.h"
+#include "synth/surface/kind.h"
 #include "synth/surface/surface.h"
 #include "synth/surface/surface_mutate.h"
 #include "synth/wording.h"
@@ -495,7 +496,7 @@ static enum op_class problem_class_of_surface(const struct problem_source *s, co
     bool has[N_OP_CLASSES] = {false};
 
     for (int i = 0; i < f->n_ops; i++)
-        has[heldout_name_class(surface_operator(f->op[i]))] = true;
+        has[heldout_name_class(kind_operator(f->op[i]))] = true;
     if (s->o->all_taught)
         has[OP_KNOWN] = false;
     if (has[OP_UNSEEN])

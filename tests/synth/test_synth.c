@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "synth/corpus.h"
+#include "synth/surface/kind.h"
 #include "synth/surface/surface.h"
 #include "synth/ir/ast_mutate.h"
 #include "synth/knowledge.h"
@@ -708,7 +709,7 @@ static enum op_class surface_class_of(const struct problem *p)
     size_t i;
 
     json_array_foreach(ops, i, op) {
-        enum op_class c = heldout_name_class(surface_operator(json_string_value(op)));
+        enum op_class c = heldout_name_class(kind_operator(json_string_value(op)));
 
         if (c == OP_UNSEEN || (c == OP_KNOWN && most == OP_TAUGHT))
             most = c;

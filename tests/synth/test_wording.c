@@ -15,6 +15,7 @@
 #include "synth/knowledge.h"
 #include "synth/knowledge_public.h"
 #include "synth/program.h"
+#include "synth/surface/kind.h"
 #include "synth/surface/surface.h"
 #include "synth/wording.h"
 
@@ -240,8 +241,8 @@ static void public_questions_are_of_taught_and_known_kinds(void **state)
         json_t *v = knowledge_public_record(&s, i);
         assert_non_null(v);
         name = json_string_value(json_array_get(json_object_get(json_object_get(v, "task"), "ops"), 0));
-        assert_true(heldout_name_class(surface_operator(name)) != OP_UNSEEN);
-        known += heldout_name_class(surface_operator(name)) == OP_KNOWN;
+        assert_true(heldout_name_class(kind_operator(name)) != OP_UNSEEN);
+        known += heldout_name_class(kind_operator(name)) == OP_KNOWN;
         json_object_set_new(asked, name, json_true());
         check_public_answer(said(v, 0), said(v, 1));
         right += !strcmp(name, "celu") && strstr(said(v, 1), celu);
@@ -249,7 +250,7 @@ static void public_questions_are_of_taught_and_known_kinds(void **state)
     }
     assert_true(known > 240 && known < 360 && right > 0);
     for (int i = 0; (name = surface_kind(i)); i++)
-        if (heldout_name_class(surface_operator(name)) == OP_KNOWN && !json_object_get(asked, name))
+        if (heldout_name_class(kind_operator(name)) == OP_KNOWN && !json_object_get(asked, name))
             fail_msg("nothing was asked about '%s'", name);
     json_decref(asked);
     problem_source_free(&s);

@@ -70,4 +70,8 @@ struct kind {
 /* The tables; each ends with a row without a name. */
 extern const struct kind map_kinds[], reduce_kinds[], loss_kinds[], norm_kinds[], window_kinds[], product_kinds[];
 
+/* The operator of the registry (heldout.h) that a kind is a variant of, for the class that it is in; else its own
+ * name. */
+const char *kind_operator(const char *kind);
+
 #endif

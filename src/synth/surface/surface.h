@@ -29,9 +29,6 @@ void surface_draw(uint64_t seed, uint64_t index, const struct surface_limits *l,
 void surface_free(struct surface *s);
 /* A list of operators has a hash, as a graph has. */
 uint64_t surface_hash(const struct surface *s);
-/* The operator of the registry (heldout.h) that a kind is a variant of, for the class that it is in; else its own
- * name. */
-const char *surface_operator(const char *kind);
 /* Is it drawn by itself? Others, residuals say, stand in chains alone. */
 bool surface_stands_alone(const char *kind);
 /* The name of the i-th kind; NULL behind the last. */

@@ -161,7 +161,7 @@ static bool mutate_statement(struct rng *r, const char *line, struct buf *out)
         n++;
     k = &map_kinds[rng_below(r, (uint64_t)n)];
     if (k->form != FORM_MAP || strchr(k->code, '$') || strchr(k->code, '\n')[1] ||
-        heldout_name_class(surface_operator(k->name)) != OP_TAUGHT)
+        heldout_name_class(kind_operator(k->name)) != OP_TAUGHT)
         return false;
     buf_addf(out, "%.*s%.*s", (int)strspn(line, " "), line, (int)strlen(k->code) - 1, k->code);
     return strcmp(out->p, line) != 0;

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "synth/heldout.h"
+
 /* How often a part is said in general words, by the words of another kind, and a module by no words about it. */
 #define SHARE_GENERAL_PHRASES  0.1
 #define SHARE_AGED_PHRASES     0.06
@@ -98,7 +100,8 @@ static const char *write_general_phrase(struct making *m, const struct kind *k)
     return making_pick(m, words[k->form] ? words[k->form] : k->say, '|');
 }
 
-/* The words of another kind of this form, as documentation has that has aged. */
+/* The words of another kind of this form, as documentation has that has aged; of a taught one, so that training never
+ * says an unseen operator's name. */
 static const char *write_other_phrase(struct making *m, const struct kind *k)
 {
     static const struct kind *const tables[] = {map_kinds, reduce_kinds, window_kinds, norm_kinds, loss_kinds};
@@ -107,7 +110,7 @@ static const char *write_other_phrase(struct making *m, const struct kind *k)
 
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct kind *o = tables[t]; o->name && n < 128; o++)
-            if (o->form == k->form)
+            if (o->form == k->form && heldout_name_class(kind_operator(o->name)) == OP_TAUGHT)
                 fit[n++] = o;
     return making_pick(m, n ? fit[making_draw(m, 0, n - 1)]->say : k->say, '|');
 }
