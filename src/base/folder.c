@@ -88,6 +88,19 @@ int folder_check_other(const char *path, const char *one, const char *other, str
 #define STAMP_TEXT "This folder is written and emptied by musacoder.\n"
 #define STAMP_OF "It is of "
 
+/* A stamp never takes another's place: commands that came first hold locks on that one. */
+static int folder_put_stamp(const char *stamp, const char *text, struct err *e)
+{
+    char *tmp = file_temporary(stamp);
+    int rc = file_write(tmp, text, strlen(text), e);
+
+    if (rc == 0 && link(tmp, stamp) < 0 && errno != EEXIST && rename(tmp, stamp) < 0) /* a disk without hard links */
+        rc = err_sys(e, "cannot create '%s'", stamp);
+    unlink(tmp);
+    free(tmp);
+    return rc;
+}
+
 /* Makes the folder and writes our stamp into it. what: whose folder it is. */
 static int folder_stamp(const char *path, const char *what, struct err *e)
 {
@@ -96,7 +109,7 @@ static int folder_stamp(const char *path, const char *what, struct err *e)
     int rc = dir_make(path, e);
 
     for (int tries = 3; rc == 0 && !file_exists(stamp) && tries > 0; tries--) /* who locks it sweeps our file */
-        rc = file_write(stamp, text, strlen(text), tries > 1 ? NULL : e) < 0 && tries == 1 ? -1 : 0;
+        rc = folder_put_stamp(stamp, text, tries > 1 ? NULL : e) < 0 && tries == 1 ? -1 : 0;
     free(text);
     free(stamp);
     return rc;
@@ -214,7 +227,7 @@ int folder_claim(const char *path, const char *what, struct err *e)
 {
     if (!*path)
         return err_set(e, ERR_INPUT, "the folder's name is empty; name one for %s", what);
-    if (!stamp_is_in(path) && folder_holds_something(path))
+    if (folder_holds_something(path) && !stamp_is_in(path)) /* in this order: another may stamp and fill it now */
         return err_set(e, ERR_INPUT, "'%s' holds files that are not of %s; name a new folder, or, if an older version "
                        "wrote it or what is in it may go, 'touch %s/" STAMP_NAME "'", path, what, path);
     if (folder_check_kind(path, what, e) < 0 || (!stamp_is_in(path) && folder_check_above(path, what, e) < 0))

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -212,6 +214,48 @@ static void edits_are_kept_where_several_write(void **state)
     assert_false(is_there("sub/b.txt.edited.2"));
 }
 
+/* One of the processes that fill the folder; it begins when nobody holds the pipe's other end. */
+static int fill_folder(const char *folder, int number, int start)
+{
+    struct listing *l = NULL;
+    char name[16], any;
+    int rc;
+
+    if (read(start, &any, 1) != 0 || folder_claim(folder, "a test", NULL) < 0 ||
+        listing_begin(folder, NULL, &l, NULL) < 0)
+        return 1;
+    snprintf(name, sizeof name, "%d.txt", number);
+    rc = listing_write(l, name, name, strlen(name), NULL) < 0 || listing_end(l, true, NULL, NULL) < 0;
+    listing_free(l);
+    return rc;
+}
+
+/* As 'make -j' does it: all begin with a folder that is not there, and each result is listed. */
+static void processes_that_begin_at_once_list_all(void **state)
+{
+    enum { N = 12 };
+    char *folder = path_join(dir, "new"), *sums = path_join(folder, LISTING_NAME), name[16];
+    int start[2], status;
+    struct buf b;
+
+    (void)state;
+    assert_int_equal(pipe(start), 0);
+    for (int i = 0; i < N; i++)
+        if (fork() == 0)
+            close(start[1]), _exit(fill_folder(folder, i, start[0]));
+    close(start[1]);
+    for (int i = 0; i < N; i++)
+        assert_true(wait(&status) > 0 && status == 0);
+    buf_init(&b, 1 << 16);
+    assert_int_equal(file_read(sums, &b, NULL), 0);
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "  %d.txt", i);
+        assert_non_null(strstr(b.p, name));
+    }
+    buf_free(&b), close(start[0]);
+    free(folder), free(sums);
+}
+
 /* What was cut off a listing is not known by it: neither lines nor all of it. */
 static void cut_listings_are_told(void **state)
 {
@@ -263,7 +307,7 @@ int main(void)
         T(whole_results_pass), T(changed_and_missing_results_are_told), T(stopped_commands_are_told),
         T(former_results_go), T(what_a_stopped_command_made_goes_too), T(another_source_is_refused),
         T(edited_files_are_kept), T(every_edit_is_kept), T(edits_are_kept_where_several_write),
-        T(cut_listings_are_told),
+        T(processes_that_begin_at_once_list_all), T(cut_listings_are_told),
         T(foreign_listings_are_not_believed),
     };
 
