@@ -86,6 +86,12 @@ static int synth_diagnose_check(const struct opts *o, struct err *e)
     return prompt_style_parse(opts_str(o, "style"), &style, e);
 }
 
+/* A callback of dir_each: a task that a user put there would be asked, too. */
+static int synth_diagnose_put_aside(void *listing, const char *path, const char *name, struct err *e)
+{
+    return path_ends(path, ".py") ? listing_put_aside(listing, name, e) : 0;
+}
+
 /* The tasks that the model is asked, as files. */
 static int synth_diagnose_write_picked(const json_t *tasks, const json_t *found, int n, const char *folder,
                                        struct err *e)
@@ -103,7 +109,7 @@ static int synth_diagnose_write_picked(const json_t *tasks, const json_t *found,
         free(file);
     }
     if (!rc)
-        rc = listing_end(l, false, NULL, e);
+        rc = dir_each(folder, synth_diagnose_put_aside, l, e) < 0 ? -1 : listing_end(l, false, NULL, e);
     listing_free(l);
     json_decref(picked);
     return rc;

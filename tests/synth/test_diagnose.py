@@ -10,6 +10,9 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests/lib"))
+import fake_openai  # noqa: E402
+
 BINARY = os.path.join(ROOT, os.environ.get("B", "build"), "musacoder")
 TASK = """import torch
 import torch.nn as nn
@@ -82,6 +85,25 @@ def check_rates(folder, out):
     check(made.returncode == 0, made.stderr)
 
 
+def check_asked(folder, out):
+    """What a user put beside the tasks that a model is asked, and what somebody changed there, stays and is not asked."""
+    args = ("--tasks", folder, "--out", out, "--samples", "1", "--balanced", "1", "--model")
+    with fake_openai.Server([("no program", True)] * 2) as server:
+        done = diagnose(*args, server.url())
+        check(done.returncode == 0, done.stderr)
+        asked = os.path.join(out, "tasks", next(x for x in os.listdir(out + "/tasks") if x.endswith(".py")))
+        for path in (asked, out + "/tasks/mine.py"):
+            with open(path, "a", encoding="utf-8") as f:
+                f.write("# mine")
+        done = diagnose(*args, server.url())
+        check(done.returncode == 0, done.stderr)
+        for path in (asked, out + "/tasks/mine.py"):
+            check(os.path.exists(path + ".edited") and os.path.exists(path) == (path == asked), done.stderr)
+            with open(path + ".edited", encoding="utf-8") as f:
+                check(f.read().endswith("# mine"), path)
+        check(len(server.asked) == 1, f"asked {len(server.asked)} times")
+
+
 def check_refusals(folder, out):
     for args, word in ((("--out", out), "no tasks"), (("--tasks", folder), "no output folder"),
                        (("--tasks", out, "--out", out + "/x"), "has no tasks"),
@@ -106,6 +128,7 @@ def main():
                 f.write(TASK.format(layer=layer, forward=forward))
         check_families(folder, out)
         check_rates(folder, out)
+        check_asked(folder, out)
         check_refusals(folder, out)
     check_recipe()
     print(f"{passed} passed, {failed} failed")
