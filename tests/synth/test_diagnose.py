@@ -86,7 +86,7 @@ def check_rates(folder, out):
 
 
 def check_asked(folder, out):
-    """What a user put beside the tasks that a model is asked, and what somebody changed there, stays and is not asked."""
+    """What a user put beside the tasks that a model is asked, and edits of those, stay and are not asked."""
     args = ("--tasks", folder, "--out", out, "--samples", "1", "--balanced", "1", "--model")
     with fake_openai.Server([("no program", True)] * 2) as server:
         done = diagnose(*args, server.url())
