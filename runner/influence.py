@@ -521,15 +521,23 @@ def numbers_put(tree, new):
     return next(new) if is_plain_number(tree) else tree
 
 
-def other_numbers(number, name):
-    """Other values for it, the best first; none where it may say what the task is: sizes, axes, counts."""
+def other_numbers(number, name, sizes=()):
+    """Other values for it, the best first; none where it may say what the task is: sizes, axes, counts. A whole number
+    that divides sizes may be a number of parts: another one divides them too. Odd ones (of windows) stay odd."""
     if any(w in name for w in SETTLED):
         return []
     if isinstance(number, bool):
         return [not number]
     if isinstance(number, float):
         return [number * 0.75] if LEAST <= abs(number) < 1e30 else []
-    return [1] if number == 0 else [number - 1, number + 1, -number]
+    if number == 0:
+        return [1]
+    divided = [n for n in sizes if number > 1 and n % number == 0]
+    if divided:
+        prime = next(p for p in range(2, number + 1) if number % p == 0)
+        return [number // prime] + [2 * number] * all(n % (2 * number) == 0 for n in divided)
+    step = 1 if abs(number) < 3 else 2
+    return [number - step, number + step, -number]
 
 
 def sizes_among(numbers, leaves):

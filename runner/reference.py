@@ -950,6 +950,15 @@ def shaken(t, u, gen):
                  u * (2 * torch.rand(t.shape, generator=gen, dtype=torch.float64, device=t.device) - 1))).to(t.dtype)
 
 
+def shaken_inside(t, u, gen):
+    """As shaken, and no element passes the least or the largest one: probabilities and labels of 0 and 1 stay such."""
+    out = shaken(t, u, gen)
+    if not t.is_floating_point() or not t.numel() or is_stored(t):
+        return out
+    low, high = torch.aminmax(t)
+    return out.clamp(low, high) if -math.inf < float(low) < float(high) < math.inf else out
+
+
 def perturbed(model, inputs, u, seed):
     gen = torch.Generator(PLACE).manual_seed(seed)
 
@@ -964,7 +973,7 @@ def perturbed(model, inputs, u, seed):
                     part.copy_(shake(part))
             elif p.is_floating_point():
                 p.copy_(shake(p.detach()))
-    return m, values.map_tensors(inputs, shake)
+    return m, values.map_tensors(inputs, lambda t: shaken_inside(t, u, gen))
 
 
 def oracle_of(model, inputs, eager, seed, each=None):
@@ -1218,7 +1227,7 @@ def own_shifts(model, inputs, eager, seed):
     shifts = [0.0 for _ in values.leaves(eager)]
     for i in range(tries_of(eager, inputs)):
         gen = torch.Generator(PLACE).manual_seed(seed + i)
-        moved, _ = run(model, values.map_tensors(inputs, lambda t: shaken(t, 2 * u, gen)))
+        moved, _ = run(model, values.map_tensors(inputs, lambda t: shaken_inside(t, 2 * u, gen)))
         shifts = [max(s, max_diff(e, m)) for s, e, m in zip(shifts, values.leaves(eager), values.leaves(moved))]
     return shifts
 
@@ -1411,12 +1420,14 @@ class Task:
         """Other values for the numbers among its inputs, which the reference stands and which change its answer; none
         where there are no such."""
         given = self.numbers_given(own)
-        sizes = influence.sizes_among([n for n, _ in given], values.leaves(own))
+        leaves = values.leaves(own)
+        sizes = influence.sizes_among([n for n, _ in given], leaves)
+        lengths = {n for t in leaves for n in t.shape}
         chosen = [n for n, _ in given]
         for k, (number, name) in enumerate(given[:NUMBERS]):
             if isinstance(number, int) and number in sizes:
                 continue
-            chosen[k] = next((n for n in influence.other_numbers(number, name)
+            chosen[k] = next((n for n in influence.other_numbers(number, name, lengths)
                               if self.tells_numbers(own, chosen[:k] + [n] + chosen[k + 1:], chosen)), number)
         return chosen if chosen != [n for n, _ in given] else []
 

@@ -369,8 +369,16 @@ class Numbers(unittest.TestCase):
 
     def test_flags_and_whole_numbers(self):
         self.assertEqual(self.other("x * 2 if rest[0] else x", "[torch.randn(4, 6), True]"), (True, {(False,)}))
-        self.assertEqual(self.other("torch.roll(x, rest[0], 1)", "[torch.randn(4, 6), 3]"), (True, {(2,)}))
+        self.assertEqual(self.other("torch.roll(x, rest[0], 1)", "[torch.randn(4, 6), 3]"), (True, {(1,)}))
         self.assertEqual(self.other("x[rest[0] : rest[0] + 1]", "[torch.randn(4, 6), 0]"), (True, {(1,)}))
+
+    def test_parts_stay_parts_and_windows_odd(self):
+        """A number of heads still divides the width, and a window has a middle."""
+        heads = "torch.cat([torch.softmax(p, 1) for p in x.split(x.shape[1] // rest[0], 1)], 1)"
+        for number, other in ((8, 4), (3, 1), (2, 1)):
+            self.assertEqual(self.other(heads, f"[torch.randn(5, 24), {number}]"), (True, {(other,)}))
+        self.assertEqual(self.other("F.avg_pool1d(x, rest[0], 1, rest[0] // 2)", "[torch.randn(4, 32), 5]"),
+                         (True, {(3,)}))
 
     def test_sizes_stay_whatever_they_are_called(self):
         """A reference may read a size as a scale; a program strides by it."""
@@ -400,6 +408,12 @@ class Refusals(unittest.TestCase):
         for forward, init, keeps in (("x * 2", "pass", False), ("x[1:]", "pass", True), ("self.b + x", kept, False),
                                      ("self.b.add_(x)", kept, True)):
             self.assertEqual(run(task(forward, init=init))[0]["keeps"], keeps, forward)
+
+    def test_labels_of_0_and_1_stay_such(self):
+        """A task that asks for them does not stand others: those are no draws."""
+        head, _ = run(task("F.binary_cross_entropy(x, rest[0])",
+                           "[torch.rand(9, 60), torch.randint(0, 2, (9, 60)).float()]"))
+        self.assertLessEqual({"task", "uniform"}, {d["regime"] for d in head["draws"]})
 
     def test_a_task_that_counts_in_python_is_told(self):
         self.assertFalse(run(task("x * 2"))[0]["counts"])
