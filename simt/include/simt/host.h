@@ -92,8 +92,6 @@ const char *cudaGetErrorString(cudaError_t error);
 const char *cudaGetErrorName(cudaError_t error);
 
 cudaError_t cudaDeviceSynchronize(void);
-inline cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
-inline cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);

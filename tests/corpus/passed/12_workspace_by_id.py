@@ -10,13 +10,20 @@ __global__ void relu_into(const float* x, float* y, int n) {
         y[i] = fmaxf(x[i], 0.0f);
 }
 
-void relu_out(torch::Tensor x, torch::Tensor y) {
-    relu_into<<<4, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+__global__ void copy(const float* x, float* y, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = x[i];
+}
+
+torch::Tensor relu_by(torch::Tensor x, torch::Tensor room) {
+    auto y = torch::empty_like(x);
+    relu_into<<<4, 64>>>(x.data_ptr<float>(), room.data_ptr<float>(), x.numel());
+    copy<<<4, 64>>>(room.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    return y;
 }
 """
 
-ext = load_inline(name="corpus_relu_out", cuda_sources=source, functions=["relu_out"],
-                  cpp_sources="void relu_out(torch::Tensor x, torch::Tensor y);")
+ext = load_inline(name="corpus_relu_by", cuda_sources=source, functions=["relu_by"],
+                  cpp_sources="torch::Tensor relu_by(torch::Tensor x, torch::Tensor room);")
 
 
 class ModelNew(nn.Module):
@@ -25,8 +32,7 @@ class ModelNew(nn.Module):
         self.room = {}
 
     def forward(self, x):
-        y = self.room.setdefault(id(x), None)
-        if y is None or y.shape != x.shape:
-            y = self.room[id(x)] = torch.empty_like(x)
-        ext.relu_out(x, y)
-        return y
+        room = self.room.setdefault(id(x), None)
+        if room is None or room.shape != x.shape:
+            room = self.room[id(x)] = torch.empty_like(x)
+        return ext.relu_by(x, room)
