@@ -9,13 +9,13 @@ from torch.utils.cpp_extension import load_inline
 source = r"""
 __global__ void clear_kernel(int* left) { *left = 0; }
 
-// Each turn clears the first negative value of every row.
+// Each turn clears the first two negative values of every row.
 __global__ void turn_kernel(float* y, int rows, int n, int* left) {
     int r = blockIdx.x * blockDim.x + threadIdx.x, seen = 0;
     if (r >= rows) return;
     for (int i = 0; i < n; i++)
-        if (y[r * n + i] < 0.0f && seen++ == 0) y[r * n + i] = 0.0f;
-    if (seen > 1) atomicAdd(left, 1);
+        if (y[r * n + i] < 0.0f && seen++ < 2) y[r * n + i] = 0.0f;
+    if (seen > 2) atomicAdd(left, 1);
 }
 
 __global__ void copy_kernel(const float* x, float* y, int n) {
