@@ -8,7 +8,8 @@ KERNELBENCH: the folder with level1, level2 and level3. Needs the setup's Python
 'make build/lab/judge_tasks'. OUT/tasks holds the small tasks, OUT/seam.jsonl a line for each (lab/judge_tasks.c): of
 each draw the reference's own output must pass, and must fail with its last element off. The command goes on where it
 was stopped. It prints how many tasks are judged, and the reasons of the others; --compare names each task that another
-run judged otherwise. Exit code 1: some task was judged there and is not here.
+run judged otherwise. lab/kernelbench_tasks.jsonl is such a run: levels 1 and 2, and each fifth task of all. Exit
+code 1: some task was judged there and is not here.
 """
 import argparse
 import collections
@@ -72,20 +73,24 @@ def kind_of(reason):
     return re.sub(r"\d+(\.\d+)?", "N", re.sub(r"task '[^']*'|'[^']*\.py'", "the task", reason))[:160]
 
 
+def reason_of(row):
+    return row.get("why") or ("wrong or missed" if row.get("deciding", 1) else "no draw decides")
+
+
 def summary(rows, why):
     judged = [r for r in rows if r["ok"]]
-    reasons = collections.Counter(kind_of(r.get("why") or "wrong or missed") for r in rows if not r["ok"])
+    reasons = collections.Counter(kind_of(reason_of(r)) for r in rows if not r["ok"])
     reasons.update(kind_of(r) for r in why.values())
     return {"tasks": len(rows) + len(why), "judged": len(judged), "reasons": dict(reasons.most_common())}
 
 
 def differences(rows, why, old):
     """[(task, what it was, what it is)] of tasks that both runs hold."""
-    now = {r["task"]: "judged" if r["ok"] else kind_of(r.get("why") or "wrong or missed") for r in rows}
+    now = {r["task"]: "judged" if r["ok"] else kind_of(reason_of(r)) for r in rows}
     now.update({name: kind_of(r) for name, r in why.items()})
     for line in old.read_text().splitlines():
         r = json.loads(line)
-        was = "judged" if r["ok"] else kind_of(r.get("why") or "wrong or missed")
+        was = "judged" if r["ok"] else kind_of(reason_of(r))
         if now.get(r["task"], was) != was:
             yield r["task"], was, now[r["task"]]
 
