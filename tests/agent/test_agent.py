@@ -15,6 +15,7 @@ TASK = os.path.join(ROOT, "docs/example/task.py")
 sys.path[:0] = [os.path.join(ROOT, "tests/eval"), os.path.join(ROOT, "tests/lib")]
 import judges  # noqa: E402
 from fake_openai import Server, fenced  # noqa: E402
+from slow import slow  # noqa: E402
 
 judges.share_owner()
 
@@ -182,6 +183,7 @@ class Agent(unittest.TestCase):
         server.shutdown()
         server.server_close()
 
+    @slow
     def test_it_ends_with_verdict_and_speed(self):
         r, _, _, _ = self.run_agent([(fenced(WRONG), True), (fenced(RIGHT), True)], "--no-faster")
         lines = r.stderr.strip().split("\n")

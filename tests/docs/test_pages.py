@@ -21,6 +21,8 @@ sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gallery  # noqa: E402
 import judges  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from slow import slow  # noqa: E402
 
 judges.share_owner()
 PAGES = sorted(p for d in ("docs/*.md", "docs/site/*.md") for p in glob.glob(d, root_dir=ROOT))
@@ -164,6 +166,7 @@ class Pages(unittest.TestCase):
         for (change, *_, reward), v in zip(rows, got):  # a share of trials depends on this machine's secret draws
             self.assertAlmostEqual(v["reward"], float(reward), delta=0.1 if "." in reward else 0, msg=change)
 
+    @slow
     def test_the_gallery_is_what_the_judge_says(self):
         """Each program's verdict: its code, and the first line as the page has it."""
         shown = re.findall(r"^## ([^\n]*)\n```diff\n.*?^```text\n([^\n]*)$", read("docs/gallery.md"), re.M | re.S)

@@ -4,10 +4,14 @@ places. The figures mean nothing here; who is timed, how often, and what is foun
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 
 from test_streamed_front import EXE, PLAIN, PROGRAM, TASK
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from slow import slow  # noqa: E402
 
 # Programs that behave while they are young: in judged calls. The clock is in no state that a replay brings back. A few
 # random calls of all timed ones are looked at, so those who are to be found need to be old in nearly all: LONG.
@@ -94,6 +98,7 @@ class Timed(unittest.TestCase):
         self.assertGreaterEqual(calls["checked"], 1)
         self.wrong(wrong)
 
+    @slow
     def test_as_published(self):
         for streamed in True, False:
             v = self.judge({}, options=["--protocol", "kernelbench"], streamed=streamed)[0]
@@ -103,6 +108,7 @@ class Timed(unittest.TestCase):
             self.assertEqual(calls["cold"], 100)
             self.assertGreaterEqual(calls["checked"], 2)
 
+    @slow
     def test_whole_lives(self):
         """Where the state before the last call is too large to be kept, each timed call is a whole life's last one."""
         calls = self.timed(self.judge({}, options=["--calls", "6"], test="whole")[0])

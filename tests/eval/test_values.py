@@ -11,6 +11,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import candidates as corpus  # noqa: E402
 import judges  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from slow import slow  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 EXE = os.environ.get("MUSACODER_EXE", os.path.join(ROOT, os.environ.get("B", "build"), "musacoder"))
@@ -116,18 +118,21 @@ class Values(unittest.TestCase):
                         "kernelbench")
         self.assertEqual((v["category"], v["correctness"]["passed"], v["legality"]["ok"]), (None, 3, False))
 
+    @slow
     def test_several_outputs(self):
         self.same(corpus.SEVERAL_TASK, [r[3] for r in corpus.SEVERAL], "--trials", "2")
 
     def test_parameters(self):
         self.same(corpus.LINEAR_TASK, [r[3] for r in corpus.LINEAR[:4]], "--trials", "1")
 
+    @slow
     def test_large_parameters(self):
         """Of 68 MB: they are asked for in parts, and lie in no frame."""
         [v] = self.same(LARGE, [LARGE_KERNEL], "--trials", "1", "--protocol", "kernelbench", "--max-elements",
                         str(1 << 25))
         self.assertEqual(v["correctness"]["passed"], 1)
 
+    @slow
     def test_published_protocol(self):
         names = [r[0] for r in corpus.RELU if r[1] is None and "class" in r[3] and "```" not in r[3]]
         self.same(corpus.RELU_TASK, some(corpus.RELU, *names[:1]), "--protocol", "kernelbench", "--trials", "2")

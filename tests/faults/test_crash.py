@@ -11,6 +11,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import crash  # noqa: E402
 import crash_service  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from slow import slow  # noqa: E402
 
 MOST = 6  # stops of a command
 SYNTH = "{ops: activation, max-ops: 1, tasks: 8, heldout: 1, per-task: 1, knowledge: 5, verify: false, repairs: 0"
@@ -100,6 +102,7 @@ class Crash(unittest.TestCase):
     def test_init(self):
         self.stop_command("init", "--config", self.from_loop("init/config.json"), "--out", "OUT")
 
+    @slow
     def test_rft(self):
         self.stop_command("rft", "--model", self.from_loop("sft/model"), "--prompts",
                           self.from_loop("data/prompts.jsonl"), "--data", self.from_loop("data/train.jsonl"), "--out",
@@ -113,6 +116,7 @@ class Crash(unittest.TestCase):
                           "--group", "2", "--max-new", "8", "--max-prompt", "1500", "--save-every", "1", "--turns", "2",
                           "--bdr-probability", "1", "--staleness", "1")
 
+    @slow
     def test_diagnose(self):
         """Each call runs references in a Python of its own, so that these are a few stops always."""
         self.most = self.most and 12
@@ -120,6 +124,7 @@ class Crash(unittest.TestCase):
                           self.from_loop("data/prompts.jsonl"), "--out", "OUT", "--balanced", "2", "--samples", "1",
                           "--max-new", "8")
 
+    @slow
     def test_bench(self):
         self.stop_command("bench", "--model", self.from_loop("sft/model"), "--tasks",
                           self.from_loop("data/tasks/heldout"), "--out", "OUT", "--samples", "2", "--max-new", "8",

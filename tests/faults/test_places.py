@@ -15,6 +15,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import crash  # noqa: E402
 import test_crash  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from slow import slow  # noqa: E402
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 MS_RDONLY, MS_REMOUNT, MNT_DETACH = 1, 32, 2
@@ -142,6 +144,7 @@ class Places(unittest.TestCase):
             code, said = self.call(name, "out there", cwd=place)
             self.assertEqual(code, 0, said)
 
+    @slow
     def test_no_home(self):
         place = self.place()
         self.each(lambda name: self.expect_well(name, os.path.join(place, name), drop=("HOME",)))
@@ -192,6 +195,7 @@ class Places(unittest.TestCase):
         self.remount(path, flags=MS_RDONLY)
         self.each(lambda name: self.expect_refused(name, os.path.join(path, name), ("Read-only",)))
 
+    @slow
     def test_clock_steps(self):
         """An hour back, and an hour ahead, soon after the start; what the command starts sees it too."""
         library, place = crash.library(self.dir, "clock"), self.place()

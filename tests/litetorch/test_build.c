@@ -25,6 +25,7 @@
 #include "eval/build/build_log.h"
 #include "eval/build/build_target.h"
 #include "proc/jail.h"
+#include "../lib/slow.h"
 
 #define RELU                                                                                                   \
     "#include <torch/extension.h>\n"                                                                           \
@@ -211,6 +212,7 @@ static void killed_from_outside(void **s)
     struct build_result r;
     struct err e;
 
+    slow();
     fake_compiler("[ -e $d/$unit ] || { : >$d/$unit; kill -9 $$; }\n");
     expect_fresh("once"); /* joined, and both units apart: each of the three */
     fake_compiler("kill -9 $$\n");
@@ -667,6 +669,7 @@ static void cuda_names_what_a_library_refers_to(void **s)
 {
     struct build_result r;
 
+    slow();
     if (no_nvcc())
         skip();
     r = build_cuda(request(RELU "extern \"C\" int cufftExecC2C(int, void *, void *, int);\n"
@@ -695,6 +698,7 @@ static void cuda_parts_host_from_device(void **s)
     json_t *q = request(PARTED);
     struct build_result r;
 
+    slow();
     if (no_nvcc())
         skip();
     json_object_set_new(q, "extra_cuda_cflags", json_pack("[s,s]", "-O3", "-DFACTOR=2.0f"));
@@ -741,6 +745,7 @@ static void cuda_hostile_sources_end_soon(void **s)
         "int words[A8 + A8 + A8 + A8];\n"};
     struct build_result r;
 
+    slow();
     if (no_nvcc() || opts.no_jail)
         skip();
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {

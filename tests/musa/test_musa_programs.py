@@ -10,6 +10,9 @@ SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 sys.path.insert(0, os.path.join(HERE, "..", "eval"))
 import judges  # noqa: E402
 
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+from slow import slow  # noqa: E402
+
 judges.share_owner()
 os.environ.setdefault("MUSACODER_CACHE_DIR", os.path.join(os.path.dirname(EXE), "test-cache"))
 
@@ -21,10 +24,18 @@ class Programs(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stdout[-3000:] + p.stderr[-1000:])
 
     def test_written_by_hand(self):
-        self.run_some("--profiles", "s4000", "--only", "m0[1-6]*")
+        self.run_some("--profiles", "s4000", "--only", "m0[1-3]*")
+
+    @slow
+    def test_more_written_by_hand(self):
+        self.run_some("--profiles", "s4000", "--only", "m0[4-6]*")
 
     def test_refused(self):
-        self.run_some("--profiles", "s4000", "--only", "r0[15]*")
+        self.run_some("--profiles", "s4000", "--only", "r01*")
+
+    @slow
+    def test_more_refused(self):
+        self.run_some("--profiles", "s4000", "--only", "r05*")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ class Tools:
         self.cc, self.compile = flags("CC") or ["cc"], flags("CPPFLAGS") + flags("CFLAGS") + FAST
         archives = [os.path.join(ROOT, a) for a in flags("ARCHIVES")]
         self.link = ["-Wl,--start-group"] + archives + ["-Wl,--end-group", "-lcmocka"] + flags("LDLIBS")
-        self.env = dict(os.environ, OMP_WAIT_POLICY="passive", B=os.path.relpath(build, ROOT), MUSACODER_SECRET="tests",
+        self.env = dict(os.environ, OMP_WAIT_POLICY="passive", TEST_SLOW="1", B=os.path.relpath(build, ROOT),
+                        MUSACODER_SECRET="tests",
                         MUSACODER_EXE=os.path.join(build, "musacoder"), MUSACODER_LIB_DIR=os.path.join(build, "lib"),
                         MUSACODER_CACHE_DIR=os.path.join(self.folder, "cache"))
         self.locks, self.guard, self.times = {}, threading.Lock(), {}

@@ -9,11 +9,15 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 import unittest
 
 import test_serve
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from slow import slow  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -75,6 +79,7 @@ class Page(test_serve.Serve):
         self.assertEqual([u for u in re.findall(r"https?://[^\"'\s]+", page) if "w3.org/2000/svg" not in u], [])
 
     @unittest.skipUnless(CHROMIUM, "no chromium")
+    @slow
     def test_a_job_has_a_second_level(self):
         """The program as it was sent, the marked line, the judge's words; and the page knows what ended before it."""
         program = "import torch\nsecond line <b>\nthird line\n"

@@ -17,6 +17,8 @@ FOLDER = os.path.join(ROOT, "recipes/ablations")
 NAMES = sorted(n[:-5] for n in os.listdir(FOLDER) if n.endswith(".yaml"))
 sys.path.insert(0, os.path.join(ROOT, "tests/eval"))
 import judges  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from slow import slow  # noqa: E402
 
 judges.share_owner()
 
@@ -89,6 +91,7 @@ class Ablations(unittest.TestCase):
         self.assertTrue(options["sft"]["moments"])
         self.assertIn("sft/harvest/own.jsonl", options["rft"]["data"])
 
+    @slow
     def test_each_runs_through(self):
         with tempfile.TemporaryDirectory() as folder:
             first = os.path.join(folder, "first")
