@@ -900,14 +900,30 @@ static __attribute__((noinline)) void look_closely(const void *p, size_t bytes, 
     access_memory(&a);
 }
 
+/* Is this memory's part of the launch over in which reads are kept as runs? As far as that is seen at once. */
+static inline bool left_to_cells(uintptr_t addr)
+{
+    const struct range *r = shadow_last;
+
+    if (!r || addr - r->lo >= r->hi - r->lo)
+        r = shadow_older;
+    if (r && addr - r->lo < r->hi - r->lo)
+        return r->reads.closed && r->reads.stamp == launch_first;
+    if (addr - (uintptr_t)simt_dynamic_shared < run.launch->shared)
+        return shared_reads[0].closed && shared_reads[0].stamp == interval;
+    return run.shared_lo && addr - (uintptr_t)run.shared_lo < (size_t)(run.shared_hi - run.shared_lo) &&
+           shared_reads[1].closed && shared_reads[1].stamp == interval;
+}
+
 /* What needs no closer look stays small: most accesses end here. */
 static __attribute__((noinline)) void look(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
 {
     const struct fiber *f = run.current;
 
-    if (!f || (uintptr_t)p - (uintptr_t)run.launch->ctx < run.launch->ctx_bytes)
+    if (!f || (uintptr_t)p - (uintptr_t)run.launch->ctx < run.launch->ctx_bytes ||
+        (!write && read_in_turn(p, pc, f->thread)))
         return;
-    if (!write && take_read((uintptr_t)p, bytes, aligned, pc, f->thread))
+    if (!write && !left_to_cells((uintptr_t)p) && take_read((uintptr_t)p, bytes, aligned, pc, f->thread))
         return;
     if (!write && bytes == 4 && ((uintptr_t)p & 3) == 0 && !check_pending && known_read((uintptr_t)p, f->thread))
         return;

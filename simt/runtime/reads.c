@@ -9,7 +9,7 @@ static uint64_t last_moment; /* ever */
 
 /* Runs of ranges last for a launch, those of shared memory for an interval. */
 enum { RANGES, SHARED, LOGS };
-#define RUNS_MOST ((size_t)1 << 17) /* of a log: 9 MB, touched as they come */
+#define RUNS_MOST ((size_t)1 << 16) /* of a log: 6 MB, touched as they come */
 static struct log {
     struct read_run *v;
     size_t n;
@@ -80,7 +80,7 @@ static void finish(struct read_site *s)
     uint32_t n = r ? reads_of(s) : 0;
 
     s->run = NULL;
-    s->left = 0;
+    s->left = s->ahead = 0;
     if (!r || !r->of || r->life != r->of->life)
         return;
     r->of->reads += n;
@@ -115,15 +115,13 @@ static bool whole(const struct read_space *in)
     return of->whole;
 }
 
-/* How many of the next elements may be read, at most 'most'. */
-static uint32_t room(const struct read_space *in, const struct read_site *s, uint32_t most)
+/* How many elements addr, addr + stride, ... may be read, at most 'most'. */
+static uint32_t room(const struct read_space *in, uintptr_t addr, intptr_t stride, size_t bytes, uint32_t most)
 {
-    size_t bytes = s->run->bytes;
-
-    if (s->stride & (intptr_t)(bytes - 1))
+    if (stride & (intptr_t)(bytes - 1))
         return 0;
-    most = inside(in, s->next, s->stride, bytes, most);
-    return whole(in) ? most : cells->may_read(in, s->next, s->stride, bytes, most);
+    most = inside(in, addr, stride, bytes, most);
+    return whole(in) ? most : cells->may_read(in, addr, stride, bytes, most);
 }
 
 enum { AHEAD_MOST = 64 }; /* elements of a first thread that are looked up at once */
@@ -136,7 +134,7 @@ static void look_ahead(const struct read_space *in, struct read_site *s, uintptr
 
     s->stride = r->stride;
     s->next = addr + (uintptr_t)r->stride;
-    s->left = room(in, s, most);
+    s->left = most ? room(in, s->next, s->stride, r->bytes, most) : 0;
     s->limit = n + s->left;
     s->key = (uintptr_t)s->pc + read_turn;
 }
@@ -149,6 +147,7 @@ static bool go_on(const struct read_space *in, struct read_site *s, uintptr_t ad
 
     if (s->left || (n > 1 && addr != s->next))
         return false;
+    s->ahead = 0;
     if (r->threads > 1 && n == r->count && !(r = s->run = split(r, n, READ_SITES)))
         return false;
     if (n == 1 && r->threads == 1)
@@ -179,6 +178,9 @@ static bool next_thread(const struct read_space *in, struct read_site *s, uintpt
     r->threads++;
     s->thread = thread;
     look_ahead(in, s, addr, 1);
+    if (r->count == 1)
+        s->ahead = room(in, addr + (uintptr_t)r->between, r->between, r->bytes, AHEAD_MOST);
+    r->of->reads += s->ahead;
     return true;
 }
 
@@ -195,6 +197,7 @@ static bool begin(const struct read_space *in, struct read_site *s, uintptr_t ad
     s->moment = read_moment;
     s->thread = thread;
     s->run = r;
+    s->ahead = 0;
     s->stride = 0;
     s->next = addr;
     s->left = 0;
@@ -299,7 +302,7 @@ void reads_begin(const struct read_cells *of)
 {
     cells = of;
     for (int i = 0; i < READ_SITES; i++)
-        read_sites[i].run = NULL, read_sites[i].left = 0;
+        read_sites[i].run = NULL, read_sites[i].left = read_sites[i].ahead = 0;
     logs[RANGES].n = logs[SHARED].n = 0;
     lost = tried = 0;
     last_moment = (read_moment > last_moment ? read_moment : last_moment) + 1;
@@ -314,7 +317,7 @@ void reads_interval(void)
         return;
     for (int i = 0; i < READ_SITES; i++)
         if (read_sites[i].run && !read_sites[i].run->range)
-            read_sites[i].run = NULL, read_sites[i].left = 0;
+            read_sites[i].run = NULL, read_sites[i].left = read_sites[i].ahead = 0;
     logs[SHARED].n = 0;
     tried++;
 }

@@ -51,6 +51,23 @@ static inline __attribute__((always_inline)) bool read_goes_on(const void *p, co
     return true;
 }
 
+/* Is this the one read of the next thread, in a run of such? Then it is taken. */
+static inline bool read_in_turn(const void *p, const void *pc, int thread)
+{
+    struct read_site *s = read_site_of(pc);
+    struct read_run *r = s->run;
+
+    if (!s->ahead || s->pc != pc || s->moment != read_moment || !r || thread != s->thread + r->turn ||
+        (uintptr_t)p != r->addr + (uintptr_t)(r->between * r->threads))
+        return false;
+    s->ahead--;
+    s->thread = thread;
+    s->next = (uintptr_t)p + (uintptr_t)s->stride;
+    r->threads++;
+    read_latest = s;
+    return true;
+}
+
 static inline uintptr_t read_latest_addr(void)
 {
     return read_latest->next - (uintptr_t)read_latest->stride;

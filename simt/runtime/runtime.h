@@ -217,6 +217,7 @@ struct read_site {
     uint64_t moment;
     struct read_run *run; /* NULL: none is going on */
     int thread;
+    uint32_t ahead;       /* so many next threads may read one element each, at equal distances */
 } __attribute__((aligned(64)));
 
 #define READ_SITES 256
