@@ -401,6 +401,7 @@ int model_fill_folder(const char *dir, model_fill *fill, void *ctx, struct err *
     int rc = dir_make(dir, e) < 0 ? -1 : listing_begin(dir, NULL, &l, e);
 
     if (rc == 0) {
+        folder_sweep(dir);
         listing_allow_edits(l);
         rc = model_save_fill(l, dir, fill, ctx, e);
     }

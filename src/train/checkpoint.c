@@ -75,12 +75,21 @@ static int checkpoint_write_parts(const char *run, const char *dir, const struct
     return rc;
 }
 
-/* Ours by its name: a step, what a killed writer left, or what a new folder took the place of. */
-static bool checkpoint_is_checkpoint(const char *name)
+/* A step, whose name means a whole checkpoint. */
+static bool checkpoint_is_step(const char *name)
 {
     size_t digits = strspn(name, "0123456789");
 
-    return !strncmp(name, "unfinished", 10) || (digits >= 8 && (!name[digits] || !strncmp(name + digits, ".old.", 5)));
+    return digits >= 8 && !name[digits];
+}
+
+/* Ours by its name: a step, what a killed writer left, or what a new folder took the place of. */
+static bool checkpoint_is_ours(const char *name)
+{
+    size_t digits = strspn(name, "0123456789");
+
+    return checkpoint_is_step(name) || !strncmp(name, "unfinished", 10) ||
+           (digits >= 8 && !strncmp(name + digits, ".old.", 5));
 }
 
 /* Other checkpoints than 'keep' go. */
@@ -92,7 +101,7 @@ static void checkpoint_remove_others(const char *root, const char *keep)
     if (dir_list(root, &names, &n, NULL) < 0)
         return;
     for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], keep) && checkpoint_is_checkpoint(names[i])) {
+        if (strcmp(names[i], keep) && checkpoint_is_ours(names[i])) {
             char *p = path_join(root, names[i]);
 
             dir_remove(p, NULL);
@@ -101,7 +110,7 @@ static void checkpoint_remove_others(const char *root, const char *keep)
     names_free(names, n);
 }
 
-/* The checkpoint of the highest step. Its name means a whole one. NULL: there is none. Owned. */
+/* The checkpoint of the highest step. NULL: there is none. Owned. */
 static char *checkpoint_newest_name(const char *root)
 {
     char **names, *newest = NULL;
@@ -110,7 +119,7 @@ static char *checkpoint_newest_name(const char *root)
     if (dir_list(root, &names, &n, NULL) < 0)
         return NULL;
     for (size_t i = 0; i < n; i++)
-        if (checkpoint_is_checkpoint(names[i]) && (!newest || strtoll(names[i], NULL, 10) > strtoll(newest, NULL, 10)))
+        if (checkpoint_is_step(names[i]) && (!newest || strtoll(names[i], NULL, 10) > strtoll(newest, NULL, 10)))
             free(newest), newest = xstrdup(names[i]);
     names_free(names, n);
     return newest;

@@ -84,6 +84,21 @@ static void a_checkpoint_without_its_pointer_is_gone_on_from(void **state)
     free(out), free(latest), free(found), free(step);
 }
 
+/* What a stop leaves of a checkpoint that is being written is none. */
+static void half_a_checkpoint_is_none(void **state)
+{
+    struct err e = ERR_INIT;
+    char *out = tiny_path("half"), *latest = path_join(out, "checkpoint/latest"), *found = NULL;
+    char *step = path_join(out, "checkpoint/00000002"), *half = path_join(out, "checkpoint/unfinished");
+
+    (void)state;
+    tiny_must(sft(out, 2, NULL, &e), &e);
+    assert_int_equal(remove(latest) < 0 || rename(step, half) < 0, 0);
+    tiny_must(checkpoint_latest(out, &found, &e), &e);
+    assert_null(found);
+    free(out), free(latest), free(step), free(half);
+}
+
 /* Starts the run of 'out' again after one file of its checkpoint was changed: refused, and the remedy is named. */
 static void refuses_changed(const char *out, const json_t *claim, const char *name, const char *text, const char *want)
 {
@@ -239,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_step_is_saved_once),
         cmocka_unit_test(a_pointer_to_nothing_is_an_error),
         cmocka_unit_test(a_checkpoint_without_its_pointer_is_gone_on_from),
+        cmocka_unit_test(half_a_checkpoint_is_none),
         cmocka_unit_test(damaged_checkpoints_name_the_remedy),
         cmocka_unit_test(other_peoples_files_stay),
         cmocka_unit_test(changed_inputs_are_refused),
