@@ -62,6 +62,8 @@ def listed(path, data):
     rows = []
     for line in data.decode().splitlines():
         word, _, name = line.partition("  ")
+        if line.startswith("# whole "):
+            word = "ends" if hashlib.sha256(data[:data.rindex(b"# whole ")]).hexdigest() == line[8:] else "is cut"
         beside = os.path.join(os.path.dirname(path), name)
         if name and word != "#" and os.path.isfile(beside):
             with open(beside, "rb") as f:
