@@ -20,12 +20,6 @@
 
 /* ---- settings ---- */
 
-/* True for a model's files that decide what it answers. */
-static bool bench_store_counts(const char *name)
-{
-    return strstr(name, ".safetensors") || strstr(name, ".json") || strstr(name, ".jinja");
-}
-
 /* Identifies a model by its files' names and all that they hold. */
 static int bench_store_fingerprint(const char *dir, char out[65], struct err *e)
 {
@@ -40,7 +34,7 @@ static int bench_store_fingerprint(const char *dir, char out[65], struct err *e)
     for (size_t i = 0; i < n && rc == 0; i++) {
         char *path = path_join(dir, names[i]);
 
-        if (bench_store_counts(names[i]) && (rc = content_hash_file(path, hash, e)) == 0) {
+        if (content_is_of_model(names[i]) && (rc = content_hash_file(path, hash, e)) == 0) {
             sha256_adds(&h, names[i]);
             sha256_adds(&h, hash);
         }

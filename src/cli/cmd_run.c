@@ -353,7 +353,8 @@ static int run_digest_input(const struct run_stage *s, const char *name, struct 
         return 0;
     if (*spec && model)
         rc = model_check_folder(spec, e);
-    if ((model || !strcmp(name, "from") ? content_digest_model : content_digest)(spec, digest, rc == 0 ? e : NULL) < 0)
+    if ((model || !strcmp(name, "from") ? content_digest_model : !strcmp(name, "data") ? content_digest_records
+         : content_digest)(spec, digest, rc == 0 ? e : NULL) < 0)
         rc = -1;
     sha256_adds(h, name);
     sha256_adds(h, digest);

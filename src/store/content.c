@@ -152,19 +152,26 @@ static int content_add_file(struct sha256 *h, const char *path, struct err *e)
 
 /* Which names of a folder count. */
 struct content_choice {
-    const char *without; /* not this one */
-    bool model;          /* what models are read from */
+    const char *without;             /* not this one */
+    bool (*counts)(const char *name); /* NULL: all */
 };
 
 bool content_is_of_model(const char *name)
 {
-    static const char *const ends[] = {".safetensors", ".json", ".jinja"};
-    size_t n = strlen(name);
+    static const char *const names[] = {"config.json", "generation_config.json", "tokenizer.json",
+                                        "tokenizer_config.json", "vocab.json", "merges.txt", "special_tokens_map.json",
+                                        "added_tokens.json", "chat_template.jinja", "chat_template.json"};
 
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (n > strlen(ends[i]) && !strcmp(name + n - strlen(ends[i]), ends[i]))
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
             return true;
-    return !strcmp(name, "merges.txt");
+    return path_ends(name, ".safetensors") || path_ends(name, ".safetensors.index.json");
+}
+
+bool content_is_of_records(const char *name)
+{
+    return strncmp(name, "heldout", 7) && strncmp(name, "failed-", 7) &&
+           (path_ends(name, ".jsonl") || path_ends(name, ".parquet"));
 }
 
 static int content_add_path(struct sha256 *h, const char *path, struct err *e);
@@ -179,7 +186,7 @@ static int content_add_folder(struct sha256 *h, const char *path, struct content
     if ((rc = dir_list(path, &names, &n, e)) < 0)
         return -1;
     for (size_t i = 0; i < n && rc == 0; i++) {
-        if (!strcmp(names[i], c.without) || (c.model && !content_is_of_model(names[i])))
+        if (!strcmp(names[i], c.without) || (c.counts && !c.counts(names[i])))
             continue;
         p = path_join(path, names[i]);
         sha256_adds(h, names[i]);
@@ -205,17 +212,17 @@ int content_digest_without(const char *folder, const char *without, char ret[65]
     int rc;
 
     sha256_start(&h);
-    rc = content_add_folder(&h, folder, (struct content_choice){without, false}, e);
+    rc = content_add_folder(&h, folder, (struct content_choice){.without = without}, e);
     sha256_end(&h, hex);
     if (rc == 0)
         memcpy(ret, hex, sizeof hex);
     return rc;
 }
 
-/* ret: SHA-256 in hex of what the files and folders of a comma-separated list hold; 'model': weights alone count. */
-static int content_digest_of(const char *spec, bool model, char ret[65], struct err *e)
+/* ret: SHA-256 in hex of what the files and folders of a comma-separated list hold, by names that count. */
+static int content_digest_of(const char *spec, bool (*counts)(const char *), char ret[65], struct err *e)
 {
-    struct content_choice c = {.without = "", .model = model};
+    struct content_choice c = {.without = "", .counts = counts};
     char *list = xstrdup(spec), *save = NULL, hex[65];
     struct sha256 h;
     int rc = 0;
@@ -234,12 +241,17 @@ static int content_digest_of(const char *spec, bool model, char ret[65], struct 
 
 int content_digest(const char *spec, char ret[65], struct err *e)
 {
-    return content_digest_of(spec, false, ret, e);
+    return content_digest_of(spec, NULL, ret, e);
 }
 
 int content_digest_model(const char *spec, char ret[65], struct err *e)
 {
-    return content_digest_of(spec, true, ret, e);
+    return content_digest_of(spec, content_is_of_model, ret, e);
+}
+
+int content_digest_records(const char *spec, char ret[65], struct err *e)
+{
+    return content_digest_of(spec, content_is_of_records, ret, e);
 }
 
 /* Adds the states of all files below a folder, but for one name; no content is read. */

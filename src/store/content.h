@@ -17,10 +17,14 @@ int content_hash_file(const char *path, char ret[65], struct err *e);
  * without dot files. All of each counts; files above CONTENT_WHOLE by content_hash_file. ERR_INPUT where something is
  * absent. */
 int content_digest(const char *spec, char ret[65], struct err *e);
-/* The same of a model folder: what models are read from counts (*.safetensors, *.json, *.jinja, merges.txt), and a card
- * or another file that somebody puts beside it does not. */
+/* The same of a model folder: what models are read from, or carried over to the next, counts (weights with their index,
+ * configuration, tokenizer, template), and a card or another file that somebody puts beside it does not. */
 bool content_is_of_model(const char *name);
 int content_digest_model(const char *spec, char ret[65], struct err *e);
+/* The same of records: of a folder its own *.jsonl and *.parquet, but for what 'synth' holds out ("heldout..") and what
+ * the judge convicted ("failed-.."). Whoever names such a file itself means it. */
+bool content_is_of_records(const char *name);
+int content_digest_records(const char *spec, char ret[65], struct err *e);
 /* The same of one folder, whatever its name holds, but for the file 'without' directly in it. */
 int content_digest_without(const char *folder, const char *without, char ret[65], struct err *e);
 

@@ -322,7 +322,8 @@ static int checkpoint_add_contents(json_t *claim, struct err *e)
 
         if (!spec || !*spec)
             continue;
-        if ((strcmp(inputs[i], "model") ? content_digest : content_digest_model)(spec, digest, e) < 0)
+        if ((!strcmp(inputs[i], "model") ? content_digest_model : !strcmp(inputs[i], "data") ? content_digest_records
+             : content_digest)(spec, digest, e) < 0)
             return -1;
         snprintf(key, sizeof key, "%s" CONTENT, inputs[i]);
         json_object_set_new(claim, key, json_string(digest));

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "store/content.h"
 
 #define BLOCK ((size_t)16 << 20)
 
@@ -44,14 +45,6 @@ static int shards_add_file(struct shards_files *f, char *path, struct err *e)
     return 0;
 }
 
-/* What synth holds out, and what the judge convicted, lies beside what is to be learned; who names that file itself
- * means it. */
-static bool shards_is_data(const char *name)
-{
-    return strncmp(name, "heldout", 7) && strncmp(name, "failed-", 7) &&
-           (text_ends(name, ".jsonl") || text_ends(name, ".parquet"));
-}
-
 /* Adds the folder's *.jsonl. ERR_INPUT: it has none. */
 static int shards_add_folder(struct shards_files *f, const char *dir, struct err *e)
 {
@@ -62,7 +55,7 @@ static int shards_add_folder(struct shards_files *f, const char *dir, struct err
     if (rc < 0)
         return -1;
     for (size_t i = 0; i < n && rc == 0; i++)
-        if (shards_is_data(names[i]))
+        if (content_is_of_records(names[i]))
             rc = shards_add_file(f, path_join(dir, names[i]), e);
     names_free(names, n);
     if (rc == 0 && f->n == before)

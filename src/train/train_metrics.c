@@ -13,7 +13,7 @@
 
 struct keep_ctx {
     const char *stage;
-    int64_t from;
+    int64_t from, kept; /* kept: rows of the stage's steps before 'from' */
     struct buf out;
     size_t dropped;
 };
@@ -22,12 +22,14 @@ struct keep_ctx {
 static int train_metrics_keep_line(json_t *v, size_t line, void *ctx, struct err *e)
 {
     struct keep_ctx *k = ctx;
+    bool own = !strcmp(json_str(v, "stage", ""), k->stage);
 
     (void)line, (void)e;
-    if (!strcmp(json_str(v, "stage", ""), k->stage) && json_i64(v, "step", 0) >= k->from) {
+    if (own && json_i64(v, "step", 0) >= k->from) {
         k->dropped++;
         return 0;
     }
+    k->kept += own && json_i64(v, "step", 0) > 0;
     json_line(&k->out, v);
     return 0;
 }
@@ -50,6 +52,9 @@ int metrics_open(struct train_metrics *m, const char *run, const char *apart, co
     else if (rc == 0 && k.dropped)
         rc = file_write(path, k.out.p, k.out.n, e);
     buf_free(&k.out);
+    if (rc == 0 && k.kept + 1 < from) /* a step's row is written before its checkpoint */
+        log_warn("'%s' has lost the rows of %lld of the %lld steps before; the curve has a gap", path,
+                 (long long)(from - 1 - k.kept), (long long)(from - 1));
     if (rc < 0) {
         free(path);
         return -1;

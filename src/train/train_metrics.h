@@ -1,6 +1,6 @@
 /* train_metrics.h - metrics.jsonl of a run folder: one flat JSON object a line, {"stage","step","time_s", name:
  * number..}. A resumed stage first drops its own lines from the step on where it continues, so that no step appears
- * twice. */
+ * twice. Steps whose rows are gone are told: they cannot be made again. */
 #ifndef MC_TRAIN_TRAIN_METRICS_H
 #define MC_TRAIN_TRAIN_METRICS_H
 

@@ -257,6 +257,22 @@ class Folders(unittest.TestCase):
         self.assertEqual(crash.files(self.path("r/sft/model")), was)
         self.assertEqual(self.succeed(*argv).count("done before"), 3)
 
+    def test_what_is_not_read_blocks_no_training(self):
+        self.succeed("run", self.recipe("synth init"), "--out", "r")
+        argv = ("sft", "--model", "r/init", "--data", "d", "--out", "s", "--steps", "1", "--batch-tokens", "512",
+                "--max-length", "1500")
+        os.makedirs(self.path("d"))
+        shutil.copy(self.path("r/data/train.jsonl"), self.path("d/a.jsonl"))
+        self.succeed(*argv)
+        self.write("d/notes.txt", "mine")
+        self.write("r/init/trainer_state.json", "{}")
+        self.succeed(*argv)
+        lines = self.read("s/metrics.jsonl")
+        self.write("s/metrics.jsonl", lines[:40])
+        self.assertIn("'s/metrics.jsonl' has lost the rows of 1 of the 1 steps", self.succeed(*argv))
+        self.write("d/b.jsonl", self.read("d/a.jsonl"))
+        self.refuse("as 'data' has changed since", *argv)
+
     def test_a_training_goes_on_where_its_folders_moved(self):
         """Inputs are what they hold, whatever their path is called."""
         self.succeed("run", self.recipe("synth init"), "--out", "r")

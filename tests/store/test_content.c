@@ -126,9 +126,26 @@ static void what_is_no_file_is_said(void **state)
     free(fifo);
 }
 
+/* What somebody puts beside a model or beside records is read by nobody. */
+static void what_is_not_read_does_not_count(void **state)
+{
+    static const char *const of_model[] = {"config.json", "model-00001-of-00002.safetensors",
+                                           "model.safetensors.index.json", "merges.txt", "chat_template.jinja"};
+    static const char *const not[] = {"README.md", "trainer_state.json", "notes.txt", "adapter.bin", ".json"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)
+        assert_true(content_is_of_model(of_model[i]) && !content_is_of_records(of_model[i]));
+    for (size_t i = 0; i < sizeof not / sizeof *not; i++)
+        assert_false(content_is_of_model(not[i]) || content_is_of_records(not[i]));
+    assert_true(content_is_of_records("train-00000.jsonl"));
+    assert_false(content_is_of_records("heldout.jsonl") || content_is_of_records("failed-0.jsonl"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_not_read_does_not_count),
         cmocka_unit_test_setup_teardown(a_byte_amid_a_large_file_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(hashes_are_kept_for_unchanged_files, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_file_is_said, setup, teardown),
