@@ -591,6 +591,15 @@ bool run_model_is_saved(const char *run)
     return saved;
 }
 
+/* The former model, where a stop came while it was removed. */
+static void checkpoint_sweep_model(const char *run)
+{
+    char *work = path_join(run, "model.unfinished");
+
+    dir_remove(work, NULL);
+    free(work);
+}
+
 int run_save_model(const char *run, const struct model *m, struct err *e)
 {
     char *model = path_join(run, "model"), *latest = NULL, *mark;
@@ -599,6 +608,8 @@ int run_save_model(const char *run, const struct model *m, struct err *e)
     mark = latest ? path_join(latest, "model-saved.json") : NULL;
     if (rc == 0 && !(mark && checkpoint_is_saved(mark, model)))
         rc = checkpoint_replace_model(run, m, model, mark, e);
+    else
+        checkpoint_sweep_model(run);
     free(model);
     free(latest);
     free(mark);

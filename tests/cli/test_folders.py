@@ -362,6 +362,17 @@ class Folders(unittest.TestCase):
         self.assertGreater(n, 6)
         self.assertTrue(marker["done"])
 
+    def test_a_run_does_not_empty_its_own_input(self):
+        was = self.finish()
+        shutil.copytree(self.path("r/init"), self.path("r/data/base"))
+        recipe = self.write("again.yaml", RECIPE % ("tiny", "synth sft"))
+        for model in ("r/sft/model", "r/data/base", "r/sft/checkpoint/00000002"):
+            self.refuse("which this run empties; copy it", "run", recipe, "--out", "r", "--set", "model=" + model)
+        self.write("r/data/weights.json", "{}")
+        self.refuse("which this run empties; copy it", "run", "recipe.yaml", "--out", "r", "--set",
+                    "synth.family-weights=r/data/weights.json")
+        self.assertEqual(crash.files(self.path("r/sft/model")), was[1])
+
     def test_a_missing_marker_empties_nothing(self):
         was = self.finish()
         os.remove(self.path("r/stages/sft.json"))

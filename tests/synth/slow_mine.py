@@ -9,6 +9,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "faults"))
+import crash  # noqa: E402
+
 BINARY = os.path.join(os.path.dirname(os.path.dirname(HERE)), os.environ.get("B", "build"), "musacoder")
 HEAD = """import math
 import einops
@@ -248,6 +251,29 @@ def check_changed_class(folder):
         write(function)
 
 
+def check_stop(folder):
+    """What a stopped call has mined is not all, and is told as unfinished; nothing is written through a link."""
+    tree, out, mine_own = folder + "/changing", folder + "/stopped", folder + "/own.py"
+    stop = dict(os.environ, LD_PRELOAD=crash.library(folder), CRASH_UNDER=out, CRASH_ONLY="/tasks/", CRASH_AT="2",
+                OMP_WAIT_POLICY="passive")
+    done = subprocess.run([BINARY, "synth", "mine", tree, "--out", out, "--no-lint"], capture_output=True, env=stop,
+                          check=False)
+    check(done.returncode == -9, done.stderr)
+    done = subprocess.run([BINARY, "tasks", out + "/tasks"], capture_output=True, text=True, check=False)
+    check(done.returncode == 2 and "is unfinished" in done.stderr, done.stderr)
+    done = mine(tree, "--out", out, "--no-lint")
+    check(done.returncode == 0, done.stderr)
+    task = task_of(out, "Blk")
+    with open(mine_own, "w", encoding="utf-8") as f:
+        f.write("# own\n")
+    os.remove(task)
+    os.symlink(mine_own, task)
+    done = mine(tree, "--out", out, "--no-lint")
+    check(done.returncode == 2 and "is a link" in done.stderr, done.stderr)
+    with open(mine_own, encoding="utf-8") as f:
+        check(f.read() == "# own\n", "a user's file is written through a link")
+
+
 def check_known(tree, folder):
     known, out = os.path.join(folder, "known"), os.path.join(folder, "other")
     os.makedirs(known)
@@ -288,6 +314,7 @@ def main():
         check_hints(tree, out, folder)
         check_damage(tree, out)
         check_changed_class(folder)
+        check_stop(folder)
         check_known(tree, folder)
     print(f"{passed} passed, {failed} failed")
     return failed > 0
