@@ -505,7 +505,7 @@ static void test_changed_weights(void **state)
 {
     char *out = path_join(dir, "weights");
     struct bench_options o = options(out);
-    char *path = path_join(o.model, "more.safetensors.json");
+    char *path = path_join(o.model, "more.safetensors");
     struct err e = ERR_INIT;
     json_t *v = NULL;
     int fd = open(path, O_WRONLY | O_CREAT, 0600);
