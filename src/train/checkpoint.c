@@ -206,6 +206,17 @@ int checkpoint_latest(const char *run, char **ret, struct err *e)
     return rc;
 }
 
+int checkpoint_resume(const char *run, char **ret, struct err *e)
+{
+    char *root = path_join(run, "checkpoint"), *latest = path_join(root, "latest");
+    int rc = checkpoint_latest(run, ret, e);
+
+    if (rc == 0 && *ret && !file_exists(latest))
+        rc = checkpoint_point_to(root, path_name(*ret), e);
+    free(root), free(latest);
+    return rc;
+}
+
 /* What cannot be read of a checkpoint, with the remedy. Always -1. */
 static int checkpoint_damaged(const char *folder, struct err *e)
 {

@@ -22,6 +22,8 @@ int checkpoint_save(const char *run, int64_t step, const struct model *m, const 
 /* The folder of the latest checkpoint (caller frees), or NULL when there is none. ERR_INPUT where 'latest' names
  * one that is not there: a run never starts from nothing because something is missing. */
 int checkpoint_latest(const char *run, char **ret, struct err *e);
+/* The same for a training that goes on in its own folder: a whole checkpoint that has no pointer gets it. */
+int checkpoint_resume(const char *run, char **ret, struct err *e);
 /* The model of a checkpoint, or of 'start' when folder is NULL. Either way what a model folder carries besides the
  * weights (tokenizer, unused tensors) comes from 'start' later on: checkpoints go away, the start stays. */
 struct model *checkpoint_model(const char *folder, const char *start, struct err *e);

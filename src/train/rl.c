@@ -1058,7 +1058,7 @@ static int rl_do_run(struct rl *s, struct err *e)
                                  .options = o->verdict};
     int rc = -1;
 
-    if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
+    if (checkpoint_resume(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
         prompt_set_load(&s->prompts, o->data, e) < 0)
         goto out;
     asker_init(&s->asker, &s->prompts, o->seed, o->sleep);

@@ -448,7 +448,7 @@ static int sft_do_run(struct sft *s, struct err *e)
     char *folder = NULL;
     int rc = -1;
 
-    if (checkpoint_latest(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
+    if (checkpoint_resume(o->out, &folder, e) < 0 || !(s->tok = tokenizer_load(o->model, e)) ||
         sft_load_files(s, e) < 0)
         goto out;
     sft_split(s);

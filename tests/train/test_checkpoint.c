@@ -72,16 +72,19 @@ static void a_checkpoint_without_its_pointer_is_gone_on_from(void **state)
     struct err e = ERR_INIT;
     char *out = tiny_path("unnamed"), *latest = path_join(out, "checkpoint/latest"), *found = NULL;
     char *step = path_join(out, "checkpoint/00000002/state.json");
+    char *unfinished = path_join(out, "checkpoint/unfinished");
 
     (void)state;
     tiny_must(sft(out, 2, NULL, &e), &e);
     ino_t first = inode_of(step);
     assert_int_equal(remove(latest), 0);
+    tiny_must(dir_make(unfinished, &e), &e); /* is none */
     tiny_must(checkpoint_latest(out, &found, &e), &e);
     assert_string_equal(path_name(found), "00000002");
     tiny_must(sft(out, 2, NULL, &e), &e);
     assert_int_equal(inode_of(step), first);
-    free(out), free(latest), free(found), free(step);
+    assert_true(file_exists(latest));
+    free(out), free(latest), free(found), free(step), free(unfinished);
 }
 
 /* What a stop leaves of a checkpoint that is being written is none. */
