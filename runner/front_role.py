@@ -231,7 +231,7 @@ def serve(sock, args):
     faulthandler.enable(file=2, all_threads=False)  # a crash says where it was
     steps = {"attach": s.attach, "load": s.load, "call": s.call}
     for req, blob, fds in frame.requests(sock, frame.recv_fds):
-        s.clock.start(req.get("timeout_s") if s.clock.left is None else None)
+        s.clock.start(req.get("left_s"))
         head = steps[req["op"]](req, blob, fds)
         front.flush_printed()
         s.clock.stop()

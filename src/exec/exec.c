@@ -14,17 +14,19 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "exec/fdpass.h"
 #include "proc/jail.h"
 #include "proc/proc.h"
+#include "proc/run_clock.h"
 #include "proc/spawn.h"
 
 struct executor {
     pid_t pid;
     int sock;
     uint8_t *bulk;
-    double timeout_s;
+    double timeout_s, ran_s;
     uint64_t limit; /* of recordings to come */
     bool timed_out; /* an answer is still to come */
     bool stops;     /* a kernel that runs can be asked where it stands */
@@ -34,17 +36,32 @@ struct executor {
 
 /* ---- one question ---- */
 
-/* Waits for the executor's answer. ERR_ENV: it ended, or x->timeout_s seconds passed. */
+/* Waits for an answer within x->timeout_s of the executor's run time. ERR_ENV: it is not there. */
+static int exec_await(struct executor *x, struct err *e)
+{
+    struct run_clock c = {0};
+    double ran;
+    int rc = 0;
+
+    if (run_clock_poll(&c, (pid_t[]){x->pid, 0}, x->sock, x->timeout_s, &ran) == 0) {
+        x->timed_out = ran >= x->timeout_s;
+        rc = x->timed_out      ? err_set(e, ERR_ENV, "the device has not finished within %.0f s", x->timeout_s)
+             : stop_requested() ? err_set(e, ERR_STOP, "stopped")
+                                : err_set(e, ERR_ENV, RUN_CLOCK_STARVED, "the device's process", ran, c.wall_s);
+    }
+    x->ran_s += ran;
+    run_clock_end(&c);
+    return rc;
+}
+
+/* Waits for the executor's answer. ERR_ENV: it ended, or has no more time. */
 static int exec_hear(struct executor *x, struct ctl_reply *r, struct err *e)
 {
-    struct pollfd p = {.fd = x->sock, .events = POLLIN};
-    int ready = poll(&p, 1, (int)(x->timeout_s * 1e3));
+    int rc = exec_await(x, e);
 
     fdpass_close(x->fds);
-    if (ready == 0) {
-        x->timed_out = true;
-        return err_set(e, ERR_ENV, "the device has not finished within %.0f s", x->timeout_s);
-    }
+    if (rc < 0)
+        return -1;
     if (fdpass_recv(x->sock, r, sizeof *r, x->fds, 0) != sizeof *r)
         return err_set(e, ERR_ENV, "the executor has ended");
     if (!r->code)
@@ -245,6 +262,16 @@ void executor_limit(struct executor *x, uint64_t bytes)
 void executor_wait(struct executor *x, double timeout_s)
 {
     x->timeout_s = timeout_s;
+}
+
+double executor_ran(const struct executor *x)
+{
+    return x->ran_s;
+}
+
+pid_t executor_pid(const struct executor *x)
+{
+    return x->pid;
 }
 
 bool executor_timed_out(const struct executor *x)

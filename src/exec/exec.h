@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "exec/exec_log.h"
@@ -36,6 +37,8 @@ int executor_end(struct executor *x);
 void executor_limit(struct executor *x, uint64_t bytes);
 void executor_wait(struct executor *x, double timeout_s); /* how long it may take to answer, from now on */
 const struct wire_info *executor_info(const struct executor *x);
+double executor_ran(const struct executor *x); /* seconds of run time (proc/run_clock.h) that its answers took so far */
+pid_t executor_pid(const struct executor *x);
 bool executor_timed_out(const struct executor *x); /* the last error was a wait of timeout_s: work that does not end */
 
 /* A fresh recording: empty memory, empty log, no modules. ret_fds: the area and the bell, for client_attach in the

@@ -41,7 +41,7 @@ static int recording_image_of_build(void *recording, const char *path, struct er
 /* Gives the executor's descriptors to the candidate's process. ERR_ENV: it has ended or has no executor. */
 static int recording_attach(struct job *j, const int fds[2], struct err *e)
 {
-    json_t *req = json_pack("{s:s,s:f}", "op", "attach", "timeout_s", j->opt->timeout_s);
+    json_t *req = json_pack("{s:s}", "op", "attach");
     struct frame f;
     enum call_fault fault = session_give(j->session, req, fds, 2, &f, e);
     int rc = 0;
@@ -88,6 +88,7 @@ int recording_open(struct job *j, struct err *e)
     close(fds[1]);
     j->session->on_image = recording_image_of_build;
     j->session->image_ctx = l;
+    j->session->device_pid = executor_pid(l->x);
     return rc;
 }
 

@@ -2,6 +2,8 @@
  * recording.h. */
 #include "eval/candidate/recording_parts.h"
 
+#include <math.h>
+
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -181,12 +183,6 @@ static int recording_call_ended(void *ctx, uint32_t call, struct err *e)
     return r->judge(r->ctx, d, &f, e);
 }
 
-/* Of a replay's time so much was the reference's: it is no candidate's. */
-static double recording_reference_time(const struct job *j)
-{
-    return j->held.ref->streamed ? j->held.ref->streamed->spent_s : 0;
-}
-
 /* What memory holds before it is written: NaN in every second replay. In the others a byte that nobody knows before,
  * or a kernel could see by it that it is judged; as a float it is between 3e-3 and 4e3, so that a sum shows it. */
 static uint8_t recording_poison_of(const struct job *j, int replay)
@@ -195,6 +191,12 @@ static uint8_t recording_poison_of(const struct job *j, int replay)
 
     rng_seed(&r, (uint64_t)j->seed, 79 + (uint64_t)replay);
     return replay % 2 ? (uint8_t)(0x3b + rng_below(&r, 11)) : 0xff;
+}
+
+/* Of a replay's time so much was the reference's: it is no candidate's. */
+static double recording_reference_time(const struct job *j)
+{
+    return j->held.ref->streamed ? j->held.ref->streamed->spent_s : 0;
 }
 
 /* 0, the device's error, or -1. */
@@ -209,13 +211,14 @@ static int recording_do_replay(struct recording_replaying *ctx, bool movement, s
                                 .binding = recording_bind_and_keep, .bound = recording_bound_again,
                                 .call_end = recording_call_ended,
                                 .ctx = ctx};
-    double t0 = now_s(), reference = recording_reference_time(j);
+    double t0 = now_s(), reference = recording_reference_time(j), ran = executor_ran(j->recording->x);
     int rc;
 
     ctx->recorded = j->recording->recording;
     rc = executor_replay(j->recording->x, &r, e);
     if (!movement)
-        j->session->used_s += (now_s() - t0 - (recording_reference_time(j) - reference)) / session_busy(j->session);
+        j->session->used_s += fmin(executor_ran(j->recording->x) - ran,
+                                   now_s() - t0 - (recording_reference_time(j) - reference));
     ctx->goes_on = ctx->goes_on && r.ret_moved;
     if (rc == 0 && r.last_call && !r.ret_moved)
         return 0;

@@ -10,12 +10,12 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/machine.h"
 #include "base/mem.h"
 #include "base/trace.h"
 #include "eval/server/judge_server.h"
 #include "eval/server/options.h"
 #include "eval/verdict/place.h"
+#include "proc/run_clock.h"
 
 #define MAX_REPLY_HEAD ((size_t)16 << 20)
 #define MAX_REPLY_BLOB ((size_t)1 << 30)
@@ -287,11 +287,6 @@ static enum call_fault session_fault_of(struct session *s, enum frame_fault f, s
     return CALL_DIED;
 }
 
-double session_busy(const struct session *s)
-{
-    return session_shares_device(s) ? 1 : fmin(machine_busy(), SHARE_MOST);
-}
-
 /* Sends a request; the time counts for the limit. */
 static enum call_fault session_send_timed(struct session *s, const json_t *head, const char *blob, size_t n,
                                           struct err *e)
@@ -324,24 +319,51 @@ static void session_wait_shared(struct session *s, struct schedule *c, double v0
     device_lock_lasts(&s->device_lock, lasts);
 }
 
-/* Waits for the child's answer within what is left of its time limit; on a shared device, time in which others ran is
- * not counted. */
-static enum call_fault session_recv_timed(struct session *s, struct frame *ret, struct err *e)
+/* Receives the answer within 'left' seconds on a shared device, whose time in which others ran is not counted. */
+static enum call_fault session_recv_shared(struct session *s, double left, struct frame *ret, struct err *e)
 {
-    struct schedule *c = session_shares_device(s) ? &s->server->schedule : NULL; /* NULL: the wall's */
-    double t0 = now_s(), left = s->opt->timeout_s - s->used_s, v0 = 0, busy = session_busy(s);
+    struct schedule *c = &s->server->schedule;
+    double v0 = share_time(c, now_s(), 1);
     enum frame_fault f = FRAME_OK;
     int rc;
 
-    if (c) {
-        v0 = share_time(c, t0, 1);
-        session_wait_shared(s, c, v0);
-        left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0);
-    }
+    session_wait_shared(s, c, v0);
+    left -= share_time(c, now_s(), 0) - v0;
     rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB,
-                    c ? now_s() + fmin(share_lasts(c, left), SHARE_MOST * left) : t0 + left * busy, ret, &f, e);
-    s->used_s += c ? share_time(c, now_s(), -1) - v0 : (now_s() - t0) / busy;
+                    now_s() + fmin(share_lasts(c, left), SHARE_MOST * left), ret, &f, e);
+    s->used_s += share_time(c, now_s(), -1) - v0;
     return rc < 0 ? session_fault_of(s, f, e) : CALL_OK;
+}
+
+#define FRAME_S 10.0 /* for the rest of an answer whose first byte is there */
+
+/* Receives the answer within 'left' seconds of run time of the process and of the device's one. CALL_INFRA: on this
+ * machine they do not get so much. */
+static enum call_fault session_recv_run(struct session *s, double left, struct frame *ret, struct err *e)
+{
+    const pid_t pids[2] = {s->child->pid, s->device_pid};
+    enum frame_fault f = FRAME_OK;
+    struct run_clock c = {0};
+    double ran, wall;
+    int there = run_clock_poll(&c, pids, s->child->fd, left, &ran), rc;
+
+    wall = c.wall_s;
+    run_clock_end(&c);
+    s->used_s += ran;
+    if (!there && ran < left && !stop_requested()) {
+        err_set(e, ERR_ENV, RUN_CLOCK_STARVED, "the program", ran, wall);
+        return CALL_INFRA;
+    }
+    rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB, now_s() + (there ? FRAME_S : 0), ret, &f, e);
+    return rc < 0 ? session_fault_of(s, f, e) : CALL_OK;
+}
+
+/* Waits for the child's answer within what is left of its time limit. */
+static enum call_fault session_recv_timed(struct session *s, struct frame *ret, struct err *e)
+{
+    double left = s->opt->timeout_s - s->used_s;
+
+    return (session_shares_device(s) ? session_recv_shared : session_recv_run)(s, left, ret, e);
 }
 
 /* Serves builds that the process asks for until the reply to what was sent is there. */
@@ -369,11 +391,14 @@ static enum call_fault session_await_reply(struct session *s, struct frame *ret,
 enum call_fault session_call(struct session *s, const json_t *head, const char *blob, size_t n_blob, struct frame *ret,
                              struct err *e)
 {
+    json_t *told = json_copy((json_t *)head);
     double t0 = now_s();
-    enum call_fault fault = session_send_timed(s, head, blob, n_blob, e);
+    enum call_fault fault;
 
-    if (fault == CALL_OK)
+    json_object_set_new(told, "left_s", json_real(s->opt->timeout_s - s->used_s)); /* runner/clock.py */
+    if ((fault = session_send_timed(s, told, blob, n_blob, e)) == CALL_OK)
         fault = session_await_reply(s, ret, e);
+    json_decref(told);
     trace_span(t0, "call", "%s", json_str(head, "op", "?"));
     return fault;
 }

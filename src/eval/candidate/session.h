@@ -1,6 +1,7 @@
 /* session.h - the judge's conversation with one candidate's jailed process (runner/front_role.py).
  *
- * Clock: only time in which the candidate runs counts against the budget, on a shared device as schedule.h says.
+ * Clock: only time in which the candidate runs counts against the budget, on a shared device as schedule.h says, else
+ * as proc/run_clock.h does.
  * While a build request is served the clock stands still and the run slot is free for others. */
 #ifndef MC_EVAL_SESSION_H
 #define MC_EVAL_SESSION_H
@@ -30,6 +31,7 @@ struct session {
     struct judge_server *server;
     const struct eval_options *opt;
     struct child *child;
+    pid_t device_pid;     /* of the process that runs its kernels, whose run time counts too; 0: none */
     struct child_end end; /* valid after CALL_DIED */
     bool ended, slot, alone;
     struct device_lock device_lock; /* a share of the device while it has a slot, where the device has a clock */
@@ -64,9 +66,6 @@ enum call_fault session_give(struct session *s, const json_t *head, const int *f
 bool session_source_line(const struct session *s, const char *file, int64_t line, char *ret, size_t n);
 /* Ends the process, if it has not ended, and returns what it wrote to its output. Valid until session_close. */
 const char *session_output(struct session *s);
-/* By how much a run lasts longer than alone where the processors are the device: others want them too. At most
- * SHARE_MOST; 1 where a device is shared, whose clock knows it. */
-double session_busy(const struct session *s);
 /* Gives slot and share of the device away, and takes them again (waits): for who wants the device alone. */
 void session_rest(struct session *s);
 void session_wake(struct session *s);

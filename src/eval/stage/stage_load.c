@@ -248,8 +248,8 @@ bool job_recordings(const struct job *j, const struct ref_draw *d)
 static enum call_fault stage_load_ask(struct job *j, const char *code, int64_t seed, struct frame *ret, struct err *e)
 {
     const struct section *init = j->second ? &j->held.ref->second : &j->held.ref->init;
-    json_t *req = json_pack("{s:s,s:f,s:o,s:O,s:I,s:s,s:s?,s:i,s:b}", "op", "load", "timeout_s", j->opt->timeout_s,
-                            "source", code ? json_utf8(code, strlen(code)) : json_null(), "init", init->tree, "seed",
+    json_t *req = json_pack("{s:s,s:o,s:O,s:I,s:s,s:s?,s:i,s:b}", "op", "load", "source",
+                            code ? json_utf8(code, strlen(code)) : json_null(), "init", init->tree, "seed",
                             (json_int_t)seed, "mode", j->held.ref->mode, "dtype", j->held.ref->dtype, "operators",
                             j->protocol->operators ? 1 : 2, "beside", !code);
     enum call_fault fault = session_call(j->session, req, init->bytes, init->n, ret, e);

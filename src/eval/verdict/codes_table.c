@@ -174,9 +174,8 @@ const struct code code_table[] = {
      "Importing the program or constructing ModelNew took longer than --timeout. Builds are not counted.",
      "Do the work in forward, in kernels."},
     {"MC602", "timeout", "", "", "does not end in time",
-     "A call ran longer than --timeout. Counted is the time in which the program itself runs; waiting for "
-     "builds, for "
-     "the device and for the judge is not.",
+     "The calls ran longer than --timeout. Counted is the time in which the program itself runs or sleeps; waiting "
+     "for a processor that others have, for builds, for the device and for the judge is not.",
      "Look for a loop that does not end or a barrier that not all threads reach. If the kernel is only slow on the "
      "emulator, raise --timeout or make the task smaller with 'musacoder shrink'."},
 
