@@ -316,6 +316,18 @@ static void bundle_put_solve(const char *text, struct buf *out)
     buf_free(&gives);
 }
 
+/* LeetGPU's platform has a header beside the answer, which declares solve. The definition says the same. */
+static void bundle_comment_solve_h(const struct bundle *b, const struct bundle_file *f, struct buf *out)
+{
+    static const char text[] = "#pragma once\n";
+    const char *slash = strrchr(f->path, '/');
+    char *path = xasprintf("%.*ssolve.h", slash ? (int)(slash + 1 - f->path) : 0, f->path);
+
+    if (strstr(f->text, "\"solve.h\"") && strstr(f->text, "void solve(") && !bundle_has(b, path))
+        bundle_comment_file(out, path, text, sizeof text - 1);
+    free(path);
+}
+
 /* Appends a source as comments, with an export of its function added. */
 static void bundle_comment_exported(const struct bundle_file *f, struct buf *out)
 {
@@ -342,6 +354,7 @@ static void bundle_comment_others(const struct bundle *b, int top, struct buf *o
         bool named = strstr(f->text, " forward(") || strstr(f->text, "void solve(");
         if (!exports && named && bundle_is_source(f->path)) {
             bundle_comment_exported(f, out);
+            bundle_comment_solve_h(b, f, out);
             exports = true;
         } else {
             bundle_comment_file(out, f->path, f->text, f->n);

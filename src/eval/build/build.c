@@ -114,7 +114,7 @@ static void build_add_binding(struct buf *out, const json_t *functions)
     const char *name;
     const json_t *doc;
 
-    buf_adds(out, "#line 1 \"functions\"\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n");
+    buf_adds(out, "#line 1 \"binding_for_functions\"\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n");
     json_object_foreach((json_t *)functions, name, doc) {
         buf_addf(out, "m.def(\"%s\", torch::wrap_pybind_function(%s), ", name, name);
         build_add_c_string(out, json_is_string(doc) ? json_string_value(doc) : name);
