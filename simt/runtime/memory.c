@@ -144,6 +144,37 @@ bool memory_is_device(uintptr_t addr)
     return (addr >= arena_lo && addr < arena_hi) || memory_find(addr);
 }
 
+enum { FREED = 64 };
+
+/* Ranges that are no more, the last ones: a finding says where memory was freed too early. */
+static struct {
+    uintptr_t lo, hi;
+} freed[FREED];
+static unsigned n_freed; /* from the time on when there was no range */
+
+static void remember_freed(const struct range *r)
+{
+    PUT(freed[n_freed % FREED].lo, r->lo);
+    PUT(freed[n_freed % FREED].hi, r->hi);
+    PUT(n_freed, n_freed + 1);
+}
+
+/* Appends what lay at an address that no range holds. */
+static void describe_freed(uintptr_t addr, char *out, size_t n)
+{
+    unsigned last = GET(n_freed);
+    size_t used = strlen(out);
+
+    for (unsigned k = 0; k < last && k < FREED; k++) {
+        uintptr_t lo = GET(freed[(last - 1 - k) % FREED].lo), hi = GET(freed[(last - 1 - k) % FREED].hi);
+
+        if (addr < lo || addr >= hi)
+            continue;
+        snprintf(out + used, n - used, "; there lay memory of %zu bytes that has been freed", (size_t)(hi - lo));
+        return;
+    }
+}
+
 __thread struct memory_described described;
 
 /* Keeps what was said, for the finding that says it. */
@@ -176,6 +207,8 @@ void memory_describe(uintptr_t addr, size_t bytes, char *out, size_t n)
     const struct range *r = memory_nearest(addr);
 
     describe(r, addr, bytes, out, n);
+    if (!r || addr < r->lo || addr >= r->hi)
+        describe_freed(addr, out, n);
     keep_described(r, addr, out);
 }
 
@@ -234,6 +267,9 @@ static int drop(uintptr_t lo)
     for (; i < n_ranges; i++)
         PUT(ranges[i - 1], ranges[i]);
     PUT(n_ranges, n_ranges - 1);
+    remember_freed(r);
+    if (n_ranges == 0)
+        PUT(n_freed, 0);
     shadow_free(r);
     r->next = spare;
     spare = r;

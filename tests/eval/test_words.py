@@ -15,9 +15,9 @@ import test_verdicts as base  # noqa: E402
 class Words(unittest.TestCase):
     """What the record says of programs that cannot be what was meant."""
 
-    def judge(self, text, *options, name="c.py"):
+    def judge(self, text, *options, name="c.py", task=corpus.RELU_TASK):
         with tempfile.TemporaryDirectory() as d:
-            for n, t in (("t.py", corpus.RELU_TASK.encode()), (name, text)):
+            for n, t in (("t.py", task.encode()), (name, text)):
                 with open(os.path.join(d, n), "wb") as f:
                     f.write(t)
             task, candidate = os.path.join(d, "t.py"), os.path.join(d, name)
@@ -44,6 +44,34 @@ class Words(unittest.TestCase):
             self.assertIn("is the program for another task?", v["feedback"])
         inner = corpus.GOOD.replace("return ext", "return (lambda a, b: a)(ext").rstrip() + ")\n"
         self.assertNotIn("another task", self.judge(inner.encode())["feedback"])
+
+    def test_averages_in_train_mode(self):
+        """A program that is right in eval mode only, and a wrong one that has none."""
+        task = corpus.RELU_TASK.replace("super().__init__()", "super().__init__()\n        self.bn = nn.BatchNorm1d(cols)")
+        task = task.replace("torch.relu(x)", "self.bn(x)")
+        kernel = corpus.KERNEL.replace("const float* x, float* y", "const float* x, const float* m, float* y").replace(
+            "x[i] > 0.0f ? x[i] : 0.0f", "x[i] - m[i % 37]").replace(
+            "relu(torch::Tensor x)", "relu(torch::Tensor x, torch::Tensor m)").replace(
+            "x.data_ptr<float>(), ", "x.data_ptr<float>(), m.data_ptr<float>(), ")
+        model = corpus.MODEL.replace("super().__init__()", "super().__init__()\n        self.bn = nn.BatchNorm1d(37)")
+        text = (corpus.build(kernel, decl="torch::Tensor relu(torch::Tensor x, torch::Tensor m);") + model).replace("ext.relu(x)", "ext.relu(x, self.bn.running_mean)")
+        v = self.judge(text.encode(), task=task)
+        self.assertEqual(v["category"], "correctness_error", v["feedback"])
+        self.assertIn("is in train mode", v["feedback"])
+        v = self.judge(text.replace("running_mean", "weight").encode(), task=task)
+        self.assertEqual(v["category"], "correctness_error", v["feedback"])
+        self.assertNotIn("is in train mode", v["feedback"])
+
+    def test_memory_that_was_freed(self):
+        """It lies near another array, which has nothing to do with it."""
+        early = corpus.KERNEL.replace("    int n = x.numel();", "    float *gone = torch::zeros({3000}, x.options())"
+                                      ".data_ptr<float>();\n    int n = x.numel();").replace(
+            "y.data_ptr<float>(), n", "gone, n")
+        self.assertNotEqual(early, corpus.KERNEL)
+        v = self.judge((corpus.build(early) + corpus.MODEL).encode())
+        self.assertIn("there lay memory of 12000 bytes that has been freed", v["feedback"])
+        behind = corpus.KERNEL.replace("if (i < n) ", "").replace("y[i]", "y[i + 100000]")
+        self.assertNotIn("freed", self.judge((corpus.build(behind) + corpus.MODEL).encode())["feedback"])
 
     def test_all_operators_are_named_at_once(self):
         """Also those behind the first one, each with the line that ran it."""

@@ -170,6 +170,15 @@ static int compare_reply_input(const json_t *leaf, const char *path, void *ctx, 
     return 0;
 }
 
+/* A program that was written for eval mode, where the task's module is in train mode. */
+static bool compare_reply_reads_averages(const struct job *j)
+{
+    const char *task = j->task->code;
+
+    return !strcmp(j->held.ref->mode, "train") && task && (strstr(task, "BatchNorm") || strstr(task, "batch_norm")) &&
+           (strstr(j->code, "running_mean") || strstr(j->code, "running_var"));
+}
+
 /* Adds a guess at what went wrong to the comparison. */
 static void compare_reply_explain(const struct job *j, const struct ref_draw *d, const struct tensor *want,
                                   const struct tensor *got, const struct tolerance *tol, struct comparison *c)
@@ -180,6 +189,9 @@ static void compare_reply_explain(const struct job *j, const struct ref_draw *d,
     tree_each(d->inputs.tree, compare_reply_input, &in, NULL);
     h.inputs = in.v, h.n_inputs = in.n;
     hypothesis_find(&h, c->hypothesis, sizeof c->hypothesis);
+    if (!*c->hypothesis && compare_reply_reads_averages(j))
+        snprintf(c->hypothesis, sizeof c->hypothesis, "the task's module is in train mode, where batch norm takes the "
+                 "batch's own mean and variance, and not running_mean and running_var");
     c->typical = hypothesis_typical_error(&h);
 }
 
