@@ -47,14 +47,15 @@ class Words(unittest.TestCase):
 
     def test_averages_in_train_mode(self):
         """A program that is right in eval mode only, and a wrong one that has none."""
-        task = corpus.RELU_TASK.replace("super().__init__()", "super().__init__()\n        self.bn = nn.BatchNorm1d(cols)")
-        task = task.replace("torch.relu(x)", "self.bn(x)")
+        init = "super().__init__()\n        self.bn = nn.BatchNorm1d(37)"
+        task = corpus.RELU_TASK.replace("super().__init__()", init).replace("torch.relu(x)", "self.bn(x)")
         kernel = corpus.KERNEL.replace("const float* x, float* y", "const float* x, const float* m, float* y").replace(
             "x[i] > 0.0f ? x[i] : 0.0f", "x[i] - m[i % 37]").replace(
             "relu(torch::Tensor x)", "relu(torch::Tensor x, torch::Tensor m)").replace(
             "x.data_ptr<float>(), ", "x.data_ptr<float>(), m.data_ptr<float>(), ")
-        model = corpus.MODEL.replace("super().__init__()", "super().__init__()\n        self.bn = nn.BatchNorm1d(37)")
-        text = (corpus.build(kernel, decl="torch::Tensor relu(torch::Tensor x, torch::Tensor m);") + model).replace("ext.relu(x)", "ext.relu(x, self.bn.running_mean)")
+        built = corpus.build(kernel, decl="torch::Tensor relu(torch::Tensor x, torch::Tensor m);")
+        model = corpus.MODEL.replace("super().__init__()", init)
+        text = built + model.replace("ext.relu(x)", "ext.relu(x, self.bn.running_mean)")
         v = self.judge(text.encode(), task=task)
         self.assertEqual(v["category"], "correctness_error", v["feedback"])
         self.assertIn("is in train mode", v["feedback"])
