@@ -1,18 +1,18 @@
 #!/bin/sh
-# fresh_verdicts.sh [MUSACODER [N [EACH]]] - where the CPU of a fresh verdict on sim goes: N (default 80) synthesised
+# fresh_verdicts.sh [MUSACODER [N [EACH [SEED]]]] - where the CPU of a fresh verdict on sim goes: N (default 80) synthesised
 # tasks with EACH programs (1: every task is new; 8: as a group of answers, whose task is known but for the first), one
 # trial a distribution, references included, one after the other. perf samples all processes;
 # prints milliseconds of CPU a verdict, by the name of the process. Wall time is not looked at: the machine may be
 # shared. Needs perf (Debian's linux-perf). Headers are precompiled first, which does not count; caches are new.
 set -e
-exe=${1:-build/musacoder} n=${2:-80} each=${3:-1}
+exe=${1:-build/musacoder} n=${2:-80} each=${3:-1} seed=${4:-41}
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 export MUSACODER_OWNER=none MUSACODER_CACHE_DIR="$work/warm"
 export MUSACODER_PREFIX_DIR="${MUSACODER_PREFIX_DIR:-$work/headers}"
 "$exe" warm >/dev/null 2>&1
 export MUSACODER_CACHE_DIR="$work/cache"
 perf record -q -o "$work/data" -e cpu-clock -F 997 -- "$exe" synth --out "$work/set" --tasks "$n" --per-task "$each" \
-    --heldout 0 --prompts 0 --repairs 0 --knowledge 0 --trials 1 --seed 41 --jobs 1 --verify-share 1 2>"$work/log" || {
+    --heldout 0 --prompts 0 --repairs 0 --knowledge 0 --trials 1 --seed "$seed" --jobs 1 --verify-share 1 2>"$work/log" || {
     cat "$work/log" >&2
     exit 1
 }

@@ -1,4 +1,5 @@
 /* launch.c - runs a grid: blocks one after the other, their threads as sched.c has them. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
@@ -354,6 +355,53 @@ void simt_run(const struct simt_launch *l)
         launch(l);
     }
     turn_give();
+}
+
+void simt_configure(struct simt_launch *l, const struct simt_site *s, const unsigned *grid, const unsigned *block,
+                    size_t shared, void *stream)
+{
+    *l = (struct simt_launch){.kernel = s->kernel, .file = s->file, .line = s->line,
+                              .grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]},
+                              .shared = shared, .stream = stream};
+}
+
+/* Bytes of a launch's block, and how many arguments it holds. */
+static size_t block_bytes(const struct simt_spot *s, int *ret_args)
+{
+    size_t at = sizeof(void *);
+
+    for (*ret_args = 0; s->size; s++, ++*ret_args)
+        at = (at + s->align - 1) / s->align * s->align + s->size;
+    return at;
+}
+
+void simt_run_args(struct simt_launch *l, void (*run_it)(const struct simt_launch *), void (*body)(void *),
+                   const struct simt_spot *spots, ...)
+{
+    int n;
+    size_t bytes = block_bytes(spots, &n), at = sizeof(void *), room = (bytes + 63) / 64 * 64;
+    char *block = aligned_alloc(64, room + (size_t)n * (sizeof(void *) + sizeof(size_t)));
+    const void **args = (const void **)(block + room);
+    size_t *sizes = (size_t *)(args + n);
+    va_list ap;
+
+    if (!block) {
+        device_error(CUDA_OUT_OF_MEMORY);
+        return;
+    }
+    memset(block, 0, room);
+    memcpy(block, &l->fn, sizeof l->fn);
+    va_start(ap, spots);
+    for (int i = 0; i < n; i++) {
+        at = (at + spots[i].align - 1) / spots[i].align * spots[i].align;
+        args[i] = va_arg(ap, const void *), sizes[i] = spots[i].size;
+        memcpy(block + at, args[i], sizes[i]);
+        at += sizes[i];
+    }
+    va_end(ap);
+    l->body = body, l->ctx = block, l->ctx_bytes = bytes, l->args = args, l->sizes = sizes, l->n_args = n;
+    run_it(l);
+    free(block);
 }
 
 void simt_set_ablation(int on)

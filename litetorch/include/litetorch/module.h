@@ -354,10 +354,12 @@ namespace py = pybind11;
 
 #define PYBIND11_MODULE(NAME, m)                                                                               \
     static void lt_init_module(::pybind11::module_ &);                                                         \
-    static ::lt::init_row lt_init_row([] {                                                                     \
+    static void lt_open_module()                                                                               \
+    {                                                                                                          \
         ::pybind11::module_ m_;                                                                                \
         lt_init_module(m_);                                                                                    \
-    });                                                                                                        \
+    }                                                                                                          \
+    static ::lt::init_row lt_init_row(lt_open_module);                                                         \
     static void lt_init_module([[maybe_unused]] ::pybind11::module_ &m)
 
 /* Operators of torch's own registry compile, and are registered nowhere: who asks torch.ops for one learns that it is

@@ -4,6 +4,8 @@
 
 namespace lt {
 
+const std::optional<c10::MemoryFormat> no_format;
+
 #define LT_WRITE(T) template void write_any<T>(ostream &, const void *);
 LT_WRITES(LT_WRITE)
 #undef LT_WRITE
@@ -125,9 +127,92 @@ void Error::raise(const char *without, std::initializer_list<lt::piece> parts)
 LT_ERRORS(LT_ERROR)
 #undef LT_ERROR
 
+TensorOptions::TensorOptions() = default;
+TensorOptions::TensorOptions(ScalarType t) : dtype_(t) {}
+TensorOptions::TensorOptions(TypeMeta t) : dtype_(t) {}
+TensorOptions::TensorOptions(Device d) : device_(d) {}
+TensorOptions::TensorOptions(DeviceType d) : device_(d) {}
+TensorOptions::TensorOptions(MemoryFormat f) : format_(f) {}
+TensorOptions::TensorOptions(Layout) {}
+
+/* A copy of o whose member m is v. */
+template <class T>
+static TensorOptions options_with(TensorOptions o, std::optional<T> TensorOptions::*m, std::optional<T> v)
+{
+    o.*m = v;
+    return o;
+}
+
+TensorOptions TensorOptions::dtype(std::optional<ScalarType> t) const
+{
+    return options_with(*this, &TensorOptions::dtype_, t);
+}
+
+TensorOptions TensorOptions::dtype(ScalarType t) const
+{
+    return dtype(std::optional<ScalarType>(t));
+}
+
+TensorOptions TensorOptions::dtype(TypeMeta t) const
+{
+    return dtype(t.toScalarType());
+}
+
+TensorOptions TensorOptions::device(std::optional<Device> d) const
+{
+    return options_with(*this, &TensorOptions::device_, d);
+}
+
+TensorOptions TensorOptions::device(Device d) const
+{
+    return device(std::optional<Device>(d));
+}
+
+TensorOptions TensorOptions::device(DeviceType t, int i) const
+{
+    return device(Device(t, i));
+}
+
+TensorOptions TensorOptions::device(const char *s) const
+{
+    return device(Device(s));
+}
+
+TensorOptions TensorOptions::device_index(int i) const
+{
+    return device(Device(kCUDA, i));
+}
+
+TensorOptions TensorOptions::requires_grad(std::optional<bool> g) const
+{
+    return options_with(*this, &TensorOptions::grad_, g);
+}
+
+TensorOptions TensorOptions::pinned_memory(std::optional<bool> p) const
+{
+    return options_with(*this, &TensorOptions::pin_, p);
+}
+
+TensorOptions TensorOptions::memory_format(std::optional<MemoryFormat> f) const
+{
+    return options_with(*this, &TensorOptions::format_, f);
+}
+
 } // namespace c10
 
 namespace at {
+
+void Tensor::drop()
+{
+    if (h)
+        lt::api->release(h);
+}
+
+void Tensor::hold()
+{
+    if (h)
+        lt::api->retain(h);
+}
 
 /* ---- shape ---- */
 

@@ -161,6 +161,9 @@ struct here {
     here(int l = __builtin_LINE(), const char *f = __builtin_FILE()) : line(l), file(f) {}
 };
 
+/* A default argument of torch's: of a temporary, each unit would compile five constructors of std::optional. */
+extern const std::optional<c10::MemoryFormat> no_format;
+
 [[noreturn]] void refuse(const char *name, here h);
 /* Torch's arithmetic, by the name of its schema: refused by 'said' where it may not be done here. Fills n results. */
 void operate(const char *name, const char *said, here h, std::initializer_list<any> args, at::Tensor *rets, int n);
@@ -298,7 +301,7 @@ public:
 
     /* views and copies */
     Tensor contiguous(MemoryFormat f = MemoryFormat::Contiguous) const;
-    Tensor clone(std::optional<MemoryFormat> f = {}) const;
+    Tensor clone(std::optional<MemoryFormat> f = lt::no_format) const;
     Tensor detach() const;
     Tensor alias() const;
     Tensor view(IntArrayRef s) const;
@@ -327,7 +330,7 @@ public:
     std::vector<Tensor> unbind(int64_t d = 0) const;
     std::vector<Tensor> split(int64_t n, int64_t d = 0) const;
     std::vector<Tensor> chunk(int64_t n, int64_t d = 0) const { return split((size(d) + n - 1) / n, d); }
-    Tensor to(const TensorOptions &o, bool nb = false, bool copy = false, std::optional<MemoryFormat> f = {}) const;
+    Tensor to(const TensorOptions &o, bool nb = false, bool copy = false, std::optional<MemoryFormat> f = lt::no_format) const;
     Tensor to(ScalarType t, bool nb = false, bool copy = false) const { return to(TensorOptions(t), nb, copy); }
     Tensor to(TypeMeta t) const { return to(t.toScalarType()); }
     Tensor to(Device d, bool nb = false, bool copy = false) const { return to(TensorOptions(d), nb, copy); }
@@ -395,8 +398,8 @@ private:
     static int64_t wrap(int64_t d, int64_t n);
     void need_dim(size_t n, const char *what) const;
     Scalar scalar() const;
-    void hold() { if (h) lt::api->retain(h); }
-    void drop() { if (h) lt::api->release(h); }
+    void hold();
+    void drop();
     void *h = nullptr;
 };
 
@@ -488,7 +491,7 @@ using ITensorListRef = TensorList;
 
 /* ---- factories ---- */
 
-Tensor empty(IntArrayRef s, const TensorOptions &o = {}, std::optional<MemoryFormat> f = {});
+Tensor empty(IntArrayRef s, const TensorOptions &o = {}, std::optional<MemoryFormat> f = lt::no_format);
 Tensor zeros(IntArrayRef s, const TensorOptions &o = {});
 Tensor ones(IntArrayRef s, const TensorOptions &o = {});
 Tensor full(IntArrayRef s, const Scalar &v, const TensorOptions &o = {});
@@ -496,7 +499,7 @@ Tensor rand(IntArrayRef s, const TensorOptions &o = {});
 Tensor randn(IntArrayRef s, const TensorOptions &o = {});
 Tensor randint(int64_t hi, IntArrayRef s, const TensorOptions &o = {});
 Tensor empty_strided(IntArrayRef s, IntArrayRef t, const TensorOptions &o = {});
-#define LT_LIKE(name) Tensor name(const Tensor &t, const TensorOptions &o = {}, std::optional<MemoryFormat> f = {});
+#define LT_LIKE(name) Tensor name(const Tensor &t, const TensorOptions &o = {}, std::optional<MemoryFormat> f = lt::no_format);
 LT_LIKE(empty_like) LT_LIKE(zeros_like) LT_LIKE(ones_like) LT_LIKE(rand_like) LT_LIKE(randn_like)
 #undef LT_LIKE
 Tensor full_like(const Tensor &t, const Scalar &v, const TensorOptions &o = {});

@@ -489,47 +489,32 @@ struct TensorOptions {
     std::optional<bool> grad_, pin_;
     std::optional<MemoryFormat> format_;
 
-    TensorOptions() = default;
-    TensorOptions(ScalarType t) : dtype_(t) {}
-    TensorOptions(TypeMeta t) : dtype_(t) {}
-    TensorOptions(Device d) : device_(d) {}
-    TensorOptions(DeviceType d) : device_(d) {}
-    TensorOptions(MemoryFormat f) : format_(f) {}
-    TensorOptions(Layout) {}
-    [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const { return with(&TensorOptions::dtype_, t); }
-    [[nodiscard]] TensorOptions dtype(ScalarType t) const { return dtype(std::optional<ScalarType>(t)); }
-    [[nodiscard]] TensorOptions dtype(TypeMeta t) const { return dtype(t.toScalarType()); }
+    TensorOptions();
+    TensorOptions(ScalarType t);
+    TensorOptions(TypeMeta t);
+    TensorOptions(Device d);
+    TensorOptions(DeviceType d);
+    TensorOptions(MemoryFormat f);
+    TensorOptions(Layout);
+    [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const;
+    [[nodiscard]] TensorOptions dtype(ScalarType t) const;
+    [[nodiscard]] TensorOptions dtype(TypeMeta t) const;
     template <class T> TensorOptions dtype() const { return dtype(CppTypeToScalarType<T>::value); }
-    [[nodiscard]] TensorOptions device(std::optional<Device> d) const { return with(&TensorOptions::device_, d); }
-    [[nodiscard]] TensorOptions device(Device d) const { return device(std::optional<Device>(d)); }
-    [[nodiscard]] TensorOptions device(DeviceType t, int i = -1) const { return device(Device(t, i)); }
-    [[nodiscard]] TensorOptions device(const char *s) const { return device(Device(s)); }
-    [[nodiscard]] TensorOptions device_index(int i) const { return device(Device(kCUDA, i)); }
+    [[nodiscard]] TensorOptions device(std::optional<Device> d) const;
+    [[nodiscard]] TensorOptions device(Device d) const;
+    [[nodiscard]] TensorOptions device(DeviceType t, int i = -1) const;
+    [[nodiscard]] TensorOptions device(const char *s) const;
+    [[nodiscard]] TensorOptions device_index(int i) const;
     [[nodiscard]] TensorOptions layout(std::optional<Layout>) const { return *this; }
-    [[nodiscard]] TensorOptions requires_grad(std::optional<bool> g) const
-    {
-        return with(&TensorOptions::grad_, g);
-    }
-    [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> p) const { return with(&TensorOptions::pin_, p); }
-    [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const
-    {
-        return with(&TensorOptions::format_, f);
-    }
+    [[nodiscard]] TensorOptions requires_grad(std::optional<bool> g) const;
+    [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> p) const;
+    [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const;
     Device device() const { return device_.value_or(Device(kCPU)); }
     TypeMeta dtype() const { return dtype_.value_or(kFloat); }
     Layout layout() const { return kStrided; }
     bool requires_grad() const { return grad_.value_or(false); }
     bool has_device() const { return device_.has_value(); }
     bool has_dtype() const { return dtype_.has_value(); }
-
-private:
-    template <class T>
-    TensorOptions with(std::optional<T> TensorOptions::*m, std::optional<T> v) const
-    {
-        TensorOptions r = *this;
-        r.*m = v;
-        return r;
-    }
 };
 
 inline lt::ostream &operator<<(lt::ostream &o, MemoryFormat f)

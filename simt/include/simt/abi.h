@@ -17,6 +17,12 @@ struct simt_dim {
     unsigned x, y, z;
 };
 
+/* Where a launch stands, as written; static strings. */
+struct simt_site {
+    const char *kernel, *file;
+    int line;
+};
+
 struct simt_launch {
     const char *kernel, *file; /* as written at the launch; static strings */
     int line;
@@ -36,6 +42,20 @@ struct simt_launch {
 
 /* Runs the kernel and returns when it is done. Errors go to cudaGetLastError and to the findings. */
 void simt_run(const struct simt_launch *l);
+
+/* A launch at s, without kernel and arguments; grid and block: x, y and z. */
+void simt_configure(struct simt_launch *l, const struct simt_site *s, const unsigned *grid, const unsigned *block,
+                    size_t shared, void *stream);
+
+/* One argument's size and alignment in bytes; behind the last one stands a size of 0. */
+struct simt_spot {
+    unsigned size, align;
+};
+
+/* Copies the arguments, whose addresses follow spots, into a block behind the kernel's address (l->fn), each at its
+ * alignment, and calls run (the caller's simt_run) with it; body runs one thread of such a block. */
+void simt_run_args(struct simt_launch *l, void (*run)(const struct simt_launch *l), void (*body)(void *ctx),
+                   const struct simt_spot *spots, ...);
 
 /* The dynamic shared memory of the running block. */
 extern char simt_dynamic_shared[];

@@ -37,6 +37,7 @@ void *memset(void *, int, size_t) noexcept __asm__("simt_memset");
 /* No more than inline: what is passed on, as an operator of reduce, is called by its address. */
 #define __forceinline__ inline
 #define SIMT_NOINLINE __attribute__((noinline))
+#define SIMT_UNCHECKED __attribute__((no_sanitize("thread", "alignment")))
 #define __launch_bounds__(...)
 /* The rewriter puts it where a kernel with __launch_bounds__ begins. */
 #define SIMT_BOUNDS(n) if (blockDim.x * blockDim.y * blockDim.z > unsigned(n)) simt_bounds(unsigned(n));
@@ -74,10 +75,7 @@ typedef struct CUstream_st *cudaStream_t;
 
 namespace simt {
 
-struct site {
-    const char *kernel, *file;
-    int line;
-};
+typedef simt_site site;
 
 template <class T> struct same {
     typedef T type;
@@ -104,35 +102,41 @@ template <class H, class... T> struct pack<H, T...> {
     }
 };
 
-/* A kernel and its arguments; the kernel comes first, because another process puts its own address there. */
-template <class... P> struct task {
-    void (*kernel)(P...);
-    pack<P...> args;
+/* Where arguments lie in a launch's block: behind the kernel's address, each aligned as its type. */
+template <class... P> struct spots {
+    static constexpr simt_spot of[] = {{sizeof(P), alignof(P)}..., {0, 1}};
+    static constexpr size_t offset(size_t i)
+    {
+        size_t at = sizeof(void *);
+
+        for (size_t j = 0;; at += of[j++].size) {
+            at = (at + of[j].align - 1) / of[j].align * of[j].align;
+            if (j == i)
+                return at;
+        }
+    }
 };
 
-template <class... P> SIMT_ROOT void run_task(void *p)
-{
-    task<P...> *t = static_cast<task<P...> *>(p);
-
-    t->args.call(t->kernel);
-}
-
-/* A launch whose kernel and configuration are known: calling it with the kernel's arguments runs it. */
-template <class... P> struct bound {
-    simt_launch l;
-    void (*kernel)(P...);
-
-    void operator()(typename same<P>::type... a)
+template <size_t... I> struct ints {};
+template <class I, class... P> struct task;
+/* Runs one thread of a launch. What it reads is the launch's own, so it is not checked. */
+template <size_t... I, class... P> struct task<ints<I...>, P...> {
+    SIMT_ROOT SIMT_UNCHECKED static void run(void *p)
     {
-        static constexpr size_t sizes[] = {sizeof(P)..., 0};
-        const void *args[] = {__builtin_addressof(a)..., nullptr};
-        task<P...> t = {kernel, pack<P...>(a...)};
+        (*static_cast<void (**)(P...)>(p))(
+            *reinterpret_cast<typename same<P>::type *>(static_cast<char *>(p) + spots<P...>::offset(I))...);
+    }
+};
 
-        l.args = args, l.sizes = sizes, l.n_args = int(sizeof...(P));
-        l.body = run_task<P...>;
-        l.ctx = &t;
-        l.ctx_bytes = sizeof t;
-        simt_run(&l);
+/* A launch whose kernel and configuration are known: calling it with the kernel's arguments runs it. Each launch of a
+ * candidate is one of these, so its code is calls alone: a function that is compiled costs a millisecond. */
+template <class... P> struct bound {
+    simt_launch *l;
+
+    inline __attribute__((always_inline)) void operator()(typename same<P>::type... a) const
+    {
+        simt_run_args(l, simt_run, task<ints<__integer_pack(sizeof...(P))...>, P...>::run, spots<P...>::of,
+                      __builtin_addressof(a)...);
     }
 };
 
@@ -174,15 +178,14 @@ template <class F> struct generic {
 struct cfg {
     simt_launch l;
 
-    cfg(site s, dim3 grid, dim3 block = dim3(1), size_t shared = 0, cudaStream_t stream = nullptr)
-        : l{s.kernel, s.file, s.line, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream,
-            nullptr, nullptr, 0, nullptr, nullptr, nullptr, 0, 0, 0}
+    cfg(const site &s, const dim3 &grid, const dim3 &block = dim3(1), size_t shared = 0, cudaStream_t stream = nullptr)
     {
+        simt_configure(&l, &s, &grid.x, &block.x, shared, stream);
     }
-    template <class... P> bound<P...> of(void (*k)(P...))
+    template <class... P> inline __attribute__((always_inline)) bound<P...> of(void (*k)(P...))
     {
         l.fn = reinterpret_cast<const void *>(k);
-        return bound<P...>{l, k};
+        return bound<P...>{&l};
     }
     template <class F> generic<F> gen(F f) { return generic<F>{l, f}; }
 };

@@ -251,9 +251,6 @@ static inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *blo
 }
 
 namespace simt {
-template <size_t... I> struct ints {};
-template <size_t N, size_t... I> struct make_ints : make_ints<N - 1, N - 1, I...> {};
-template <size_t... I> struct make_ints<0, I...> { typedef ints<I...> type; };
 template <class... P, size_t... I> void launch_packed(bound<P...> b, void **args, ints<I...>)
 {
     b(*static_cast<P *>(args[I])...);
@@ -265,7 +262,7 @@ static inline cudaError_t cudaLaunchKernel(void (*fn)(P...), dim3 grid, dim3 blo
                                            cudaStream_t stream = nullptr)
 {
     simt::launch_packed(simt::cfg(simt::site{"cudaLaunchKernel", "", 0}, grid, block, shared, stream).of(fn), args,
-                        typename simt::make_ints<sizeof...(P)>::type());
+                        simt::ints<__integer_pack(sizeof...(P))...>());
     return cudaPeekAtLastError();
 }
 static inline cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t = 0, cudaStream_t = nullptr)
@@ -279,7 +276,7 @@ static inline cudaError_t cudaLaunchCooperativeKernel(void (*fn)(P...), dim3 gri
     simt::cfg c(simt::site{"cudaLaunchCooperativeKernel", "", 0}, grid, block, shared, stream);
 
     c.l.cooperative = 1;
-    simt::launch_packed(c.of(fn), args, typename simt::make_ints<sizeof...(P)>::type());
+    simt::launch_packed(c.of(fn), args, simt::ints<__integer_pack(sizeof...(P))...>());
     return cudaPeekAtLastError();
 }
 /* Graphs are recorded by what launches: a candidate's process (litetorch/proxy/sim.cc). libsimt alone has none. */
