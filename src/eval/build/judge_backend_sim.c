@@ -150,6 +150,22 @@ static void build_sim_compiler_command(struct buf *s, const struct toolchain *t,
     build_sim_mode_flags(s, t, m);
 }
 
+/* Has gold say what g++ would have it read, and writes that into two lists: what comes before a library's objects and
+ * what comes behind. With them gold is called by itself: it looks into no folder and starts no other process, which are
+ * half of a link. */
+static void build_sim_list_inputs(struct buf *s, const struct toolchain *t)
+{
+    build_word(s, "{ ", t->compiler, " -fuse-ld=gold -shared -o listed.so module.o tensor.o proxy.o ");
+    build_word(s, "-L", t->libdir, "");
+    buf_adds(s, "-lfront -lsimt -Wl,-t 2>/dev/null || true; } | while read -r f; do case $f in\n"
+                "module.o|*/module.o|tensor.o|*/tensor.o|proxy.o|*/proxy.o|*'('*) ;;\n"
+                "*/crtend*|*/crtn.o) echo \"\\\"$f\\\"\" >>ends ;;\n"
+                "*/crt*) echo \"\\\"$f\\\"\" >>first ;;\n"
+                "*) echo \"\\\"$f\\\"\" >>rest ;;\nesac; done\n"
+                "[ ! -f ends ] || cat ends >>rest\n"
+                "[ ! -f rest ] || grep -e libsimt.so -e libm.so -e libc.so rest >libraries\nrm -f listed.so ends\n");
+}
+
 /* The prefix header; the host's mode has module.o, tensor.o and proxy.o too, for the links of all. */
 static void build_sim_precompile(struct buf *s, const struct toolchain *t, int m)
 {
@@ -164,6 +180,8 @@ static void build_sim_precompile(struct buf *s, const struct toolchain *t, int m
         build_word(s, command.p, t->lite, "/litetorch/tensor.cc -c -o tensor.o\n");
         build_word(&command, "-I", t->lite, "/..");
         build_word(s, command.p, t->lite, "/../proxy/sim.cc -c -o proxy.o\n");
+        if (t->gold)
+            build_sim_list_inputs(s, t);
     }
     buf_adds(s, "wait $p\nmv prefix.tmp prefix.h.gch");
     buf_free(&command);
@@ -229,10 +247,20 @@ static void build_sim_write_compiles(struct buf *s, const struct toolchain *t, c
                 "[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n%s", r->joined ? "fi\n" : "");
 }
 
+#define SIM_GOLD "ld.gold -nostdlib -shared --as-needed --hash-style=gnu -z defs -Bsymbolic --build-id=none "
+
 /* The library: what the host calls of the runtime is linked into it; kernels stay in it unused. */
 static void build_sim_write_link(struct buf *s, const struct toolchain *t, const char *prefix)
 {
     struct buf command;
+
+    if (t->gold) {
+        build_word(s, SIM_GOLD "--eh-frame-hdr -o module.so @", prefix, "/first part*.o ");
+        build_word(s, "", prefix, "/module.o ");
+        build_word(s, "", prefix, "/tensor.o ");
+        build_word(s, "", prefix, "/proxy.o ");
+        build_word(s, "@", prefix, "/rest >link.log 2>&1 || ");
+    }
 
     buf_init(&command, 1 << 14);
     build_word(&command, "-shared -o module.so part*.o ", prefix, "/module.o");
@@ -247,7 +275,7 @@ static void build_sim_write_link(struct buf *s, const struct toolchain *t, const
 
 /* The image: kernels and what they reach, from the same objects without what runs when a library is opened. Hardly a
  * kernel needs the C++ library, whose 6,000 symbols are most of what a link costs: it is linked where one does. */
-static void build_sim_write_image(struct buf *s, const struct toolchain *t)
+static void build_sim_write_image(struct buf *s, const struct toolchain *t, const char *prefix)
 {
     static const char *const sections[] = {".preinit_array", ".init_array", ".fini_array", ".ctors", ".dtors", ".init",
                                            ".fini"};
@@ -264,12 +292,19 @@ static void build_sim_write_image(struct buf *s, const struct toolchain *t)
         buf_addf(s, " -w -R '%s' -R '%s.*' -R '.rela%s' -R '.rela%s.*'", sections[i], sections[i], sections[i],
                  sections[i]);
     buf_adds(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n");
+    /* Functions of the host name the handler of exceptions, and are left out. */
+    if (t->gold) {
+        build_word(s, SIM_GOLD "--gc-sections --version-script=image/map -soname device.so --defsym=__gxx_personality_v0=0 "
+                      "-o device.so image/*.o @", prefix, "/libraries >image.log 2>&1 || {\n");
+    }
     buf_adds(s, "image() { ");
     build_quote(s, t->compiler);
     build_word(s, "-shared -nostartfiles -o device.so image/*.o -L", t->libdir, "");
     buf_adds(s, "-lsimt -lm \"$@\" -Wl,--gc-sections -Wl,--version-script=image/map -Wl,-Bsymbolic "
                 "-Wl,--build-id=none -Wl,-soname,device.so >image.log 2>&1; }\n"
                 "image -nodefaultlibs -lc -lgcc -Wl,-z,defs || image || failed $?\n");
+    if (t->gold)
+        buf_adds(s, "}\n");
 }
 
 /* Writes host and kernel sources as one file, where they must be compiled together. */
@@ -297,7 +332,7 @@ static int build_sim_script(const struct build_job *j, struct build_plan *plan, 
         return -1;
     build_sim_write_compiles(&plan->script, j->t, j->r, prefix, build_sim_kernels_mode(j->o));
     build_sim_write_link(&plan->script, j->t, prefix[0]);
-    build_sim_write_image(&plan->script, j->t);
+    build_sim_write_image(&plan->script, j->t, prefix[0]);
     shims = path_share("litetorch");
     build_plan_ro(plan, shims); /* include/ and sim/ */
     build_plan_ro(plan, j->t->extra);
