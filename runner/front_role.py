@@ -143,7 +143,7 @@ class Session:
                 self.cls = self.import_source()
             phase = "init"
             self.device.allow_operators(req.get("operators", False))
-            torch.manual_seed(req["seed"])
+            torch.default_generator.manual_seed(req["seed"])  # torch.manual_seed formats its stack for other devices
             self.model = self.cls(**init) if isinstance(init, dict) else self.cls(*init)
             return self.ready(req["mode"], req.get("dtype"))
         except BaseException as e:

@@ -33,9 +33,12 @@ def _declare(name, result, *args):
 
 
 def preload():
-    """Parent of the fork server: dispatcher and libraries. No device is asked for anything."""
+    """Parent of the fork server: dispatcher and libraries, and what each child would import, which would be compiled
+    anew each time: the jail keeps no bytecode. No device is asked for anything."""
     global _lib
     from native import extension
+
+    from . import cuda, kernel  # noqa: F401
     if _lib is not None:
         return
     path = _device_library()

@@ -11,6 +11,7 @@ import types
 
 from . import headers, lacks, module
 
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _builder = None
 _before_load = None
 
@@ -51,7 +52,7 @@ def _function_table(functions):
 
 
 def _check_name(name):
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         raise RuntimeError(f"Error building extension '{name}': the name is not an identifier")
 
 
