@@ -20,13 +20,16 @@ class JailError(Exception):
     """The jail could not be made: never the fault of who should have run in it."""
 
 
-_lib = None
+_lib = _forks = None  # libjail.so; the same, called with Python's lock held
 
 
 def load(folder):
     """Loads the library once, in the server's parent; children inherit it."""
-    global _lib
+    global _lib, _forks
     _lib = ctypes.CDLL(os.path.join(folder, "libjail.so"))
+    _forks = ctypes.PyDLL(os.path.join(folder, "libjail.so"))
+    for name in ("PyOS_BeforeFork", "PyOS_AfterFork_Parent", "PyOS_AfterFork_Child"):
+        getattr(ctypes.pythonapi, name).restype = None
     _lib.jail_cgroup_kills.restype = ctypes.c_long
     _lib.jail_resident.restype = _lib.jail_cgroup_peak.restype = ctypes.c_size_t
     _lib.jail_cgroup_make.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -85,14 +88,17 @@ class Box:
             self.last_peak = _lib.jail_cgroup_peak(ctypes.byref(self.group))
         return self.last_peak
 
-    def enter(self):
-        """In a fork of the server: join the namespaces. The next fork is inside."""
-        err = _Err()
-        _check(_lib.jail_enter(self.pid, ctypes.byref(err)), err)
+    def fork(self):
+        """os.fork into the namespaces; the child is the caller's. What os.fork does around its call is done here."""
+        err, python = _Err(), ctypes.pythonapi
+        python.PyOS_BeforeFork()
+        pid = _forks.jail_fork(self.pid, ctypes.byref(err))
+        (python.PyOS_AfterFork_Parent if pid else python.PyOS_AfterFork_Child)()
+        _check(pid, err)
+        return pid
 
     def join_group(self):
-        """In that fork, before descriptors are closed. The fork above stays outside, or the kernel, short of memory,
-        might take it instead; nobody would then reap the process inside, and the namespace could not end."""
+        """In that fork, before descriptors are closed."""
         for fd in self.procs:
             os.write(fd, b"0")
 

@@ -148,8 +148,7 @@ class Child:
     def spared(self):
         """The kernel says that it has not killed this one for memory: whoever did it, it was not that. Its cgroup
         counts what the kernel took of it, for whatever reason; without one, had nobody on the machine been killed in
-        its time? (The process outside of the group is no larger than the one inside, which it waits for, so it is not
-        taken.)"""
+        its time?"""
         if self.own_kills is not None:
             return self.own_kills == 0
         return self.kills is not None and oom_kills() == self.kills
@@ -166,7 +165,7 @@ class Child:
         return self.box is not None and self.box.peak() or max(0, self.most - self.shared)
 
     def kill(self):
-        """With a jail, the end of its process 1 is the end of all inside; the process outside sees that and follows."""
+        """With a jail, the end of its process 1 is the end of all inside."""
         if self.box is not None:
             return self.box.kill()
         for end in (os.kill, os.killpg):
@@ -243,31 +242,16 @@ def die_with(parent):
         os._exit(1)
 
 
-def pass_on(pid):
-    """Ends the way the inner child ended."""
-    _, status = os.waitpid(pid, 0)
-    if os.WIFSIGNALED(status):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if os.WTERMSIG(status) != signal.SIGKILL:
-            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
-        os.kill(os.getpid(), os.WTERMSIG(status))
-    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
-
-
 def child_main(request, sock_fd, out_fd, box, parent):
     """Never returns. Until the jail is closed, failure is ours and says so on the output pipe."""
     report_fd = out_fd
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        die_with(parent)
+        if box is None:
+            die_with(parent)  # else with the jail's process 1, which does
         os.setsid()
         if box is not None:
-            box.enter()
-            inner = os.fork()
-            if inner:
-                close_all_but(set())
-                pass_on(inner)
             box.join_group()
         place(sock_fd, out_fd)
         report_fd = 2
@@ -310,7 +294,7 @@ class Server:
                 box = jail.Box(request["plan"], request["memory"], request["pids"])
             prepare(request["role"])
             parent = os.getpid()
-            pid = os.fork()
+            pid = os.fork() if box is None else box.fork()
             if pid == 0:
                 child_main(request, fds[0], fds[1], box, parent)
         except (OSError, ValueError, jail.JailError) as e:

@@ -86,6 +86,9 @@ int jail_start(const char *plan, size_t n_plan, char *const *argv, char *const *
                const struct jail_cgroup *g, pid_t *ret_pid, int *ret_status, struct err *e);
 /* In a forked, single-threaded process: join the namespaces of box (a pid from jail_start). The next fork is inside. */
 int jail_enter(pid_t box, struct err *e);
+/* fork() of a single-threaded process into the namespaces of box: 0 in the child, which is the caller's own though it
+ * is inside; -1 with e. The process that joins the namespaces copies no page tables and has ended on return. */
+pid_t jail_fork(pid_t box, struct err *e);
 /* In that fork: rlimits, uid, capabilities, no_new_privs, Landlock, seccomp. There is no way back. */
 int jail_close(const char *plan, size_t n_plan, struct err *e);
 

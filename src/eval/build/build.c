@@ -27,7 +27,7 @@
 #include "store/seal.h"
 #include "store/store.h"
 
-#define BUILD_SALT "musacoder.build/6" /* 6: lists for gold */
+#define BUILD_SALT "musacoder.build/6" /* 6: lists of what is linked */
 #define DEFAULT_TIMEOUT 60.0
 
 

@@ -163,7 +163,9 @@ static void build_sim_list_inputs(struct buf *s, const struct toolchain *t)
                 "*/crt*) echo \"\\\"$f\\\"\" >>first ;;\n"
                 "*) echo \"\\\"$f\\\"\" >>rest ;;\nesac; done\n"
                 "[ ! -f ends ] || cat ends >>rest\n"
-                "[ ! -f rest ] || grep -e libsimt.so -e libm.so -e libc.so rest >libraries\nrm -f listed.so ends\n");
+                "[ ! -f rest ] || grep -e libsimt.so -e libm.so -e libc.so -e ld-linux rest >libraries\n"
+                "rm -f listed.so ends\necho \"\\\"$(");
+    build_word(s, "", t->compiler, " -print-libgcc-file-name)\\\"\" >>libraries\n");
 }
 
 /* The prefix header; the host's mode has module.o, tensor.o and proxy.o too, for the links of all. */
@@ -247,7 +249,7 @@ static void build_sim_write_compiles(struct buf *s, const struct toolchain *t, c
                 "[ $r0 = 0 ] && [ $r1 = 0 ] || failed $r0 $r1\n%s", r->joined ? "fi\n" : "");
 }
 
-#define SIM_GOLD "ld.gold -nostdlib -shared --as-needed --hash-style=gnu -z defs -Bsymbolic --build-id=none "
+#define SIM_LINK " -nostdlib -shared --as-needed --hash-style=gnu -z defs -Bsymbolic --build-id=none "
 
 /* The library: what the host calls of the runtime is linked into it; kernels stay in it unused. */
 static void build_sim_write_link(struct buf *s, const struct toolchain *t, const char *prefix)
@@ -255,7 +257,7 @@ static void build_sim_write_link(struct buf *s, const struct toolchain *t, const
     struct buf command;
 
     if (t->gold) {
-        build_word(s, SIM_GOLD "--eh-frame-hdr -o module.so @", prefix, "/first part*.o ");
+        build_word(s, "ld.gold" SIM_LINK "--eh-frame-hdr -o module.so @", prefix, "/first part*.o ");
         build_word(s, "", prefix, "/module.o ");
         build_word(s, "", prefix, "/tensor.o ");
         build_word(s, "", prefix, "/proxy.o ");
@@ -292,11 +294,10 @@ static void build_sim_write_image(struct buf *s, const struct toolchain *t, cons
         buf_addf(s, " -w -R '%s' -R '%s.*' -R '.rela%s' -R '.rela%s.*'", sections[i], sections[i], sections[i],
                  sections[i]);
     buf_adds(s, " $o image/$o || exit 12; done\nprintf '{ local: *; };' >image/map\n");
-    /* Functions of the host name the handler of exceptions, and are left out. */
-    if (t->gold) {
-        build_word(s, SIM_GOLD "--gc-sections --version-script=image/map -soname device.so --defsym=__gxx_personality_v0=0 "
-                      "-o device.so image/*.o @", prefix, "/libraries >image.log 2>&1 || {\n");
-    }
+    /* Not by gold: what it leaves out of the image is still named there as undefined, which the audit reads. */
+    if (t->gold)
+        build_word(s, "ld.bfd" SIM_LINK "--gc-sections --version-script=image/map -soname device.so -o device.so "
+                      "image/*.o @", prefix, "/libraries >image.log 2>&1 || {\n");
     buf_adds(s, "image() { ");
     build_quote(s, t->compiler);
     build_word(s, "-shared -nostartfiles -o device.so image/*.o -L", t->libdir, "");
