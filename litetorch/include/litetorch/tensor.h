@@ -330,7 +330,8 @@ public:
     std::vector<Tensor> unbind(int64_t d = 0) const;
     std::vector<Tensor> split(int64_t n, int64_t d = 0) const;
     std::vector<Tensor> chunk(int64_t n, int64_t d = 0) const { return split((size(d) + n - 1) / n, d); }
-    Tensor to(const TensorOptions &o, bool nb = false, bool copy = false, std::optional<MemoryFormat> f = lt::no_format) const;
+    Tensor to(const TensorOptions &o, bool nb = false, bool copy = false,
+              std::optional<MemoryFormat> f = lt::no_format) const;
     Tensor to(ScalarType t, bool nb = false, bool copy = false) const { return to(TensorOptions(t), nb, copy); }
     Tensor to(TypeMeta t) const { return to(t.toScalarType()); }
     Tensor to(Device d, bool nb = false, bool copy = false) const { return to(TensorOptions(d), nb, copy); }
@@ -499,7 +500,8 @@ Tensor rand(IntArrayRef s, const TensorOptions &o = {});
 Tensor randn(IntArrayRef s, const TensorOptions &o = {});
 Tensor randint(int64_t hi, IntArrayRef s, const TensorOptions &o = {});
 Tensor empty_strided(IntArrayRef s, IntArrayRef t, const TensorOptions &o = {});
-#define LT_LIKE(name) Tensor name(const Tensor &t, const TensorOptions &o = {}, std::optional<MemoryFormat> f = lt::no_format);
+#define LT_LIKE(name)                                                                                          \
+    Tensor name(const Tensor &t, const TensorOptions &o = {}, std::optional<MemoryFormat> f = lt::no_format);
 LT_LIKE(empty_like) LT_LIKE(zeros_like) LT_LIKE(ones_like) LT_LIKE(rand_like) LT_LIKE(randn_like)
 #undef LT_LIKE
 Tensor full_like(const Tensor &t, const Scalar &v, const TensorOptions &o = {});
