@@ -2,11 +2,11 @@
 # fresh_verdicts.sh [MUSACODER [N [EACH [SEED]]]] - where the CPU of a fresh verdict on sim goes: N (default 80)
 # synthesised tasks with EACH programs (1: every task is new; 8: as a group of answers, whose task is known but for the
 # first), one trial a distribution, references included, one after the other. perf samples all processes; prints
-# milliseconds of CPU a verdict, by the name of the process, and those of the largest one of Python, the fork server,
-# which imports PyTorch once: of 40 verdicts each bears a fortieth of that. Groups of answers are judged in RL's loop, so
-# 'verdicts a second and core' is its rate, of answers that are all right: wrong ones cost less. Wall time is not looked
-# at: the machine may be shared. Needs perf (Debian's linux-perf). Headers are precompiled first, which does not count;
-# caches are new.
+# milliseconds of CPU a verdict, by the name of the process, and those of the largest one of Python, the fork
+# server, which imports PyTorch once: of 40 verdicts each bears a fortieth of that. Groups of answers are judged in
+# RL's loop, so 'verdicts a second and core' is its rate, of answers that are all right: wrong ones cost less. Wall
+# time is not looked at: the machine may be shared. Needs perf (Debian's linux-perf). Headers are precompiled first,
+# which does not count; caches are new.
 set -e
 exe=${1:-build/musacoder} n=${2:-80} each=${3:-1} seed=${4:-41}
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
