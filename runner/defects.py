@@ -43,7 +43,7 @@ def small_outputs(task, raw, inputs, eager, cast):
 
 
 def tf32(task, raw, inputs, eager, cast):
-    names = sorted(n for n in ops.record(lambda: task.run(task.model, inputs)) if n in ops.CONVOLUTIONS)
+    names = sorted(n for n in ops.record(lambda: task.run(task.model, inputs))[0] if n in ops.CONVOLUTIONS)
     if not names:
         return None
     return ("on a GPU the reference runs " + ", ".join(names) + " in TF32 (cuDNN's default), so its own error may "

@@ -66,15 +66,19 @@ class Watch(TorchDispatchMode):
 
 
 def record(f):
-    """{operator: calls} of what f() runs."""
-    seen = {}
+    """({operator: calls} of what f() runs, elements of the largest floating tensor that one of them computes)"""
+    seen, widest = {}, 0
 
     def see(name, out):
+        nonlocal widest
         seen[name] = seen.get(name, 0) + 1
+        if name not in COPIES:
+            floats = [t for t in tree_leaves(out) if torch.is_tensor(t) and t.is_floating_point()]
+            widest = max([t.numel() for t in floats] + [widest])
 
     with Watch(see):
         f()
-    return seen
+    return seen, widest
 
 
 # Exact arithmetic -----------------------------------------------------------------------------------------------------

@@ -826,11 +826,11 @@ def is_moved(a, b, n):
 
 
 def traced(model, inputs):
-    """(the operators of a forward, does it change a parameter, ops.Told)"""
+    """(the operators of a forward, elements of their largest result, does it change a parameter, ops.Told)"""
     m = copy_of(model)
     outputs = []
     with ops.Ambiguous() as writes, ops.Told() as told:
-        seen = set(ops.record(lambda: outputs.extend(values.leaves(run(m, inputs, own=True)[0]))))
+        seen, widest = ops.record(lambda: outputs.extend(values.leaves(run(m, inputs, own=True)[0])))
     for t in values.leaves(inputs) + outputs:
         if torch.is_tensor(t) and is_stored(t) and t.dtype not in STORED:
             raise Refused(f"the task has a tensor of {str(t.dtype)[6:]}, which is not judged; let it give and take "
@@ -838,7 +838,7 @@ def traced(model, inputs):
     if writes.found:
         raise Refused(f"the task is ambiguous: torch.{writes.found} writes one place with several values, and which of "
                       "them stays is not determined; give each place one source, or add them up")
-    return seen, any(not torch.equal(p, q) for p, q in zip(model.parameters(), m.parameters())), told
+    return set(seen), widest, any(not torch.equal(p, q) for p, q in zip(model.parameters(), m.parameters())), told
 
 
 def moves_only(model, inputs, seen):
@@ -868,9 +868,11 @@ def large(model, *trees):
     return max([t.numel() for t in tensors] + [0]) > LARGE
 
 
-def fan_in(inputs, output, model):
-    """How many inputs make one element of an output, at most: largest input elements / its elements."""
-    biggest = max([t.numel() for t in values.leaves(inputs)] + [p.numel() for _, _, p in named_state(model)] + [1])
+def fan_in(inputs, output, model, widest=0):
+    """How many numbers make one element of an output, at most: the elements of the largest input, parameter, or tensor
+    on the way (widest: a transposed convolution's result is larger than what it was made of) / its elements."""
+    state = [p.numel() for _, _, p in named_state(model)]
+    biggest = max([t.numel() for t in values.leaves(inputs)] + state + [widest, 1])
     return biggest / max(min(output.numel(), biggest), 1)
 
 
@@ -894,14 +896,15 @@ def low_of(e, o, below):
     return next((low for low in below if low[0] > own[0] and error >= low[0] * top / 16), own)
 
 
-def noise_of(eager, oracle, shifts, inputs, model):
+def noise_of(eager, oracle, shifts, inputs, model, widest=0):
     """Per output tensor: the numbers that src/eval/check/tolerance.h turns into a tolerance. shifts: n2 of each."""
     outs, lows = values.leaves(eager), lows_of(model, inputs, eager, oracle)
     rows = []
     for e, o, shift, (_, dtype) in zip(outs, values.leaves(oracle), shifts, lows):
         out = str(e.dtype)[6:]
-        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "fan_in": fan_in(inputs, e, model), "max_abs": top_of(o),
-                     "dtype": dtype if e.is_floating_point() or e.is_complex() else out, "out": out})
+        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "fan_in": fan_in(inputs, e, model, widest),
+                     "max_abs": top_of(o), "out": out,
+                     "dtype": dtype if e.is_floating_point() or e.is_complex() else out})
     return rows
 
 
@@ -1740,7 +1743,7 @@ class Task:
             return True
 
     def look_at(self, inputs):
-        self.seen, self.alters, self.told = traced(self.model, inputs)
+        self.seen, self.widest, self.alters, self.told = traced(self.model, inputs)
         self.copies = moves_only(self.model, inputs, self.seen)
 
     def expected(self, regime, trial, inputs, seed):
@@ -1822,7 +1825,7 @@ class Task:
             calm = [without(t, jumps, lambda x, m: widened(x).masked_fill(m, 0).to(x.dtype)) for t in calm]
         if steps_decide:  # that shaken inputs leave a step says nothing of arithmetic that is exact
             shifts = [0.0] * len(shifts)
-        noise = noise_of(*calm, shifts, inputs, self.model)
+        noise = noise_of(*calm, shifts, inputs, self.model, self.widest)
         if regime == "uniform" and trial % 2:
             self.as_for_ordinary(noise, regime)
         if regime == "edges" and influence.kind_of(regime, trial) == influence.FAR_OUT:
