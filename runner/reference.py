@@ -734,7 +734,7 @@ def alike(a, b):
         return same(a, b)
     return shapes_agree(a, b) and all(
         x.is_floating_point() and torch.allclose(x, y, rtol=1e-3, atol=1e-4 * float(x.abs().max()), equal_nan=True)
-        for x, y in zip(la, lb) if x.numel())
+        for x, y in zip(map(in_single, la), map(in_single, lb)) if x.numel())
 
 
 STORED = (torch.float8_e4m3fn, torch.float8_e5m2)

@@ -1,6 +1,7 @@
 /* listing.c - see listing.h. The file is a journal while results are made, and a sorted list at the end. */
 #include "base/listing.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #define END "# whole "
 #define EDITS "# edits are meant"
 #define HASH 64
+#define LOCK_WAIT_S 30
 
 struct listing {
     char *dir, *path, *from;
@@ -164,27 +166,34 @@ static char *listing_line_of(const char *text)
     return line;
 }
 
-/* Waits until no other process makes results in the folder. -1: it has no stamp, or its file system knows no locks. */
-static int listing_lock(const char *dir)
+/* Waits until no other process makes results in the folder, so long as commands of one 'make -j' take; one that stands
+ * still is an error. *ret -1: the folder has no stamp, or its file system knows no locks. */
+static int listing_lock(const char *dir, int *ret, struct err *e)
 {
     char *stamp = path_join(dir, STAMP_NAME);
-    int fd = stamp_is_in(dir) ? open(stamp, O_RDONLY | O_CLOEXEC) : -1;
+    int tries = 0;
 
+    *ret = stamp_is_in(dir) ? open(stamp, O_RDONLY | O_CLOEXEC) : -1;
     free(stamp);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    log_info("another command writes into '%s'; waiting for it", dir);
-    flock(fd, LOCK_EX);
-    return fd;
+    while (*ret >= 0 && flock(*ret, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        if (tries == 0)
+            log_info("another command writes into '%s'; waiting for it", dir);
+        if (tries++ == LOCK_WAIT_S * 10) {
+            close(*ret), *ret = -1;
+            return err_set(e, ERR_INPUT, "another command writes into '%s'; wait for it, or name another --out", dir);
+        }
+        usleep(100000);
+    }
+    return 0;
 }
 
 int listing_begin(const char *dir, const char *from, struct listing **ret, struct err *e)
 {
     char *source = from ? listing_line_of(from) : NULL;
-    int lock = listing_lock(dir), rc;
-    struct listing *l;
+    int lock, rc = listing_lock(dir, &lock, e);
+    struct listing *l = NULL;
 
-    if ((rc = listing_open(dir, &l, e)) == 0)
+    if (rc == 0 && (rc = listing_open(dir, &l, e)) == 0)
         l->lock = lock;
     else if (lock >= 0)
         close(lock);

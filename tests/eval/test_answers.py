@@ -149,7 +149,7 @@ class Answers(unittest.TestCase):
 
     def refused(self, path, *words):
         p = judge(self.task, path)
-        self.assertEqual((p.returncode, p.stdout), (2, ""), p.stderr)
+        self.assertEqual((p.returncode, json.loads(p.stdout)["category"]), (2, "infra"), p.stderr)
         for word in words:
             self.assertIn(word, p.stderr)
 

@@ -441,6 +441,17 @@ class Tolerances(unittest.TestCase):
         head, _ = run(task("(x * 2, x.mean())", "[torch.randn(100, 60)]"))
         self.assertEqual([n["fan_in"] for n in head["draws"][0]["noise"]], [1, 6000])
 
+    def test_bytes_are_compared_as_numbers(self):
+        a = torch.randn(8).to(torch.float8_e4m3fn)
+        with unittest.mock.patch.object(reference, "PLACE", torch.device("cuda")):  # where allclose stands no bytes
+            self.assertFalse(reference.alike([a], [(-a.float()).to(a.dtype)]))
+            self.assertTrue(reference.alike([a], [a.clone()]))
+
+    def test_what_is_made_on_the_way_counts_among_the_terms(self):
+        wide = "torch.nn.functional.conv_transpose2d(x, torch.ones(1, 8, 2, 2), stride=2).mean()"
+        head, _ = run(task(wide, "[torch.randn(1, 1, 16, 16)]"))
+        self.assertEqual([n["fan_in"] for n in head["draws"][0]["noise"]], [8 * 32 * 32])
+
     def test_a_low_argument_does_not_loosen_single_precision(self):
         head, _ = run(task("x @ x.T + rest[0].float()", "[torch.randn(6, 6), torch.randn(6).bfloat16()]"))
         row = head["draws"][0]["noise"][0]

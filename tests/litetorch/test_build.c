@@ -138,7 +138,7 @@ static void undeclared_function_is_refused_as_torch_does(void **s)
     r = build(q);
     assert_false(r.ok);
     assert_non_null(strstr(json_str(first(&r), "message", ""), "was not declared"));
-    assert_string_equal(json_str(first(&r), "file", ""), "functions");
+    assert_string_equal(json_str(first(&r), "file", ""), "binding_for_functions");
     build_result_free(&r);
 }
 

@@ -17,7 +17,7 @@ torch::Tensor run(torch::Tensor x, torch::Tensor a, torch::Tensor b) {
     auto y = torch::empty_like(x);
     int n = x.numel();
     scale<<<(n + N - 1) / N, N>>>(x.data_ptr<float>(), a.data_ptr<float>(), b.data_ptr<float>(), y.data_ptr<float>(), n,
-                                  x.size(T));
+                                  x.size(D));
     return y;
 }
 
@@ -29,7 +29,7 @@ TORCH_LIBRARY(own, m) {
     m.def("run", run);
 }
 """
-mod = load_inline(name="own", cpp_sources="", cuda_sources=cuda, extra_cuda_cflags=["-O3", "-DN=64", "-DT=1"])
+mod = load_inline(name="own", cpp_sources="", cuda_sources=cuda, extra_cuda_cflags=["-O3", "-DN=64", "-DD=1"])
 
 
 class ModelNew(nn.Module):
