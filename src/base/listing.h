@@ -20,7 +20,8 @@
 struct listing;
 
 /* Begins a listing in a folder that is there; results of the former one count as unfinished from now on. from (may be
- * NULL): what the results are made of; ERR_INPUT where the former ones were made of something else. Free *ret. */
+ * NULL): what the results are made of; ERR_INPUT where the former ones were made of something else, and where another
+ * command still makes results there after half a minute. Free *ret. */
 int listing_begin(const char *dir, const char *from, struct listing **ret, struct err *e);
 /* Notes the result and writes dir/name by file_write, unless that is there as it is. The folder it lies in is there. */
 int listing_write(struct listing *l, const char *name, const void *data, size_t n, struct err *e);
