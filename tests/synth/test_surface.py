@@ -129,7 +129,9 @@ def check_verified(folder, n):
     make(out, n, "--verify-share", "1", "--mutant-share", "0", "--max-program", "4200", "--seed", "7")
     stats = json.load(open(os.path.join(out, "stats", "00000.json")))
     check(stats["verified"] == n, f"{stats['verified']} of {n} programs were judged")
-    check(stats["failed"] == 0, f"{stats['failed']} of {n} programs failed: see {out}")
+    refused = [r for r in records(out, "failed") if r["verdict"]["status"] == "infra"]  # a constant output, say
+    check(stats["failed"] == len(refused), f"{stats['failed'] - len(refused)} of {n} programs failed: see {out}")
+    check(50 * len(refused) <= n, f"{len(refused)} of {n} tasks cannot be judged: see {out}")
     for r in records(out, "failed"):
         print(r["verdict"], r["task"]["code"])
 
