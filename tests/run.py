@@ -32,6 +32,8 @@ import tempfile
 import threading
 import time
 
+import forks
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TIMEOUT_S = 600  # of one test program
 SLOWDOWN = 4     # --all: by what limits that are there against hanging are longer; tests read TEST_SLOWDOWN
@@ -197,25 +199,46 @@ def kill(p):
         pass
 
 
-def run(name, argv, env, limit):
-    start = time.monotonic()
+class Process(subprocess.Popen):
+    """A test in a process of its own; wait() gives its exit status and its CPU seconds."""
+
+    def wait(self, timeout=None):
+        _, status, used = os.wait4(self.pid, 0)
+        self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode, used.ru_utime + used.ru_stime
+
+
+def begin(argv, env, out, fork):
+    """Starts a test, which writes to 'out'; fork: as Forks.fork of forks.py, or None for a process of its own."""
+    p = fork(argv[2:], ROOT, env, out) if fork else None  # behind the Python and its -B
+    if p:
+        return p
     with STARTING:
-        p = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, start_new_session=True)
+        p = Process(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
         RUNNING.add(p)
+    return p
+
+
+def run(name, argv, env, limit, fork):
+    start = time.monotonic()
+    reader, out = os.pipe()
+    try:
+        p = begin(argv, env, out, fork)
+    finally:
+        os.close(out)
+    RUNNING.add(p)
     late = threading.Timer(limit, kill, (p,))
     late.start()
-    out = p.stdout.read()  # until it and all that it left behind with this output have ended
-    _, status, used = os.wait4(p.pid, 0)
-    p.returncode = os.waitstatus_to_exitcode(status)
+    with open(reader, "rb") as f:
+        written = f.read()  # until it and all that it left behind with this output have ended
+    code, cpu = p.wait()
     stopped = late.finished.is_set()
     late.cancel()
-    p.stdout.close()
     RUNNING.discard(p)
     kill(p)  # what it left behind
-    text = out.decode("utf-8", "replace") + (f"\nstopped after {limit} s\n" if stopped else "")
-    ok = p.returncode == 0 and "Ran 0 tests" not in text
-    return name, ok, time.monotonic() - start, used.ru_utime + used.ru_stime, text
+    text = written.decode("utf-8", "replace") + (f"\nstopped after {limit} s\n" if stopped else "")
+    ok = code == 0 and "Ran 0 tests" not in text
+    return name, ok, time.monotonic() - start, cpu, text
 
 
 def note(text):
@@ -356,8 +379,11 @@ def run_all(a, tests, times, passed, save_state):
     shared, plan = Shared(build), Plan(tests, times, a.jobs)
     env = environment(build, shared, slowdown, a.slow or a.all)
     failed, used = [], {}
+    forked = forks.Forks(torch_python(), shared.run_dir, env, RUNNING)
+    asks = {name for name, _ in tests if forks.asks(os.path.join(ROOT, "tests", name))}
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        runs = [pool.submit(run, name, argv, env, limit_of(name, slowdown)) for name, argv in tests]
+        runs = [pool.submit(run, name, argv, env, limit_of(name, slowdown), forked.fork if name in asks else None)
+                for name, argv in tests]
         try:
             for future in concurrent.futures.as_completed(runs):
                 name, ok, seconds, cpu, text = future.result()
@@ -380,6 +406,7 @@ def run_all(a, tests, times, passed, save_state):
             print(f"stopped after {len(used)} of {len(tests)} tests; --resume goes on", flush=True)
             raise SystemExit(130) from None
         finally:
+            forked.close()
             shared.close()
     return used, failed
 

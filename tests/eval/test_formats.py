@@ -15,6 +15,7 @@ import reference  # noqa: E402
 import test_answers  # noqa: E402
 import torch  # noqa: E402
 
+FORK = "torch"
 GPU_MODE = {
     "problems/half_py/task.yml": """files:
   - {"name": "submission.py", "source": "@SUBMISSION@"}

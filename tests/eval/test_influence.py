@@ -12,6 +12,8 @@ import influence  # noqa: E402
 import reference  # noqa: E402
 from test_reference import run, task, value  # noqa: E402
 
+FORK = "torch"
+
 
 def inputs_of(head, blob):
     return [value(d["inputs"], blob) for d in head["draws"]]

@@ -22,6 +22,8 @@ import ops  # noqa: E402
 import reference  # noqa: E402
 import shrink  # noqa: E402
 
+FORK = "torch"
+
 
 def task(forward, inputs="[torch.rand(16, 24)]", init="pass", sizes=""):
     return ("import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n" + sizes +

@@ -13,6 +13,7 @@ import reference  # noqa: E402
 import shrink  # noqa: E402
 import values  # noqa: E402
 
+FORK = "torch"
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
 

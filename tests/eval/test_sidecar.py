@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(ROOT, "runner"))
 import reference  # noqa: E402
 import sizes  # noqa: E402
 
+FORK = "torch"
 TASK = '''
 import torch
 import torch.nn as nn

@@ -10,6 +10,8 @@ import torch  # noqa: E402
 import reference  # noqa: E402
 import structure  # noqa: E402
 
+FORK = "torch"
+
 
 def symmetric(*shape):
     a = torch.randn(*shape)

@@ -14,6 +14,7 @@ import reference  # noqa: E402
 import test_answers  # noqa: E402
 import torch  # noqa: E402
 
+FORK = "torch"
 TASK = """import torch
 import torch.nn as nn
 

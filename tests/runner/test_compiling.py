@@ -19,6 +19,7 @@ import torch  # noqa: E402
 import compiling  # noqa: E402
 import frame  # noqa: E402
 
+FORK = "torch"
 PATIENCE_S = 200
 lent = None  # the test's Turn
 events = []

@@ -8,6 +8,8 @@ import torch
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "runner"))
 import home  # noqa: E402
 
+FORK = "torch"
+
 
 class Model:
     def __init__(self, a, b=2, *, c=3):

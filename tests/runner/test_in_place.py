@@ -12,6 +12,8 @@ import reference  # noqa: E402
 import streamed  # noqa: E402
 import timing  # noqa: E402
 
+FORK = "torch"
+
 
 class Queue(timing.HostDevice):
     """Work is done when it has been waited for, as on a GPU."""

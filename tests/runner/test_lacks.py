@@ -17,6 +17,7 @@ import native  # noqa: E402
 import ops  # noqa: E402
 from native import extension, headers, lacks, module  # noqa: E402
 
+FORK = "torch"
 NAMES = [n for n in dir(real) if not n.startswith("__")]
 
 

@@ -16,6 +16,7 @@ import frame  # noqa: E402
 import timing  # noqa: E402
 import values  # noqa: E402
 
+FORK = "torch"
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 MASK = (1 << 64) - 1
 PATIENCE_S = 200  # importing torch's compiler takes a minute on a busy machine

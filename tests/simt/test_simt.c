@@ -51,7 +51,7 @@ static struct {
     int (*busy)(void), (*count)(void);
 } simt;
 
-#define CHECKED "-fsanitize=thread,alignment --param tsan-distinguish-volatile=1"
+#define CHECKED "-O1 -fsanitize=thread,alignment --param tsan-distinguish-volatile=1"
 static char *lib_dir, *tmp, *forward; /* the last: -I of headers that only pass on to others */
 
 static void *symbol(void *lib, const char *name)
@@ -149,6 +149,21 @@ static void keep_made(const char *name, const char *flags, const char *so)
     made[n_made++].so = xstrdup(so);
 }
 
+#define FLAGS                                                                                                     \
+    "-std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall -Wextra "    \
+    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include -Ilitetorch/sim "             \
+    "-Ilitetorch/include "
+
+/* Libraries that this run or an earlier one made of the same text, headers and flags lie in the tests' cache, where
+ * there is one. Shell; KEPT takes flags, source and library, and what makes it follows; KEEP takes the library. */
+#define KEPT                                                                                                      \
+    "kept=${MUSACODER_CACHE_DIR:+$MUSACODER_CACHE_DIR/build/simt-$({ echo '" FLAGS "%s'; g++ --version; "          \
+    "find simt/include litetorch/sim litetorch/include -type f | LC_ALL=C sort | xargs cat; "                \
+    "cat %s; } | sha256sum | cut -c 1-64)}; { test -f \"$kept\" && touch \"$kept\" && cp \"$kept\" %s; } || { "
+#define KEEP                                                                                                      \
+    "if test -n \"$kept\" && ! test -f \"$kept\"; then mkdir -p \"${kept%%/*}\" && cp %s \"$kept.$$\" && "          \
+    "mv \"$kept.$$\" \"$kept\"; fi"
+
 /* Rewrites and compiles tests/simt/NAME.cu. */
 static void compile(const char *name, const char *flags, const char *cc, const char *so)
 {
@@ -166,12 +181,8 @@ static void compile(const char *name, const char *flags, const char *cc, const c
     if (file_read(source, &in, &e) < 0 || simt_rewrite(in.p, in.n, source, &out, &e) < 0 ||
         file_write(cc, out.p, out.n, &e) < 0)
         fail_msg("%s", e.msg);
-    cmd =
-        xasprintf("g++ -std=gnu++17 -O2 -g1 -fPIC -fno-optimize-sibling-calls -fno-gnu-unique -ffp-contract=fast -Wall "
-                  "-Wextra "
-                    "-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter -Isimt/include -Ilitetorch/sim "
-                    "-Ilitetorch/include %s %s -c %s -o %s.o && "
-                    "g++ -shared %s.o -o %s -L%s -lsimt", forward, flags, cc, so, so, so, lib_dir);
+    cmd = xasprintf(KEPT "g++ " FLAGS "%s %s -c %s -o %s.o && g++ -shared %s.o -o %s -L%s -lsimt; } && " KEEP, flags,
+                    cc, so, forward, flags, cc, so, so, so, lib_dir, so);
     if (system(cmd) != 0)
         fail_msg("does not compile: %s", cmd);
     buf_free(&in), buf_free(&out);
@@ -285,7 +296,7 @@ static void test_ptx(void **state)
 static void test_torch_macros(void **state)
 {
     (void)state;
-    dlclose(build("kernels", "-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ "
+    dlclose(build("kernels", "-O0 -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ "
                              "-D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__"));
     assert_int_not_equal(0, system("echo '#include <cuda_fp16.h>\n__half f(__half a) { return a + a; }' | g++ -x c++ "
                                    "-fsyntax-only -Isimt/include -D__CUDA_NO_HALF_OPERATORS__ "

@@ -14,6 +14,7 @@ import tempfile
 
 import torch
 
+FORK = "torch"
 HERE = os.path.dirname(os.path.abspath(__file__))
 BINARY = os.path.join(os.path.dirname(os.path.dirname(HERE)), os.environ.get("B", "build"), "musacoder")
 passed, failed = 0, 0

@@ -22,6 +22,8 @@ BINARY = os.path.join(os.path.dirname(os.path.dirname(HERE)), os.environ.get("B"
 sys.path.insert(0, os.path.join(HERE, "..", "eval"))
 import judges  # noqa: E402
 
+FORK = "torch"
+
 judges.share_owner()
 passed, failed = 0, 0
 
