@@ -519,3 +519,51 @@ bool listing_holds(const char *dir)
         log_warn("%s", e.msg);
     return holds;
 }
+
+/* ---- what is none of it ---- */
+
+struct listing_walk { /* below a folder that has a listing; 'below': "" or "tasks/", from there */
+    const struct listing *l;
+    const char *below;
+    bool (*known)(const char *name);
+    char *found;
+};
+
+static char *listing_find_below(const struct listing_walk *up, const char *dir, const char *below);
+
+/* A callback of dir_each: 1 where the file is a user's, or one in the folder is. A link is a file. */
+static int listing_look(void *walk, const char *path, const char *name, struct err *e)
+{
+    struct listing_walk *w = walk;
+    char *from = xasprintf("%s%s", w->below, name), *deeper = xasprintf("%s/", from);
+    const char *noted = json_str(w->l->was, from, NULL);
+    bool folder = file_is_dir(path) && stamp_check_plain(path, NULL) == 0;
+
+    (void)e;
+    if (folder)
+        w->found = listing_find_below(w, path, deeper);
+    else if (!file_is_temporary(name) && (noted ? !listing_is_as_noted(path, noted) : !w->known(from)))
+        w->found = xstrdup(path);
+    free(from), free(deeper);
+    return w->found != NULL;
+}
+
+/* In a folder with a listing of its own names begin there. */
+static char *listing_find_below(const struct listing_walk *up, const char *dir, const char *below)
+{
+    bool own = !up->l || listing_is_there(dir);
+    struct listing *l = NULL;
+    struct listing_walk w = {.l = up->l, .below = below, .known = up->known};
+
+    if (own && listing_open(dir, &l, NULL) == 0)
+        w.l = l, w.below = "";
+    if (w.l)
+        dir_each(dir, listing_look, &w, NULL);
+    listing_free(l);
+    return w.found;
+}
+
+char *listing_find_foreign(const char *dir, bool (*known)(const char *name))
+{
+    return listing_find_below(&(struct listing_walk){.known = known}, dir, "");
+}

@@ -53,6 +53,10 @@ int listing_check(const char *path, struct err *e);
 bool listing_is_there(const char *dir);
 bool listing_names(const char *path); /* is it a result that a listing above it names? */
 int listing_check_own(const char *dir, struct err *e); /* the same of the folder's own listing alone */
+/* The first file below the folder, dot files apart, that is neither a result as its listing noted it nor one that the
+ * folder's command knows by its name there: a user's. A folder below with a listing of its own goes by that. Owned;
+ * NULL: none. */
+char *listing_find_foreign(const char *dir, bool (*known)(const char *name));
 /* Is everything there that the folder's own listing names, unchanged? True without one; why not is logged. */
 bool listing_holds(const char *dir);
 

@@ -393,43 +393,17 @@ static const char *run_why_anew(const struct run_marker *m, const struct run_sta
     return *m->inputs && strcmp(m->inputs, inputs) ? "what it reads has changed" : NULL;
 }
 
-/* What a user has put beside a stage's model, or edited there, would go with it. */
-static int run_check_beside(const struct run_stage *s, struct err *e)
+/* What a user has put into the stage's folder, or edited there, would go with it. */
+static int run_check_foreign(const struct run_stage *s, struct err *e)
 {
     char *path = run_model_foreign(s->dir);
-    int rc = path ? err_set(e, ERR_INPUT, "stage '%s' would start anew, and '%s' is not of it; move it away", s->name,
-                            path) : 0;
+    int rc;
 
+    if (!path)
+        path = run_stage_foreign(s->dir);
+    rc = path ? err_set(e, ERR_INPUT, "stage '%s' would start anew, and '%s' is not of it; move it away", s->name,
+                        path) : 0;
     free(path);
-    return rc;
-}
-
-/* A task that a user has put into a corpus would go with it. Corpora of older versions have no listing. */
-static int run_check_tasks(const struct run_stage *s, struct err *e)
-{
-    static const char *const parts[] = {"tasks/train", "tasks/heldout"};
-    char *listing = path_join(s->dir, LISTING_NAME), **names;
-    bool known = file_exists(listing);
-    size_t n;
-    int rc = 0;
-
-    free(listing);
-    for (size_t p = 0; known && p < 2 && rc == 0; p++) {
-        char *dir = path_join(s->dir, parts[p]);
-
-        if (file_is_dir(dir) && (rc = dir_list(dir, &names, &n, e)) == 0) {
-            for (size_t i = 0; i < n && rc == 0; i++) {
-                char *path = path_join(dir, names[i]);
-
-                if (!listing_names(path))
-                    rc = err_set(e, ERR_INPUT, "stage '%s' would start anew, and '%s' is not of it; move it away",
-                                 s->name, path);
-                free(path);
-            }
-            names_free(names, n);
-        }
-        free(dir);
-    }
     return rc;
 }
 
@@ -441,7 +415,7 @@ static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s,
     if (!*m->key && !r->anew && folder_holds_results(s->dir))
         return err_set(e, ERR_INPUT, "'%s/stages/%s.json' is gone, which says how '%s' was made; bring it back, or "
                                      "give --anew to make it again", r->out, s->name, s->dir);
-    if (run_check_beside(s, e) < 0 || run_check_tasks(s, e) < 0)
+    if (run_check_foreign(s, e) < 0)
         return -1;
     *m = (struct run_marker){.key = RUN_EMPTYING};
     if (run_marker_write(r->out, s->name, m, e) < 0 || folder_empty(s->dir, e) < 0)
@@ -549,8 +523,7 @@ static int run_check_loss(const struct recipe_run *r, struct err *e)
 
         if (run_marker_read(r->out, s->name, &m, e) < 0 ||
             (*m.key && strcmp(m.key, s->key) &&
-             (run_may_begin_anew(r, s, &m, "options changed", e) < 0 || run_check_beside(s, e) < 0 ||
-              run_check_tasks(s, e) < 0)))
+             (run_may_begin_anew(r, s, &m, "options changed", e) < 0 || run_check_foreign(s, e) < 0)))
             return -1;
     }
     return 0;
@@ -576,17 +549,24 @@ static int run_empty_later(const struct recipe_run *r, const struct run_stage *s
     return 0;
 }
 
-/* The content of a benchmark's table, or of the model that 'init' makes; "" of other stages, which know their results
- * themselves, and where it is not there. */
+static bool run_is_training(const struct run_stage *s)
+{
+    return s->command == &cmd_sft || s->command == &cmd_rft || s->command == &cmd_rl;
+}
+
+/* What tells this stage's result from another run's: a hash of a benchmark's table, of the model that 'init' makes, of
+ * what a training says of its model, or of a listing. "" where that is not there. */
 static void run_result_of(const void *stage, char ret[65])
 {
     const struct run_stage *s = stage;
-    char *path = path_join(s->dir, "bench.json");
+    char *path = path_join(s->dir, s->command == &cmd_bench ? "bench.json" : LISTING_NAME);
     struct err ignored = ERR_INIT;
 
     *ret = 0;
-    if ((s->command == &cmd_bench && content_hash_file(path, ret, &ignored) < 0) ||
-        (s->command == &cmd_scratch && content_digest_model(s->dir, ret, &ignored) < 0))
+    if (run_is_training(s))
+        run_model_digest(s->dir, ret);
+    else if (s->command == &cmd_scratch ? content_digest_model(s->dir, ret, &ignored) < 0
+                                        : content_hash_file(path, ret, &ignored) < 0)
         *ret = 0;
     free(path);
 }
@@ -621,7 +601,7 @@ static bool run_results_hold(const struct run_stage *s)
 /* What the stages behind a finished one read of it. Its command, given again, makes it from its own records. */
 static bool run_result_is_whole(const struct run_stage *s, const struct run_marker *m)
 {
-    bool model = s->command == &cmd_sft || s->command == &cmd_rft || s->command == &cmd_rl;
+    bool model = run_is_training(s);
     char *path = path_join(s->dir, s->command == &cmd_bench ? "bench.json" : model ? "model" : ""), now[65];
     struct err ignored = ERR_INIT;
     bool whole = file_exists(path) && run_results_hold(s);

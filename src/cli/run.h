@@ -28,7 +28,7 @@ struct run_stage {
 struct run_marker {
     char key[65];
     char inputs[65]; /* what the stage read when it last began (content.h); "" in markers of older versions */
-    char result[65]; /* what bench.json held at the end (content.h); "" of other stages, and of older versions */
+    char result[65]; /* what tells its result from another run's; "" in markers of older versions */
     bool done;
     double seconds;
 };
@@ -41,5 +41,9 @@ int run_marker_write(const char *out, const char *name, const struct run_marker 
  * count. Writes done on success, with what 'result' then says of it. Returns what f returned. */
 int run_timed(const char *out, const char *name, struct run_marker *m, int (*f)(void *ctx, struct err *e),
               void (*result)(const void *ctx, char ret[65]), void *ctx, struct err *e);
+
+/* A file in a stage's folder, but for its model, that the stage's command did not write, or that is not as it was
+ * written: a user's. Folders of older versions, which say nothing of what they hold, have none. Owned, or NULL. */
+char *run_stage_foreign(const char *dir);
 
 #endif

@@ -559,6 +559,15 @@ static char *checkpoint_mark_of(const char *run)
     return mark;
 }
 
+void run_model_digest(const char *run, char ret[65])
+{
+    char *mark = checkpoint_mark_of(run);
+
+    if (!mark || sha256_file(mark, ret) < 0)
+        *ret = 0;
+    free(mark);
+}
+
 bool run_model_is_changed(const char *run)
 {
     char *mark = checkpoint_mark_of(run), *model = path_join(run, "model");

@@ -53,6 +53,8 @@ void run_close(struct run_folder *f); /* a zeroed one is fine */
  * user put into the folder is kept. */
 int run_save_model(const char *run, const struct model *m, struct err *e);
 bool run_model_is_saved(const char *run); /* run/model is what the latest checkpoint lists as written */
+/* SHA-256 of what the run's latest checkpoint says of the files in run/model; "" where it says nothing. */
+void run_model_digest(const char *run, char ret[65]);
 char *run_model_foreign(const char *run); /* a file in run/model that is not as it was saved there; owned, or NULL */
 bool run_model_is_changed(const char *run); /* it was, and a file of it is another now; false without a listing */
 

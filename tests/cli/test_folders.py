@@ -243,6 +243,48 @@ class Folders(unittest.TestCase):
         os.remove(self.path("r/data/tasks/heldout/mine.py"))
         self.succeed(*argv, "--set", "synth.knowledge=6")
 
+    def test_no_file_of_a_users_goes_with_a_stage(self):
+        """Wherever it lies, and where it was one of the stage's own that somebody has edited."""
+        self.finish()
+        argv = ("run", "recipe.yaml", "--out", "r", "--set", "synth.knowledge=6", "--set", "init.layers=2", "--set",
+                "sft.steps=3")
+        for name in ("data/notes.txt", "data/sub/mine.jsonl", "sft/mine.py", "sft/checkpoint/notes", "init/README.md",
+                     "sft/model/sub/mine"):
+            self.write("r/" + name, "mine\n")
+            self.refuse("is not of it; move it away", *argv)
+            self.assertEqual(self.read("r/" + name), "mine\n")
+            os.remove(self.path("r", name))
+        shutil.rmtree(self.path("r/sft/model/sub"))
+        os.symlink("../init", self.path("r/sft/mine"))
+        self.refuse("'r/sft/mine' is not of it; move it away", *argv)
+        os.remove(self.path("r/sft/mine"))
+        for name in ("data/train.jsonl", "init/config.json"):
+            was = self.read("r/" + name)
+            self.write("r/" + name, was + "\n")
+            self.refuse(f"'r/{name}' is not of it; move it away", *argv)
+            self.write("r/" + name, was)
+        self.succeed(*argv)
+
+    def test_a_stage_of_another_run_is_not_believed(self):
+        """Which has the same recipe with other options; its folder says nothing else of itself."""
+        argv, other = ("run", self.recipe("synth init sft"), "--out"), ("--set", "sft.lr=1e-2", "--set",
+                                                                        "synth.knowledge=6")
+        self.succeed(*argv, "r")
+        self.succeed(*argv, "other", *other)
+        was = crash.files(self.path("r/data"))
+        for name in "sft", "data":
+            shutil.move(self.path("r", name), self.path("kept"))
+            shutil.copytree(self.path("other", name), self.path("r", name))
+            p = self.call(*argv, "r")
+            self.assertIn("its result is gone or damaged", p.stderr)
+            if name == "sft":
+                self.assertIn("was started with", p.stderr)
+            shutil.rmtree(self.path("r/sft" if name == "sft" else "kept"))
+            if name == "sft":
+                shutil.move(self.path("kept"), self.path("r/sft"))
+        self.assertEqual(crash.files(self.path("r/data")), was)
+        self.assertEqual(self.succeed(*argv, "r").count("done before"), 3)
+
     def test_weights_of_another_model_are_not_believed(self):
         """Of the same size, as all models of one shape have."""
         argv = ("run", self.recipe("synth init sft"), "--out", "r")

@@ -19,6 +19,7 @@ EXE = os.path.abspath(PLAIN if os.access(PLAIN, os.X_OK) else os.environ.get("MU
 SLOWDOWN = float(os.environ.get("TEST_SLOWDOWN", 1))
 JOBS = int(os.environ.get("CRASH_JOBS", 3 * len(os.sched_getaffinity(0))))  # at a time: they wait for most of it
 # A folder that remembers which stops ended well, a file a command: an enumeration that was broken off goes on there.
+# What a stop left that ended otherwise is kept beside as COMMAND.N.
 DONE = os.environ.get("CRASH_DONE", "")
 # One owner judges for all that a test starts.
 SETTING = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "MUSACODER_OWNER": "", "MUSACODER_OWNER_IDLE": "60",
@@ -142,6 +143,9 @@ class Command:
             came, lines = self.wrong(n)
         except (AssertionError, OSError, subprocess.TimeoutExpired) as e:
             came, lines = True, [f"stopped in call {n}: {type(e).__name__}: {e}"]
+        if DONE and lines:
+            shutil.rmtree(f"{self.memory()}.{n}", ignore_errors=True)
+            shutil.copytree(self.place(n), f"{self.memory()}.{n}", symlinks=True)
         shutil.rmtree(self.place(n), ignore_errors=True)
         self.stops += came
         if DONE:
