@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "proc/run_clock.h"
 #include "proc/spawn.h"
 
 #define WATCH_S 0.05 /* how often resident memory is looked at where no cgroup does it */
@@ -374,6 +376,23 @@ static bool proc_step(struct proc *p)
     return p->ended;
 }
 
+/* The programs were stopped as long as this process was: that is none of their time. */
+static void proc_move_deadlines(struct proc *const *ps, int n, double stopped)
+{
+    for (int i = 0; i < n && stopped > 0; i++)
+        if (ps[i] && ps[i]->deadline > 0)
+            ps[i]->deadline += stopped;
+}
+
+/* Waits for one of the descriptors until 'wake', at most a slice: another thread may have seen the Ctrl-C. */
+static void proc_wait_slice(struct pollfd *v, int k, double wake, struct proc *const *ps, int n)
+{
+    double now = now_s(), wait = fmin(fmax(wake - now, 0), 0.25);
+
+    poll(v, (nfds_t)k, wake > now ? (int)(wait * 1000) + 1 : 0);
+    proc_move_deadlines(ps, n, run_clock_stopped(wait, now_s() - now));
+}
+
 int proc_poll(struct proc *const *ps, int n, double wait_s)
 {
     double until = now_s() + wait_s;
@@ -397,9 +416,7 @@ int proc_poll(struct proc *const *ps, int n, double wait_s)
         now = now_s();
         if (found >= 0 || now >= until || stop_requested())
             break;
-        if (wake - now > 0.25)
-            wake = now + 0.25; /* another thread may have seen the Ctrl-C */
-        poll(v, (nfds_t)k, wake > now ? (int)((wake - now) * 1000) + 1 : 0);
+        proc_wait_slice(v, k, wake, ps, n);
     }
     free(v);
     return found;

@@ -15,6 +15,7 @@
 
 #define SLICE_S 0.25 /* between two looks */
 #define DEPTH 4      /* of descendants: a jail is one, what it holds another */
+#define STOPPED_S 0.5 /* so much later than asked nobody comes back who may run */
 
 struct run_thread {
     pid_t tid;
@@ -133,6 +134,26 @@ static bool run_clock_readable(int fd, double seconds)
     return poll(&p, 1, (int)(fmax(seconds, 0) * 1e3) + 1) > 0;
 }
 
+double run_clock_stopped(double asked, double took)
+{
+    return took - asked > STOPPED_S ? took - asked : 0;
+}
+
+/* Waits for a slice and looks. Where the caller was stopped meanwhile, the others were: the clock stood still. */
+static bool run_clock_slice(struct run_clock *c, int fd, double seconds)
+{
+    double t0 = now_s(), waited = c->waited_s, took, stopped;
+    bool there = run_clock_readable(fd, seconds);
+
+    took = now_s() - t0;
+    run_clock_look(c);
+    stopped = run_clock_stopped(seconds, took - (c->waited_s - waited));
+    c->begun += stopped;
+    if (stopped > 0)
+        run_clock_look(c);
+    return there;
+}
+
 int run_clock_poll(struct run_clock *c, const pid_t pids[2], int fd, double left, double *ret_s)
 {
     double t0 = now_s(), first;
@@ -143,8 +164,8 @@ int run_clock_poll(struct run_clock *c, const pid_t pids[2], int fd, double left
     if (there || *ret_s >= left)
         return there;
     for (run_clock_start(c, pids); !there && *ret_s < left && c->wall_s < RUN_CLOCK_MOST * left && !stop_requested();) {
-        there = run_clock_readable(fd, fmin(SLICE_S, left - *ret_s));
-        *ret_s = first + run_clock_look(c);
+        there = run_clock_slice(c, fd, fmin(SLICE_S, left - *ret_s));
+        *ret_s = first + c->run_s;
     }
     return there;
 }

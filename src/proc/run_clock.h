@@ -16,6 +16,10 @@
 /* of an error: who (text), the seconds that it ran, the seconds that passed */
 #define RUN_CLOCK_STARVED "the machine is too busy: %s got %.1f s of run time in %.0f s; run less beside it"
 
+/* Of a wait for 'asked' seconds that took longer: those in which this process did not run, as all were stopped (a
+ * paused container, SIGSTOP, a suspended machine). 0: it came back as late as on a busy machine. Pure. */
+double run_clock_stopped(double asked, double took);
+
 struct run_thread;
 
 struct run_clock { /* zeroed: of nobody but the caller */
@@ -38,7 +42,7 @@ void run_clock_end(struct run_clock *c);
 double run_clock_alone(double wall, double waited, double all, double busiest, int processors);
 
 /* Waits until fd can be read, or 'left' seconds of c's run time are over, or RUN_CLOCK_MOST times as long by the wall's
- * clock, or Ctrl-C. c begins here, unless the answer comes at once (RUN_CLOCK_SHORT): then it stays zeroed. 1: there is
+ * clock, or Ctrl-C. Time in which the caller was stopped counts for neither. c begins here, unless the answer comes at once (RUN_CLOCK_SHORT): then it stays zeroed. 1: there is
  * something to read; 0: not. *ret_s: the run time that this took. The caller ends c. */
 int run_clock_poll(struct run_clock *c, const pid_t pids[2], int fd, double left, double *ret_s);
 

@@ -339,10 +339,17 @@ class Folders(unittest.TestCase):
         self.write("weights.json", '{"activation": 2}')
         self.assertIn("synth: what it reads has changed", self.succeed(*argv))
 
+    def leave_as_older_versions(self, stage, folder):
+        """Without a listing, and a marker that does not know what was made."""
+        os.remove(self.path("r", folder, ".musacoder.sums"))
+        marker = json.loads(self.read(f"r/stages/{stage}.json"))
+        del marker["result"]
+        self.write(f"r/stages/{stage}.json", json.dumps(marker))
+
     def test_nothing_goes_for_what_cannot_be_read(self):
         was = self.finish()
         argv = ("run", "recipe.yaml", "--out", "r")
-        os.remove(self.path("r/data/.musacoder.sums"))  # as older versions left it: what is gone is not known
+        self.leave_as_older_versions("synth", "data")  # what is gone is not known
         os.rename(self.path("r/data/train.jsonl"), self.path("away"))
         self.refuse("r/data/train.jsonl", *argv)
         os.rename(self.path("away"), self.path("r/data/train.jsonl"))
@@ -368,7 +375,7 @@ class Folders(unittest.TestCase):
         self.succeed(*argv)
         self.assertEqual(self.succeed(*argv).count("done before"), 3)
         data = self.read("r/data/train.jsonl").splitlines(True)
-        os.remove(self.path("r/data/.musacoder.sums"))  # as older versions left it
+        self.leave_as_older_versions("synth", "data")
         self.write("r/data/train.jsonl", "".join(data[1:]))
         said = self.succeed(*argv)
         self.assertIn("init: what it reads has changed", said)

@@ -8,12 +8,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "proc/proc.h"
 #include "proc/run_clock.h"
 
 #define RIVALS 3
@@ -146,6 +148,68 @@ static void test_poll(void **state)
     close(told[1]);
 }
 
+#define LIMIT_S 1.0
+#define STOP_S 1.4
+
+struct stop { /* shared: by now_s() */
+    double from, until, begun, ended;
+};
+
+/* Waits LIMIT_S for an answer that does not come. Did it end for that? */
+static bool wait_in_vain(void)
+{
+    struct run_clock c = {0};
+    int told[2];
+    double ran;
+
+    return pipe(told) == 0 && run_clock_poll(&c, (pid_t[]){0, 0}, told[0], LIMIT_S, &ran) == 0 && ran >= LIMIT_S;
+}
+
+/* Runs a program that does not end. */
+static bool run_in_vain(void)
+{
+    struct proc_spec s = {.argv = (char *[]){"sleep", "60", NULL}, .timeout_s = LIMIT_S};
+    struct proc_result r;
+
+    return proc_run(&s, &r, NULL) == 0 && r.why == PROC_TIMEOUT;
+}
+
+/* A process that is stopped as a whole, as a paused container is, loses nothing of its limits. */
+static void check_stopped(bool (*work)(void))
+{
+    struct stop *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+    pid_t pid;
+
+    do { /* again where the stop came too late */
+        *s = (struct stop){0};
+        if ((pid = fork()) == 0) {
+            s->begun = now_s();
+            status = !work();
+            s->ended = now_s();
+            _exit(status);
+        }
+        usleep(300000);
+        kill(pid, SIGSTOP);
+        s->from = now_s();
+        usleep((unsigned)(STOP_S * 1e6));
+        s->until = now_s();
+        kill(pid, SIGCONT);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+    } while (s->begun == 0 || s->begun > s->from || s->ended < s->until);
+    assert_int_equal(status, 0);
+    assert_true(s->ended - s->begun >= s->until - s->from + 0.9 * LIMIT_S - 0.25);
+    munmap(s, sizeof *s);
+}
+
+static void test_stopped_processes(void **state)
+{
+    (void)state;
+    check_stopped(wait_in_vain);
+    check_stopped(run_in_vain);
+    assert_true(run_clock_stopped(0.25, 0.6) == 0 && run_clock_stopped(0.25, 2.25) == 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_rivals_are_left_out),
         cmocka_unit_test(test_descendants_count),
         cmocka_unit_test(test_poll),
+        cmocka_unit_test(test_stopped_processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

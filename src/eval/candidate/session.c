@@ -309,10 +309,12 @@ static void session_wait_shared(struct session *s, struct schedule *c, double v0
     while ((left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0)) > 0 && now_s() < wall &&
            !stop_requested()) {
         struct pollfd p = {.fd = s->child->fd, .events = POLLIN};
-        double wait = fmin(share_lasts(c, left), 1.0);
+        double wait = fmin(share_lasts(c, left), 1.0), t0 = now_s(), stopped;
 
         if (poll(&p, 1, (int)(wait * 1e3) + 1) > 0)
             break;
+        stopped = run_clock_stopped(wait, now_s() - t0);
+        s->used_s -= stopped, wall += stopped;
         if (now_s() - start > SCHEDULE_LASTS_S)
             device_lock_lasts(&s->device_lock, true);
     }
@@ -328,7 +330,7 @@ static enum call_fault session_recv_shared(struct session *s, double left, struc
     int rc;
 
     session_wait_shared(s, c, v0);
-    left -= share_time(c, now_s(), 0) - v0;
+    left = s->opt->timeout_s - s->used_s - (share_time(c, now_s(), 0) - v0);
     rc = frame_recv(s->child->fd, MAX_REPLY_HEAD, MAX_REPLY_BLOB,
                     now_s() + fmin(share_lasts(c, left), SHARE_MOST * left), ret, &f, e);
     s->used_s += share_time(c, now_s(), -1) - v0;
