@@ -42,8 +42,9 @@ void run_clock_end(struct run_clock *c);
 double run_clock_alone(double wall, double waited, double all, double busiest, int processors);
 
 /* Waits until fd can be read, or 'left' seconds of c's run time are over, or RUN_CLOCK_MOST times as long by the wall's
- * clock, or Ctrl-C. Time in which the caller was stopped counts for neither. c begins here, unless the answer comes at once (RUN_CLOCK_SHORT): then it stays zeroed. 1: there is
- * something to read; 0: not. *ret_s: the run time that this took. The caller ends c. */
+ * clock, or Ctrl-C. Time in which the caller was stopped counts for neither. c begins here, unless the answer comes at
+ * once (RUN_CLOCK_SHORT): then it stays zeroed. 1: there is something to read; 0: not. *ret_s: the run time that this
+ * took. The caller ends c. */
 int run_clock_poll(struct run_clock *c, const pid_t pids[2], int fd, double left, double *ret_s);
 
 #endif
