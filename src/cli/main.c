@@ -1,4 +1,5 @@
 /* main.c - the command table. Reading order: this file, one cmd_*.c, then the module that it calls. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,15 +315,19 @@ static void main_use_sleeping_threads(char **argv)
     execv("/proc/self/exe", argv);
 }
 
-/* musacoder COMMAND [options]; exit codes are in cli.h. */
-int main(int argc, char **argv)
+/* A signal's handler that does nothing: a write above the limit of file sizes (ulimit -f) fails, and its file is named.
+ * Programs that are started have the default again. */
+static void main_pass_over(int signal)
+{
+    (void)signal;
+}
+
+static int main_of(int argc, char **argv)
 {
     struct err e = ERR_INIT;
     const struct command *c;
     int words;
 
-    main_use_sleeping_threads(argv);
-    setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
         main_print_usage(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_OK;
@@ -335,4 +340,20 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     return main_run_command(c, argc - 1 - words, argv + 1 + words);
+}
+
+/* musacoder COMMAND [options]; exit codes are in cli.h. What was printed is there, or it was no success. */
+int main(int argc, char **argv)
+{
+    int rc;
+
+    main_use_sleeping_threads(argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGXFSZ, main_pass_over);
+    rc = main_of(argc, argv);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && rc <= EXIT_FAILED) {
+        log_error("cannot write to standard output; is its disk full?");
+        rc = EXIT_UNFIT;
+    }
+    return rc;
 }

@@ -6,6 +6,7 @@ import fcntl
 import filecmp
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -245,6 +246,23 @@ class Results(test_folders.Folders):
         self.refuse("'m' is unfinished", "export", "--model", "m", "--out", "x")
         self.succeed("init", "--config", "c.json", "--out", "m")
         self.succeed("export", "--model", "m", "--out", "x")
+
+    def test_output_that_cannot_be_written_is_no_success(self):
+        words = ("schema",), ("help",), ("version",), ("man", "eval"), ("card", "r"), ("profile",), ("-h",)
+        self.finish()
+        for argv in words:
+            with open("/dev/full", "w") as full:
+                p = subprocess.run([test_folders.EXE, *argv], cwd=self.dir, stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((p.returncode, p.stderr.count("standard output")), (3, 1), (argv, p.stderr))
+
+    def test_a_limit_of_file_sizes_is_told(self):
+        """As 'ulimit -f' and the quotas of batch systems set it: no signal ends the command without a word."""
+        for argv in (("init", "--config", "c.json", "--out", "limited"), ("export", "--model", "m", "--out", "limited"),
+                     ("run", "r.yaml", "--out", "limited_run")):
+            p = subprocess.run([test_folders.EXE, *argv], cwd=self.dir, capture_output=True, text=True,
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000)))
+            self.assertEqual(p.returncode, 3, (argv, p.stderr))
+            self.assertRegex(p.stderr, "'.*limited.*': File too large")
 
     def test_a_refused_source_leaves_no_former_translation(self):
         self.write("z.cu", "int ok(){}\n")
