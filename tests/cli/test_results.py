@@ -248,11 +248,12 @@ class Results(test_folders.Folders):
         self.succeed("export", "--model", "m", "--out", "x")
 
     def test_output_that_cannot_be_written_is_no_success(self):
-        words = ("schema",), ("help",), ("version",), ("man", "eval"), ("card", "r"), ("profile",), ("-h",)
         self.finish()
+        words = ("schema",), ("help",), ("version",), ("man", "eval"), ("card", "r"), ("profile",), ("-h",)
         for argv in words:
             with open("/dev/full", "w") as full:
-                p = subprocess.run([test_folders.EXE, *argv], cwd=self.dir, stdout=full, stderr=subprocess.PIPE, text=True)
+                p = subprocess.run([test_folders.EXE, *argv], cwd=self.dir, stdout=full, stderr=subprocess.PIPE,
+                                   text=True)
             self.assertEqual((p.returncode, p.stderr.count("standard output")), (3, 1), (argv, p.stderr))
 
     def test_a_limit_of_file_sizes_is_told(self):
