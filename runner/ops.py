@@ -9,7 +9,7 @@ import sys
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
 CONVOLUTIONS = {"aten::convolution", "aten::_convolution", "aten::convolution_overrideable", "aten::mkldnn_convolution"}
@@ -287,6 +287,60 @@ def is_whole(t):
 def is_held(given, ends):
     cut = given.double().trunc()
     return bool(((cut >= ends.min) & (cut <= ends.max)).all())
+
+
+# What a card asserts --------------------------------------------------------------------------------------------------
+
+def _of_one(args):
+    return all(bool(((t >= 0) & (t <= 1)).all()) for t in args[:2])
+
+
+def _within(index, size, least=0):
+    return index.numel() == 0 or bool(((index >= least) & (index < size)).all())
+
+
+def _along(args):
+    return args[0].dim() == 0 or _within(args[2], args[0].size(args[1]))
+
+
+def _rows(args):
+    return _within(args[1], args[0].size(0))
+
+
+def _places(args):
+    at = 0
+    for index in args[1]:
+        mask = index is not None and index.dtype in (torch.bool, torch.uint8)
+        if index is not None and not mask and not _within(index, args[0].size(at), -args[0].size(at)):
+            return False
+        at += index.dim() if mask else 1
+    return True
+
+
+def _labels(args):
+    given, ignored = args[1], args[4]
+    return bool((((given >= 0) & (given < args[0].size(min(1, args[0].dim() - 1)))) | (given == ignored)).all())
+
+
+ASSERTED = {"binary_cross_entropy": _of_one, "embedding": _rows, "index_select": _along, "gather": _along,
+            "scatter": _along, "scatter_": _along, "scatter_add": _along, "scatter_add_": _along,
+            "scatter_reduce": _along, "scatter_reduce_": _along, "index": _places, "index_put": _places,
+            "index_put_": _places, "_index_put_impl_": _places, "nll_loss_forward": _labels,
+            "nll_loss2d_forward": _labels}
+
+
+class Asserted(TorchDispatchMode):
+    """Raises where a kernel of PyTorch on a card would assert and so end the whole context: what an operator does not
+    take (an index out of range) is told as on a CPU."""
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = name_of(func).removeprefix("aten::")
+        if name in ASSERTED:
+            with _disable_current_modes():  # those around this one look at the task's operators alone
+                if not ASSERTED[name](args):
+                    raise RuntimeError(f"{name}: a value out of range")
+        return func(*args, **(kwargs or {}))
 
 
 # Bounds ---------------------------------------------------------------------------------------------------------------

@@ -675,7 +675,8 @@ def run(model, inputs, seed=0, around=None, own=False):
     m = model if own else copy_of(model)
     given = values.map_tensors(inputs, clone)
     seed_all(seed)
-    with torch.no_grad(), around or contextlib.nullcontext():
+    on_card = ops.Asserted() if PLACE.type == "cuda" else contextlib.nullcontext()
+    with torch.no_grad(), around or contextlib.nullcontext(), on_card:
         answer = m(*given)
     return (values.map_tensors(answer, widened) if torch.get_default_dtype() == torch.float64 else answer), given
 

@@ -133,5 +133,41 @@ class Ambiguous(unittest.TestCase):
         self.assertIsNone(self.found(lambda: x.clone().__setitem__(x > 0, 1.0)))
 
 
+class Asserted(unittest.TestCase):
+    """What a kernel of PyTorch on a card would assert is an exception before it runs."""
+
+    def refused(self, call):
+        with self.assertRaisesRegex(RuntimeError, "a value out of range"), ops.Asserted():
+            call()
+
+    def test_out_of_range(self):
+        x, i = torch.rand(4, 5), torch.tensor([0, 4, 2])
+        f = torch.nn.functional
+        for call in (lambda: f.binary_cross_entropy(x + 1, x), lambda: f.binary_cross_entropy(x, x - 1),
+                     lambda: x.index_select(1, i + 1), lambda: x[:, i + 1], lambda: f.embedding(i, x[:3]),
+                     lambda: f.cross_entropy(x, torch.tensor([0, 5, 1, 1])), lambda: x.gather(1, i[1:2, None]
+                     .expand(4, 1) + 1), lambda: x.index_put((i + 2,), torch.ones(3, 5))):
+            self.refused(call)
+
+    def test_in_range(self):
+        x, i = torch.rand(4, 5), torch.tensor([0, 4, 2])
+        f = torch.nn.functional
+        with ops.Asserted():
+            f.binary_cross_entropy(x, x)
+            f.cross_entropy(x, torch.tensor([0, 4, 1, -100]))
+            f.embedding(i, x.t())
+            self.assertTrue(torch.equal(x[:, -i - 1], x.flip(1)[:, i]))
+            self.assertEqual(x[torch.tensor([True, False, True, True]), :].shape, (3, 5))
+
+    def test_who_watches_sees_the_task_alone(self):
+        x = torch.rand(4, 5)
+
+        def call():
+            with ops.Asserted():
+                torch.nn.functional.binary_cross_entropy(x, x)
+
+        self.assertEqual(set(ops.record(call)[0]), {"aten::binary_cross_entropy"})
+
+
 if __name__ == "__main__":
     unittest.main()

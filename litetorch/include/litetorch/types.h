@@ -308,11 +308,11 @@ LT_DEFINE_16(Half, half_bits_to_float, float_to_half_bits, LT_NATIVE_HALF)
 LT_DEFINE_16(BFloat16, bf16_bits_to_float, float_to_bf16_bits, LT_NATIVE_BFLOAT16)
 inline lt::ostream &operator<<(lt::ostream &o, Half h) { return o << float(h); }
 inline lt::ostream &operator<<(lt::ostream &o, BFloat16 h) { return o << float(h); }
+}
 #ifdef LT_USE_COMPLEX
-template <class T>
-using complex = std::complex<T>;
+#include "litetorch/complex.h"
 #endif
-
+namespace c10 {
 /* ---- scalar types ---- */
 
 enum class ScalarType : int8_t {
@@ -328,7 +328,7 @@ inline constexpr ScalarType kByte = ScalarType::Byte, kUInt8 = kByte, kChar = Sc
     kFloat8_e5m2 = ScalarType::Float8_e5m2, kFloat8_e4m3fn = ScalarType::Float8_e4m3fn;
 
 #ifdef LT_USE_COMPLEX
-#define LT_COMPLEX_TYPES(_) _(std::complex<float>, ComplexFloat) _(std::complex<double>, ComplexDouble)
+#define LT_COMPLEX_TYPES(_) _(::c10::complex<float>, ComplexFloat) _(::c10::complex<double>, ComplexDouble)
 #else
 #define LT_COMPLEX_TYPES(_)
 #endif
