@@ -140,8 +140,9 @@ part_devices() {
         --prompts 0 --repairs 0 --knowledge 0 --style full --seed 52 --max-ops 2 || return
     for d in 1 2; do
         [ $d -le "$(nvidia-smi -L 2>/dev/null | wc -l)" ] || [ $d$backend = 1sim ] || continue
-        part "devices-$d" 150 python3 lab/judge_devices.py --records "$work/records/train.jsonl" --devices $d \
-            --backend $backend --seconds "${CARD_DEVICES_S:-60}" --work "$work/service-$d" --cache "$work/service-cache"
+        part "devices-$d" $((90 + ${CARD_DEVICES_S:-60})) python3 lab/judge_devices.py \
+            --records "$work/records/train.jsonl" --devices $d --backend $backend --seconds "${CARD_DEVICES_S:-60}" \
+            --work "$work/service-$d" --cache "$work/service-cache"
         cp "$work/service-$d/"*.log "$out/" 2>/dev/null
     done
 }

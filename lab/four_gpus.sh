@@ -255,7 +255,7 @@ if [ -n "$only" ]; then
     exit
 fi
 corpus || { row 0 corpus "$(why "$out/synth.log")"; exit 1; }
-limits=(0 400 400 270 480)
+limits=(0 400 400 270 $((${FOUR_SERVICE_S:-60} * $(counts | wc -l) + 300)))
 for p in "${parts[@]}"; do
     [ -f "$out/done.$p" ] && { echo "part $p was done before"; continue; }
     timeout -k 5 "${limits[$p]}" "$0" "$out" "${given[@]}" --only "$p" || row "$p" limit "ended after ${limits[$p]} s"

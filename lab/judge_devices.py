@@ -8,8 +8,8 @@ Starts 'musacoder serve' without workers and one 'musacoder worker' a device on 
 each: their references are then made, as in training, where a task is asked many times. With --cache the next count has
 them, too. Then come new programs of the same tasks, which differ in a line of their source, so that each is built and
 run; --at-once of them are in the hands of each device. Verdicts count that come within the window, which opens after
-the first --skip ones a device. What torch.compile takes is not measured. Prints one line; exit code 1 where no verdict
-came.
+the first --skip ones a device. What torch.compile takes is not measured. Prints one line, with the standard deviation
+of a count of that size: a ratio of two windows of 100 verdicts is good to 14 %. Exit code 1 where no verdict came.
 """
 import argparse
 import concurrent.futures
@@ -241,8 +241,8 @@ def main():
     n = came.get("passed", 0) + came.get("failed", 0)
     if not n:
         sys.exit(f"judge_devices: no verdict came in the window ({tasks} tasks can be judged); logs are in WORK")
-    print(f"{3600 * n / args.seconds:,.0f} candidates an hour ({n} in {args.seconds:.0f} s; {tasks} known tasks, "
-          f"first asked in {first:.0f} s; {worked:.0f} processors busy; {came})")
+    print(f"{3600 * n / args.seconds:,.0f} candidates an hour, to {100 * n ** -0.5:.0f} % ({n} in "
+          f"{args.seconds:.0f} s; {tasks} known tasks, first asked in {first:.0f} s; {worked:.0f} processors busy; {came})")
 
 
 main()
