@@ -55,6 +55,8 @@ def judge(case, backend):
         v = json.loads(p.stdout.splitlines()[-1])
     except (IndexError, ValueError):
         v = {"status": "refused" if p.returncode == 2 else "none", "feedback": p.stderr.strip()[-300:]}
+    if v.get("at_fault") == "request":  # a record is written of what could not be judged, too
+        v["status"] = "refused"
     right = v["status"] in allowed(must)
     words = (v.get("feedback") or "").replace("\n", " ")[:160]
     got = f"{v['status']} {v.get('category') or ''}".strip()

@@ -15,6 +15,10 @@ On the machine with the GPU (needs torch with CUDA, nvcc, ninja, make all build/
 Anywhere:
     lab/judge_public.py table WORK OUT
     lab/judge_public.py layout WORK DIR        for 'musacoder bench --suite kernelbench:DIR/suite --samples DIR/samples'
+On the emulator, at sizes that a CPU can do (lab/public_verdicts.jsonl is such a run, of collect --count 160 --per-task 6):
+    lab/judge_public.py small WORK SMALL       the same programs with the tasks made small
+    lab/judge_public.py ours SMALL SMALL --backend sim --no-times        repeated until it says "all"
+    lab/judge_public.py rows SMALL ROWS.jsonl [--compare OLD.jsonl]      name, verdict and code of each; what became worse
 
 `collect` prefers tasks for which there are many candidates (as a group of samples of one task); --sample 40 of them
 are for KernelBench. `ours` sends everything through verdict workers; the verdict cache is not read, builds are cached
@@ -125,6 +129,21 @@ def layout(args):
                         out / "samples" / f"level_{level}_problem_{number}_sample_{i}_kernel.py")
         written += len(rows)
     print(f"{written} samples of {len(versions)} tasks")
+
+
+def small(args):
+    """The same programs beside tasks made small; those of a task that cannot be are left out, by name."""
+    import public_runs
+    work, out = pathlib.Path(args.work), pathlib.Path(args.out)
+    (out / "tasks").mkdir(parents=True, exist_ok=True)
+    for name in ("raw", "candidates"):
+        if not (out / name).exists():
+            (out / name).symlink_to((work / ("tasks" if name == "raw" else name)).resolve())
+    public_runs.shrink(argparse.Namespace(work=out, jobs=2))
+    rows = json.loads((work / "manifest.json").read_text())
+    rows = [r for r in rows if (out / "tasks" / (r["task"] + ".py")).exists()]
+    (out / "manifest.json").write_text(json.dumps(rows, indent=1))
+    print(f"{len(rows)} programs of {len({r['task'] for r in rows})} tasks")
 
 
 def take_kernelbench(git_dir, to):
@@ -523,6 +542,29 @@ def table(args):
             repeat_table(s["verdicts"], other["verdicts"])
 
 
+def worse(old, new):
+    """A verdict got worse where a program that was not blamed is blamed, or one that passed does not."""
+    blamed = lambda row: row["verdict"] not in ("passed", "unsupported", "infra")  # noqa: E731
+    return (blamed(new) and not blamed(old)) or (old["verdict"] == "passed" and new["verdict"] != "passed")
+
+
+def rows(args):
+    """Writes a line for each program; exit code 1 where one is judged worse than in --compare."""
+    found = read_lines(pathlib.Path(args.work) / "ours-strict-1.jsonl")
+    lines = [{"name": r["id"], "verdict": category(r["verdict"]), "code": r["verdict"].get("code")} for r in found]
+    lines.sort(key=lambda r: r["name"])
+    pathlib.Path(args.out).write_text("".join(json.dumps(r) + "\n" for r in lines))
+    counts = {}
+    for r in lines:
+        counts[r["verdict"]] = counts.get(r["verdict"], 0) + 1
+    print(f"{len(lines)} programs: {counts}")
+    old = {r["name"]: r for r in read_lines(pathlib.Path(args.compare))} if args.compare else {}
+    bad = [(old[r["name"]], r) for r in lines if r["name"] in old and worse(old[r["name"]], r)]
+    for was, now in bad:
+        print(f"{now['name']}: was {was['verdict']} {was['code']}; is {now['verdict']} {now['code']}")
+    sys.exit(bool(bad))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="command", required=True)
@@ -563,11 +605,15 @@ def main():
         p.set_defaults(call=theirs)
     verbs.add_parser("table").set_defaults(call=table)
     verbs.add_parser("layout").set_defaults(call=layout)
-    for name in ("ours", "theirs-build", "theirs-judge", "table", "layout"):
+    verbs.add_parser("small").set_defaults(call=small)
+    p = verbs.add_parser("rows")
+    p.add_argument("--compare")
+    p.set_defaults(call=rows)
+    for name in ("ours", "theirs-build", "theirs-judge", "table", "layout", "small", "rows"):
         q = verbs.choices[name]
         q.add_argument("work")
         q.add_argument("out")
-        if name not in ("table", "layout"):
+        if name in ("ours", "theirs-build", "theirs-judge"):
             q.add_argument("--seconds", type=float, default=520)
             q.add_argument("--limit", type=int, default=0)
     args = parser.parse_args()

@@ -1721,6 +1721,7 @@ class Task:
             self.model.eval()
             self.mode = "eval"
             if not self.is_steady(inputs):
+                traced(self.model, inputs)  # on a device an ambiguous write is unsteady, and its name says more
                 raise Refused("Model gives another result on every call; a task must be deterministic in eval mode")
         self.counts = self.keeps_count(inputs)
         self.look_at(inputs)

@@ -328,6 +328,8 @@ class Draws(unittest.TestCase):
     def test_refusals(self):
         with self.assertRaisesRegex(reference.Refused, "another result"):
             run(task("x + torch.rand(1)"))
+        with self.assertRaisesRegex(reference.Refused, "index_copy writes one place with several values"):
+            run(task("x.index_copy(0, torch.tensor([1, 1]), torch.rand(2, 6))"))  # as on a device
         with self.assertRaisesRegex(reference.Refused, "shrink"):
             run(task("x", "[torch.randn(2000, 2000)]"))
         with self.assertRaisesRegex(reference.Refused, "must return a list"):
