@@ -497,7 +497,7 @@ def table(args):
         passed = sum(bool(r.get("correct")) for r in judged.values())
         host = max((r.get("host_peak_bytes", 0) for r in judged.values()), default=0)
         device = max((u["device_peak_mib"] or 0 for u in judge_usage), default=0)
-        busy = sum((u["gpu_busy"] or 0) * u["wall_s"] for u in judge_usage) / (build_wall + judge_wall)
+        busy = sum((u["gpu_busy"] or 0) * u["wall_s"] for u in judge_usage) / max(build_wall + judge_wall, 1e-9)
         print(f"| KernelBench | {len(judged)} | {passed} | {build_wall + judge_wall:.0f} ({build_wall:.0f} building) | "
               f"{theirs_median:.1f} | "
               f"{theirs_hour:.0f} | {busy:.0%} | | {host / 2**20:.0f} | {device} |")

@@ -2054,9 +2054,18 @@ class Task:
     def state_section(self, in_bytes):
         rows = state_rows(self.model)
         kinds = [{"name": n, "kind": k, "dtype": str(t.dtype)[6:], "shape": list(t.shape)} for n, k, t in rows]
+        alike = self.alike(rows)
+        for kind in kinds:
+            kind["alike"] = kind["name"] in alike
         tree = [t for _, _, t in rows]
         self.items, self.room = [], 0
         return kinds, self.section(tree) if in_bytes else self.draw_section(tree)
+
+    def alike(self, rows):
+        """Names of buffers that no law renews and each construction makes alike (masks, tables): they are no secret."""
+        mine = {n: t for n, k, t in rows if k == "buffer" and t.is_floating_point() and not is_renewed(n, k, t)}
+        built = named_state(self.as_built()) if mine and self.req["params"] == "random" else []
+        return {n for n, _, t in built if n in mine and t.shape == mine[n].shape and torch.equal(t, mine[n])}
 
     def other_states(self, in_bytes):
         """Of each further set of parameters, as state_values."""

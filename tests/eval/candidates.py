@@ -229,6 +229,15 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return ext.fc(x, *self.held)
 '''),
+    ("axes of one element", None, [], LINEAR_BUILD + '''
+class ModelNew(nn.Module):
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(1, n_out, n_in))
+        self.b = nn.Parameter(torch.zeros(n_out, 1))
+    def forward(self, x):
+        return ext.fc(x, self.w[0], self.b.view(-1))
+'''),
     ("stale copy", "correctness_error", [], LINEAR_BUILD + '''
 class ModelNew(nn.Module):
     def __init__(self, n_in, n_out):

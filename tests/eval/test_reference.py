@@ -346,6 +346,11 @@ class Parameters(unittest.TestCase):
         self.init_seed = head["init_seed"]
         return dict(zip([s["name"] for s in head["state"]], value(head["state_values"], blob)))
 
+    def test_buffers_that_each_construction_makes_alike_are_told(self):
+        init = self.INIT + "; self.register_buffer('noise', torch.randn(6))"
+        head, _ = run(task("self.bn(self.fc(x)) * self.table", init=init))
+        self.assertEqual([s["name"] for s in head["state"] if s["alike"]], ["table"])
+
     def test_random(self):
         s = self.state("random")
         self.assertTrue((s["bn.running_var"] >= 0.5).all())

@@ -50,9 +50,29 @@ static size_t matching_parameters_of(const json_t *rows)
     return n;
 }
 
-static bool matching_same_shape(const json_t *a, const json_t *b)
+/* The next axis of 'shape' from *i on that has not one element, which *i then stands behind; 1: none is left. */
+static json_int_t matching_next_axis(const json_t *shape, size_t *i)
 {
-    return json_equal(json_object_get(a, "shape"), json_object_get(b, "shape"));
+    json_int_t n = 1;
+
+    while (n == 1 && *i < json_array_size(shape))
+        n = json_integer_value(json_array_get(shape, (*i)++));
+    return n;
+}
+
+/* loose: axes of one element do not count, so 16 elements may take the values of 16 x 1 x 1. */
+static bool matching_same_shape(const json_t *a, const json_t *b, bool loose)
+{
+    const json_t *x = json_object_get(a, "shape"), *y = json_object_get(b, "shape");
+    size_t i = 0, k = 0;
+    json_int_t n;
+
+    if (!loose)
+        return json_equal(x, y);
+    while ((n = matching_next_axis(x, &i)) == matching_next_axis(y, &k))
+        if (n == 1)
+            return true;
+    return false;
 }
 
 static int64_t matching_row_elements(const json_t *row)
@@ -72,7 +92,8 @@ struct matching {
     const json_t **pairs; /* of each row of the reference: the candidate's; NULL: none */
     bool *used;           /* of each row of the candidate: it takes values */
     int64_t **packed;     /* of each row of the candidate: an arrangement of the reference's (arrange.h), or NULL */
-    bool *covered;        /* of each row of the reference: all of its elements lie in arrangements */
+    bool *covered;        /* of each row of the reference: nothing need take its values any more */
+    bool loose;           /* axes of one element do not count */
 };
 
 /* An empty matching of the reference's parameters with the candidate's; freed by matching_free. */
@@ -97,13 +118,14 @@ static void matching_free(struct matching *m)
     free(m->covered);
 }
 
-/* Pairs the reference's rows with the candidate's of the same name and shape; NULL where none fits. */
+/* Pairs the reference's rows with the candidate's of the same name and shape, but for axes of one element; NULL where
+ * none fits. */
 static void matching_names(struct matching *m, const json_t *ref, const json_t *cand)
 {
     for (size_t i = 0; i < m->n; i++) {
         const json_t *r = json_array_get(ref, i), *c = matching_row_by_name(cand, r);
 
-        m->pairs[i] = c && matching_same_shape(r, c) ? c : NULL;
+        m->pairs[i] = c && matching_same_shape(r, c, true) ? c : NULL;
         for (size_t q = 0; q < m->m; q++)
             m->used[q] = m->used[q] || json_array_get(cand, q) == m->pairs[i];
     }
@@ -180,7 +202,7 @@ static bool matching_order(struct matching *m, const json_t *ref, const json_t *
             continue;
         while (k < m->m && (m->used[k] || !matching_is_to_match(json_array_get(cand, k))))
             k++;
-        ok = k < m->m && matching_same_shape(json_array_get(ref, i), json_array_get(cand, k));
+        ok = k < m->m && matching_same_shape(json_array_get(ref, i), json_array_get(cand, k), m->loose);
         pairs[i] = ok ? json_array_get(cand, k++) : NULL;
     }
     while (ok && k < m->m) /* one left over: which one it was would be a guess */
@@ -198,7 +220,7 @@ static size_t matching_only_of_shape(const struct matching *m, const json_t *can
 
     for (size_t q = 0; q < m->m; q++)
         if (!m->used[q] && matching_is_to_match(json_array_get(cand, q)) &&
-            matching_same_shape(like, json_array_get(cand, q)))
+            matching_same_shape(like, json_array_get(cand, q), m->loose))
             at = q, found++;
     return found == 1 ? at : SIZE_MAX;
 }
@@ -222,8 +244,34 @@ static bool matching_shapes(struct matching *m, const json_t *ref, const json_t 
     return true;
 }
 
+/* The rest in order, else by shapes that stand once. Where neither fits, nothing is paired. */
+static bool matching_rest(struct matching *m, const json_t *ref, const json_t *cand)
+{
+    struct matching was = matching_open(ref, cand);
+    bool ok;
+
+    memcpy(was.pairs, m->pairs, m->n * sizeof *m->pairs);
+    memcpy(was.used, m->used, m->m * sizeof *m->used);
+    ok = matching_order(m, ref, cand) || matching_shapes(m, ref, cand);
+    if (!ok) {
+        memcpy(m->pairs, was.pairs, m->n * sizeof *m->pairs);
+        memcpy(m->used, was.used, m->m * sizeof *m->used);
+    }
+    matching_free(&was);
+    return ok;
+}
+
+/* A mask or a table that each construction makes alike is no secret: a program may do without it, for its values
+ * decide. */
+static void matching_excuse_alike(struct matching *m, const json_t *ref)
+{
+    for (size_t i = 0; i < m->n; i++)
+        m->covered[i] = m->covered[i] || json_is_true(json_object_get(json_array_get(ref, i), "alike"));
+}
+
 /* By name and shape; what is left by the values that the construction gave it, else in order by shape, else by shapes
- * that stand once. Returns "none", "name", "packed", "order", or "seed" if nothing fits. */
+ * that stand once; then without what each construction makes alike, and without axes of one element. Returns "none",
+ * "name", "packed", "order", or "seed" if nothing fits. */
 static const char *matching_state(struct matching *m, struct job *j)
 {
     const json_t *ref = j->held.ref->state, *cand = j->state;
@@ -235,7 +283,15 @@ static const char *matching_state(struct matching *m, struct job *j)
     packed = matching_packed(m, j);
     if (!matching_rows_left(m, ref))
         return packed ? "packed" : "name";
-    return matching_order(m, ref, cand) || matching_shapes(m, ref, cand) ? "order" : "seed";
+    if (matching_rest(m, ref, cand))
+        return "order";
+    matching_excuse_alike(m, ref);
+    if (!matching_rows_left(m, ref))
+        return packed ? "packed" : "name";
+    if (matching_rest(m, ref, cand))
+        return "order";
+    m->loose = true;
+    return matching_rest(m, ref, cand) ? "order" : "seed";
 }
 
 /* Rows that name no memory of the program, or no such tensor, take no values: that is said of the program. */
