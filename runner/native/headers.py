@@ -6,7 +6,7 @@ stays as it is; the compiler knows it, or says that it is missing. Lines keep th
 import os
 import re
 
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w][\w./+-]*)[>"].*$', re.M)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w.][\w./+-]*)[>"].*$', re.M)
 MOST_BYTES, MOST_DEPTH = 1 << 20, 16
 
 
@@ -20,10 +20,8 @@ def put_in(sources, folders, name):
 
 
 def _find(name, folders):
-    if ".." in name.split("/"):
-        return None
     for folder in folders:
-        path = os.path.join(folder, name)
+        path = os.path.normpath(os.path.join(folder, name))
         if os.path.isfile(path) and os.path.getsize(path) <= MOST_BYTES:
             return path
     return None

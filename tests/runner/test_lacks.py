@@ -105,6 +105,12 @@ class Headers(unittest.TestCase):
     def test_once(self):
         self.assertEqual(self.put('#include "a.h"\n#include <a.h>\n').count("int a;"), 1)
 
+    def test_beside_another_folder(self):
+        os.mkdir(os.path.join(self.folder.name, "sub"))
+        self.write("sub/c.h", '#include "../b.h"\n#include "./../a.h"')
+        got = self.put('#include "sub/c.h"\n#include "a.h"')
+        self.assertEqual((got.count("int a;"), got.count("int b;")), (1, 2))
+
     def test_what_is_not_there_stays(self):
         for text in ("#include <vector>\n", '#include "../a.h"\n', '#include "/etc/passwd"\n', "// a.h\n"):
             self.assertEqual(self.put(text), text)
