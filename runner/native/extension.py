@@ -56,13 +56,7 @@ def _check_name(name):
         raise RuntimeError(f"Error building extension '{name}': the name is not an identifier")
 
 
-def _check_module(function, is_module):
-    """A library that registers operators, or a program of its own, is no module of functions."""
-    if not is_module:
-        lacks.function(f"torch.utils.cpp_extension.{function}(is_python_module=False)")()
-
-
-def _run(name, request):
+def _run(name, request, is_module=True):
     if _builder is None:
         raise RuntimeError(f"Error building extension '{name}': no compile stage is attached to this process")
     reply = _builder(request)
@@ -70,7 +64,7 @@ def _run(name, request):
         raise RuntimeError(f"Error building extension '{name}': {reply.get('error', 'unknown error')}")
     if _before_load:
         _before_load(reply["so"], reply.get("image"))
-    return module.load(name, reply["so"])
+    return module.load(name, reply["so"], is_module)
 
 
 def load_inline(name, cpp_sources, cuda_sources=None, sycl_sources=None, functions=None, extra_cflags=None,
@@ -79,7 +73,6 @@ def load_inline(name, cpp_sources, cuda_sources=None, sycl_sources=None, functio
                 with_pytorch_error_handling=True, keep_intermediates=True, use_pch=False, no_implicit_headers=False):
     """As torch.utils.cpp_extension.load_inline of PyTorch 2.11."""
     _check_name(name)
-    _check_module("load_inline", is_python_module)
     paths = _as_list(extra_include_paths, "extra_include_paths")
     return _run(name, {
         "kind": "load_inline", "name": name,
@@ -90,7 +83,8 @@ def load_inline(name, cpp_sources, cuda_sources=None, sycl_sources=None, functio
         "extra_cuda_cflags": _as_list(extra_cuda_cflags, "extra_cuda_cflags"),
         "extra_ldflags": _as_list(extra_ldflags, "extra_ldflags"),
         "extra_include_paths": _as_list(extra_include_paths, "extra_include_paths"),
-        "with_cuda": None if with_cuda is None else bool(with_cuda), "no_implicit_headers": bool(no_implicit_headers)})
+        "with_cuda": None if with_cuda is None else bool(with_cuda), "no_implicit_headers": bool(no_implicit_headers)},
+        is_python_module)
 
 
 def musa_load_inline(name, cpp_sources, musa_sources=None, sycl_sources=None, functions=None, extra_cflags=None,
@@ -136,7 +130,8 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
          is_python_module=True, is_standalone=False, keep_intermediates=True, dialect="cuda"):
     """As torch.utils.cpp_extension.load; the files are read here, in the candidate's process."""
     _check_name(name)
-    _check_module("load", is_python_module and not is_standalone)
+    if is_standalone:
+        lacks.function("torch.utils.cpp_extension.load(is_standalone=True)")()
     cpp, cuda, cpp_names, cuda_names = [], [], [], []
     paths = _as_list(extra_include_paths, "extra_include_paths")
     for path in _as_list(sources, "sources"):
@@ -151,7 +146,7 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
         "extra_cuda_cflags": _as_list(extra_cuda_cflags, "extra_cuda_cflags"),
         "extra_ldflags": _as_list(extra_ldflags, "extra_ldflags"),
         "extra_include_paths": _as_list(extra_include_paths, "extra_include_paths"),
-        "with_cuda": None if with_cuda is None else bool(with_cuda)})
+        "with_cuda": None if with_cuda is None else bool(with_cuda)}, is_python_module)
 
 
 class _Extension:

@@ -313,8 +313,29 @@ def _unfit(text):
                                    "failed to map segment", "cannot allocate memory", "cannot create"))
 
 
-def load(name, path):
-    """Opens the .so and returns its functions as a module named name."""
+class Operator:
+    """An operator of the program's own under torch.ops; its only overload is itself."""
+
+    def __init__(self, name, call):
+        self._call, self.__name__, self.default = call, name, self
+
+    def __call__(self, *args, **kwargs):
+        return self._call(*args, **kwargs)
+
+
+def _functions(table):
+    """{name: callable} of a module's table; "space::name" is an operator, "=name" gives a number or a text."""
+    by_name = {}
+    for i in range(table.n_functions):
+        f = table.functions[i]
+        by_name.setdefault(f.name.decode(), []).append(f)
+    return {name: _callable(name, [Overload(f) for f in entries], entries[0].doc.decode() if entries[0].doc else "")
+            for name, entries in by_name.items()}
+
+
+def load(name, path, is_module=True):
+    """Opens the .so, puts its operators under torch.ops, and returns its functions as a module named name. A library
+    that is no module needs none, and its path is returned."""
     try:
         so = ctypes.CDLL(path)
     except OSError as e:
@@ -325,17 +346,20 @@ def load(name, path):
     table = so.lt_module_open(native.library.lt_process_api())
     if not table:
         raise native.DeviceError("the extension was built for another version of litetorch")
-    if table.contents.n_functions == 0 and not table.contents.doc:
-        raise ImportError(f"dynamic module does not define module export function (PyInit_{name})")
     m = types.ModuleType(name)
-    m.__file__ = path
-    by_name = {}
-    for i in range(table.contents.n_functions):
-        f = table.contents.functions[i]
-        by_name.setdefault(f.name.decode(), []).append(f)
-    for fname, entries in by_name.items():
-        doc = entries[0].doc.decode() if entries[0].doc else ""
-        made = _callable(fname, [Overload(f) for f in entries], doc)
-        setattr(m, fname.lstrip("="), made() if fname.startswith("=") else made)
-    m.__lt_so__ = so
+    m.__file__, m.__lt_so__ = path, so
+    made = _functions(table.contents)
+    for fname in [f for f in made if "::" in f]:
+        space, own = fname.split("::", 1)
+        setattr(getattr(torch.ops, space), own, Operator(fname, made.pop(fname)))
+    if not is_module:
+        _libraries.append(so)
+        return path
+    if not made and not table.contents.doc:
+        raise ImportError(f"dynamic module does not define module export function (PyInit_{name})")
+    for fname, f in made.items():
+        setattr(m, fname.lstrip("="), f() if fname.startswith("=") else f)
     return m
+
+
+_libraries = []  # what is loaded and no module holds

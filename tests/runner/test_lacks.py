@@ -45,7 +45,7 @@ class StandIn(unittest.TestCase):
             own, theirs = (list(inspect.signature(getattr(m, name)).parameters) for m in (extension, real))
             self.assertEqual(own[:len(theirs)], theirs, name)
         with self.assertRaises(NotImplementedError) as caught:
-            extension.load_inline("k", "", is_python_module=False)
+            extension.load("k", [], is_standalone=True)
         self.assertEqual(lacks.of(caught.exception)[0], lacks.TORCH)
 
     def test_torch_musa_can_be_looked_for(self):

@@ -201,7 +201,9 @@ private:
     unsigned flags = cudaEventDisableTiming;
 };
 namespace detail {
+#ifndef CUDA_NUM_THREADS // a program that includes another header of ATen may define its own
 constexpr int CUDA_NUM_THREADS = 1024;
+#endif
 inline int GET_BLOCKS(int64_t n, int64_t threads = CUDA_NUM_THREADS)
 {
     int64_t blocks = (n + threads - 1) / threads;

@@ -74,6 +74,83 @@ void set_arg(entry *e, const char *name, bool has_default, const lt_value &v, co
     e->names[i] = name, e->has_default[i] = has_default, e->defaults[i] = v, e->strings[i] = text;
 }
 
+std::string operator_name(const std::string &space, const std::string &schema)
+{
+    std::string name = schema.substr(0, schema.find_first_of("(. "));
+    size_t own = name.rfind("::");
+
+    return space + "::" + (own == std::string::npos ? name : name.substr(own + 2));
+}
+
+const std::string &operator_schema(const std::string &name, const std::string &schema)
+{
+    static std::vector<std::pair<std::string, std::string>> all;
+    static const std::string none;
+
+    if (schema.find('(') != std::string::npos)
+        all.push_back({name, schema});
+    for (size_t i = all.size(); i-- > 0;)
+        if (all[i].first == name)
+            return all[i].second;
+    return none;
+}
+
+bool is_device_key(const std::string &key)
+{
+    return key.empty() || key == "CUDA" || key == "PrivateUse1" || key == "CatchAll" ||
+           key.rfind("Composite", 0) == 0;
+}
+
+/* The value of a default in a schema: a number, True or False, or None. False: another one. */
+static bool default_of(const std::string &text, const std::string &type, lt_value *ret)
+{
+    char *end;
+    double v = strtod(text.c_str(), &end);
+
+    *ret = {LT_NONE, 0, {0}, 0};
+    if (text == "None")
+        return true;
+    if (text == "True" || text == "False")
+        *ret = arg(text == "True").v;
+    else if (*end || text.empty())
+        return false;
+    else
+        *ret = type.find('d') == std::string::npos ? arg(int64_t(v)).v : arg(v).v;
+    return true;
+}
+
+/* One parameter of a schema, "Tensor(a!) x" or "int n=3". */
+static void describe_parameter(entry *e, std::string p)
+{
+    size_t is = p.find('=');
+    std::string text = is == std::string::npos ? "" : p.substr(is + 1);
+    lt_value v;
+
+    p = p.substr(0, is);
+    p.erase(p.find_last_not_of(' ') + 1);
+    p.erase(0, p.find_first_not_of(' '));
+    if (p == "*" || p.empty() || e->n_args >= e->types.size())
+        return;
+    bool has = default_of(text, e->types[e->n_args], &v);
+    set_arg(e, p.substr(p.find_last_of(" )") + 1).c_str(), has, v, "");
+}
+
+void describe(entry *e, const std::string &schema)
+{
+    size_t at = schema.find('('), deep = 0, from = at + 1;
+
+    for (size_t i = at; at != std::string::npos && i < schema.size(); i++) {
+        deep += schema[i] == '(' || schema[i] == '[';
+        deep -= schema[i] == ')' || schema[i] == ']';
+        if ((schema[i] == ',' && deep == 1) || !deep) {
+            describe_parameter(e, schema.substr(from, i - from));
+            from = i + 1;
+        }
+        if (!deep)
+            break;
+    }
+}
+
 int caught(char *message, size_t max)
 {
     int kind = LT_RUNTIME_ERROR;

@@ -362,22 +362,89 @@ namespace py = pybind11;
     static ::lt::init_row lt_init_row(lt_open_module);                                                         \
     static void lt_init_module([[maybe_unused]] ::pybind11::module_ &m)
 
-/* Operators of torch's own registry compile, and are registered nowhere: who asks torch.ops for one learns that it is
- * lacking (runner/native/lacks.py). The audit of the build's log knows this class's name. */
+namespace lt {
+template <class F, class = void> struct is_operator : std::false_type {};
+template <class F>
+struct is_operator<F, std::void_t<decltype(make_entry("", std::declval<F>()))>> : std::true_type {};
+
+/* A function of the module that Python finds under torch.ops; its name is "space::name". */
+void describe(entry *e, const std::string &schema); // names and defaults of parameters, as "run(Tensor x, int n=3)" says
+std::string operator_name(const std::string &space, const std::string &schema);
+const std::string &operator_schema(const std::string &name, const std::string &schema); // the one that def named last
+bool is_device_key(const std::string &key); // do operators of this dispatch key run on a device?
+template <class K>
+bool is_device_key(const K &key)
+{
+    if constexpr (std::is_convertible_v<K, c10::DeviceType>)
+        return c10::DeviceType(key) == c10::kCUDA;
+    return false;
+}
+}
+
 namespace torch {
-struct Library {
-    template <class... A> Library &def(A &&...) { return *this; }
-    template <class... A> Library &impl(A &&...) { return *this; }
+template <class K, class F> struct dispatched { K key; F f; };
+template <class K, class F> dispatched<K, std::decay_t<F>> dispatch(K key, F &&f) { return {key, std::forward<F>(f)}; }
+
+/* Operators of a library of torch's registry. What is registered for another place than a device is left out, and so
+ * is what is no function. The audit of the build's log knows this class's name. */
+class Library {
+public:
+    Library(const char *space, const char *key) : space_(space), here_(lt::is_device_key(std::string(key))) {}
+    template <class S, class... A> Library &def(const S &schema, A &&...a)
+    {
+        if constexpr (std::is_convertible_v<const S &, std::string>) {
+            lt::operator_schema(lt::operator_name(space_, schema), schema);
+            (add(schema, std::forward<A>(a)), ...);
+        }
+        return *this;
+    }
+    template <class F> Library &impl(const std::string &name, F &&f)
+    {
+        if (here_)
+            add(name, std::forward<F>(f));
+        return *this;
+    }
+    template <class K, class F> Library &impl(const std::string &name, const K &key, F &&f)
+    {
+        if (lt::is_device_key(key))
+            add(name, std::forward<F>(f));
+        return *this;
+    }
     template <class... A> Library &fallback(A &&...) { return *this; }
     void set_python_module(const char *, const char * = "") {}
+
+private:
+    template <class F> void add(const std::string &schema, F &&f)
+    {
+        if constexpr (lt::is_operator<std::decay_t<F>>::value) {
+            std::string name = lt::operator_name(space_, schema);
+            lt::describe(lt::make_entry(name.c_str(), std::decay_t<F>(f)), lt::operator_schema(name, schema));
+        }
+    }
+    template <class K, class F> void add(const std::string &schema, dispatched<K, F> d)
+    {
+        if (lt::is_device_key(d.key))
+            add(schema, std::move(d.f));
+    }
+    std::string space_;
+    bool here_;
 };
 }
-#define LT_LIBRARY_NAMED(line) lt_library_##line
-#define LT_LIBRARY_AT(line) LT_LIBRARY_NAMED(line)
-#define LT_LIBRARY(m) [[maybe_unused]] static void LT_LIBRARY_AT(__COUNTER__)(::torch::Library & m)
-#define TORCH_LIBRARY(space, m) LT_LIBRARY(m)
-#define TORCH_LIBRARY_IMPL(space, key, m) LT_LIBRARY(m)
-#define TORCH_LIBRARY_FRAGMENT(space, m) LT_LIBRARY(m)
+#define LT_LIBRARY_NAMED(what, id) lt_library_##what##id
+#define LT_LIBRARY_AT(what, id) LT_LIBRARY_NAMED(what, id)
+#define LT_LIBRARY_TEXT(space) #space
+#define LT_LIBRARY(id, space, key, m)                                                                           \
+    static void LT_LIBRARY_AT(init, id)(::torch::Library &);                                                   \
+    static void LT_LIBRARY_AT(open, id)()                                                                      \
+    {                                                                                                          \
+        ::torch::Library m_(LT_LIBRARY_TEXT(space), key);                                                      \
+        LT_LIBRARY_AT(init, id)(m_);                                                                           \
+    }                                                                                                          \
+    static ::lt::init_row LT_LIBRARY_AT(row, id)(LT_LIBRARY_AT(open, id));                                     \
+    static void LT_LIBRARY_AT(init, id)([[maybe_unused]] ::torch::Library &m)
+#define TORCH_LIBRARY(space, m) LT_LIBRARY(__COUNTER__, space, "", m)
+#define TORCH_LIBRARY_IMPL(space, key, m) LT_LIBRARY(__COUNTER__, space, #key, m)
+#define TORCH_LIBRARY_FRAGMENT(space, m) LT_LIBRARY(__COUNTER__, space, "", m)
 #define TORCH_FN(function) function
 
 namespace torch {
