@@ -15,10 +15,11 @@ On the machine with the GPU (needs torch with CUDA, nvcc, ninja, make all build/
 Anywhere:
     lab/judge_public.py table WORK OUT
     lab/judge_public.py layout WORK DIR        for 'musacoder bench --suite kernelbench:DIR/suite --samples DIR/samples'
-On the emulator, at sizes that a CPU can do (lab/public_verdicts.jsonl is such a run, of collect --count 160 --per-task 6):
+On the emulator, at sizes that a CPU can do (lab/public_verdicts.jsonl is such a run, of collect --count 160
+--per-task 6):
     lab/judge_public.py small WORK SMALL       the same programs with the tasks made small
     lab/judge_public.py ours SMALL SMALL --backend sim --no-times        repeated until it says "all"
-    lab/judge_public.py rows SMALL ROWS.jsonl [--compare OLD.jsonl]      name, verdict and code of each; what became worse
+    lab/judge_public.py rows SMALL ROWS.jsonl [--compare OLD.jsonl]      name, verdict, code of each; what became worse
 
 `collect` prefers tasks for which there are many candidates (as a group of samples of one task); --sample 40 of them
 are for KernelBench. `ours` sends everything through verdict workers; the verdict cache is not read, builds are cached

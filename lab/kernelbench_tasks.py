@@ -43,7 +43,7 @@ def nearest(shrinker, most):
     if shrinker.descend() or shrinker.descend_by_inputs() or max(shrinker.now) <= most:
         import sizes
         return sizes.rewrite(shrinker.source, shrinker.knobs)
-    raise ValueError(f"the task cannot be made smaller than {max(shrinker.now)} elements by its sizes; sim takes {most}")
+    raise ValueError(f"the task cannot be made smaller than {max(shrinker.now)} elements; sim takes {most}")
 
 
 def shrunk(path, out, elements):

@@ -368,7 +368,7 @@ template <class F>
 struct is_operator<F, std::void_t<decltype(make_entry("", std::declval<F>()))>> : std::true_type {};
 
 /* A function of the module that Python finds under torch.ops; its name is "space::name". */
-void describe(entry *e, const std::string &schema); // names and defaults of parameters, as "run(Tensor x, int n=3)" says
+void describe(entry *e, const std::string &schema); // parameters, as "run(Tensor x, int n=3)" says
 std::string operator_name(const std::string &space, const std::string &schema);
 const std::string &operator_schema(const std::string &name, const std::string &schema); // the one that def named last
 bool is_device_key(const std::string &key); // do operators of this dispatch key run on a device?

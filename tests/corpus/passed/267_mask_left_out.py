@@ -1,4 +1,4 @@
-# 267_mask_left_out.py - a mask that each construction makes alike is the kernel's order; a parameter without its axis of one.
+# 267_mask_left_out.py - a mask that each construction makes alike is left out; a parameter without its axis of one.
 # task: causal_scores
 import torch
 import torch.nn as nn
