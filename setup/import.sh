@@ -33,8 +33,8 @@ make_work() {
         [ ! -f "$left/.musacoder" ] || ! flock -n "$left/.musacoder" true || rm -rf "$left"
     done
     work=$(mktemp -d "$1.part.XXXXXX") && chmod 755 "$work"
-    echo "This folder is written and emptied by musacoder." >"$work/.musacoder"
-    exec 9<"$work/.musacoder" && flock 9
+    exec 9>"$work/.stamp" && flock 9 && echo "This folder is written and emptied by musacoder." >&9
+    mv "$work/.stamp" "$work/.musacoder" # locked before anybody sees it
 }
 
 # FILE FOLDER [WHERE IT IS FROM]: written beside FOLDER, then moved, so that a folder that is there is whole.

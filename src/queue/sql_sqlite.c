@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -21,9 +22,19 @@
 #define BUSY_LOOK_US 100 /* another process's write takes about thrice this long; SQLite's own pauses grow to 0.1 s */
 #define WAIT_SLICE_S 0.5 /* leases expire without anybody writing: look again this often */
 
+/* A queue that this process has open: another file by its name is not it. */
+struct lite_file {
+    char *path;
+    dev_t dev;
+    ino_t ino;
+    int users;
+    struct lite_file *next;
+};
+
 struct lite {
     sqlite3 *db;
     char *path;
+    struct lite_file *file;
     int log;   /* pages of the log after the last commit; 0: nothing was written */
     int watch; /* inotify, or -1: it has not waited yet */
     struct {
@@ -90,17 +101,82 @@ static int sql_sqlite_busy(void *ctx, int n)
     return n < 100 || (n - 100) < (int)(BUSY_S * 1e5 / BUSY_LOOK_US);
 }
 
+static int sql_sqlite_gone(const char *path, struct err *e)
+{
+    return err_set(e, ERR_ENV, "the job queue '%s' was moved or removed while it is in use; bring it back, or start "
+                               "anew with another", path);
+}
+
+static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lite_file *files; /* under the lock */
+
+/* The entry of a path; NULL: this process does not have it open. */
+static struct lite_file *sql_sqlite_file_of(const char *path)
+{
+    struct lite_file *f = files;
+
+    while (f && strcmp(f->path, path))
+        f = f->next;
+    return f;
+}
+
+/* Before a file is opened, which makes one that is not there. */
+static int sql_sqlite_file_check(const char *path, struct err *e)
+{
+    struct lite_file *f;
+    struct stat st;
+    bool same;
+
+    pthread_mutex_lock(&files_lock);
+    f = sql_sqlite_file_of(path);
+    same = !f || (stat(path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino);
+    pthread_mutex_unlock(&files_lock);
+    return same ? 0 : sql_sqlite_gone(path, e);
+}
+
+static struct lite_file *sql_sqlite_file_take(const char *path)
+{
+    struct lite_file *f;
+    struct stat st = {0};
+
+    pthread_mutex_lock(&files_lock);
+    if (!(f = sql_sqlite_file_of(path))) {
+        stat(path, &st);
+        f = xcalloc(1, sizeof *f);
+        *f = (struct lite_file){.path = xstrdup(path), .dev = st.st_dev, .ino = st.st_ino, .next = files};
+        files = f;
+    }
+    f->users++;
+    pthread_mutex_unlock(&files_lock);
+    return f;
+}
+
+static void sql_sqlite_file_leave(struct lite_file *f)
+{
+    struct lite_file **at = &files;
+
+    pthread_mutex_lock(&files_lock);
+    if (--f->users == 0) {
+        while (*at != f)
+            at = &(*at)->next;
+        *at = f->next;
+        free(f->path), free(f);
+    }
+    pthread_mutex_unlock(&files_lock);
+}
+
 /* Opens the file and makes the schema. */
 static int sql_sqlite_lite_open(const char *url, const char *schema, int version, void **ret, struct err *e)
 {
     sqlite3 *db;
     struct lite *l;
 
-    if (store_db_open(url, schema, version, &db, e) < 0)
+    if (sql_sqlite_file_check(url, e) < 0 || store_db_open(url, schema, version, &db, e) < 0)
         return -1;
     l = xcalloc(1, sizeof *l);
     l->db = db;
     l->path = xstrdup(url);
+    l->file = sql_sqlite_file_take(url);
     l->watch = -1;
     sqlite3_wal_hook(db, sql_sqlite_on_commit, l);
     sqlite3_busy_handler(db, sql_sqlite_busy, NULL);
@@ -117,6 +193,7 @@ static void sql_sqlite_lite_close(void *db)
     sqlite3_close(l->db);
     if (l->watch >= 0)
         close(l->watch);
+    sql_sqlite_file_leave(l->file);
     free(l->path);
     free(l);
 }
@@ -175,6 +252,16 @@ static void sql_sqlite_add_row(sqlite3_stmt *s, struct sql_rows *r)
     r->n++;
 }
 
+/* What would be written goes to a file that nobody finds by its name. */
+static bool sql_sqlite_is_moved(struct lite *l, sqlite3_stmt *s)
+{
+    int moved = 0;
+
+    if (!sqlite3_stmt_readonly(s))
+        sqlite3_file_control(l->db, NULL, SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved;
+}
+
 /* Runs a statement. Rows returned or changed; -1 with e. */
 static int64_t sql_sqlite_lite_run(void *db, const char *text, const struct sql_value *v, int n, struct sql_rows *ret,
                                    struct err *e)
@@ -187,6 +274,11 @@ static int64_t sql_sqlite_lite_run(void *db, const char *text, const struct sql_
 
     if (!s)
         return -1;
+    if (sql_sqlite_is_moved(l, s)) {
+        if (own)
+            sqlite3_finalize(s);
+        return sql_sqlite_gone(l->path, e);
+    }
     sql_sqlite_bind(s, v, n);
     if (!sqlite3_stmt_readonly(s))
         pthread_mutex_lock(&writers);

@@ -227,5 +227,32 @@ class Import(unittest.TestCase):
             self.assertFalse(os.path.exists(folder))
 
 
+class Folders(unittest.TestCase):
+    """setup/import.sh with a converter that writes a file's text, and the rest of it once another has begun."""
+    CONVERTER = """#!/bin/sh
+[ "$1" = -c ] && exit 0
+cp "$2" "$3/config.json" && touch "$2.begun"
+for k in $(seq 600); do [ -f "$OTHER.begun" ] && break; sleep 0.1; done
+cp "$2" "$3/model.safetensors"
+"""
+
+    def test_two_at_once_make_one_whole_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            python = os.path.join(folder, "data/import/bin/python")
+            os.makedirs(os.path.dirname(python))
+            for name, text in ((python, self.CONVERTER), ("a", "a"), ("b", "b")):
+                with open(os.path.join(folder, name), "w") as f:
+                    f.write(text)
+            os.chmod(python, 0o755)
+            calls = [subprocess.Popen([os.path.join(ROOT, "setup/import.sh"), a, "m"], cwd=folder, text=True,
+                                      env=dict(os.environ, MUSACODER_DATA_DIR=os.path.join(folder, "data"), OTHER=b),
+                                      stderr=subprocess.PIPE) for a, b in (("a", "b"), ("b", "a"))]
+            said = [p.communicate()[1] for p in calls]
+            self.assertEqual(sorted(p.returncode for p in calls), [0, 3], said)
+            self.assertIn("'m' is there by now", "".join(said))
+            with open(folder + "/m/config.json") as f, open(folder + "/m/model.safetensors") as g:
+                self.assertEqual(f.read(), g.read())
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main())

@@ -151,6 +151,18 @@ class Tree(unittest.TestCase):
                     gone.append(f"{name}: {at}")
         self.assertEqual(sorted(gone), [])
 
+    def test_what_was_wrong_names_the_tests_that_hold_it(self):
+        """Each row of the tables of durability.md ends in files of tests that are there."""
+        rows = [line for line in text_of("docs/internals/durability.md").splitlines() if line.startswith("| ")]
+        wrong = []
+        for row in (r for r in rows if not r.startswith("| was ")):
+            named = re.findall(r"([\w/]+\.(?:c|py|sh))\b", row.rstrip(" |").rsplit(" | ", 1)[-1])
+            if not named or not all(os.path.exists(os.path.join(ROOT, "tests", re.sub("^tests/", "", name)))
+                                    for name in named):
+                wrong.append(row)
+        self.assertGreater(len(rows), 100)
+        self.assertEqual(wrong, [])
+
     def test_results_are_what_their_rows_say(self):
         out = subprocess.run([sys.executable, os.path.join(ROOT, "results/results.py"), "--check"], capture_output=True,
                              text=True, check=False)

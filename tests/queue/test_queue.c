@@ -601,6 +601,30 @@ static void a_killed_server_loses_nothing(void **state)
     queue_close(q);
 }
 
+/* A queue that was moved or removed is no queue that others find: nothing is written there, and no second one begun. */
+static void a_moved_queue_is_an_error(void **state)
+{
+    char *path = path_join(dir, "moved/q.db"), *from = path_join(dir, "moved"), *to = path_join(dir, "away");
+    struct queue *q, *other = NULL;
+    struct err e = ERR_INIT;
+    int64_t id;
+
+    (void)state;
+    assert_int_equal(queue_open(path, &q, &e), 0);
+    assert_int_equal(queue_put(q, &(struct queue_item){.key = "a", .payload = "{}"}, &id, &e), 1);
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(queue_put(q, &(struct queue_item){.key = "b", .payload = "{}"}, &id, &e), -1);
+    assert_non_null(strstr(e.msg, "moved or removed"));
+    assert_int_equal(queue_open(path, &other, &e), -1);
+    assert_false(file_exists(from));
+    assert_int_equal(rename(to, from), 0);
+    assert_int_equal(queue_put(q, &(struct queue_item){.key = "b", .payload = "{}"}, &id, &e), 1);
+    assert_int_equal(queue_open(path, &other, &e), 0);
+    queue_close(other);
+    queue_close(q);
+    free(path), free(from), free(to);
+}
+
 static void a_wrong_url_is_one_clear_error(void **state)
 {
     struct queue *q;
@@ -748,6 +772,7 @@ int main(int argc, char **argv)
         {"a_killed_server_loses_nothing (postgres)", a_killed_server_loses_nothing, use_postgres, use_sqlite,
          NULL},
         cmocka_unit_test(a_wrong_url_is_one_clear_error),
+        cmocka_unit_test(a_moved_queue_is_an_error),
         cmocka_unit_test(verdicts_come_in_order_and_survive_dying_workers),
         cmocka_unit_test(a_worker_that_cannot_start_is_an_error),
         cmocka_unit_test(workers_outlive_the_thread_that_started_them),

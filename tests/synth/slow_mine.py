@@ -282,6 +282,11 @@ def check_known(tree, folder):
     mine(tree, "--out", out, "--against", known, "--no-lint", "--limit", "4")
     got = journal(out)["Words"]
     check(got["reason"] == "contaminated" and "1_words" in got["detail"], f"a known task is mined: {got}")
+    with open(known + "/1_words.py", "w", encoding="utf-8") as f:
+        f.write("# nothing that is known\n")
+    mine(tree, "--out", out, "--against", known, "--no-lint", "--limit", "4")
+    got = journal(out)["Words"]
+    check(got["reason"] != "contaminated", f"what another --against said is believed: {got}")
 
 
 def check_usage(folder):

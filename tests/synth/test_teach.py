@@ -5,6 +5,7 @@ becomes a record, failures become reviews, the budget holds, a stopped run goes 
 Ends with 'N passed, M failed'."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,28 @@ def check_sidecar(folder):
     server.server_close()
 
 
+def check_weights(folder):
+    """A folder with other weights is another teacher: what the former one answered is asked anew."""
+    recipe = """{"name": "t", "stages": "synth init", "synth": {"ops": "activation", "max-ops": 1, "tasks": 8,
+        "heldout": 1, "prompts": 3, "per-task": 1, "knowledge": 5, "verify": false, "repairs": 0},
+        "init": {"vocab": 400, "hidden": 32, "intermediate": 64, "layers": 1, "heads": 1, "kv-heads": 1,
+                 "head-dim": 32, "seed": %d}}"""
+    for seed in 1, 2:
+        with open(folder + "/r.yaml", "w", encoding="utf-8") as f:
+            f.write(recipe % seed)
+        made = subprocess.run([BINARY, "run", folder + "/r.yaml", "--out", f"{folder}/r{seed}"], capture_output=True,
+                              text=True, check=False, timeout=240)
+        check(made.returncode == 0, made.stderr)
+    known = []
+    for change in None, None, "other":
+        if change:
+            shutil.copy(folder + "/r2/init/model.safetensors", folder + "/r1/init/model.safetensors")
+        done = teach(folder, folder + "/r1/init", "--samples", "1", "--max-new", "4")
+        known.append("(1 were known)" in done.stdout)
+        check(done.returncode == 0, done.stdout + done.stderr)
+    check(known == [False, True, False], known)
+
+
 def check_usage(folder):
     for args, word in ((("--teacher", "ftp://x"), "no http://"), (("--samples", "0"), "--samples is 0"),
                        ((), "--teacher URL")):
@@ -95,7 +118,7 @@ def check_usage(folder):
 
 
 def main():
-    for part in (check_answers, check_budget, check_sidecar, check_usage):
+    for part in (check_answers, check_budget, check_sidecar, check_weights, check_usage):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(folder + "/tasks")
             with open(folder + "/tasks/tanh.py", "w", encoding="utf-8") as f:
