@@ -384,8 +384,23 @@ static json_t *teach_record_of(struct teacher *t, const struct teach_question *q
     return t->s.unjudged++, NULL;
 }
 
-/* Writes the records of programs that passed. */
-static int teach_write_records(struct teacher *t, struct err *e)
+/* Writes counts of all that was asked and came back. */
+static int teach_write_report(const struct teacher *t, struct listing *l, struct err *e)
+{
+    const struct teach_stats *s = &t->s;
+    json_t *v = json_pack("{s:s, s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:i}", "model", t->model, "tasks",
+                          s->tasks, "answers", s->asked + s->cached, "unasked", s->unasked, "tokens",
+                          (json_int_t)s->tokens,
+                          "passed", s->passed, "failed", s->failed, "unjudged", s->unjudged, "cut", s->cut,
+                          "without_program", s->without_program, "repeated", s->repeated);
+    int rc = listing_write_json(l, "report.json", v, e);
+
+    json_decref(v);
+    return rc;
+}
+
+/* Writes the records of programs that passed, and the report. */
+static int teach_write_results(struct teacher *t, struct err *e)
 {
     char *data = path_join(t->o->out, "data");
     int rc = dir_make(data, e);
@@ -401,27 +416,11 @@ static int teach_write_records(struct teacher *t, struct err *e)
     if (!rc)
         rc = listing_begin(t->o->out, NULL, &l, e);
     if (!rc)
-        rc = listing_write(l, "data/train-00000.jsonl", b.p, b.n, e) < 0 ? -1 : listing_end(l, false, NULL, e);
+        rc = listing_write(l, "data/train-00000.jsonl", b.p, b.n, e) < 0 || teach_write_report(t, l, e) < 0 ||
+             listing_end(l, false, NULL, e) < 0 ? -1 : 0;
     listing_free(l);
     buf_free(&b);
     free(data);
-    return rc;
-}
-
-/* Writes counts of all that was asked and came back. */
-static int teach_write_report(const struct teacher *t, struct err *e)
-{
-    const struct teach_stats *s = &t->s;
-    char *path = path_join(t->o->out, "report.json");
-    json_t *v = json_pack("{s:s, s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:i}", "model", t->model, "tasks",
-                          s->tasks, "answers", s->asked + s->cached, "unasked", s->unasked, "tokens",
-                          (json_int_t)s->tokens,
-                          "passed", s->passed, "failed", s->failed, "unjudged", s->unjudged, "cut", s->cut,
-                          "without_program", s->without_program, "repeated", s->repeated);
-    int rc = json_write(path, v, e);
-
-    json_decref(v);
-    free(path);
     return rc;
 }
 
@@ -445,8 +444,7 @@ int teach(struct teach_options *o, struct teach_stats *ret, struct err *e)
     if (!rc)
         rc = teach_read_tasks(&t, e);
     t.s.tasks = t.n_tasks;
-    if (!rc && (teach_get_answers(&t, e) < 0 || teach_get_verdicts(&t, e) < 0 || teach_write_records(&t, e) < 0 ||
-                teach_write_report(&t, e) < 0))
+    if (!rc && (teach_get_answers(&t, e) < 0 || teach_get_verdicts(&t, e) < 0 || teach_write_results(&t, e) < 0))
         rc = -1;
     *ret = t.s;
     teach_teacher_free(&t);

@@ -302,12 +302,12 @@ static json_t *rft_stats_of(const struct rft_sums *t)
 static int rft_write_metrics(const struct rft *s, json_t *stats, struct err *e)
 {
     const struct rft_options *o = s->o;
-    char *learning = path_join(o->out, "checkpoint/latest");
     struct train_metrics m = {0};
+    char *learning = NULL;
     json_t *line;
-    int rc = 0;
+    int rc = checkpoint_latest(o->out, &learning, e); /* which a stop may have left without its pointer */
 
-    if (!file_exists(learning) &&
+    if (rc == 0 && !learning &&
         (rc = metrics_open(&m, o->out, o->metrics, o->stage ? o->stage : "rft", 0, 0, e)) == 0) {
         line = metrics_line(&m, 0);
         json_object_update(line, stats);

@@ -339,6 +339,19 @@ class Folders(unittest.TestCase):
         self.write("weights.json", '{"activation": 2}')
         self.assertIn("synth: what it reads has changed", self.succeed(*argv))
 
+    def test_a_stop_before_the_pointer_keeps_the_curve(self):
+        """Of rft, whose first row is written before its training begins."""
+        self.finish()
+        argv = ("rft", "--model", "r/init", "--prompts", "r/data/prompts.jsonl", "--data", "r/data/train.jsonl", "--out",
+                "o", "--max-prompts", "1", "--samples", "1", "--max-new", "4", "--steps", "2", "--max-length", "1500")
+        p = self.call(*argv, LD_PRELOAD=crash.library(self.dir), CRASH_UNDER=self.path("o"),
+                      CRASH_ONLY="/checkpoint/latest", CRASH_AT="1", OMP_WAIT_POLICY="passive")
+        self.assertEqual(p.returncode, -9, p.stderr)
+        self.assertIn("00000002", os.listdir(self.path("o/checkpoint")))
+        self.succeed(*argv)
+        steps = [json.loads(line)["step"] for line in self.read("o/metrics.jsonl").splitlines()]
+        self.assertEqual(steps, [0, 1, 2])
+
     def leave_as_older_versions(self, stage, folder):
         """Without a listing, and a marker that does not know what was made."""
         os.remove(self.path("r", folder, ".musacoder.sums"))

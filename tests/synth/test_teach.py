@@ -56,6 +56,10 @@ def check_answers(folder):
     before = open(folder + "/out/data/train-00000.jsonl", "rb").read()
     again = teach(folder, server.url(), "--samples", "4")
     check(len(server.asked) == 5 and "(4 were known)" in again.stdout, "answers are asked for again")
+    with open(folder + "/out/report.json", "a", encoding="utf-8") as f:
+        f.write("\n")
+    teach(folder, server.url(), "--samples", "4")
+    check(os.path.exists(folder + "/out/report.json.edited"), "an edited report is written over")
     server.shutdown()
     server.server_close()
     replay = teach(folder, None, "--samples", "4")
