@@ -243,7 +243,7 @@ def main():
         sys.exit(f"judge_devices: no verdict came in the window ({tasks} tasks can be judged); logs are in WORK")
     print(f"{3600 * n / args.seconds:,.0f} candidates an hour, to {100 * n ** -0.5:.0f} % ({n} in "
           f"{args.seconds:.0f} s; {tasks} known tasks, first asked in {first:.0f} s; {worked:.0f} processors busy; "
-           f"{came})")
+          f"{came})")
 
 
 main()

@@ -343,7 +343,8 @@ class Folders(unittest.TestCase):
         """Of rft, whose first row is written before its training begins."""
         self.finish()
         argv = ("rft", "--model", "r/init", "--prompts", "r/data/prompts.jsonl", "--data", "r/data/train.jsonl",
-                "--out", "o", "--max-prompts", "1", "--samples", "1", "--max-new", "4", "--steps", "2", "--max-length", "1500")
+                "--out", "o", "--max-prompts", "1", "--samples", "1", "--max-new", "4", "--steps", "2",
+                "--max-length", "1500")
         p = self.call(*argv, LD_PRELOAD=crash.library(self.dir), CRASH_UNDER=self.path("o"),
                       CRASH_ONLY="/checkpoint/latest", CRASH_AT="1", OMP_WAIT_POLICY="passive")
         self.assertEqual(p.returncode, -9, p.stderr)
