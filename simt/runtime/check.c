@@ -978,6 +978,36 @@ void check_volatile(const void *p, size_t bytes, bool write, const void *pc)
         release_slots((int32_t)n_blocks - 1);
 }
 
+/* The cell of a word that this launch has written, where it shares bytes with the access; else NULL. */
+static const struct cell *written_now(struct range *r, const struct access *a)
+{
+    for (uintptr_t w = a->addr & ~(uintptr_t)3; r->shadow && w < a->addr + a->bytes && w < r->hi; w += 4) {
+        const struct cell *c = range_cell(r, w);
+
+        if (c->write && interval_of(c->write) >= launch_first && (bytes_of(c->write) & bytes_in_word(w, a)))
+            return c;
+    }
+    return NULL;
+}
+
+/* Such loads may find what a cache kept from before the write: CUDA allows them for what nobody writes in a launch. */
+void simt_read_only(const void *p, unsigned long bytes);
+
+void simt_read_only(const void *p, unsigned long bytes)
+{
+    const struct access a = {.addr = (uintptr_t)p, .bytes = bytes, .read = true, .pc = __builtin_return_address(0)};
+    struct range *r = uninteresting(p) || !run.current ? NULL : find_range(a.addr);
+    const struct cell *c = r && r->reads.closed && r->reads.stamp == launch_first ? written_now(r, &a) : NULL;
+    char place[160], who[128];
+
+    if (!c)
+        return;
+    place_name(a.addr, place, sizeof place);
+    describe_other(c->write, c->write_pc, "write", who, sizeof who);
+    finding("race", a.pc, true, "read-only load (__ldg, ld.global.nc) %s conflicts with %s of the same launch, whatever "
+            "lies between: its cache may hold what was there before; load it plainly", place, who);
+}
+
 void check_access(const void *p, size_t bytes, bool write, bool aligned, const void *pc)
 {
     if (!uninteresting(p))

@@ -356,15 +356,27 @@ int simt_func_get_attributes(struct func_attributes *ret, const void *fn)
     return CUDA_OK;
 }
 
-int simt_occupancy(int *blocks, const void *fn, int threads, size_t shared)
+/* Blocks of a multiprocessor at once, registers apart. */
+static int occupancy(int threads, size_t shared)
 {
     int by_threads = threads > 0 ? device.threads_sm / threads : 0;
     int by_shared = shared > 0 ? (int)(device.shared_sm / shared) : device.blocks_sm;
+    int blocks = by_threads < by_shared ? by_threads : by_shared;
 
+    return blocks < device.blocks_sm ? blocks : device.blocks_sm;
+}
+
+size_t device_resident(int threads, size_t shared)
+{
+    int blocks = occupancy(threads, shared);
+
+    return (size_t)device.sms * (size_t)(blocks > 1 ? blocks : 1);
+}
+
+int simt_occupancy(int *blocks, const void *fn, int threads, size_t shared)
+{
     (void)fn;
-    *blocks = by_threads < by_shared ? by_threads : by_shared;
-    if (*blocks > device.blocks_sm)
-        *blocks = device.blocks_sm;
+    *blocks = occupancy(threads, shared);
     return CUDA_OK;
 }
 

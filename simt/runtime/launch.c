@@ -145,13 +145,23 @@ static bool release_grid(uint64_t blocks)
 enum { GIVE_WAY_MOST = 64 }; /* blocks of a launch: each costs memory until it goes on */
 enum { ROUNDS = 64 }; /* through all waiting blocks without a change before they are stuck */
 
-static bool stuck(int *rounds)
+/* why: "", or what the finding says besides. */
+static bool stuck(int *rounds, const char *why)
 {
     *rounds = wait_progress() ? 0 : *rounds + 1;
     if (*rounds < ROUNDS)
         return false;
-    finding("divergence", NULL, false, "deadlock: %zu blocks wait for values that no thread changes", spinning.n);
+    finding("divergence", NULL, false, "deadlock: %zu blocks wait for values that no thread changes%s", spinning.n, why);
     run.end = LAUNCH_DEADLOCK;
+    return true;
+}
+
+/* Each block that spins goes on once. False: the launch is over. */
+static bool resume_spinning(void)
+{
+    for (size_t n = spinning.n; n > 0; n--)
+        if (!resume_block(wait_pop(&spinning)))
+            return false;
     return true;
 }
 
@@ -162,13 +172,23 @@ static void run_waiting(uint64_t blocks)
     while (spinning.n || at_grid.n) {
         if (!spinning.n && !release_grid(blocks))
             return;
-        for (size_t n = spinning.n; n > 0; n--)
-            if (!resume_block(wait_pop(&spinning)))
-                return;
-        if (spinning.n && stuck(&rounds))
+        if (!resume_spinning() || (spinning.n && stuck(&rounds, "")))
             return;
     }
     run.end = LAUNCH_DONE;
+}
+
+/* Blocks that wait keep their places on the device, so a further one begins only where less than 'room' wait.
+ * False: that never happens, or the launch is over. */
+static bool wait_for_room(size_t room)
+{
+    int rounds = 0;
+
+    while (spinning.n >= room)
+        if (!resume_spinning() || (spinning.n >= room && stuck(&rounds, "; the device holds no more at once, so the "
+                                                               "others of the grid never begin")))
+            return false;
+    return true;
 }
 
 static void drop_waiting(void)
@@ -233,11 +253,16 @@ static void make_index_table(struct simt_dim shape, int n)
 
 /* ---- launches ---- */
 
+static size_t resident_blocks(const struct simt_launch *l, int threads)
+{
+    return device_resident(threads, l->shared + static_shared_of(l->fn ? l->fn : (const void *)l->body, l->kernel));
+}
+
 /* NULL, or what is wrong with the configuration. */
 static const char *refuse(const struct simt_launch *l, char *text, size_t n, int *code)
 {
     uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
-    size_t limit = max_dynamic_shared(l->kernel, l->fn), fixed;
+    size_t limit = max_dynamic_shared(l->kernel, l->fn), fixed, room;
 
     *code = CUDA_INVALID_CONFIGURATION;
     if (!threads || !l->grid.x || !l->grid.y || !l->grid.z)
@@ -257,6 +282,10 @@ static const char *refuse(const struct simt_launch *l, char *text, size_t n, int
         *code = CUDA_INVALID_VALUE; /* the attribute bounds the dynamic part alone */
         snprintf(text, n, "%zu bytes of shared memory (%zu static, %zu dynamic); the limit is %zu%s", l->shared + fixed,
                  fixed, l->shared, limit, limit < device_shared_optin ? " unless cudaFuncSetAttribute raises it" : "");
+    } else if (l->cooperative && (uint64_t)l->grid.x * l->grid.y * l->grid.z > (room = resident_blocks(l, (int)threads))) {
+        *code = CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
+        snprintf(text, n, "a cooperative launch of %llu blocks; the device holds at most %zu of them at once",
+                 (unsigned long long)l->grid.x * l->grid.y * l->grid.z, room);
     } else
         return NULL;
     return text;
@@ -266,12 +295,13 @@ static void run_grid(uint64_t blocks, int threads)
 {
     uint64_t stride = schedule > 1 && blocks > 1 ? block_stride(blocks) : 1, at = 0;
     bool last_first = schedule == 1 || how_blocks == SIMT_BLOCKS_LAST_FIRST;
+    size_t room = schedule || last_first ? SIZE_MAX : resident_blocks(run.launch, threads); /* cards begin in order */
 
     run.give_way = how_blocks == SIMT_BLOCKS_GIVE_WAY && blocks > 1 ? GIVE_WAY_MOST : 0;
     for (uint64_t i = 0; i < blocks; i++) {
         uint64_t index = last_first ? blocks - 1 - i : at;
 
-        if (!run_block(index, threads))
+        if (!wait_for_room(room) || !run_block(index, threads))
             return;
         at = (at + stride) % blocks;
     }

@@ -422,6 +422,7 @@ static void ptx_emit_memory(struct ptx *x, const struct insn *in, const struct p
 {
     const char *space = ptx_space_of(in);
     bool load = !strcmp(r->name, "ld"), weak = !ptx_has(in, "relaxed acquire release volatile mmio");
+    const char *how = !weak ? "_volatile" : load && ptx_has(in, "nc") ? "_nc" : "";
     int address = -1;
 
     for (int i = 0; i < in->n_args && address < 0; i++)
@@ -431,7 +432,7 @@ static void ptx_emit_memory(struct ptx *x, const struct insn *in, const struct p
         return ptx_fail(x, in->whole);
     if (ptx_has(in, "release"))
         buf_adds(&x->out, "__threadfence(); ");
-    buf_addf(&x->out, "::simt::ptx::%s%s<::simt::ptx::%.*s>(", load ? "ld" : "st", weak ? "" : "_volatile",
+    buf_addf(&x->out, "::simt::ptx::%s%s<::simt::ptx::%.*s>(", load ? "ld" : "st", how,
              (int)ptx_type_of(in).n, ptx_type_of(in).p);
     ptx_add_address(x, in->arg[address], space);
     for (int i = load ? 0 : address + 1; load ? i < address : i < in->n_args; i++) {

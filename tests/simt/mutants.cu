@@ -447,6 +447,72 @@ template <int BUG> static int run_matrices()
     return wrong;
 }
 
+/* ---- loads past the coherent caches ---- */
+
+__device__ float uncached(const float *p)
+{
+    float v;
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(v) : "l"(p) : "memory");
+    return v;
+}
+
+/* The right one reads each word so before it changes it, and what it has written plainly. */
+template <int BUG> __global__ void read_only(float *x, float *y)
+{
+    int t = threadIdx.x;
+    float v = __ldg(x + t);
+    x[t] = v + uncached(y + t);
+    __syncthreads();
+    int other = T - 1 - t;
+    y[t] = BUG == 1 ? __ldg(x + other) : BUG == 2 ? uncached(x + other) : BUG == 3 ? __ldg(x + t) : x[other];
+}
+
+template <int BUG> static int run_read_only()
+{
+    floats x(T, 1, 1), y(T);
+    read_only<BUG><<<1, T>>>(x.p, y.p);
+    for (int i = 0; i < T; i++)
+        y.want[i] = x.want[BUG == 3 ? i : T - 1 - i];
+    return y.wrong();
+}
+
+/* ---- more blocks than a device holds ---- */
+
+/* Each block waits for the one whose turn was before its own (the right one), or for all of the grid. */
+template <int BUG> __global__ void crowd(unsigned *turn, float *y)
+{
+    unsigned mine = atomicAdd(turn, 1), n = gridDim.x;
+    if (BUG == 1)
+        while (atomicAdd(turn, 0) < n)
+            ;
+    else
+        while (mine && atomicAdd(turn + 1, 0) < mine)
+            ;
+    if (BUG == 2)
+        cooperative_groups::this_grid().sync();
+    y[mine] = 2;
+    __threadfence();
+    atomicAdd(turn + 1, 1);
+}
+
+template <int BUG> static int run_crowd()
+{
+    const int n = 132 * 32 + 8; /* an H100 holds 32 on each of 132 multiprocessors */
+    floats y(n);
+    unsigned *turn;
+    cudaMalloc(&turn, 8);
+    cudaMemset(turn, 0, 8);
+    void *args[] = {&turn, &y.p};
+    if (BUG == 2)
+        cudaLaunchCooperativeKernel((void *)crowd<BUG>, dim3(n), dim3(1), args, 0, 0);
+    else
+        crowd<BUG><<<n, 1>>>(turn, y.p);
+    y.want.assign(n, 2);
+    int wrong = y.wrong();
+    cudaFree(turn);
+    return wrong;
+}
+
 #define HIDDEN "(known to survive) "
 struct mutant {
     const char *name, *fault;
@@ -457,6 +523,7 @@ struct mutant {
 extern "C" const mutant mutants[] = {
     RIGHT(stencil), RIGHT(tree), RIGHT(shuffles), RIGHT(in_step), RIGHT(histogram), RIGHT(last_block),
     RIGHT(two_phases), RIGHT(flags), RIGHT(vectors), RIGHT(plain), RIGHT(background), RIGHT(matrices),
+    RIGHT(read_only), RIGHT(crowd),
     M(stencil, 1, "threads return before they filled their part of shared memory"),
     M(stencil, 2, "no bounds check of a load"),
     M(stencil, 3, "halo never written"),
@@ -522,4 +589,9 @@ extern "C" const mutant mutants[] = {
     M(matrices, 1, "no __syncwarp before ldmatrix"),
     M(matrices, 2, "lanes return before mma"),
     M(matrices, 3, "row that is not aligned to 16 bytes"),
+    M(read_only, 1, "__ldg of what another thread of the block wrote"),
+    M(read_only, 2, "ld.global.nc of what another thread of the block wrote"),
+    M(read_only, 3, "__ldg of what the thread itself wrote"),
+    M(crowd, 1, "a grid meets by a counter, and has more blocks than the device holds"),
+    M(crowd, 2, "a cooperative launch of more blocks than the device holds"),
     {nullptr, nullptr, nullptr}};

@@ -71,6 +71,13 @@ extern const int warpSize;
 }
 
 extern "C" void simt_bounds(unsigned most);
+/* A load that passes the coherent caches by: of bytes that this launch has written it is a finding. */
+extern "C" void simt_read_only(const void *p, unsigned long bytes);
+#ifdef __SANITIZE_THREAD__
+#define SIMT_READ_ONLY(p, bytes) simt_read_only(p, bytes)
+#else
+#define SIMT_READ_ONLY(p, bytes) ((void)0)
+#endif
 typedef struct CUstream_st *cudaStream_t;
 
 namespace simt {

@@ -136,7 +136,8 @@ SIMT_CAS(atomicCAS_system, unsigned long long, "cas_u64")
 /* ---- loads and stores with cache hints ---- */
 #define SIMT_LOAD(NAME) template <class T> SIMT_INLINE T NAME(const T *p) { return *p; }
 #define SIMT_STORE(NAME) template <class T> SIMT_INLINE void NAME(T *p, typename simt::same<T>::type v) { *p = v; }
-SIMT_LOAD(__ldg) SIMT_LOAD(__ldcg) SIMT_LOAD(__ldca) SIMT_LOAD(__ldcs) SIMT_LOAD(__ldlu) SIMT_LOAD(__ldcv)
+template <class T> SIMT_INLINE T __ldg(const T *p) { SIMT_READ_ONLY(p, sizeof(T)); return *p; }
+SIMT_LOAD(__ldcg) SIMT_LOAD(__ldca) SIMT_LOAD(__ldcs) SIMT_LOAD(__ldlu) SIMT_LOAD(__ldcv)
 SIMT_STORE(__stwb) SIMT_STORE(__stcg) SIMT_STORE(__stcs) SIMT_STORE(__stwt)
 
 /* ---- clocks and ends ---- */

@@ -613,6 +613,11 @@ template <class T, class... A> SIMT_INLINE void st(char *p, const A &...a)
 {
     *reinterpret_cast<several<T, sizeof...(A)> *>(p) = several<T, sizeof...(A)>{{get<T>(a)...}};
 }
+template <class T, class... D> SIMT_INLINE void ld_nc(const char *p, D &&...d)
+{
+    SIMT_READ_ONLY(p, sizeof(several<T, sizeof...(D)>));
+    ld<T>(p, d...);
+}
 template <class T, class... D> SIMT_INLINE void ld_volatile(const char *p, D &&...d)
 {
     int i = 0;
