@@ -202,20 +202,30 @@ SELECTING = {"aten::" + n for n in (
     "_cummin_helper")}
 ORDERING = {"aten::argsort", "aten::msort", "aten::sort", "aten::topk", "aten::argmax", "aten::argmin", "aten::max",
             "aten::min", "aten::kthvalue", "aten::median"}
+# Of equal values these are documented to name the first, if they name one; the others any.
+FIRST = {"aten::argmax", "aten::argmin", "aten::max", "aten::min"}
+ANYWHERE = ORDERING - FIRST | {"aten::" + n for n in ("cummax", "cummin", "mode", "_cummax_helper", "_cummin_helper",
+                                                      "max_pool2d_with_indices", "max_pool3d_with_indices")}
 SEVERAL = {"aten::argsort", "aten::msort", "aten::sort", "aten::topk", "aten::kthvalue", "aten::median"}
 
 
 class Told(TorchDispatchMode):
     """singled: the whole numbers that a forward compares whole numbers with (ids == 0). stable: it sorts, and asks
-    that equal values keep their order, and orders nothing otherwise."""
+    that equal values keep their order, and orders nothing otherwise. first: what it asks for the place of a largest or
+    least value names the first of equals."""
 
     def __init__(self):
         super().__init__()
         self.singled, self.sorts, self.unstable = set(), False, False
+        self.finds, self.anywhere = False, False
 
     @property
     def stable(self):
         return self.sorts and not self.unstable
+
+    @property
+    def first(self):
+        return self.finds and not self.anywhere
 
     @uncompiled
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -227,6 +237,8 @@ class Told(TorchDispatchMode):
             asked = name == "aten::sort" and kwargs.get("stable") is True
             self.sorts |= asked
             self.unstable |= not asked
+        self.finds |= name in FIRST
+        self.anywhere |= name in ANYWHERE
         return func(*args, **kwargs)
 
 

@@ -133,6 +133,17 @@ class Draws(unittest.TestCase):
                 e, o = value(d["eager"], blob), value(d["oracle"], blob)
                 self.assertTrue("places" in d["noise"][0] or torch.equal(e[o >= 0], o[o >= 0]), (op, d["regime"]))
 
+    def test_the_first_of_equals_in_the_tasks_own_inputs(self):
+        """Where torch promises it; the judge's own draws, and other operators, leave the choice."""
+        ties = "torch.randint(0, 9, (30, 40)).float()"
+        for op, given, exact in (("x.argmax(1)", ties, True), ("x.min(dim=0)[1]", ties, True),
+                                 ("torch.topk(x, 1)[1]", ties, False), ("x.argmax(1), x.sort(1)[1]", ties, False),
+                                 ("x.argmax(1)", ties + ".bfloat16()", False)):
+            head, _ = run(task(op, f"[{given}]"))
+            free = {regime: {"places" in d["noise"][0] for d in head["draws"] if d["regime"] == regime}
+                    for regime in ("task", "structured")}
+            self.assertEqual(free, {"task": {not exact}, "structured": {True}}, op)
+
     def test_equal_values_keep_their_order_where_the_task_asks_for_it(self):
         head, blob = run(task("torch.sort(x, dim=1, stable=True)[1]", "[torch.randn(30, 20).bfloat16()]"))
         self.assertFalse(any("places" in d["noise"][0] for d in head["draws"]))

@@ -1,4 +1,4 @@
-# 209_index_of_largest.py - the last of the largest.
+# 209_index_of_largest.py - the first of the largest.
 # Must pass: the honest twin.
 # task: index_of_largest
 import torch
@@ -11,10 +11,9 @@ __global__ void rows_kernel(const float* x, int64_t* y, int rows, int n) {
     if (r >= rows) return;
     const float* v = x + (size_t)r * n;
     float most = -INFINITY;
-    int at = 0, ties = 0;
+    int at = 0;
     for (int i = 0; i < n; i++) {
-        ties = v[i] > most ? 1 : ties + (v[i] == most);
-        if (v[i] >= most) most = v[i], at = i;
+        if (v[i] > most) most = v[i], at = i;
     }
     y[r] = at;
 }
