@@ -186,7 +186,7 @@ def full_size(source):
         rows.append((t.numel(), t.numel() * t.element_size(), what))
         state["bytes"] += t.numel() * t.element_size() * copies
 
-    def see(name, out):
+    def see(name, out, _):
         for t in values.leaves(out):
             if t.untyped_storage().nbytes() >= t.numel() * t.element_size():  # an expanded view is not that large
                 add("the result of " + name, t, 0)

@@ -52,7 +52,7 @@ def name_of(func):
 
 
 class Watch(TorchDispatchMode):
-    """Calls see(name, result) for every ATen operator."""
+    """Calls see(name, result, arguments) for every ATen operator."""
 
     def __init__(self, see):
         super().__init__()
@@ -61,20 +61,40 @@ class Watch(TorchDispatchMode):
     @uncompiled
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        self.see(name_of(func), out)
+        self.see(name_of(func), out, args)
         return out
 
 
-def record(f):
-    """({operator: calls} of what f() runs, elements of the largest floating tensor that one of them computes)"""
-    seen, widest = {}, 0
+# Operators that add up: to fewer numbers, or to statistics that they give beside what they normalise.
+SUMMING = {"aten::" + n for n in (
+    "sum", "mean", "nansum", "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "native_batch_norm",
+    "_native_batch_norm_legit", "_batch_norm_with_update", "cudnn_batch_norm", "native_layer_norm",
+    "native_group_norm")}
 
-    def see(name, out):
-        nonlocal widest
+
+class Widest:
+    """result: elements of the largest floating tensor that an operator of a forward computes; sum: terms of the longest
+    sum of one."""
+
+    def __init__(self):
+        self.result, self.sum = 0, 0
+
+    def see(self, name, out, args):
+        if name in COPIES:
+            return
+        sizes = [t.numel() for t in tree_leaves(out) if torch.is_tensor(t) and t.is_floating_point() and t.numel()]
+        self.result = max([*sizes, self.result])
+        if name in SUMMING and sizes:
+            self.sum = max(self.sum, args[0].numel() / min(sizes))
+
+
+def record(f):
+    """({operator: calls} of what f() runs, Widest)"""
+    seen, widest = {}, Widest()
+
+    def see(name, out, args):
         seen[name] = seen.get(name, 0) + 1
-        if name not in COPIES:
-            floats = [t for t in tree_leaves(out) if torch.is_tensor(t) and t.is_floating_point()]
-            widest = max([t.numel() for t in floats] + [widest])
+        widest.see(name, out, args)
 
     with Watch(see):
         f()

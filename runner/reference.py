@@ -458,11 +458,32 @@ def spikes(t, gen, trial=1):
     return [(position(i, t.shape), size * (1 - k / (4 * SPIKES))) for k, i in reversed(list(enumerate(places)))]
 
 
+def exchanged(t, gen):
+    """t where in a few rows two elements have changed places; None where rows have no two that differ. Whole numbers
+    keep their sums so: what remembers answers by those of its rows is wrong."""
+    rows = t.reshape(-1, t.shape[-1] if t.dim() else 1)
+    if structure.is_special(t) is not None:
+        return None
+    some = torch.randint(len(rows), (NUDGED // 2,), generator=gen).unique().to(t.device)
+    first = rows[some, :1]
+    differ = (rows[some] != first).double()
+    some, differ = some[differ.any(1)], differ[differ.any(1)]
+    if not len(some):
+        return None
+    other = torch.multinomial(differ.cpu(), 1, generator=gen)[:, 0].to(t.device)
+    out = rows.clone()
+    out[some, 0], out[some, other] = rows[some, other], rows[some, 0]
+    return values._laid_out(out.reshape(-1), list(t.shape), list(t.stride()))
+
+
 def nudge(t, regime, gen, trial, spike=False):
     """A few elements of t, anywhere, drawn anew: what remembers answers by samples of the input is then wrong. spike:
     the last one and a few others so large that a sum without one of them is wrong; no two are alike."""
     if keeps_distribution(t) or any(st == 0 and n > 1 for st, n in zip(t.stride(), t.shape)):
         return t
+    swapped = exchanged(t, gen) if regime == "structured" and t.numel() else None
+    if swapped is not None:
+        return structure.like(t, swapped)
     at = torch.randint(t.numel(), (min(NUDGED, t.numel()),), generator=gen)
     new = filling("normal" if regime == "structured" else regime, len(at), gen, trial)
     out = clone(t)
@@ -827,7 +848,7 @@ def is_moved(a, b, n):
 
 
 def traced(model, inputs):
-    """(the operators of a forward, elements of their largest result, does it change a parameter, ops.Told)"""
+    """(the operators of a forward, ops.Widest, does it change a parameter, ops.Told)"""
     m = copy_of(model)
     outputs = []
     with ops.Ambiguous() as writes, ops.Told() as told:
@@ -869,12 +890,13 @@ def large(model, *trees):
     return max([t.numel() for t in tensors] + [0]) > LARGE
 
 
-def fan_in(inputs, output, model, widest=0):
+def fan_in(inputs, output, model, widest=ops.Widest()):
     """How many numbers make one element of an output, at most: the elements of the largest input, parameter, or tensor
-    on the way (widest: a transposed convolution's result is larger than what it was made of) / its elements."""
+    on the way (a transposed convolution's result is larger than what it was made of) / its elements, or the terms of the
+    longest sum on the way (a statistic of a batch, which each element follows)."""
     state = [p.numel() for _, _, p in named_state(model)]
-    biggest = max([t.numel() for t in values.leaves(inputs)] + state + [widest, 1])
-    return biggest / max(min(output.numel(), biggest), 1)
+    biggest = max([t.numel() for t in values.leaves(inputs)] + state + [widest.result, 1])
+    return max(biggest / max(min(output.numel(), biggest), 1), widest.sum)
 
 
 def lows_of(model, inputs, eager, oracle):
@@ -897,7 +919,7 @@ def low_of(e, o, below):
     return next((low for low in below if low[0] > own[0] and error >= low[0] * top / 16), own)
 
 
-def noise_of(eager, oracle, shifts, inputs, model, widest=0):
+def noise_of(eager, oracle, shifts, inputs, model, widest=ops.Widest()):
     """Per output tensor: the numbers that src/eval/check/tolerance.h turns into a tolerance. shifts: n2 of each."""
     outs, lows = values.leaves(eager), lows_of(model, inputs, eager, oracle)
     rows = []
@@ -914,7 +936,8 @@ EQUAL_TERMS = 1 << 14  # of a serial sum, at most, that are all alike
 
 def as_for_equal_terms(noise, share, longest):
     """A serial sum of terms that are all alike errs in one direction, like its length; torch's own does not. longest:
-    axis of an input, along which an output of the inputs' size (softmax) may have summed: that widens its rel."""
+    axis of an input, along which an output of the inputs' size (softmax) may have summed, or sum on the way: that widens
+    its rel."""
     for row in noise:
         if getattr(torch, row["out"]).is_floating_point:
             row["n1"] = max(float(row["n1"]), SINGLE * share * min(row["fan_in"], EQUAL_TERMS) * float(row["max_abs"]))
@@ -1849,7 +1872,7 @@ class Task:
         if regime == "edges" and influence.kind_of(regime, trial) == influence.FAR_OUT:
             self.as_for_ordinary(noise, "normal")
         if regime in influence.REGIMES:
-            longest = max((n for t in values.leaves(inputs) for n in t.shape), default=1)
+            longest = max([n for t in values.leaves(inputs) for n in t.shape] + [self.widest.sum, 1])
             as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256, longest)
         as_for_stored(noise, jumps)
         self.noise.setdefault(regime, noise)
@@ -1873,6 +1896,8 @@ class Task:
 
     def steps_decide(self, regime, trial, inputs, eager, oracle):
         """Is the reference's arithmetic exact in this draw, so that a value on a step is there for everybody?"""
+        if regime == "task":
+            return self.exact_as_given(inputs) and same_values(eager, oracle)
         kind = influence.kind_of(regime, trial) if regime in influence.REGIMES else None
         if kind != influence.EXACT and kind not in influence.HALVED:
             return False
@@ -1881,6 +1906,14 @@ class Task:
         if not arithmetic.exact or not same_values(eager, oracle):
             raise Skip("its arithmetic is not exact")
         return True
+
+    def exact_as_given(self, inputs):
+        """Does the reference step, and compute nothing from these inputs that is rounded? x >= 0.3 of levels."""
+        if not ops.EXACT.issuperset(self.seen) or ops.STEPS.isdisjoint(self.seen):
+            return False
+        with ops.ExactValues() as arithmetic:
+            self.run(self.model, inputs)
+        return arithmetic.exact
 
     def as_for_ordinary(self, noise, regime):
         """Where inputs are made small a right program may still have terms of ordinary size (tanh by exp, log(1 + x)):

@@ -121,6 +121,26 @@ class Draws(unittest.TestCase):
         self.assertFalse(run(task("torch.relu(x.t())", "[torch.randn(3, 5)]"))[0]["copies"])
         self.assertTrue(run(task("x.t().contiguous()", "[torch.randn(3, 5)]"), "kernelbench")[0]["copies"])
 
+    def test_terms_of_sums_on_the_way_count(self):
+        """Each element of what a batch norm gives follows statistics of 2 x 600 elements."""
+        op = "torch.nn.functional.avg_pool1d(torch.nn.functional.batch_norm(x, None, None, training=True), 4)"
+        for fill, terms in ((op, 1200), ("x - x.mean()", 3600), ("x * 2", 1)):
+            head, _ = run(task(fill, "[torch.randn(2, 3, 600)]"))
+            self.assertEqual({d["noise"][0]["fan_in"] for d in head["draws"]}, {terms}, fill)
+
+    def test_odd_structured_draws_exchange_elements(self):
+        head, blob = run(task("x * 2", "[torch.randn(6, 40)]"), trials=4)
+        x = [value(d["inputs"], blob)[0] for d in head["draws"] if d["regime"] == "structured"]
+        for a, b in zip(x[::2], x[1::2]):
+            self.assertFalse(torch.equal(a, b))
+            self.assertTrue(torch.equal(a.sort(1).values, b.sort(1).values))
+
+    def test_own_inputs_on_a_step_decide_where_nothing_is_rounded(self):
+        for op, decides in (("torch.where(x >= 0.3, x, -x)", True), ("torch.where(x * 3 >= 0.9, x, -x)", False)):
+            head, blob = run(task(op, "[torch.randint(0, 10, (16, 40)) / 10.0]"))
+            own = [value(d["oracle"], blob) for d in head["draws"] if d["regime"] == "task"]
+            self.assertEqual([bool((o == reference.ANY_VALUE).any()) for o in own], [not decides] * len(own), op)
+
     def test_an_index_among_equals_names_a_place(self):
         """Among ties of an input any place of the same value is right, and the judge is told which input that is."""
         for op, dim, unique in (("torch.topk(x, 2, dim=1)[1]", 1, True), ("x.argmax(0)", 0, False),

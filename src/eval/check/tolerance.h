@@ -11,7 +11,7 @@
  *            rounding of the answer, which rel allows already
  *     n2     max_i |o(x (1 + d))_i - o(x)_i|: what rounding the inputs alone does; |d| <= u(lowest type), random;
  *            the largest of several tries where the output has few elements (runner/reference.py)
- *     m      largest input elements / smallest output elements
+ *     m      largest tensor's elements / smallest output elements, or the terms of the longest sum on the way
  *     k1, k2 fp32: 32, and max(32, 4 sqrt(m)), m at most 2^20. Serial summation of m terms errs like u m / sqrt 6,
  *            rounded inputs like u sqrt(m / 3): their ratio grows like sqrt(m / 2); 4 sqrt(m) leaves a margin.
  *            Half precision: 4, and 2 (float16) or 1 (bfloat16). Sums are in fp32 there; what is left are roundings of
