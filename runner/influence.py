@@ -32,9 +32,9 @@ FAR_LEAST = 32  # elements along an axis, for whether the first quarter reaches 
 EDGES = ("rows of zeros", "constant rows", "equal values", "scattered zeros", "places without", "places of -1",
          "places moved", "eighths", "rows without", "triangles with holes", "far below", "far above",
          "far down", "opposed", "places crowded", "halves of 127", "halves of 7", "halves of 255", "tops apart",
-         "far out")
-CHOOSING = EDGES[3:7] + EDGES[8:10] + EDGES[14:15]  # change only tensors of which the reference stands it
-PLACING = EDGES[4:7] + EDGES[14:15]  # in these whole numbers name other places
+         "far out", "places exchanged", "rows full", "chain")
+CHOOSING = EDGES[3:7] + EDGES[8:10] + EDGES[14:15] + EDGES[20:]  # change only tensors of which the reference stands it
+PLACING = EDGES[4:7] + EDGES[14:15] + EDGES[20:21]  # in these whole numbers name other places
 MASKING = EDGES[8]     # in these some rows of a mask allow nothing
 THINNING = EDGES[9]    # in these a triangular mask allows less than its triangle
 FAR_OFF = EDGES[10:12]  # where the task only selects among its inputs: all are beyond a bound that stands for infinity
@@ -44,6 +44,8 @@ EXACT = EDGES[7]       # where the reference's arithmetic is exact, so steps dec
 HALVED = dict(zip(EDGES[15:18], (127, 7, 255)))  # so too: numbers and a half, of a largest one that makes a scale one
 APART = EDGES[18]      # where several of the largest are sought: those are a multiple of 32 apart, or in a row
 FAR_OUT = EDGES[19]    # as far as half precision goes, or tens of millions
+FILLED = EDGES[21]     # rows without zeros, where zeros lie at random
+CHAIN = EDGES[22]      # where a square mask may be a graph: each node leads to the next one alone
 REGIMES = {"influence": KINDS, "edges": EDGES}
 
 
@@ -118,6 +120,24 @@ def constant_rows(base, gen):
     rows, mark = some_rows(base, gen)
     level = torch.randint(1, 4, (rows.shape[0], 1), generator=gen).to(base)
     return torch.where(mark[:, None], level, rows).reshape(base.shape)
+
+
+def zeros_by_chance(a, b):
+    """Two draws of one input: do zeros lie elsewhere in each, and are rows without any promise of how many?"""
+    if a.dim() < 2 or a.shape != b.shape or not a.is_floating_point() or is_mask(a):
+        return False
+    counts = [(t == 0).double().sum(-1) for t in (a, b)]
+    return all(float(n.max()) > float(n.min()) for n in counts) and bool(((a == 0) != (b == 0)).any()) and \
+        float(counts[0].mean()) > a.shape[-1] / 4
+
+
+def filled_rows(t, gen):
+    """A quarter of the rows, the last one among them, hold no zero."""
+    rows = t.reshape(-1, t.shape[-1])
+    mark = torch.rand(len(rows), generator=gen) < 1 / 4
+    mark[-1] = True
+    new = torch.randn(rows.shape, generator=gen, dtype=torch.float64).to(rows)
+    return torch.where(mark.to(t.device)[:, None] & (rows == 0), new, rows).reshape(t.shape)
 
 
 def scattered_zeros(new, like_rows, gen):
@@ -438,11 +458,29 @@ def moved(leaf, gen):
     return leaf[at.sort().values.to(leaf.device)]
 
 
+def is_table(leaf):
+    """Places of which each stands once, in rows: a table of blocks."""
+    return (leaf.dtype in (torch.int64, torch.int32) and leaf.dim() > 1 and leaf.shape[0] > 1 and
+            leaf.numel() >= 4 and int(leaf.min()) >= 0 and len(leaf.unique()) == leaf.numel())
+
+
+def tables(leaves):
+    """The one leaf whose places may change places; none where another one may follow from it."""
+    out = [i for i, t in enumerate(leaves) if is_table(t)]
+    return out if len(out) == 1 and not any(follows_from(t) for i, t in enumerate(leaves) if [i] != out) else []
+
+
+def places_exchanged(leaf, gen):
+    """The same places in another order; rows that ascend still do."""
+    out = leaf.reshape(-1)[torch.randperm(leaf.numel(), generator=gen).to(leaf.device)].reshape(leaf.shape)
+    return out.sort(-1).values if bool((leaf.diff(dim=-1) > 0).all()) else out
+
+
 def places_changed(kind, leaf, gen, sentinel=None):
     if kind == PLACING[1] and sentinel is not None:
         return with_sentinels(leaf, gen, sentinel)
     return {PLACING[0]: without_some, PLACING[1]: with_sentinels, PLACING[2]: moved,
-            PLACING[3]: crowded}[kind](leaf, gen)
+            PLACING[3]: crowded, PLACING[4]: places_exchanged}[kind](leaf, gen)
 
 
 # Masks ----------------------------------------------------------------------------------------------------------------
@@ -479,11 +517,30 @@ def thinned(leaf, gen):
     return torch.where(empty, leaf, out)
 
 
+def is_graph(leaf):
+    return is_free_mask(leaf) and leaf.shape[-1] == leaf.shape[-2] > 3
+
+
+def chain(leaf):
+    """Each row allows the next one alone, the last row itself. Where all allow themselves, or each other, that stays."""
+    n = leaf.shape[-1]
+    one = torch.diag(torch.ones(n - 1), 1)
+    one[-1, -1] = 1
+    if bool((leaf.diagonal(dim1=-2, dim2=-1) == 1).all()):
+        one += torch.eye(n)
+    if torch.equal(leaf, leaf.mT):
+        one += one.T
+    return one.clamp(max=1).to(leaf).expand(leaf.shape).clone()
+
+
 def emptied(leaf, gen):
-    """A third of the rows, and one at least, hold no one."""
-    mark = torch.rand(leaf.shape[:-1], generator=gen) < 1 / 3
-    mark.view(-1)[-1] = True
-    return leaf.masked_fill(mark[..., None].to(leaf.device), 0)
+    """A third of the rows, and one at least, hold no one; a third, and the first, one alone, behind their half."""
+    n, part = leaf.shape[-1], torch.rand(leaf.shape[:-1], generator=gen)
+    part.view(-1)[0], part.view(-1)[-1] = 1, 0
+    at = torch.randint(n // 2, n, leaf.shape[:-1], generator=gen)
+    one = torch.arange(n) == at[..., None]
+    out = leaf.masked_fill(((part < 1 / 3)[..., None] | (part > 2 / 3)[..., None] & ~one).to(leaf.device), 0)
+    return out.masked_fill(((part > 2 / 3)[..., None] & one).to(leaf.device), 1)
 
 
 # Numbers that are no tensors ------------------------------------------------------------------------------------------

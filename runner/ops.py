@@ -40,6 +40,13 @@ COPIES = {"aten::" + n for n in (
     "_unsafe_view", "view", "zero_", "zeros", "zeros_like")}
 
 
+# They move values to places that other values name.
+MOVING = {"aten::" + n for n in (
+    "embedding", "gather", "index", "index_copy", "index_put", "index_put_", "index_select", "masked_fill",
+    "masked_fill_", "masked_scatter", "scalar_tensor", "scatter", "scatter_", "select_scatter", "slice_scatter", "take", "tril", "triu",
+    "where")}
+
+
 def uncompiled(f):
     """torch wraps __torch_dispatch__ so that its compiler stays out, and imports the compiler for that (0.9 s of every
     process); nothing is compiled here, so f may stand for its own wrapping."""
@@ -73,19 +80,23 @@ SUMMING = {"aten::" + n for n in (
 
 
 class Widest:
-    """result: elements of the largest floating tensor that an operator of a forward computes; sum: terms of the longest
-    sum of one."""
+    """result: elements of the largest floating tensor that an operator of a forward computes."""
 
     def __init__(self):
-        self.result, self.sum = 0, 0
+        self.result, self.terms = 0, {}  # terms: by memory, of the longest sum that what lies there follows
 
     def see(self, name, out, args):
-        if name in COPIES:
-            return
-        sizes = [t.numel() for t in tree_leaves(out) if torch.is_tensor(t) and t.is_floating_point() and t.numel()]
-        self.result = max([*sizes, self.result])
+        made, given = ([t for t in tree_leaves(x) if torch.is_tensor(t)] for x in (out, args))
+        sizes = [t.numel() for t in made if t.is_floating_point() and t.numel()]
+        terms = max((self.terms_of(t) for t in given), default=0)
+        if name not in COPIES:
+            self.result = max([*sizes, self.result])
         if name in SUMMING and sizes:
-            self.sum = max(self.sum, args[0].numel() / min(sizes))
+            terms = max(terms, given[0].numel() / min(sizes))
+        self.terms.update({t.untyped_storage()._cdata: terms for t in made})
+
+    def terms_of(self, t):
+        return self.terms.get(t.untyped_storage()._cdata, 0)
 
 
 def record(f):

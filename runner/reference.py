@@ -528,6 +528,10 @@ def changed_by_choice(kind, t, gen, sentinel=None):
         return influence.emptied(t, gen)
     if kind == influence.THINNING:
         return influence.thinned(t, gen)
+    if kind == influence.CHAIN:
+        return influence.chain(t)
+    if kind == influence.FILLED:
+        return structure.in_place(t, t, influence.filled_rows(t, gen))
     return structure.in_place(t, t, influence.scattered_zeros(t, structure.is_probability(t), gen))
 
 
@@ -847,8 +851,16 @@ def is_moved(a, b, n):
     return bool((named | (a == b) | (a.isnan() & b.isnan())).all())
 
 
+class Width(collections.namedtuple("Width", "result sums")):
+    """Of what a forward computes on the way. result: elements of the largest floating tensor; sums: of each output, the
+    terms of the longest sum that it follows."""
+
+    def terms(self, i):
+        return self.sums[i] if i < len(self.sums) else 0
+
+
 def traced(model, inputs):
-    """(the operators of a forward, ops.Widest, does it change a parameter, ops.Told)"""
+    """(the operators of a forward, Width, does it change a parameter, ops.Told)"""
     m = copy_of(model)
     outputs = []
     with ops.Ambiguous() as writes, ops.Told() as told:
@@ -860,7 +872,8 @@ def traced(model, inputs):
     if writes.found:
         raise Refused(f"the task is ambiguous: torch.{writes.found} writes one place with several values, and which of "
                       "them stays is not determined; give each place one source, or add them up")
-    return set(seen), widest, any(not torch.equal(p, q) for p, q in zip(model.parameters(), m.parameters())), told
+    width = Width(widest.result, [widest.terms_of(t) for t in outputs if torch.is_tensor(t)])
+    return set(seen), width, any(not torch.equal(p, q) for p, q in zip(model.parameters(), m.parameters())), told
 
 
 def moves_only(model, inputs, seen):
@@ -877,6 +890,8 @@ def moves_only(model, inputs, seen):
             n, second = numbered([t for t in values.leaves(given) + [p for _, _, p in named_state(m)]
                                   if t.is_floating_point() and not any(st == 0 for st in t.stride())])
             first = values.leaves(run(m, given)[0])
+            if not all(t.is_floating_point() for t in first) and not seen <= ops.COPIES | ops.MOVING:
+                return False  # numbers and flags cannot be renamed: some is no move of them, nor is any
             second()
             return all(is_moved(a, b, n) for a, b in zip(first, values.leaves(run(m, given)[0]), strict=True))
     except torch.OutOfMemoryError:
@@ -890,13 +905,13 @@ def large(model, *trees):
     return max([t.numel() for t in tensors] + [0]) > LARGE
 
 
-def fan_in(inputs, output, model, widest=ops.Widest()):
+def fan_in(inputs, output, model, widest=0, terms=0):
     """How many numbers make one element of an output, at most: the elements of the largest input, parameter, or tensor
-    on the way (a transposed convolution's result is larger than what it was made of) / its elements, or the terms of the
-    longest sum on the way (a statistic of a batch, which each element follows)."""
+    on the way (a transposed convolution's result is larger than what it was made of) / its elements, or the terms of
+    the longest sum on the way (a statistic of a batch, which each element follows)."""
     state = [p.numel() for _, _, p in named_state(model)]
-    biggest = max([t.numel() for t in values.leaves(inputs)] + state + [widest.result, 1])
-    return max(biggest / max(min(output.numel(), biggest), 1), widest.sum)
+    biggest = max([t.numel() for t in values.leaves(inputs)] + state + [widest, 1])
+    return max(biggest / max(min(output.numel(), biggest), 1), terms)
 
 
 def lows_of(model, inputs, eager, oracle):
@@ -919,14 +934,14 @@ def low_of(e, o, below):
     return next((low for low in below if low[0] > own[0] and error >= low[0] * top / 16), own)
 
 
-def noise_of(eager, oracle, shifts, inputs, model, widest=ops.Widest()):
+def noise_of(eager, oracle, shifts, inputs, model, width=Width(0, [])):
     """Per output tensor: the numbers that src/eval/check/tolerance.h turns into a tolerance. shifts: n2 of each."""
     outs, lows = values.leaves(eager), lows_of(model, inputs, eager, oracle)
     rows = []
-    for e, o, shift, (_, dtype) in zip(outs, values.leaves(oracle), shifts, lows):
+    for i, (e, o, shift, (_, dtype)) in enumerate(zip(outs, values.leaves(oracle), shifts, lows)):
         out = str(e.dtype)[6:]
-        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "fan_in": fan_in(inputs, e, model, widest),
-                     "max_abs": top_of(o), "out": out,
+        rows.append({"n1": beyond_rounding(e, o), "n2": shift, "max_abs": top_of(o), "out": out,
+                     "fan_in": fan_in(inputs, e, model, width.result, width.terms(i)),
                      "dtype": dtype if e.is_floating_point() or e.is_complex() else out})
     return rows
 
@@ -934,14 +949,14 @@ def noise_of(eager, oracle, shifts, inputs, model, widest=ops.Widest()):
 EQUAL_TERMS = 1 << 14  # of a serial sum, at most, that are all alike
 
 
-def as_for_equal_terms(noise, share, longest):
-    """A serial sum of terms that are all alike errs in one direction, like its length; torch's own does not. longest:
-    axis of an input, along which an output of the inputs' size (softmax) may have summed, or sum on the way: that widens
-    its rel."""
-    for row in noise:
+def as_for_equal_terms(noise, share, axis, width):
+    """A serial sum of terms that are all alike errs in one direction, like its length; torch's own does not. axis: the
+    longest of an input, along which an output of the inputs' size (softmax) may have summed; it widens its rel, as a sum
+    on the way does."""
+    for i, row in enumerate(noise):
         if getattr(torch, row["out"]).is_floating_point:
             row["n1"] = max(float(row["n1"]), SINGLE * share * min(row["fan_in"], EQUAL_TERMS) * float(row["max_abs"]))
-            row["rel"] = SINGLE * min(longest, EQUAL_TERMS) / 4
+            row["rel"] = SINGLE * min(max(axis, width.terms(i)), EQUAL_TERMS) / 4
 
 
 def tries_of(oracle, inputs):
@@ -1491,7 +1506,8 @@ class Task:
         self.task.sums_grow = all(t.dtype == torch.int64 for t in values.leaves(self.own_answer))
         self.task.longest = longest = influence.longest_axis(leaves)
         self.wide = {kind for kind in influence.NUMBERS if self.may_be(own, kind)}
-        self.chosen = {**self.zeroed(own), **self.masking(own), **({} if unchecked else self.placing(own))}
+        self.chosen = {**self.zeroed(own), **self.filled(own), **self.masking(own),
+                       **({} if unchecked else self.placing(own))}
 
     def may_be(self, own, kind):
         """May whole numbers among the inputs be others, of a kind? A loop that asks its values may never end then."""
@@ -1510,12 +1526,26 @@ class Task:
         """The one mask that may allow less: nothing else that stays as it is may follow from it."""
         held = [i for i, t in enumerate(self.own_leaves) if not self.is_drawn(t) and not self.domains[i]]
         mask = self.own_leaves[held[0]] if len(held) == 1 else None
-        kind = None if mask is None else influence.MASKING if influence.is_free_mask(mask) else \
-            influence.THINNING if influence.is_triangular_mask(mask) else None
-        if not kind:
+        if mask is None:
             return {}
-        fewer = put_at(own, held[0], changed_by_choice(kind, mask, torch.Generator().manual_seed(1)))
-        return {kind: held} if self.stands(self.model, fewer) else {}
+        kinds = {influence.MASKING: influence.is_free_mask, influence.THINNING: influence.is_triangular_mask,
+                 influence.CHAIN: influence.is_graph}
+        fewer = {kind: put_at(own, held[0], changed_by_choice(kind, mask, torch.Generator().manual_seed(1)))
+                 for kind, applies in kinds.items() if applies(mask)}
+        return {kind: held for kind, new in fewer.items() if self.stands(self.model, new)}
+
+    def filled(self, own):
+        """The tensors whose zeros lie at random: rows may have none."""
+        if not any(structure.has_pattern(t) for t in self.own_leaves if self.is_drawn(t)):
+            return {}
+        other = [in_single(t) for t in values.leaves(task_draw(self.task, derive(self.seed, "zeros")))]
+        out = [i for i, (t, o) in enumerate(zip(self.own_leaves, other)) if self.is_drawn(t) and
+               t.numel() <= SMALL_MOST and not structure.is_probability(t) and not structure.is_symmetric(t) and
+               not structure.is_unit(t) and influence.zeros_by_chance(t, o)]
+        gen, new = torch.Generator().manual_seed(1), own
+        for i in out:
+            new = put_at(new, i, influence.filled_rows(self.own_leaves[i], gen))
+        return {influence.FILLED: out} if out and self.stands(self.model, new) else {}
 
     def zeroed(self, own):
         """The tensors that may hold zeros among their values, together."""
@@ -1554,6 +1584,10 @@ class Task:
                 if alike(one, two) and not alike(one, self.own_answer):
                     out[influence.PLACING[1]].append(i)
         out[influence.PLACING[2]] = self.moving(own)
+        for i in influence.tables(self.own_leaves):
+            other = influence.places_exchanged(self.own_leaves[i], torch.Generator().manual_seed(1))
+            if self.stands(self.model, put_at(own, i, other)):
+                out[influence.PLACING[4]].append(i)
         return {kind: which for kind, which in out.items() if which}
 
     def find_sentinel(self, t):
@@ -1784,7 +1818,7 @@ class Task:
             return True
 
     def look_at(self, inputs):
-        self.seen, self.widest, self.alters, self.told = traced(self.model, inputs)
+        self.seen, self.width, self.alters, self.told = traced(self.model, inputs)
         self.copies = moves_only(self.model, inputs, self.seen)
 
     def expected(self, regime, trial, inputs, seed):
@@ -1866,14 +1900,14 @@ class Task:
             calm = [without(t, jumps, lambda x, m: widened(x).masked_fill(m, 0).to(x.dtype)) for t in calm]
         if steps_decide:  # that shaken inputs leave a step says nothing of arithmetic that is exact
             shifts = [0.0] * len(shifts)
-        noise = noise_of(*calm, shifts, inputs, self.model, self.widest)
+        noise = noise_of(*calm, shifts, inputs, self.model, self.width)
         if regime == "uniform" and trial % 2:
             self.as_for_ordinary(noise, regime)
         if regime == "edges" and influence.kind_of(regime, trial) == influence.FAR_OUT:
             self.as_for_ordinary(noise, "normal")
         if regime in influence.REGIMES:
-            longest = max([n for t in values.leaves(inputs) for n in t.shape] + [self.widest.sum, 1])
-            as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256, longest)
+            axis = max((n for t in values.leaves(inputs) for n in t.shape), default=1)
+            as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256, axis, self.width)
         as_for_stored(noise, jumps)
         self.noise.setdefault(regime, noise)
         if oracle is not eager and not steps_decide:

@@ -1004,8 +1004,8 @@ void simt_read_only(const void *p, unsigned long bytes)
         return;
     place_name(a.addr, place, sizeof place);
     describe_other(c->write, c->write_pc, "write", who, sizeof who);
-    finding("race", a.pc, true, "read-only load (__ldg, ld.global.nc) %s conflicts with %s of the same launch, whatever "
-            "lies between: its cache may hold what was there before; load it plainly", place, who);
+    finding("race", a.pc, true, "read-only load (__ldg, ld.global.nc) %s conflicts with %s of the same launch, "
+            "whatever lies between: its cache may hold what was there before; load it plainly", place, who);
 }
 
 void check_access(const void *p, size_t bytes, bool write, bool aligned, const void *pc)

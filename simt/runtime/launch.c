@@ -151,7 +151,8 @@ static bool stuck(int *rounds, const char *why)
     *rounds = wait_progress() ? 0 : *rounds + 1;
     if (*rounds < ROUNDS)
         return false;
-    finding("divergence", NULL, false, "deadlock: %zu blocks wait for values that no thread changes%s", spinning.n, why);
+    finding("divergence", NULL, false, "deadlock: %zu blocks wait for values that no thread changes%s", spinning.n,
+            why);
     run.end = LAUNCH_DEADLOCK;
     return true;
 }
@@ -282,7 +283,8 @@ static const char *refuse(const struct simt_launch *l, char *text, size_t n, int
         *code = CUDA_INVALID_VALUE; /* the attribute bounds the dynamic part alone */
         snprintf(text, n, "%zu bytes of shared memory (%zu static, %zu dynamic); the limit is %zu%s", l->shared + fixed,
                  fixed, l->shared, limit, limit < device_shared_optin ? " unless cudaFuncSetAttribute raises it" : "");
-    } else if (l->cooperative && (uint64_t)l->grid.x * l->grid.y * l->grid.z > (room = resident_blocks(l, (int)threads))) {
+    } else if (l->cooperative &&
+               (uint64_t)l->grid.x * l->grid.y * l->grid.z > (room = resident_blocks(l, (int)threads))) {
         *code = CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
         snprintf(text, n, "a cooperative launch of %llu blocks; the device holds at most %zu of them at once",
                  (unsigned long long)l->grid.x * l->grid.y * l->grid.z, room);

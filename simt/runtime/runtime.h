@@ -20,7 +20,8 @@
 #define SHARED_STATIC_ROOM (80u << 10) /* what a profile may raise SHARED_DEFAULT to */
 #define SHARED_OPTIN (227u << 10)
 extern unsigned device_shared_default, device_shared_optin, device_grid_yz; /* host.c: what a profile leaves of them */
-/* Blocks of so many threads, and bytes of shared memory each, that the device holds at once; registers may allow fewer. */
+/* Blocks of so many threads, and bytes of shared memory each, that the device holds at once; registers may allow
+ * fewer. */
 size_t device_resident(int threads, size_t shared);
 
 #if WARP > 64

@@ -228,6 +228,17 @@ class Places(unittest.TestCase):
         ordered = self.draws(counts, "torch.randint(9, (40,)).sort().values")
         self.assertTrue(all(bool((i.diff() >= 0).all()) for i in ordered))
 
+    def test_a_table_has_its_places_in_another_order(self):
+        looked_up = "x[rest[0]].sum(1)"
+        for table in ("torch.arange(40).view(8, 5)", "torch.randperm(40).view(8, 5)"):
+            draws = self.draws(looked_up, table)
+            self.assertTrue(all(len(i.unique()) == 40 for i in draws), table)
+            self.assertTrue(any(not torch.equal(i, draws[0]) for i in draws), table)
+        self.assertTrue(all(bool((i.diff(dim=1) > 0).all())
+                            for i in self.draws(looked_up, "torch.arange(40).view(8, 5)")))
+        back = ", torch.arange(40)"  # may follow from the table
+        self.assertEqual(len({str(i) for i in self.draws(looked_up, "torch.arange(40).view(8, 5)", back)}), 1)
+
     def test_minus_one_where_the_task_singles_it_out(self):
         index = "torch.randint(0, 40, (50,))"
         guarded = "torch.where((rest[0] >= 0)[:, None], x[rest[0].clamp(min=0)], 0.0)"
@@ -264,6 +275,26 @@ class Masks(unittest.TestCase):
         for kept in (mask % "tril(-1)", mask % "triu(1)"):
             out = influence.thinned(eval(kept), torch.Generator().manual_seed(1))  # noqa: S307
             self.assertTrue(torch.equal(out.any(1), eval(kept).any(1)), kept)  # noqa: S307
+
+    def test_a_square_one_may_be_a_chain(self):
+        for mask, ones in (("torch.rand(9, 9) < 0.4", 9), ("torch.rand(9, 9).add(torch.eye(9)) > 0.6", 17)):
+            head, blob = run(task("(x * rest[0]).sum(1)", f"[torch.randn(9, 9), {mask}]"))
+            masks = [x[1] for x in inputs_of(head, blob)]
+            self.assertTrue(any(bool(m.diagonal(1).all()) and int(m.sum()) == ones for m in masks), mask)
+
+    def test_some_rows_hold_a_single_one_behind_their_half(self):
+        head, blob = run(task("rest[0].any(1) * x", "[torch.randn(1), torch.rand(40, 90) < 0.3]"))
+        self.assertTrue(any(bool(((x[1].sum(1) == 1) & x[1][:, 45:].any(1)).any()) for x in inputs_of(head, blob)))
+
+    def test_rows_without_zeros_where_zeros_lie_at_random(self):
+        def rows_are_full(given):
+            head, blob = run(task("x.sum(1)", f"[{given}]"))
+            return any(bool((x[0] != 0).all(1).any()) for x in inputs_of(head, blob))
+        thin = "torch.randn(20, 40) * (torch.rand(20, 40) < 0.2)"
+        self.assertTrue(rows_are_full(thin))
+        for kept in ("torch.randn(20, 20).tril(-1)", "(torch.rand(20, 40) < 0.2).float()",
+                     "torch.randn(20, 40) * torch.rand(20, 40).argsort(1).lt(9)"):
+            self.assertFalse(rows_are_full(kept), kept)
 
     def test_one_hot_rows_and_orders_stay(self):
         self.assertFalse(self.some_row_is_empty("x * rest[0]", "F.one_hot(torch.randint(0, 9, (40,)), 9).float()"))

@@ -120,6 +120,9 @@ class Draws(unittest.TestCase):
         self.assertTrue(run(task("x.t().contiguous()", "[torch.randn(3, 5)]"))[0]["copies"])
         self.assertFalse(run(task("torch.relu(x.t())", "[torch.randn(3, 5)]"))[0]["copies"])
         self.assertTrue(run(task("x.t().contiguous()", "[torch.randn(3, 5)]"), "kernelbench")[0]["copies"])
+        self.assertFalse(run(task("x.any(-1)", "[torch.rand(30, 5) < 0.5]"))[0]["copies"])
+        chosen = task("torch.where(x, rest[0], 3)", "[torch.rand(30, 5) < 0.5, torch.arange(5)]")
+        self.assertTrue(run(chosen)[0]["copies"])
 
     def test_terms_of_sums_on_the_way_count(self):
         """Each element of what a batch norm gives follows statistics of 2 x 600 elements."""

@@ -49,8 +49,8 @@ torch::Tensor run(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, dou
     return y;
 }
 """
-mod = load_inline(name="own", cuda_sources=cuda, functions=["run"],
-                  cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double eps);")
+signature = "torch::Tensor run(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double eps);"
+mod = load_inline(name="own", cpp_sources=signature, cuda_sources=cuda, functions=["run"])
 
 
 class ModelNew(nn.Module):
