@@ -522,7 +522,7 @@ def is_graph(leaf):
 
 
 def chain(leaf):
-    """Each row allows the next one alone, the last row itself. Where all allow themselves, or each other, that stays."""
+    """Each row allows the next one alone, the last row itself. Where all allow themselves or each other, that stays."""
     n = leaf.shape[-1]
     one = torch.diag(torch.ones(n - 1), 1)
     one[-1, -1] = 1

@@ -43,8 +43,8 @@ COPIES = {"aten::" + n for n in (
 # They move values to places that other values name.
 MOVING = {"aten::" + n for n in (
     "embedding", "gather", "index", "index_copy", "index_put", "index_put_", "index_select", "masked_fill",
-    "masked_fill_", "masked_scatter", "scalar_tensor", "scatter", "scatter_", "select_scatter", "slice_scatter", "take", "tril", "triu",
-    "where")}
+    "masked_fill_", "masked_scatter", "scalar_tensor", "scatter", "scatter_", "select_scatter", "slice_scatter", "take",
+    "tril", "triu", "where")}
 
 
 def uncompiled(f):

@@ -951,8 +951,8 @@ EQUAL_TERMS = 1 << 14  # of a serial sum, at most, that are all alike
 
 def as_for_equal_terms(noise, share, axis, width):
     """A serial sum of terms that are all alike errs in one direction, like its length; torch's own does not. axis: the
-    longest of an input, along which an output of the inputs' size (softmax) may have summed; it widens its rel, as a sum
-    on the way does."""
+    longest of an input, along which an output of the inputs' size (softmax) may have summed; it widens its rel, as a
+    sum on the way does."""
     for i, row in enumerate(noise):
         if getattr(torch, row["out"]).is_floating_point:
             row["n1"] = max(float(row["n1"]), SINGLE * share * min(row["fan_in"], EQUAL_TERMS) * float(row["max_abs"]))
