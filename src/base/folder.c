@@ -251,6 +251,8 @@ int folder_empty(const char *path, struct err *e)
     size_t n;
     int rc = 0;
 
+    if (stamp_check_links(path, e) < 0)
+        return -1;
     if (!file_is_dir(path))
         return 0;
     if (!stamp_is_in(path))

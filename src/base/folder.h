@@ -35,7 +35,7 @@ int folder_check_above(const char *path, const char *what, struct err *e);
 bool folder_lies_in_ours(const char *path); /* is one of the folders above it, wherever links lead, stamped? */
 
 /* Removes everything in a stamped folder but the stamp, the listing last; an absent folder is fine, one without a stamp
- * is ERR_INPUT. Killed in the middle it leaves a stamped folder. */
+ * or behind a link in a folder of ours is ERR_INPUT. Killed in the middle it leaves a stamped folder. */
 int folder_empty(const char *path, struct err *e);
 
 /* Takes path/lock for this process, until the descriptor *ret_fd is closed. ERR_INPUT at once where another

@@ -327,8 +327,7 @@ static int bench_play(struct bench_run *b, struct err *e)
     return rc;
 }
 
-/* ERR_INPUT where not exactly one source of answers is given. */
-static int bench_check_source(const struct bench_options *o, struct err *e)
+int bench_check_source(const struct bench_options *o, struct err *e)
 {
     if (!o->model == !o->samples_dir)
         return err_set(e, ERR_INPUT, "a benchmark needs either a model or a folder of samples; give one of the two");

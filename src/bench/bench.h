@@ -66,6 +66,9 @@ struct bench_options {
     char *const *worker_argv; /* for tests: verdict_config's; NULL */
 };
 
+/* ERR_INPUT where not exactly one source of answers, and one of tasks, is given. */
+int bench_check_source(const struct bench_options *o, struct err *e);
+
 /* Runs or continues. *ret: a new object, also written to out/bench.json:
  * {"schema":"musacoder.bench/1","made_by","machine" (base/machine.h),"name","model","suite","suite_sha256","backend",
  * "tasks","samples","k","turns",

@@ -211,7 +211,7 @@ static int bench_command_check(const struct opts *o, struct err *e)
 {
     struct bench_options b;
 
-    return bench_options_of(o, &b, e);
+    return bench_options_of(o, &b, e) < 0 ? -1 : bench_check_source(&b, e);
 }
 
 /* The command; an exit code, or -1 with e. */

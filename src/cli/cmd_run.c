@@ -393,13 +393,16 @@ static const char *run_why_anew(const struct run_marker *m, const struct run_sta
     return *m->inputs && strcmp(m->inputs, inputs) ? "what it reads has changed" : NULL;
 }
 
-/* What a user has put into the stage's folder, or edited there, would go with it. */
+/* What a user has put into the stage's folder, or edited there, would go with it, and so would all of another folder
+ * that a link leads to. */
 static int run_check_foreign(const struct run_stage *s, struct err *e)
 {
-    char *path = run_model_foreign(s->dir);
+    char *path;
     int rc;
 
-    if (!path)
+    if (stamp_check_links(s->dir, e) < 0)
+        return err_prefix(e, "stage '%s' would start anew", s->name);
+    if (!(path = run_model_foreign(s->dir)))
         path = run_stage_foreign(s->dir);
     rc = path ? err_set(e, ERR_INPUT, "stage '%s' would start anew, and '%s' is not of it; move it away", s->name,
                         path) : 0;
@@ -410,7 +413,7 @@ static int run_check_foreign(const struct run_stage *s, struct err *e)
 /* Empties the stage's folder if it is ours: its name is no proof. Until it is empty no stage is done there. */
 static int run_begin_anew(const struct recipe_run *r, const struct run_stage *s, struct run_marker *m, struct err *e)
 {
-    if (folder_claim(s->dir, FOLDER_STAGE, e) < 0)
+    if (stamp_check_links(s->dir, e) < 0 || folder_claim(s->dir, FOLDER_STAGE, e) < 0)
         return -1;
     if (!*m->key && !r->anew && folder_holds_results(s->dir))
         return err_set(e, ERR_INPUT, "'%s/stages/%s.json' is gone, which says how '%s' was made; bring it back, or "
@@ -513,20 +516,43 @@ static int run_check_own_inputs(const struct recipe_run *r, struct err *e)
     return rc;
 }
 
+/* Which option of a stage is another than in the recipe of the run before, as far as that says it. */
+static void run_tell_changed(const struct run_stage *s, const json_t *old)
+{
+    const json_t *was = json_object_get(old, !strncmp(s->name, "bench_", 6) ? "bench" : s->name), *v;
+    const char *key;
+
+    json_object_foreach((json_t *)was, key, v)
+        if (!json_equal(v, json_object_get(s->opts.values, key))) {
+            log_info("%s: '%s' is another than in the run before", s->name, key);
+            return;
+        }
+    for (const struct opt *row = s->command->rows; was && row->name; row++)
+        if (row->def && !json_object_get(was, row->name)) {
+            log_info("%s: the run before knew no '%s', which is new in this version of musacoder", s->name, row->name);
+            return;
+        }
+}
+
 /* Before the first stage runs, which may be one that took no time and that the others are made of. */
 static int run_check_loss(const struct recipe_run *r, struct err *e)
 {
+    char *path = path_join(r->out, "recipe.yaml");
+    json_t *old = file_exists(path) ? json_read(path, NULL) : NULL;
     struct run_marker m;
+    int rc = 0;
 
-    for (int i = 0; i < r->n; i++) {
+    for (int i = 0; i < r->n && rc == 0; i++) {
         const struct run_stage *s = &r->stages[i];
 
-        if (run_marker_read(r->out, s->name, &m, e) < 0 ||
-            (*m.key && strcmp(m.key, s->key) &&
-             (run_may_begin_anew(r, s, &m, "options changed", e) < 0 || run_check_foreign(s, e) < 0)))
-            return -1;
+        if ((rc = run_marker_read(r->out, s->name, &m, e)) < 0 || !*m.key || !strcmp(m.key, s->key))
+            continue;
+        run_tell_changed(s, old);
+        rc = run_may_begin_anew(r, s, &m, "options changed", e) < 0 ? -1 : run_check_foreign(s, e);
     }
-    return 0;
+    json_decref(old);
+    free(path);
+    return rc;
 }
 
 /* Later stages are made of what goes: what is left of another seed or of other options is no part of this run. The last
@@ -627,7 +653,7 @@ static int run_stage(struct recipe_run *r, struct run_stage *s, struct err *e)
     if (opts_check_inputs(&s->opts, e) < 0 || run_digest_inputs(s, inputs, e) < 0)
         return err_prefix(e, "stage '%s'", s->name);
     if ((why = run_why_anew(&m, s, inputs))) {
-        if (run_may_begin_anew(r, s, &m, why, e) < 0)
+        if (run_may_begin_anew(r, s, &m, why, e) < 0 || run_check_foreign(s, e) < 0)
             return -1;
         if (*m.key)
             log_info("%s: %s, starting anew", s->name, why);

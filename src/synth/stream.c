@@ -766,8 +766,11 @@ static int stream_claim(const struct stream_options *o, struct err *e)
     json_object_foreach(mine, key, v)
         if (!rc && theirs && !json_equal(v, json_object_get(theirs, key))) {
             char *now = json_text(v), *then = json_text(json_object_get(theirs, key));
-            rc = err_set(e, ERR_INPUT, "'%s' holds records made with %s %s, not %s; give the same options or another "
-                         "--out", o->out, key, then, now);
+            rc = json_object_get(theirs, key)
+                     ? err_set(e, ERR_INPUT, "'%s' holds records made with %s %s, not %s; give the same options or "
+                               "another --out", o->out, key, then, now)
+                     : err_set(e, ERR_INPUT, "'%s' holds records of another version of musacoder, which knew no %s; "
+                               "continue with that one, or name another --out", o->out, key);
             free(now), free(then);
         }
     json_decref(mine), json_decref(theirs);

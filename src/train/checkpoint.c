@@ -354,10 +354,15 @@ static void checkpoint_drop_unknown(json_t *claim, const json_t *old)
     }
 }
 
-/* ERR_INPUT: the run was started with another value of key. Always -1. */
-static int checkpoint_refuse_other(const char *run, const char *key, struct err *e)
+/* ERR_INPUT: the run was started with another value of key, or without it, or with it alone. Always -1. */
+static int checkpoint_refuse_other(const char *run, const char *key, bool then, bool now, struct err *e)
 {
     const char *content = strstr(key, CONTENT);
+
+    if (then != now)
+        return err_set(e, ERR_INPUT, "'%s' was started %s '%s'; %s, or, where another version of musacoder started it, "
+                       "continue with that one, or name another --out", run, then ? "with" : "without", key,
+                       then ? "give it again" : "leave it out");
 
     if (content)
         return err_set(e, ERR_INPUT, "what '%s' was started with as '%.*s' has changed since; bring it back, or name "
@@ -379,7 +384,7 @@ static int checkpoint_agree(const struct run_folder *f, const char *path, const 
     if (old) {
         checkpoint_drop_unknown(f->claim, old);
         if ((key = checkpoint_first_difference(old, f->claim, ignore)))
-            rc = checkpoint_refuse_other(f->path, key, e);
+            rc = checkpoint_refuse_other(f->path, key, json_object_get(old, key), json_object_get(f->claim, key), e);
     }
     json_decref(old);
     return rc;

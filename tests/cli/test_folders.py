@@ -139,13 +139,14 @@ class Folders(unittest.TestCase):
     def test_a_stages_folder_put_in_anothers_place_stays(self):
         """The stage's marker names the folder, but its user has put his own there."""
         self.finish()
-        for make in (lambda: os.mkdir(self.path("r/data")), lambda: os.symlink("../mine", self.path("r/data"))):
+        for make, words in ((lambda: os.mkdir(self.path("r/data")), "are not of this stage"),
+                            (lambda: os.symlink("../mine", self.path("r/data")), "'r/data' is a link")):
             shutil.move(self.path("r/data"), self.path("away"))
             make()
             self.write("mine/thesis.txt", "precious")
             self.write("r/data/thesis.txt", "precious")
             was = crash.files(self.path("r/data"))
-            self.refuse("are not of this stage", "run", "recipe.yaml", "--out", "r", "--set", "synth.tasks=9")
+            self.refuse(words, "run", "recipe.yaml", "--out", "r", "--set", "synth.tasks=9")
             self.assertEqual(crash.files(self.path("r/data")), was)
             self.assertFalse(os.path.exists(self.path("mine/.musacoder")))
             (os.unlink if os.path.islink(self.path("r/data")) else shutil.rmtree)(self.path("r/data"))
@@ -352,6 +353,38 @@ class Folders(unittest.TestCase):
         self.succeed(*argv)
         steps = [json.loads(line)["step"] for line in self.read("o/metrics.jsonl").splitlines()]
         self.assertEqual(steps, [0, 1, 2])
+
+    def test_a_linked_folder_of_a_stage_is_not_emptied(self):
+        """Runs that share a corpus, or a stage that was moved to a larger disk: finished is fine, anew is not."""
+        self.finish()
+        for name in "sft", "data":
+            shutil.copytree(self.path("r"), self.path("other"))
+            shutil.rmtree(self.path("other", name))
+            os.symlink("../r/" + name, self.path("other", name))
+            was, argv = crash.files(self.path("r")), ("run", "recipe.yaml", "--out", "other")
+            self.assertEqual(self.succeed(*argv).count("done before"), 3)
+            self.refuse(f"'other/{name}' is a link", *argv, "--set", "synth.knowledge=9")
+            self.assertEqual(crash.files(self.path("r")), was)
+            self.assertTrue(os.path.exists(self.path("other/summary.json")))
+            shutil.rmtree(self.path("other"))
+
+    def test_what_is_another_is_named(self):
+        """An option that a newer version knows is none that a user could give back."""
+        self.finish()
+        argv = ("run", "recipe.yaml", "--out", "r")
+        self.assertIn("sft: 'steps' is another than in the run before", self.succeed(*argv, "--set", "sft.steps=3"))
+        claim = json.loads(self.read("r/sft/options.json"))
+        del claim["weight-decay"]
+        self.write("r/sft/options.json", json.dumps(claim))
+        shutil.rmtree(self.path("r/sft/model"))
+        self.refuse("was started without 'weight-decay'; leave it out, or, where another version of musacoder", *argv,
+                    "--set", "sft.steps=3")
+
+    def test_a_benchmark_that_cannot_be_is_no_plan(self):
+        recipe = self.recipe("synth init sft")
+        with open(recipe, "a") as f:
+            f.write("bench-after: sft\nbench: {suite: open}\n")
+        self.refuse("section 'bench': a benchmark needs either a folder of tasks or a suite", "run", recipe, "--plan")
 
     def leave_as_older_versions(self, stage, folder):
         """Without a listing, and a marker that does not know what was made."""
