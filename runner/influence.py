@@ -459,15 +459,20 @@ def moved(leaf, gen):
 
 
 def is_table(leaf):
-    """Places of which each stands once, in rows: a table of blocks."""
-    return (leaf.dtype in (torch.int64, torch.int32) and leaf.dim() > 1 and leaf.shape[0] > 1 and
-            leaf.numel() >= 4 and int(leaf.min()) >= 0 and len(leaf.unique()) == leaf.numel())
+    """Places of which each stands once, in rows (a table of blocks), or in no order."""
+    return (leaf.dtype in (torch.int64, torch.int32) and leaf.dim() > 0 and leaf.numel() >= 4 and
+            int(leaf.min()) >= 0 and len(leaf.unique()) == leaf.numel() and
+            (leaf.dim() > 1 and leaf.shape[0] > 1 or not is_ascending(leaf)))
 
 
 def tables(leaves):
-    """The one leaf whose places may change places; none where another one may follow from it."""
+    """The one leaf whose places may change places; none where another one may follow from it, or it from that one."""
     out = [i for i, t in enumerate(leaves) if is_table(t)]
-    return out if len(out) == 1 and not any(follows_from(t) for i, t in enumerate(leaves) if [i] != out) else []
+    others = [t for i, t in enumerate(leaves) if [i] != out]
+    if len(out) != 1 or any(names_places(t) or follows_from(t) for t in others):
+        return []
+    lines = leaves[out[0]].dim() > 1 or all(t.is_floating_point() or t.numel() < 2 for t in others)
+    return out if lines else []
 
 
 def places_exchanged(leaf, gen):

@@ -99,6 +99,26 @@ class Widest:
         return self.terms.get(t.untyped_storage()._cdata, 0)
 
 
+class Offsets(TorchDispatchMode):
+    """most: how far serial sums of terms that are all alike move what is normalised by them, its weights included. u:
+    of one rounding; least: shorter sums are left out."""
+
+    def __init__(self, u, least, longest):
+        super().__init__()
+        self.u, self.least, self.longest, self.most = u, least, longest, 0.0
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if name_of(func) in SUMMING and isinstance(out, (list, tuple)) and len(out) >= 3 and out[1].numel():
+            terms = args[0].numel() / out[1].numel()
+            if terms >= self.least:
+                weight = max((float(t.abs().max()) for t in args[1:3] if torch.is_tensor(t) and t.numel()), default=1.0)
+                missed = self.u / 4 * min(terms, self.longest) * float((out[1] * out[2]).abs().max()) * weight
+                self.most = max(self.most, missed)
+        return out
+
+
 def record(f):
     """({operator: calls} of what f() runs, Widest)"""
     seen, widest = {}, Widest()

@@ -949,6 +949,12 @@ def noise_of(eager, oracle, shifts, inputs, model, width=Width(0, [])):
 EQUAL_TERMS = 1 << 14  # of a serial sum, at most, that are all alike
 
 
+LONG_SUM, LONGEST_SUM = 1024, 1 << 17  # terms
+DEVIATIONS = 3   # that the largest of what was normalised lies from its mean
+OFTEN = 32       # times n1 is the tolerance in single precision (src/eval/check/tolerance.h)
+USABLE = 2048    # of the largest value: a draw of a larger n1 would decide nothing
+
+
 def as_for_equal_terms(noise, share, axis, width):
     """A serial sum of terms that are all alike errs in one direction, like its length; torch's own does not. axis: the
     longest of an input, along which an output of the inputs' size (softmax) may have summed; it widens its rel, as a
@@ -1903,11 +1909,13 @@ class Task:
         noise = noise_of(*calm, shifts, inputs, self.model, self.width)
         if regime == "uniform" and trial % 2:
             self.as_for_ordinary(noise, regime)
+            self.as_for_offsets(noise, inputs)
         if regime == "edges" and influence.kind_of(regime, trial) == influence.FAR_OUT:
             self.as_for_ordinary(noise, "normal")
         if regime in influence.REGIMES:
             axis = max((n for t in values.leaves(inputs) for n in t.shape), default=1)
             as_for_equal_terms(noise, 1 / 64 if regime == "edges" else 1 / 256, axis, self.width)
+            self.as_for_offsets(noise, inputs)
         as_for_stored(noise, jumps)
         self.noise.setdefault(regime, noise)
         if oracle is not eager and not steps_decide:
@@ -1958,6 +1966,18 @@ class Task:
             if dtype.is_floating_point:
                 least = torch.finfo(dtype).eps / 8 * float(first["max_abs"])
                 row.update(n1=max(float(row["n1"]), least), lent=float(row["n1"]) < least)
+
+    def as_for_offsets(self, noise, inputs):
+        """Draws of the judge's making may have terms that are all alike (small ones beside a bias): a mean that a right
+        program adds up one by one then misses by a part of the deviation that it is divided by."""
+        if max([*self.width.sums, 0]) < LONG_SUM:
+            return
+        with ops.Offsets(SINGLE, LONG_SUM, LONGEST_SUM) as offsets:
+            self.run(self.model, inputs)
+        for i, row in enumerate(noise):
+            if self.width.terms(i) >= LONG_SUM and getattr(torch, row["out"]).is_floating_point:
+                missed = offsets.most * max(1.0, float(row["max_abs"]) / DEVIATIONS) / OFTEN
+                row["n1"] = max(float(row["n1"]), min(missed, float(row["max_abs"]) / USABLE))
 
     def jumps(self, inputs, eager, oracle, seed):
         if oracle is eager or not self.moved or not finite(oracle):

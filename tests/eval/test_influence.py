@@ -236,6 +236,11 @@ class Places(unittest.TestCase):
             self.assertTrue(any(not torch.equal(i, draws[0]) for i in draws), table)
         self.assertTrue(all(bool((i.diff(dim=1) > 0).all())
                             for i in self.draws(looked_up, "torch.arange(40).view(8, 5)")))
+        turned = self.draws("x[rest[0]]", "torch.arange(39, -1, -1)")
+        self.assertTrue(any(not torch.equal(i, turned[0]) for i in turned))
+        order = self.draws("x[rest[0]] * rest[1][:, None]", "torch.arange(39, -1, -1)",
+                           ", torch.randint(0, 9, (40,))")
+        self.assertEqual(len({str(i) for i in order}), 1)  # it may sort the others
         back = ", torch.arange(40)"  # may follow from the table
         self.assertEqual(len({str(i) for i in self.draws(looked_up, "torch.arange(40).view(8, 5)", back)}), 1)
 
