@@ -491,7 +491,7 @@ static int opt_check_result(const struct opts *o, const struct opt_reads *reads,
             return err_set(e, ERR_INPUT, "'%s' is of --%s and would be written over; name another --%s", to,
                            other->name, row->name);
     }
-    return 0;
+    return file_write_try(to, e) < 0 ? err_prefix(e, "--%s", row->name) : 0; /* before the work, and not after it */
 }
 
 int opts_check_results(const struct opts *o, const struct opt_reads *reads, struct err *e)

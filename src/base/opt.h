@@ -78,8 +78,8 @@ void opt_reads_add(struct opt_reads *r, char *path); /* takes path */
 void opt_reads_free(struct opt_reads *r);
 
 /* No result takes the place of what the command reads: ERR_INPUT where the file of a row OPT_OUT_FILE is a folder,
- * one that a word or another row names, a file in a folder of theirs, one of reads, or a data file of a folder of
- * ours. */
+ * one that a word or another row names, a file in a folder of theirs, one of reads, a data file of a folder of ours, or
+ * cannot be written. */
 int opts_check_results(const struct opts *o, const struct opt_reads *reads, struct err *e);
 /* For commands that read all below a folder which a word names: ERR_INPUT where the folder of the row is that or lies
  * in it, as the next call would read its results. */

@@ -138,9 +138,6 @@ static int agent_options_of(const struct opts *o, struct agent_options *a, struc
         return err_set(e, ERR_INPUT, "--retry is a number of seconds above 0");
     if (a->turns < 1 || a->max_new < 1)
         return err_set(e, ERR_INPUT, "--turns and --max-new start at 1");
-    if ((opts_has(o, "out") && file_write_try(opts_str(o, "out"), e) < 0) ||
-        (opts_has(o, "log") && file_write_try(opts_str(o, "log"), e) < 0))
-        return -1;
     return prompt_style_parse(opts_str(o, "style"), &a->style, e);
 }
 

@@ -40,7 +40,7 @@ static int shrink_run(const struct opts *o, struct err *e)
 
     if (o->n_args != 1)
         return err_set(e, ERR_INPUT, "name one task file");
-    if ((opts_has(o, "out") && file_write_try(opts_str(o, "out"), e) < 0) || task_read(o->args[0], &t, e) < 0)
+    if (task_read(o->args[0], &t, e) < 0)
         return -1;
     if (shrink_task(&t, opts_int(o, "max-elements"), !strcmp(opts_str(o, "jail"), "none"), &s, e) == 0) {
         shrink_say(&s);

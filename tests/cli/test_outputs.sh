@@ -20,6 +20,10 @@ refused /proc/x translate "$dir/k.cu" --out /proc/x
 refused /proc/x synth --tasks 1 --heldout 1 --no-verify --out /proc/x
 refused none/x agent --task docs/example/task.py --model http://127.0.0.1:1/v1 --out "$dir/none/x"
 refused none/y agent --task docs/example/task.py --model http://127.0.0.1:1/v1 --out "$dir/x" --log "$dir/none/y"
+refused none/x eval --capsule "$dir/none/x" --task docs/example/task.py docs/example/kernel.py
+refused none/x eval --out "$dir/none/x" --task docs/example/task.py docs/example/kernel.py
+refused none/x bench compare docs docs --html "$dir/none/x"
+refused none/x synth --probe relu --out "$dir/p" --values "$dir/none/x"
 [ ! -e "$dir/x" ] || fail "agent leaves an empty file"
 
 mkdir "$dir/tasks"

@@ -57,7 +57,6 @@ refuses "unexpected argument 'stray'" bench stray --tasks "$dir" --out "$dir/o"
 refuses "no queue at '$dir/typo/q'; start 'musacoder serve" worker --queue "$dir/typo/q"
 [ ! -e "$dir/typo" ] || fail "a worker makes the folder of a queue that is not there"
 refuses 'hexadecimal' eval --secret zz --task docs/example/task.py docs/example/kernel.py
-refuses 'cannot write --capsule' eval --capsule /nonexist/x --task docs/example/task.py docs/example/kernel.py
 
 refuses 'wants a number 0 to 1, not 1.5' run recipes/smoke.yaml --plan --set rl_single.top-p=1.5
 for set in sft.steps=-5 rl_single.group=0 synth.tasks=0 init.layers=0 rft.samples=-1; do
