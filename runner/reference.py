@@ -2165,8 +2165,9 @@ class Task:
         return kinds, self.section(tree) if in_bytes else self.draw_section(tree)
 
     def alike(self, rows):
-        """Names of buffers that no law renews and each construction makes alike (masks, tables): they are no secret."""
-        mine = {n: t for n, k, t in rows if k == "buffer" and t.is_floating_point() and not is_renewed(n, k, t)}
+        """Names of buffers that no law renews and each construction makes alike (masks, tables, the starts of
+        segments): they are no secret."""
+        mine = {n: t for n, k, t in rows if k == "buffer" and t.numel() > 1 and not is_renewed(n, k, t)}
         built = named_state(self.as_built()) if mine and self.req["params"] == "random" else []
         return {n for n, _, t in built if n in mine and t.shape == mine[n].shape and torch.equal(t, mine[n])}
 

@@ -381,9 +381,10 @@ class Parameters(unittest.TestCase):
         return dict(zip([s["name"] for s in head["state"]], value(head["state_values"], blob)))
 
     def test_buffers_that_each_construction_makes_alike_are_told(self):
-        init = self.INIT + "; self.register_buffer('noise', torch.randn(6))"
+        init = self.INIT + ("; self.register_buffer('noise', torch.randn(6))"
+                            "; self.register_buffer('starts', torch.tensor([0, 2, 6]))")
         head, _ = run(task("self.bn(self.fc(x)) * self.table", init=init))
-        self.assertEqual([s["name"] for s in head["state"] if s["alike"]], ["table"])
+        self.assertEqual([s["name"] for s in head["state"] if s["alike"]], ["table", "starts"])
 
     def test_random(self):
         s = self.state("random")
