@@ -426,6 +426,19 @@ at::Scalar item(const Tensor &self)
     return host.item();
 }
 
+/* A whole number on the device that the host counts up, as a batch norm counts its batches: read, and filled anew. */
+void count_up(const c10::OperatorHandle &op, torch::jit::Stack *stack)
+{
+    Tensor self = stack->at(stack->size() - 3).toTensor(), by = stack->at(stack->size() - 2).toTensor();
+
+    if (!self.is_cuda() || self.dim() || by.is_cuda() || by.dim() || !at::isIntegralType(self.scalar_type(), false) ||
+        !at::isIntegralType(by.scalar_type(), false))
+        return refused(op, stack);
+    fill_scalar(self, item(self).toLong() + by.item<int64_t>() * stack->back().toScalar().toLong());
+    torch::jit::drop(stack, 3);
+    stack->push_back(self);
+}
+
 bool close_to(const Tensor &a, const Tensor &b, double rtol, double atol, bool equal_nan)
 {
     int da = wire_dtype(a.scalar_type()), db = wire_dtype(b.scalar_type()), equal = 0;
@@ -522,6 +535,7 @@ void register_plumbing(torch::Library *m)
     for (const char *name : {"replication_pad1d", "replication_pad2d", "replication_pad3d"})
         m->impl(name, TORCH_FN(replication_pad));
     m->impl("cat", torch::CppFunction::makeFromBoxedFunction<&cat>());
+    m->impl("add_.Tensor", torch::CppFunction::makeFromBoxedFunction<&count_up>());
     for (const char *name : {"dropout", "alpha_dropout", "feature_dropout"})
         m->impl(name, torch::CppFunction::makeFromBoxedFunction<&dropout>());
 }

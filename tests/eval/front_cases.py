@@ -135,6 +135,12 @@ class Tensors(unittest.TestCase):
         self.assertEqual(y.cpu().tolist(), sorted(x.tolist()))
         self.assertTrue(i.is_cuda)
 
+    def test_a_count_goes_up(self):
+        n = torch.tensor([3, 4], device="cuda")[1]
+        n.add_(2)
+        n += 1
+        self.assertEqual(n.item(), 7)
+
     def test_mixing_is_refused(self):
         with self.assertRaisesRegex(RuntimeError, "Expected all tensors to be on the same device"):
             torch.ones(3).cuda() + torch.ones(3)
