@@ -293,6 +293,32 @@ class Told(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
+class Ties(TorchDispatchMode):
+    """Of equal values topk and sort name the first ones, or the last ones. any: some index is another than before."""
+
+    DIM = {"aten::topk": 2, "aten::sort": 1}
+
+    def __init__(self, last):
+        super().__init__()
+        self.last, self.any = last, False
+
+    @uncompiled
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs, name = kwargs or {}, name_of(func)
+        out = func(*args, **kwargs)
+        if name not in self.DIM or kwargs.get("stable") or "out" in func._schema.overload_name or not args[0].dim():
+            return out
+        asked = dict(zip([a.name for a in func._schema.arguments], args), **kwargs)
+        dim, down = asked.get("dim", -1), asked.get("largest", True) if name == "aten::topk" else \
+            asked.get("descending", False)
+        n = args[0].size(dim)
+        x = args[0].flip(dim) if self.last else args[0]
+        index = torch.sort(x, dim=dim, descending=down, stable=True).indices.narrow(dim, 0, out[1].size(dim))
+        index = n - 1 - index if self.last else index
+        self.any |= not torch.equal(index, out[1])
+        return out[0], index
+
+
 MAKING = {"aten::" + n for n in ("add", "addmm", "bmm", "cumprod", "cumsum", "mm", "mul", "pow", "prod", "sub", "sum",
                                  "square", "neg", "matmul", "dot", "mv", "__lshift__", "bitwise_left_shift")}
 HOLDS = 2.0**62  # numbers of 64 bits below it have not wrapped

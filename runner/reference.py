@@ -1893,6 +1893,7 @@ class Task:
         self.check_size("an input", values.leaves(inputs))
         self.check_casts(regime, inputs)
         eager, oracle, shifts, given = self.expected(regime, trial, inputs, seed)
+        self.check_ties(regime, inputs, eager)
         if oracle is None:
             noise = noise_again(self.noise[regime], eager)
             as_for_stored(noise)
@@ -1931,6 +1932,18 @@ class Task:
             self.run(self.model, inputs)
         if cast.any:
             raise Skip("it casts what the type of whole numbers does not hold")
+
+    def check_ties(self, regime, inputs, eager):
+        """Which of equal values is named is open, and so is what follows from it: a draw of the judge's own where
+        another choice gives another answer says nothing. Whole numbers among the answers: see by_chance."""
+        if regime == "task" or ops.Ties.DIM.keys().isdisjoint(self.seen):
+            return
+        for last in (True, False):
+            with ops.Ties(last) as ties:
+                other = self.run(self.model, inputs)
+            pairs = [(a, b) for a, b in zip(values.leaves(eager), values.leaves(other)) if not is_index(a)]
+            if ties.any and not all(a.shape == b.shape and same(a, b) for a, b in pairs):
+                raise Skip("equal values decide in it, and which of them is named is open")
 
     def own_whole(self):
         """Its answers, once they are known."""

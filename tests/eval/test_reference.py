@@ -183,6 +183,16 @@ class Draws(unittest.TestCase):
         self.assertTrue(len(code) and bool((most < 20).all()))
         self.assertTrue(bool(((e[o < -(1 << 61)] - low).abs() < 20).all()))
 
+    def test_what_follows_from_the_order_of_equals_decides_nothing(self):
+        """A table is gathered where a coarse input has its largest: equal ones are in every draw but the task's own."""
+        body = "F.one_hot(x.topk(2).indices, 64).sum(-2).bool()"
+        own = "[torch.stack([torch.randperm(64) for _ in range(32)]).half()]"
+        head, _ = run(task(body, own), trials=3)
+        kept = {d["regime"] for d in head["draws"]}
+        self.assertIn("task", kept)
+        self.assertIn("equal values decide in it", str(head["skipped"]))
+        self.assertNotIn("equal values decide in it", str(run(task("x.topk(2).values", own), trials=1)[0]["skipped"]))
+
     def test_what_a_step_throws_is_left_out(self):
         """And it alone: all other values decide, also in half precision."""
         for op, given in (("torch.round(x * 4) / 4", "torch.randn(40, 50).bfloat16()"),
