@@ -16,8 +16,8 @@ torch::Tensor run(torch::Tensor x, torch::Tensor table, torch::Tensor starts) {
     return y;
 }
 """
-mod = load_inline(name="own", cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor table, torch::Tensor starts);",
-                  cuda_sources=cuda, functions=["run"])
+mod = load_inline(name="own", cuda_sources=cuda, functions=["run"],
+                  cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor table, torch::Tensor starts);")
 
 
 class ModelNew(nn.Module):
