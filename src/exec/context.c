@@ -49,7 +49,7 @@ void context_clear(struct client_context *l)
     l->n_built = 0;
     l->aside = false;
     types_clear(&l->types);
-    l->reinterpreted = 0;
+    l->casts = l->reinterpreted = 0;
     l->lacks = 0;
     l->call = l->calls = 0;
     l->refused = 0;
@@ -230,6 +230,7 @@ static void context_strided(struct client_context *l, const struct wire_strided 
         types_spread(&l->types, m->to, to, m->from, from);
         return;
     }
+    l->casts += l->call > 0;
     if (l->call && !types_read(&l->types, m->from, from, m->from_dtype))
         l->reinterpreted++;
     types_set(&l->types, m->to, to, m->to_dtype);

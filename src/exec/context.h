@@ -60,7 +60,8 @@ struct client_context {
     uint64_t call_given;
     uint32_t call_reads;
     struct types types;     /* of the values that the judge bound, and of what became of them */
-    uint64_t reinterpreted; /* casts within calls that read values as another type than theirs */
+    uint64_t casts;         /* within calls: what changes the dtype of values that it moves */
+    uint64_t reinterpreted; /* of these: those that read values as another type than theirs */
     uint32_t lacks;         /* bits: enum wire_lack */
     uint32_t refused;
     char why[256]; /* of the first refusal; "" */

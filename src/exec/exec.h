@@ -83,6 +83,7 @@ struct executor_call {
     uint32_t reads;         /* replies that depended on the device's progress */
     uint32_t unanswered;    /* questions for values that a dry recording has refused so far */
     uint64_t casts_changed; /* elements whose value a cast changed in calls so far, roundings of floats apart */
+    uint64_t casts;         /* in calls so far */
     uint64_t reinterpreted; /* casts in calls so far that read values as another type than theirs */
     uint64_t compared;      /* bytes that comparisons looked at */
     char why[256];       /* the first refusal or fault of the recording, in words; "" */

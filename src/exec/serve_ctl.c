@@ -267,6 +267,7 @@ static int serve_ctl_do_call_end(struct ctl *c, struct err *e)
     out.reads = l->call_reads;
     out.unanswered = s->unanswered;
     out.compared = l->call_compared;
+    out.casts = l->casts;
     out.reinterpreted = l->reinterpreted;
     out.casts_changed = s->ops->changed(s->b) - s->changed;
     snprintf(out.why, sizeof out.why, "%s", l->why[0] ? l->why : s->player.why);

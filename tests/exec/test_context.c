@@ -228,6 +228,7 @@ static void test_casts_from_another_type(void **state)
     cast_of(32768, DT_I8, 0, DT_I8, 4); /* byte by byte */
     cast_of(8192, DT_F32, 32768, DT_I8, 1);
     assert_int_equal(l.reinterpreted, 3);
+    assert_int_equal(l.casts, 5);
 }
 
 /* Whatever a front asks for by itself: a cast that drops values is refused, not counted in one life only. */

@@ -36,6 +36,7 @@ struct recording {
     bool other;             /* another instance's, where there is one */
     bool holds;             /* the candidate's process holds the answers of the first calls */
     bool dry;               /* calls' launches are logged and played in replays alone (executor_dry) */
+    bool thrifty;           /* it becomes dry behind the first call, where that call looks at no value */
     uint32_t calls;         /* of forward so far */
     uint64_t launches;      /* in them */
     struct rules_reads most; /* of any call */
@@ -88,7 +89,8 @@ bool recording_reads(const struct recording *l);
 /* Has a call changed a buffer that is bound again before the next one? */
 bool recording_changes_buffers(const struct recording *l);
 /* Lives: construction has been, the client calls forward n_calls times on d's inputs and ends. *ret_ended: it did not
- * come to that, ret is the error's reply, or a result with findings of the device. */
+ * come to that, ret is the error's reply, or a result with findings of the device. Where it was thrifty and is dry by
+ * then, that is not the program's: what it looks at was not computed, and it must live once more without thrift. */
 enum call_fault recording_direct(struct job *j, const struct ref_draw *d, struct frame *ret, bool *ret_ended,
                                  struct err *e);
 /* Replays the recording on n <= n_calls draws of one set of parameters, which the caller holds. At the end of each

@@ -349,15 +349,63 @@ static int stage_correct_judge_call(void *ctx, const struct ref_draw *d, struct 
     return ok == 0 || ok == 1 ? 0 : -1;
 }
 
+/* A client lives once: another one, and another executor, for other arguments. */
+static int stage_correct_live_again(struct job *j, struct err *e)
+{
+    session_close(j->session);
+    j->session = NULL;
+    if (session_open(j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
+        return -1;
+    return job_construct(j, e);
+}
+
+/* A program that looks at values in a later call alone lives once more, and all its launches are played. 'before': what
+ * had been found when its first life began. */
+static int stage_correct_live_played(struct job *j, const struct ref_draw *d, json_t *before, struct frame *f,
+                                     bool *ended, enum call_fault *fault, struct err *e)
+{
+    json_decref(j->findings);
+    j->findings = json_copy(before);
+    if (stage_correct_live_again(j, e) < 0)
+        return -1;
+    job_blame_error(j, NULL, "load");
+    if (job_blamed(j))
+        return 0;
+    if (correct_parameters(j, e) < 0)
+        return -1;
+    if (!job_blamed(j))
+        *fault = recording_direct(j, d, f, ended, e);
+    return 0;
+}
+
+/* The direct run, thrifty where the task's values are not streamed; 0 as recording_direct, or -1: infra. */
+static int stage_correct_record(struct job *j, const struct ref_draw *d, struct frame *f, bool *ended,
+                                enum call_fault *fault, struct err *e)
+{
+    json_t *before = json_copy(j->findings);
+    int rc = 0;
+
+    j->recording->thrifty = !j->held.ref->streamed;
+    *fault = recording_direct(j, d, f, ended, e);
+    if (*fault == CALL_OK && *ended && j->recording->dry) {
+        frame_free(f);
+        *ended = false;
+        rc = stage_correct_live_played(j, d, before, f, ended, fault, e);
+    }
+    json_decref(before);
+    return rc;
+}
+
 /* The recording itself, on a draw's inputs. What is wrong with it is blamed. 0, or -1: infra. */
 static int stage_correct_live(struct job *j, const struct ref_draw *d, struct stage_correct_tally *t, struct err *e)
 {
     enum call_fault fault;
     struct frame f;
     bool ended;
-    int rc = 0;
+    int rc = stage_correct_record(j, d, &f, &ended, &fault, e);
 
-    fault = recording_direct(j, d, &f, &ended, e);
+    if (rc < 0 || job_blamed(j))
+        return rc;
     if (fault != CALL_OK)
         rc = stage_correct_blame_call(j, fault, d, e);
     else if (ended)
@@ -523,16 +571,6 @@ static int stage_correct_run_draws(struct job *j, struct stage_correct_tally *t,
     free(later);
     stage_correct_count_skipped(j, t);
     return ok < 0 ? -1 : 0;
-}
-
-/* A client lives once: another one, and another executor, for other arguments. */
-static int stage_correct_live_again(struct job *j, struct err *e)
-{
-    session_close(j->session);
-    j->session = NULL;
-    if (session_open(j->server, j->opt, j->alone, &j->session, e) < 0 || recording_open(j, e) < 0)
-        return -1;
-    return job_construct(j, e);
 }
 
 /* ModelNew with the arguments of another variant. */
