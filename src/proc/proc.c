@@ -21,6 +21,7 @@
 #include "proc/run_clock.h"
 #include "proc/spawn.h"
 
+#define LATE_S 0.05  /* between two looks at a program whose wall seconds are over */
 #define WATCH_S 0.05 /* how often resident memory is looked at where no cgroup does it */
 
 struct proc {
@@ -29,7 +30,8 @@ struct proc {
     bool jailed, ended, output_kills;
     struct jail_cgroup cgroup;
     size_t memory_limit; /* for the watch; 0: a cgroup does it, or there is no jail */
-    double start, deadline, last_watch, timeout_s;
+    double start, deadline, last_watch, timeout_s; /* deadline: when it is looked whether its time is over; 0: none */
+    double stopped_s; /* so long this process was stopped meanwhile */
     char *input;
     size_t n_in, at_in;
     struct buf text; /* what mcjail says */
@@ -358,6 +360,20 @@ static void proc_feed_quietly(struct proc *p)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+/* Is its time over? What it waited for processors is none of it, up to RUN_CLOCK_MOST times its limit. */
+static bool proc_is_late(struct proc *p)
+{
+    double wall = now_s() - p->start - p->stopped_s, left;
+
+    if (p->deadline == 0 || now_s() <= p->deadline)
+        return false;
+    left = p->timeout_s - run_clock_of(p->pid, wall);
+    if (left <= 0 || wall >= RUN_CLOCK_MOST * p->timeout_s)
+        return true;
+    p->deadline = now_s() + fmax(left, LATE_S);
+    return false;
+}
+
 /* Moves bytes, looks at the clock and the memory. True when the program has ended. */
 static bool proc_step(struct proc *p)
 {
@@ -368,7 +384,7 @@ static bool proc_step(struct proc *p)
     proc_feed_quietly(p);
     if (p->status >= 0)
         proc_read_status(p);
-    if (p->deadline > 0 && now_s() > p->deadline)
+    if (!p->killed && proc_is_late(p))
         proc_kill_all(p, PROC_TIMEOUT);
     proc_watch_memory(p);
     if (!p->ended && waitid(P_PID, (id_t)p->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 && si.si_pid == p->pid)
@@ -381,7 +397,7 @@ static void proc_move_deadlines(struct proc *const *ps, int n, double stopped)
 {
     for (int i = 0; i < n && stopped > 0; i++)
         if (ps[i] && ps[i]->deadline > 0)
-            ps[i]->deadline += stopped;
+            ps[i]->deadline += stopped, ps[i]->stopped_s += stopped;
 }
 
 /* Waits for one of the descriptors until 'wake', at most a slice: another thread may have seen the Ctrl-C. */

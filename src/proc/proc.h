@@ -18,7 +18,7 @@
 enum proc_why {
     PROC_EXITED,   /* code says how */
     PROC_SIGNALED, /* signal says which */
-    PROC_TIMEOUT,  /* we killed it: timeout_s passed */
+    PROC_TIMEOUT,  /* we killed it: timeout_s passed, or RUN_CLOCK_MOST times as long with little of a processor */
     PROC_OUTPUT,   /* we killed it: more output than allowed and output_kills was set */
     PROC_MEMORY,   /* the memory limit of its jail was reached */
     PROC_STOPPED   /* we killed it: Ctrl-C, or proc_kill */
@@ -32,7 +32,7 @@ struct proc_spec {
     size_t n_in;
     size_t max_out, max_err;     /* kept bytes; 0 = 1 MiB each. More is read and dropped (buf.cut says so) */
     bool output_kills;           /* reaching a cap ends the program with PROC_OUTPUT */
-    double timeout_s;            /* wall seconds; 0 = none */
+    double timeout_s;            /* seconds, those apart in which it waited for a processor; 0 = none */
     const struct jail_spec *jail; /* NULL: not jailed */
 };
 

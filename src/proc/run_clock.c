@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -118,6 +119,28 @@ void run_clock_start(struct run_clock *c, const pid_t pids[2])
         c->threads[i].here = 0;
     c->waited_s = c->all_s = c->busiest_s = c->wall_s = c->run_s = 0;
     c->begun = now_s();
+}
+
+/* Has the thread a processor, or does it stand in line for one? */
+static bool run_clock_is_queued(pid_t tid)
+{
+    char path[64], text[512], *name_end;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)tid);
+    name_end = run_clock_read(path, text, sizeof text) ? strrchr(text, ')') : NULL;
+    return name_end && name_end[1] == ' ' && name_end[2] == 'R';
+}
+
+double run_clock_of(pid_t pid, double wall)
+{
+    struct run_clock c = {0}, seen = {0}; /* whole lives: none of its threads was seen before */
+    bool queued = false;
+
+    run_clock_add_process(&c, &seen, pid, DEPTH);
+    for (size_t i = 0; i < seen.n_threads; i++)
+        queued = queued || run_clock_is_queued(seen.threads[i].tid);
+    free(seen.threads);
+    return run_clock_alone(wall, queued ? wall : c.waited_s, c.all_s, c.busiest_s, machine_processors());
 }
 
 void run_clock_end(struct run_clock *c)

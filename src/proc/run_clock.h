@@ -37,6 +37,11 @@ void run_clock_start(struct run_clock *c, const pid_t pids[2]);
 double run_clock_look(struct run_clock *c);
 void run_clock_end(struct run_clock *c);
 
+/* Run time of a process that began so many wall seconds ago: less what it, and those of its descendants that live,
+ * waited for processors. At most wall. While one of them has a processor or stands in line for one it is what they
+ * worked: the kernel counts a wait when it is over. */
+double run_clock_of(pid_t pid, double wall);
+
 /* What wall seconds were alone, if threads waited for processors so long, ran so long all together, and the busiest one
  * ran so long. Between the work of it and wall. Pure. */
 double run_clock_alone(double wall, double waited, double all, double busiest, int processors);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -343,7 +346,82 @@ static void report_speed(void **state)
     }
 }
 
-int main(void)
+/* ---- a processor that others want as well ---- */
+
+#define WORK_S "0.3"
+
+/* As a program: works for so many seconds of a processor. */
+static int burn(double seconds)
+{
+    struct timespec t;
+
+    do
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    while ((double)t.tv_sec + (double)t.tv_nsec * 1e-9 < seconds);
+    return 0;
+}
+
+/* Works for ever on the processors of its parent. */
+static pid_t start_rival(void)
+{
+    pid_t pid = fork();
+
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return burn(1e9);
+}
+
+/* Binds the caller, and what it starts, to the first processor that it may use. *was: for sched_setaffinity. */
+static void bind_to_one(cpu_set_t *was)
+{
+    cpu_set_t one;
+    int first = 0;
+
+    sched_getaffinity(0, sizeof *was, was);
+    while (!CPU_ISSET(first, was))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static enum proc_why end_of_burning(const char *seconds, double timeout_s)
+{
+    char *self = realpath("/proc/self/exe", NULL);
+    char *argv[] = {self, "burn", (char *)seconds, NULL};
+    struct proc_spec spec = {.argv = argv, .timeout_s = timeout_s};
+    struct err e = ERR_INIT;
+    struct proc_result r;
+    enum proc_why why;
+
+    assert_int_equal(proc_run(&spec, &r, &e), 0);
+    why = r.why;
+    proc_result_free(&r);
+    free(self);
+    return why;
+}
+
+/* Seconds in which a program waits for a processor are none of its limit's; one that works on is ended all the same. */
+static void test_rivals(void **s)
+{
+    cpu_set_t was;
+    pid_t rivals[3];
+
+    (void)s;
+    bind_to_one(&was);
+    for (int i = 0; i < 3; i++)
+        rivals[i] = start_rival();
+    assert_int_equal(end_of_burning(WORK_S, 0.6), PROC_EXITED); /* 1.2 s by the wall's clock */
+    assert_int_equal(end_of_burning("1e9", 0.2), PROC_TIMEOUT);
+    for (int i = 0; i < 3; i++) {
+        kill(rivals[i], SIGKILL);
+        waitpid(rivals[i], NULL, 0);
+    }
+    sched_setaffinity(0, sizeof was, &was);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results),          cmocka_unit_test(test_missing_program),
@@ -351,7 +429,11 @@ int main(void)
         cmocka_unit_test(test_output_caps),      cmocka_unit_test(test_pool),
         cmocka_unit_test(test_plan_text),        cmocka_unit_test(test_jail_sees_little),
         cmocka_unit_test(test_jail_folders),     cmocka_unit_test(test_jail_limits),
-        cmocka_unit_test(test_seccomp_probe_beside_threads), cmocka_unit_test(report_speed),
+        cmocka_unit_test(test_seccomp_probe_beside_threads), cmocka_unit_test(test_rivals),
+        cmocka_unit_test(report_speed),
     };
+
+    if (argc == 3 && !strcmp(argv[1], "burn"))
+        return burn(atof(argv[2]));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@
 #include "eval/build/judge_backend.h"
 #include "eval/build/dialect.h"
 #include "proc/proc.h"
+#include "proc/run_clock.h"
 #include "store/limit.h"
 #include "store/seal.h"
 #include "store/store.h"
@@ -584,6 +585,8 @@ static int build_compile(const struct build_job *j, struct build_result *ret, en
         *ret_end = build_ending_of(&p, j->dir);
         if (p.why == PROC_STOPPED)
             rc = err_set(e, stop_requested() ? ERR_STOP : ERR_ENV, "interrupted while a compiler ran");
+        else if (p.why == PROC_TIMEOUT && p.wall_s >= RUN_CLOCK_MOST * limit)
+            rc = err_set(e, ERR_ENV, RUN_CLOCK_STARVED, "the compiler", p.cpu_s, p.wall_s);
         else if (p.why != PROC_EXITED || (rc = build_check_machine(j->dir, p.code != 0, e)) == 0)
             build_explain(j, &p, limit, ret);
         proc_result_free(&p);
