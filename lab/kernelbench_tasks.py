@@ -4,12 +4,12 @@
     lab/kernelbench_tasks.py KERNELBENCH OUT [--max-elements 16384] [--trials 1] [--levels 1 2 3] [--every 1]
         [--compare OLD.jsonl]
 
-KERNELBENCH: the folder with level1, level2 and level3. Needs the setup's Python (setup/, with PyTorch) and
+KERNELBENCH: the folder with level1 to level4. Needs the setup's Python (setup/, with PyTorch) and
 'make build/lab/judge_tasks'. OUT/tasks holds the small tasks, OUT/seam.jsonl a line for each (lab/judge_tasks.c): of
 each draw the reference's own output must pass, and must fail with its last element off. The command goes on where it
 was stopped. It prints how many tasks are judged, and the reasons of the others; --compare names each task that another
-run judged otherwise. lab/kernelbench_tasks.jsonl is such a run: levels 1 and 2, and each fifth task of all. Exit
-code 1: some task was judged there and is not here.
+run judged otherwise. lab/kernelbench_tasks.jsonl is such a run of all levels; level 4 needs models
+(lab/level4_models.py). Exit code 1: some task was judged there and is not here.
 """
 import argparse
 import collections
@@ -26,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "runner"))
 
 
-SHRINK_S = 30  # of CPU time, for one task
+SHRINK_S = 300  # of CPU time, for one task: a recurrent one has no shapes on the meta device
 SIM_ELEMENTS = 1 << 22  # what the emulator takes of one tensor (src/eval/build/judge_backend_sim.c)
 
 
