@@ -61,8 +61,8 @@ def import_everything():
     return {"torch": torch.__version__, "numpy": numpy.__version__}
 
 
-ON_META = "torch._dynamo"  # shapes are tried on the meta device, whose operators import this: a second of CPU
-NEEDS = {"lint": ON_META, "shrink": ON_META}
+DYNAMO = "torch._dynamo"  # of operators on the meta device, and of the counter of operations: a second of CPU
+NEEDS = {"lint": DYNAMO, "shrink": DYNAMO, "baseline": DYNAMO, "baseline_cuda": DYNAMO}
 
 
 def prepare(role):

@@ -346,7 +346,7 @@ class Shared:
 def environment(build, shared, slowdown, slow):
     env = dict(os.environ, B=os.path.relpath(build, ROOT), MUSACODER_EXE=os.path.join(build, "musacoder"),
                MUSACODER_PYTHON=torch_python(), MUSACODER_CACHE_DIR=shared.cache, MUSACODER_PREFIX_DIR=shared.headers,
-               MUSACODER_RUN_DIR=shared.run_dir, MUSACODER_OWNER_IDLE="120", OMP_WAIT_POLICY="passive",
+               MUSACODER_RUN_DIR=shared.run_dir, MUSACODER_OWNER_IDLE="1200", OMP_WAIT_POLICY="passive",
                PYTHONDONTWRITEBYTECODE="1",
                TEST_SLOWDOWN=str(slowdown), TEST_SLOW="1" if slow else "",
                TEST_OWNER="1" if slowdown == 1 and "--gpu" not in sys.argv else "")

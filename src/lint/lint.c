@@ -15,7 +15,7 @@
 
 struct linter {
     struct lint_options o;
-    struct forkserver *fs;
+    struct forkserver *fs; /* NULL until there is a task */
 };
 
 /* ---- one draw ---- */
@@ -362,11 +362,14 @@ static void lint_state_free(struct lint_state *s)
 static int lint_variant(struct linter *l, const struct task *t, int variant, json_t *report, struct err *e)
 {
     struct child_spec spec = {.role = "lint", .jail = {.memory_bytes = (size_t)8 << 30}};
+    struct forkserver_spec server = {.no_jail = l->o.no_jail};
     struct lint_state s = {.o = &l->o, .task = t, .variant = variant};
     json_t *findings = json_object_get(report, "findings");
     struct child *c;
     int rc;
 
+    if (!l->fs && forkserver_start(&server, &l->fs, e) < 0)
+        return -1;
     if (forkserver_spawn(l->fs, &spec, &c, e) < 0)
         return -1;
     rc = lint_talk(&s, c, findings, e);
@@ -399,17 +402,12 @@ int lint_task(struct linter *l, const struct task *t, json_t **ret_report, struc
 
 int lint_open(const struct lint_options *o, struct linter **ret, struct err *e)
 {
-    struct forkserver_spec server = {.no_jail = o->no_jail};
     struct linter *l;
 
     if (o->max_elements < 1 || o->trials < 1 || o->trials > 100 || !(o->timeout_s > 0) || !(o->device_gib > 0))
         return err_set(e, ERR_INPUT, "max-elements, trials (1 to 100), timeout and device-gib must be positive");
     l = xcalloc(1, sizeof *l);
     l->o = *o;
-    if (forkserver_start(&server, &l->fs, e) < 0) {
-        free(l);
-        return -1;
-    }
     *ret = l;
     return 0;
 }

@@ -38,9 +38,11 @@ struct lint_rule {
 extern const struct lint_rule lint_rules[]; /* ends with a NULL name */
 
 struct linter;
-int lint_open(const struct lint_options *o, struct linter **ret, struct err *e); /* ERR_ENV: no Python, no jail */
+/* The Python that runs tasks starts with the first of them. ERR_INPUT: an option is no positive number. */
+int lint_open(const struct lint_options *o, struct linter **ret, struct err *e);
 void lint_close(struct linter *l); /* NULL is fine */
-/* A task that cannot be run is a finding ('broken'), not an error. -1: ERR_STOP, or the machine is unfit. */
+/* A task that cannot be run is a finding ('broken'), not an error. ERR_ENV: no Python, no jail.
+ * Another -1: ERR_STOP, or the machine is unfit. */
 int lint_task(struct linter *l, const struct task *t, json_t **ret_report, struct err *e);
 
 #endif

@@ -167,8 +167,9 @@ json_t *diagnose_tasks(const char *path, struct err *e)
 /* ---- tracing ---- */
 
 struct tracer {
-    struct forkserver *fs;
-    struct child *child; /* NULL: to be started */
+    struct forkserver *fs; /* NULL until a task comes that is not known */
+    struct child *child;   /* NULL: to be started */
+    bool no_jail;
     json_t *known;       /* hash of a task's text -> reply */
     char *journal;
     double timeout_s;
@@ -177,7 +178,10 @@ struct tracer {
 static int diagnose_start_child(struct tracer *t, struct err *e)
 {
     struct child_spec spec = {.role = "diagnose", .jail = {.memory_bytes = (size_t)4 << 30, .no_exec = true}};
+    struct forkserver_spec server = {.no_jail = t->no_jail};
 
+    if (!t->fs && forkserver_start(&server, &t->fs, e) < 0)
+        return -1;
     return t->child ? 0 : forkserver_spawn(t->fs, &spec, &t->child, e);
 }
 
@@ -185,11 +189,12 @@ static int diagnose_start_child(struct tracer *t, struct err *e)
 static json_t *diagnose_ask(struct tracer *t, const char *code, struct err *e)
 {
     json_t *req = json_pack("{s:s, s:s}", "op", "trace", "code", code), *reply = NULL;
-    double deadline = now_s() + t->timeout_s;
     enum frame_fault fault = FRAME_OK;
     struct frame f;
+    int rc = diagnose_start_child(t, e);
+    double deadline = now_s() + t->timeout_s;
 
-    if (diagnose_start_child(t, e) == 0 && frame_send(t->child->fd, req, NULL, 0, deadline, &fault, e) == 0 &&
+    if (rc == 0 && frame_send(t->child->fd, req, NULL, 0, deadline, &fault, e) == 0 &&
         frame_recv(t->child->fd, 0, 0, deadline, &f, &fault, e) == 0) {
         reply = json_incref(f.head);
         frame_free(&f);
@@ -257,13 +262,11 @@ static int diagnose_trace_all(struct tracer *t, const json_t *tasks, json_t *fou
 json_t *diagnose_trace(const json_t *tasks, const char *out, double timeout_s, bool no_jail, json_t **ret_broken,
                        struct err *e)
 {
-    struct tracer t = {.known = json_object(), .journal = path_join(out, "traced.jsonl"), .timeout_s = timeout_s};
-    struct forkserver_spec server = {.no_jail = no_jail};
+    struct tracer t = {.known = json_object(), .journal = path_join(out, "traced.jsonl"), .timeout_s = timeout_s,
+                       .no_jail = no_jail};
     json_t *found = json_object(), *broken = json_object();
     int rc = jsonl_continue(t.journal, diagnose_known_line, t.known, e);
 
-    if (!rc)
-        rc = forkserver_start(&server, &t.fs, e);
     if (!rc)
         rc = diagnose_trace_all(&t, tasks, found, broken, e);
     child_free(t.child);

@@ -83,8 +83,9 @@ SIDECARS = {"loose": "tolerance: {abs: 2}\nvariants: [{name: half, dtype: float1
                      "0.01}}]\n"}
 
 
-def run(*args):
-    return subprocess.run([EXE, "lint", *args], capture_output=True, text=True, timeout=270 * SLOWDOWN)
+def run(*args, **env):
+    return subprocess.run([EXE, "lint", *args], capture_output=True, text=True, timeout=270 * SLOWDOWN,
+                          env=dict(os.environ, **env))
 
 
 class Rules(unittest.TestCase):
@@ -166,7 +167,7 @@ class Command(unittest.TestCase):
             self.assertIn("1 of 2 tasks have findings", p.stdout)
             self.assertIn("make the operator matter", p.stdout)
             for args, words in (((), "no task"), ((os.path.join(d, "no.py"),), "no.py"), ((d + "/none",), "none")):
-                p = run(*args)
+                p = run(*args, MUSACODER_PYTHON="/no/such/python")  # which nothing needs
                 self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (2, "", 1), p.stderr)
                 self.assertIn(words, p.stderr)
 

@@ -8,6 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import torch  # noqa: E402
 
 import baseline  # noqa: E402
+import main  # noqa: E402
 import reference  # noqa: E402
 import streamed  # noqa: E402
 import timing  # noqa: E402
@@ -78,6 +79,18 @@ class InPlace(unittest.TestCase):
         ratio = views[1][square > 0] / square[square > 0]
         self.assertTrue(0.75 <= float(ratio.min()) and float(ratio.max()) <= 1 and float(ratio.std()) < 1e-5)
         self.assertTrue(torch.equal(views[2], share))
+
+
+class Prepared(unittest.TestCase):
+    def test_nothing_is_left_to_import_that_facts_need(self):
+        """A child of the fork server imports it anew, which is a second of CPU; modules that it has itself are free."""
+        main.prepare("baseline")
+        before = set(sys.modules)
+        from torch.utils.flop_counter import FlopCounterMode
+        with torch.no_grad(), FlopCounterMode(display=False) as flops, baseline.Trace() as trace:
+            torch.nn.Linear(3, 4)(torch.ones(2, 3))
+        self.assertEqual((flops.get_total_flops(), trace.ops.get("addmm")), (48, 1))
+        self.assertLess(len(set(sys.modules) - before), 20)
 
 
 class Truth(unittest.TestCase):

@@ -49,8 +49,9 @@ def check(good, what):
         print("FAILED:", what)
 
 
-def diagnose(*args):
-    return subprocess.run([BINARY, "synth", "diagnose", *args], capture_output=True, text=True, check=False)
+def diagnose(*args, **env):
+    return subprocess.run([BINARY, "synth", "diagnose", *args], capture_output=True, text=True, check=False,
+                          env=dict(os.environ, **env))
 
 
 def read(*path):
@@ -65,7 +66,8 @@ def check_families(folder, out):
     check(got["families"] == FAMILIES, got["families"])
     check(list(got["broken"]) == ["e_broken"] and "no_such_method" in got["broken"]["e_broken"], got["broken"])
     lines = open(os.path.join(out, "traced.jsonl"), encoding="utf-8").read()
-    diagnose("--tasks", folder, "--out", out)
+    done = diagnose("--tasks", folder, "--out", out, MUSACODER_PYTHON="/no/such/python")  # which nothing needs
+    check(done.returncode == 0, done.stderr)
     check(open(os.path.join(out, "traced.jsonl"), encoding="utf-8").read() == lines, "a task was run twice")
 
 
