@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "eval/perf/measure.h"
 #include "eval/schedule/schedule.h"
 #include "proc/forkserver.h"
@@ -217,41 +218,43 @@ static void test_the_pad_is_bounded_whatever_a_side_says(void **state)
         assert_int_equal(measure_pad_us(rows[i].a, rows[i].b), rows[i].want);
 }
 
-/* The child's blocks, counted on their way. */
-struct counted_side {
+/* A side whose calls take as long as is said here, on no clock. */
+struct told_side {
     struct measure_side *side;
-    int blocks;
+    double first_s, other_s;
+    int blocks, calls;
 };
 
-static int count_block(void *ctx, const struct timing_block *b, struct timed_calls *calls, struct err *e)
+static int tell_block(void *ctx, const struct timing_block *b, struct timed_calls *calls, struct err *e)
 {
-    struct counted_side *c = ctx;
-    struct frame reply;
-    enum frame_fault fault;
+    struct told_side *s = ctx;
 
-    c->blocks++;
-    if (timing_block(c->side->fd, b, now_s() + 60, calls, &reply, &fault, e) < 0)
-        return -1;
-    c->side->host_us = fmax(c->side->host_us, json_f64(reply.head, "host_us", 0));
-    frame_free(&reply);
+    (void)e;
+    s->blocks++;
+    calls->v = xrealloc(calls->v, (size_t)(calls->n + b->n) * sizeof *calls->v);
+    for (int i = 0; i < b->n; i++) {
+        double ms = 1e3 * (s->calls++ ? s->other_s : s->first_s);
+
+        calls->v[calls->n++] = (struct timed_call){.mode = b->mode, .round = b->round, .span_ms = ms, .event_ms = ms};
+        s->side->host_us = fmax(s->side->host_us, 1e3 * ms);
+    }
+    calls->capacity = calls->n;
     return 0;
 }
 
 /* How many blocks nobody counted; *ret_counted: calls that somebody did. */
-static int warming_up(const char *forward, double known_s, int *ret_counted, int *ret_pad)
+static int warming_up(double first_s, double other_s, double known_s, int *ret_counted, int *ret_pad)
 {
-    struct child *a = side(TASK("return x + 1"), 8), *b = side(forward, 8);
-    int rounds;
-    struct counted_side counter = {0};
-    struct measure_side one = {.fd = a->fd, .which = "eager", .timeout_s = 60};
-    struct measure_side two = {.fd = b->fd, .which = "eager", .timeout_s = 60, .known_s = known_s,
-                               .replay = count_block, .ctx = &counter};
+    struct measure_side one = {.which = "eager", .timeout_s = 60, .replay = tell_block}, two = one;
+    struct told_side fast = {.side = &one, .first_s = 1e-5, .other_s = 1e-5};
+    struct told_side told = {.side = &two, .first_s = first_s, .other_s = other_s};
     struct measure_plan plan = {.calls = 5};
     struct measure_fault fault;
     struct measure_calls cold;
     struct err e = ERR_INIT;
+    int rounds;
 
-    counter.side = &two;
+    one.ctx = &fast, two.ctx = &told, two.known_s = known_s;
     if (measure_pair(&one, &two, &plan, &fault, &e) < 0)
         fail_msg("%s", e.msg);
     measure_calls(&two.calls, TIMING_COLD, &cold);
@@ -263,29 +266,23 @@ static int warming_up(const char *forward, double known_s, int *ret_counted, int
     *ret_pad = two.pad_us;
     measure_side_free(&one);
     measure_side_free(&two);
-    child_kill(a);
-    child_kill(b);
-    child_free(a);
-    child_free(b);
-    return counter.blocks - 2 * rounds; /* each has one of calls and an empty one */
+    return told.blocks - 2 * rounds; /* each has one of calls and an empty one */
 }
-
-#define COUNTING(nap) TASK("import time; self.n = getattr(self, 'n', 0) + 1; time.sleep(" nap "); return x + 1, self.n")
 
 static void test_a_slow_side_is_not_warmed_up_for_long(void **state)
 {
     int counted, pad;
 
     (void)state;
-    assert_int_equal(warming_up(COUNTING("0.26"), 2, &counted, &pad), 2);
+    assert_int_equal(warming_up(0.26, 0.26, 2, &counted, &pad), 2);
     assert_int_equal(pad, MEASURE_PAD_MAX_US); /* its host needs longer */
     assert_int_equal(counted, MEASURE_SLOW_ROUNDS);
-    assert_int_equal(warming_up(COUNTING("1.02"), 2, &counted, &pad), 1);
+    assert_int_equal(warming_up(1.02, 1.02, 2, &counted, &pad), 1);
     assert_int_equal(counted, MEASURE_CRAWL_ROUNDS);
-    assert_int_equal(warming_up(COUNTING("1.02 if self.n == 1 else 0"), 0, &counted, &pad), 2 + 2 + 2);
-    assert_int_equal(warming_up(COUNTING("0"), 0, &counted, &pad), 2 + 2 + 2);
+    assert_int_equal(warming_up(1.02, 1e-5, 0, &counted, &pad), 2 + 2 + 2);
+    assert_int_equal(warming_up(1e-5, 1e-5, 0, &counted, &pad), 2 + 2 + 2);
     assert_int_equal(counted, MEASURE_ROUNDS);
-    assert_int_equal(warming_up(COUNTING("0.3 if self.n == 1 else 0"), 0, &counted, &pad), 2 + 2 + 2); /* a load */
+    assert_int_equal(warming_up(0.3, 1e-5, 0, &counted, &pad), 2 + 2 + 2); /* a load */
     assert_int_equal(counted, MEASURE_ROUNDS);
 }
 
