@@ -93,12 +93,12 @@ class Widest:
             self.result = max([*sizes, self.result])
         if name in SUMMING and sizes:
             terms = max(terms, given[0].numel() / min(sizes))
-        self.terms.update({self.memory_of(t): terms for t in made})
+        self.terms.update({self.memory_of(t): terms for t in made if t.layout == torch.strided})
 
     @staticmethod
     def memory_of(t):
-        """What views of one memory share; a sparse tensor has none of its own."""
-        return t.untyped_storage()._cdata if t.layout == torch.strided else id(t)
+        """What views of one memory share; None: a sparse tensor has none of its own."""
+        return t.untyped_storage()._cdata if t.layout == torch.strided else None
 
     def terms_of(self, t):
         return self.terms.get(self.memory_of(t), 0)
