@@ -416,5 +416,5 @@ const struct command cmd_eval = {
     "TASK.yaml beside TASK.py adds shapes, dtypes, layouts and tolerances for protocol strict (docs/sidecar.md).\n"
     "The process that owns the device judges; it is started when needed and leaves after a minute ('musacoder owner')"
     ".\n"
-    "Exit code: 0 all passed, 1 some failed, 2 usage or broken task, 3 some could not be judged.\n\n",
+    "Exit code: 0 all passed, 1 some failed or unsupported, 2 usage or broken task, 3 the machine judged not all.\n\n",
     rows, eval_run, WORDS_ANY, NULL, eval_list_reads};
