@@ -14,6 +14,7 @@ import re
 import torch
 
 MASK_MOST = 1 << 20  # elements of a mask whose rows may be emptied
+BY_CHANCE = 1e-6     # what is less likely was meant
 FLAT = 8.0      # where sigmoid, exp and relu are flat; sums of 65,536 such squares are exact in single precision
 ENDS = 8        # elements at both ends of each input that stand out from the background
 ACTIVE = 512    # elements that do, at most
@@ -502,7 +503,14 @@ def is_mask(leaf):
 
 
 def is_triangle(leaf):
-    return bool((leaf.tril() == leaf).all() | (leaf.triu() == leaf).all())
+    """Is one side of the diagonal empty, and not by chance? Few flags in wide rows may leave it so."""
+    whole = torch.ones(leaf.shape[-2:], dtype=torch.bool, device=leaf.device)
+    for kept, side in ((leaf.tril(), whole.tril()), (leaf.triu(), whole.triu())):
+        if torch.equal(kept, leaf):
+            share = float((leaf != 0).double().mean()) * side.numel() / int(side.sum())
+            empty = int((~side).sum()) * (leaf.numel() // side.numel())
+            return (1 - min(share, 1)) ** empty < BY_CHANCE
+    return False
 
 
 def is_free_mask(leaf):

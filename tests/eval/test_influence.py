@@ -46,6 +46,14 @@ class Constants(unittest.TestCase):
             own = eval(kept)  # noqa: S307
             self.assertTrue(all(torch.equal(t, own) for t in other), kept)
 
+    def test_a_triangle_is_none_by_chance(self):
+        few = torch.zeros(8, 512, dtype=torch.bool)
+        few[:, 20:60:3] = True  # nothing below the diagonal, as of one row of flags in four
+        causal = torch.ones(2, 9, 9).tril()
+        self.assertFalse(influence.is_triangle(few))
+        self.assertTrue(influence.is_triangle(causal) and influence.is_triangle(causal.mT.bool()))
+        self.assertFalse(influence.is_triangle(torch.ones(9, 9)))
+
 
 class Parameters(unittest.TestCase):
     def sets(self, init, forward):
